@@ -1,0 +1,101 @@
+# Copyright The DemoApp Controller Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Needs Go, git and make. Tools and the control plane are built from source, with the
+# versions that the go.mod files below hack pin.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# The image that "make image" builds.
+IMAGE ?= demoapp-controller:dev
+# The name of the control plane that "make up" starts.
+CLUSTER ?= demoapp
+# Further arguments of "go test", for example: make test-unit ARGS='-run TestDecide ./pkg/helm'.
+ARGS ?= ./...
+
+BINARY := bin/demoapp-controller
+LINTER := bin/golangci-lint
+LOCALCLUSTER := go -C hack/localcluster run .
+
+# A KUBECONFIG of the environment may be that of a cluster in use. Only one that is
+# given to make itself is played on.
+ifeq ($(origin KUBECONFIG),command line)
+DEMO_FLAGS := --kubeconfig=$(abspath $(KUBECONFIG))
+endif
+
+##@ Use
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN { FS = ":.*## "; print "Usage: make TARGET" } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: build ## Play the tour on a new local control plane, or on that of KUBECONFIG=FILE.
+	@go run ./hack/demo $(DEMO_FLAGS)
+
+.PHONY: up
+up: ## Start a local control plane and print how to use it.
+	@$(LOCALCLUSTER) up --name $(CLUSTER)
+
+.PHONY: down
+down: ## Stop the local control plane.
+	@$(LOCALCLUSTER) down --name $(CLUSTER)
+
+##@ Build
+
+.PHONY: build
+build: ## Build the operator into bin/.
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(BINARY) ./cmd/demoapp-controller
+
+.PHONY: image
+image: ## Build a container image into bin/image.tar, without a container engine.
+	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags '-s -w' -o bin/image/demoapp-controller ./cmd/demoapp-controller
+	go -C hack/tools run ./image --binary $(CURDIR)/bin/image/demoapp-controller --tag $(IMAGE) --output $(CURDIR)/bin/image.tar
+
+.PHONY: generate
+generate: ## Write the generated code and the CRDs.
+	hack/update-codegen.sh
+
+.PHONY: clean
+clean: ## Remove what was built.
+	rm -rf bin
+
+##@ Test
+
+.PHONY: test
+test: test-unit test-integration ## Run all tests.
+
+.PHONY: test-unit
+test-unit: ## Run the unit tests. They need no cluster.
+	go test -race $(ARGS)
+	go -C hack/tools test ./...
+
+.PHONY: test-integration
+test-integration: build ## Run the tests on a real API server, which they start themselves.
+	go test -race -tags integration -timeout 30m ./test/...
+
+.PHONY: verify
+verify: verify-codegen verify-modules verify-format verify-headers verify-vet ## Check generated code, modules, format, headers and vet. Changes nothing.
+
+.PHONY: verify-codegen verify-modules verify-format verify-headers
+verify-codegen verify-modules verify-format verify-headers: verify-%:
+	hack/verify-$*.sh
+
+.PHONY: verify-vet
+verify-vet:
+	go vet -tags integration ./...
+	go -C hack/localcluster vet ./...
+	go -C hack/tools vet ./...
+
+.PHONY: lint
+lint: $(LINTER) ## Run golangci-lint on all modules.
+	$(LINTER) run ./...
+	cd hack/localcluster && $(CURDIR)/$(LINTER) run --config $(CURDIR)/.golangci.yaml ./...
+	cd hack/tools && $(CURDIR)/$(LINTER) run --config $(CURDIR)/.golangci.yaml ./...
+
+$(LINTER): hack/tools/lint/go.mod
+	go -C hack/tools/lint build -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -1,0 +1,147 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/klog/v2"
+)
+
+// programName is the command, and its name in logs, events and user agents.
+const programName = "demoapp-controller"
+
+// defaultNamespace is where artifacts/deploy puts the operator.
+const defaultNamespace = "demoapp-system"
+
+// serviceAccountNamespaceFile is where Kubernetes tells a pod its namespace.
+const serviceAccountNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// Exit codes of the process.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// errUsage marks errors of the command line, which is not worth a log line but an answer to who typed it.
+var errUsage = errors.New("usage")
+
+// Execute runs the command and returns its exit code. It returns when stop ends and the process has stopped in order,
+// or when something fails.
+func Execute(stop context.Context, args []string, stdout, stderr io.Writer) int {
+	cmd := newCommand(stderr, Run)
+	cmd.SetArgs(args)
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	switch err := cmd.ExecuteContext(stop); {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errUsage):
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			_, _ = fmt.Fprintf(stderr, "%s: %s\n", programName, line)
+		}
+		return exitUsage
+	default:
+		klog.FromContext(stop).Error(nil, strings.ReplaceAll(err.Error(), "\n", "; "))
+		return exitFailed
+	}
+}
+
+// newCommand returns the command; run is what it does with a valid configuration.
+func newCommand(logs io.Writer, run func(context.Context, Config) error) *cobra.Command {
+	options := NewOptions()
+	cmd := &cobra.Command{
+		Use:   programName,
+		Short: "Deploys DemoApps (demo.example.com/v1alpha1) with Helm and keeps them as they were asked for",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError(fmt.Errorf("unexpected argument %q: only flags are understood, see --help", args[0]))
+			}
+			return nil
+		},
+		Version:           version(),
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		DisableAutoGenTag: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := options.Config(environment())
+			if err != nil {
+				return usageError(err)
+			}
+			setupLogging(logs, cfg.LoggingFormat, cfg.Verbosity)
+			return run(cmd.Context(), cfg)
+		},
+	}
+	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return usageError(fmt.Errorf("%w; see --help", err))
+	})
+	cmd.Flags().SortFlags = false
+	options.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// usageError marks err as an error of the command line, and leaves its text alone.
+func usageError(err error) error { return usage{err} }
+
+type usage struct{ error }
+
+func (u usage) Unwrap() error        { return u.error }
+func (u usage) Is(target error) bool { return target == errUsage }
+
+// Environment is what a process finds out about itself.
+type Environment struct {
+	// Version is the version of the binary.
+	Version string
+	// Identity is unique among all processes that may want the lease.
+	Identity string
+	// Namespace is the pod's, or demoapp-system outside a cluster.
+	Namespace string
+}
+
+func environment() Environment {
+	hostname, err := os.Hostname()
+	if err != nil {
+		hostname = programName
+	}
+	return Environment{
+		Version: version(),
+		// The suffix keeps apart a container from the one that it replaces in the same pod.
+		Identity:  hostname + "_" + string(uuid.NewUUID()),
+		Namespace: podNamespace(os.Getenv, os.ReadFile),
+	}
+}
+
+// podNamespace returns the namespace of the pod: POD_NAMESPACE where the pod's spec sets it, else what its service
+// account says, else demoapp-system.
+func podNamespace(getenv func(string) string, readFile func(string) ([]byte, error)) string {
+	if ns := getenv("POD_NAMESPACE"); ns != "" {
+		return ns
+	}
+	// Outside a cluster there is no such file.
+	content, err := readFile(serviceAccountNamespaceFile)
+	if err != nil {
+		return defaultNamespace
+	}
+	return cmp.Or(strings.TrimSpace(string(content)), defaultNamespace)
+}
+
+// version is what the Go toolchain stamped into the binary: a tag, or a pseudo-version that names the commit.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	return cmp.Or(info.Main.Version, "(devel)")
+}

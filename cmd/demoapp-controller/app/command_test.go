@@ -1,0 +1,114 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"k8s.io/klog/v2"
+)
+
+func TestExecuteUsage(t *testing.T) {
+	tests := []struct {
+		name   string
+		args   []string
+		code   int
+		stdout string
+		stderr string
+	}{
+		{name: "version", args: []string{"--version"}, stdout: "demoapp-controller " + version() + "\n"},
+		{name: "unknown flag", args: []string{"--frob"}, code: 2, stderr: "demoapp-controller: unknown flag: --frob; see --help\n"},
+		{
+			name: "argument", args: []string{"run"}, code: 2,
+			stderr: "demoapp-controller: unexpected argument \"run\": only flags are understood, see --help\n",
+		},
+		{
+			name: "two wrong values", args: []string{"--workers=0", "--logging-format=xml"}, code: 2,
+			stderr: "demoapp-controller: --workers=0: must be at least 1\n" +
+				"demoapp-controller: --logging-format=xml: must be text or json\n",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			if code := Execute(t.Context(), test.args, &stdout, &stderr); code != test.code {
+				t.Errorf("exit code = %d, want %d", code, test.code)
+			}
+			if stdout.String() != test.stdout {
+				t.Errorf("stdout = %q, want %q", &stdout, test.stdout)
+			}
+			if stderr.String() != test.stderr {
+				t.Errorf("stderr = %q, want %q", &stderr, test.stderr)
+			}
+		})
+	}
+}
+
+func TestExecuteFailureIsOneLine(t *testing.T) {
+	keepLogging(t)
+	var stderr bytes.Buffer
+	code := Execute(t.Context(), []string{"--kubeconfig=/does/not/exist", "--logging-format=json"}, nil, &stderr)
+	if code != exitFailed {
+		t.Errorf("exit code = %d, want %d", code, exitFailed)
+	}
+	lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+	if len(lines) != 1 || !strings.Contains(lines[0], `"level":"ERROR","msg":"--kubeconfig=/does/not/exist: `) {
+		t.Errorf("stderr = %q, want one line of JSON", lines)
+	}
+}
+
+func TestCommandRuns(t *testing.T) {
+	keepLogging(t)
+	failure := errors.New("failed")
+	var got Config
+	cmd := newCommand(&bytes.Buffer{}, func(ctx context.Context, cfg Config) error {
+		klog.FromContext(ctx).Info("running")
+		got = cfg
+		return failure
+	})
+	cmd.SetArgs([]string{"--workers=3", "--namespaces=a,b", "-v2"})
+	if err := cmd.ExecuteContext(t.Context()); !errors.Is(err, failure) || errors.Is(err, errUsage) {
+		t.Errorf("error = %v, want that of run", err)
+	}
+	if got.Workers != 3 || len(got.Namespaces) != 2 || got.Verbosity != 2 {
+		t.Errorf("config = %+v", got)
+	}
+	if host, unique, ok := strings.Cut(got.Identity, "_"); !ok || host == "" || len(unique) != 36 {
+		t.Errorf("identity = %q, want HOST_UUID", got.Identity)
+	}
+}
+
+func TestPodNamespace(t *testing.T) {
+	tests := []struct {
+		name string
+		env  string
+		file string
+		want string
+	}{
+		{name: "pod spec", env: "a", file: "b", want: "a"},
+		{name: "service account", file: "b\n", want: "b"},
+		{name: "empty file", file: " ", want: "demoapp-system"},
+		{name: "no cluster", want: "demoapp-system"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := podNamespace(
+				func(string) string { return test.env },
+				func(string) ([]byte, error) {
+					if test.file == "" {
+						return nil, fs.ErrNotExist
+					}
+					return []byte(test.file), nil
+				})
+			if got != test.want {
+				t.Errorf("podNamespace() = %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,157 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/demoapp"
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
+	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/charts"
+)
+
+// Named is a controller of the process. Run works until stop ends and what was in flight is finished, or until lead
+// ends; it returns when all its goroutines have ended.
+type Named struct {
+	Name string
+	Run  func(stop, lead context.Context) error
+}
+
+// assembly is what the process does once it can talk to the API server.
+type assembly struct {
+	// services start in this order, before leader election.
+	services []service
+	// controllers run on the leader.
+	controllers []Named
+	// synced must all be true before the process is ready.
+	synced []controller.NamedSync
+}
+
+// dependencies are what controllers are built from; each is handed only what it needs.
+type dependencies struct {
+	config   Config
+	clients  *clients
+	recorder events.EventRecorder
+	metrics  *processMetrics
+}
+
+// assemble lists every controller of the process and the services that they need. A new kind is added here.
+func assemble(deps dependencies) (*assembly, error) {
+	engine, err := helm.New(helm.Config{
+		RESTConfig:  deps.clients.config,
+		HTTPClient:  deps.clients.http,
+		Namespaces:  deps.config.Namespaces,
+		Logger:      slog.Default(),
+		OnOperation: deps.metrics.observeOperation,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a := &assembly{}
+	if err := a.addDemoApps(deps, engine); err != nil {
+		return nil, err
+	}
+	a.services = append(a.services, service{name: "helm engine", run: func(ctx context.Context) error {
+		engine.Run(ctx)
+		return nil
+	}})
+	return a, nil
+}
+
+// addDemoApps adds the controller of DemoApps and the informers that it reads.
+func (a *assembly) addDemoApps(deps dependencies, engine *helm.Engine) error {
+	chart, err := helm.LoadFS(charts.DemoApp(), ".")
+	if err != nil {
+		return fmt.Errorf("embedded chart: %w", err)
+	}
+	apps, secrets := map[string]cache.SharedIndexInformer{}, map[string]cache.SharedIndexInformer{}
+	for _, namespace := range watchedNamespaces(deps.config.Namespaces) {
+		apps[namespace] = a.watchDemoApps(deps.clients.demo, namespace)
+		if secrets[namespace], err = a.watchSecrets(deps.clients.metadata, namespace); err != nil {
+			return err
+		}
+	}
+	core := deps.clients.kube.CoreV1()
+	room, err := demoapp.New(demoapp.Deps{
+		Apps: deps.clients.demo.DemoV1alpha1(), AppInformers: apps,
+		Secrets: core, SecretInformers: secrets,
+		ConfigMaps: core, Namespaces: core,
+		Engine: engine, Chart: chart,
+		Recorder: deps.recorder, Metrics: deps.metrics.controllers, Clock: clock.RealClock{},
+		AuditNamespace: deps.config.AuditNamespace,
+		ResyncPeriod:   deps.config.ResyncPeriod,
+		Workers:        deps.config.Workers,
+	})
+	if err != nil {
+		return err
+	}
+	a.synced = append(a.synced, room.Synced()...)
+	a.controllers = append(a.controllers, Named{Name: demoapp.Name, Run: room.Run})
+	return nil
+}
+
+func (a *assembly) watchDemoApps(client versioned.Interface, namespace string) cache.SharedIndexInformer {
+	factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
+	informer := factory.Demo().V1alpha1().DemoApps().Informer()
+	a.services = append(a.services, informerService("informer of DemoApps", namespace, informer))
+	return informer
+}
+
+// watchSecrets watches the metadata of the Secrets that a DemoApp may name: all but Helm's release records, which are
+// many, change often, and are nobody's API key.
+func (a *assembly) watchSecrets(client metadata.Interface, namespace string) (cache.SharedIndexInformer, error) {
+	factory := metadatainformer.NewFilteredSharedInformerFactory(client, 0, namespace, func(options *metav1.ListOptions) {
+		options.FieldSelector = fields.OneTermNotEqualSelector("type", "helm.sh/release.v1").String()
+	})
+	informer := factory.ForResource(corev1.SchemeGroupVersion.WithResource("secrets")).Informer()
+	if err := informer.SetTransform(identityOnly); err != nil {
+		return nil, fmt.Errorf("watch Secrets: %w", err)
+	}
+	a.services = append(a.services, informerService("informer of Secrets", namespace, informer))
+	return informer, nil
+}
+
+// identityOnly keeps of an object's metadata what tells it, and its versions, apart.
+func identityOnly(object any) (any, error) {
+	whole, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return object, nil
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: whole.Namespace, Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion,
+	}}, nil
+}
+
+// watchedNamespaces returns the namespaces to build informers for; one that is empty stands for all.
+func watchedNamespaces(namespaces []string) []string {
+	if len(namespaces) == 0 {
+		return []string{metav1.NamespaceAll}
+	}
+	return namespaces
+}
+
+// informerService runs an informer, and waits for it.
+func informerService(name, namespace string, informer cache.SharedIndexInformer) service {
+	if namespace != "" {
+		name += " in " + namespace
+	}
+	return service{name: name, run: func(ctx context.Context) error {
+		informer.RunWithContext(ctx)
+		return nil
+	}}
+}

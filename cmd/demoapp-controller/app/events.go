@@ -1,0 +1,118 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
+)
+
+const (
+	// eventsQuiet is how long nothing may be written before all events count as delivered.
+	eventsQuiet = 100 * time.Millisecond
+	// eventsFlushTimeout bounds the wait for the last events.
+	eventsFlushTimeout = 2 * time.Second
+)
+
+// eventStream delivers events to the API server.
+type eventStream struct {
+	events.EventBroadcaster
+	sink *countingSink
+	end  context.CancelFunc
+}
+
+// newEventStream starts to deliver events; run delivers the last ones and ends it.
+func newEventStream(ctx context.Context, client eventsv1client.EventsV1Interface) (*eventStream, error) {
+	sink := &countingSink{EventSink: &events.EventSinkImpl{Interface: client}}
+	s := &eventStream{EventBroadcaster: events.NewBroadcaster(sink), sink: sink}
+	ctx, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	if err := s.StartRecordingToSinkWithContext(ctx); err != nil {
+		s.end()
+		return nil, fmt.Errorf("starting to record events: %w", err)
+	}
+	return s, nil
+}
+
+// recorder returns a recorder for events about DemoApps.
+func (s *eventStream) recorder() events.EventRecorder {
+	return s.NewRecorder(scheme.Scheme, programName)
+}
+
+// run waits for the end of ctx, delivers what was recorded until then, and ends the stream.
+func (s *eventStream) run(ctx context.Context) error {
+	<-ctx.Done()
+	s.sink.waitQuiet(eventsQuiet, eventsFlushTimeout)
+	s.close()
+	return nil
+}
+
+// close ends the stream; what was not delivered is lost.
+func (s *eventStream) close() {
+	s.Shutdown()
+	s.end()
+}
+
+// countingSink knows how many writes are in flight. The broadcaster hands events on through goroutines that nobody can
+// wait for, so the only sign that all have arrived is that none has come for a while.
+type countingSink struct {
+	events.EventSink
+
+	mu       sync.Mutex
+	inFlight int
+	last     time.Time
+}
+
+// Create implements events.EventSink.
+func (s *countingSink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
+	defer s.begin()()
+	return s.EventSink.Create(ctx, event)
+}
+
+// Update implements events.EventSink.
+func (s *countingSink) Update(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
+	defer s.begin()()
+	return s.EventSink.Update(ctx, event)
+}
+
+// Patch implements events.EventSink.
+func (s *countingSink) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
+	defer s.begin()()
+	return s.EventSink.Patch(ctx, event, data)
+}
+
+func (s *countingSink) begin() (end func()) {
+	s.note(1)
+	return func() { s.note(-1) }
+}
+
+func (s *countingSink) note(delta int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inFlight += delta
+	s.last = time.Now()
+}
+
+// waitQuiet returns when nothing has been written for as long as quiet, but no later than after timeout.
+func (s *countingSink) waitQuiet(quiet, timeout time.Duration) {
+	s.note(0)
+	deadline := time.Now().Add(timeout)
+	tick := time.NewTicker(quiet / 10)
+	defer tick.Stop()
+	for now := range tick.C {
+		s.mu.Lock()
+		done := s.inFlight == 0 && now.Sub(s.last) >= quiet
+		s.mu.Unlock()
+		if done || now.After(deadline) {
+			return
+		}
+	}
+}

@@ -1,0 +1,73 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+)
+
+func TestEventsAreDeliveredBeforeTheEnd(t *testing.T) {
+	tests := []struct {
+		name      string
+		answer    time.Duration // of the API server
+		delivered int
+		took      time.Duration
+	}{
+		{name: "fast server", delivered: 3, took: eventsQuiet},
+		{name: "slow server", answer: time.Second, delivered: 3, took: time.Second + eventsQuiet},
+		{name: "server that hangs", answer: time.Minute, took: eventsFlushTimeout + eventsQuiet/10},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			client := fake.NewClientset()
+			synctest.Test(t, func(t *testing.T) {
+				delivered := make(chan *eventsv1.Event, 3)
+				client.PrependReactor("create", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					time.Sleep(test.answer)
+					event, _ := action.(clienttesting.CreateAction).GetObject().(*eventsv1.Event)
+					delivered <- event
+					return true, event, nil
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				stream, err := newEventStream(ctx, client.EventsV1())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, name := range []string{"a", "b", "c"} {
+					app := &demov1alpha1.DemoApp{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+					stream.recorder().Eventf(app, nil, corev1.EventTypeNormal, "Installed", "Install", "installed")
+				}
+				cancel()
+				start := time.Now()
+				if err := stream.run(ctx); err != nil {
+					t.Errorf("run() = %v", err)
+				}
+				if took := time.Since(start); took != test.took {
+					t.Errorf("took %v, want %v", took, test.took)
+				}
+				if len(delivered) != test.delivered {
+					t.Errorf("%d events were delivered, want %d", len(delivered), test.delivered)
+				}
+				if test.delivered > 0 {
+					if got := (<-delivered).Regarding; got.Kind != "DemoApp" || got.APIVersion != "demo.example.com/v1alpha1" {
+						t.Errorf("event regards %v", got)
+					}
+				}
+				time.Sleep(test.answer) // a write in flight ends with its answer
+			})
+		})
+	}
+}

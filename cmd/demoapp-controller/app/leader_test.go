@@ -1,0 +1,303 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+)
+
+var leaseOptions = LeaderElectionOptions{
+	Enabled:           true,
+	LeaseDuration:     15 * time.Second,
+	RenewDeadline:     10 * time.Second,
+	RetryPeriod:       2 * time.Second,
+	ResourceNamespace: "demoapp-system",
+	ResourceName:      "demoapp-controller",
+}
+
+// candidate is one replica, with what it tells of itself.
+type candidate struct {
+	*leadership
+	leads atomic.Bool
+	stop  context.CancelFunc
+	ended chan error
+}
+
+// newCandidate starts a replica named identity.
+func newCandidate(t *testing.T, client *fake.Clientset, identity string, work workFunc) *candidate {
+	t.Helper()
+	c := &candidate{ended: make(chan error, 1)}
+	c.leadership = newLeadership(leaseOptions, identity, client.CoordinationV1(), func(leads bool) { c.leads.Store(leads) })
+	var stop context.Context
+	stop, c.stop = context.WithCancel(t.Context())
+	go func() { c.ended <- c.run(stop, work) }()
+	return c
+}
+
+// holder returns who holds the lease.
+func holder(t *testing.T, client *fake.Clientset) string {
+	t.Helper()
+	lease, err := client.CoordinationV1().Leases(leaseOptions.ResourceNamespace).
+		Get(context.Background(), leaseOptions.ResourceName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return ""
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}
+
+// drains works until stop ends and takes some more time then.
+func drains(d time.Duration) workFunc {
+	return func(stop, lead context.Context) error {
+		select {
+		case <-stop.Done():
+		case <-lead.Done():
+			return context.Cause(lead)
+		}
+		select {
+		case <-time.After(d):
+			return nil
+		case <-lead.Done():
+			return context.Cause(lead)
+		}
+	}
+}
+
+func TestLeaseIsReleasedAfterTheLastWorker(t *testing.T) {
+	client := fake.NewClientset()
+	synctest.Test(t, func(t *testing.T) {
+		a := newCandidate(t, client, "a", drains(20*time.Second))
+		synctest.Wait()
+		b := newCandidate(t, client, "b", drains(0))
+		synctest.Wait()
+		if !a.leads.Load() || b.leads.Load() {
+			t.Fatalf("leading: a %v, b %v", a.leads.Load(), b.leads.Load())
+		}
+
+		a.stop()
+		time.Sleep(19 * time.Second) // longer than the lease lasts: it is renewed while the workers drain
+		synctest.Wait()
+		if got := holder(t, client); got != "a" || b.leads.Load() {
+			t.Errorf("while a drains the lease is held by %q, b leads: %v", got, b.leads.Load())
+		}
+		if err := <-a.ended; err != nil {
+			t.Errorf("a: %v", err)
+		}
+		if got := holder(t, client); got == "a" {
+			t.Error("a has not released the lease")
+		}
+		time.Sleep(3 * time.Second) // one retry period with its jitter
+		synctest.Wait()
+		if got := holder(t, client); got != "b" || !b.leads.Load() {
+			t.Errorf("after the release the lease is held by %q, b leads: %v", got, b.leads.Load())
+		}
+		b.stop()
+		if err := <-b.ended; err != nil {
+			t.Errorf("b: %v", err)
+		}
+	})
+}
+
+func TestStandbyStops(t *testing.T) {
+	client := fake.NewClientset()
+	synctest.Test(t, func(t *testing.T) {
+		a := newCandidate(t, client, "a", drains(0))
+		synctest.Wait()
+		b := newCandidate(t, client, "b", func(context.Context, context.Context) error {
+			t.Error("a standby works")
+			return nil
+		})
+		time.Sleep(time.Minute)
+		b.stop()
+		if err := <-b.ended; err != nil {
+			t.Errorf("b: %v", err)
+		}
+		if got := holder(t, client); got != "a" {
+			t.Errorf("the lease is held by %q, want a", got)
+		}
+		a.stop()
+		<-a.ended
+	})
+}
+
+func TestLostLease(t *testing.T) {
+	tests := []struct {
+		name string
+		// answer is how long the API server takes to fail.
+		answer time.Duration
+	}{
+		{name: "requests fail"},
+		{name: "requests hang", answer: 5 * time.Second},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			client := fake.NewClientset()
+			synctest.Test(t, func(t *testing.T) {
+				a := newCandidate(t, client, "a", drains(time.Hour))
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				var once sync.Once
+				var failing time.Time
+				client.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+					once.Do(func() { failing = time.Now() })
+					time.Sleep(test.answer)
+					return true, nil, apierrors.NewServiceUnavailable("down")
+				})
+				err := <-a.ended
+				if !errors.Is(err, errLeaseLost) || !strings.Contains(err.Error(), "demoapp-system/demoapp-controller") {
+					t.Errorf("error = %v, want %v", err, errLeaseLost)
+				}
+				// The last renewal that worked was at most one retry period before.
+				limit := leaseOptions.LeaseDuration - leaseOptions.RetryPeriod
+				if took := time.Since(failing); took >= limit {
+					t.Errorf("work went on for %v after the first failure, want less than %v", took, limit)
+				}
+				if a.leads.Load() {
+					t.Error("a says that it leads")
+				}
+			})
+		})
+	}
+}
+
+func TestLeaseIsKeptWhenWorkersAreLeft(t *testing.T) {
+	client := fake.NewClientset()
+	synctest.Test(t, func(t *testing.T) {
+		a := newCandidate(t, client, "a", func(context.Context, context.Context) error { return errWorkersLeft })
+		if err := <-a.ended; !errors.Is(err, errWorkersLeft) {
+			t.Errorf("error = %v", err)
+		}
+		if got := holder(t, client); got != "a" {
+			t.Errorf("the lease is held by %q, want a", got)
+		}
+		a.stop()
+	})
+}
+
+func TestReleaseRetriesConflicts(t *testing.T) {
+	client := fake.NewClientset()
+	synctest.Test(t, func(t *testing.T) {
+		a := newCandidate(t, client, "a", drains(0))
+		synctest.Wait()
+		conflicts := 0
+		client.PrependReactor("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			lease, ok := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
+			if ok && ptr.Deref(lease.Spec.HolderIdentity, "") == "" && conflicts < 2 {
+				conflicts++
+				return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, lease.Name, nil)
+			}
+			return false, nil, nil
+		})
+		a.stop()
+		<-a.ended
+		if got := holder(t, client); got != "" || conflicts != 2 {
+			t.Errorf("after %d conflicts the lease is held by %q", conflicts, got)
+		}
+	})
+}
+
+func TestWithoutLeaderElection(t *testing.T) {
+	client := fake.NewClientset()
+	synctest.Test(t, func(t *testing.T) {
+		leads := false
+		l := newLeadership(LeaderElectionOptions{}, "a", client.CoordinationV1(), func(b bool) { leads = b })
+		stop, cancel := context.WithCancel(t.Context())
+		err := l.run(stop, func(stop, lead context.Context) error {
+			cancel()
+			if stop.Err() == nil || lead.Err() != nil || !leads {
+				t.Errorf("stop %v, lead %v, leading %v", stop.Err(), lead.Err(), leads)
+			}
+			return errEndedEarly
+		})
+		if !errors.Is(err, errEndedEarly) || leads {
+			t.Errorf("error = %v, leading %v", err, leads)
+		}
+	})
+	if actions := client.Actions(); len(actions) != 0 {
+		t.Errorf("requests: %v", actions)
+	}
+}
+
+func TestLostLeaseGrace(t *testing.T) {
+	tests := []struct{ lease, renew, retry, want time.Duration }{
+		{15 * time.Second, 10 * time.Second, 2 * time.Second, 3 * time.Second},
+		{15 * time.Second, 14 * time.Second, 2 * time.Second, time.Second},
+	}
+	for _, test := range tests {
+		o := LeaderElectionOptions{LeaseDuration: test.lease, RenewDeadline: test.renew, RetryPeriod: test.retry}
+		if got := o.lostLeaseGrace(); got != test.want {
+			t.Errorf("grace of %v/%v/%v = %v, want %v", test.lease, test.renew, test.retry, got, test.want)
+		}
+	}
+}
+
+func TestCheckLease(t *testing.T) {
+	leases := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+	tests := []struct {
+		name        string
+		get, create error
+		want        string
+	}{
+		{name: "exists"},
+		{name: "can be created", get: apierrors.NewNotFound(leases, "x")},
+		{name: "is created by another meanwhile", get: apierrors.NewNotFound(leases, "x"), create: apierrors.NewAlreadyExists(leases, "x")},
+		{
+			name: "no namespace", get: apierrors.NewNotFound(leases, "x"),
+			create: apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "demoapp-system"),
+			want:   `the namespace "demoapp-system" of the lease does not exist: create it`,
+		},
+		{
+			name: "not allowed", get: apierrors.NewForbidden(leases, "x", errors.New("RBAC")),
+			want: "the lease demoapp-system/demoapp-controller cannot be kept: ",
+		},
+		{
+			name: "other", get: apierrors.NewBadRequest("odd"),
+			want: "checking the lease demoapp-system/demoapp-controller: odd",
+		},
+		{
+			name: "no answer", get: apierrors.NewGenericServerResponse(http.StatusServiceUnavailable, "get", leases, "x", "", 0, false),
+			want: "checking the lease ",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			client := fake.NewClientset()
+			synctest.Test(t, func(t *testing.T) {
+				react := func(err error) clienttesting.ReactionFunc {
+					return func(clienttesting.Action) (bool, runtime.Object, error) {
+						return true, &coordinationv1.Lease{}, err
+					}
+				}
+				client.PrependReactor("get", "leases", react(test.get))
+				client.PrependReactor("create", "leases", react(test.create))
+				err := checkLease(t.Context(), client.CoordinationV1(), leaseOptions)
+				switch {
+				case test.want == "" && err != nil:
+					t.Errorf("checkLease() = %v", err)
+				case test.want != "" && (err == nil || !strings.HasPrefix(err.Error(), test.want)):
+					t.Errorf("checkLease() = %v, want %s", err, test.want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,99 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"log"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"k8s.io/klog/v2"
+)
+
+// keepLogging undoes at the end of the test what setupLogging does to the process.
+func keepLogging(t *testing.T) {
+	state, logger, flags, out := klog.CaptureState(), slog.Default(), log.Flags(), log.Writer()
+	t.Cleanup(func() {
+		state.Restore()
+		slog.SetDefault(logger)
+		log.SetFlags(flags)
+		log.SetOutput(out)
+	})
+}
+
+func TestVerbosity(t *testing.T) {
+	const (
+		warnings = "klog-warning slog-warn slog-error"
+		v0       = "v0 klog-v0 " + warnings
+	)
+	tests := []struct {
+		verbosity int
+		want      string
+	}{
+		{0, v0},
+		{1, "v1 " + v0},
+		{2, "v1 v2 klog-v2 slog-info " + v0},
+		{4, "v1 v2 klog-v2 slog-info v4 " + v0},
+		{5, "v1 v2 klog-v2 slog-info v4 v5 slog-debug log " + v0},
+		{7, "v1 v2 klog-v2 slog-info v4 v5 slog-debug log v7 " + v0},
+	}
+	for _, test := range tests {
+		t.Run(slog.Level(test.verbosity).String(), func(t *testing.T) {
+			keepLogging(t)
+			var out bytes.Buffer
+			setupLogging(&out, LoggingFormatJSON, test.verbosity)
+			logger := klog.FromContext(t.Context())
+			logger.Info("v0")
+			logger.V(1).Info("v1")
+			logger.V(2).Info("v2")
+			logger.V(4).Info("v4")
+			logger.V(5).Info("v5")
+			logger.V(7).Info("v7")
+			logger.V(8).Info("v8")
+			klog.Info("klog-v0")
+			klog.V(2).Info("klog-v2")
+			klog.Warning("klog-warning")
+			slog.Debug("slog-debug")
+			slog.Info("slog-info")
+			slog.With("a", 1).WithGroup("g").Warn("slog-warn")
+			slog.Error("slog-error")
+			log.Print("log")
+
+			got := map[string]bool{}
+			for line := range strings.Lines(out.String()) {
+				var record struct{ Msg string }
+				if err := json.Unmarshal([]byte(line), &record); err != nil {
+					t.Fatalf("%q: %v", line, err)
+				}
+				got[strings.TrimSpace(record.Msg)] = true
+			}
+			for want := range strings.FieldsSeq(test.want) {
+				if !got[want] {
+					t.Errorf("%s is not in the log", want)
+				}
+				delete(got, want)
+			}
+			for extra := range got {
+				t.Errorf("%s is in the log", extra)
+			}
+		})
+	}
+}
+
+func TestLevelNames(t *testing.T) {
+	var out bytes.Buffer
+	logger := slog.New(newLogHandler(&out, LoggingFormatText, 7))
+	for _, level := range []slog.Level{-7, slog.LevelDebug, -1, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
+		logger.Log(t.Context(), level, "m", "level", level)
+	}
+	want := []string{"DEBUG", "DEBUG", "INFO", "INFO", "WARN", "ERROR"}
+	for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+		if !strings.Contains(line, " level="+want[i]+" msg=m") {
+			t.Errorf("line %d = %q, want level %s", i, line, want[i])
+		}
+	}
+}

@@ -1,0 +1,133 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/example/demoapp-controller/pkg/controller"
+)
+
+func TestProbes(t *testing.T) {
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	synced := func(name string, ok bool) controller.NamedSync {
+		return controller.NamedSync{Name: name, HasSynced: func() bool { return ok }}
+	}
+	tests := []struct {
+		name  string
+		watch func(*readiness)
+		code  int
+		body  string
+	}{
+		{name: "starting", code: 503, body: "starting\n"},
+		{
+			name: "syncing",
+			watch: func(r *readiness) {
+				r.watch(t.Context(), []controller.NamedSync{synced("a", false), synced("b", true), synced("c", false)})
+			},
+			code: 503, body: "a: not synced\nc: not synced\n",
+		},
+		{
+			name:  "synced",
+			watch: func(r *readiness) { r.watch(t.Context(), []controller.NamedSync{synced("a", true)}) },
+			code:  200, body: "ok\n",
+		},
+		{
+			name:  "stopping",
+			watch: func(r *readiness) { r.watch(stopped, []controller.NamedSync{synced("a", true)}) },
+			code:  503, body: "stopping\n",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			ready := &readiness{}
+			if test.watch != nil {
+				test.watch(ready)
+			}
+			handler := probeHandler(ready)
+			if code, body := get(t, handler, "/readyz"); code != test.code || body != test.body {
+				t.Errorf("/readyz = %d %q, want %d %q", code, body, test.code, test.body)
+			}
+			if code, body := get(t, handler, "/healthz"); code != 200 || body != "ok\n" {
+				t.Errorf("/healthz = %d %q, want 200 ok", code, body)
+			}
+		})
+	}
+}
+
+func get(t *testing.T, handler http.Handler, path string) (code int, body string) {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+	return answer.Code, answer.Body.String()
+}
+
+func TestServerOff(t *testing.T) {
+	s, err := listen(t.Context(), "metrics", "--metrics-bind-address", "0", http.NotFoundHandler())
+	if s != nil || err != nil {
+		t.Errorf("listen() = %v, %v, want nothing", s, err)
+	}
+}
+
+func TestServer(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	s, err := listen(ctx, "metrics", "--metrics-bind-address", "127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(entered)
+		<-leave
+		_, _ = io.WriteString(w, "done")
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := s.listener.Addr().String()
+
+	_, err = listen(ctx, "health probes", "--health-probe-bind-address", address, http.NotFoundHandler())
+	if !errors.Is(err, syscall.EADDRINUSE) || !strings.HasPrefix(err.Error(), "--health-probe-bind-address="+address+": ") {
+		t.Errorf("listen() on a taken port = %v", err)
+	}
+
+	ended := make(chan error, 1)
+	go func() { ended <- s.run(ctx) }()
+	answered := make(chan string, 1)
+	go func() {
+		answer, err := http.Get("http://" + address)
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		defer func() { _ = answer.Body.Close() }()
+		body, _ := io.ReadAll(answer.Body)
+		answered <- string(body)
+	}()
+	<-entered
+	cancel()
+	close(leave)
+	if got := <-answered; got != "done" {
+		t.Errorf("a request in flight got %q", got)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("run() = %v", err)
+	}
+}
+
+func TestServerFails(t *testing.T) {
+	s, err := listen(t.Context(), "metrics", "--metrics-bind-address", "127.0.0.1:0", http.NotFoundHandler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = s.listener.Close()
+	if err := s.run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "serving metrics: ") {
+		t.Errorf("run() = %v", err)
+	}
+}

@@ -1,0 +1,89 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// serviceStopTimeout bounds the wait for one service to stop.
+const serviceStopTimeout = 3 * time.Second
+
+// service is a part of the process that runs on standbys too and outlives the workers. Its run returns soon after the
+// end of ctx, when all its goroutines have ended; if it returns before, the process stops.
+type service struct {
+	name string
+	run  func(ctx context.Context) error
+}
+
+// serviceError says which service failed.
+type serviceError struct {
+	name string
+	err  error
+}
+
+// Error implements error.
+func (e *serviceError) Error() string { return e.name + ": " + e.err.Error() }
+
+// Unwrap returns the service's own error.
+func (e *serviceError) Unwrap() error { return e.err }
+
+// errEndedEarly is the error of a service or a controller that stopped without being asked to.
+var errEndedEarly = errors.New("ended unexpectedly")
+
+// serviceStack runs services and stops them in the reverse order of their start.
+type serviceStack struct {
+	// fail is called with a serviceError when a service fails.
+	fail    context.CancelCauseFunc
+	running []runningService
+}
+
+type runningService struct {
+	name  string
+	stop  context.CancelFunc
+	ended <-chan struct{}
+}
+
+// start starts services one after another; each runs until stopAll stops it.
+func (s *serviceStack) start(ctx context.Context, services ...service) {
+	for _, svc := range services {
+		ctx, stop := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		s.running = append(s.running, runningService{name: svc.name, stop: stop, ended: ended})
+		go func() {
+			defer close(ended)
+			err := svc.run(ctx)
+			switch {
+			case ctx.Err() == nil && err == nil:
+				s.fail(&serviceError{svc.name, errEndedEarly})
+			case ctx.Err() == nil:
+				s.fail(&serviceError{svc.name, err})
+			case err != nil && !errors.Is(err, context.Canceled):
+				klog.FromContext(ctx).Error(err, "Stopping a service failed", "service", svc.name)
+			}
+		}()
+	}
+}
+
+// stopAll stops the services, each after the one that started after it has ended.
+func (s *serviceStack) stopAll(ctx context.Context) {
+	for i := len(s.running) - 1; i >= 0; i-- {
+		svc := s.running[i]
+		svc.stop()
+		late := time.NewTimer(serviceStopTimeout)
+		select {
+		case <-svc.ended:
+		case <-late.C:
+			// What still runs ends with the process, which is about to exit.
+			klog.FromContext(ctx).Error(nil, "A service does not stop", "service", svc.name,
+				"after", fmt.Sprint(serviceStopTimeout))
+		}
+		late.Stop()
+	}
+}

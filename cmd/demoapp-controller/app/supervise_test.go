@@ -1,0 +1,160 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// worker is a controller whose work in flight takes a while after the end of stop.
+func worker(name string, drain time.Duration, obeys bool) Named {
+	return Named{Name: name, Run: func(stop, lead context.Context) error {
+		dropped := lead.Done()
+		if !obeys {
+			dropped = nil
+		}
+		select {
+		case <-stop.Done():
+		case <-dropped:
+			return context.Cause(lead)
+		}
+		select {
+		case <-time.After(drain):
+			return nil
+		case <-dropped:
+			return context.Cause(lead)
+		}
+	}}
+}
+
+func failing(name string, after time.Duration, err error) Named {
+	return Named{Name: name, Run: func(stop, _ context.Context) error {
+		select {
+		case <-time.After(after):
+			return err
+		case <-stop.Done():
+			return nil
+		}
+	}}
+}
+
+func TestSupervise(t *testing.T) {
+	var (
+		failure = errors.New("cache not synced")
+		errLost = errors.New("lease gone")
+		never   = 24 * time.Hour
+	)
+	tests := []struct {
+		name        string
+		controllers []Named
+		stopAfter   time.Duration
+		loseAfter   time.Duration
+		want        []error
+		text        string
+		took        time.Duration
+	}{
+		{name: "no controllers", stopAfter: time.Minute, loseAfter: never, took: time.Minute},
+		{
+			name:        "waits for the slowest",
+			controllers: []Named{worker("a", 10*time.Second, true), worker("b", 20*time.Second, true)},
+			stopAfter:   time.Minute, loseAfter: never,
+			took: time.Minute + 20*time.Second,
+		},
+		{
+			name:        "overrun, workers obey",
+			controllers: []Named{worker("a", time.Hour, true)},
+			stopAfter:   time.Minute, loseAfter: never,
+			want: []error{errShutdownTimeout},
+			text: "work in flight was not finished after 25s (--shutdown-timeout)",
+			took: time.Minute + 25*time.Second,
+		},
+		{
+			name:        "overrun, workers do not obey",
+			controllers: []Named{worker("a", time.Hour, false)},
+			stopAfter:   time.Minute, loseAfter: never,
+			want: []error{errShutdownTimeout, errWorkersLeft},
+			took: time.Minute + 27*time.Second,
+		},
+		{
+			name:        "lease lost, workers obey",
+			controllers: []Named{worker("a", time.Hour, true)},
+			stopAfter:   never, loseAfter: time.Minute,
+			want: []error{errLost},
+			text: "lease gone",
+			took: time.Minute,
+		},
+		{
+			name:        "lease lost, workers do not obey",
+			controllers: []Named{worker("a", never, false)},
+			stopAfter:   never, loseAfter: time.Minute,
+			want: []error{errLost, errWorkersLeft},
+			took: time.Minute + 3*time.Second,
+		},
+		{
+			name:        "lease lost while draining",
+			controllers: []Named{worker("a", never, false)},
+			stopAfter:   time.Minute, loseAfter: time.Minute + 20*time.Second,
+			want: []error{errLost, errWorkersLeft},
+			took: time.Minute + 23*time.Second,
+		},
+		{
+			name:        "one fails, the others drain",
+			controllers: []Named{worker("a", 5*time.Second, true), failing("b", time.Minute, failure)},
+			stopAfter:   never, loseAfter: never,
+			want: []error{failure},
+			text: "controller b: cache not synced",
+			took: time.Minute + 5*time.Second,
+		},
+		{
+			name:        "one ends early",
+			controllers: []Named{failing("a", time.Minute, nil)},
+			stopAfter:   never, loseAfter: never,
+			want: []error{errEndedEarly},
+			text: "controller a: ended unexpectedly",
+			took: time.Minute,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stop, cancel := context.WithTimeout(t.Context(), test.stopAfter)
+				defer cancel()
+				lead, lose := context.WithTimeoutCause(context.WithoutCancel(t.Context()), test.loseAfter, errLost)
+				defer lose()
+				p := &process{shutdownTimeout: 25 * time.Second, lostLeaseGrace: 3 * time.Second}
+				start := time.Now()
+				err := p.supervise(stop, lead, test.controllers)
+				if took := time.Since(start); took != test.took {
+					t.Errorf("took %v, want %v", took, test.took)
+				}
+				checkErrors(t, err, test.want, errShutdownTimeout, errWorkersLeft, errLost, failure, errEndedEarly)
+				if test.text != "" && err.Error() != test.text {
+					t.Errorf("error = %q, want %q", err, test.text)
+				}
+				time.Sleep(2 * never) // what was left behind ends
+			})
+		})
+	}
+}
+
+// checkErrors checks that err is exactly those of all that are wanted.
+func checkErrors(t *testing.T, err error, want []error, all ...error) {
+	t.Helper()
+	if len(want) == 0 && err != nil {
+		t.Errorf("error = %v, want none", err)
+	}
+	for _, candidate := range all {
+		wanted := false
+		for _, w := range want {
+			wanted = wanted || errors.Is(w, candidate)
+		}
+		if errors.Is(err, candidate) != wanted {
+			t.Errorf("error = %v, which is %q: %v, want %v", err, candidate, !wanted, wanted)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command demo plays a tour of the operator on a real cluster: what "make demo" runs.
+//
+//	go run ./hack/demo                                  # on a control plane of its own, gone afterwards
+//	go run ./hack/demo --kubeconfig ~/.kube/config      # on the cluster of that file's current context
+//
+// Each step prints the command that a user would type, runs exactly that command, and prints what came back and how
+// long it took. A step waits with "kubectl wait" and with watches, never for a fixed time. The first step that does not
+// happen ends the tour: it says what was expected and what was seen, with the conditions of the DemoApps and the end of
+// the operator's log, and the exit code is 1.
+//
+// The operator runs as a process on this machine, under the ServiceAccount and the RBAC of artifacts/deploy, so that a
+// missing permission shows up here.
+//
+// # What is left behind
+//
+// Nothing. A control plane of the tour's own ends with it, even when the tour is killed: it lives as long as the pipe
+// that the tour holds. On another cluster, the tour plays in the namespace demoapp-tour and removes what it made: that
+// namespace, the operator's, the RBAC, the CRD and the audit records. It refuses to play where the operator is
+// installed already, since it could not tell what is its own.
+//
+// # Layout
+//
+// tour.go is the tour, a table of steps. play.go plays such a table on a shell, shell.go is the shell, print.go is what
+// the user sees. operator.go and stage.go build up what the tour needs and tear it down. main.go holds them together.
+package main

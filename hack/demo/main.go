@@ -1,0 +1,199 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// cleanupLimit bounds the way out, which nothing else can end but a second signal.
+	cleanupLimit = 3 * time.Minute
+	// actLimit is longer than what each kubectl command allows itself, so that kubectl's own words are shown.
+	actLimit = waitLimit + 10*time.Second
+	// diagnosisLimit bounds the questions that are asked about a step that did not happen.
+	diagnosisLimit = 15 * time.Second
+)
+
+// errShown says that something failed and that the screen says what.
+var errShown = errors.New("shown already")
+
+func main() {
+	kubeconfig := flag.String("kubeconfig", "",
+		"`file` that names the cluster to play on; without it, the tour starts a control plane of its own")
+	flag.Parse()
+	scr := newScreen(os.Stdout)
+	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, func() {
+		restore()
+		scr.info("Stopping, and cleaning up. A second interrupt would leave things behind.")
+	})
+	if err := perform(ctx, scr, *kubeconfig); err != nil {
+		if !errors.Is(err, errShown) {
+			scr.failure(err)
+		}
+		os.Exit(1)
+	}
+}
+
+// perform prepares a cluster and the operator, plays the tour, and cleans up.
+func perform(ctx context.Context, scr *screen, kubeconfig string) (err error) {
+	if _, err := os.Stat(operatorSource); err != nil {
+		return fmt.Errorf("run the tour from the top folder of the repository: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "demoapp-tour-")
+	if err != nil {
+		return fmt.Errorf("make a folder for the tour: %w", err)
+	}
+	defer func() { err = cleaned(scr, err, os.RemoveAll(dir)) }()
+
+	scr.heading("Preparation")
+	if err := build(ctx, scr); err != nil {
+		return err
+	}
+	place, sh, err := enter(ctx, scr, kubeconfig, dir)
+	if err != nil {
+		return err
+	}
+	running, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	op, err := newOperator(ctx, sh, dir, func(err error) { cancel(err) })
+	stop := func() error { return nil }
+	if err == nil {
+		stop = op.stop
+	}
+	defer func() {
+		scr.heading("Cleaning up")
+		cleanup, done := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
+		defer done()
+		err = cleaned(scr, err, place.leave(cleanup, stop))
+	}()
+	if err != nil {
+		return err
+	}
+	failed := play(running, scr, sh, op)
+	if failed && ctx.Err() == nil {
+		diagnose(ctx, scr, sh, op)
+	}
+	if failed {
+		return errShown
+	}
+	return nil
+}
+
+// cleaned returns err, or that something is left behind, which it shows.
+func cleaned(scr *screen, err, left error) error {
+	if left == nil {
+		return err
+	}
+	scr.failure(fmt.Errorf("clean up: %w", left))
+	return errors.Join(err, errShown)
+}
+
+// play plays the tour and shows how it went.
+func play(ctx context.Context, scr *screen, sh shell, op *operator) (failed bool) {
+	p := &player{shell: sh, screen: scr, now: time.Now, limit: actLimit}
+	outcomes := p.play(ctx, tour(op))
+	scr.summary(outcomes)
+	for _, o := range outcomes {
+		if o.err != nil {
+			scr.failure(o.err)
+			return true
+		}
+	}
+	return false
+}
+
+// diagnose shows what the cluster and the operator have to say about a failure.
+func diagnose(ctx context.Context, scr *screen, sh shell, op *operator) {
+	ctx, cancel := context.WithTimeout(ctx, diagnosisLimit)
+	defer cancel()
+	const conditions = `'{range .items[*]}{.metadata.name}{"\n"}{range .status.conditions[*]}` +
+		`{"  "}{.type}{"="}{.status}{" "}{.reason}{": "}{.message}{"\n"}{end}{end}'`
+	for _, command := range []string{
+		in("get demoapps -o jsonpath=" + conditions),
+		in("get events --sort-by=.metadata.creationTimestamp"),
+	} {
+		scr.command(command)
+		output, err := sh.run(ctx, command)
+		scr.output(output)
+		if err != nil {
+			scr.info("%v", err)
+		}
+	}
+	const lines = 25
+	if tail := op.logTail(lines); tail != "" {
+		scr.heading("The end of the operator's log")
+		scr.output(tail)
+	}
+}
+
+// enter starts or enters the cluster, and returns the shell whose kubectl reaches it.
+func enter(ctx context.Context, scr *screen, kubeconfig, dir string) (stage, shell, error) {
+	if kubeconfig == "" {
+		// A variable that is always set may name a cluster in use: it takes a flag to play there.
+		if os.Getenv("KUBECONFIG") != "" {
+			scr.info("KUBECONFIG is set and not used; make demo KUBECONFIG=\"$KUBECONFIG\" plays on that cluster.")
+		}
+		scr.command("go -C hack/localcluster run . up --foreground &")
+		begin := time.Now()
+		local, err := startLocal(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		scr.took(time.Since(begin))
+		return local, posixShell{env: environment(local.kubeconfig, dir, local.binDir)}, nil
+	}
+	binDir, err := kubectlFolder(ctx, scr)
+	if err != nil {
+		return nil, nil, err
+	}
+	sh := posixShell{env: environment(kubeconfig, dir, binDir)}
+	place, err := enterForeign(ctx, sh, scr)
+	if err != nil {
+		return nil, nil, err
+	}
+	return place, sh, nil
+}
+
+// kubectlFolder returns a folder with a kubectl in it, which it builds, or nothing when the user has a kubectl.
+func kubectlFolder(ctx context.Context, scr *screen) (string, error) {
+	if _, err := exec.LookPath("kubectl"); err == nil {
+		return "", nil
+	}
+	const command = "go -C hack/localcluster run . build"
+	scr.info("There is no kubectl in your PATH, so one is built. This takes minutes, once.")
+	scr.command(command)
+	cmd := posixShell{env: os.Environ()}.command(ctx, command)
+	var stdout bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("build kubectl: %w", err)
+	}
+	return strings.TrimSpace(stdout.String()), nil
+}
+
+// build builds the operator.
+func build(ctx context.Context, scr *screen) error {
+	const command = "go build -o " + operatorBinary + " " + operatorSource
+	scr.command(command)
+	begin := time.Now()
+	output, err := posixShell{env: os.Environ()}.run(ctx, command)
+	scr.output(output)
+	scr.took(time.Since(begin))
+	if err != nil {
+		return fmt.Errorf("build the operator: %w", err)
+	}
+	return nil
+}

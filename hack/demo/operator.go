@@ -1,0 +1,249 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	operatorBinary = "bin/demoapp-controller"
+	operatorSource = "./cmd/demoapp-controller"
+	// readyPoll is the time between two looks at /readyz.
+	readyPoll = 50 * time.Millisecond
+	// stopLimit is longer than the operator's --shutdown-timeout, 25s.
+	stopLimit = 30 * time.Second
+)
+
+// operator is the operator as a process on this machine.
+type operator struct {
+	// config is the kubeconfig of whoever plays the tour; the operator reaches the same cluster as somebody else.
+	config []byte
+	// kubeconfig is a file in the tour's own folder.
+	kubeconfig string
+	// log is an open file there. It is closed by stop.
+	log *os.File
+	// probes is the host:port of /readyz.
+	probes string
+	// crashed is called when the process ends and nobody asked it to.
+	crashed func(error)
+
+	process *exec.Cmd
+	// ended is closed when the process has ended.
+	ended chan struct{}
+	// stopping is closed when it was asked to.
+	stopping chan struct{}
+}
+
+// newOperator returns the operator, not started yet. Its files go to dir.
+func newOperator(ctx context.Context, sh shell, dir string, crashed func(error)) (*operator, error) {
+	config, err := sh.run(ctx, "kubectl config view --minify --flatten --raw -o json")
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %s: %w", strings.TrimSpace(config), err)
+	}
+	probes, err := freeAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(dir, "operator.log"))
+	if err != nil {
+		return nil, fmt.Errorf("create the operator's log: %w", err)
+	}
+	return &operator{
+		config:     []byte(config),
+		kubeconfig: filepath.Join(dir, "operator.kubeconfig"),
+		log:        log,
+		probes:     probes,
+		crashed:    crashed,
+		ended:      make(chan struct{}),
+		stopping:   make(chan struct{}),
+	}, nil
+}
+
+// freeAddress returns an address that nobody listens on at the moment.
+func freeAddress(ctx context.Context) (string, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	return address, nil
+}
+
+func (o *operator) args() []string {
+	return []string{"--kubeconfig=" + o.kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=" + o.probes}
+}
+
+// command implements performer.
+func (o *operator) command() string { return operatorBinary + " " + strings.Join(o.args(), " ") + " &" }
+
+// useToken implements performer: it writes the operator's kubeconfig.
+func (o *operator) useToken(token string) error {
+	config, err := withToken(o.config, strings.TrimSpace(token))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(o.kubeconfig, config, 0o600); err != nil {
+		return fmt.Errorf("write the operator's kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// withToken returns a kubeconfig for the cluster of the only context in config, with a token and without the
+// credentials of that context's user.
+func withToken(config []byte, token string) ([]byte, error) {
+	var from struct {
+		Clusters json.RawMessage `json:"clusters"`
+		Contexts []struct {
+			Context struct {
+				Cluster string `json:"cluster"`
+			} `json:"context"`
+		} `json:"contexts"`
+	}
+	if err := json.Unmarshal(config, &from); err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	if len(from.Contexts) != 1 {
+		return nil, fmt.Errorf("the kubeconfig has %d current contexts", len(from.Contexts))
+	}
+	type object map[string]any
+	result, err := json.Marshal(object{
+		"apiVersion":      "v1",
+		"kind":            "Config",
+		"current-context": serviceAccount,
+		"clusters":        from.Clusters,
+		"contexts": []object{{
+			"name":    serviceAccount,
+			"context": object{"cluster": from.Contexts[0].Context.Cluster, "user": serviceAccount},
+		}},
+		"users": []object{{"name": serviceAccount, "user": object{"token": token}}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("write the operator's kubeconfig: %w", err)
+	}
+	return result, nil
+}
+
+// start implements performer.
+func (o *operator) start(ctx context.Context) (string, error) {
+	// Not ended by ctx: whatever ends the tour, the operator is ended by stop, in order.
+	//nolint:gosec // G204: what is run is this repository's own binary, with flags made here.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), operatorBinary, o.args()...)
+	cmd.Stdout, cmd.Stderr = o.log, o.log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return "", fmt.Errorf("start the operator: %w", err)
+	}
+	o.process = cmd
+	go o.wait()
+	if err := o.awaitReady(ctx); err != nil {
+		return "", err
+	}
+	return "ready, says http://" + o.probes + "/readyz", nil
+}
+
+// wait waits for the end of the process, and tells whom it may concern.
+func (o *operator) wait() {
+	err := o.process.Wait()
+	close(o.ended)
+	select {
+	case <-o.stopping:
+	default:
+		if err == nil {
+			err = errors.New("exit status 0")
+		}
+		o.crashed(fmt.Errorf("the operator ended by itself: %w", err))
+	}
+}
+
+func (o *operator) awaitReady(ctx context.Context) error {
+	ticker := time.NewTicker(readyPoll)
+	defer ticker.Stop()
+	for !o.ready(ctx) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the operator is not ready: %w", context.Cause(ctx))
+		case <-o.ended:
+			return errors.New("the operator ended before it was ready")
+		case <-ticker.C:
+		}
+	}
+	return nil
+}
+
+// ready asks the operator whether it is.
+func (o *operator) ready(ctx context.Context) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+o.probes+"/readyz", http.NoBody)
+	if err != nil {
+		return false
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	return errors.Join(err, answer.Body.Close()) == nil && answer.StatusCode == http.StatusOK
+}
+
+// stop ends the process, if it was started, and waits for it. It may be called again.
+func (o *operator) stop() error {
+	if o.process == nil {
+		return o.closeLog()
+	}
+	select {
+	case <-o.ended:
+		return o.closeLog() // Its process id may be somebody else's by now.
+	case <-o.stopping:
+	default:
+		close(o.stopping)
+	}
+	// The only error is that the process has ended in this moment, which is as well.
+	_ = syscall.Kill(-o.process.Process.Pid, syscall.SIGTERM)
+	timer := time.NewTimer(stopLimit)
+	defer timer.Stop()
+	select {
+	case <-o.ended:
+		return o.closeLog()
+	case <-timer.C:
+		_ = syscall.Kill(-o.process.Process.Pid, syscall.SIGKILL)
+		<-o.ended
+		return errors.Join(fmt.Errorf("the operator did not stop within %s and was killed", stopLimit), o.closeLog())
+	}
+}
+
+// closeLog closes the log, which may have been closed before.
+func (o *operator) closeLog() error {
+	if err := o.log.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+		return fmt.Errorf("close the operator's log: %w", err)
+	}
+	return nil
+}
+
+// logTail returns the last lines of the operator's log.
+func (o *operator) logTail(lines int) string {
+	// Not through the file's own position, which the operator shares and writes at.
+	content, err := io.ReadAll(io.NewSectionReader(o.log, 0, math.MaxInt64))
+	if err != nil {
+		return "(cannot be read: " + err.Error() + ")"
+	}
+	all := strings.Split(strings.TrimSpace(string(content)), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

@@ -1,0 +1,215 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// stage is the cluster that the tour plays on.
+type stage interface {
+	// leave puts the cluster back to what it was. It calls stopOperator when the operator is no longer needed for that.
+	leave(ctx context.Context, stopOperator func() error) error
+}
+
+// environment returns the environment of the tour's commands: kubeconfig as the cluster, a discovery cache in the tour's
+// own folder, and binDir, if any, for a kubectl that is not elsewhere in the path.
+func environment(kubeconfig, dir, binDir string) []string {
+	env := append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+filepath.Join(dir, "cache"))
+	if binDir != "" {
+		env = append(env, "PATH="+os.Getenv("PATH")+string(os.PathListSeparator)+binDir)
+	}
+	return env
+}
+
+// localStage is a control plane that lives as long as this program.
+type localStage struct {
+	process    *exec.Cmd
+	lifeline   io.Closer
+	kubeconfig string
+	binDir     string
+}
+
+// localClusterEnd is how long the control plane may take to end.
+const localClusterEnd = 30 * time.Second
+
+// startLocal builds and starts a control plane. When it fails, nothing is left running.
+func startLocal(ctx context.Context) (*localStage, error) {
+	// Not ended by ctx, which ends before the cluster is no longer needed, but by leave.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), "go", "-C", "hack/localcluster", "run", ".", "up", "--foreground")
+	cmd.Stderr = os.Stderr // The progress of the build, minutes long the first time.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	lifeline, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start a control plane: %w", err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start a control plane: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start a control plane: %w", err)
+	}
+	local := &localStage{process: cmd, lifeline: lifeline}
+	// The control plane prints one line when it is ready. An interrupt ends it, and with it the wait for that line.
+	stopWatching := context.AfterFunc(ctx, local.interrupt)
+	report, readErr := bufio.NewReader(stdout).ReadBytes('\n')
+	if !stopWatching() || readErr != nil {
+		err := local.leave(context.WithoutCancel(ctx), func() error { return nil })
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, errors.Join(fmt.Errorf("the control plane did not start: %w", readErr), err)
+	}
+	var connection struct {
+		Kubeconfig string `json:"kubeconfig"`
+		BinDir     string `json:"binDir"`
+	}
+	if err := json.Unmarshal(report, &connection); err != nil {
+		return nil, errors.Join(fmt.Errorf("read what the control plane reports: %w", err),
+			local.leave(ctx, func() error { return nil }))
+	}
+	local.kubeconfig, local.binDir = connection.Kubeconfig, connection.BinDir
+	return local, nil
+}
+
+// interrupt asks the control plane to end, whether it is still being built or runs. Closing the lifeline is enough for
+// one that runs; errors mean that it has ended already.
+func (l *localStage) interrupt() {
+	_ = l.lifeline.Close()
+	_ = syscall.Kill(-l.process.Process.Pid, syscall.SIGINT)
+}
+
+// leave implements stage.
+func (l *localStage) leave(_ context.Context, stopOperator func() error) error {
+	err := stopOperator()
+	killer := time.AfterFunc(localClusterEnd, func() { _ = syscall.Kill(-l.process.Process.Pid, syscall.SIGKILL) })
+	defer killer.Stop()
+	if closeErr := l.lifeline.Close(); closeErr != nil && !errors.Is(closeErr, os.ErrClosed) {
+		err = errors.Join(err, fmt.Errorf("end the control plane: %w", closeErr))
+	}
+	if waitErr := l.process.Wait(); waitErr != nil {
+		err = errors.Join(err, fmt.Errorf("end the control plane: %w", waitErr))
+	}
+	return err
+}
+
+// foreignStage is a cluster that was there before and stays.
+type foreignStage struct {
+	shell  shell
+	screen *screen
+	// keepAudit is true when the audit namespace was there before the tour.
+	keepAudit bool
+}
+
+// enterForeign makes sure that the tour can tell its own objects from others on this cluster.
+func enterForeign(ctx context.Context, sh shell, scr *screen) (*foreignStage, error) {
+	f := &foreignStage{shell: sh, screen: scr}
+	server, err := f.ask(ctx, "config view --minify -o jsonpath='{.clusters[0].cluster.server}'")
+	if err != nil {
+		return nil, err
+	}
+	scr.info("The tour plays on %s, in the namespace %s, and removes what it makes.", server, tourNamespace)
+	remains, err := f.ask(ctx, "get namespaces -l "+tourLabel+"=true -o name")
+	if err != nil {
+		return nil, err
+	}
+	audit, err := f.ask(ctx, "get namespace "+auditNamespace+" --ignore-not-found -o name")
+	if err != nil {
+		return nil, err
+	}
+	f.keepAudit = audit != ""
+	if remains != "" {
+		scr.info("An earlier tour was cut short here; its remains are removed first.")
+		if err := f.leave(ctx, func() error { return nil }); err != nil {
+			return nil, err
+		}
+	}
+	present, err := f.ask(ctx, fmt.Sprintf("get namespace/%s namespace/%s customresourcedefinition/%s "+
+		"clusterrole/%s clusterrolebinding/%[4]s --ignore-not-found -o name",
+		tourNamespace, systemNamespace, crdName, serviceAccount))
+	if err != nil {
+		return nil, err
+	}
+	if present != "" {
+		return nil, fmt.Errorf("this cluster has %s already: the tour would not know what is its own; "+
+			"remove it, or take another cluster", strings.Join(strings.Fields(present), ", "))
+	}
+	return f, nil
+}
+
+// ask runs a kubectl command that the user need not see.
+func (f *foreignStage) ask(ctx context.Context, command string) (string, error) {
+	output, err := f.shell.run(ctx, "kubectl "+command)
+	output = strings.TrimSpace(output)
+	if err != nil {
+		return "", fmt.Errorf("kubectl %s: %s: %w", command, output, err)
+	}
+	return output, nil
+}
+
+// leave implements stage.
+func (f *foreignStage) leave(ctx context.Context, stopOperator func() error) error {
+	crd, err := f.ask(ctx, "get customresourcedefinition "+crdName+" --ignore-not-found -o name")
+	if err == nil && crd != "" {
+		err = f.removeDemoApps(ctx, stopOperator)
+	}
+	errs := []error{err, stopOperator()}
+	commands := []string{
+		"delete namespace " + tourNamespace,
+		"delete -f " + rbacFile,
+		"delete -f " + namespaceFile,
+		"delete -f " + crdFile,
+	}
+	if f.keepAudit {
+		commands = append(commands, fmt.Sprintf("-n %s delete configmaps -l demo.example.com/source-namespace=%s",
+			auditNamespace, tourNamespace))
+	} else {
+		commands = append(commands, "delete namespace "+auditNamespace)
+	}
+	for _, command := range commands {
+		errs = append(errs, f.remove(ctx, command))
+	}
+	return errors.Join(errs...)
+}
+
+// removeDemoApps deletes the DemoApps of the tour while the operator runs. Where it does not, or fails, their finalizers
+// are taken off: the tour's own objects are no loss.
+func (f *foreignStage) removeDemoApps(ctx context.Context, stopOperator func() error) error {
+	const patience = "20s"
+	_, deleteErr := f.ask(ctx, "-n "+tourNamespace+" delete demoapps --all --timeout="+patience)
+	stopErr := stopOperator()
+	left, err := f.ask(ctx, "-n "+tourNamespace+" get demoapps -o name")
+	if err != nil {
+		return errors.Join(deleteErr, stopErr, err)
+	}
+	errs := []error{stopErr}
+	for name := range strings.FieldsSeq(left) {
+		f.screen.info("%s did not go by itself; its finalizer is taken off.", name)
+		_, err := f.ask(ctx, fmt.Sprintf(`-n %s patch %s --type=merge -p '{"metadata":{"finalizers":null}}'`,
+			tourNamespace, name))
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// remove runs a command that deletes, and shows it.
+func (f *foreignStage) remove(ctx context.Context, command string) error {
+	command += " --ignore-not-found --timeout=60s"
+	f.screen.command("kubectl " + command)
+	output, err := f.ask(ctx, command)
+	f.screen.output(output)
+	return err
+}

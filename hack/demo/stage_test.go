@@ -1,0 +1,138 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Commands that enterForeign asks.
+const (
+	askServer  = "kubectl config view --minify -o jsonpath='{.clusters[0].cluster.server}'"
+	askRemains = "kubectl get namespaces -l demo.example.com/tour=true -o name"
+	askAudit   = "kubectl get namespace demoapp-audit --ignore-not-found -o name"
+	askPresent = "kubectl get namespace/demoapp-tour namespace/demoapp-system " +
+		"customresourcedefinition/demoapps.demo.example.com clusterrole/demoapp-controller " +
+		"clusterrolebinding/demoapp-controller --ignore-not-found -o name"
+	askCRD = "kubectl get customresourcedefinition demoapps.demo.example.com --ignore-not-found -o name"
+)
+
+func TestEnterForeign(t *testing.T) {
+	tests := map[string]struct {
+		answers map[string]answer
+		// wantErr is a part of the error, "" for none.
+		wantErr       string
+		wantKeepAudit bool
+		wantDeletes   bool
+	}{
+		"a cluster without the operator": {},
+		"the audit namespace is kept where it was there before": {
+			answers:       map[string]answer{askAudit: {output: "namespace/demoapp-audit\n"}},
+			wantKeepAudit: true,
+		},
+		"a cluster with the operator": {
+			answers: map[string]answer{askPresent: {output: "namespace/demoapp-system\ncustomresourcedefinition/x\n"}},
+			wantErr: "this cluster has namespace/demoapp-system, customresourcedefinition/x already",
+		},
+		"the remains of an earlier tour": {
+			answers:     map[string]answer{askRemains: {output: "namespace/demoapp-tour\n"}},
+			wantDeletes: true,
+		},
+		"a cluster that does not answer": {
+			answers: map[string]answer{askRemains: {output: "connection refused\n", err: errors.New("exit status 1")}},
+			wantErr: "connection refused: exit status 1",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			sh := &fakeShell{answers: test.answers}
+			got, err := enterForeign(t.Context(), sh, &screen{out: &bytes.Buffer{}})
+			switch {
+			case test.wantErr == "" && err != nil:
+				t.Fatal(err)
+			case test.wantErr != "" && (err == nil || !strings.Contains(err.Error(), test.wantErr)):
+				t.Fatalf("error %v, want %q", err, test.wantErr)
+			case err == nil && got.keepAudit != test.wantKeepAudit:
+				t.Errorf("keepAudit is %t", got.keepAudit)
+			}
+			deletes := slices.ContainsFunc(sh.asked, func(c string) bool { return strings.Contains(c, " delete ") })
+			if deletes != test.wantDeletes {
+				t.Errorf("deletes: %t, want %t; asked %q", deletes, test.wantDeletes, sh.asked)
+			}
+		})
+	}
+}
+
+func TestLeaveForeign(t *testing.T) {
+	const (
+		deleteApps  = "kubectl -n demoapp-tour delete demoapps --all --timeout=20s"
+		listApps    = "kubectl -n demoapp-tour get demoapps -o name"
+		stop        = "(the operator stops)"
+		deleteTour  = "kubectl delete namespace demoapp-tour --ignore-not-found --timeout=60s"
+		deleteAudit = "kubectl delete namespace demoapp-audit --ignore-not-found --timeout=60s"
+		deleteOwn   = "kubectl -n demoapp-audit delete configmaps -l demo.example.com/source-namespace=demoapp-tour " +
+			"--ignore-not-found --timeout=60s"
+		deletePatch = `kubectl -n demoapp-tour patch demoapp/stuck --type=merge -p '{"metadata":{"finalizers":null}}'`
+	)
+	tests := map[string]struct {
+		answers   map[string]answer
+		keepAudit bool
+		// wantOrder are commands that come in this order, others between them.
+		wantOrder []string
+		wantNot   []string
+	}{
+		"DemoApps go while the operator runs": {
+			answers:   map[string]answer{askCRD: {output: "crd"}},
+			wantOrder: []string{deleteApps, stop, listApps, deleteTour, deleteAudit},
+			wantNot:   []string{deletePatch, deleteOwn},
+		},
+		"DemoApps that stay lose their finalizer": {
+			answers: map[string]answer{
+				askCRD: {output: "crd"}, deleteApps: {err: errors.New("timeout")}, listApps: {output: "demoapp/stuck\n"},
+			},
+			wantOrder: []string{deleteApps, stop, listApps, deletePatch, deleteTour},
+		},
+		"a tour that did not come to the CRD": {
+			wantOrder: []string{stop, deleteTour, deleteAudit},
+			wantNot:   []string{deleteApps, listApps},
+		},
+		"an audit namespace of others keeps their records": {
+			keepAudit: true,
+			wantOrder: []string{stop, deleteTour, deleteOwn},
+			wantNot:   []string{deleteAudit},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			sh := &fakeShell{answers: test.answers}
+			f := &foreignStage{shell: sh, screen: &screen{out: &bytes.Buffer{}}, keepAudit: test.keepAudit}
+			err := f.leave(t.Context(), func() error {
+				if !slices.Contains(sh.asked, stop) {
+					sh.asked = append(sh.asked, stop)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rest := sh.asked
+			for _, want := range test.wantOrder {
+				i := slices.Index(rest, want)
+				if i < 0 {
+					t.Fatalf("%q is not where it should be in %q", want, sh.asked)
+				}
+				rest = rest[i+1:]
+			}
+			for _, unwanted := range test.wantNot {
+				if slices.Contains(sh.asked, unwanted) {
+					t.Errorf("ran %q", unwanted)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,67 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// fakeOperator stands in for the operator where the tour is only looked at.
+type fakeOperator struct{}
+
+func (fakeOperator) command() string                       { return "operator &" }
+func (fakeOperator) useToken(string) error                 { return nil }
+func (fakeOperator) start(context.Context) (string, error) { return "", nil }
+
+// TestTourIsWellFormed holds what a reader of the tour's table takes for granted.
+func TestTourIsWellFormed(t *testing.T) {
+	file := regexp.MustCompile(`artifacts/\S+`)
+	titles := map[string]bool{}
+	for _, s := range tour(fakeOperator{}) {
+		if s.title == "" || s.note == "" || titles[s.title] {
+			t.Errorf("step %q: title and note must be there, and the title its own", s.title)
+		}
+		titles[s.title] = true
+		for _, a := range s.acts {
+			for _, path := range file.FindAllString(a.command, -1) {
+				if _, err := os.Stat(filepath.Join("..", "..", path)); err != nil {
+					t.Errorf("step %q uses a file that does not exist: %v", s.title, err)
+				}
+			}
+			if a.effect != nil && (!strings.Contains(a.effect.watch, "--watch") || a.effect.before == a.effect.after) {
+				t.Errorf("step %q: effect %+v cannot be seen", s.title, *a.effect)
+			}
+		}
+	}
+}
+
+// TestTourStaysInItsNamespace holds that on a cluster of others only what leave removes is touched.
+func TestTourStaysInItsNamespace(t *testing.T) {
+	clusterWide := []string{
+		"kubectl create namespace " + tourNamespace,
+		"kubectl label namespace " + tourNamespace + " ",
+		"kubectl apply -f " + crdFile,
+		"kubectl apply -f " + namespaceFile + " -f " + rbacFile,
+		"kubectl wait crd/" + crdName + " ",
+		"kubectl -n " + systemNamespace + " create token ",
+		"kubectl -n " + auditNamespace + " get ",
+		fakeOperator{}.command(),
+	}
+	for _, s := range tour(fakeOperator{}) {
+		for _, a := range s.acts {
+			allowed := strings.HasPrefix(a.command, in(""))
+			for _, prefix := range clusterWide {
+				allowed = allowed || strings.HasPrefix(a.command, prefix)
+			}
+			if !allowed {
+				t.Errorf("step %q: %q leaves the namespace", s.title, a.command)
+			}
+		}
+	}
+}

@@ -1,0 +1,201 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The module files travel inside the program, so that it builds the same binaries wherever it is started.
+var (
+	//go:embed go.mod
+	goMod []byte
+	//go:embed go.sum
+	goSum []byte
+)
+
+// progressInterval is how often a build that takes long says that it is still alive.
+const progressInterval = 20 * time.Second
+
+// binary is one program of the control plane.
+type binary struct {
+	name       string
+	importPath string
+}
+
+// binaries are what a control plane needs, and kubectl for machines that have none. They are the tools of go.mod.
+var binaries = []binary{
+	{name: "etcd", importPath: "go.etcd.io/etcd/server/v3"},
+	{name: "kube-apiserver", importPath: "k8s.io/kubernetes/cmd/kube-apiserver"},
+	{name: "kube-controller-manager", importPath: "k8s.io/kubernetes/cmd/kube-controller-manager"},
+	{name: "kube-scheduler", importPath: "k8s.io/kubernetes/cmd/kube-scheduler"},
+	{name: "kwok", importPath: "sigs.k8s.io/kwok/cmd/kwok"},
+	{name: "kubectl", importPath: "k8s.io/kubernetes/cmd/kubectl"},
+}
+
+// builder builds the binaries.
+type builder struct {
+	layout   layout
+	progress io.Writer
+}
+
+// ensure returns the folder of the binaries, building them first when they are missing.
+func (b builder) ensure(ctx context.Context) (string, error) {
+	version, err := requiredVersion(goMod, "k8s.io/kubernetes")
+	if err != nil {
+		return "", err
+	}
+	flags := linkerFlags(version)
+	dir := filepath.Join(b.layout.binaries(), buildKey(goMod, goSum, flags, runtime.GOOS+"/"+runtime.GOARCH))
+	if isDir(dir) {
+		return dir, nil
+	}
+	lock, err := waitLock(ctx, filepath.Join(b.layout.binaries(), ".lock"), func() {
+		fmt.Fprintln(b.progress, "waiting for another process that builds the control plane")
+	})
+	if err != nil {
+		return "", err
+	}
+	defer lock.release()
+	if isDir(dir) {
+		return dir, nil
+	}
+	return dir, b.build(ctx, dir, version, flags)
+}
+
+// build builds all binaries into a temporary folder and renames it to dir, so that dir is complete or absent.
+func (b builder) build(ctx context.Context, dir, version, flags string) (err error) {
+	work, err := os.MkdirTemp(b.layout.binaries(), "building-")
+	if err != nil {
+		return fmt.Errorf("build: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	// The module is rebuilt from the embedded files: a package path is all that go build needs besides them.
+	module, out := filepath.Join(work, "module"), filepath.Join(work, "bin")
+	if err := writeFiles(module, map[string][]byte{"go.mod": goMod, "go.sum": goSum}); err != nil {
+		return err
+	}
+
+	begin := time.Now()
+	fmt.Fprintf(b.progress, "building the control plane (Kubernetes %s) into %s\n", version, dir)
+	fmt.Fprintln(b.progress, "this happens once and takes 5 to 10 minutes on 2 cores; a later up takes seconds")
+	for i, bin := range binaries {
+		fmt.Fprintf(b.progress, "[%d/%d] %s\n", i+1, len(binaries), bin.name)
+		if err := b.goBuild(ctx, module, filepath.Join(out, bin.name), bin, flags); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(out, dir); err != nil {
+		return fmt.Errorf("build: %w", err)
+	}
+	fmt.Fprintf(b.progress, "built in %s\n", time.Since(begin).Round(time.Second))
+	return nil
+}
+
+// goBuild builds one binary. When ctx ends, it ends the go command with the compilers that it started.
+func (b builder) goBuild(ctx context.Context, module, out string, bin binary, flags string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-C", module, "-mod=readonly", "-trimpath", "-ldflags", flags,
+		"-o", out, bin.importPath)
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+
+	stop := b.reportProgress(bin.name)
+	err := cmd.Run()
+	stop()
+	if ctx.Err() != nil {
+		return fmt.Errorf("build %s: %w", bin.name, context.Cause(ctx))
+	}
+	if err != nil {
+		return fmt.Errorf("build %s: %w\n%s", bin.name, err, output.Bytes())
+	}
+	return nil
+}
+
+// reportProgress prints from time to time how long the build of name has taken, until the returned function is called.
+func (b builder) reportProgress(name string) (stop func()) {
+	begin := time.Now()
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(progressInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-ticker.C:
+				fmt.Fprintf(b.progress, "      %s: %s so far\n", name, time.Since(begin).Round(time.Second))
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-done
+	}
+}
+
+// requiredVersion returns the version of module that the go.mod file mod requires.
+func requiredVersion(mod []byte, module string) (string, error) {
+	for line := range strings.Lines(string(mod)) {
+		fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
+		if len(fields) >= 2 && fields[0] == module && fields[1] != "=>" {
+			return fields[1], nil
+		}
+	}
+	return "", fmt.Errorf("go.mod does not require %s", module)
+}
+
+// linkerFlags makes the binaries small and makes them tell their version, which is v0.0.0 otherwise.
+func linkerFlags(version string) string {
+	const pkg = "k8s.io/component-base/version."
+	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	return fmt.Sprintf("-s -w -X %[1]sgitVersion=%[2]s -X %[1]sgitMajor=%[3]s -X %[1]sgitMinor=%[4]s -X %[1]sgitTreeState=clean",
+		pkg, version, major, minor)
+}
+
+// buildKey names a set of binaries after everything that they depend on.
+func buildKey(parts ...any) string {
+	hash := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(hash, "%s\x00", part)
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:16]
+}
+
+// writeFiles creates dir and writes files into it, readable by the owner only.
+func writeFiles(dir string, files map[string][]byte) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("create folder: %w", err)
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return fmt.Errorf("write file: %w", err)
+		}
+	}
+	return nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,113 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestRequiredVersion(t *testing.T) {
+	const mod = `module example.com/m
+
+require example.com/single v0.1.0
+
+require (
+	example.com/a v1.2.3
+	example.com/b v4.5.6 // indirect
+)
+
+replace example.com/c => example.com/d v7.8.9
+`
+	tests := []struct {
+		module, want string
+		wantErr      bool
+	}{
+		{module: "example.com/single", want: "v0.1.0"},
+		{module: "example.com/a", want: "v1.2.3"},
+		{module: "example.com/b", want: "v4.5.6"},
+		{module: "example.com/c", wantErr: true},
+		{module: "example.com", wantErr: true},
+	}
+	for _, test := range tests {
+		t.Run(test.module, func(t *testing.T) {
+			got, err := requiredVersion([]byte(mod), test.module)
+			if got != test.want || (err != nil) != test.wantErr {
+				t.Errorf("got %q, %v; want %q, error: %t", got, err, test.want, test.wantErr)
+			}
+		})
+	}
+}
+
+func TestLinkerFlags(t *testing.T) {
+	got := linkerFlags("v1.36.3")
+	for _, want := range []string{".gitVersion=v1.36.3 ", ".gitMajor=1 ", ".gitMinor=36 "} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q does not contain %q", got, want)
+		}
+	}
+}
+
+func TestBuildKeyDependsOnEveryPart(t *testing.T) {
+	keys := []string{
+		buildKey("mod", "sum", "flags"),
+		buildKey("mod2", "sum", "flags"),
+		buildKey("mod", "sum2", "flags"),
+		buildKey("mod", "sum", "flags2"),
+		buildKey("mods", "um", "flags"),
+	}
+	slices.Sort(keys)
+	if unique := slices.Compact(slices.Clone(keys)); len(unique) != len(keys) {
+		t.Errorf("keys collide: %q", keys)
+	}
+	if buildKey([]byte("mod"), "sum") != buildKey("mod", []byte("sum")) {
+		t.Error("the same parts give different keys")
+	}
+}
+
+// The binaries can only be built if go.mod requires what they need, which the tool block makes sure of.
+func TestBinariesAreTheToolsOfGoMod(t *testing.T) {
+	out, err := exec.Command("go", "list", "tool").Output()
+	if err != nil {
+		t.Fatalf("go list tool: %v", err)
+	}
+	want := strings.Fields(string(out))
+	var got []string
+	for _, bin := range binaries {
+		got = append(got, bin.importPath)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestEnsureUsesWhatIsThere(t *testing.T) {
+	l := layout{cache: t.TempDir()}
+	// An empty PATH makes every attempt to build fail.
+	t.Setenv("PATH", t.TempDir())
+	var progress strings.Builder
+	b := builder{layout: l, progress: &progress}
+	if _, err := b.ensure(t.Context()); err == nil {
+		t.Fatal("built without a go command")
+	}
+	remains, err := filepath.Glob(filepath.Join(l.binaries(), "[^.]*"))
+	if err != nil || len(remains) > 0 {
+		t.Errorf("a failed build left %q, %v", remains, err)
+	}
+
+	_, line, _ := strings.Cut(progress.String(), " into ")
+	dir, _, _ := strings.Cut(line, "\n")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatalf("progress does not say where the binaries go: %q: %v", progress.String(), err)
+	}
+	if got, err := b.ensure(t.Context()); err != nil || got != dir {
+		t.Errorf("got %q, %v; want %q", got, err, dir)
+	}
+}

@@ -1,0 +1,193 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// stopGrace is how long a component may take to end after SIGTERM. Nothing is lost when it is killed after that.
+const stopGrace = 3 * time.Second
+
+// How much of a log an error shows.
+const (
+	tailLines = 15
+	tailBytes = 8 << 10
+)
+
+// exitError says that a component ended although nobody asked it to.
+type exitError struct {
+	component string
+	err       error
+	portTaken bool
+	log       string
+	tail      string
+}
+
+// Error implements error.
+func (e *exitError) Error() string {
+	how := "exit status 0"
+	if e.err != nil {
+		how = e.err.Error()
+	}
+	return fmt.Sprintf("%s ended by itself (%s); the end of %s:\n%s", e.component, how, e.log, e.tail)
+}
+
+// Unwrap returns how the process ended.
+func (e *exitError) Unwrap() error { return e.err }
+
+// fleet is the running components of one instance.
+type fleet struct {
+	instance instance
+	binDir   string
+	// lost is told when a component ends by itself.
+	lost     context.CancelCauseFunc
+	launcher *launcher
+	watchers sync.WaitGroup
+	// children are in the order of their start.
+	children []*child
+	state    state
+}
+
+func newFleet(inst instance, binDir string, lost context.CancelCauseFunc) (*fleet, error) {
+	if err := inst.removeFiles(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(inst.logs(), 0o700); err != nil {
+		return nil, fmt.Errorf("create instance: %w", err)
+	}
+	return &fleet{
+		instance: inst,
+		binDir:   binDir,
+		lost:     lost,
+		launcher: newLauncher(),
+		state:    state{Phase: phaseStarting},
+	}, nil
+}
+
+// launch starts components and writes them down.
+func (f *fleet) launch(components ...component) error {
+	for _, c := range components {
+		if err := f.launchOne(c); err != nil {
+			return err
+		}
+	}
+	return writeState(f.instance, f.state)
+}
+
+func (f *fleet) launchOne(c component) error {
+	output, err := os.OpenFile(f.instance.log(c.name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("log of %s: %w", c.name, err)
+	}
+	defer output.Close()
+	started, err := f.launcher.launch(c.name, filepath.Join(f.binDir, c.name), c.args, output)
+	if err != nil {
+		return err
+	}
+	f.children = append(f.children, started)
+	f.state.Components = append(f.state.Components, started.identity)
+	f.watchers.Go(func() {
+		<-started.done
+		log := f.instance.log(c.name)
+		f.lost(&exitError{
+			component: c.name,
+			err:       started.err,
+			portTaken: slices.ContainsFunc(c.ports, isTaken),
+			log:       log,
+			tail:      tail(log),
+		})
+	})
+	return nil
+}
+
+// await waits until check returns nil. Its error carries the last thing that check complained about, and the end of the
+// log of the component that is most likely to know why.
+func (f *fleet) await(ctx context.Context, what, component string, check func(context.Context) error) error {
+	var complaint error
+	err := poll(ctx, func(ctx context.Context) (bool, error) {
+		err := check(ctx)
+		if ctx.Err() == nil {
+			complaint = err
+		}
+		return err == nil, nil
+	})
+	if err == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return err
+	}
+	log := f.instance.log(component)
+	return fmt.Errorf("%s: %w: %w; the end of %s:\n%s", what, err, complaint, log, tail(log))
+}
+
+// becomeReady writes down that the instance can be used.
+func (f *fleet) becomeReady(conn connection) error {
+	f.state.Phase, f.state.Connection = phaseReady, conn
+	return writeState(f.instance, f.state)
+}
+
+// stop ends all components, those that were started first last, and waits for them.
+func (f *fleet) stop() error {
+	var errs []error
+	// etcd and the API server serve the others, so the others go first, all together.
+	const servers = 2
+	clients := f.children[min(servers, len(f.children)):]
+	errs = append(errs, endAll(clients))
+	for _, c := range slices.Backward(f.children[:min(servers, len(f.children))]) {
+		errs = append(errs, endAll([]*child{c}))
+	}
+	f.watchers.Wait()
+	f.launcher.close()
+	return errors.Join(errs...)
+}
+
+// endAll ends children together: politely, then after stopGrace with force.
+func endAll(children []*child) error {
+	var errs []error
+	for _, c := range children {
+		errs = append(errs, c.signal(syscall.SIGTERM))
+	}
+	grace := time.NewTimer(stopGrace)
+	defer grace.Stop()
+	for _, c := range children {
+		select {
+		case <-c.done:
+		case <-grace.C:
+			for _, late := range children {
+				errs = append(errs, late.signal(syscall.SIGKILL))
+			}
+			<-c.done
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// tail returns the last lines of a file, or why there are none.
+func tail(path string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err == nil && info.Size() > tailBytes {
+		if _, err := file.Seek(-tailBytes, io.SeekEnd); err != nil {
+			return err.Error()
+		}
+	}
+	content, err := io.ReadAll(file)
+	if err != nil {
+		return err.Error()
+	}
+	lines := bytes.Split(bytes.TrimSpace(content), []byte("\n"))
+	return string(bytes.Join(lines[max(0, len(lines)-tailLines):], []byte("\n")))
+}

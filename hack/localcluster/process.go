@@ -1,0 +1,122 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// identity tells a process apart from a later one with the same number.
+type identity struct {
+	// Name says what the process is, for people.
+	Name string `json:"name"`
+	// PID is the process id.
+	PID int `json:"pid"`
+	// Started is the start time as the system writes it; only compared, never computed with.
+	Started string `json:"started"`
+}
+
+// processStatus is what the system says about a process.
+type processStatus struct {
+	// started is the start time as the system writes it.
+	started string
+	// ended is true for a process that has ended and that its parent has not waited for yet.
+	ended bool
+}
+
+// isEnded reads a process state as /proc and ps write it.
+func isEnded(state []byte) bool {
+	return bytes.HasPrefix(state, []byte("Z")) || bytes.HasPrefix(state, []byte("X"))
+}
+
+// identify returns the identity of the process pid.
+func identify(name string, pid int) (identity, error) {
+	status, err := inspect(pid)
+	if err != nil {
+		return identity{}, fmt.Errorf("identify %s: %w", name, err)
+	}
+	return identity{Name: name, PID: pid, Started: status.started}, nil
+}
+
+// alive reports whether this very process still runs.
+func (id identity) alive() bool {
+	if id.PID <= 1 {
+		return false
+	}
+	status, err := inspect(id.PID)
+	return err == nil && !status.ended && status.started == id.Started
+}
+
+// signal sends sig if this very process still runs, and says nothing if it does not.
+func (id identity) signal(sig syscall.Signal) error {
+	if !id.alive() {
+		return nil
+	}
+	if err := syscall.Kill(id.PID, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("signal %s (process %d): %w", id.Name, id.PID, err)
+	}
+	return nil
+}
+
+// child is a process that this one started.
+type child struct {
+	identity
+	cmd *exec.Cmd
+	// done is closed when the process has ended; err says how and may be read after that.
+	done chan struct{}
+	err  error
+}
+
+// launcher starts children that die with this process. The kernel ties a child's life to the thread that started it, so
+// one goroutine that never leaves its thread starts them all. The launcher lives until close.
+type launcher struct {
+	requests chan func()
+}
+
+func newLauncher() *launcher {
+	l := &launcher{requests: make(chan func())}
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		for request := range l.requests {
+			request()
+		}
+	}()
+	return l
+}
+
+// close ends the launcher's goroutine.
+func (l *launcher) close() { close(l.requests) }
+
+// launch starts path with args; output gets its stdout and stderr. The child has a process group of its own, so that a
+// Ctrl-C in the terminal reaches only this process, which then ends the children in order.
+func (l *launcher) launch(name, path string, args []string, output *os.File) (*child, error) {
+	cmd := exec.Command(path, args...)
+	cmd.Stdout, cmd.Stderr = output, output
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	dieWithParent(cmd.SysProcAttr)
+
+	started := make(chan error)
+	l.requests <- func() { started <- cmd.Start() }
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	// The process cannot vanish from the process table before Wait, so this identifies the right one.
+	id, err := identify(name, cmd.Process.Pid)
+	if err != nil {
+		return nil, errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+	}
+	c := &child{identity: id, cmd: cmd, done: make(chan struct{})}
+	go func() {
+		c.err = cmd.Wait()
+		close(c.done)
+	}()
+	return c, nil
+}

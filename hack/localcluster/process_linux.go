@@ -1,0 +1,36 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// dieWithParent asks the kernel to kill the child when the thread that starts it ends.
+func dieWithParent(attr *syscall.SysProcAttr) {
+	attr.Pdeathsig = syscall.SIGKILL
+}
+
+// inspect looks the process pid up.
+func inspect(pid int) (processStatus, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return processStatus{}, fmt.Errorf("process %d: %w", pid, err)
+	}
+	return parseStat(stat)
+}
+
+// parseStat reads a /proc/<pid>/stat line. Its second field is the program's name in parentheses and may hold anything,
+// so counting begins after the last parenthesis (proc_pid_stat(5)).
+func parseStat(stat []byte) (processStatus, error) {
+	const state, startTime = 3, 22
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= startTime-state {
+		return processStatus{}, fmt.Errorf("unexpected process status %q", stat)
+	}
+	return processStatus{started: string(fields[startTime-state]), ended: isEnded(fields[0])}, nil
+}

@@ -1,0 +1,113 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestIdentity(t *testing.T) {
+	self, err := identify("self", os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	recycled, nobody := self, self
+	recycled.Started = "0"
+	nobody.PID = 0
+	tests := []struct {
+		name string
+		id   identity
+		want bool
+	}{
+		{name: "self", id: self, want: true},
+		{name: "same number, other process", id: recycled},
+		{name: "no process", id: nobody},
+		{name: "init", id: identity{PID: 1, Started: self.Started}},
+		{name: "zero value", id: identity{}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := test.id.alive(); got != test.want {
+				t.Errorf("alive: %t, want %t", got, test.want)
+			}
+			// The signal would end the test if it were sent to the wrong one.
+			if !test.want {
+				if err := test.id.signal(syscall.SIGKILL); err != nil {
+					t.Errorf("signal: %v", err)
+				}
+			}
+		})
+	}
+}
+
+func TestLaunch(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	l := newLauncher()
+	defer l.close()
+
+	short, err := l.launch("short", shell, []string{"-c", "echo said; exit 3"}, output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-short.done
+	var exit *exec.ExitError
+	if !errors.As(short.err, &exit) || exit.ExitCode() != 3 {
+		t.Errorf("got %v, want exit code 3", short.err)
+	}
+	if short.alive() {
+		t.Error("alive after its end")
+	}
+	if got := tail(output.Name()); got != "said" {
+		t.Errorf("logged %q", got)
+	}
+
+	long, err := l.launch("long", shell, []string{"-c", "exec sleep 600"}, output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stubborn, err := l.launch("stubborn", shell, []string{"-c", "kill -STOP $$"}, output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := endAll([]*child{long, stubborn}); err != nil {
+		t.Error(err)
+	}
+	if long.alive() || stubborn.alive() {
+		t.Error("alive after endAll")
+	}
+
+	if _, err := l.launch("missing", filepath.Join(t.TempDir(), "missing"), nil, output); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("launch of a missing program: %v", err)
+	}
+}
+
+func TestTail(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if got := tail(path); !strings.Contains(got, path) {
+		t.Errorf("a missing file's tail %q does not name it", got)
+	}
+	line := strings.Repeat("x", 1000)
+	content := strings.Repeat(line+"\n", 40) + "the last\n"
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := tail(path)
+	if !strings.HasSuffix(got, "\nthe last") || len(got) > tailBytes || strings.Count(got, "\n") >= tailLines {
+		t.Errorf("tail has %d bytes, %d lines", len(got), strings.Count(got, "\n")+1)
+	}
+}

@@ -1,0 +1,27 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix && !linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"syscall"
+)
+
+// dieWithParent does nothing: only Linux ties a child's life to its parent's.
+func dieWithParent(*syscall.SysProcAttr) {}
+
+// inspect looks the process pid up.
+func inspect(pid int) (processStatus, error) {
+	out, err := exec.Command("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return processStatus{}, fmt.Errorf("process %d: %w", pid, err)
+	}
+	state, started, _ := bytes.Cut(bytes.TrimSpace(out), []byte(" "))
+	return processStatus{started: string(bytes.TrimSpace(started)), ended: isEnded(state)}, nil
+}

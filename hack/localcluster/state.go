@@ -1,0 +1,82 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// phase is where an instance is in its life.
+type phase string
+
+const (
+	phaseStarting phase = "starting"
+	phaseReady    phase = "ready"
+	phaseFailed   phase = "failed"
+)
+
+// state is what the supervisor writes down about its instance for the other commands.
+type state struct {
+	Phase phase `json:"phase"`
+	// Failure says why, in phase failed.
+	Failure string `json:"failure,omitempty"`
+	// Components are the processes that belong to the instance, besides the supervisor.
+	Components []identity `json:"components,omitempty"`
+	// Connection is complete from phase ready on.
+	Connection connection `json:"connection"`
+}
+
+// connection is all that a client needs to use an instance. It is the one line that "up --foreground" prints.
+type connection struct {
+	// Name is the instance's name.
+	Name string `json:"name"`
+	// Server is the URL of the API server.
+	Server string `json:"server"`
+	// Kubeconfig is the path of a kubeconfig file for a cluster administrator.
+	Kubeconfig string `json:"kubeconfig"`
+	// CAFile is the path of the certificate authority of the API server.
+	CAFile string `json:"caFile"`
+	// AuditLog is the path of the audit log, JSON lines; empty without --audit.
+	AuditLog string `json:"auditLog,omitempty"`
+	// BinDir is the folder of the binaries, kubectl among them.
+	BinDir string `json:"binDir"`
+	// LogDir is the folder of the components' logs.
+	LogDir string `json:"logDir"`
+	// Nodes is how many nodes are simulated.
+	Nodes int `json:"nodes"`
+	// PID is the supervisor's process id.
+	PID int `json:"pid"`
+}
+
+// readState returns the state of an instance, and an error that wraps os.ErrNotExist when there is none.
+func readState(inst instance) (state, error) {
+	content, err := os.ReadFile(inst.stateFile())
+	if err != nil {
+		return state{}, fmt.Errorf("read state: %w", err)
+	}
+	var s state
+	if err := json.Unmarshal(content, &s); err != nil {
+		return state{}, fmt.Errorf("read state %s: %w", inst.stateFile(), err)
+	}
+	return s, nil
+}
+
+// writeState replaces the state of an instance. A reader sees the old state or the new one, never a part.
+func writeState(inst instance, s state) error {
+	content, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode state: %w", err)
+	}
+	draft := inst.stateFile() + ".new"
+	if err := writeFiles(filepath.Dir(draft), map[string][]byte{filepath.Base(draft): content}); err != nil {
+		return err
+	}
+	if err := os.Rename(draft, inst.stateFile()); err != nil {
+		return fmt.Errorf("write state: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// detachCommand on the lifeline makes a supervisor independent of it.
+const detachCommand = "detach"
+
+// lockPatience is how long a supervisor waits for a command that only looks whether the lock is held.
+const lockPatience = 2 * time.Second
+
+// maxAttempts bounds how often a start is repeated because somebody took a port between the choice and the start.
+const maxAttempts = 3
+
+// errLifelineClosed is the cause of a stop that began with the end of the lifeline.
+var errLifelineClosed = errors.New("stdin was closed")
+
+// supervisor starts one instance, watches it and ends it.
+type supervisor struct {
+	layout   layout
+	instance instance
+	binDir   string
+	audit    bool
+	nodes    int
+	// timeout bounds the start, from the first process to the last node.
+	timeout  time.Duration
+	messages io.Writer
+}
+
+// run starts the instance, prints its connection to ready, and ends it when ctx or the lifeline ends. It fails when the
+// instance does not start, and when a component ends by itself. No process is left when it returns.
+func (s *supervisor) run(ctx context.Context, lifeline io.Reader, ready io.Writer) (err error) {
+	// A reader that left must not kill us before we have cleaned up; the write then fails instead.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+
+	lock, err := s.takeOver(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.remove()
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// This goroutine cannot be waited for: nothing interrupts a read from stdin but the end of the process.
+	go watchLifeline(lifeline, func() { cancel(errLifelineClosed) })
+
+	for attempt := 1; ; attempt++ {
+		err = s.attempt(ctx, ready)
+		var exit *exitError
+		if attempt < maxAttempts && errors.As(err, &exit) && exit.portTaken && ctx.Err() == nil {
+			fmt.Fprintf(s.messages, "%s lost a race for its port; starting over\n", exit.component)
+			continue
+		}
+		break
+	}
+	if err == nil || ctx.Err() != nil {
+		return errors.Join(err, s.instance.forget())
+	}
+	failed := state{Phase: phaseFailed, Failure: err.Error()}
+	return errors.Join(err, s.instance.keepOnlyLogs(), writeState(s.instance, failed))
+}
+
+// takeOver takes the instance's lock and removes what a predecessor left.
+func (s *supervisor) takeOver(ctx context.Context) (*fileLock, error) {
+	inst := s.instance
+	patience, cancel := context.WithTimeoutCause(ctx, lockPatience, fmt.Errorf("instance %q is in use", inst.name))
+	defer cancel()
+	lock, err := waitLock(patience, inst.lockFile(), nil)
+	if err != nil {
+		return nil, err
+	}
+	self, err := identify("supervisor", os.Getpid())
+	if err == nil {
+		var content []byte
+		if content, err = json.Marshal(self); err == nil {
+			err = lock.write(content)
+		}
+	}
+	if err = errors.Join(err, sweepEphemeral(s.layout), removeLeftovers(inst)); err != nil {
+		lock.remove()
+		return nil, err
+	}
+	return lock, nil
+}
+
+// attempt starts the instance once and returns when it has ended: nil when it was ready and was then asked to end.
+func (s *supervisor) attempt(ctx context.Context, ready io.Writer) (err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	fleet, err := newFleet(s.instance, s.binDir, cancel)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, fleet.stop()) }()
+
+	conn, err := s.start(ctx, fleet)
+	if err != nil {
+		return fmt.Errorf("start instance %q: %w", s.instance.name, err)
+	}
+	if err := json.NewEncoder(ready).Encode(conn); err != nil {
+		return fmt.Errorf("report ready: %w", err)
+	}
+	<-ctx.Done()
+	var exit *exitError
+	if errors.As(context.Cause(ctx), &exit) {
+		return exit
+	}
+	fmt.Fprintf(s.messages, "stopping instance %q: %v\n", s.instance.name, context.Cause(ctx))
+	return nil
+}
+
+// start starts the components in order, waiting for each only where the next one would fail without it.
+func (s *supervisor) start(ctx context.Context, fleet *fleet) (connection, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("not ready after %s", s.timeout))
+	defer cancel()
+	inst := s.instance
+	p, err := pickPorts()
+	if err != nil {
+		return connection{}, err
+	}
+	files, err := configFiles()
+	if err != nil {
+		return connection{}, err
+	}
+	if err := writeFiles(inst.config(""), files); err != nil {
+		return connection{}, err
+	}
+	creds, err := writeCredentials(inst, p.server(), time.Now())
+	if err != nil {
+		return connection{}, err
+	}
+
+	server := apiServer(inst, p, s.audit)
+	if err := fleet.launch(etcd(inst, p), server); err != nil {
+		return connection{}, err
+	}
+	api := newClient(p.server(), creds.ca, creds.certificate)
+	defer api.close()
+	if err := fleet.await(ctx, "API server", server.name, api.ready); err != nil {
+		return connection{}, err
+	}
+	manager, player := controllerManager(inst), kwok(inst)
+	if err := fleet.launch(manager, scheduler(inst), player); err != nil {
+		return connection{}, err
+	}
+	if err := api.createNodes(ctx, s.nodes); err != nil {
+		return connection{}, err
+	}
+	if err := fleet.await(ctx, "default namespace", manager.name, api.namespaceReady); err != nil {
+		return connection{}, err
+	}
+	nodesReady := func(ctx context.Context) error { return api.nodesReady(ctx, s.nodes) }
+	if err := fleet.await(ctx, "nodes", player.name, nodesReady); err != nil {
+		return connection{}, err
+	}
+	conn := s.connection(p)
+	return conn, fleet.becomeReady(conn)
+}
+
+func (s *supervisor) connection(p ports) connection {
+	inst := s.instance
+	conn := connection{
+		Name:       inst.name,
+		Server:     p.server(),
+		Kubeconfig: inst.kubeconfig(),
+		CAFile:     inst.pki("ca.crt"),
+		BinDir:     s.binDir,
+		LogDir:     inst.logs(),
+		Nodes:      s.nodes,
+		PID:        os.Getpid(),
+	}
+	if s.audit {
+		conn.AuditLog = inst.auditLog()
+	}
+	return conn
+}
+
+// watchLifeline calls lost when the lifeline ends before it says that it may.
+func watchLifeline(lifeline io.Reader, lost func()) {
+	lines := bufio.NewScanner(lifeline)
+	for lines.Scan() {
+		if lines.Text() == detachCommand {
+			return
+		}
+	}
+	lost()
+}
+
+// removeLeftovers ends the components and removes the files of an instance whose supervisor is gone. The caller holds
+// the instance's lock. On Linux the components cannot outlive their supervisor; this is for other systems.
+func removeLeftovers(inst instance) error {
+	s, err := readState(inst)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, component := range s.Components {
+		if err := component.signal(syscall.SIGKILL); err != nil {
+			return err
+		}
+	}
+	return inst.removeFiles()
+}
+
+// sweepEphemeral removes the remains of unnamed instances whose supervisor was killed.
+func sweepEphemeral(l layout) error {
+	dirs, err := filepath.Glob(filepath.Join(l.clusters(), ephemeralPrefix+"*"))
+	if err != nil {
+		return fmt.Errorf("look for remains: %w", err)
+	}
+	for _, dir := range dirs {
+		inst, err := l.instance(filepath.Base(dir))
+		if err != nil || !isDir(dir) {
+			continue
+		}
+		lock, err := tryLock(inst.lockFile())
+		if errors.Is(err, errLocked) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = removeLeftovers(inst)
+		lock.remove()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

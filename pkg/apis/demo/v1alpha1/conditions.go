@@ -1,0 +1,155 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Condition types of the kstatus contract, which "kubectl wait", Argo CD, Flux
+// and Helm read. All of them carry the observed generation.
+const (
+	// ConditionReady is True while the release is deployed as the spec says and
+	// its workload is healthy. It is always present after the first visit. Its
+	// reason is the most telling one: that of the condition that keeps the app
+	// from being ready.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while the operator works towards the spec or
+	// waits for something that is expected to come by itself. It is absent
+	// otherwise.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True while the operator cannot go on until a person
+	// acts. It is absent otherwise, and never present together with Reconciling.
+	ConditionStalled = "Stalled"
+)
+
+// Condition types that tell more than the kstatus contract does.
+const (
+	// ConditionInitialized is True once the DemoApp is bound to the chart.
+	ConditionInitialized = "Initialized"
+	// ConditionDeployed is True while the release is deployed as the spec says. It
+	// is False, with the reason, when the last install or upgrade failed or could
+	// not begin. It is what waitFor of another DemoApp waits for.
+	ConditionDeployed = "Deployed"
+	// ConditionFailed is True while the last attempt failed, and absent otherwise.
+	ConditionFailed = "Failed"
+	// ConditionDependencyReady tells whether the DemoApp named in waitFor is
+	// deployed. It is absent without waitFor.
+	ConditionDependencyReady = "DependencyReady"
+	// ConditionDrifted is True from the moment that a change by somebody else is
+	// seen until it is corrected. Its message names the objects. It is absent
+	// otherwise.
+	ConditionDrifted = "Drifted"
+)
+
+// Reasons of Initialized.
+const (
+	// ReasonChartLoaded is why Initialized is True: the embedded chart is valid.
+	ReasonChartLoaded = "ChartLoaded"
+)
+
+// Reasons of Deployed, which Ready, Failed, Reconciling and Stalled repeat
+// where they are the cause.
+const (
+	// ReasonInstallSucceeded is a first install that succeeded.
+	ReasonInstallSucceeded = "InstallSucceeded"
+	// ReasonUpgradeSucceeded is an upgrade that succeeded.
+	ReasonUpgradeSucceeded = "UpgradeSucceeded"
+	// ReasonInstallFailed is a first install that failed and is retried.
+	ReasonInstallFailed = "InstallFailed"
+	// ReasonUpgradeFailed is an upgrade that failed and is retried.
+	ReasonUpgradeFailed = "UpgradeFailed"
+	// ReasonRepairFailed is a correction of drift that failed and is retried.
+	ReasonRepairFailed = "RepairFailed"
+	// ReasonRenderFailed is a chart that does not render with these values. It is
+	// terminal: only another spec or another chart helps.
+	ReasonRenderFailed = "RenderFailed"
+	// ReasonValuesInvalid is a set of values that the schema of the chart refuses.
+	// It is terminal.
+	ReasonValuesInvalid = "ValuesInvalid"
+	// ReasonRefused is an object that the API server refuses, by validation or
+	// admission. It is terminal where the same object would be refused again.
+	ReasonRefused = "Refused"
+	// ReasonOwnershipConflict is an object of the release that exists already and
+	// belongs to somebody else. Nothing of theirs is touched and nothing of ours
+	// is installed.
+	ReasonOwnershipConflict = "OwnershipConflict"
+	// ReasonObserveFailed is a failure to read what is needed to decide; it is
+	// retried.
+	ReasonObserveFailed = "ObserveFailed"
+	// ReasonReleaseBusy is a release that somebody else is changing, most likely
+	// with the helm command.
+	ReasonReleaseBusy = "ReleaseBusy"
+	// ReasonReleaseTooLarge is a release that does not fit into the Secret that
+	// Helm keeps it in. It is terminal.
+	ReasonReleaseTooLarge = "ReleaseTooLarge"
+)
+
+// Reasons of Ready for a release that is deployed.
+const (
+	// ReasonHealthy is why Ready is True: every object of the release is current
+	// by kstatus.
+	ReasonHealthy = "Healthy"
+	// ReasonProgressing is a workload on its way, for example pods that start.
+	ReasonProgressing = "Progressing"
+	// ReasonUnhealthy is a workload that failed by its own account, for example a
+	// Deployment past its progress deadline.
+	ReasonUnhealthy = "Unhealthy"
+)
+
+// Reasons of Reconciling while the release is worked on.
+const (
+	// ReasonInstalling is a first install in flight.
+	ReasonInstalling = "Installing"
+	// ReasonUpgrading is an upgrade in flight.
+	ReasonUpgrading = "Upgrading"
+	// ReasonCorrectingDrift is a repair in flight.
+	ReasonCorrectingDrift = "CorrectingDrift"
+	// ReasonRetrying is the wait between a failed attempt and the next.
+	ReasonRetrying = "Retrying"
+)
+
+// Reasons of DependencyReady, which Ready and Deployed repeat where they are
+// the cause.
+const (
+	// ReasonWaiting is a DemoApp named in waitFor that does not exist or is not
+	// deployed yet.
+	ReasonWaiting = "Waiting"
+	// ReasonDependencyDeployed is a DemoApp named in waitFor that is deployed.
+	ReasonDependencyDeployed = "DependencyDeployed"
+	// ReasonDependencyCycle is a chain of waitFor that leads back to this DemoApp.
+	// It is terminal: one of those named in the message must change.
+	ReasonDependencyCycle = "DependencyCycle"
+)
+
+// Reasons of Drifted.
+const (
+	// ReasonObjectsChanged is drift of objects: changed, deleted or made anew by
+	// somebody else.
+	ReasonObjectsChanged = "ObjectsChanged"
+	// ReasonReleaseChanged is drift of the release itself: upgraded, rolled back
+	// or uninstalled by somebody else, for example with the helm command.
+	ReasonReleaseChanged = "ReleaseChanged"
+)
+
+// Reasons why the API key that apiKeyFrom names cannot be had. Ready, Deployed
+// and Reconciling carry them; the release is deployed as soon as the key
+// appears.
+const (
+	// ReasonSecretNotFound is a Secret that does not exist.
+	ReasonSecretNotFound = "SecretNotFound"
+	// ReasonKeyNotFound is a Secret without the key.
+	ReasonKeyNotFound = "KeyNotFound"
+	// ReasonKeyInvalid is a value outside the limits of apiKey, or not valid
+	// UTF-8.
+	ReasonKeyInvalid = "KeyInvalid"
+)
+
+// Reasons of Ready and Reconciling during deletion.
+const (
+	// ReasonDeleting is a deletion on its way.
+	ReasonDeleting = "Deleting"
+	// ReasonAuditFailed is an audit record that could not be written. The deletion
+	// waits and is retried.
+	ReasonAuditFailed = "AuditFailed"
+	// ReasonUninstallFailed is a release that could not be uninstalled. The
+	// deletion waits and is retried.
+	ReasonUninstallFailed = "UninstallFailed"
+)

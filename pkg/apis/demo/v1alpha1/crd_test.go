@@ -1,0 +1,353 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	"github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+)
+
+const crdDir = "../../../../artifacts/crds"
+
+// loadCRD reads a CustomResourceDefinition as the API server does: defaulted and
+// in its internal version.
+func loadCRD(t *testing.T, file string) *apiextensions.CustomResourceDefinition {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(crdDir, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var versioned apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(data, &versioned); err != nil {
+		t.Fatal(err)
+	}
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(&versioned)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&versioned.Spec)
+	var crd apiextensions.CustomResourceDefinition
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&versioned, &crd, nil); err != nil {
+		t.Fatal(err)
+	}
+	return &crd
+}
+
+// rootSchema returns the schema of the only version. The conversion to the
+// internal version moves it to where all versions share it.
+func rootSchema(crd *apiextensions.CustomResourceDefinition) *apiextensions.JSONSchemaProps {
+	if crd.Spec.Validation != nil {
+		return crd.Spec.Validation.OpenAPIV3Schema
+	}
+	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+}
+
+// admission is what the API server does with the body of a request.
+type admission struct {
+	structural *schema.Structural
+	openAPI    validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+func newAdmission(t *testing.T, file string) *admission {
+	t.Helper()
+	root := rootSchema(loadCRD(t, file))
+	structural, err := schema.NewStructural(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	openAPI, _, err := validation.NewSchemaValidator(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &admission{
+		structural: structural,
+		openAPI:    openAPI,
+		rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
+	}
+}
+
+// admit defaults the object in place and returns why it is refused.
+func (a *admission) admit(t *testing.T, object map[string]any) field.ErrorList {
+	t.Helper()
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, a.structural)
+	defaulting.Default(object, a.structural)
+	if errs := validation.ValidateCustomResource(nil, object, a.openAPI); len(errs) > 0 {
+		return errs
+	}
+	errs, _ := a.rules.Validate(t.Context(), nil, a.structural, object, nil, celconfig.RuntimeCELCostBudget)
+	return errs
+}
+
+func demoApp(t *testing.T, name, spec string) map[string]any {
+	t.Helper()
+	object := map[string]any{
+		"apiVersion": v1alpha1.SchemeGroupVersion.String(),
+		"kind":       "DemoApp",
+		"metadata":   map[string]any{"name": name, "namespace": "default"},
+	}
+	var decoded map[string]any
+	if err := yaml.Unmarshal([]byte(spec), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	if decoded != nil {
+		object["spec"] = integers(decoded)
+	}
+	return object
+}
+
+// integers turns whole numbers into int64, as the API server decodes them.
+func integers(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, element := range v {
+			v[key] = integers(element)
+		}
+	case float64:
+		if v == float64(int64(v)) {
+			return int64(v)
+		}
+	}
+	return value
+}
+
+func TestCRDsAreStructural(t *testing.T) {
+	for _, file := range crdFiles(t) {
+		t.Run(file, func(t *testing.T) {
+			structural, err := schema.NewStructural(rootSchema(loadCRD(t, file)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if errs := schema.ValidateStructural(nil, structural); len(errs) > 0 {
+				t.Error(errs.ToAggregate())
+			}
+		})
+	}
+}
+
+func TestDemoAppDefaults(t *testing.T) {
+	const image, message = "nginx:1.27-alpine", "Hello from the hybrid operator"
+	one, three := int32(1), int32(3)
+	defaultService := v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeClusterIP, Port: 80}
+	tests := []struct {
+		name string
+		spec string
+		want v1alpha1.DemoAppSpec
+	}{
+		{
+			name: "only what is needed",
+			spec: `{apiKey: verysecret}`,
+			want: v1alpha1.DemoAppSpec{ReplicaCount: &one, Image: image, Message: message, APIKey: "verysecret", Service: defaultService},
+		},
+		{
+			name: "explicit nulls",
+			spec: `{apiKey: verysecret, replicaCount: null, image: null, message: null, service: null, waitFor: null, apiKeyFrom: null}`,
+			want: v1alpha1.DemoAppSpec{ReplicaCount: &one, Image: image, Message: message, APIKey: "verysecret", Service: defaultService},
+		},
+		{
+			name: "service with a port only",
+			spec: `{apiKey: verysecret, service: {port: 8080}}`,
+			want: v1alpha1.DemoAppSpec{ReplicaCount: &one, Image: image, Message: message, APIKey: "verysecret", Service: v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeClusterIP, Port: 8080}},
+		},
+		{
+			name: "service with a type only",
+			spec: `{apiKey: verysecret, service: {type: NodePort}}`,
+			want: v1alpha1.DemoAppSpec{ReplicaCount: &one, Image: image, Message: message, APIKey: "verysecret", Service: v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeNodePort, Port: 80}},
+		},
+		{
+			name: "everything set",
+			spec: `{apiKeyFrom: {name: s, key: k}, replicaCount: 3, image: a, message: m, waitFor: b, service: {type: LoadBalancer, port: 443}}`,
+			want: v1alpha1.DemoAppSpec{
+				ReplicaCount: &three, Image: "a", Message: "m", WaitFor: "b",
+				APIKeyFrom: &v1alpha1.SecretKeyReference{Name: "s", Key: "k"},
+				Service:    v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeLoadBalancer, Port: 443},
+			},
+		},
+	}
+	server := newAdmission(t, "demo.example.com_demoapps.yaml")
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			object := demoApp(t, "web", test.spec)
+			if errs := server.admit(t, object); len(errs) > 0 {
+				t.Fatal(errs.ToAggregate())
+			}
+			var got v1alpha1.DemoApp
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got.Spec); diff != "" {
+				t.Errorf("spec (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(map[string]any{"observedGeneration": int64(-1)}, object["status"]); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDemoAppAccepted(t *testing.T) {
+	tests := []struct{ name, object, spec string }{
+		{"smallest name", "a", `{apiKey: verysecret}`},
+		{"longest name", strings.Repeat("a", 53), `{apiKey: verysecret}`},
+		{"name with dash and digit", "app-2", `{apiKey: verysecret}`},
+		{"key from a Secret", "web", `{apiKeyFrom: {name: my.secret-1, key: _API-key.1}}`},
+		{"shortest key", "web", `{apiKey: "12345678"}`},
+		{"no replicas", "web", `{apiKey: verysecret, replicaCount: 0}`},
+		{"most replicas", "web", `{apiKey: verysecret, replicaCount: 100}`},
+		{"highest port", "web", `{apiKey: verysecret, service: {port: 65535}}`},
+		{"message of several lines and scripts", "web", `{apiKey: verysecret, message: "<b>Grüße</b>\n今日は 🎉"}`},
+		{"waits for another", "web", `{apiKey: verysecret, waitFor: app-a}`},
+		{"image without a tag", "web", `{apiKey: verysecret, image: nginx}`},
+		{"image with a registry and port", "web", `{apiKey: verysecret, image: "registry.example.com:5000/team/my_web__x/a.b-c:v1.2_3"}`},
+		{"image of a host without dots", "web", `{apiKey: verysecret, image: "localhost:5000/web"}`},
+		{"image of an IPv6 host", "web", `{apiKey: verysecret, image: "[fd00::1]:5000/web:v1"}`},
+		{"image with a digest", "web", `{apiKey: verysecret, image: "nginx@sha256:` + strings.Repeat("0f", 32) + `"}`},
+		{"image with a tag and a digest", "web", `{apiKey: verysecret, image: "nginx:1@sha256:` + strings.Repeat("0f", 32) + `"}`},
+	}
+	server := newAdmission(t, "demo.example.com_demoapps.yaml")
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if errs := server.admit(t, demoApp(t, test.object, test.spec)); len(errs) > 0 {
+				t.Error(errs.ToAggregate())
+			}
+		})
+	}
+}
+
+func TestDemoAppRefused(t *testing.T) {
+	tests := []struct{ name, object, spec, field, message string }{
+		{"no spec", "web", `null`, "spec", "Required value"},
+		{"empty spec", "web", `{}`, "spec.apiKey", "apiKey or apiKeyFrom is required"},
+		{"both keys", "web", `{apiKey: verysecret, apiKeyFrom: {name: s, key: k}}`, "spec.apiKeyFrom", "must not be set together with apiKey"},
+		{"key too short", "web", `{apiKey: short}`, "spec.apiKey", "at least 8"},
+		{"key too long", "web", `{apiKey: ` + strings.Repeat("k", 1025) + `}`, "spec.apiKey", "1024"},
+		{"key is a number", "web", `{apiKey: 12345678}`, "spec.apiKey", "must be of type string"},
+		{"Secret without a name", "web", `{apiKeyFrom: {key: k}}`, "spec.apiKeyFrom.name", "Required value"},
+		{"Secret without a key", "web", `{apiKeyFrom: {name: s}}`, "spec.apiKeyFrom.key", "Required value"},
+		{"bad name of a Secret", "web", `{apiKeyFrom: {name: My_Secret, key: k}}`, "spec.apiKeyFrom.name", "should match"},
+		{"bad key of a Secret", "web", `{apiKeyFrom: {name: s, key: "a/b"}}`, "spec.apiKeyFrom.key", "should match"},
+		{"too few replicas", "web", `{apiKey: verysecret, replicaCount: -1}`, "spec.replicaCount", "greater than or equal to 0"},
+		{"too many replicas", "web", `{apiKey: verysecret, replicaCount: 101}`, "spec.replicaCount", "less than or equal to 100"},
+		{"replicas as text", "web", `{apiKey: verysecret, replicaCount: many}`, "spec.replicaCount", "must be of type integer"},
+		{"empty image", "web", `{apiKey: verysecret, image: ""}`, "spec.image", "at least 1"},
+		{"image with a space", "web", `{apiKey: verysecret, image: "nginx latest"}`, "spec.image", "image must be an image reference"},
+		{"image with a space before", "web", `{apiKey: verysecret, image: " nginx"}`, "spec.image", "image must be an image reference"},
+		{"image with a newline after", "web", `{apiKey: verysecret, image: "nginx\n"}`, "spec.image", "image must be an image reference"},
+		{"image with an empty tag", "web", `{apiKey: verysecret, image: "nginx:"}`, "spec.image", "image must be an image reference"},
+		{"image in capitals", "web", `{apiKey: verysecret, image: "Nginx"}`, "spec.image", "image must be an image reference"},
+		{"image with a short digest", "web", `{apiKey: verysecret, image: "nginx@sha256:0f"}`, "spec.image", "image must be an image reference"},
+		{"image with a scheme", "web", `{apiKey: verysecret, image: "https://example.com/nginx"}`, "spec.image", "image must be an image reference"},
+		{"image too long", "web", `{apiKey: verysecret, image: ` + strings.Repeat("i", 513) + `}`, "spec.image", "512"},
+		{"empty message", "web", `{apiKey: verysecret, message: ""}`, "spec.message", "at least 1"},
+		{"message too long", "web", `{apiKey: verysecret, message: ` + strings.Repeat("m", 4097) + `}`, "spec.message", "4096"},
+		{"unknown type of service", "web", `{apiKey: verysecret, service: {type: ExternalName}}`, "spec.service.type", "Unsupported value"},
+		{"port 0", "web", `{apiKey: verysecret, service: {port: 0}}`, "spec.service.port", "greater than or equal to 1"},
+		{"port too high", "web", `{apiKey: verysecret, service: {port: 65536}}`, "spec.service.port", "less than or equal to 65535"},
+		{"waits for itself", "web", `{apiKey: verysecret, waitFor: web}`, "spec.waitFor", "must name another DemoApp"},
+		{"waits for no name", "web", `{apiKey: verysecret, waitFor: App_A}`, "spec.waitFor", "should match"},
+		{"waits for a name too long", "web", `{apiKey: verysecret, waitFor: ` + strings.Repeat("a", 54) + `}`, "spec.waitFor", "53"},
+		{"name too long", strings.Repeat("a", 54), `{apiKey: verysecret}`, "metadata", "metadata.name must have at most 53 characters"},
+		{"name with a dot", "web.example", `{apiKey: verysecret}`, "metadata", "metadata.name must be a DNS-1035 label"},
+		{"name beginning with a digit", "1web", `{apiKey: verysecret}`, "metadata", "metadata.name must be a DNS-1035 label"},
+	}
+	server := newAdmission(t, "demo.example.com_demoapps.yaml")
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			errs := server.admit(t, demoApp(t, test.object, test.spec))
+			if !slices.ContainsFunc(errs, func(err *field.Error) bool {
+				return err.Field == test.field && strings.Contains(err.Error(), test.message)
+			}) {
+				t.Errorf("got %v, want an error of field %q containing %q", errs, test.field, test.message)
+			}
+		})
+	}
+}
+
+func crdFiles(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir(crdDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := make([]string, 0, len(entries))
+	for _, entry := range entries {
+		if filepath.Ext(entry.Name()) == ".yaml" {
+			files = append(files, entry.Name())
+		}
+	}
+	if len(files) == 0 {
+		t.Fatalf("no CustomResourceDefinition in %s", crdDir)
+	}
+	return files
+}
+
+// TestCRDsAreDocumentedAndBounded holds that "kubectl explain" has an answer for
+// every field, and that no field can grow without a limit.
+func TestCRDsAreDocumentedAndBounded(t *testing.T) {
+	for _, file := range crdFiles(t) {
+		t.Run(file, func(t *testing.T) {
+			root := rootSchema(loadCRD(t, file))
+			for _, name := range []string{"spec", "status"} {
+				property, ok := root.Properties[name]
+				if !ok {
+					t.Errorf("no property %q", name)
+				}
+				checkProperty(t, field.NewPath(name), &property)
+			}
+		})
+	}
+}
+
+func checkProperty(t *testing.T, path *field.Path, property *apiextensions.JSONSchemaProps) {
+	t.Helper()
+	if property.Description == "" {
+		t.Errorf("%s has no description", path)
+	}
+	checkElement(t, path, property)
+}
+
+// checkElement looks at the limits of a value, which need not have a description
+// where it is an element of a list or map of scalars.
+func checkElement(t *testing.T, path *field.Path, property *apiextensions.JSONSchemaProps) {
+	t.Helper()
+	switch property.Type {
+	case "string":
+		if property.MaxLength == nil && len(property.Enum) == 0 && property.Format != "date-time" {
+			t.Errorf("%s has neither maxLength nor enum", path)
+		}
+	case "integer", "number":
+		if property.Minimum == nil || (property.Maximum == nil && property.Format == "") {
+			t.Errorf("%s has no minimum, or neither maximum nor format", path)
+		}
+	case "array":
+		if property.MaxItems == nil {
+			t.Errorf("%s has no maxItems", path)
+		}
+		checkElement(t, path.Key("*"), property.Items.Schema)
+	case "object":
+		if property.AdditionalProperties != nil {
+			if property.MaxProperties == nil {
+				t.Errorf("%s has no maxProperties", path)
+			}
+			checkElement(t, path.Key("*"), property.AdditionalProperties.Schema)
+		}
+		for name, child := range property.Properties {
+			checkProperty(t, path.Child(name), &child)
+		}
+	}
+}

@@ -1,0 +1,378 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Finalizer is put on every DemoApp before anything is installed for it. It
+// is removed after the audit record is written and the release is
+// uninstalled.
+const Finalizer = "demo.example.com/audit-and-cleanup"
+
+// Labels of the audit record that the deletion of a DemoApp leaves behind.
+const (
+	// LabelSourceNamespace holds the namespace of the deleted DemoApp.
+	LabelSourceNamespace = "demo.example.com/source-namespace"
+	// LabelSourceName holds the name of the deleted DemoApp.
+	LabelSourceName = "demo.example.com/source-name"
+)
+
+// +genclient
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=demoapps,singular=demoapp,scope=Namespaced,shortName=da,categories=all;demo
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicaCount,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the release is deployed and its workload healthy."
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the app is ready, or why it is not, in one word."
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.status.readyReplicas`,description="Number of ready pods."
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.spec.message`,description="The text that the app shows."
+// +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.deployedRelease.revision`,description="Revision of the deployed Helm release."
+// +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`,description="Where the app answers inside the cluster."
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the DemoApp was created."
+// +kubebuilder:printcolumn:name="Why",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,description="Why the app is ready, or why it is not, in a sentence."
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 53",message="metadata.name must have at most 53 characters: the Helm release is named after the DemoApp",fieldPath=".metadata"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label (lower-case letters, digits and '-', beginning with a letter, ending with a letter or digit): the Service is named after the DemoApp",fieldPath=".metadata"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.waitFor) || self.spec.waitFor != self.metadata.name",message="waitFor must name another DemoApp, not this one",fieldPath=".spec.waitFor"
+
+// DemoApp is a small web page, served by the Helm chart demo-app that is
+// embedded in the operator. The operator installs one release of the chart
+// with the name and namespace of the DemoApp, keeps it as the spec says, and
+// reports in the status what it did and why.
+//
+// The release consists of a Deployment, a Service, a ConfigMap and a Secret,
+// all named after the DemoApp. Whatever others change in them that the chart
+// sets is set back; what they add is left alone. When the DemoApp is deleted,
+// a record is written to the audit namespace before the release is
+// uninstalled.
+type DemoApp struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object metadata. The name is at most 53
+	// characters long and a DNS-1035 label, because the Helm release and the
+	// Service are named after the DemoApp.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the app should be.
+	// +required
+	Spec DemoAppSpec `json:"spec"`
+
+	// status is what the operator last saw and did. It is written by the
+	// operator only.
+	// +kubebuilder:default={"observedGeneration":-1}
+	// +optional
+	Status DemoAppStatus `json:"status,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+
+// DemoAppList is a list of DemoApps.
+type DemoAppList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the DemoApps.
+	Items []DemoApp `json:"items"`
+}
+
+// DemoAppSpec is what the app should be. Exactly one of apiKey and
+// apiKeyFrom is needed; everything else has a default.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.apiKey) || has(self.apiKeyFrom)",message="apiKey or apiKeyFrom is required",fieldPath=".apiKey",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="!has(self.apiKey) || !has(self.apiKeyFrom)",message="apiKeyFrom must not be set together with apiKey",fieldPath=".apiKeyFrom",reason=FieldValueForbidden
+type DemoAppSpec struct {
+	// replicaCount is the number of pods, 0 to 100. Defaults to 1. It is also
+	// what "kubectl scale" sets.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	ReplicaCount *int32 `json:"replicaCount,omitempty"`
+
+	// image is the container image of the web server: a reference with an
+	// optional tag or digest, at most 512 characters. Defaults to
+	// nginx:1.27-alpine.
+	// +kubebuilder:default="nginx:1.27-alpine"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^((([a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)([.][a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*|[\\[][a-fA-F0-9:]+[\\]])(:[0-9]+)?/)?[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*)*(:[a-zA-Z0-9_][-a-zA-Z0-9_.]{0,127})?(@[a-zA-Z][a-zA-Z0-9]*([-_+.][a-zA-Z][a-zA-Z0-9]*)*:[a-fA-F0-9]{32,})?$')`,message="image must be an image reference such as nginx:1.27-alpine, registry.example.com/team/web:v1 or nginx@sha256:<digest>"
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// message is the text that the page shows, at most 4096 characters. It is
+	// plain text: whatever has a meaning in HTML is escaped. Defaults to "Hello
+	// from the hybrid operator". A change rolls the pods.
+	// +kubebuilder:default="Hello from the hybrid operator"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// apiKey is the key that the app is given, 8 to 1024 characters, in plain
+	// sight of everybody who may read the DemoApp. Prefer apiKeyFrom. The two
+	// exclude each other. A change rolls the pods.
+	// +kubebuilder:validation:MinLength=8
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	APIKey string `json:"apiKey,omitempty"`
+
+	// apiKeyFrom names the Secret that holds the key that the app is given. The
+	// value has the limits of apiKey, which this field excludes. The Secret is
+	// watched: when the value changes, the pods are rolled; while it is missing,
+	// the operator waits for it.
+	// +optional
+	APIKeyFrom *SecretKeyReference `json:"apiKeyFrom,omitempty"`
+
+	// service is how the app is reached. Defaults to port 80 of a ClusterIP
+	// Service.
+	// +kubebuilder:default={}
+	// +optional
+	Service ServiceSpec `json:"service,omitzero"`
+
+	// waitFor is the name of another DemoApp in this namespace. As long as that
+	// one is not deployed, nothing is installed or upgraded for this one. Absent
+	// means not to wait.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=53
+	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
+	// +optional
+	WaitFor string `json:"waitFor,omitempty"`
+}
+
+// SecretKeyReference names one key of a Secret in the namespace of the
+// referrer.
+type SecretKeyReference struct {
+	// name is the name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +required
+	Name string `json:"name"`
+
+	// key is the key within the Secret's data.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	// +required
+	Key string `json:"key"`
+}
+
+// ServiceType is a way to expose the app, one of those of a core Service.
+//
+// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
+type ServiceType string
+
+// The service types.
+const (
+	// ServiceTypeClusterIP makes the app reachable inside the cluster only.
+	ServiceTypeClusterIP ServiceType = "ClusterIP"
+	// ServiceTypeNodePort also opens a port on every node.
+	ServiceTypeNodePort ServiceType = "NodePort"
+	// ServiceTypeLoadBalancer also asks the cloud provider for a load balancer.
+	ServiceTypeLoadBalancer ServiceType = "LoadBalancer"
+)
+
+// ServiceSpec is how the app is reached.
+type ServiceSpec struct {
+	// type is ClusterIP (inside the cluster only), NodePort (also a port on
+	// every node) or LoadBalancer (also a load balancer of the cloud provider).
+	// Defaults to ClusterIP.
+	// +kubebuilder:default=ClusterIP
+	// +optional
+	Type ServiceType `json:"type,omitempty"`
+
+	// port is the port of the Service, 1 to 65535. Defaults to 80.
+	// +kubebuilder:default=80
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	Port int32 `json:"port,omitempty"`
+}
+
+// DemoAppStatus is what the operator last saw and did.
+type DemoAppStatus struct {
+	// conditions say where the app stands. Ready, Reconciling and Stalled follow
+	// the kstatus contract that "kubectl wait", Argo CD, Flux and Helm read:
+	// Ready means deployed and healthy, Stalled means that a person must act.
+	// Deployed, Failed, Initialized, DependencyReady and Drifted tell the rest.
+	// Each carries the generation it was seen at.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the generation of the spec that was last reconciled
+	// from end to end. It is -1 before the first time.
+	// +kubebuilder:default=-1
+	// +kubebuilder:validation:Minimum=-1
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// deployedRelease is the Helm release that runs. It is absent before the
+	// first install succeeded.
+	// +optional
+	DeployedRelease *DeployedRelease `json:"deployedRelease,omitempty"`
+
+	// lastUpgradeReason is why the operator last changed the objects of the
+	// release: SpecGenerationChanged, DriftDetected, PeriodicResync,
+	// CrossCRDependencyBecameReady, RetryAfterFailure or ChartChanged.
+	// +optional
+	LastUpgradeReason UpgradeReason `json:"lastUpgradeReason,omitempty"`
+
+	// lastUpgradeAt is when the operator last changed the objects of the
+	// release.
+	// +optional
+	LastUpgradeAt *metav1.Time `json:"lastUpgradeAt,omitempty"`
+
+	// appliedManifestHash is the SHA-256 of the deployed manifest, as 64
+	// lower-case hexadecimal digits.
+	// +kubebuilder:validation:MinLength=64
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
+	// +optional
+	AppliedManifestHash string `json:"appliedManifestHash,omitempty"`
+
+	// inventory lists the objects of the release, at most 1000, each with the
+	// digest of the fields that the operator owns. A digest that no longer
+	// agrees with the live object is drift.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	// +optional
+	Inventory []InventoryEntry `json:"inventory,omitempty"`
+
+	// replicas is the number of pods that exist.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Replicas int32 `json:"replicas"`
+
+	// readyReplicas is the number of pods that are ready.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas"`
+
+	// selector selects the pods of the app, in the form that "kubectl get -l"
+	// takes. Autoscalers read it through the scale subresource.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
+	// url is where the app answers inside the cluster.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	// +optional
+	URL string `json:"url,omitempty"`
+}
+
+// DeployedRelease names a revision of a Helm release and the chart that it
+// was made from.
+type DeployedRelease struct {
+	// name is the name of the release, that of the DemoApp.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=53
+	// +required
+	Name string `json:"name"`
+
+	// revision counts the installs, upgrades and rollbacks of the release, from
+	// 1.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	Revision int64 `json:"revision"`
+
+	// chart is the name of the chart.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Chart string `json:"chart"`
+
+	// chartVersion is the version of the chart.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +required
+	ChartVersion string `json:"chartVersion"`
+
+	// appVersion is the version of the app that the chart says it contains. It
+	// may be absent.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	AppVersion string `json:"appVersion,omitempty"`
+}
+
+// InventoryEntry is one object of the release.
+type InventoryEntry struct {
+	// apiVersion is the API group and version of the object, such as apps/v1.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +required
+	APIVersion string `json:"apiVersion"`
+
+	// kind is the kind of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Kind string `json:"kind"`
+
+	// namespace is the namespace of the object. It is absent for an object that
+	// is in none.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// name is the name of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+
+	// uid tells the object from an earlier or later one of the same name.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+
+	// digest stands for the fields that the operator owns in the object, after
+	// its last write. Its form is private to the operator.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Digest string `json:"digest,omitempty"`
+}
+
+// UpgradeReason is why the operator last changed the objects of a release.
+//
+// +kubebuilder:validation:Enum=SpecGenerationChanged;DriftDetected;PeriodicResync;CrossCRDependencyBecameReady;RetryAfterFailure;ChartChanged
+type UpgradeReason string
+
+// The reasons for a change of the objects of a release.
+const (
+	// UpgradeReasonSpecGenerationChanged is the first install, or a change of
+	// the spec or of what the spec refers to.
+	UpgradeReasonSpecGenerationChanged UpgradeReason = "SpecGenerationChanged"
+	// UpgradeReasonDriftDetected is a repair: an event told that somebody else
+	// changed or deleted an object of the release, or the release itself.
+	UpgradeReasonDriftDetected UpgradeReason = "DriftDetected"
+	// UpgradeReasonPeriodicResync is a repair of a difference that only the
+	// periodic resync found.
+	UpgradeReasonPeriodicResync UpgradeReason = "PeriodicResync"
+	// UpgradeReasonCrossCRDependencyBecameReady is a change that had waited
+	// until the DemoApp named in waitFor was deployed.
+	UpgradeReasonCrossCRDependencyBecameReady UpgradeReason = "CrossCRDependencyBecameReady"
+	// UpgradeReasonRetryAfterFailure is a change whose previous attempt failed.
+	UpgradeReasonRetryAfterFailure UpgradeReason = "RetryAfterFailure"
+	// UpgradeReasonChartChanged is a change because the operator brought a newer
+	// chart.
+	UpgradeReasonChartChanged UpgradeReason = "ChartChanged"
+)

@@ -1,0 +1,19 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package v1alpha1 is version v1alpha1 of the API group demo.example.com.
+//
+// The kind DemoApp stands for one release of the embedded chart demo-app. The
+// types and their markers are the single source of everything generated from
+// them: the CustomResourceDefinition in artifacts/crds, deep copies, clients,
+// informers, listers and apply configurations. Run "make generate" after a
+// change.
+//
+// The package holds the contract only: types, their limits, and the names of
+// conditions and reasons. It imports nothing else of this project.
+//
+// +k8s:deepcopy-gen=package
+// +k8s:openapi-gen=true
+// +k8s:openapi-model-package=com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1
+// +groupName=demo.example.com
+package v1alpha1

@@ -1,0 +1,274 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// Defaults of [Options].
+const (
+	DefaultWorkers          = 10
+	DefaultBaseDelay        = 500 * time.Millisecond
+	DefaultMaxDelay         = 5 * time.Minute
+	DefaultCacheSyncTimeout = time.Minute
+)
+
+// syncPollInterval is how often Run asks whether the caches have synced.
+const syncPollInterval = 50 * time.Millisecond
+
+// Result is what a pass without an error asks for.
+type Result struct {
+	// RequeueAfter is the time to the next pass with reason PeriodicResync.
+	// It replaces the time that an earlier pass set, and 0 arms none. Beside
+	// an error, 0 leaves the earlier time as it is. Use [Jitter] for periods.
+	RequeueAfter time.Duration
+}
+
+// Reconciler brings the world closer to what one object asks for.
+type Reconciler interface {
+	// Reconcile makes one pass over the object named by key, which may be
+	// gone. It is never called for one key twice at a time. The context is
+	// cancelled when the lead is lost, not when the process is asked to stop,
+	// and carries a logger that names the controller and the object.
+	Reconcile(ctx context.Context, key cache.ObjectName, why Reason) (Result, error)
+}
+
+// ReconcilerFunc is a function as a [Reconciler].
+type ReconcilerFunc func(ctx context.Context, key cache.ObjectName, why Reason) (Result, error)
+
+// Reconcile calls f.
+func (f ReconcilerFunc) Reconcile(ctx context.Context, key cache.ObjectName, why Reason) (Result, error) {
+	return f(ctx, key, why)
+}
+
+// Options configure a [Controller]. All but Name have defaults.
+type Options struct {
+	// Name stands in logs, errors and metrics.
+	Name string
+	// Workers is how many objects are reconciled at a time; default 10.
+	Workers int
+	// Clock drives timers and measures durations; default the real one.
+	Clock clock.WithTicker
+	// BaseDelay and MaxDelay bound the delay before a retry, which doubles
+	// with each failure of an object, before a jitter of 10 %; defaults
+	// 500 ms and 5 min.
+	BaseDelay, MaxDelay time.Duration
+	// CacheSyncTimeout bounds the wait for the informers; default 1 min.
+	CacheSyncTimeout time.Duration
+	// Metrics receives the measurements; nil for none.
+	Metrics *Metrics
+}
+
+func (o Options) withDefaults() Options {
+	if o.Workers <= 0 {
+		o.Workers = DefaultWorkers
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.BaseDelay <= 0 {
+		o.BaseDelay = DefaultBaseDelay
+	}
+	if o.MaxDelay <= 0 {
+		o.MaxDelay = DefaultMaxDelay
+	}
+	if o.CacheSyncTimeout <= 0 {
+		o.CacheSyncTimeout = DefaultCacheSyncTimeout
+	}
+	return o
+}
+
+// NamedSync is an informer, or a handler on one, that has to have delivered
+// its first list before work begins. [AddHandler] returns one.
+type NamedSync struct {
+	Name      string
+	HasSynced cache.InformerSynced
+}
+
+// Controller runs a [Reconciler] for the keys that are enqueued.
+type Controller struct {
+	reconciler Reconciler
+	opts       Options
+	queue      *queue
+	metrics    reconcileMetrics
+}
+
+// New returns a controller that does nothing until [Controller.Run]. What is
+// enqueued before that is kept.
+func New(r Reconciler, opts Options) *Controller {
+	opts = opts.withDefaults()
+	return &Controller{
+		reconciler: r,
+		opts:       opts,
+		queue:      newQueue(opts),
+		metrics:    opts.Metrics.reconciles(opts.Name),
+	}
+}
+
+// Name returns Options.Name.
+func (c *Controller) Name() string { return c.opts.Name }
+
+// Enqueue asks for a pass over key now, in addition to what is asked already.
+func (c *Controller) Enqueue(key cache.ObjectName, why Reason) {
+	c.queue.add(key, why)
+}
+
+// EnqueueAfter asks for a pass over key in d. It replaces an earlier call with
+// the same key and reason, and no other.
+func (c *Controller) EnqueueAfter(key cache.ObjectName, d time.Duration, why Reason) {
+	if d <= 0 {
+		c.queue.add(key, why)
+		return
+	}
+	c.queue.addAfter(key, d, why)
+}
+
+// Run waits until every synced informer has delivered its first list, then
+// reconciles until a context ends, and returns when all workers have returned.
+// It is called once.
+//
+// When stop ends, no further pass starts, those in flight finish, and Run
+// returns nil. When lead ends, the contexts in flight are cancelled as well,
+// and Run returns an error that wraps the cause. Passes run under lead, never
+// under stop. An error that wraps [ErrNotSynced] means that nothing ran.
+func (c *Controller) Run(stop, lead context.Context, synced ...NamedSync) error {
+	logger := klog.LoggerWithValues(klog.FromContext(lead), "controller", c.opts.Name)
+	if err := c.waitForSync(stop, lead, synced); err != nil {
+		return fmt.Errorf("controller %q: %w", c.opts.Name, err)
+	}
+	logger.V(1).Info("Starting", "workers", c.opts.Workers)
+	c.queue.start(c.opts.Name, c.opts.Metrics)
+	ctx := klog.NewContext(lead, logger)
+	var workers sync.WaitGroup
+	for range c.opts.Workers {
+		workers.Go(func() { c.work(ctx, stop) })
+	}
+
+	select {
+	case <-stop.Done():
+	case <-lead.Done():
+	}
+	logger.V(1).Info("Stopping")
+	c.queue.shutDown()
+	workers.Wait()
+	logger.V(1).Info("Stopped")
+	if lead.Err() != nil {
+		return fmt.Errorf("controller %q: lead ended: %w", c.opts.Name, context.Cause(lead))
+	}
+	return nil
+}
+
+// waitForSync returns nil as soon as every cache has synced, or a context has
+// ended.
+func (c *Controller) waitForSync(stop, lead context.Context, waiting []NamedSync) error {
+	timeout := c.opts.Clock.NewTimer(c.opts.CacheSyncTimeout)
+	defer timeout.Stop()
+	poll := c.opts.Clock.NewTicker(syncPollInterval)
+	defer poll.Stop()
+	for {
+		var names []string
+		for _, s := range waiting {
+			if !s.HasSynced() {
+				names = append(names, s.Name)
+			}
+		}
+		if len(names) == 0 {
+			return nil
+		}
+		select {
+		case <-stop.Done():
+			return nil
+		case <-lead.Done():
+			return nil
+		case <-timeout.C():
+			return fmt.Errorf("%w within %v: %s", ErrNotSynced, c.opts.CacheSyncTimeout, strings.Join(names, ", "))
+		case <-poll.C():
+		}
+	}
+}
+
+// work takes keys until the queue is shut down. Keys that come up after the
+// end of either context are given back untouched.
+func (c *Controller) work(ctx, stop context.Context) {
+	for {
+		key, why, ok := c.queue.take()
+		if !ok {
+			return
+		}
+		if why != 0 && stop.Err() == nil && ctx.Err() == nil {
+			c.process(ctx, key, why)
+		}
+		c.queue.done(key)
+	}
+}
+
+// process makes one pass over key and decides when the next one is.
+func (c *Controller) process(ctx context.Context, key cache.ObjectName, why Reason) {
+	logger := klog.LoggerWithValues(klog.FromContext(ctx),
+		"object", klog.KRef(key.Namespace, key.Name), "reconcileID", uuid.NewUUID())
+	ctx = klog.NewContext(ctx, logger)
+	start := c.opts.Clock.Now()
+	c.metrics.begin()
+	logger.V(4).Info("Reconciling", "why", why)
+
+	result, err := c.reconcile(ctx, key, why)
+
+	took := c.opts.Clock.Since(start)
+	var panicked *panicError
+	switch {
+	case err == nil:
+		c.queue.settled(key, result.RequeueAfter)
+		c.metrics.end(resultSuccess, took)
+		logger.V(4).Info("Reconciled", "took", took, "requeueAfter", result.RequeueAfter)
+	case ctx.Err() != nil:
+		// Nothing is queued any more; another replica makes the next pass.
+		c.metrics.end(resultError, took)
+		logger.V(1).Info("Reconcile was interrupted", "why", why, "err", err)
+	case errors.As(err, &panicked):
+		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.failures)
+		c.metrics.end(resultPanic, took)
+		logger.Error(err, "Reconcile panicked", "why", why, "retryIn", delay, "stack", panicked.stack)
+	case IsTerminal(err):
+		c.queue.failed(key, why, result.RequeueAfter, nil)
+		c.metrics.end(resultTerminal, took)
+		logger.Error(err, "Reconcile failed, waiting for a change", "why", why, "requeueAfter", result.RequeueAfter)
+	case isConflict(err):
+		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.conflicts)
+		c.metrics.end(resultConflict, took)
+		logger.V(4).Info("Reconcile met a conflict", "why", why, "retryIn", delay, "err", err)
+	default:
+		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.failures)
+		c.metrics.end(resultError, took)
+		logger.Error(err, "Reconcile failed", "why", why, "retryIn", delay, "attempts", c.queue.attempts(key))
+	}
+}
+
+// panicError is a panic of the reconciler, recovered.
+type panicError struct {
+	value any
+	stack string
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
+
+func (c *Controller) reconcile(ctx context.Context, key cache.ObjectName, why Reason) (result Result, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			result, err = Result{}, &panicError{value: value, stack: string(debug.Stack())}
+		}
+	}()
+	return c.reconciler.Reconcile(ctx, key, why)
+}

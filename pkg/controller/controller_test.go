@@ -1,0 +1,645 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+var (
+	keyA = cache.NewObjectName("ns", "a")
+	keyB = cache.NewObjectName("ns", "b")
+
+	errTransient = errors.New("transient")
+	errConflict  = apierrors.NewConflict(schema.GroupResource{Resource: "apps"}, "a", errors.New("newer version"))
+)
+
+// pass is one call of the reconciler, at a time after the start of the test.
+type pass struct {
+	key cache.ObjectName
+	why Reason
+	at  time.Duration
+}
+
+// rig runs a controller inside a synctest bubble and records its passes.
+type rig struct {
+	*Controller
+	t          *testing.T
+	start      time.Time
+	passes     []pass
+	reconcile  ReconcilerFunc
+	stop, lead context.CancelCauseFunc
+	ended      chan error
+	logs       []string
+}
+
+// newRig returns a controller with one worker that is not running yet. What
+// the passes do is the test's to set in reconcile.
+func newRig(t *testing.T, opts Options) *rig {
+	r := &rig{t: t, start: time.Now(), ended: make(chan error, 1)}
+	if opts.Workers == 0 {
+		opts.Workers = 1
+	}
+	opts.Name = "test"
+	r.Controller = New(ReconcilerFunc(func(ctx context.Context, key cache.ObjectName, why Reason) (Result, error) {
+		r.passes = append(r.passes, pass{key, why, time.Since(r.start)})
+		if r.reconcile == nil {
+			return Result{}, nil
+		}
+		return r.reconcile(ctx, key, why)
+	}), opts)
+	return r
+}
+
+func (r *rig) run(synced ...NamedSync) {
+	logger := funcr.New(func(_, args string) { r.logs = append(r.logs, args) }, funcr.Options{})
+	stop, cancelStop := context.WithCancelCause(r.t.Context())
+	lead, cancelLead := context.WithCancelCause(klog.NewContext(r.t.Context(), logger))
+	r.stop, r.lead = cancelStop, cancelLead
+	go func() { r.ended <- r.Run(stop, lead, synced...) }()
+	synctest.Wait()
+}
+
+// finish stops the controller and expects a clean end at once.
+func (r *rig) finish() {
+	r.t.Helper()
+	r.stop(nil)
+	synctest.Wait()
+	select {
+	case err := <-r.ended:
+		if err != nil {
+			r.t.Errorf("Run returned %v", err)
+		}
+	default:
+		r.t.Error("Run has not returned")
+	}
+	r.lead(nil)
+}
+
+func (r *rig) want(want ...pass) {
+	r.t.Helper()
+	synctest.Wait()
+	if !slices.Equal(r.passes, want) {
+		r.t.Errorf("passes = %v, want %v", r.passes, want)
+	}
+}
+
+// advance lets fake time go by.
+func advance(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func near(got, want time.Duration) bool {
+	return got >= want-want/10 && got <= want+want/10
+}
+
+func TestEqualKeysAreMergedWithTheirReasons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		r.Enqueue(keyA, SpecChange)
+		r.Enqueue(keyB, Drift)
+		r.Enqueue(keyA, HealthChange)
+		r.run()
+		r.want(pass{keyB, Drift, 0}, pass{keyA, SpecChange | HealthChange, 0})
+		r.finish()
+	})
+}
+
+func TestReasonsDuringAPassLeadToAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{Workers: 4})
+		var running, most atomic.Int32
+		r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) {
+			most.Store(max(most.Load(), running.Add(1)))
+			time.Sleep(time.Second)
+			running.Add(-1)
+			return Result{}, nil
+		}
+		r.run()
+		r.Enqueue(keyA, SpecChange)
+		advance(300 * time.Millisecond)
+		r.Enqueue(keyA, Drift)
+		r.Enqueue(keyA, HealthChange)
+		advance(3 * time.Second)
+		r.want(pass{keyA, SpecChange, 0}, pass{keyA, Drift | HealthChange, time.Second})
+		if most.Load() != 1 {
+			t.Errorf("%d passes over one key at a time", most.Load())
+		}
+		r.finish()
+	})
+}
+
+func TestWorkersRunSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running, most atomic.Int32
+		c := New(ReconcilerFunc(func(context.Context, cache.ObjectName, Reason) (Result, error) {
+			n := running.Add(1)
+			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+			}
+			time.Sleep(time.Second)
+			running.Add(-1)
+			return Result{}, nil
+		}), Options{Name: "test", Workers: 3})
+		stop, cancel := context.WithCancel(t.Context())
+		for i := range 9 {
+			c.Enqueue(cache.NewObjectName("ns", fmt.Sprint(i)), SpecChange)
+		}
+		done := make(chan error, 1)
+		go func() { done <- c.Run(stop, t.Context()) }()
+		advance(10 * time.Second)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if most.Load() != 3 {
+			t.Errorf("%d passes at a time, want 3", most.Load())
+		}
+	})
+}
+
+func TestDeadlines(t *testing.T) {
+	tests := []struct {
+		name string
+		set  func(r *rig)
+		want []pass
+	}{
+		{
+			"a short one does not erase a longer one",
+			func(r *rig) {
+				r.EnqueueAfter(keyA, 10*time.Minute, HealthChange)
+				r.EnqueueAfter(keyA, time.Minute, DependencyReady)
+			},
+			[]pass{{keyA, DependencyReady, time.Minute}, {keyA, HealthChange, 10 * time.Minute}},
+		},
+		{
+			"a long one does not erase a shorter one",
+			func(r *rig) {
+				r.EnqueueAfter(keyA, time.Minute, DependencyReady)
+				r.EnqueueAfter(keyA, 10*time.Minute, HealthChange)
+			},
+			[]pass{{keyA, DependencyReady, time.Minute}, {keyA, HealthChange, 10 * time.Minute}},
+		},
+		{
+			"the same reason is moved back, without a pass at the earlier time",
+			func(r *rig) {
+				r.EnqueueAfter(keyA, time.Minute, Drift)
+				r.EnqueueAfter(keyA, 5*time.Minute, Drift)
+			},
+			[]pass{{keyA, Drift, 5 * time.Minute}},
+		},
+		{
+			"the same reason is moved forward, without a pass at the later time",
+			func(r *rig) {
+				r.EnqueueAfter(keyA, 5*time.Minute, Drift)
+				r.EnqueueAfter(keyA, time.Minute, Drift)
+			},
+			[]pass{{keyA, Drift, time.Minute}},
+		},
+		{
+			"equal deadlines make one pass",
+			func(r *rig) {
+				r.EnqueueAfter(keyA, time.Minute, Drift)
+				r.EnqueueAfter(keyA, time.Minute, HealthChange)
+			},
+			[]pass{{keyA, Drift | HealthChange, time.Minute}},
+		},
+		{
+			"an event in between leaves the deadline",
+			func(r *rig) {
+				r.EnqueueAfter(keyA, 10*time.Minute, Drift)
+				time.Sleep(time.Minute)
+				r.Enqueue(keyA, SpecChange)
+			},
+			[]pass{{keyA, SpecChange, time.Minute}, {keyA, Drift, 10 * time.Minute}},
+		},
+		{
+			"none in the past",
+			func(r *rig) { r.EnqueueAfter(keyA, -time.Second, Drift) },
+			[]pass{{keyA, Drift, 0}},
+		},
+		{
+			"keys do not share them",
+			func(r *rig) {
+				r.EnqueueAfter(keyA, 2*time.Minute, Drift)
+				r.EnqueueAfter(keyB, time.Minute, Drift)
+			},
+			[]pass{{keyB, Drift, time.Minute}, {keyA, Drift, 2 * time.Minute}},
+		},
+		{
+			"no reason, no pass",
+			func(r *rig) { r.Enqueue(keyA, 0) },
+			nil,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, Options{})
+				r.run()
+				test.set(r)
+				advance(time.Hour)
+				r.want(test.want...)
+				if len(r.queue.items) != 0 {
+					t.Errorf("queue still knows %v", r.queue.items)
+				}
+				r.finish()
+			})
+		})
+	}
+}
+
+func TestDeadlinesBeforeRunAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		r.EnqueueAfter(keyA, time.Minute, Drift)
+		r.EnqueueAfter(keyB, time.Hour, Drift)
+		advance(10 * time.Minute)
+		r.run()
+		r.want(pass{keyA, Drift, 10 * time.Minute})
+		advance(50 * time.Minute)
+		r.want(pass{keyA, Drift, 10 * time.Minute}, pass{keyB, Drift, time.Hour})
+		r.finish()
+	})
+}
+
+func TestPeriodicResync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		period := 10 * time.Minute
+		r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) {
+			return Result{RequeueAfter: period}, nil
+		}
+		r.run()
+		r.Enqueue(keyA, SpecChange)
+		advance(4 * time.Minute)
+		r.Enqueue(keyA, Drift)
+		advance(11 * time.Minute)
+		want := []pass{{keyA, SpecChange, 0}, {keyA, Drift, 4 * time.Minute}, {keyA, PeriodicResync, 14 * time.Minute}}
+		r.want(want...)
+
+		period = 0
+		r.Enqueue(keyA, Deleted)
+		advance(time.Hour)
+		r.want(append(want, pass{keyA, Deleted, 15 * time.Minute})...)
+		if len(r.queue.items) != 0 {
+			t.Errorf("queue still knows %v", r.queue.items)
+		}
+		r.finish()
+	})
+}
+
+func TestFailedPassesAreRetriedWithTheirReasons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		failures := 0
+		r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) {
+			if failures++; failures <= 14 {
+				return Result{}, errTransient
+			}
+			return Result{}, nil
+		}
+		r.run()
+		r.Enqueue(keyA, Drift)
+		advance(2 * time.Hour)
+
+		if len(r.passes) != 15 {
+			t.Fatalf("%d passes, want 14 failures and a success", len(r.passes))
+		}
+		want := 500 * time.Millisecond
+		for i, p := range r.passes[1:] {
+			if p.why != Drift|Retry {
+				t.Errorf("pass %d for %v", i, p.why)
+			}
+			if delay := p.at - r.passes[i].at; !near(delay, want) {
+				t.Errorf("delay %d is %v, want %v within 10 %%", i, delay, want)
+			}
+			want = min(2*want, 5*time.Minute)
+		}
+		if len(r.queue.items) != 0 || r.queue.attempts(keyA) != 0 {
+			t.Errorf("after success the queue still knows %v", r.queue.items)
+		}
+		r.finish()
+	})
+}
+
+func TestAnEarlierPassTakesTheRetrysPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		err := errTransient
+		r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) { return Result{}, err }
+		r.run()
+		r.Enqueue(keyA, Drift)
+		advance(100 * time.Millisecond)
+		err = nil
+		r.Enqueue(keyA, HealthChange)
+		advance(time.Hour)
+		r.want(pass{keyA, Drift, 0}, pass{keyA, Drift | HealthChange | Retry, 100 * time.Millisecond})
+		r.finish()
+	})
+}
+
+func TestASpecChangeStartsTheBackoffAfresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) { return Result{}, errTransient }
+		r.run()
+		r.Enqueue(keyA, Drift)
+		advance(time.Hour)
+		r.passes = nil
+		at := time.Since(r.start)
+		r.Enqueue(keyA, SpecChange)
+		advance(600 * time.Millisecond)
+		if len(r.passes) != 2 || r.passes[0].at != at || !near(r.passes[1].at-at, 500*time.Millisecond) {
+			t.Errorf("passes = %v", r.passes)
+		}
+		if why := r.passes[1].why; why != SpecChange|Drift|Retry {
+			t.Errorf("retry for %v", why)
+		}
+		r.finish()
+	})
+}
+
+func TestConflictsBackOffQuietly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		left := 2
+		r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) {
+			if left--; left >= 0 {
+				return Result{}, fmt.Errorf("update: %w", errConflict)
+			}
+			return Result{}, nil
+		}
+		r.run()
+		r.Enqueue(keyA, Drift)
+		advance(time.Second)
+		if len(r.passes) != 3 || !near(r.passes[1].at, 100*time.Millisecond) ||
+			!near(r.passes[2].at-r.passes[1].at, 200*time.Millisecond) {
+			t.Errorf("passes = %v", r.passes)
+		}
+		if len(r.logs) != 0 {
+			t.Errorf("logged %q", r.logs)
+		}
+		r.finish()
+	})
+}
+
+func TestTerminalErrors(t *testing.T) {
+	tests := []struct {
+		name   string
+		result Result
+		event  bool
+		want   []pass
+	}{
+		{"waits for ever", Result{}, false, []pass{{keyA, Drift, 0}}},
+		{
+			"waits for a change", Result{}, true,
+			[]pass{{keyA, Drift, 0}, {keyA, SpecChange | Drift | Retry, time.Minute}},
+		},
+		{
+			"waits for its timer", Result{RequeueAfter: 40 * time.Minute}, false,
+			[]pass{{keyA, Drift, 0}, {keyA, PeriodicResync | Drift | Retry, 40 * time.Minute}},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, Options{})
+				r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) {
+					return test.result, fmt.Errorf("render: %w", Terminal(errTransient))
+				}
+				r.run()
+				r.Enqueue(keyA, Drift)
+				advance(time.Minute)
+				if test.event {
+					r.Enqueue(keyA, SpecChange)
+				}
+				advance(59 * time.Minute)
+				r.want(test.want...)
+				r.finish()
+			})
+		})
+	}
+}
+
+func TestAnErrorLeavesThePeriodicTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		answers := []error{nil, Terminal(errTransient), nil}
+		r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) {
+			err := answers[0]
+			answers = answers[1:]
+			if err != nil {
+				return Result{}, err
+			}
+			return Result{RequeueAfter: 10 * time.Minute}, nil
+		}
+		r.run()
+		r.Enqueue(keyA, SpecChange)
+		advance(time.Minute)
+		r.Enqueue(keyA, HealthChange)
+		advance(9 * time.Minute)
+		r.want(pass{keyA, SpecChange, 0}, pass{keyA, HealthChange, time.Minute},
+			pass{keyA, PeriodicResync | HealthChange | Retry, 10 * time.Minute})
+		r.finish()
+	})
+}
+
+func TestPanicsAreErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		first := true
+		r.reconcile = func(_ context.Context, key cache.ObjectName, _ Reason) (Result, error) {
+			if key == keyA && first {
+				first = false
+				panic("out of cheese")
+			}
+			return Result{}, nil
+		}
+		r.run()
+		r.Enqueue(keyA, Drift)
+		r.Enqueue(keyB, Drift)
+		advance(time.Second)
+		if len(r.passes) != 3 || r.passes[1].key != keyB || r.passes[2].why != Drift|Retry {
+			t.Errorf("passes = %v", r.passes)
+		}
+		if len(r.logs) != 1 {
+			t.Fatalf("logs = %q", r.logs)
+		}
+		for _, part := range []string{"out of cheese", "controller_test.go", `"controller"="test"`, "ns", "reconcileID"} {
+			if !strings.Contains(r.logs[0], part) {
+				t.Errorf("log lacks %q: %s", part, r.logs[0])
+			}
+		}
+		r.finish()
+	})
+}
+
+func TestStopDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		var inFlight error
+		r.reconcile = func(ctx context.Context, _ cache.ObjectName, _ Reason) (Result, error) {
+			time.Sleep(10 * time.Second)
+			inFlight = ctx.Err()
+			return Result{RequeueAfter: time.Minute}, nil
+		}
+		r.run()
+		r.Enqueue(keyA, SpecChange)
+		advance(time.Second)
+		r.Enqueue(keyA, Drift)      // due again when the pass ends
+		r.Enqueue(keyB, SpecChange) // due now, waits for the worker
+		r.EnqueueAfter(keyB, 5*time.Second, Drift)
+		r.stop(errors.New("SIGTERM"))
+		advance(5 * time.Second)
+		select {
+		case <-r.ended:
+			t.Fatal("Run returned while a pass was in flight")
+		default:
+		}
+		r.Enqueue(keyB, Drift)
+		r.EnqueueAfter(keyB, time.Second, Drift)
+		advance(4 * time.Second)
+		if err := <-r.ended; err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+		if inFlight != nil {
+			t.Errorf("stop cancelled the pass in flight: %v", inFlight)
+		}
+		advance(time.Hour)
+		r.want(pass{keyA, SpecChange, 0})
+		r.lead(nil)
+	})
+}
+
+func TestLosingTheLeadCancels(t *testing.T) {
+	errLost := errors.New("lease lost")
+	tests := []struct {
+		name      string
+		stopFirst bool
+	}{
+		{"while working", false},
+		{"while draining", true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, Options{})
+				var cause error
+				r.reconcile = func(ctx context.Context, _ cache.ObjectName, _ Reason) (Result, error) {
+					<-ctx.Done()
+					cause = context.Cause(ctx)
+					time.Sleep(time.Second)
+					return Result{}, ctx.Err()
+				}
+				r.run()
+				r.Enqueue(keyA, SpecChange)
+				r.Enqueue(keyB, SpecChange)
+				advance(time.Minute)
+				if test.stopFirst {
+					r.stop(nil)
+					advance(time.Minute)
+				}
+				r.lead(errLost)
+				advance(time.Second)
+				select {
+				case err := <-r.ended:
+					if !errors.Is(err, errLost) || !strings.Contains(err.Error(), `controller "test"`) {
+						t.Errorf("Run returned %v", err)
+					}
+				default:
+					t.Fatal("Run has not returned")
+				}
+				if !errors.Is(cause, errLost) {
+					t.Errorf("cause in flight is %v", cause)
+				}
+				r.want(pass{keyA, SpecChange, 0})
+				if len(r.logs) != 0 {
+					t.Errorf("logged %q", r.logs)
+				}
+			})
+		})
+	}
+}
+
+func TestCacheSync(t *testing.T) {
+	never := func() bool { return false }
+	start := time.Now()
+	tests := []struct {
+		name   string
+		after  time.Duration
+		end    func(r *rig)
+		want   []string
+		is     error
+		passes int
+	}{
+		{name: "in time", after: 10 * time.Second, passes: 1},
+		{name: "too late", after: time.Hour, is: ErrNotSynced, want: []string{"30s: deployments, slow", `"test"`}},
+		{name: "stopped meanwhile", after: time.Hour, end: func(r *rig) { r.stop(nil) }},
+		{
+			name: "lead lost meanwhile", after: time.Hour,
+			end: func(r *rig) { r.lead(errTransient) }, is: errTransient, want: []string{"lead ended"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start = time.Now()
+				slow := func() bool { return time.Since(start) >= test.after }
+				syncs := []NamedSync{{"demoapps", func() bool { return true }}, {"slow", slow}}
+				if test.after == time.Hour {
+					syncs = []NamedSync{{"demoapps", func() bool { return true }}, {"deployments", never}, {"slow", slow}}
+				}
+				r := newRig(t, Options{CacheSyncTimeout: 30 * time.Second})
+				r.Enqueue(keyA, SpecChange)
+				r.run(syncs...)
+				r.want()
+				if test.end != nil {
+					test.end(r)
+				}
+				advance(time.Minute)
+				if test.passes > 0 {
+					r.want(pass{keyA, SpecChange, test.after})
+					r.finish()
+					return
+				}
+				err := <-r.ended
+				if !errors.Is(err, test.is) {
+					t.Errorf("Run returned %v, want %v", err, test.is)
+				}
+				for _, part := range test.want {
+					if !strings.Contains(fmt.Sprint(err), part) {
+						t.Errorf("error %q lacks %q", err, part)
+					}
+				}
+				r.want()
+			})
+		})
+	}
+}
+
+func TestJitter(t *testing.T) {
+	least, most := time.Hour, time.Duration(0)
+	for range 2000 {
+		d := Jitter(10 * time.Minute)
+		least, most = min(least, d), max(most, d)
+	}
+	if least < 9*time.Minute || most > 11*time.Minute || most-least < 90*time.Second {
+		t.Errorf("Jitter(10m) lies in %v..%v", least, most)
+	}
+}

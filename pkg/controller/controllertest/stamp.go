@@ -1,0 +1,367 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllertest
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"sync"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// Clientset is what all generated fake clientsets have, and the fake dynamic
+// and metadata clients too.
+type Clientset interface {
+	PrependReactor(verb, resource string, reaction clienttesting.ReactionFunc)
+	Tracker() clienttesting.ObjectTracker
+}
+
+// Stamp makes clientset answer writes as an API server does:
+//
+//   - a new object gets a UID, generation 1 and a creationTimestamp;
+//   - each write that changes something gets a new resourceVersion, and a
+//     change outside metadata and status a new generation;
+//   - a write that names another resourceVersion or UID gets a conflict;
+//   - the status is written through the subresource "status" alone;
+//   - an object with finalizers is only marked when it is deleted, and goes
+//     when the last one is removed.
+//
+// Call it once, before objects are created. Objects that the clientset was
+// made with carry what their author gave them. An apply to an existing object
+// is seen by watches as two updates, the first without stamps.
+func Stamp(clientset Clientset) {
+	s := &server{tracker: clientset.Tracker()}
+	for _, verb := range []string{"create", "update", "patch", "delete"} {
+		clientset.PrependReactor(verb, "*", s.react)
+	}
+}
+
+// server holds the state that the fake of one cluster needs.
+type server struct {
+	tracker clienttesting.ObjectTracker
+
+	mu   sync.Mutex
+	last int64
+}
+
+// react runs one request against the tracker, one at a time.
+func (s *server) react(action clienttesting.Action) (bool, runtime.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &request{ObjectTracker: s.tracker, server: s, subresource: action.GetSubresource()}
+	handled, obj, err := clienttesting.ObjectReaction(r)(action)
+	if r.result != nil {
+		return true, r.result.DeepCopyObject(), nil
+	}
+	return handled, obj, err
+}
+
+func (s *server) next() string {
+	s.last++
+	return strconv.FormatInt(s.last, 10)
+}
+
+// request is the tracker as one request sees it.
+type request struct {
+	clienttesting.ObjectTracker
+	server      *server
+	subresource string
+	// result is the object as a successful write left it, even if that
+	// removed it.
+	result runtime.Object
+}
+
+// Create implements clienttesting.ObjectTracker.
+func (r *request) Create(
+	gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.CreateOptions,
+) error {
+	obj = obj.DeepCopyObject()
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	if accessor.GetResourceVersion() != "" {
+		return apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+	}
+	r.stampNew(accessor)
+	if err := r.ObjectTracker.Create(gvr, obj, ns, opts...); err != nil {
+		return err
+	}
+	r.result, err = r.Get(gvr, ns, accessor.GetName())
+	return err
+}
+
+// Update implements clienttesting.ObjectTracker.
+func (r *request) Update(
+	gvr schema.GroupVersionResource, obj runtime.Object, ns string, opts ...metav1.UpdateOptions,
+) error {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	live, err := r.Get(gvr, ns, accessor.GetName())
+	if err != nil {
+		return err
+	}
+	return r.replace(gvr, ns, live, obj, opts...)
+}
+
+// Patch implements clienttesting.ObjectTracker; patched is the live object
+// with the patch applied.
+func (r *request) Patch(
+	gvr schema.GroupVersionResource, patched runtime.Object, ns string, opts ...metav1.PatchOptions,
+) error {
+	return r.Update(gvr, patched, ns, updateOptions(opts))
+}
+
+// Apply implements clienttesting.ObjectTracker.
+func (r *request) Apply(
+	gvr schema.GroupVersionResource, config runtime.Object, ns string, opts ...metav1.PatchOptions,
+) error {
+	accessor, err := meta.Accessor(config)
+	if err != nil {
+		return err
+	}
+	live, err := r.Get(gvr, ns, accessor.GetName())
+	switch {
+	case apierrors.IsNotFound(err) && r.subresource == "":
+		r.stampNew(accessor)
+		if err := r.ObjectTracker.Apply(gvr, config, ns, opts...); err != nil {
+			return err
+		}
+		r.result, err = r.Get(gvr, ns, accessor.GetName())
+		return err
+	case err != nil:
+		return err
+	}
+	if err := checkPreconditions(gvr, live, accessor.GetUID(), accessor.GetResourceVersion()); err != nil {
+		return err
+	}
+	if err := r.ObjectTracker.Apply(gvr, config, ns, opts...); err != nil {
+		return err
+	}
+	applied, err := r.Get(gvr, ns, accessor.GetName())
+	if err != nil {
+		return err
+	}
+	return r.replace(gvr, ns, live, applied, updateOptions(opts))
+}
+
+// Delete implements clienttesting.ObjectTracker.
+func (r *request) Delete(gvr schema.GroupVersionResource, ns, name string, opts ...metav1.DeleteOptions) error {
+	live, err := r.Get(gvr, ns, name)
+	if err != nil {
+		return err
+	}
+	for _, o := range opts {
+		if o.Preconditions == nil {
+			continue
+		}
+		if err := checkPreconditions(gvr, live,
+			deref(o.Preconditions.UID), deref(o.Preconditions.ResourceVersion)); err != nil {
+			return err
+		}
+	}
+	accessor, err := meta.Accessor(live)
+	if err != nil {
+		return err
+	}
+	if len(accessor.GetFinalizers()) == 0 {
+		return r.ObjectTracker.Delete(gvr, ns, name, opts...)
+	}
+	if accessor.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	now := metav1.Now().Rfc3339Copy()
+	accessor.SetDeletionTimestamp(&now)
+	accessor.SetDeletionGracePeriodSeconds(new(int64))
+	accessor.SetGeneration(accessor.GetGeneration() + 1)
+	accessor.SetResourceVersion(r.server.next())
+	return r.ObjectTracker.Update(gvr, live, ns)
+}
+
+func (r *request) stampNew(accessor metav1.Object) {
+	version := r.server.next()
+	accessor.SetUID(types.UID("uid-" + version))
+	accessor.SetResourceVersion(version)
+	accessor.SetGeneration(1)
+	accessor.SetCreationTimestamp(metav1.Now().Rfc3339Copy())
+	accessor.SetDeletionTimestamp(nil)
+}
+
+// replace stores obj in the place of live, as far as the request may change it.
+func (r *request) replace(
+	gvr schema.GroupVersionResource, ns string, live, obj runtime.Object, opts ...metav1.UpdateOptions,
+) error {
+	before, err := meta.Accessor(live)
+	if err != nil {
+		return err
+	}
+	obj, err = r.permitted(live, obj)
+	if err != nil {
+		return err
+	}
+	after, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	if err := checkPreconditions(gvr, live, after.GetUID(), after.GetResourceVersion()); err != nil {
+		return err
+	}
+	for _, finalizer := range after.GetFinalizers() {
+		if before.GetDeletionTimestamp() != nil && !slices.Contains(before.GetFinalizers(), finalizer) {
+			return apierrors.NewForbidden(gvr.GroupResource(), after.GetName(),
+				errors.New("no new finalizers can be added if the object is being deleted"))
+		}
+	}
+	keepSystemFields(before, after)
+	changed, specChanged, err := compare(live, obj)
+	if err != nil {
+		return err
+	}
+	r.result = obj
+	if !changed {
+		return nil
+	}
+	if specChanged {
+		after.SetGeneration(before.GetGeneration() + 1)
+	}
+	after.SetResourceVersion(r.server.next())
+	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 {
+		return r.ObjectTracker.Delete(gvr, ns, after.GetName())
+	}
+	if err := r.ObjectTracker.Update(gvr, obj, ns, opts...); err != nil {
+		r.result = nil
+		return err
+	}
+	r.result, err = r.Get(gvr, ns, after.GetName())
+	return err
+}
+
+// keepSystemFields restores what no client may change.
+func keepSystemFields(before, after metav1.Object) {
+	after.SetUID(before.GetUID())
+	after.SetResourceVersion(before.GetResourceVersion())
+	after.SetGeneration(before.GetGeneration())
+	after.SetCreationTimestamp(before.GetCreationTimestamp())
+	after.SetDeletionTimestamp(before.GetDeletionTimestamp())
+	after.SetDeletionGracePeriodSeconds(before.GetDeletionGracePeriodSeconds())
+}
+
+// permitted returns obj with those parts of live that the request cannot
+// change: the status, or on the subresource "status" all the rest.
+func (r *request) permitted(live, obj runtime.Object) (runtime.Object, error) {
+	old, err := content(live)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := content(obj)
+	if err != nil {
+		return nil, err
+	}
+	from, to := old, wanted
+	if r.subresource == "status" {
+		// What the client says of uid and resourceVersion are preconditions.
+		metadata, _ := old["metadata"].(map[string]any)
+		given, _ := wanted["metadata"].(map[string]any)
+		for _, field := range []string{"uid", "resourceVersion", "managedFields"} {
+			metadata[field] = given[field]
+		}
+		from, to = wanted, old
+	}
+	if status, ok := from["status"]; ok {
+		to["status"] = status
+	} else {
+		delete(to, "status")
+	}
+	return fromContent(to, obj)
+}
+
+// compare reports whether obj differs from live, and whether it does so
+// outside metadata and status.
+func compare(live, obj runtime.Object) (changed, specChanged bool, err error) {
+	before, err := content(live)
+	if err != nil {
+		return false, false, err
+	}
+	after, err := content(obj)
+	if err != nil {
+		return false, false, err
+	}
+	for _, c := range []map[string]any{before, after} {
+		unstructured.RemoveNestedField(c, "metadata", "managedFields")
+	}
+	changed = !apiequality.Semantic.DeepEqual(before, after)
+	for _, c := range []map[string]any{before, after} {
+		delete(c, "metadata")
+		delete(c, "status")
+	}
+	return changed, !apiequality.Semantic.DeepEqual(before, after), nil
+}
+
+func checkPreconditions(
+	gvr schema.GroupVersionResource, live runtime.Object, uid types.UID, resourceVersion string,
+) error {
+	accessor, err := meta.Accessor(live)
+	if err != nil {
+		return err
+	}
+	var mismatch error
+	switch {
+	case uid != "" && uid != accessor.GetUID():
+		mismatch = fmt.Errorf("the UID in the precondition (%s) is not that of the object (%s)", uid, accessor.GetUID())
+	case resourceVersion != "" && resourceVersion != accessor.GetResourceVersion():
+		mismatch = errors.New("the object has been modified; please apply your changes to the latest version")
+	default:
+		return nil
+	}
+	return apierrors.NewConflict(gvr.GroupResource(), accessor.GetName(), mismatch)
+}
+
+// content returns obj as a map of its own; the converter shares that of an
+// unstructured object.
+func content(obj runtime.Object) (map[string]any, error) {
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj.DeepCopyObject())
+}
+
+// fromContent makes an object of the type of like.
+func fromContent(c map[string]any, like runtime.Object) (runtime.Object, error) {
+	if _, ok := like.(*unstructured.Unstructured); ok {
+		return &unstructured.Unstructured{Object: c}, nil
+	}
+	obj, ok := reflect.New(reflect.TypeOf(like).Elem()).Interface().(runtime.Object)
+	if !ok {
+		return nil, fmt.Errorf("%T is not a pointer to an API object", like)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(c, obj); err != nil {
+		return nil, err
+	}
+	return obj, nil
+}
+
+func updateOptions(opts []metav1.PatchOptions) (update metav1.UpdateOptions) {
+	for _, o := range opts {
+		update.FieldManager = o.FieldManager
+	}
+	return update
+}
+
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}

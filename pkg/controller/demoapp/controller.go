@@ -1,0 +1,154 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	democlient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// Name is the controller's name in logs, metrics and events, and the field
+// manager of the status.
+const Name = "demoapp-controller"
+
+// Engine is what the controller needs of the Helm engine.
+type Engine interface {
+	release.Observer
+	Execute(ctx context.Context, wanted helm.Release, decision helm.Decision, baseline helm.Baseline) (*helm.Deployed, error)
+	Uninstall(ctx context.Context, release cache.ObjectName, baseline helm.Baseline) error
+	Forget(release cache.ObjectName)
+	HasSynced() bool
+	Subscribe(func(release cache.ObjectName, change helm.Change))
+}
+
+// Deps are what the controller is built from.
+type Deps struct {
+	// Apps writes DemoApps; AppInformers read them, keyed by the namespace that
+	// each watches.
+	Apps         democlient.DemoAppsGetter
+	AppInformers map[string]cache.SharedIndexInformer
+	// Secrets reads the ones that apiKeyFrom names; SecretInformers watch the
+	// metadata of all Secrets, keyed like AppInformers.
+	Secrets         corev1client.SecretsGetter
+	SecretInformers map[string]cache.SharedIndexInformer
+	// ConfigMaps and Namespaces are where audit records are written.
+	ConfigMaps corev1client.ConfigMapsGetter
+	Namespaces corev1client.NamespacesGetter
+
+	Engine   Engine
+	Chart    *helm.Chart
+	Recorder events.EventRecorder
+	Metrics  *controller.Metrics
+	Clock    clock.WithTicker
+
+	// AuditNamespace receives the audit records.
+	AuditNamespace string
+	// ResyncPeriod is the time after which an app is looked at although nothing
+	// happened, give or take a tenth.
+	ResyncPeriod time.Duration
+	// Workers is how many apps are worked on at once.
+	Workers int
+}
+
+// Controller keeps DemoApps.
+type Controller struct {
+	queue  *controller.Controller
+	synced []controller.NamedSync
+
+	apps     democlient.DemoAppsGetter
+	cached   controller.Scoped[*v1alpha1.DemoApp]
+	latest   controller.Latest[*v1alpha1.DemoApp]
+	keys     *secretKeys
+	audit    *auditor
+	engine   Engine
+	chart    *helm.Chart
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+	resync   time.Duration
+}
+
+// New wires the controller to its informers and to the engine. It starts
+// nothing.
+func New(deps Deps) (*Controller, error) {
+	c := &Controller{
+		apps:     deps.Apps,
+		cached:   controller.Scoped[*v1alpha1.DemoApp]{},
+		keys:     newSecretKeys(deps.Secrets),
+		audit:    &auditor{namespace: deps.AuditNamespace, configMaps: deps.ConfigMaps, namespaces: deps.Namespaces},
+		engine:   deps.Engine,
+		chart:    deps.Chart,
+		recorder: deps.Recorder,
+		clock:    deps.Clock,
+		resync:   deps.ResyncPeriod,
+	}
+	c.queue = controller.New(controller.ReconcilerFunc(c.Reconcile), controller.Options{
+		Name: Name, Workers: deps.Workers, Clock: deps.Clock, Metrics: deps.Metrics,
+	})
+	for namespace, informer := range deps.AppInformers {
+		if err := c.watchApps(namespace, informer); err != nil {
+			return nil, fmt.Errorf("%s: %w", Name, err)
+		}
+	}
+	for namespace, informer := range deps.SecretInformers {
+		if err := c.watchSecrets(namespace, informer); err != nil {
+			return nil, fmt.Errorf("%s: %w", Name, err)
+		}
+	}
+	c.synced = append(c.synced, controller.NamedSync{Name: "release records", HasSynced: deps.Engine.HasSynced})
+	deps.Engine.Subscribe(func(release cache.ObjectName, change helm.Change) {
+		c.queue.Enqueue(release, reasonOf(change))
+	})
+	return c, nil
+}
+
+// Run works until stop ends and what was in flight is finished, or until lead
+// ends.
+func (c *Controller) Run(stop, lead context.Context) error {
+	return c.queue.Run(stop, lead, c.synced...)
+}
+
+// Synced are the caches that the controller works from.
+func (c *Controller) Synced() []controller.NamedSync { return c.synced }
+
+func (c *Controller) watchApps(namespace string, informer cache.SharedIndexInformer) error {
+	if err := informer.AddIndexers(cache.Indexers{byDependency: dependencyIndex, bySecret: secretIndex}); err != nil {
+		return fmt.Errorf("index DemoApps: %w", err)
+	}
+	c.cached[namespace] = informer.GetIndexer()
+	own, err1 := controller.AddHandler("demoapps", informer, controller.SpecHandler[*v1alpha1.DemoApp](c.queue))
+	dependants, err2 := controller.AddHandler("dependants of demoapps", informer,
+		controller.MapHandler(c.queue, c.dependants, dependencyChanged))
+	c.synced = append(c.synced, own, dependants)
+	return errors.Join(err1, err2)
+}
+
+func (c *Controller) watchSecrets(namespace string, informer cache.SharedIndexInformer) error {
+	c.keys.cached[namespace] = informer.GetIndexer()
+	synced, err := controller.AddHandler("secrets", informer,
+		controller.MapHandler(c.queue, c.usersOf, controller.Always[*metav1.PartialObjectMetadata](controller.SpecChange)))
+	c.synced = append(c.synced, synced)
+	return err
+}
+
+// reasonOf says in the queue's words what the engine tells.
+func reasonOf(change helm.Change) controller.Reason {
+	if change == helm.HealthChanged {
+		return controller.HealthChange
+	}
+	return controller.Drift
+}

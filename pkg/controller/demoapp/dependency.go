@@ -1,0 +1,121 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+)
+
+// byDependency indexes DemoApps by the one that they wait for.
+const byDependency = "waitFor"
+
+func dependencyIndex(object any) ([]string, error) {
+	app, ok := object.(*v1alpha1.DemoApp)
+	if !ok || app.Spec.WaitFor == "" {
+		return nil, nil
+	}
+	return []string{cache.ObjectName{Namespace: app.Namespace, Name: app.Spec.WaitFor}.String()}, nil
+}
+
+// dependants are the apps that wait for this one.
+func (c *Controller) dependants(app *v1alpha1.DemoApp) []cache.ObjectName {
+	waiting := c.cached.ByIndex(app.Namespace, byDependency, cache.MetaObjectToName(app).String())
+	dependants := make([]cache.ObjectName, 0, len(waiting))
+	for _, dependant := range waiting {
+		dependants = append(dependants, cache.MetaObjectToName(dependant))
+	}
+	return dependants
+}
+
+// dependencyChanged tells whether a change of an app matters to those that wait
+// for it: whether it is deployed, and whether it is part of a cycle.
+func dependencyChanged(before, after *v1alpha1.DemoApp) controller.Reason {
+	if before != nil && after != nil &&
+		isDeployed(before) == isDeployed(after) &&
+		before.Spec.WaitFor == after.Spec.WaitFor &&
+		inCycle(before) == inCycle(after) {
+		return 0
+	}
+	return controller.DependencyReady
+}
+
+func isDeployed(app *v1alpha1.DemoApp) bool {
+	return meta.IsStatusConditionTrue(app.Status.Conditions, v1alpha1.ConditionDeployed)
+}
+
+func inCycle(app *v1alpha1.DemoApp) bool {
+	condition := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.ConditionDependencyReady)
+	return condition != nil && condition.Reason == v1alpha1.ReasonDependencyCycle
+}
+
+// observeDependency tells whether the app that this one waits for is deployed.
+func (c *Controller) observeDependency(p *pass) {
+	name := p.app.Spec.WaitFor
+	if name == "" {
+		p.conditions().Remove(v1alpha1.ConditionDependencyReady)
+		return
+	}
+	lookup := func(name string) *v1alpha1.DemoApp {
+		app, ok := c.cached.Get(cache.ObjectName{Namespace: p.app.Namespace, Name: name})
+		if !ok {
+			return nil
+		}
+		return app
+	}
+	ready, reason, message := dependencyState(p.app, lookup)
+	before := meta.FindStatusCondition(p.observed.Status.Conditions, v1alpha1.ConditionDependencyReady)
+	p.dependencyBecameReady = ready && before != nil && before.Status != metav1.ConditionTrue
+	if ready {
+		p.conditions().Set(v1alpha1.ConditionDependencyReady, metav1.ConditionTrue, reason, message)
+		return
+	}
+	p.conditions().Set(v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, reason, message)
+	p.blockers = append(p.blockers, blocker{
+		reason: reason, message: message, stalled: reason == v1alpha1.ReasonDependencyCycle,
+	})
+}
+
+// dependencyState decides on what is known of the apps.
+func dependencyState(app *v1alpha1.DemoApp, lookup func(name string) *v1alpha1.DemoApp) (ready bool, reason, message string) {
+	if cycle := findCycle(app, lookup); cycle != nil {
+		return false, v1alpha1.ReasonDependencyCycle,
+			fmt.Sprintf("waitFor leads back to this DemoApp: %s; change waitFor of one of them", strings.Join(cycle, " -> "))
+	}
+	dependency := lookup(app.Spec.WaitFor)
+	switch {
+	case dependency == nil:
+		return false, v1alpha1.ReasonWaiting, fmt.Sprintf("Waiting for DemoApp %q, which does not exist", app.Spec.WaitFor)
+	case !isDeployed(dependency):
+		return false, v1alpha1.ReasonWaiting, fmt.Sprintf("Waiting for DemoApp %q to be deployed", app.Spec.WaitFor)
+	default:
+		return true, v1alpha1.ReasonDependencyDeployed, fmt.Sprintf("DemoApp %q is deployed", app.Spec.WaitFor)
+	}
+}
+
+// findCycle returns the names on the way from the app back to itself, both ends
+// included; nil when there is none. A cycle further down the way, which the app
+// is not part of, is that of others.
+func findCycle(app *v1alpha1.DemoApp, lookup func(name string) *v1alpha1.DemoApp) []string {
+	path := []string{app.Name}
+	for at := app; at != nil && at.Spec.WaitFor != ""; at = lookup(at.Spec.WaitFor) {
+		next := at.Spec.WaitFor
+		if next == app.Name {
+			return append(path, next)
+		}
+		if slices.Contains(path, next) {
+			return nil
+		}
+		path = append(path, next)
+	}
+	return nil
+}

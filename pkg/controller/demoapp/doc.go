@@ -1,0 +1,41 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package demoapp keeps DemoApps: each one is a release of the embedded chart,
+// with the DemoApp's name and namespace.
+//
+// # What it owns and watches
+//
+// It owns the Helm release and, through it, a Deployment, a Service, a ConfigMap
+// and a Secret, all named after the DemoApp, whose controller the DemoApp is. It
+// watches DemoApps, the metadata of Secrets (for apiKeyFrom), and, through the
+// Helm engine, the release's objects and records.
+//
+// # A pass
+//
+// A pass gathers, decides, acts and reports, in this order: see
+// [Controller.Reconcile]. It needs no request when nothing has changed. What
+// keeps a change from being rolled out (a key that is missing, a DemoApp that is
+// waited for) does not keep drift of what is deployed from being corrected.
+//
+//	found                                        done                        conditions
+//	---------------------------------------------------------------------------------------------------------------
+//	never seen                                   finalizer, install          Initialized, Deployed, Ready
+//	spec, key or chart changed                   upgrade                     Deployed, Ready
+//	waitFor is not deployed                      waits                       DependencyReady=False, Reconciling
+//	waitFor leads back here                      waits for a person          DependencyReady=False, Stalled
+//	Secret or key of apiKeyFrom missing          waits                       Ready=False, Reconciling
+//	object changed, deleted, replaced            applies it again            Drifted while it lasts
+//	release changed with the helm CLI            upgrade to the spec         Drifted while it lasts
+//	attempt failed                               again, with backoff         Failed, Deployed=False, Reconciling
+//	attempt refused                              waits for a change          Failed, Deployed=False, Stalled
+//	operator was killed in the middle            the attempt again           as the attempt ends
+//	deployed, pods starting                      waits for events            Ready=False/Progressing, Reconciling
+//	deployed and healthy                         nothing                     Ready
+//
+// # Deletion
+//
+// The finalizer demo.example.com/audit-and-cleanup holds a deleted DemoApp until
+// its audit record is written, its release is uninstalled and the finalizer is
+// removed, in this order. A step that fails is retried; Ready says why.
+package demoapp

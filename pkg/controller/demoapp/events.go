@@ -1,0 +1,101 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+)
+
+// maxNote is the limit of an event's note, in bytes.
+const maxNote = 1024
+
+// event is one event as the API server takes it.
+type event struct {
+	eventType, reason, action, note string
+}
+
+// emitTransitions emits what happened between two states of an app.
+func (c *Controller) emitTransitions(before, after *v1alpha1.DemoApp) {
+	for _, e := range transitions(before.Status, after.Status) {
+		c.emit(after, e)
+	}
+}
+
+func (c *Controller) emit(app *v1alpha1.DemoApp, e event) {
+	if len(e.note) > maxNote {
+		e.note = e.note[:maxNote-3] + "..."
+	}
+	c.recorder.Eventf(app, nil, e.eventType, e.reason, e.action, "%s", e.note)
+}
+
+// transitions are the events that the difference between two statuses is worth:
+// one for a change of the release, one for a new reason not to be ready.
+func transitions(before, after v1alpha1.DemoAppStatus) []event {
+	var found []event
+	if e, ok := releaseTransition(before, after); ok {
+		found = append(found, e)
+	}
+	if e, ok := readyTransition(before, after); ok {
+		found = append(found, e)
+	}
+	return found
+}
+
+func releaseTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
+	was, is := before.DeployedRelease, after.DeployedRelease
+	if is == nil {
+		return event{}, false
+	}
+	what := fmt.Sprintf("revision %d of chart %s %s (%s)", is.Revision, is.Chart, is.ChartVersion, after.LastUpgradeReason)
+	switch {
+	case was == nil || is.Revision < was.Revision:
+		return event{corev1.EventTypeNormal, "Installed", "Install", "Installed " + what}, true
+	case was.Revision != is.Revision:
+		return event{corev1.EventTypeNormal, "Upgraded", "Upgrade", "Upgraded to " + what}, true
+	case !before.LastUpgradeAt.Equal(after.LastUpgradeAt) || !sameInventory(before.Inventory, after.Inventory):
+		note := "Applied the objects again"
+		if drifted := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionDrifted); drifted != nil {
+			note = "Corrected " + drifted.Message
+		}
+		return event{corev1.EventTypeNormal, "DriftCorrected", "Repair", note}, true
+	default:
+		return event{}, false
+	}
+}
+
+func sameInventory(a, b []v1alpha1.InventoryEntry) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// readyTransition tells of a reason not to be ready that is new. Pods that start
+// are none, and a retry of the same failure is not new.
+func readyTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
+	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
+	if is == nil || is.Status == metav1.ConditionTrue || is.Reason == v1alpha1.ReasonProgressing {
+		return event{}, false
+	}
+	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
+	if was != nil && was.Reason == is.Reason && was.ObservedGeneration == is.ObservedGeneration {
+		return event{}, false
+	}
+	eventType := corev1.EventTypeWarning
+	if is.Reason == v1alpha1.ReasonWaiting {
+		eventType = corev1.EventTypeNormal
+	}
+	return event{eventType, is.Reason, "Reconcile", is.Message}, true
+}

@@ -1,0 +1,51 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/finalizer"
+)
+
+// finalize ends an app: audit record, then release, then finalizer. Each step
+// may have been done by an earlier pass. A step that fails holds up the rest,
+// and the status says so.
+func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error {
+	if !finalizer.Has(app, v1alpha1.Finalizer) {
+		return nil
+	}
+	p := &pass{observed: app, app: app.DeepCopy(), now: c.clock.Now()}
+	written, err := c.audit.ensureRecord(ctx, app)
+	if err != nil {
+		return c.blockDeletion(ctx, p, v1alpha1.ReasonAuditFailed, err)
+	}
+	if written != "" {
+		c.emit(app, event{corev1.EventTypeNormal, "Audited", "Delete", "Wrote audit record " + written})
+	}
+	if err := c.engine.Uninstall(ctx, p.key(), baselineOf(app.Status)); err != nil {
+		return c.blockDeletion(ctx, p, v1alpha1.ReasonUninstallFailed, err)
+	}
+	c.emit(app, event{corev1.EventTypeNormal, "Uninstalled", "Delete", fmt.Sprintf("Uninstalled release %s", app.Name)})
+	ended, err := finalizer.Remove(ctx, c.apps.DemoApps(app.Namespace), app, v1alpha1.Finalizer)
+	if err != nil {
+		return err
+	}
+	c.latest.Wrote(ended)
+	return nil
+}
+
+// blockDeletion says why a deletion does not come to its end. It is retried:
+// whatever is in the way has to go at some time.
+func (c *Controller) blockDeletion(ctx context.Context, p *pass, reason string, cause error) error {
+	p.conditions().MarkReconciling(reason, "Deletion waits: "+redact(p.app, cause.Error()))
+	if err := c.commit(ctx, p); err != nil {
+		return fmt.Errorf("%w (and the status could not be written: %w)", cause, err)
+	}
+	return cause
+}

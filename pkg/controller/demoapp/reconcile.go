@@ -1,0 +1,137 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/finalizer"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/status"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// pass is one look at one app: what was found, and the copy that the steps
+// write their findings into.
+type pass struct {
+	observed *v1alpha1.DemoApp
+	app      *v1alpha1.DemoApp
+	why      controller.Reason
+	now      time.Time
+
+	// blockers are why nothing new may be rolled out now.
+	blockers []blocker
+	// apiKey is the key to deploy with; it is not known while a blocker says so.
+	apiKey string
+	// dependencyBecameReady says that this is the first pass after a wait.
+	dependencyBecameReady bool
+	plan                  release.Plan
+	// next is when to look again.
+	next time.Duration
+}
+
+// blocker is a reason why a change has to wait.
+type blocker struct {
+	reason, message string
+	// stalled says that a person must act.
+	stalled bool
+}
+
+func (p *pass) key() cache.ObjectName {
+	return cache.ObjectName{Namespace: p.app.Namespace, Name: p.app.Name}
+}
+
+func (p *pass) conditions() status.Editor {
+	return status.For(&p.app.Status.Conditions, p.app.Generation, p.now)
+}
+
+// Reconcile brings one app's release to what its spec says.
+func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why controller.Reason) (controller.Result, error) {
+	cached, ok := c.cached.Get(key)
+	if !ok {
+		c.forget(key)
+		return controller.Result{}, nil
+	}
+	app := c.latest.Newest(key, cached)
+	if app.DeletionTimestamp != nil {
+		return controller.Result{}, c.finalize(ctx, app)
+	}
+	app, err := finalizer.Ensure(ctx, c.apps.DemoApps(key.Namespace), app, v1alpha1.Finalizer)
+	if err != nil {
+		return controller.Result{}, err
+	}
+	c.latest.Wrote(app)
+
+	p := &pass{observed: app, app: app.DeepCopy(), why: why, now: c.clock.Now(), next: controller.Jitter(c.resync)}
+	stepErr := c.steps(ctx, p)
+	commitErr := c.commit(ctx, p)
+	return controller.Result{RequeueAfter: p.next}, errors.Join(stepErr, commitErr)
+}
+
+// steps gather, decide, act and report, in this order.
+func (c *Controller) steps(ctx context.Context, p *pass) error {
+	p.conditions().Set(v1alpha1.ConditionInitialized, "True", v1alpha1.ReasonChartLoaded,
+		fmt.Sprintf("Bound to chart %s %s", c.chart.Name(), c.chart.Version()))
+	if err := c.observeAPIKey(ctx, p); err != nil {
+		return c.reportFailure(p, err)
+	}
+	c.observeDependency(p)
+	if err := c.observeRelease(ctx, p); err != nil {
+		return c.reportFailure(p, err)
+	}
+	if c.restsOnFailure(p) {
+		return nil
+	}
+	if err := c.announceDrift(ctx, p); err != nil {
+		return err
+	}
+	if err := c.ensureRelease(ctx, p); err != nil {
+		return c.reportFailure(p, err)
+	}
+	summarize(p)
+	return nil
+}
+
+// commit writes the status when the pass changed it, and emits what the change
+// means as events.
+func (c *Controller) commit(ctx context.Context, p *pass) error {
+	written, wrote, err := status.Commit(ctx, p.observed.Status, p.app.Status, func(ctx context.Context) (*v1alpha1.DemoApp, error) {
+		return c.apps.DemoApps(p.app.Namespace).ApplyStatus(ctx, statusConfiguration(p.app), applyOptions)
+	})
+	if err != nil || !wrote {
+		return err
+	}
+	c.latest.Wrote(written)
+	c.emitTransitions(p.observed, p.app)
+	p.observed = written
+	return nil
+}
+
+// forget lets go of everything that is kept for an app that is gone.
+func (c *Controller) forget(key cache.ObjectName) {
+	c.latest.Forget(key)
+	c.engine.Forget(key)
+}
+
+// wanted is the release that the app asks for; nil while its key is not known.
+func (c *Controller) wanted(p *pass) *helm.Release {
+	if p.apiKey == "" {
+		return nil
+	}
+	owner := ownerReference(p.app)
+	return &helm.Release{
+		Namespace: p.app.Namespace,
+		Name:      p.app.Name,
+		Chart:     c.chart,
+		Values:    desiredValues(p.app.Spec, p.apiKey),
+		Owner:     &owner,
+	}
+}

@@ -1,0 +1,190 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/status"
+	demoac "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// applyOptions writes the status as the only owner of its fields: whatever
+// somebody else wrote there goes.
+var applyOptions = metav1.ApplyOptions{FieldManager: Name, Force: true}
+
+// baselineOf is what the status remembers of the last success.
+func baselineOf(s v1alpha1.DemoAppStatus) helm.Baseline {
+	if s.DeployedRelease == nil {
+		return helm.Baseline{}
+	}
+	baseline := helm.Baseline{
+		Revision:  int(s.DeployedRelease.Revision),
+		Inventory: make([]helm.InventoryEntry, 0, len(s.Inventory)),
+	}
+	for _, entry := range s.Inventory {
+		baseline.Inventory = append(baseline.Inventory, helm.InventoryEntry{
+			ObjectReference: helm.ObjectReference{
+				APIVersion: entry.APIVersion, Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name,
+			},
+			UID: entry.UID, Digest: entry.Digest,
+		})
+	}
+	return baseline
+}
+
+// recordDeployed writes down what a success left, and why it came about.
+func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision) {
+	s := &p.app.Status
+	failed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionFailed)
+	reason := release.ReasonFor(decision, release.Circumstances{
+		Why:                   p.why,
+		Deployed:              s.DeployedRelease != nil,
+		SpecChanged:           s.ObservedGeneration != p.app.Generation,
+		ChartChanged:          s.DeployedRelease != nil && s.DeployedRelease.ChartVersion != deployed.ChartVersion,
+		DependencyBecameReady: p.dependencyBecameReady,
+		Failed:                failed != nil && failed.ObservedGeneration == p.app.Generation,
+	})
+	at := metav1.NewTime(p.now).Rfc3339Copy()
+	s.LastUpgradeReason = v1alpha1.UpgradeReason(reason)
+	s.LastUpgradeAt = &at
+	s.DeployedRelease = &v1alpha1.DeployedRelease{
+		Name:         p.app.Name,
+		Revision:     int64(deployed.Revision),
+		Chart:        deployed.Chart,
+		ChartVersion: deployed.ChartVersion,
+		AppVersion:   deployed.AppVersion,
+	}
+	s.AppliedManifestHash = deployed.ManifestHash
+	s.Inventory = make([]v1alpha1.InventoryEntry, 0, len(deployed.Inventory))
+	for _, entry := range deployed.Inventory {
+		s.Inventory = append(s.Inventory, v1alpha1.InventoryEntry{
+			APIVersion: entry.APIVersion, Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name,
+			UID: entry.UID, Digest: entry.Digest,
+		})
+	}
+}
+
+// summarize turns the end of a pass without errors into status.
+func summarize(p *pass) {
+	s := &p.app.Status
+	health := release.Summarize(p.plan.Observed.Health)
+	if p.plan.Observed.BaselineKnown {
+		s.Replicas, s.ReadyReplicas, s.Selector = health.Replicas, health.ReadyReplicas, health.Selector
+	}
+	if len(p.plan.Observed.Drifts) == 0 {
+		p.conditions().Remove(v1alpha1.ConditionDrifted)
+	}
+	if p.plan.Withheld || p.plan.Decision.Action == helm.ActionWait {
+		summarizeBlocked(p)
+		return
+	}
+	s.ObservedGeneration = p.app.Generation
+	s.URL = serviceURL(p.app)
+	p.conditions().Remove(v1alpha1.ConditionFailed)
+	reason := v1alpha1.ReasonUpgradeSucceeded
+	if s.DeployedRelease.Revision == 1 {
+		reason = v1alpha1.ReasonInstallSucceeded
+	}
+	p.conditions().Set(v1alpha1.ConditionDeployed, metav1.ConditionTrue, reason, fmt.Sprintf("Revision %d of chart %s %s is deployed",
+		s.DeployedRelease.Revision, s.DeployedRelease.Chart, s.DeployedRelease.ChartVersion))
+	summarizeHealth(p, health)
+}
+
+// summarizeBlocked says what a change waits for. What was deployed before stays
+// deployed meanwhile.
+func summarizeBlocked(p *pass) {
+	conditions := p.conditions()
+	var messages []string
+	stalled := false
+	for _, b := range p.blockers {
+		messages = append(messages, b.message)
+		stalled = stalled || b.stalled
+	}
+	if len(p.blockers) == 0 {
+		return
+	}
+	reason, message := p.blockers[0].reason, strings.Join(messages, "; ")
+	if p.app.Status.DeployedRelease == nil {
+		conditions.Set(v1alpha1.ConditionDeployed, metav1.ConditionFalse, reason, message)
+	}
+	if stalled {
+		conditions.MarkStalled(reason, message)
+		return
+	}
+	conditions.MarkReconciling(reason, message)
+}
+
+func summarizeHealth(p *pass, health release.Summary) {
+	conditions := p.conditions()
+	switch {
+	case health.Healthy:
+		conditions.MarkReady(v1alpha1.ReasonHealthy, fmt.Sprintf("Revision %d is deployed and healthy", p.app.Status.DeployedRelease.Revision))
+	case health.Failed:
+		conditions.MarkStalled(v1alpha1.ReasonUnhealthy, health.Message)
+	default:
+		conditions.MarkReconciling(v1alpha1.ReasonProgressing, health.Message)
+	}
+}
+
+// serviceURL is where the app answers inside the cluster. The cluster's domain
+// is left to the resolver.
+func serviceURL(app *v1alpha1.DemoApp) string {
+	url := fmt.Sprintf("http://%s.%s.svc", app.Name, app.Namespace)
+	if port := orElse(app.Spec.Service.Port, defaultPort); port != defaultPort {
+		url = fmt.Sprintf("%s:%d", url, port)
+	}
+	return url
+}
+
+// statusConfiguration is the whole status as it is applied. The UID keeps it
+// from an app of the same name that was made in the meantime.
+func statusConfiguration(app *v1alpha1.DemoApp) *demoac.DemoAppApplyConfiguration {
+	s := app.Status
+	applied := demoac.DemoAppStatus().
+		WithObservedGeneration(s.ObservedGeneration).
+		WithReplicas(s.Replicas).
+		WithReadyReplicas(s.ReadyReplicas).
+		WithConditions(status.ApplyConfigurations(s.Conditions)...)
+	if r := s.DeployedRelease; r != nil {
+		deployed := demoac.DeployedRelease().
+			WithName(r.Name).WithRevision(r.Revision).WithChart(r.Chart).WithChartVersion(r.ChartVersion)
+		if r.AppVersion != "" {
+			deployed.WithAppVersion(r.AppVersion)
+		}
+		applied.WithDeployedRelease(deployed)
+	}
+	if s.LastUpgradeReason != "" {
+		applied.WithLastUpgradeReason(s.LastUpgradeReason)
+	}
+	if s.LastUpgradeAt != nil {
+		applied.WithLastUpgradeAt(*s.LastUpgradeAt)
+	}
+	if s.AppliedManifestHash != "" {
+		applied.WithAppliedManifestHash(s.AppliedManifestHash)
+	}
+	if s.Selector != "" {
+		applied.WithSelector(s.Selector)
+	}
+	if s.URL != "" {
+		applied.WithURL(s.URL)
+	}
+	for _, entry := range s.Inventory {
+		item := demoac.InventoryEntry().
+			WithAPIVersion(entry.APIVersion).WithKind(entry.Kind).WithName(entry.Name).
+			WithUID(entry.UID).WithDigest(entry.Digest)
+		if entry.Namespace != "" {
+			item.WithNamespace(entry.Namespace)
+		}
+		applied.WithInventory(item)
+	}
+	return demoac.DemoApp(app.Name, app.Namespace).WithUID(app.UID).WithStatus(applied)
+}

@@ -1,0 +1,62 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+)
+
+// The defaults of the API, for objects that were stored before a field had one.
+const (
+	defaultReplicas = 1
+	defaultImage    = "nginx:1.27-alpine"
+	defaultMessage  = "Hello from the hybrid operator"
+	defaultPort     = 80
+)
+
+// desiredValues are the chart's values for a spec. All of them are set, so that
+// a chart's own defaults never show through.
+func desiredValues(spec v1alpha1.DemoAppSpec, apiKey string) map[string]any {
+	return map[string]any{
+		"replicaCount": orDefault(spec.ReplicaCount, defaultReplicas),
+		"image":        orElse(spec.Image, defaultImage),
+		"message":      orElse(spec.Message, defaultMessage),
+		"apiKey":       apiKey,
+		"service": map[string]any{
+			"type": string(orElse(spec.Service.Type, v1alpha1.ServiceTypeClusterIP)),
+			"port": int64(orElse(spec.Service.Port, defaultPort)),
+		},
+	}
+}
+
+func orDefault(value *int32, fallback int64) int64 {
+	if value == nil {
+		return fallback
+	}
+	return int64(*value)
+}
+
+func orElse[T comparable](value, fallback T) T {
+	var none T
+	if value == none {
+		return fallback
+	}
+	return value
+}
+
+// ownerReference makes the app the controller of its release's objects, so that
+// ownership is visible. It does not block the deletion of the app, which would
+// take permission on its finalizers where that is enforced.
+func ownerReference(app *v1alpha1.DemoApp) metav1.OwnerReference {
+	isController := true
+	return metav1.OwnerReference{
+		APIVersion: v1alpha1.SchemeGroupVersion.String(),
+		Kind:       "DemoApp",
+		Name:       app.Name,
+		UID:        app.UID,
+		Controller: &isController,
+	}
+}

@@ -1,0 +1,76 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package finalizer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Patcher is the part of a generated typed client that this package uses.
+type Patcher[T any] interface {
+	Patch(
+		ctx context.Context, name string, pt types.PatchType, data []byte,
+		opts metav1.PatchOptions, subresources ...string,
+	) (T, error)
+}
+
+// Has reports whether obj has the finalizer name.
+func Has(obj metav1.Object, name string) bool {
+	return slices.Contains(obj.GetFinalizers(), name)
+}
+
+// Ensure adds the finalizer name to obj and returns the object as it is then.
+// It returns obj itself when the finalizer is there already, or when obj is
+// being deleted, from which time on the API server takes no finalizer.
+// A conflict is returned, wrapped.
+func Ensure[T metav1.Object](ctx context.Context, patcher Patcher[T], obj T, name string) (T, error) {
+	if Has(obj, name) || obj.GetDeletionTimestamp() != nil {
+		return obj, nil
+	}
+	wanted := append(slices.Clone(obj.GetFinalizers()), name)
+	updated, err := patch(ctx, patcher, obj, wanted)
+	if err != nil {
+		return obj, fmt.Errorf("add finalizer %q: %w", name, err)
+	}
+	return updated, nil
+}
+
+// Remove takes the finalizer name from obj and returns the object as it is
+// then. It returns obj itself when there is no such finalizer, or no such
+// object any more. A conflict is returned, wrapped.
+func Remove[T metav1.Object](ctx context.Context, patcher Patcher[T], obj T, name string) (T, error) {
+	if !Has(obj, name) {
+		return obj, nil
+	}
+	wanted := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == name })
+	updated, err := patch(ctx, patcher, obj, wanted)
+	switch {
+	case apierrors.IsNotFound(err):
+		return obj, nil
+	case err != nil:
+		return obj, fmt.Errorf("remove finalizer %q: %w", name, err)
+	default:
+		return updated, nil
+	}
+}
+
+func patch[T metav1.Object](ctx context.Context, patcher Patcher[T], obj T, finalizers []string) (T, error) {
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":             obj.GetUID(),
+		"resourceVersion": obj.GetResourceVersion(),
+		"finalizers":      finalizers,
+	}})
+	if err != nil {
+		var none T
+		return none, fmt.Errorf("encode patch: %w", err)
+	}
+	return patcher.Patch(ctx, obj.GetName(), types.MergePatchType, data, metav1.PatchOptions{})
+}

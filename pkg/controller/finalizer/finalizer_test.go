@@ -1,0 +1,126 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package finalizer
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+)
+
+const (
+	mine   = "demo.example.com/mine"
+	theirs = "example.com/theirs"
+)
+
+type write func(context.Context, Patcher[*corev1.ConfigMap], *corev1.ConfigMap, string) (*corev1.ConfigMap, error)
+
+func TestFinalizer(t *testing.T) {
+	tests := []struct {
+		name string
+		// live holds the finalizers at first, deleted whether the object is
+		// being deleted; meanwhile is what others do before the write.
+		live      []string
+		deleted   bool
+		meanwhile func(t *testing.T, c *fake.Clientset)
+		write     write
+		want      []string
+		patches   int
+		check     func(error) bool
+	}{
+		{name: "ensure", write: Ensure[*corev1.ConfigMap], want: []string{mine}, patches: 1},
+		{name: "ensure beside others", live: []string{theirs}, write: Ensure[*corev1.ConfigMap], want: []string{theirs, mine}, patches: 1},
+		{name: "ensure what is there", live: []string{mine}, write: Ensure[*corev1.ConfigMap], want: []string{mine}},
+		{name: "ensure while deleting", live: []string{theirs}, deleted: true, write: Ensure[*corev1.ConfigMap], want: []string{theirs}},
+		{name: "ensure on an old version", meanwhile: label, write: Ensure[*corev1.ConfigMap], patches: 1, check: apierrors.IsConflict},
+		{name: "ensure on a predecessor", meanwhile: recreate, write: Ensure[*corev1.ConfigMap], patches: 1, check: apierrors.IsConflict},
+		{name: "ensure on nothing", meanwhile: remove, write: Ensure[*corev1.ConfigMap], patches: 1, check: apierrors.IsNotFound},
+		{name: "remove", live: []string{mine}, write: Remove[*corev1.ConfigMap], patches: 1},
+		{name: "remove the last", live: []string{mine}, deleted: true, write: Remove[*corev1.ConfigMap], patches: 1},
+		{name: "remove among others", live: []string{theirs, mine}, deleted: true, write: Remove[*corev1.ConfigMap], want: []string{theirs}, patches: 1},
+		{name: "remove what is not there", live: []string{theirs}, write: Remove[*corev1.ConfigMap], want: []string{theirs}},
+		{name: "remove on an old version", live: []string{mine}, meanwhile: label, write: Remove[*corev1.ConfigMap], want: []string{mine}, patches: 1, check: apierrors.IsConflict},
+		{name: "remove on nothing", live: []string{mine}, meanwhile: release, write: Remove[*corev1.ConfigMap], want: []string{mine}, patches: 1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			clientset := fake.NewClientset()
+			controllertest.Stamp(clientset)
+			maps := clientset.CoreV1().ConfigMaps("ns")
+			obj := create(t, clientset, test.live)
+			if test.deleted {
+				must(t, maps.Delete(t.Context(), "a", metav1.DeleteOptions{}))
+				var err error
+				if obj, err = maps.Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.meanwhile != nil {
+				test.meanwhile(t, clientset)
+			}
+			controllertest.GuardMutations(t, obj)
+			clientset.ClearActions()
+			got, err := test.write(t.Context(), maps, obj, mine)
+			if test.check == nil && err != nil || test.check != nil && !test.check(err) {
+				t.Errorf("error is %v", err)
+			}
+			if n := len(clientset.Actions()); n != test.patches {
+				t.Errorf("%d requests, want %d", n, test.patches)
+			}
+			if !slices.Equal(got.Finalizers, test.want) {
+				t.Errorf("finalizers are %v, want %v", got.Finalizers, test.want)
+			}
+		})
+	}
+}
+
+func create(t *testing.T, c *fake.Clientset, finalizers []string) *corev1.ConfigMap {
+	t.Helper()
+	obj, err := c.CoreV1().ConfigMaps("ns").Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Finalizers: finalizers}}, metav1.CreateOptions{})
+	must(t, err)
+	return obj
+}
+
+func label(t *testing.T, c *fake.Clientset) {
+	update(t, c, func(obj *corev1.ConfigMap) { obj.Labels = map[string]string{"x": "y"} })
+}
+
+func release(t *testing.T, c *fake.Clientset) {
+	update(t, c, func(obj *corev1.ConfigMap) { obj.Finalizers = nil })
+	remove(t, c)
+}
+
+func remove(t *testing.T, c *fake.Clientset) {
+	must(t, c.CoreV1().ConfigMaps("ns").Delete(t.Context(), "a", metav1.DeleteOptions{}))
+}
+
+func recreate(t *testing.T, c *fake.Clientset) {
+	remove(t, c)
+	create(t, c, nil)
+}
+
+func update(t *testing.T, c *fake.Clientset, change func(*corev1.ConfigMap)) {
+	t.Helper()
+	maps := c.CoreV1().ConfigMaps("ns")
+	obj, err := maps.Get(t.Context(), "a", metav1.GetOptions{})
+	must(t, err)
+	change(obj)
+	_, err = maps.Update(t.Context(), obj, metav1.UpdateOptions{})
+	must(t, err)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

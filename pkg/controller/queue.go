@@ -1,0 +1,244 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+)
+
+// conflictShare makes the delays after a conflict start at this share of
+// BaseDelay: the cache is usually up to date within milliseconds.
+const conflictShare = 5
+
+// Jitter returns a random duration within 10 % of d. It spreads periodic work,
+// so that neither a restart nor a resync is a storm.
+func Jitter(d time.Duration) time.Duration {
+	return wait.Jitter(d-d/10, 2.0/9)
+}
+
+// queue is a workqueue of keys with the reasons and deadlines of each key
+// beside it. Until start is called it only remembers.
+type queue struct {
+	clock     clock.WithTicker
+	failures  workqueue.TypedRateLimiter[cache.ObjectName]
+	conflicts workqueue.TypedRateLimiter[cache.ObjectName]
+	retries   workqueue.CounterMetric
+	order     *lanes
+
+	mu    sync.Mutex
+	items map[cache.ObjectName]*item
+	work  workqueue.TypedDelayingInterface[cache.ObjectName]
+}
+
+// item is what the queue knows about one key. An item that knows nothing is
+// removed, so that the keys of deleted objects do not accumulate.
+type item struct {
+	// due are the reasons for which a pass is owed now.
+	due Reason
+	// carried are the reasons of failed passes. They start no pass, but the
+	// next one gets them.
+	carried Reason
+	// deadlines hold the time at which each reason becomes due.
+	deadlines map[Reason]time.Time
+}
+
+func newQueue(opts Options) *queue {
+	return &queue{
+		clock: opts.Clock,
+		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
+			opts.BaseDelay, opts.MaxDelay),
+		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
+			opts.BaseDelay/conflictShare, opts.MaxDelay),
+		retries: opts.Metrics.retries(opts.Name),
+		order:   &lanes{marked: sets.New[cache.ObjectName]()},
+		items:   map[cache.ObjectName]*item{},
+	}
+}
+
+// start creates the workqueue, whose goroutines run until shutDown, and hands
+// it all that was remembered so far.
+func (q *queue) start(name string, metrics *Metrics) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	// A rate-limited queue would hide the delay that it chose, which the
+	// deadlines have to know; the limiters stand beside a delaying queue. That
+	// one has no name, or it would count every timer as a retry.
+	q.work = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[cache.ObjectName]{
+		Clock: q.clock,
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{
+			Name:            name,
+			Clock:           q.clock,
+			MetricsProvider: metrics.workqueues(),
+			Queue:           q.order,
+		}),
+	})
+	for key, it := range q.items {
+		if it.due != 0 {
+			q.work.Add(key)
+		}
+		q.arm(key, it)
+	}
+}
+
+// shutDown lets the workers take what is queued, which they skip, and ends the
+// queue's goroutines. Timers that have not fired are dropped.
+func (q *queue) shutDown() {
+	q.work.ShutDown()
+}
+
+// add makes a pass for key due now.
+func (q *queue) add(key cache.ObjectName, why Reason) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if why.Has(SpecChange) {
+		q.forgetFailures(key)
+	}
+	if why&urgent != 0 {
+		q.order.mark(key)
+	}
+	q.item(key).due |= why
+	if q.work != nil {
+		q.work.Add(key)
+	}
+}
+
+// addAfter makes a pass for key due in d, in place of an earlier deadline for
+// the same reason.
+func (q *queue) addAfter(key cache.ObjectName, d time.Duration, why Reason) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.setDeadline(key, d, why)
+}
+
+// take returns the next key and the reasons for which a pass over it is due:
+// none when a timer that has since been replaced woke it. Every key that was
+// taken has to be given back by done. It returns false after shutDown, when
+// nothing is left.
+func (q *queue) take() (cache.ObjectName, Reason, bool) {
+	key, shutdown := q.work.Get()
+	if shutdown {
+		return key, 0, false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	it := q.item(key)
+	now := q.clock.Now()
+	maps.DeleteFunc(it.deadlines, func(why Reason, at time.Time) bool {
+		if at.After(now) {
+			return false
+		}
+		it.due |= why
+		return true
+	})
+	why := it.due
+	if why != 0 {
+		// The pass that starts now is the retry; there is none to wait for.
+		why |= it.carried
+		it.due, it.carried = 0, 0
+		delete(it.deadlines, Retry)
+	}
+	q.arm(key, it)
+	q.prune(key, it)
+	return key, why, true
+}
+
+// done gives a key back, so that another worker may take it.
+func (q *queue) done(key cache.ObjectName) { q.work.Done(key) }
+
+// settled ends the account of earlier failures and sets the time of the next
+// periodic pass; 0 means none.
+func (q *queue) settled(key cache.ObjectName, requeueAfter time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.forgetFailures(key)
+	it := q.item(key)
+	delete(it.deadlines, PeriodicResync)
+	if requeueAfter > 0 {
+		q.setDeadline(key, requeueAfter, PeriodicResync)
+	}
+	q.prune(key, it)
+}
+
+// failed hands the reasons of a failed pass to the next one. With a limiter it
+// also says when that is, and returns the delay.
+func (q *queue) failed(
+	key cache.ObjectName, why Reason, requeueAfter time.Duration,
+	limiter workqueue.TypedRateLimiter[cache.ObjectName],
+) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.item(key).carried |= why | Retry
+	if requeueAfter > 0 {
+		q.setDeadline(key, requeueAfter, PeriodicResync)
+	}
+	if limiter == nil {
+		q.forgetFailures(key)
+		return 0
+	}
+	if why&urgent != 0 {
+		q.order.mark(key)
+	}
+	delay := Jitter(limiter.When(key))
+	q.retries.Inc()
+	q.setDeadline(key, delay, Retry)
+	return delay
+}
+
+// attempts returns how many passes over key have failed in a row.
+func (q *queue) attempts(key cache.ObjectName) int {
+	return q.failures.NumRequeues(key) + q.conflicts.NumRequeues(key)
+}
+
+func (q *queue) forgetFailures(key cache.ObjectName) {
+	q.failures.Forget(key)
+	q.conflicts.Forget(key)
+}
+
+func (q *queue) item(key cache.ObjectName) *item {
+	it, ok := q.items[key]
+	if !ok {
+		it = &item{}
+		q.items[key] = it
+	}
+	return it
+}
+
+func (q *queue) setDeadline(key cache.ObjectName, d time.Duration, why Reason) {
+	it := q.item(key)
+	if it.deadlines == nil {
+		it.deadlines = map[Reason]time.Time{}
+	}
+	it.deadlines[why] = q.clock.Now().Add(d)
+	q.arm(key, it)
+}
+
+// arm makes the delaying queue wake key at its next deadline. The delaying
+// queue keeps the earliest wake-up that it was ever told, so a deadline that
+// was moved back costs one wake-up for nothing, after which take arms again.
+func (q *queue) arm(key cache.ObjectName, it *item) {
+	if q.work == nil || len(it.deadlines) == 0 {
+		return
+	}
+	var next time.Time
+	for _, at := range it.deadlines {
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	q.work.AddAfter(key, next.Sub(q.clock.Now()))
+}
+
+func (q *queue) prune(key cache.ObjectName, it *item) {
+	if it.due == 0 && it.carried == 0 && len(it.deadlines) == 0 {
+		delete(q.items, key)
+	}
+}

@@ -1,0 +1,54 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// Summary is how the objects of a release do, taken together.
+type Summary struct {
+	// Healthy says that every object is current.
+	Healthy bool
+	// Failed says that an object has given up by its own account.
+	Failed bool
+	// Message names the objects that are not current, and what they wait for.
+	Message string
+	// Replicas, ReadyReplicas and Selector are those of the workload.
+	Replicas, ReadyReplicas int32
+	Selector                string
+}
+
+// Summarize puts the health of all objects of a release together.
+func Summarize(objects []helm.ObjectHealth) Summary {
+	summary := Summary{Healthy: true}
+	var messages []string
+	for _, object := range objects {
+		if object.Selector != "" && summary.Selector == "" {
+			summary.Replicas, summary.ReadyReplicas, summary.Selector = object.Replicas, object.ReadyReplicas, object.Selector
+		}
+		if object.Status == status.CurrentStatus {
+			continue
+		}
+		summary.Healthy = false
+		summary.Failed = summary.Failed || object.Status == status.FailedStatus
+		messages = append(messages, fmt.Sprintf("%s %s: %s", object.Object.Kind, object.Object.Name, object.Message))
+	}
+	summary.Message = strings.Join(messages, "; ")
+	return summary
+}
+
+// Names lists drifted objects for a person to read.
+func Names(drifts []helm.Drift) string {
+	names := make([]string, 0, len(drifts))
+	for _, drift := range drifts {
+		names = append(names, fmt.Sprintf("%s %s (%s)", drift.Object.Kind, drift.Object.Name, strings.ToLower(string(drift.Kind))))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,84 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Observer is the part of the engine that looks and decides, without a request
+// of its own.
+type Observer interface {
+	Observe(ctx context.Context, release cache.ObjectName, baseline helm.Baseline) (helm.Snapshot, error)
+	Decide(release helm.Release, observed helm.Snapshot) (helm.Decision, error)
+}
+
+// Request is what is wanted of a release.
+type Request struct {
+	// Key is the release's namespace and name.
+	Key cache.ObjectName
+	// Wanted is the release as it should be; nil when that cannot be told now,
+	// because some input is missing.
+	Wanted *helm.Release
+	// Held says that nothing new may be rolled out. What is deployed is still
+	// kept as it is.
+	Held bool
+	// Baseline is what was kept of the last success.
+	Baseline helm.Baseline
+}
+
+// Plan is what is to be done about a release.
+type Plan struct {
+	// Decision is what the engine is to execute now.
+	Decision helm.Decision
+	// Withheld says that more would be done if nothing held it.
+	Withheld bool
+	// Observed is what the decision was made on.
+	Observed helm.Snapshot
+}
+
+// Observe looks at the release and decides what is to be done about it. It
+// sends no request. The error wraps helm.ErrNotSynced when a cache is not
+// filled yet, and is terminal when the values cannot be a release's.
+func Observe(ctx context.Context, engine Observer, request Request) (Plan, error) {
+	observed, err := engine.Observe(ctx, request.Key, request.Baseline)
+	if err != nil {
+		return Plan{}, fmt.Errorf("look at release %s: %w", request.Key, err)
+	}
+	plan := Plan{Observed: observed}
+	if request.Wanted != nil {
+		if plan.Decision, err = engine.Decide(*request.Wanted, observed); err != nil {
+			return Plan{}, fmt.Errorf("decide on release %s: %w", request.Key, err)
+		}
+	}
+	if request.Wanted == nil || request.Held && rollsOut(plan.Decision.Action) {
+		plan.Withheld = request.Wanted == nil || plan.Decision.Action != helm.ActionNone
+		plan.Decision = keep(observed)
+	}
+	return plan, nil
+}
+
+// rollsOut reports whether the action brings anything new.
+func rollsOut(action helm.Action) bool {
+	return action == helm.ActionInstall || action == helm.ActionUpgrade
+}
+
+// keep decides as if what is deployed were what is wanted. Only a release that
+// the engine itself deployed can be kept: whatever else is found there is
+// somebody else's, or unfinished.
+func keep(observed helm.Snapshot) helm.Decision {
+	if observed.Record == nil {
+		return helm.Decision{Action: helm.ActionNone}
+	}
+	decision := helm.Decide(observed.Record.Inputs, observed, time.Time{}, 0)
+	if rollsOut(decision.Action) || decision.Action == helm.ActionWait {
+		return helm.Decision{Action: helm.ActionNone}
+	}
+	return decision
+}

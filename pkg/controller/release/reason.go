@@ -1,0 +1,85 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// UpgradeReason is why the objects of a release are changed, in one word.
+type UpgradeReason string
+
+// The upgrade reasons.
+const (
+	// SpecGenerationChanged: a first install, or a change of the spec or of what
+	// it refers to.
+	SpecGenerationChanged UpgradeReason = "SpecGenerationChanged"
+	// DriftDetected: somebody else changed an object, or the release itself.
+	DriftDetected UpgradeReason = "DriftDetected"
+	// PeriodicResync: a difference that no event had told of.
+	PeriodicResync UpgradeReason = "PeriodicResync"
+	// CrossCRDependencyBecameReady: what the change had waited for came to be.
+	CrossCRDependencyBecameReady UpgradeReason = "CrossCRDependencyBecameReady"
+	// RetryAfterFailure: the previous attempt failed, or was cut off.
+	RetryAfterFailure UpgradeReason = "RetryAfterFailure"
+	// ChartChanged: the operator brought another chart.
+	ChartChanged UpgradeReason = "ChartChanged"
+)
+
+// Circumstances are what, beside the decision itself, tells why a release
+// changes.
+type Circumstances struct {
+	// Why the key was queued.
+	Why controller.Reason
+	// Deployed says that the release has been deployed before.
+	Deployed bool
+	// SpecChanged says that the spec is not the one last reconciled.
+	SpecChanged bool
+	// ChartChanged says that the chart's version is not the one last deployed.
+	ChartChanged bool
+	// DependencyBecameReady says that the change had to wait for something else
+	// until now.
+	DependencyBecameReady bool
+	// Failed says that the last attempt at this spec failed.
+	Failed bool
+}
+
+// ReasonFor tells why the decision changes the release's objects.
+func ReasonFor(decision helm.Decision, c Circumstances) UpgradeReason {
+	switch decision.Cause {
+	case helm.CauseFailed, helm.CauseInterrupted:
+		return RetryAfterFailure
+	case helm.CauseNotInstalled:
+		if c.Deployed && !c.SpecChanged {
+			return foundBy(c.Why)
+		}
+	case helm.CauseDrift, helm.CauseReleaseChanged:
+		return foundBy(c.Why)
+	case helm.CauseBaselineUnknown:
+		if !c.SpecChanged {
+			return foundBy(c.Why)
+		}
+	case helm.CauseNone, helm.CauseInputsChanged:
+	}
+	switch {
+	case c.DependencyBecameReady:
+		return CrossCRDependencyBecameReady
+	case c.Failed:
+		return RetryAfterFailure
+	case c.ChartChanged && !c.SpecChanged:
+		return ChartChanged
+	default:
+		return SpecGenerationChanged
+	}
+}
+
+// foundBy tells a change that an event told of from one that only the periodic
+// look found.
+func foundBy(why controller.Reason) UpgradeReason {
+	if why == controller.PeriodicResync {
+		return PeriodicResync
+	}
+	return DriftDetected
+}

@@ -1,0 +1,117 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+)
+
+// The condition types of the kstatus contract.
+const (
+	// ConditionReady is True when the object is as its spec asks.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while work towards the spec goes on, and
+	// absent otherwise.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True when only a person can bring things forward,
+	// and absent otherwise.
+	ConditionStalled = "Stalled"
+)
+
+// MaxMessageBytes bounds a condition's message. The limit of metav1.Condition
+// is as many characters, so a message within it always fits.
+const MaxMessageBytes = 32768
+
+const cut = "..."
+
+// Editor changes a list of conditions. It is pure: the time is given.
+type Editor struct {
+	conditions *[]metav1.Condition
+	generation int64
+	now        metav1.Time
+}
+
+// For returns an editor of conditions for an object whose spec was read at
+// generation. Conditions that change their status do so at now, in seconds.
+func For(conditions *[]metav1.Condition, generation int64, now time.Time) Editor {
+	at := metav1.NewTime(now)
+	return Editor{conditions: conditions, generation: generation, now: at.Rfc3339Copy()}
+}
+
+// Set adds or replaces the condition of a type. A message longer than
+// MaxMessageBytes is shortened, and bytes that are not UTF-8 are replaced, as
+// the API server would store neither.
+func (e Editor) Set(conditionType string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(e.conditions, metav1.Condition{
+		Type:               conditionType,
+		Status:             status,
+		ObservedGeneration: e.generation,
+		LastTransitionTime: e.now,
+		Reason:             reason,
+		Message:            fit(message),
+	})
+}
+
+// Remove drops the conditions of the given types.
+func (e Editor) Remove(conditionTypes ...string) {
+	*e.conditions = slices.DeleteFunc(*e.conditions, func(c metav1.Condition) bool {
+		return slices.Contains(conditionTypes, c.Type)
+	})
+}
+
+// MarkReady says that the object is as its spec asks: Ready is True.
+func (e Editor) MarkReady(reason, message string) {
+	e.Remove(ConditionReconciling, ConditionStalled)
+	e.Set(ConditionReady, metav1.ConditionTrue, reason, message)
+}
+
+// MarkReconciling says that work goes on without anyone's help: Reconciling is
+// True, Ready is False.
+func (e Editor) MarkReconciling(reason, message string) {
+	e.Remove(ConditionStalled)
+	e.Set(ConditionReady, metav1.ConditionFalse, reason, message)
+	e.Set(ConditionReconciling, metav1.ConditionTrue, reason, message)
+}
+
+// MarkStalled says that a person must act: Stalled is True, Ready is False.
+func (e Editor) MarkStalled(reason, message string) {
+	e.Remove(ConditionReconciling)
+	e.Set(ConditionReady, metav1.ConditionFalse, reason, message)
+	e.Set(ConditionStalled, metav1.ConditionTrue, reason, message)
+}
+
+func fit(message string) string {
+	message = strings.ToValidUTF8(message, string(utf8.RuneError))
+	if len(message) <= MaxMessageBytes {
+		return message
+	}
+	end := MaxMessageBytes - len(cut)
+	for !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end] + cut
+}
+
+// ApplyConfigurations returns conditions in the form that server-side apply
+// takes, for the WithConditions of a generated apply configuration.
+func ApplyConfigurations(conditions []metav1.Condition) []*metav1ac.ConditionApplyConfiguration {
+	out := make([]*metav1ac.ConditionApplyConfiguration, 0, len(conditions))
+	for _, c := range conditions {
+		out = append(out, metav1ac.Condition().
+			WithType(c.Type).
+			WithStatus(c.Status).
+			WithObservedGeneration(c.ObservedGeneration).
+			WithLastTransitionTime(c.LastTransitionTime).
+			WithReason(c.Reason).
+			WithMessage(c.Message))
+	}
+	return out
+}

@@ -1,0 +1,226 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/kube"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/dynamic"
+)
+
+// neverResourceVersion is no object's resourceVersion. An apply that carries it
+// creates an absent object and conflicts with an existing one, even when forced:
+// seen on Kubernetes 1.36.
+const neverResourceVersion = "1"
+
+var (
+	crdKind    = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	secretKind = schema.GroupKind{Kind: "Secret"}
+)
+
+// applyMode is how an apply treats what is there already.
+type applyMode int
+
+const (
+	// applyCreate succeeds only when the object does not exist.
+	applyCreate applyMode = iota
+	// applyForce takes over fields that others own.
+	applyForce
+	// applyKeep fails when others own fields with other values.
+	applyKeep
+)
+
+// apply sends one server-side apply, and notes what the object is like after it.
+func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured, mode applyMode) (*unstructured.Unstructured, error) {
+	desired, err := prepare(object)
+	if err != nil {
+		return nil, &RefusedError{Object: reference(info), Err: err}
+	}
+	if mode == applyCreate {
+		desired.SetResourceVersion(neverResourceVersion)
+	}
+	data, err := json.Marshal(desired.Object)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", reference(info), err)
+	}
+	force := mode != applyKeep
+	applied, err := o.client(info).Patch(o.ctx, info.Name, types.ApplyPatchType, data, metav1.PatchOptions{
+		FieldManager: FieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict,
+	})
+	if err != nil {
+		return nil, refused(reference(info), err)
+	}
+	if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil {
+		view.wrote(observe(applied))
+	}
+	return applied, nil
+}
+
+// ensure creates an object that is expected to be absent, or takes over one
+// that belongs to the release already. It reports whether it created it.
+func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+	applied, err := o.apply(info, object, applyCreate)
+	if err == nil {
+		return applied, true, nil
+	}
+	if !apierrors.IsConflict(err) {
+		return nil, false, err
+	}
+	live, getErr := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+	if getErr != nil {
+		// Gone again, or the conflict was another one, of a quota for instance.
+		return nil, false, errors.Join(err, getErr)
+	}
+	if !o.mayTake(info, live) {
+		return nil, false, &OwnershipConflictError{Object: reference(info), Holder: holder(live)}
+	}
+	applied, err = o.apply(info, object, applyForce)
+	return applied, false, err
+}
+
+// createOnly creates the object, and is content when it exists.
+func (o *operation) createOnly(info *resource.Info, object *unstructured.Unstructured) error {
+	if _, err := o.apply(info, object, applyCreate); err != nil && !apierrors.IsConflict(err) {
+		return err
+	}
+	return nil
+}
+
+// mayTake reports whether an existing object belongs to the release: it is
+// marked so, as Helm demands, or it is the very object that the release made,
+// whatever its marks say now.
+func (o *operation) mayTake(info *resource.Info, live *unstructured.Unstructured) bool {
+	if live.GetLabels()[managedByLabel] == managedByHelm && o.owned(live) {
+		return true
+	}
+	entry, ok := o.known[reference(info)]
+	return ok && entry.UID == live.GetUID()
+}
+
+// holder says whose an object is, for a person to find.
+func holder(object *unstructured.Unstructured) string {
+	annotations := object.GetAnnotations()
+	if name := annotations[releaseNameAnnotation]; name != "" {
+		return fmt.Sprintf("the Helm release %s/%s", annotations[releaseNamespaceAnnotation], name)
+	}
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		return fmt.Sprintf("%s %q", owner.Kind, owner.Name)
+	}
+	managers := make([]string, 0, 1)
+	for _, entry := range object.GetManagedFields() {
+		if entry.Subresource == "" && !slices.Contains(managers, entry.Manager) {
+			managers = append(managers, entry.Manager)
+		}
+	}
+	if len(managers) == 0 {
+		return "somebody else"
+	}
+	return "somebody else (made with " + strings.Join(managers, ", ") + ")"
+}
+
+// remove deletes an object of the release. It leaves alone objects that are to
+// be kept, are gone, or belong to somebody else.
+func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagation) error {
+	got, watched := o.observed(info)
+	if !watched {
+		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", reference(info), err)
+		}
+		got = observe(live)
+	}
+	if got == nil || got.kept() {
+		return nil
+	}
+	if got.release() != o.release || got.Labels[managedByLabel] != managedByHelm {
+		o.logger.Warn("Left alone an object that no longer belongs to the release", slog.String("object", reference(info).String()))
+		return nil
+	}
+	err := o.client(info).Delete(o.ctx, info.Name, metav1.DeleteOptions{
+		PropagationPolicy: &policy, Preconditions: metav1.NewUIDPreconditions(string(got.UID)),
+	})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete %s: %w", reference(info), err)
+	}
+	return nil
+}
+
+// removeHook deletes a hook. Hooks carry no mark of their release.
+func (o *operation) removeHook(info *resource.Info, policy metav1.DeletionPropagation) error {
+	err := o.client(info).Delete(o.ctx, info.Name, metav1.DeleteOptions{PropagationPolicy: &policy})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete hook %s: %w", reference(info), err)
+	}
+	return nil
+}
+
+// deleteLeftovers removes what an unfinished attempt made and the release does
+// not have.
+func (o *operation) deleteLeftovers(wanted kube.ResourceList) error {
+	for _, info := range o.leftovers.Difference(wanted) {
+		if err := o.remove(info, metav1.DeletePropagationBackground); err != nil {
+			return err
+		}
+	}
+	o.leftovers = nil
+	return nil
+}
+
+func (o *operation) client(info *resource.Info) dynamic.ResourceInterface {
+	client := o.engine.dynamic.Resource(info.Mapping.Resource)
+	if info.Namespace == "" {
+		return client
+	}
+	return client.Namespace(info.Namespace)
+}
+
+// prepare returns the object as it is applied. The stringData of a Secret
+// becomes data: the API server would record us as the owner of stringData, which
+// does not exist in the stored object, and a changed key would go unseen.
+func prepare(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	prepared := object.DeepCopy()
+	if prepared.GroupVersionKind().GroupKind() != secretKind {
+		return prepared, nil
+	}
+	plain, found, err := unstructured.NestedStringMap(prepared.Object, "stringData")
+	if !found && err == nil {
+		return prepared, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, _, err := unstructured.NestedMap(prepared.Object, "data")
+	if err != nil {
+		return nil, err
+	}
+	if data == nil {
+		data = map[string]any{}
+	}
+	for key, value := range plain {
+		data[key] = base64.StdEncoding.EncodeToString([]byte(value))
+	}
+	unstructured.RemoveNestedField(prepared.Object, "stringData")
+	return prepared, unstructured.SetNestedMap(prepared.Object, data, "data")
+}
+
+func equalContent(a, b *unstructured.Unstructured) bool {
+	return equality.Semantic.DeepEqual(a.Object, b.Object)
+}

@@ -1,0 +1,107 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package charts_test
+
+import (
+	"encoding/json"
+	"io/fs"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/example/demoapp-controller/pkg/helm/charts"
+)
+
+// TestDemoAppFiles pins the whole list: a file that go:embed drops is as wrong as one that nobody meant to ship.
+func TestDemoAppFiles(t *testing.T) {
+	want := []string{
+		"Chart.yaml",
+		"templates/NOTES.txt",
+		"templates/_helpers.tpl",
+		"templates/configmap.yaml",
+		"templates/deployment.yaml",
+		"templates/secret.yaml",
+		"templates/service.yaml",
+		"values.schema.json",
+		"values.yaml",
+	}
+	var got []string
+	err := fs.WalkDir(charts.DemoApp(), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !entry.IsDir() {
+			got = append(got, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("embedded files (-want +got):\n%s", diff)
+	}
+}
+
+func TestDemoAppMetadata(t *testing.T) {
+	var chart struct {
+		APIVersion string `json:"apiVersion"`
+		Name       string `json:"name"`
+		Type       string `json:"type"`
+		Version    string `json:"version"`
+		AppVersion string `json:"appVersion"`
+	}
+	if err := yaml.Unmarshal(read(t, "Chart.yaml"), &chart); err != nil {
+		t.Fatal(err)
+	}
+	if chart.APIVersion != "v2" || chart.Name != "demo-app" || chart.Type != "application" ||
+		chart.Version != "0.1.0" || chart.AppVersion != "1.27" {
+		t.Errorf("Chart.yaml says %+v", chart)
+	}
+}
+
+// TestDemoAppDefaultsAreDescribed holds values.yaml and values.schema.json together: each default has a property of the
+// schema, and the only value without a default is the one that nobody should deploy by accident.
+func TestDemoAppDefaultsAreDescribed(t *testing.T) {
+	var schema struct {
+		AdditionalProperties *bool                      `json:"additionalProperties"`
+		Properties           map[string]json.RawMessage `json:"properties"`
+		Required             []string                   `json:"required"`
+	}
+	if err := json.Unmarshal(read(t, "values.schema.json"), &schema); err != nil {
+		t.Fatal(err)
+	}
+	if schema.AdditionalProperties == nil || *schema.AdditionalProperties {
+		t.Error("the schema lets unknown values through")
+	}
+	var defaults map[string]any
+	if err := yaml.Unmarshal(read(t, "values.yaml"), &defaults); err != nil {
+		t.Fatal(err)
+	}
+	for name := range defaults {
+		if _, ok := schema.Properties[name]; !ok {
+			t.Errorf("value %q has a default and no entry in the schema", name)
+		}
+	}
+	for name := range schema.Properties {
+		if !slices.Contains(schema.Required, name) {
+			t.Errorf("value %q is not required", name)
+		}
+		if _, ok := defaults[name]; ok == (name == "apiKey") {
+			t.Errorf("value %q: default present is %t", name, ok)
+		}
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := fs.ReadFile(charts.DemoApp(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}

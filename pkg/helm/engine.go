@@ -1,0 +1,291 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+)
+
+// Defaults of [Config].
+const (
+	DefaultMaxHistory = 10
+	DefaultTimeout    = 5 * time.Minute
+
+	// bodyCacheBytes bounds the memory for the content of release records. A
+	// record of a small chart has about 4 KiB.
+	bodyCacheBytes = 64 << 20
+)
+
+// Change says what kind of news there is about a release.
+type Change int
+
+const (
+	// ObjectChanged: an object of the release was changed, deleted or replaced.
+	ObjectChanged Change = iota
+	// HealthChanged: an object of the release does better or worse.
+	HealthChanged
+	// RecordChanged: somebody else changed the release's records.
+	RecordChanged
+)
+
+// Config is what an engine needs.
+type Config struct {
+	// RESTConfig says how to reach the API server. Required.
+	RESTConfig *rest.Config
+	// HTTPClient is shared with other clients of the same server; by default the
+	// engine makes its own from RESTConfig.
+	HTTPClient *http.Client
+	// Namespaces are the ones that releases live in; empty means all.
+	Namespaces []string
+	// MaxHistory is how many revisions of a release are kept; by default
+	// DefaultMaxHistory.
+	MaxHistory int
+	// Timeout bounds one operation, hooks included; by default DefaultTimeout.
+	Timeout time.Duration
+	// Logger receives the engine's and Helm's messages; by default slog.Default().
+	Logger *slog.Logger
+	// Clock tells the time; by default the real one.
+	Clock clock.PassiveClock
+	// OnOperation, when set, is called after every operation that sent something.
+	OnOperation func(Operation)
+}
+
+// Operation tells about an operation that has ended.
+type Operation struct {
+	Release cache.ObjectName
+	// Action is Install, Upgrade, Reapply, Repair or Uninstall.
+	Action   string
+	Duration time.Duration
+	// Drifts are what a Repair was for.
+	Drifts []Drift
+	Err    error
+}
+
+// Engine installs, upgrades, repairs and uninstalls releases. See the package
+// documentation.
+type Engine struct {
+	clientset   kubernetes.Interface
+	dynamic     dynamic.Interface
+	mapper      *kindMapper
+	records     *records
+	watcher     *watcher
+	bodies      *bodyCache
+	locks       keyedMutex
+	maxHistory  int
+	timeout     time.Duration
+	logger      *slog.Logger
+	clock       clock.PassiveClock
+	onOperation func(Operation)
+
+	mu          sync.Mutex
+	subscribers []func(release cache.ObjectName, change Change)
+}
+
+// New returns an engine that has not sent a request yet. [Engine.Run] must run
+// for it to work.
+func New(config Config) (*Engine, error) {
+	if config.RESTConfig == nil {
+		return nil, errors.New("helm engine: RESTConfig is required")
+	}
+	client := config.HTTPClient
+	if client == nil {
+		var err error
+		if client, err = rest.HTTPClientFor(config.RESTConfig); err != nil {
+			return nil, fmt.Errorf("helm engine: %w", err)
+		}
+	}
+	clientset, err1 := kubernetes.NewForConfigAndClient(config.RESTConfig, client)
+	dynamicClient, err2 := dynamic.NewForConfigAndClient(config.RESTConfig, client)
+	metadataClient, err3 := metadata.NewForConfigAndClient(config.RESTConfig, client)
+	discoveryClient, err4 := discovery.NewDiscoveryClientForConfigAndClient(config.RESTConfig, client)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return nil, fmt.Errorf("helm engine: %w", err)
+	}
+	e := &Engine{
+		clientset:   clientset,
+		dynamic:     dynamicClient,
+		bodies:      newBodyCache(bodyCacheBytes),
+		maxHistory:  config.MaxHistory,
+		timeout:     config.Timeout,
+		logger:      config.Logger,
+		clock:       config.Clock,
+		onOperation: config.OnOperation,
+	}
+	e.setDefaults()
+	e.mapper = newKindMapper(discoveryClient, config.RESTConfig, e.clock)
+	e.watcher = newWatcher(dynamicClient, metadataClient, config.Namespaces, e.publish)
+	var err error
+	if e.records, err = newRecords(metadataClient, config.Namespaces, e.publish); err != nil {
+		return nil, fmt.Errorf("helm engine: %w", err)
+	}
+	return e, nil
+}
+
+func (e *Engine) setDefaults() {
+	if e.maxHistory <= 0 {
+		e.maxHistory = DefaultMaxHistory
+	}
+	if e.timeout <= 0 {
+		e.timeout = DefaultTimeout
+	}
+	if e.logger == nil {
+		e.logger = slog.Default()
+	}
+	if e.clock == nil {
+		e.clock = clock.RealClock{}
+	}
+	if e.onOperation == nil {
+		e.onOperation = func(Operation) {}
+	}
+}
+
+// Run watches the release records, and the objects of the releases that were
+// asked about. It returns when ctx has ended and all watches with it.
+func (e *Engine) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() { e.records.run(ctx) })
+	running.Go(func() { e.watcher.run(ctx) })
+	running.Wait()
+}
+
+// HasSynced reports whether the release records are known. No operation may
+// start before.
+func (e *Engine) HasSynced() bool { return e.records.hasSynced() }
+
+// Subscribe has the function called for every change that this engine did not
+// make. It must not block. Subscribe before Run.
+func (e *Engine) Subscribe(subscriber func(release cache.ObjectName, change Change)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.subscribers = append(e.subscribers, subscriber)
+}
+
+func (e *Engine) publish(release cache.ObjectName, change Change) {
+	if release.Name == "" {
+		return
+	}
+	e.mu.Lock()
+	subscribers := e.subscribers
+	e.mu.Unlock()
+	for _, subscriber := range subscribers {
+		subscriber(release, change)
+	}
+}
+
+// Snapshot is what is known of a release, from watches alone.
+type Snapshot struct {
+	// Record is the newest revision's; nil when there is none.
+	Record *Record
+	// BaselineKnown says that the given baseline is that of the newest revision,
+	// so that Drifts and Health can be told.
+	BaselineKnown bool
+	Drifts        []Drift
+	Health        []ObjectHealth
+}
+
+// Observe looks at a release without sending a request, except for the watches
+// of kinds that nobody watched before: it waits until those are filled. The
+// error wraps [ErrNotSynced] when they do not in time.
+func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline Baseline) (Snapshot, error) {
+	snapshot := Snapshot{Record: e.records.latest(release)}
+	if snapshot.Record == nil || baseline.Revision != snapshot.Record.Revision {
+		return snapshot, nil
+	}
+	mappings := make([]*meta.RESTMapping, 0, len(baseline.Inventory))
+	for _, entry := range baseline.Inventory {
+		mapping, err := e.mapper.mapping(entry.groupVersionKind())
+		if meta.IsNoMatchError(err) {
+			// The kind itself was removed, and its objects with it. Only a reapply
+			// can say more.
+			return snapshot, nil
+		}
+		if err != nil {
+			return snapshot, fmt.Errorf("observe release %s: %w", release, err)
+		}
+		mappings = append(mappings, mapping)
+	}
+	if err := e.watcher.need(ctx, release, mappings); err != nil {
+		return snapshot, fmt.Errorf("observe release %s: %w", release, err)
+	}
+	snapshot.BaselineKnown = true
+	for i, entry := range baseline.Inventory {
+		view := e.watcher.view(mappings[i], entry.Namespace)
+		if view == nil {
+			continue // It lies in a namespace that is not watched.
+		}
+		got, _ := view.get(entry.Namespace, entry.Name)
+		if kind := compare(entry, got); kind != "" {
+			snapshot.Drifts = append(snapshot.Drifts, Drift{Object: entry.ObjectReference, Kind: kind})
+		}
+		if got != nil {
+			snapshot.Health = append(snapshot.Health, ObjectHealth{Object: entry.ObjectReference, Health: got.health})
+		}
+	}
+	return snapshot, nil
+}
+
+// Decide is the package's Decide, at the current time and with the engine's own
+// timeout as patience.
+func (e *Engine) Decide(release Release, observed Snapshot) (Decision, error) {
+	inputs, err := release.InputDigest()
+	if err != nil {
+		return Decision{}, &RenderError{Chart: release.Chart.Name(), Err: err}
+	}
+	return Decide(inputs, observed, e.clock.Now(), e.timeout), nil
+}
+
+// Forget lets go of what is kept for a release that will not be asked about
+// again.
+func (e *Engine) Forget(release cache.ObjectName) { e.watcher.forget(release) }
+
+// keyedMutex is a lock for each release.
+type keyedMutex struct {
+	mu    sync.Mutex
+	locks map[cache.ObjectName]*keyLock
+}
+
+type keyLock struct {
+	sync.Mutex
+
+	waiting int
+}
+
+// lock returns the function that unlocks.
+func (k *keyedMutex) lock(key cache.ObjectName) func() {
+	k.mu.Lock()
+	if k.locks == nil {
+		k.locks = map[cache.ObjectName]*keyLock{}
+	}
+	held, ok := k.locks[key]
+	if !ok {
+		held = &keyLock{}
+		k.locks[key] = held
+	}
+	held.waiting++
+	k.mu.Unlock()
+	held.Lock()
+	return func() {
+		held.Unlock()
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if held.waiting--; held.waiting == 0 {
+			delete(k.locks, key)
+		}
+	}
+}

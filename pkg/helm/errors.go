@@ -1,0 +1,112 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// ErrInvalidChart is wrapped by every error about files that are not a chart.
+var ErrInvalidChart = errors.New("not a valid chart")
+
+// ErrNotSynced means that a cache which the answer depends on is not filled
+// yet. Trying again helps.
+var ErrNotSynced = errors.New("cache is not synced")
+
+// RenderError means that the chart and the values do not give manifests: a
+// template failed, the values do not match the chart's schema, or what came out
+// is not YAML. Nothing was sent to the API server.
+type RenderError struct {
+	Chart string
+	Err   error
+}
+
+// Error implements error.
+func (e *RenderError) Error() string { return fmt.Sprintf("render chart %s: %v", e.Chart, e.Err) }
+
+// Unwrap returns the cause.
+func (e *RenderError) Unwrap() error { return e.Err }
+
+// RefusedError means that the API server refused an object as it is. The same
+// object will be refused again.
+type RefusedError struct {
+	Object ObjectReference
+	Err    error
+}
+
+// Error implements error.
+func (e *RefusedError) Error() string { return fmt.Sprintf("%s was refused: %v", e.Object, e.Err) }
+
+// Unwrap returns the API server's answer.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// OwnershipConflictError means that an object of the release exists and belongs
+// to somebody else. It was not touched.
+type OwnershipConflictError struct {
+	Object ObjectReference
+	// Holder says whose it is, as far as the object tells.
+	Holder string
+}
+
+// Error implements error.
+func (e *OwnershipConflictError) Error() string {
+	return fmt.Sprintf("%s exists and belongs to %s", e.Object, e.Holder)
+}
+
+// ReleaseTooLargeError means that the release record (chart, values and
+// manifest, compressed) does not fit into a Secret, which holds 1 MiB.
+type ReleaseTooLargeError struct {
+	Release string
+	Err     error
+}
+
+// Error implements error.
+func (e *ReleaseTooLargeError) Error() string {
+	return fmt.Sprintf("the record of release %s does not fit into a Secret: %v", e.Release, e.Err)
+}
+
+// Unwrap returns the API server's answer.
+func (e *ReleaseTooLargeError) Unwrap() error { return e.Err }
+
+// BusyError means that somebody else, most likely the helm CLI, is in the
+// middle of an operation on the release.
+type BusyError struct {
+	Release string
+	Status  string
+	// RetryAfter is how long the operation may still take.
+	RetryAfter time.Duration
+}
+
+// Error implements error.
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("release %s is %s by somebody else", e.Release, e.Status)
+}
+
+// IsTerminal reports whether the operation fails again until its inputs, or the
+// objects in its way, change.
+func IsTerminal(err error) bool {
+	var (
+		render   *RenderError
+		refused  *RefusedError
+		conflict *OwnershipConflictError
+		tooLarge *ReleaseTooLargeError
+	)
+	return errors.As(err, &render) || errors.As(err, &refused) || errors.As(err, &conflict) ||
+		errors.As(err, &tooLarge) || errors.Is(err, ErrInvalidChart)
+}
+
+// refused wraps an API server's answer that will not change by asking again.
+// Forbidden is not among them: quotas, policies and permissions change without
+// the object.
+func refused(object ObjectReference, err error) error {
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) ||
+		apierrors.IsRequestEntityTooLargeError(err) {
+		return &RefusedError{Object: object, Err: err}
+	}
+	return fmt.Errorf("%s: %w", object, err)
+}

@@ -1,0 +1,415 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"time"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/postrenderer"
+	"helm.sh/helm/v4/pkg/release"
+	"helm.sh/helm/v4/pkg/release/common"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/tools/cache"
+)
+
+// recordGrace is how much longer than the operation itself the writing of its
+// outcome may take.
+const recordGrace = 30 * time.Second
+
+// actionUninstall names in logs and metrics what Decide never chooses.
+const actionUninstall Action = "Uninstall"
+
+// Execute does what was decided and returns the release as it is then; nil when
+// there was nothing to do. The operation goes on when ctx is cancelled, so that
+// a shutdown does not leave a release pending; Config.Timeout ends it. Errors
+// for which [IsTerminal] holds will come again.
+func (e *Engine) Execute(ctx context.Context, wanted Release, decision Decision, baseline Baseline) (*Deployed, error) {
+	defer e.locks.lock(wanted.Key())()
+	switch decision.Action {
+	case ActionInstall, ActionUpgrade:
+		return e.measured(ctx, wanted.Key(), decision, baseline, func(o *operation) (*Deployed, error) {
+			return o.deploy(wanted, decision)
+		})
+	case ActionReapply, ActionRepair:
+		return e.measured(ctx, wanted.Key(), decision, baseline, func(o *operation) (*Deployed, error) {
+			return o.repair(decision, baseline)
+		})
+	case ActionWait:
+		return nil, &BusyError{Release: wanted.Key().String(), Status: "being changed", RetryAfter: decision.RetryAfter}
+	case ActionNone:
+		return nil, nil
+	default:
+		return nil, fmt.Errorf("release %s: unknown action %q", wanted.Key(), decision.Action)
+	}
+}
+
+// Uninstall removes the release's objects and all its records; hooks run.
+// Objects with helm.sh/resource-policy: keep, and those that no longer belong to
+// the release, stay. It is no error when there is nothing to uninstall.
+func (e *Engine) Uninstall(ctx context.Context, name cache.ObjectName, baseline Baseline) error {
+	defer e.locks.lock(name)()
+	if e.records.latest(name) == nil && len(baseline.Inventory) == 0 {
+		e.watcher.forget(name)
+		return nil
+	}
+	_, err := e.measured(ctx, name, Decision{Action: actionUninstall}, baseline, func(o *operation) (*Deployed, error) {
+		return nil, o.uninstall(baseline)
+	})
+	if err == nil {
+		e.watcher.forget(name)
+	}
+	return err
+}
+
+// measured runs an operation under its own deadline and tells how it went.
+func (e *Engine) measured(ctx context.Context, name cache.ObjectName, decision Decision, baseline Baseline, run func(*operation) (*Deployed, error)) (*Deployed, error) {
+	started := e.clock.Now()
+	ctx = context.WithoutCancel(ctx)
+	recordCtx, cancelRecord := context.WithTimeout(ctx, e.timeout+recordGrace)
+	defer cancelRecord()
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
+	defer cancel()
+	logger := e.logger.With(slog.String("release", name.String()), slog.String("action", string(decision.Action)))
+	store, err := newStore(recordCtx, name, e.records, e.clientset.CoreV1(), e.bodies, logger)
+	if err != nil {
+		return nil, err
+	}
+	o := &operation{engine: e, ctx: ctx, release: name, logger: logger, store: store, known: map[ObjectReference]InventoryEntry{}}
+	for _, entry := range baseline.Inventory {
+		o.known[entry.ObjectReference] = entry
+	}
+	deployed, err := run(o)
+	e.onOperation(Operation{
+		Release: name, Action: string(decision.Action), Duration: e.clock.Since(started), Drifts: decision.Drifts, Err: err,
+	})
+	return deployed, err
+}
+
+// configuration is what Helm's actions run with. Each operation has its own:
+// parts of it are written without a lock.
+func (o *operation) configuration() (*action.Configuration, error) {
+	capabilities, err := o.engine.mapper.current()
+	if err != nil {
+		return nil, err
+	}
+	cfg := action.NewConfiguration(action.ConfigurationSetLogger(o.logger.Handler()))
+	cfg.RESTClientGetter = o.engine.mapper
+	cfg.KubeClient = o
+	cfg.Capabilities = capabilities
+	cfg.Releases = storage.Init(o.store)
+	cfg.Releases.MaxHistory = o.engine.maxHistory
+	cfg.Releases.SetLogger(o.logger.Handler())
+	cfg.HookOutputFunc = func(namespace, pod, container string) io.Writer {
+		return &logWriter{logger: o.logger.With(slog.String("pod", namespace+"/"+pod), slog.String("container", container))}
+	}
+	return cfg, nil
+}
+
+// deploy installs or upgrades.
+func (o *operation) deploy(wanted Release, decision Decision) (*Deployed, error) {
+	inputs, err := wanted.InputDigest()
+	if err != nil {
+		return nil, &RenderError{Chart: wanted.Chart.Name(), Err: err}
+	}
+	cfg, err := o.configuration()
+	if err != nil {
+		return nil, err
+	}
+	if decision.Replace {
+		if err := o.clearUnfinished(); err != nil {
+			return nil, err
+		}
+	}
+	record := o.engine.records.latest(o.release)
+	if record != nil && common.Status(record.Status) == common.StatusUninstalling {
+		if err := o.runUninstall(cfg); err != nil {
+			return nil, err
+		}
+		record = nil
+	}
+	var rls *releasev1.Release
+	if record == nil || common.Status(record.Status) == common.StatusUninstalled {
+		rls, err = o.install(cfg, wanted, inputs, record)
+	} else {
+		rls, err = o.upgrade(cfg, wanted, inputs, record.Revision+1)
+	}
+	if err := o.outcome(wanted, err); err != nil {
+		return nil, err
+	}
+	return o.deployed(rls), nil
+}
+
+func (o *operation) install(cfg *action.Configuration, wanted Release, inputs string, record *Record) (*releasev1.Release, error) {
+	parsed, err := wanted.Chart.parse()
+	if err != nil {
+		return nil, err
+	}
+	revision := 1
+	if record != nil {
+		revision = record.Revision + 1
+	}
+	install := action.NewInstall(cfg)
+	install.ReleaseName, install.Namespace = wanted.Name, wanted.Namespace
+	install.Replace = record != nil
+	install.WaitStrategy = kube.HookOnlyStrategy
+	install.Timeout = o.engine.timeout
+	install.DisableOpenAPIValidation = true
+	install.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs)}
+	install.PostRenderer = o.postRenderer(wanted)
+	install.PostRenderStrategy = action.PostRenderStrategyNoHooks
+	result, err := install.RunWithContext(context.WithoutCancel(o.ctx), parsed, wanted.Values)
+	return releaseOf(result, err)
+}
+
+func (o *operation) upgrade(cfg *action.Configuration, wanted Release, inputs string, revision int) (*releasev1.Release, error) {
+	parsed, err := wanted.Chart.parse()
+	if err != nil {
+		return nil, err
+	}
+	upgrade := action.NewUpgrade(cfg)
+	upgrade.Namespace = wanted.Namespace
+	upgrade.ServerSideApply = "true"
+	upgrade.ForceConflicts = true
+	upgrade.ResetValues = true
+	upgrade.CleanupOnFail = true
+	upgrade.MaxHistory = o.engine.maxHistory
+	upgrade.WaitStrategy = kube.HookOnlyStrategy
+	upgrade.Timeout = o.engine.timeout
+	upgrade.DisableOpenAPIValidation = true
+	upgrade.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs)}
+	upgrade.PostRenderer = o.postRenderer(wanted)
+	upgrade.PostRenderStrategy = action.PostRenderStrategyNoHooks
+	result, err := upgrade.RunWithContext(context.WithoutCancel(o.ctx), wanted.Name, parsed, wanted.Values)
+	return releaseOf(result, err)
+}
+
+// postRenderer returns nil, and not a nil pointer in an interface, for a
+// release without an owner.
+func (o *operation) postRenderer(wanted Release) postrenderer.PostRenderer {
+	if wanted.Owner == nil {
+		return nil
+	}
+	return &ownerReferences{owner: *wanted.Owner, namespace: wanted.Namespace, namespaced: o.engine.mapper.namespaced}
+}
+
+// releaseOf looks at the error first: Helm may return a nil release inside a
+// non-nil interface beside it.
+func releaseOf(result release.Releaser, err error) (*releasev1.Release, error) {
+	if err != nil {
+		return nil, err
+	}
+	rls, ok := result.(*releasev1.Release)
+	if !ok || rls == nil {
+		return nil, fmt.Errorf("helm returned an unexpected release %T", result)
+	}
+	return rls, nil
+}
+
+// outcome turns what an install or upgrade returned into the engine's errors,
+// and removes the record of an attempt that was refused as a whole.
+func (o *operation) outcome(wanted Release, err error) error {
+	// Helm only logs when it cannot write the outcome of a success.
+	if err == nil {
+		err = o.store.failure
+	}
+	if err == nil {
+		return nil
+	}
+	var conflict *OwnershipConflictError
+	if errors.As(o.failure, &conflict) {
+		return errors.Join(conflict, o.dropRefused())
+	}
+	switch {
+	case o.failure != nil:
+		return o.failure
+	case o.store.failure != nil:
+		return o.store.failure
+	case errors.Is(err, driver.ErrReleaseExists):
+		return &BusyError{Release: o.release.String(), Status: "being changed"}
+	case !o.built && !errors.Is(err, ErrInvalidChart):
+		return &RenderError{Chart: wanted.Chart.Name(), Err: err}
+	default:
+		return err
+	}
+}
+
+// dropRefused removes the failed record of an attempt that was refused because
+// of somebody else's object. Helm itself would have refused before it wrote one.
+func (o *operation) dropRefused() error {
+	record := o.engine.records.latest(o.release)
+	if record == nil || common.Status(record.Status) != common.StatusFailed {
+		return nil
+	}
+	_, err := o.store.Delete(record.secret.Name)
+	return err
+}
+
+// clearUnfinished removes the record of an attempt that failed or was
+// interrupted, and remembers what that attempt may have made.
+func (o *operation) clearUnfinished() error {
+	unfinished, err := o.store.latest()
+	if errors.Is(err, driver.ErrReleaseNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the unfinished release: %w", err)
+	}
+	leftovers, err := o.build(bytes.NewBufferString(unfinished.Manifest))
+	if err != nil {
+		o.logger.Warn("Cannot tell what the unfinished attempt made", slog.Any("error", err))
+	}
+	o.leftovers = leftovers
+	_, err = o.store.Delete(recordSecretName(o.release.Name, unfinished.Version))
+	return err
+}
+
+func (o *operation) deployed(rls *releasev1.Release) *Deployed {
+	sum := sha256.Sum256([]byte(rls.Manifest))
+	deployed := &Deployed{
+		Revision:     rls.Version,
+		ManifestHash: hex.EncodeToString(sum[:]),
+		Inventory:    o.inventory,
+	}
+	if rls.Chart != nil && rls.Chart.Metadata != nil {
+		deployed.Chart = rls.Chart.Metadata.Name
+		deployed.ChartVersion = rls.Chart.Metadata.Version
+		deployed.AppVersion = rls.Chart.Metadata.AppVersion
+	}
+	return deployed
+}
+
+// repair applies objects of the deployed manifest again: the drifted ones, or
+// all of them when the baseline is not known.
+func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, error) {
+	rls, err := o.store.latest()
+	if err != nil {
+		return nil, fmt.Errorf("read the deployed release: %w", err)
+	}
+	resources, err := o.build(bytes.NewBufferString(rls.Manifest))
+	if err != nil {
+		return nil, err
+	}
+	for _, info := range resources {
+		object, err := content(info)
+		if err != nil {
+			return nil, err
+		}
+		o.claim(object)
+	}
+	if err := o.watch(resources); err != nil {
+		return nil, err
+	}
+	if decision.Action == ActionRepair && baseline.Revision != rls.Version {
+		return nil, fmt.Errorf("release %s: %w: revision %d was deployed in the meantime", o.release, ErrNotSynced, rls.Version)
+	}
+	for _, info := range resources {
+		if err := o.repairObject(info, decision); err != nil {
+			return nil, err
+		}
+	}
+	return o.deployed(rls), nil
+}
+
+func (o *operation) repairObject(info *resource.Info, decision Decision) error {
+	object, err := content(info)
+	if err != nil {
+		return err
+	}
+	ref := reference(info)
+	if decision.Action == ActionRepair && !slices.ContainsFunc(decision.Drifts, func(drift Drift) bool { return drift.Object == ref }) {
+		if entry, ok := o.known[ref]; ok {
+			o.inventory = append(o.inventory, entry)
+			return nil
+		}
+	}
+	apply := func() (*unstructured.Unstructured, error) {
+		if o.present(info) {
+			return o.apply(info, object, applyForce)
+		}
+		result, _, err := o.ensure(info, object)
+		return result, err
+	}
+	result, err := apply()
+	if err != nil {
+		return err
+	}
+	o.record(info, result)
+	return nil
+}
+
+func (o *operation) uninstall(baseline Baseline) error {
+	if o.engine.records.latest(o.release) == nil {
+		return o.removeInventory(baseline)
+	}
+	cfg, err := o.configuration()
+	if err != nil {
+		return err
+	}
+	return o.runUninstall(cfg)
+}
+
+func (o *operation) runUninstall(cfg *action.Configuration) error {
+	uninstall := action.NewUninstall(cfg)
+	uninstall.IgnoreNotFound = true
+	uninstall.WaitStrategy = kube.HookOnlyStrategy
+	uninstall.DeletionPropagation = "background"
+	uninstall.Timeout = o.engine.timeout
+	o.store.purging = true
+	_, err := uninstall.Run(o.release.Name)
+	o.store.purging = false
+	switch {
+	case o.failure != nil:
+		return o.failure
+	case o.store.failure != nil:
+		return o.store.failure
+	default:
+		return err
+	}
+}
+
+// removeInventory deletes what is left of a release whose records are gone.
+func (o *operation) removeInventory(baseline Baseline) error {
+	for _, entry := range baseline.Inventory {
+		mapping, err := o.engine.mapper.mapping(entry.groupVersionKind())
+		if err != nil {
+			o.logger.Warn("Cannot remove an object of a kind that is gone",
+				slog.String("object", entry.String()), slog.Any("error", err))
+			continue
+		}
+		info := &resource.Info{Mapping: mapping, Namespace: entry.Namespace, Name: entry.Name}
+		if err := o.remove(info, metav1.DeletePropagationBackground); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// logWriter writes what hooks print to the log.
+type logWriter struct {
+	logger *slog.Logger
+}
+
+// Write implements io.Writer.
+func (w *logWriter) Write(p []byte) (int, error) {
+	for line := range bytes.Lines(p) {
+		w.logger.Info("Hook output", slog.String("line", string(bytes.TrimRight(line, "\n"))))
+	}
+	return len(p), nil
+}

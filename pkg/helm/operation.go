@@ -1,0 +1,438 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"time"
+
+	"helm.sh/helm/v4/pkg/kube"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+)
+
+// operation is one action on one release. It implements Helm's kube.Interface,
+// so that Helm's actions decide what happens in which order, and it decides
+// what that costs: objects that are known not to have changed are not sent, and
+// what can be known without asking is not asked.
+type operation struct {
+	engine  *Engine
+	ctx     context.Context
+	release cache.ObjectName
+	logger  *slog.Logger
+	store   *store
+	// known are the objects of the release as the last operation left them.
+	known map[ObjectReference]InventoryEntry
+	// leftovers are objects of an unfinished attempt; those that the target does
+	// not have are removed.
+	leftovers kube.ResourceList
+
+	// inventory collects the objects of the release as this operation leaves them.
+	inventory []InventoryEntry
+	// built says that the chart rendered and Helm came to build its objects.
+	built bool
+	// failure is the first error of a request about an object.
+	failure error
+}
+
+var _ kube.Interface = (*operation)(nil)
+
+// note keeps the first failure: Helm's actions reduce some errors to text.
+func (o *operation) note(err error) error {
+	if err != nil && o.failure == nil {
+		o.failure = err
+	}
+	return err
+}
+
+// IsReachable implements kube.Interface. The next request will tell.
+func (o *operation) IsReachable() error { return nil }
+
+// Build implements kube.Interface. It never asks the API server to validate:
+// applying an object does so strictly.
+func (o *operation) Build(reader io.Reader, _ bool) (kube.ResourceList, error) {
+	o.built = true
+	list, err := o.build(reader)
+	return list, o.note(err)
+}
+
+func (o *operation) build(reader io.Reader) (kube.ResourceList, error) {
+	decoder := yaml.NewYAMLOrJSONDecoder(reader, 4096)
+	var list kube.ResourceList
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+			return list, nil
+		} else if err != nil {
+			return nil, &RenderError{Chart: o.release.Name, Err: fmt.Errorf("parse manifest: %w", err)}
+		}
+		if len(object.Object) == 0 {
+			continue
+		}
+		if err := o.flatten(object, &list); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// flatten appends an object, or what a List holds.
+func (o *operation) flatten(object *unstructured.Unstructured, list *kube.ResourceList) error {
+	if object.GetKind() == "" || object.GetAPIVersion() == "" {
+		return &RenderError{Chart: o.release.Name, Err: fmt.Errorf("object %q has no apiVersion or no kind", object.GetName())}
+	}
+	if object.IsList() {
+		return object.EachListItem(func(item runtime.Object) error {
+			child, ok := item.(*unstructured.Unstructured)
+			if !ok {
+				return fmt.Errorf("item of %s: unexpected %T", object.GetKind(), item)
+			}
+			return o.flatten(child, list)
+		})
+	}
+	mapping, err := o.engine.mapper.mapping(object.GroupVersionKind())
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", object.GetKind(), object.GetName(), err)
+	}
+	namespace := ""
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if object.GetNamespace() == "" {
+			object.SetNamespace(o.release.Namespace)
+		}
+		namespace = object.GetNamespace()
+	}
+	list.Append(&resource.Info{
+		Client: absent, Mapping: mapping, Namespace: namespace, Name: object.GetName(), Object: object,
+	})
+	return nil
+}
+
+// Create implements kube.Interface. Helm calls it for the objects of a first
+// install, for the files under crds/, and for hooks.
+func (o *operation) Create(resources kube.ResourceList, _ ...kube.ClientCreateOption) (*kube.Result, error) {
+	if err := o.watch(resources); err != nil {
+		return &kube.Result{}, o.note(err)
+	}
+	result := &kube.Result{}
+	for _, info := range resources {
+		if err := o.create(info, result); err != nil {
+			o.undo(result.Created, err)
+			return result, o.note(err)
+		}
+	}
+	return result, o.note(o.deleteLeftovers(resources))
+}
+
+// create makes one object that is expected to be absent.
+func (o *operation) create(info *resource.Info, result *kube.Result) error {
+	object, err := content(info)
+	if err != nil {
+		return err
+	}
+	if !o.owned(object) {
+		// A hook, or a file under crds/: Helm takes an existing one as its own.
+		if isCRD(object) {
+			return o.createOnly(info, object)
+		}
+		_, err := o.apply(info, object, applyKeep)
+		return err
+	}
+	applied, created, err := o.ensure(info, object)
+	if err != nil {
+		return err
+	}
+	if created {
+		result.Created = append(result.Created, info)
+	} else {
+		result.Updated = append(result.Updated, info)
+	}
+	o.record(info, applied)
+	return nil
+}
+
+// undo takes back what was created before an object of somebody else was found
+// in the way, so that a refused release leaves nothing behind.
+func (o *operation) undo(created kube.ResourceList, cause error) {
+	var conflict *OwnershipConflictError
+	if !errors.As(cause, &conflict) {
+		return
+	}
+	for _, info := range created {
+		if err := o.remove(info, metav1.DeletePropagationBackground); err != nil {
+			o.logger.Warn("Could not take back an object of a refused release",
+				slog.String("object", reference(info).String()), slog.Any("error", err))
+		}
+	}
+	o.inventory = nil
+}
+
+// Update implements kube.Interface: it applies what changed, leaves alone what
+// did not, and deletes what the target no longer has.
+func (o *operation) Update(originals, targets kube.ResourceList, _ ...kube.ClientUpdateOption) (*kube.Result, error) {
+	result := &kube.Result{}
+	if err := o.watch(targets); err != nil {
+		return result, o.note(err)
+	}
+	for _, target := range targets {
+		if err := o.update(originals.Get(target), target, result); err != nil {
+			o.undo(result.Created, err)
+			return result, o.note(err)
+		}
+	}
+	for _, info := range originals.Difference(targets) {
+		if err := o.remove(info, metav1.DeletePropagationBackground); err != nil {
+			return result, o.note(err)
+		}
+		result.Deleted = append(result.Deleted, info)
+	}
+	return result, o.note(o.deleteLeftovers(append(originals, targets...)))
+}
+
+func (o *operation) update(original, target *resource.Info, result *kube.Result) error {
+	object, err := content(target)
+	if err != nil {
+		return err
+	}
+	if original == nil {
+		return o.create(target, result)
+	}
+	if entry, ok := o.unchanged(original, target); ok {
+		o.inventory = append(o.inventory, entry)
+		return nil
+	}
+	var applied *unstructured.Unstructured
+	if o.present(target) {
+		applied, err = o.apply(target, object, applyForce)
+	} else {
+		applied, _, err = o.ensure(target, object)
+	}
+	if err != nil {
+		return err
+	}
+	result.Updated = append(result.Updated, target)
+	o.record(target, applied)
+	return nil
+}
+
+// unchanged reports whether the target is what is deployed already, and nobody
+// has changed that since.
+func (o *operation) unchanged(original, target *resource.Info) (InventoryEntry, bool) {
+	entry, ok := o.known[reference(target)]
+	if !ok {
+		return InventoryEntry{}, false
+	}
+	got, ok := o.observed(target)
+	if !ok || compare(entry, got) != "" {
+		return InventoryEntry{}, false
+	}
+	was, err := content(original)
+	if err != nil {
+		return InventoryEntry{}, false
+	}
+	was = was.DeepCopy()
+	o.claim(was)
+	is, err := content(target)
+	if err != nil || !equalContent(was, is) {
+		return InventoryEntry{}, false
+	}
+	return entry, true
+}
+
+// Delete implements kube.Interface. Helm calls it for the objects of a release
+// that is uninstalled, for hooks by their policy, and to clean up after a
+// failure. Objects that belong to somebody else are left alone.
+func (o *operation) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
+	var errs []error
+	result := &kube.Result{}
+	for _, info := range resources {
+		remove := o.remove
+		if isHook(info) {
+			remove = o.removeHook
+		}
+		if err := remove(info, policy); err != nil {
+			errs = append(errs, o.note(err))
+			continue
+		}
+		result.Deleted = append(result.Deleted, info)
+	}
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	return result, nil
+}
+
+// Get implements kube.Interface. No action that the engine runs calls it.
+func (o *operation) Get(kube.ResourceList, bool) (map[string][]runtime.Object, error) {
+	return nil, errNotSupported
+}
+
+// BuildTable implements kube.Interface. No action that the engine runs calls it.
+func (o *operation) BuildTable(io.Reader, bool) (kube.ResourceList, error) {
+	return nil, errNotSupported
+}
+
+var errNotSupported = errors.New("not part of any operation of the engine")
+
+// GetPodList implements kube.Interface: the pods of a hook whose logs the chart
+// asks for.
+func (o *operation) GetPodList(namespace string, options metav1.ListOptions) (*corev1.PodList, error) {
+	return o.engine.clientset.CoreV1().Pods(namespace).List(o.ctx, options)
+}
+
+// OutputContainerLogsForPodList implements kube.Interface.
+func (o *operation) OutputContainerLogsForPodList(pods *corev1.PodList, namespace string, writer func(namespace, pod, container string) io.Writer) error {
+	for _, pod := range pods.Items {
+		for _, container := range pod.Spec.Containers {
+			logs, err := o.engine.clientset.CoreV1().Pods(namespace).
+				GetLogs(pod.Name, &corev1.PodLogOptions{Container: container.Name}).Stream(o.ctx)
+			if err != nil {
+				return fmt.Errorf("logs of pod %s/%s: %w", namespace, pod.Name, err)
+			}
+			_, err = io.Copy(writer(namespace, pod.Name, container.Name), logs)
+			if err := errors.Join(err, logs.Close()); err != nil {
+				return fmt.Errorf("logs of pod %s/%s: %w", namespace, pod.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// GetWaiter implements kube.Interface. The engine never waits for the health of
+// a release: that is watched.
+func (o *operation) GetWaiter(kube.WaitStrategy) (kube.Waiter, error) {
+	return &hookWaiter{operation: o}, nil
+}
+
+// watch makes sure that the kinds of the resources are watched before they are
+// written, so that no change to them goes unseen.
+func (o *operation) watch(resources kube.ResourceList) error {
+	mappings := make([]*meta.RESTMapping, 0, len(resources))
+	for _, info := range resources {
+		object, err := content(info)
+		if err != nil {
+			return err
+		}
+		if o.owned(object) {
+			mappings = append(mappings, info.Mapping)
+		}
+	}
+	if len(mappings) == 0 {
+		return nil
+	}
+	return o.engine.watcher.need(o.ctx, o.release, mappings)
+}
+
+// observed returns what is known of the object; false when its kind or its
+// namespace is not watched.
+func (o *operation) observed(info *resource.Info) (*observed, bool) {
+	view := o.engine.watcher.view(info.Mapping, info.Namespace)
+	if view == nil {
+		return nil, false
+	}
+	got, _ := view.get(info.Namespace, info.Name)
+	return got, true
+}
+
+// present reports whether the object is known to exist and to belong to the
+// release.
+func (o *operation) present(info *resource.Info) bool {
+	got, ok := o.observed(info)
+	return ok && got != nil && got.release() == o.release
+}
+
+// record notes an object as the operation leaves it.
+func (o *operation) record(info *resource.Info, applied *unstructured.Unstructured) {
+	o.inventory = append(o.inventory, InventoryEntry{
+		ObjectReference: reference(info),
+		UID:             applied.GetUID(),
+		Digest:          fingerprint(applied.GetManagedFields()),
+	})
+}
+
+// owned reports whether the object is marked as part of the release; hooks and
+// the files under crds/ are not.
+func (o *operation) owned(object *unstructured.Unstructured) bool {
+	annotations := object.GetAnnotations()
+	return annotations[releaseNameAnnotation] == o.release.Name && annotations[releaseNamespaceAnnotation] == o.release.Namespace
+}
+
+// claim marks the object as part of the release, as Helm's actions do.
+func (o *operation) claim(object *unstructured.Unstructured) {
+	objectLabels := maps.Clone(object.GetLabels())
+	if objectLabels == nil {
+		objectLabels = map[string]string{}
+	}
+	objectLabels[managedByLabel] = managedByHelm
+	object.SetLabels(objectLabels)
+	annotations := maps.Clone(object.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[releaseNameAnnotation] = o.release.Name
+	annotations[releaseNamespaceAnnotation] = o.release.Namespace
+	object.SetAnnotations(annotations)
+}
+
+func isHook(info *resource.Info) bool {
+	object, err := content(info)
+	return err == nil && object.GetAnnotations()[hookAnnotation] != ""
+}
+
+func isCRD(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind().GroupKind() == crdKind
+}
+
+func content(info *resource.Info) (*unstructured.Unstructured, error) {
+	object, ok := info.Object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("%s: unexpected %T", reference(info), info.Object)
+	}
+	return object, nil
+}
+
+func reference(info *resource.Info) ObjectReference {
+	apiVersion, kind := info.Mapping.GroupVersionKind.ToAPIVersionAndKind()
+	return ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: info.Namespace, Name: info.Name}
+}
+
+// absent is the client that Helm's actions find in each resource. They use it
+// to ask whether an object exists before they create it; it answers that none
+// does, and creating finds out for sure.
+var absent = newAbsentClient()
+
+func newAbsentClient() resource.RESTClient {
+	client, err := rest.NewRESTClient(&url.URL{Scheme: "http", Host: "absent.invalid"}, "", rest.ClientContentConfig{
+		ContentType:  runtime.ContentTypeJSON,
+		GroupVersion: corev1.SchemeGroupVersion,
+		Negotiator:   runtime.NewClientNegotiator(scheme.Codecs.WithoutConversion(), corev1.SchemeGroupVersion),
+	}, nil, &http.Client{Transport: absentTransport{}, Timeout: time.Second})
+	if err != nil {
+		panic(fmt.Sprintf("client without a server: %v", err)) // Its arguments are constants.
+	}
+	return client
+}
+
+type absentTransport struct{}
+
+// RoundTrip implements http.RoundTripper. It never opens a connection.
+func (absentTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	return &http.Response{
+		Status: "404 Not Found", StatusCode: http.StatusNotFound, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{}, Body: http.NoBody, Request: request,
+	}, nil
+}

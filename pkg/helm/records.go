@@ -1,0 +1,240 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"helm.sh/helm/v4/pkg/storage"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+)
+
+// InputsLabel is the label on a release record that says which inputs the
+// engine made it from: "<revision>-<digest>". Helm carries the labels of a
+// release over to the next revision, whoever makes it; the revision inside the
+// value tells whether the label speaks of the record that it is on.
+const InputsLabel = "engine.demo.example.com/inputs"
+
+const (
+	recordSelector   = "owner=helm"
+	recordStatus     = "status"
+	recordVersion    = "version"
+	recordName       = "name"
+	recordsByRelease = "release"
+)
+
+var secretResource = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+
+// Record is what the engine knows of a revision without reading its content.
+type Record struct {
+	Revision int
+	// Status is Helm's status: deployed, failed, pending-upgrade, ...
+	Status string
+	// Own says that this engine made the revision, and Inputs from what.
+	Own    bool
+	Inputs string
+	// Created is when the revision was begun.
+	Created time.Time
+
+	secret *metav1.PartialObjectMetadata
+}
+
+// inputsLabel is the value of InputsLabel.
+func inputsLabel(revision int, inputs string) string {
+	return strconv.Itoa(revision) + "-" + inputs
+}
+
+// recordOf reads a record from the labels of its Secret; nil when they are not
+// those of a release.
+func recordOf(secret *metav1.PartialObjectMetadata) *Record {
+	revision, err := strconv.Atoi(secret.Labels[recordVersion])
+	if err != nil {
+		return nil
+	}
+	record := &Record{
+		Revision: revision,
+		Status:   secret.Labels[recordStatus],
+		Created:  secret.CreationTimestamp.Time,
+		secret:   secret,
+	}
+	made, inputs, _ := strings.Cut(secret.Labels[InputsLabel], "-")
+	if made == strconv.Itoa(revision) {
+		record.Own, record.Inputs = true, inputs
+	}
+	return record
+}
+
+// records is an index over the release records of the watched namespaces, from
+// their metadata alone.
+type records struct {
+	views     map[string]*view[*metav1.PartialObjectMetadata]
+	informers []cache.SharedIndexInformer
+	synced    []cache.InformerSynced
+	notify    func(release cache.ObjectName, change Change)
+}
+
+func newRecords(client metadata.Interface, namespaces []string, notify func(cache.ObjectName, Change)) (*records, error) {
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	r := &records{views: map[string]*view[*metav1.PartialObjectMetadata]{}, notify: notify}
+	for _, namespace := range namespaces {
+		informer := recordInformer(client, namespace)
+		view := newView[*metav1.PartialObjectMetadata](informer.GetIndexer())
+		registration, err := informer.AddEventHandler(r.handler(view))
+		if err := errors.Join(err, informer.SetTransform(slimRecord)); err != nil {
+			return nil, fmt.Errorf("watch release records: %w", err)
+		}
+		r.views[namespace] = view
+		r.informers = append(r.informers, informer)
+		r.synced = append(r.synced, registration.HasSynced)
+	}
+	return r, nil
+}
+
+func recordInformer(client metadata.Interface, namespace string) cache.SharedIndexInformer {
+	secrets := client.Resource(secretResource).Namespace(namespace)
+	return cache.NewSharedIndexInformerWithOptions(
+		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				options.LabelSelector = recordSelector
+				return secrets.List(ctx, options)
+			},
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				options.LabelSelector = recordSelector
+				return secrets.Watch(ctx, options)
+			},
+		}, client),
+		&metav1.PartialObjectMetadata{},
+		cache.SharedIndexInformerOptions{
+			ObjectDescription: "release records",
+			Indexers: cache.Indexers{recordsByRelease: func(object any) ([]string, error) {
+				return []string{recordKey(object.(*metav1.PartialObjectMetadata)).String()}, nil
+			}},
+		},
+	)
+}
+
+// slimRecord keeps the metadata that a record is read from.
+func slimRecord(object any) (any, error) {
+	secret, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return nil, fmt.Errorf("release record: unexpected %T", object)
+	}
+	return slimSecret(&secret.ObjectMeta), nil
+}
+
+func slimSecret(secret *metav1.ObjectMeta) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace:         secret.Namespace,
+		Name:              secret.Name,
+		UID:               secret.UID,
+		ResourceVersion:   secret.ResourceVersion,
+		CreationTimestamp: secret.CreationTimestamp,
+		Labels:            secret.Labels,
+	}}
+}
+
+// run watches until ctx ends, and returns when the watches have ended.
+func (r *records) run(ctx context.Context) {
+	var running sync.WaitGroup
+	for _, informer := range r.informers {
+		running.Go(func() { informer.RunWithContext(ctx) })
+	}
+	running.Wait()
+}
+
+func (r *records) hasSynced() bool {
+	for _, synced := range r.synced {
+		if !synced() {
+			return false
+		}
+	}
+	return true
+}
+
+// view is where the records of a namespace are seen; nil when the namespace is
+// not watched.
+func (r *records) view(namespace string) *view[*metav1.PartialObjectMetadata] {
+	if all, ok := r.views[metav1.NamespaceAll]; ok {
+		return all
+	}
+	return r.views[namespace]
+}
+
+// history returns the records of a release, oldest first.
+func (r *records) history(release cache.ObjectName) []*Record {
+	view := r.view(release.Namespace)
+	if view == nil {
+		return nil
+	}
+	secrets := view.list(recordsByRelease, release.String(), func(secret *metav1.PartialObjectMetadata) bool {
+		return recordKey(secret) == release
+	})
+	history := make([]*Record, 0, len(secrets))
+	for _, secret := range secrets {
+		if record := recordOf(secret); record != nil {
+			history = append(history, record)
+		}
+	}
+	slices.SortFunc(history, func(a, b *Record) int { return a.Revision - b.Revision })
+	return history
+}
+
+// latest returns the newest record of a release; nil when there is none.
+func (r *records) latest(release cache.ObjectName) *Record {
+	history := r.history(release)
+	if len(history) == 0 {
+		return nil
+	}
+	return history[len(history)-1]
+}
+
+func recordKey(secret *metav1.PartialObjectMetadata) cache.ObjectName {
+	return cache.ObjectName{Namespace: secret.Namespace, Name: secret.Labels[recordName]}
+}
+
+// recordSecretName is the name that Helm gives to the Secret of a revision.
+func recordSecretName(release string, revision int) string {
+	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, release, revision)
+}
+
+func (r *records) handler(view *view[*metav1.PartialObjectMetadata]) cache.ResourceEventHandler {
+	changed := func(object any) {
+		secret := object.(*metav1.PartialObjectMetadata)
+		own := view.isOwn(secret)
+		view.settle(secret)
+		if !own {
+			r.notify(recordKey(secret), RecordChanged)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    changed,
+		UpdateFunc: func(_, after any) { changed(after) },
+		DeleteFunc: func(object any) {
+			if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = tombstone.Obj
+			}
+			if secret, ok := object.(*metav1.PartialObjectMetadata); ok {
+				own := view.isOwnDelete(secret)
+				view.settle(secret)
+				if !own {
+					r.notify(recordKey(secret), RecordChanged)
+				}
+			}
+		},
+	}
+}

@@ -1,0 +1,231 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"helm.sh/helm/v4/pkg/release"
+	"helm.sh/helm/v4/pkg/release/common"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// store is Helm's storage driver for one operation on one release. The records
+// are ordinary ones, written by Helm's own Secrets driver; which of them exist
+// is known from the index, so that only the content of those that matter is
+// read.
+type store struct {
+	*driver.Secrets
+
+	release cache.ObjectName
+	records *records
+	secrets *recordClient
+	// purging makes Delete remove all records of the release at once.
+	purging bool
+	// failure is the first error of a write. Helm's actions log some of them
+	// and go on.
+	failure error
+}
+
+func newStore(ctx context.Context, release cache.ObjectName, records *records, client corev1client.SecretsGetter, bodies *bodyCache, logger *slog.Logger) (*store, error) {
+	view := records.view(release.Namespace)
+	if view == nil {
+		return nil, fmt.Errorf("release %s: namespace %q is not among those that the engine watches", release, release.Namespace)
+	}
+	secrets := &recordClient{
+		SecretInterface: client.Secrets(release.Namespace),
+		ctx:             ctx,
+		namespace:       release.Namespace,
+		view:            view,
+		bodies:          bodies,
+	}
+	s := &store{Secrets: driver.NewSecrets(secrets), release: release, records: records, secrets: secrets}
+	s.SetLogger(logger.Handler())
+	return s, nil
+}
+
+// Query returns the release's records by Helm's labels. Asked for a status, it
+// returns them with their content; asked for all, it returns the newest with
+// its content and only name, revision and status of the others, which is all
+// that Helm's actions look at.
+func (s *store) Query(query map[string]string) ([]release.Releaser, error) {
+	if query[recordName] != s.release.Name {
+		return nil, fmt.Errorf("query for release %q in an operation on %q: %w", query[recordName], s.release, driver.ErrReleaseNotFound)
+	}
+	history := s.records.history(s.release)
+	status, byStatus := query[recordStatus]
+	var found []release.Releaser
+	for i, record := range history {
+		if byStatus && record.Status != status {
+			continue
+		}
+		if !byStatus && i < len(history)-1 {
+			found = append(found, &releasev1.Release{
+				Name: s.release.Name, Namespace: s.release.Namespace, Version: record.Revision,
+				Info: &releasev1.Info{Status: common.Status(record.Status)},
+			})
+			continue
+		}
+		body, err := s.Get(record.secret.Name)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, body)
+	}
+	if len(found) == 0 {
+		return nil, driver.ErrReleaseNotFound
+	}
+	return found, nil
+}
+
+// List is not part of any operation on one release.
+func (s *store) List(func(release.Releaser) bool) ([]release.Releaser, error) {
+	return nil, errors.New("the releases of other names are out of reach in an operation on " + s.release.String())
+}
+
+// Create writes a new record.
+func (s *store) Create(key string, rls release.Releaser) error {
+	return s.note(s.Secrets.Create(key, rls))
+}
+
+// Update writes an existing record.
+func (s *store) Update(key string, rls release.Releaser) error {
+	return s.note(s.Secrets.Update(key, rls))
+}
+
+// Delete removes a record, without reading it first. Helm's uninstall deletes
+// one after another; the first call then removes them all in one request.
+func (s *store) Delete(key string) (release.Releaser, error) {
+	if s.purging {
+		return nil, s.note(s.secrets.purge(s.release, s.records.history(s.release)))
+	}
+	err := s.secrets.Delete(context.Background(), key, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return nil, s.note(err)
+}
+
+// latest reads the newest record.
+func (s *store) latest() (*releasev1.Release, error) {
+	record := s.records.latest(s.release)
+	if record == nil {
+		return nil, driver.ErrReleaseNotFound
+	}
+	return s.read(record.Revision)
+}
+
+// read reads the record of a revision.
+func (s *store) read(revision int) (*releasev1.Release, error) {
+	body, err := s.Get(recordSecretName(s.release.Name, revision))
+	if err != nil {
+		return nil, err
+	}
+	rls, ok := body.(*releasev1.Release)
+	if !ok {
+		return nil, fmt.Errorf("release %s: unexpected record %T", s.release, body)
+	}
+	return rls, nil
+}
+
+func (s *store) note(err error) error {
+	if err == nil {
+		return nil
+	}
+	if apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
+		err = &ReleaseTooLargeError{Release: s.release.String(), Err: err}
+	}
+	if s.failure == nil {
+		s.failure = err
+	}
+	return err
+}
+
+// recordClient is the client that Helm's Secrets driver writes through. It
+// carries the operation's context, which the driver does not, and notes every
+// answer in the index.
+type recordClient struct {
+	corev1client.SecretInterface
+
+	ctx       context.Context
+	namespace string
+	view      *view[*metav1.PartialObjectMetadata]
+	bodies    *bodyCache
+}
+
+// Create implements SecretInterface.
+func (c *recordClient) Create(_ context.Context, secret *corev1.Secret, options metav1.CreateOptions) (*corev1.Secret, error) {
+	created, err := c.SecretInterface.Create(c.ctx, secret, options)
+	return c.wrote(created, err)
+}
+
+// Update implements SecretInterface.
+func (c *recordClient) Update(_ context.Context, secret *corev1.Secret, options metav1.UpdateOptions) (*corev1.Secret, error) {
+	updated, err := c.SecretInterface.Update(c.ctx, secret, options)
+	return c.wrote(updated, err)
+}
+
+func (c *recordClient) wrote(secret *corev1.Secret, err error) (*corev1.Secret, error) {
+	if err != nil {
+		return secret, err
+	}
+	c.view.wrote(slimSecret(&secret.ObjectMeta))
+	c.bodies.put(secret)
+	return secret, nil
+}
+
+// Get implements SecretInterface. It asks the API server only when the content
+// of the newest known version is not at hand.
+func (c *recordClient) Get(_ context.Context, name string, options metav1.GetOptions) (*corev1.Secret, error) {
+	if known, ok := c.view.get(c.namespace, name); ok {
+		if body := c.bodies.get(known); body != nil {
+			return body, nil
+		}
+	}
+	secret, err := c.SecretInterface.Get(c.ctx, name, options)
+	if err != nil {
+		return nil, err
+	}
+	c.bodies.put(secret)
+	return secret, nil
+}
+
+// Delete implements SecretInterface.
+func (c *recordClient) Delete(_ context.Context, name string, options metav1.DeleteOptions) error {
+	err := c.SecretInterface.Delete(c.ctx, name, options)
+	if err == nil || apierrors.IsNotFound(err) {
+		if known, ok := c.view.get(c.namespace, name); ok {
+			c.view.deleted(known)
+			c.bodies.remove(known)
+		}
+	}
+	return err
+}
+
+// purge removes all records of the release in one request.
+func (c *recordClient) purge(release cache.ObjectName, history []*Record) error {
+	if len(history) == 0 {
+		return nil
+	}
+	selector := labels.Set{"owner": "helm", recordName: release.Name}.String()
+	err := c.SecretInterface.DeleteCollection(c.ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return fmt.Errorf("delete the records of release %s: %w", release, err)
+	}
+	for _, record := range history {
+		c.view.deleted(record.secret)
+		c.bodies.remove(record.secret)
+	}
+	return nil
+}

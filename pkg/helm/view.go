@@ -1,0 +1,143 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/cache"
+)
+
+// view is an informer's store as it will be once it has caught up with what
+// this process wrote. Without it, a decision right after an own write would
+// take the old state for a change by somebody else.
+type view[T metav1.Object] struct {
+	indexer cache.Indexer
+
+	mu      sync.Mutex
+	written map[string]ownWrite[T]
+}
+
+// ownWrite is what this process knows of an object beyond the store.
+type ownWrite[T metav1.Object] struct {
+	// object is the version that was written, or the last one before a delete.
+	object  T
+	deleted bool
+}
+
+func newView[T metav1.Object](indexer cache.Indexer) *view[T] {
+	return &view[T]{indexer: indexer, written: map[string]ownWrite[T]{}}
+}
+
+func objectKey(namespace, name string) string {
+	return cache.ObjectName{Namespace: namespace, Name: name}.String()
+}
+
+// wrote notes the API server's answer to an own create, update or apply.
+func (v *view[T]) wrote(object T) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.written[objectKey(object.GetNamespace(), object.GetName())] = ownWrite[T]{object: object}
+}
+
+// deleted notes that this process deleted the object.
+func (v *view[T]) deleted(object T) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.written[objectKey(object.GetNamespace(), object.GetName())] = ownWrite[T]{object: object, deleted: true}
+}
+
+// isOwn reports whether the object is exactly what this process last wrote, so
+// that its event tells nothing new.
+func (v *view[T]) isOwn(object T) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	own, ok := v.written[objectKey(object.GetNamespace(), object.GetName())]
+	return ok && !own.deleted && own.object.GetResourceVersion() == object.GetResourceVersion()
+}
+
+// isOwnDelete reports whether this process deleted the object.
+func (v *view[T]) isOwnDelete(object T) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	own, ok := v.written[objectKey(object.GetNamespace(), object.GetName())]
+	return ok && own.deleted && own.object.GetUID() == object.GetUID()
+}
+
+// settle drops what is remembered of the object once the store has caught up.
+func (v *view[T]) settle(object T) {
+	v.get(object.GetNamespace(), object.GetName())
+}
+
+// get returns the newest known version of the object. It is shared: do not
+// change it.
+func (v *view[T]) get(namespace, name string) (T, bool) {
+	key := objectKey(namespace, name)
+	stored, exists, _ := v.indexer.GetByKey(key)
+	var none T
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if own, ok := v.written[key]; ok {
+		if !v.caughtUp(own, stored, exists) {
+			if own.deleted {
+				return none, false
+			}
+			return own.object, true
+		}
+		delete(v.written, key)
+	}
+	if !exists {
+		return none, false
+	}
+	return stored.(T), true
+}
+
+// list returns the newest known versions of the objects under an index value,
+// among them own writes that select accepts.
+func (v *view[T]) list(index, value string, selects func(T) bool) []T {
+	stored, err := v.indexer.ByIndex(index, value)
+	if err != nil {
+		return nil // The index is given when the informer is made.
+	}
+	v.mu.Lock()
+	keys := make(map[string][2]string, len(stored))
+	for _, object := range stored {
+		object := object.(T)
+		keys[objectKey(object.GetNamespace(), object.GetName())] = [2]string{object.GetNamespace(), object.GetName()}
+	}
+	for key, own := range v.written {
+		if !own.deleted && selects(own.object) {
+			keys[key] = [2]string{own.object.GetNamespace(), own.object.GetName()}
+		}
+	}
+	v.mu.Unlock()
+	objects := make([]T, 0, len(keys))
+	for _, key := range keys {
+		if object, ok := v.get(key[0], key[1]); ok {
+			objects = append(objects, object)
+		}
+	}
+	return objects
+}
+
+// caughtUp reports whether the store knows at least as much as the own write.
+// An unparsable resourceVersion counts as caught up: the store is then the
+// better source.
+func (v *view[T]) caughtUp(own ownWrite[T], stored any, exists bool) bool {
+	if own.deleted && exists && stored.(T).GetUID() == own.object.GetUID() {
+		return false
+	}
+	if exists && !own.deleted && atLeast(stored.(T).GetResourceVersion(), own.object.GetResourceVersion()) {
+		return true
+	}
+	return atLeast(v.indexer.LastStoreSyncResourceVersion(), own.object.GetResourceVersion())
+}
+
+// atLeast reports whether the resourceVersion got is not older than want.
+func atLeast(got, want string) bool {
+	order, err := resourceversion.CompareResourceVersion(got, want)
+	return err != nil || order >= 0
+}

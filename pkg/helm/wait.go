@@ -1,0 +1,171 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"helm.sh/helm/v4/pkg/kube"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+)
+
+var (
+	jobKind = schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}
+	podKind = schema.GroupKind{Group: corev1.GroupName, Kind: "Pod"}
+)
+
+// hookWaiter waits for hooks, and for nothing else but new CRDs.
+type hookWaiter struct {
+	operation *operation
+}
+
+var _ kube.Waiter = (*hookWaiter)(nil)
+
+// Wait implements kube.Waiter. Only the files under crds/ are waited for: the
+// objects that follow need them.
+func (w *hookWaiter) Wait(resources kube.ResourceList, timeout time.Duration) error {
+	for _, info := range resources {
+		object, err := content(info)
+		if err != nil {
+			return err
+		}
+		if !isCRD(object) {
+			continue
+		}
+		if err := w.until(info, timeout, isCurrent); err != nil {
+			return err
+		}
+		w.operation.engine.mapper.refresh()
+	}
+	return nil
+}
+
+// WaitWithJobs implements kube.Waiter.
+func (w *hookWaiter) WaitWithJobs(resources kube.ResourceList, timeout time.Duration) error {
+	return w.Wait(resources, timeout)
+}
+
+// WaitForDelete implements kube.Waiter. Helm calls it after it deleted hooks,
+// some of which it is about to create again, and after it deleted the objects
+// of a release, which end in their own time.
+func (w *hookWaiter) WaitForDelete(resources kube.ResourceList, timeout time.Duration) error {
+	for _, info := range resources {
+		if !isHook(info) {
+			continue
+		}
+		stillThere := func(*unstructured.Unstructured) (bool, error) { return false, nil }
+		if err := w.until(info, timeout, stillThere); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WatchUntilReady implements kube.Waiter. A Job is ready when it has completed,
+// a Pod when it has succeeded, all else as soon as it exists.
+func (w *hookWaiter) WatchUntilReady(resources kube.ResourceList, timeout time.Duration) error {
+	for _, info := range resources {
+		var ended func(*unstructured.Unstructured) (bool, error)
+		switch info.Mapping.GroupVersionKind.GroupKind() {
+		case jobKind:
+			ended = jobEnded
+		case podKind:
+			ended = podEnded
+		default:
+			continue
+		}
+		if err := w.until(info, timeout, ended); err != nil {
+			return fmt.Errorf("hook %s: %w", reference(info), err)
+		}
+	}
+	return nil
+}
+
+// until watches one object until the condition holds, or it is gone.
+func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition func(*unstructured.Unstructured) (bool, error)) error {
+	if timeout <= 0 {
+		timeout = w.operation.engine.timeout
+	}
+	ctx, cancel := context.WithTimeout(w.operation.ctx, timeout)
+	defer cancel()
+	client := w.operation.client(info)
+	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, info.Name).String()
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = selector
+			return client.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = selector
+			return client.Watch(ctx, options)
+		},
+	}
+	alreadyGone := func(store cache.Store) (bool, error) { return len(store.List()) == 0, nil }
+	_, err := watchtools.UntilWithSync(ctx, source, &unstructured.Unstructured{}, alreadyGone, func(event watch.Event) (bool, error) {
+		object, ok := event.Object.(*unstructured.Unstructured)
+		if !ok || object.GetName() != info.Name {
+			return false, nil
+		}
+		// A Job with a time to live, or somebody's cleaning up, may remove a hook
+		// before its end was seen. There is nothing left to wait for.
+		if event.Type == watch.Deleted {
+			return true, nil
+		}
+		return condition(object)
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("%s was not ready after %s", reference(info), timeout)
+	}
+	return err
+}
+
+func isCurrent(object *unstructured.Unstructured) (bool, error) {
+	return healthOf(object).Status == status.CurrentStatus, nil
+}
+
+func jobEnded(object *unstructured.Unstructured) (bool, error) {
+	var job batchv1.Job
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &job); err != nil {
+		return false, err
+	}
+	for _, condition := range job.Status.Conditions {
+		if condition.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch condition.Type {
+		case batchv1.JobComplete:
+			return true, nil
+		case batchv1.JobFailed:
+			return false, fmt.Errorf("job failed: %s: %s", condition.Reason, condition.Message)
+		}
+	}
+	return false, nil
+}
+
+func podEnded(object *unstructured.Unstructured) (bool, error) {
+	phase, _, err := unstructured.NestedString(object.Object, "status", "phase")
+	switch corev1.PodPhase(phase) {
+	case corev1.PodSucceeded:
+		return true, nil
+	case corev1.PodFailed:
+		message, _, _ := unstructured.NestedString(object.Object, "status", "message")
+		return false, fmt.Errorf("pod failed: %s", message)
+	default:
+		return false, err
+	}
+}

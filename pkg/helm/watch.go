@@ -1,0 +1,392 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	managedByLabel             = "app.kubernetes.io/managed-by"
+	managedByHelm              = "Helm"
+	releaseNameAnnotation      = "meta.helm.sh/release-name"
+	releaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
+	resourcePolicyAnnotation   = "helm.sh/resource-policy"
+	hookAnnotation             = "helm.sh/hook"
+
+	// watchSyncTimeout bounds how long the first look at a kind may take.
+	watchSyncTimeout = 30 * time.Second
+)
+
+// observed is all that is kept of a watched object: what drift and health are
+// told by, in a hundredth of the object's size.
+type observed struct {
+	metav1.ObjectMeta
+
+	digest string
+	health Health
+}
+
+// release is the release that the object belongs to.
+func (o *observed) release() cache.ObjectName {
+	return cache.ObjectName{Namespace: o.Annotations[releaseNamespaceAnnotation], Name: o.Annotations[releaseNameAnnotation]}
+}
+
+// kept reports whether the object outlives its release.
+func (o *observed) kept() bool { return o.Annotations[resourcePolicyAnnotation] == "keep" }
+
+// observe reduces an object, whole or metadata only, to what is kept of it.
+func observe(object metav1.Object) *observed {
+	slim := &observed{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:         object.GetNamespace(),
+			Name:              object.GetName(),
+			UID:               object.GetUID(),
+			ResourceVersion:   object.GetResourceVersion(),
+			DeletionTimestamp: object.GetDeletionTimestamp(),
+		},
+		digest: fingerprint(object.GetManagedFields()),
+	}
+	for _, key := range []string{releaseNameAnnotation, releaseNamespaceAnnotation, resourcePolicyAnnotation} {
+		if value, ok := object.GetAnnotations()[key]; ok {
+			metav1.SetMetaDataAnnotation(&slim.ObjectMeta, key, value)
+		}
+	}
+	if value, ok := object.GetLabels()[managedByLabel]; ok {
+		metav1.SetMetaDataLabel(&slim.ObjectMeta, managedByLabel, value)
+	}
+	if whole, ok := object.(*unstructured.Unstructured); ok {
+		slim.health = healthOf(whole)
+	} else {
+		slim.health = healthOfStatusless(object)
+	}
+	return slim
+}
+
+// transform is observe for an informer.
+func transform(object any) (any, error) {
+	if _, done := object.(*observed); done {
+		return object, nil
+	}
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return nil, fmt.Errorf("transform %T: %w", object, err)
+	}
+	return observe(accessor), nil
+}
+
+// watcher watches the kinds that releases consist of, each from the first
+// release that needs it to the last. It selects by Helm's label, so that the
+// objects of others cost nothing.
+type watcher struct {
+	dynamic    dynamic.Interface
+	metadata   metadata.Interface
+	namespaces []string
+	// notify is told of every change that this process did not make.
+	notify func(release cache.ObjectName, change Change)
+
+	mu      sync.Mutex
+	ctx     context.Context
+	running sync.WaitGroup
+	kinds   map[schema.GroupVersionResource]*watchedKind
+}
+
+// watchedKind is one kind under watch: an informer for each namespace, or a
+// single one under the empty name.
+type watchedKind struct {
+	stop    context.CancelFunc
+	users   sets.Set[cache.ObjectName]
+	views   map[string]*view[*observed]
+	synced  []<-chan struct{}
+	failure *watchFailure
+}
+
+func newWatcher(dynamicClient dynamic.Interface, metadataClient metadata.Interface, namespaces []string, notify func(cache.ObjectName, Change)) *watcher {
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	return &watcher{
+		dynamic: dynamicClient, metadata: metadataClient, namespaces: namespaces, notify: notify,
+		kinds: map[schema.GroupVersionResource]*watchedKind{},
+	}
+}
+
+// run keeps the watches until ctx ends, and returns when all have ended.
+func (w *watcher) run(ctx context.Context) {
+	w.mu.Lock()
+	w.ctx = ctx
+	w.mu.Unlock()
+	<-ctx.Done()
+	// No informer starts once the context has ended: see start.
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.running.Wait()
+}
+
+// need makes sure that the kinds are watched for the release, and waits until
+// what they hold is known. Kinds that the release needed before and needs no
+// more are let go.
+func (w *watcher) need(ctx context.Context, release cache.ObjectName, mappings []*meta.RESTMapping) error {
+	wanted := sets.New[schema.GroupVersionResource]()
+	var waitFor []*watchedKind
+	w.mu.Lock()
+	for _, mapping := range mappings {
+		wanted.Insert(mapping.Resource)
+		kind, ok := w.kinds[mapping.Resource]
+		if !ok {
+			var err error
+			if kind, err = w.start(mapping); err != nil {
+				w.mu.Unlock()
+				return err
+			}
+			w.kinds[mapping.Resource] = kind
+		}
+		kind.users.Insert(release)
+		waitFor = append(waitFor, kind)
+	}
+	w.letGo(release, wanted)
+	w.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(ctx, watchSyncTimeout)
+	defer cancel()
+	for i, kind := range waitFor {
+		if err := kind.wait(ctx); err != nil {
+			return fmt.Errorf("watch %s: %w", mappings[i].Resource.Resource, err)
+		}
+	}
+	return nil
+}
+
+// forget lets go of all kinds that the release needed.
+func (w *watcher) forget(release cache.ObjectName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.letGo(release, nil)
+}
+
+func (w *watcher) letGo(release cache.ObjectName, wanted sets.Set[schema.GroupVersionResource]) {
+	for resource, kind := range w.kinds {
+		if wanted.Has(resource) || !kind.users.Has(release) {
+			continue
+		}
+		kind.users.Delete(release)
+		if kind.users.Len() == 0 {
+			kind.stop()
+			delete(w.kinds, resource)
+		}
+	}
+}
+
+// view returns where objects of that resource and namespace are seen; nil when
+// they are not watched, or not known yet.
+func (w *watcher) view(mapping *meta.RESTMapping, namespace string) *view[*observed] {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kind, ok := w.kinds[mapping.Resource]
+	if !ok || !kind.hasSynced() {
+		return nil
+	}
+	if all, ok := kind.views[metav1.NamespaceAll]; ok {
+		return all
+	}
+	return kind.views[namespace]
+}
+
+func (w *watcher) start(mapping *meta.RESTMapping) (*watchedKind, error) {
+	if w.ctx == nil || w.ctx.Err() != nil {
+		return nil, fmt.Errorf("watch %s: the engine is not running: %w", mapping.Resource.Resource, ErrNotSynced)
+	}
+	ctx, stop := context.WithCancel(w.ctx)
+	kind := &watchedKind{
+		stop:  stop,
+		users: sets.New[cache.ObjectName](),
+		views: map[string]*view[*observed]{},
+
+		failure: &watchFailure{permanent: make(chan struct{})},
+	}
+	namespaces := w.namespaces
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		informer := w.informer(mapping, namespace)
+		view := newView[*observed](informer.GetIndexer())
+		if err := errors.Join(
+			informer.SetTransform(transform),
+			informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+				kind.failure.set(err)
+				cache.DefaultWatchErrorHandler(ctx, r, err)
+			}),
+		); err != nil {
+			stop()
+			return nil, fmt.Errorf("watch %s: %w", mapping.Resource.Resource, err)
+		}
+		registration, err := informer.AddEventHandler(w.handler(view))
+		if err != nil {
+			stop()
+			return nil, fmt.Errorf("watch %s: %w", mapping.Resource.Resource, err)
+		}
+		kind.views[namespace] = view
+		kind.synced = append(kind.synced, registration.HasSyncedChecker().Done())
+		w.running.Go(func() { informer.RunWithContext(ctx) })
+	}
+	return kind, nil
+}
+
+// informer watches whole objects only where health cannot be told from the
+// metadata.
+func (w *watcher) informer(mapping *meta.RESTMapping, namespace string) cache.SharedIndexInformer {
+	selector := managedByLabel + "=" + managedByHelm
+	var (
+		example runtime.Object
+		list    func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
+		follow  func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+		client  any
+	)
+	if statusless[mapping.GroupVersionKind.GroupKind()] {
+		resource := w.metadata.Resource(mapping.Resource).Namespace(namespace)
+		example, client, follow = &metav1.PartialObjectMetadata{}, w.metadata, resource.Watch
+		list = func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return resource.List(ctx, options)
+		}
+	} else {
+		resource := w.dynamic.Resource(mapping.Resource).Namespace(namespace)
+		example, client, follow = &unstructured.Unstructured{}, w.dynamic, resource.Watch
+		list = func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return resource.List(ctx, options)
+		}
+	}
+	return cache.NewSharedIndexInformerWithOptions(
+		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				options.LabelSelector = selector
+				return list(ctx, options)
+			},
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				options.LabelSelector = selector
+				return follow(ctx, options)
+			},
+		}, client),
+		example,
+		cache.SharedIndexInformerOptions{ObjectDescription: mapping.Resource.String()},
+	)
+}
+
+// handler passes on what others changed. It compares with the object before, so
+// that a change that is neither ours to mend nor one of health wakes nobody.
+func (w *watcher) handler(view *view[*observed]) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) {
+			added := object.(*observed)
+			if own := view.isOwn(added); !own {
+				w.notify(added.release(), ObjectChanged)
+			}
+			view.settle(added)
+		},
+		UpdateFunc: func(before, after any) {
+			was, is := before.(*observed), after.(*observed)
+			own := view.isOwn(is)
+			view.settle(is)
+			if own {
+				return
+			}
+			release := was.release()
+			if is.release() != release && is.release().Name != "" {
+				w.notify(is.release(), ObjectChanged)
+			}
+			switch {
+			case was.digest != is.digest || was.UID != is.UID:
+				w.notify(release, ObjectChanged)
+			case was.health != is.health:
+				w.notify(release, HealthChanged)
+			}
+		},
+		DeleteFunc: func(object any) {
+			if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = tombstone.Obj
+			}
+			if gone, ok := object.(*observed); ok {
+				view.settle(gone)
+				w.notify(gone.release(), ObjectChanged)
+			}
+		},
+	}
+}
+
+func (k *watchedKind) hasSynced() bool {
+	for _, synced := range k.synced {
+		select {
+		case <-synced:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// wait returns when the kind's caches are filled, or with the watch's own error
+// when it says that a person must act first.
+func (k *watchedKind) wait(ctx context.Context) error {
+	for _, synced := range k.synced {
+		select {
+		case <-synced:
+			continue
+		default:
+		}
+		select {
+		case <-synced:
+		case <-k.failure.permanent:
+			return k.failure.get()
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ErrNotSynced, errors.Join(ctx.Err(), k.failure.get()))
+		}
+	}
+	return nil
+}
+
+// watchFailure holds the newest error of a watch.
+type watchFailure struct {
+	// permanent is closed once the API server has said that there is no such
+	// kind, or that it may not be watched.
+	permanent chan struct{}
+
+	mu  sync.Mutex
+	err error
+}
+
+func (f *watchFailure) set(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+	if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+		return
+	}
+	select {
+	case <-f.permanent:
+	default:
+		close(f.permanent)
+	}
+}
+
+func (f *watchFailure) get() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}

@@ -1,0 +1,220 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package architecture
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	root   = "../.."
+	module = "github.com/example/demoapp-controller"
+)
+
+// A layer is a folder of this module with everything below it, up to the folders
+// that are layers of their own.
+type layer struct {
+	folder string
+	// may lists the layers that it may import, besides itself.
+	may []string
+}
+
+// plumbing and steps are the layers below pkg/controller that are not rooms. Any
+// other folder there is a room: it may import what rooms may, and no other room.
+const plumbing = "pkg/controller"
+
+var steps = []string{
+	"pkg/controller/child",
+	"pkg/controller/controllertest",
+	"pkg/controller/finalizer",
+	"pkg/controller/release",
+	"pkg/controller/status",
+}
+
+var layers = []layer{
+	{folder: "pkg/apis"},
+	{folder: "pkg/generated", may: []string{"pkg/apis"}},
+	{folder: "pkg/helm"},
+	{folder: plumbing},
+	{folder: "pkg/controller/child", may: []string{plumbing}},
+	{folder: "pkg/controller/controllertest", may: []string{plumbing}},
+	{folder: "pkg/controller/finalizer", may: []string{plumbing}},
+	{folder: "pkg/controller/release", may: []string{plumbing, "pkg/helm"}},
+	{folder: "pkg/controller/status", may: []string{plumbing}},
+}
+
+// restricted lists the modules of others that not every layer may import, and the
+// layers that may.
+var restricted = []struct {
+	module string
+	may    []string
+}{
+	{module: "helm.sh/helm", may: []string{"pkg/helm"}},
+	{module: "sigs.k8s.io/controller-runtime"},
+}
+
+func TestImports(t *testing.T) {
+	for _, file := range goFiles(t) {
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range parsed.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if why := refuse(path.Dir(file), imported); why != "" {
+				t.Errorf("%s imports %s: %s", file, imported, why)
+			}
+		}
+	}
+}
+
+// TestRefuse holds that the test above can fail.
+func TestRefuse(t *testing.T) {
+	tests := []struct {
+		folder, imported string
+		refused          bool
+	}{
+		{"pkg/apis/demo/v1alpha1", module + "/pkg/generated/openapi", true},
+		{"pkg/apis/demo/v1alpha1", module + "/pkg/controller", true},
+		{"pkg/apis/demo/v1alpha1", "k8s.io/apimachinery/pkg/types", false},
+		{"pkg/generated/clientset/versioned", module + "/pkg/apis/demo/v1alpha1", false},
+		{"pkg/generated/clientset/versioned", module + "/pkg/controller", true},
+		{"pkg/helm", "helm.sh/helm/v4/pkg/action", false},
+		{"pkg/helm", module + "/pkg/helm/charts", false},
+		{"pkg/helm", module + "/pkg/apis/demo/v1alpha1", true},
+		{"pkg/helm", module + "/pkg/controller", true},
+		{"pkg/controller", module + "/pkg/apis/demo/v1alpha1", true},
+		{"pkg/controller", module + "/pkg/generated/openapi", true},
+		{"pkg/controller", module + "/pkg/helm", true},
+		{"pkg/controller", module + "/pkg/controller/status", true},
+		{"pkg/controller", module + "/pkg/controller/demoapp", true},
+		{"pkg/controller/status", module + "/pkg/controller", false},
+		{"pkg/controller/status", module + "/pkg/apis/demo/v1alpha1", true},
+		{"pkg/controller/release", module + "/pkg/helm", false},
+		{"pkg/controller/release", "helm.sh/helm/v4/pkg/action", true},
+		{"pkg/controller/finalizer", module + "/pkg/helm", true},
+		{"pkg/controller/demoapp", module + "/pkg/controller", false},
+		{"pkg/controller/demoapp", module + "/pkg/controller/release", false},
+		{"pkg/controller/demoapp", module + "/pkg/generated/listers/demo/v1alpha1", false},
+		{"pkg/controller/demoapp", module + "/pkg/controller/website", true},
+		{"pkg/controller/demoapp/inner", module + "/pkg/controller/demoapp", false},
+		{"pkg/controller/demoapp", module + "/cmd/demoapp-controller/app", true},
+		{"pkg/controller/demoapp", "helm.sh/helm/v4/pkg/release/v1", true},
+		{"cmd/demoapp-controller/app", module + "/pkg/controller/demoapp", false},
+		{"cmd/demoapp-controller/app", "helm.sh/helm/v4/pkg/action", true},
+		{"cmd/demoapp-controller/app", "sigs.k8s.io/controller-runtime/pkg/client", true},
+		{"pkg/helm", "sigs.k8s.io/controller-runtime", true},
+		{"hack/demo", module + "/pkg/apis/demo/v1alpha1", false},
+		{"test/integration", module + "/cmd/demoapp-controller/app", false},
+	}
+	for _, test := range tests {
+		t.Run(test.folder+" imports "+test.imported, func(t *testing.T) {
+			if why := refuse(test.folder, test.imported); (why != "") != test.refused {
+				t.Errorf("got %q, want refused=%t", why, test.refused)
+			}
+		})
+	}
+}
+
+// refuse returns why a package in a folder of this module must not import another
+// package, or "".
+func refuse(folder, imported string) string {
+	for _, r := range restricted {
+		if within(imported, r.module) && !slices.ContainsFunc(r.may, func(may string) bool { return within(folder, may) }) {
+			if len(r.may) == 0 {
+				return "nobody may"
+			}
+			return "only " + strings.Join(r.may, ", ") + " may"
+		}
+	}
+	target, ours := strings.CutPrefix(imported, module+"/")
+	if !ours || !within(folder, "pkg") {
+		return ""
+	}
+	from, to := layerOf(folder), layerOf(target)
+	if from.folder == to.folder || slices.Contains(from.may, to.folder) {
+		return ""
+	}
+	return from.folder + " may import only [" + strings.Join(from.may, ", ") + "] of this module"
+}
+
+// layerOf returns the layer that a folder of this module belongs to.
+func layerOf(folder string) layer {
+	found := layer{folder: folder}
+	matched := ""
+	for _, l := range layers {
+		if within(folder, l.folder) && len(l.folder) > len(matched) {
+			found, matched = l, l.folder
+		}
+	}
+	if room, ok := strings.CutPrefix(folder, plumbing+"/"); ok && found.folder == plumbing {
+		name, _, _ := strings.Cut(room, "/")
+		return layer{
+			folder: path.Join(plumbing, name),
+			may:    append([]string{"pkg/apis", "pkg/generated", "pkg/helm", plumbing}, steps...),
+		}
+	}
+	return found
+}
+
+func within(name, folder string) bool {
+	return name == folder || strings.HasPrefix(name, folder+"/")
+}
+
+// goFiles returns the Go files of this module, with build tags or without,
+// relative to its root.
+func goFiles(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return skip(name, relative)
+		}
+		if filepath.Ext(name) == ".go" {
+			files = append(files, filepath.ToSlash(relative))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(files, "test/architecture/architecture_test.go") {
+		t.Fatalf("this file is not among the %d files found", len(files))
+	}
+	return files
+}
+
+// skip leaves out hidden folders, build output, test data and other modules.
+func skip(name, relative string) error {
+	if relative == "." {
+		return nil
+	}
+	base := filepath.Base(relative)
+	if strings.HasPrefix(base, ".") || base == "testdata" || relative == "bin" {
+		return filepath.SkipDir
+	}
+	if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil {
+		return filepath.SkipDir
+	}
+	return nil
+}

@@ -6,6 +6,7 @@ package controller
 import (
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 )
@@ -17,6 +18,7 @@ import (
 type Latest[T Object] struct {
 	mu      sync.Mutex
 	written map[cache.ObjectName]T
+	gone    map[cache.ObjectName]types.UID
 }
 
 // Newest returns the newer of cached, the version in the informer's cache, and
@@ -25,13 +27,19 @@ type Latest[T Object] struct {
 // before it. The zero T means that the cache has no such object; then there is
 // none.
 func (l *Latest[T]) Newest(key cache.ObjectName, cached T) T {
+	var none T
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if uid, ok := l.gone[key]; ok {
+		if cached != none && cached.GetUID() == uid {
+			return none
+		}
+		delete(l.gone, key)
+	}
 	written, ok := l.written[key]
 	if !ok {
 		return cached
 	}
-	var none T
 	if cached != none && newer(written, cached) {
 		return written
 	}
@@ -53,11 +61,25 @@ func (l *Latest[T]) Wrote(obj T) {
 	l.written[key] = obj
 }
 
+// Gone remembers that a write of this process, of the last finalizer for
+// instance, made obj disappear. Newest returns the zero T for it from then on.
+func (l *Latest[T]) Gone(obj T) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := nameOf(obj)
+	delete(l.written, key)
+	if l.gone == nil {
+		l.gone = map[cache.ObjectName]types.UID{}
+	}
+	l.gone[key] = obj.GetUID()
+}
+
 // Forget drops what is known about key; call it when the object is gone.
 func (l *Latest[T]) Forget(key cache.ObjectName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.written, key)
+	delete(l.gone, key)
 }
 
 // newer reports whether a is a later version than b. Versions that cannot be

@@ -159,6 +159,13 @@ func (e *Engine) setDefaults() {
 // asked about. It returns when ctx has ended and all watches with it.
 func (e *Engine) Run(ctx context.Context) {
 	var running sync.WaitGroup
+	running.Go(func() {
+		// The first operation need not wait for discovery then. It asks again when
+		// this fails, and reports why.
+		if _, err := e.mapper.current(); err != nil {
+			e.logger.Warn("Could not discover what the API server serves", slog.Any("error", err))
+		}
+	})
 	running.Go(func() { e.records.run(ctx) })
 	running.Go(func() { e.watcher.run(ctx) })
 	running.Wait()

@@ -91,7 +91,10 @@ func (e *Engine) measured(ctx context.Context, name cache.ObjectName, decision D
 	if err != nil {
 		return nil, err
 	}
-	o := &operation{engine: e, ctx: ctx, release: name, logger: logger, store: store, known: map[ObjectReference]InventoryEntry{}}
+	o := &operation{
+		engine: e, ctx: ctx, release: name, logger: logger, store: store,
+		existence: absent, known: map[ObjectReference]InventoryEntry{},
+	}
 	for _, entry := range baseline.Inventory {
 		o.known[entry.ObjectReference] = entry
 	}
@@ -371,9 +374,11 @@ func (o *operation) runUninstall(cfg *action.Configuration) error {
 	uninstall.WaitStrategy = kube.HookOnlyStrategy
 	uninstall.DeletionPropagation = "background"
 	uninstall.Timeout = o.engine.timeout
-	o.store.purging = true
+	// Helm asks whose each object is before it deletes it. Without a client it
+	// leaves that to Delete, which mostly knows without asking.
+	o.existence, o.store.purging = nil, true
 	_, err := uninstall.Run(o.release.Name)
-	o.store.purging = false
+	o.existence, o.store.purging = absent, false
 	switch {
 	case o.failure != nil:
 		return o.failure

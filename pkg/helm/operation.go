@@ -45,6 +45,9 @@ type operation struct {
 
 	// inventory collects the objects of the release as this operation leaves them.
 	inventory []InventoryEntry
+	// existence answers Helm's question whether an object exists; nil keeps Helm
+	// from asking.
+	existence resource.RESTClient
 	// built says that the chart rendered and Helm came to build its objects.
 	built bool
 	// failure is the first error of a request about an object.
@@ -117,7 +120,7 @@ func (o *operation) flatten(object *unstructured.Unstructured, list *kube.Resour
 		namespace = object.GetNamespace()
 	}
 	list.Append(&resource.Info{
-		Client: absent, Mapping: mapping, Namespace: namespace, Name: object.GetName(), Object: object,
+		Client: o.existence, Mapping: mapping, Namespace: namespace, Name: object.GetName(), Object: object,
 	})
 	return nil
 }
@@ -410,9 +413,9 @@ func reference(info *resource.Info) ObjectReference {
 	return ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: info.Namespace, Name: info.Name}
 }
 
-// absent is the client that Helm's actions find in each resource. They use it
-// to ask whether an object exists before they create it; it answers that none
-// does, and creating finds out for sure.
+// absent is the client that Helm's install and upgrade find in each resource.
+// They use it to ask whether an object exists before they create it; it answers
+// that none does, and creating finds out for sure.
 var absent = newAbsentClient()
 
 func newAbsentClient() resource.RESTClient {

@@ -4,70 +4,68 @@
 package app
 
 import (
-	"slices"
 	"testing"
-	"testing/synctest"
 
-	clienttesting "k8s.io/client-go/testing"
-
-	demofake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
 )
 
-func TestAssembleWatchesTheNamespaces(t *testing.T) {
+func TestAssemble(t *testing.T) {
 	tests := []struct {
 		name       string
 		namespaces []string
-		want       []string
 		services   []string
 	}{
-		{name: "all", want: []string{""}, services: []string{"informers"}},
-		{name: "some", namespaces: []string{"a", "b"}, want: []string{"a", "b"}, services: []string{"informers of a", "informers of b"}},
+		{
+			name:     "all namespaces",
+			services: []string{"informer of DemoApps", "informer of Secrets", "helm engine"},
+		},
+		{
+			name:       "some namespaces",
+			namespaces: []string{"a", "b"},
+			services: []string{
+				"informer of DemoApps in a", "informer of Secrets in a",
+				"informer of DemoApps in b", "informer of Secrets in b",
+				"helm engine",
+			},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				client := demofake.NewClientset()
-				built, err := assemble(dependencies{
-					config:  Config{Options: Options{Namespaces: test.namespaces}},
-					clients: &clients{demo: client},
-					metrics: newMetrics(),
-				})
-				if err != nil {
-					t.Fatal(err)
+			clients, err := newClients(&rest.Config{Host: "http://127.0.0.1:1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			config, err := parse(t).Config(Environment{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.Namespaces = test.namespaces
+			built, err := assemble(dependencies{config: config, clients: clients, metrics: newMetrics()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var services, controllers []string
+			for _, s := range built.services {
+				services = append(services, s.name)
+			}
+			for _, c := range built.controllers {
+				controllers = append(controllers, c.Name)
+			}
+			if diff := cmp.Diff(test.services, services); diff != "" {
+				t.Errorf("services (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"demoapp"}, controllers); diff != "" {
+				t.Errorf("controllers (-want +got):\n%s", diff)
+			}
+			if len(built.synced) == 0 {
+				t.Error("nothing has to be synced before the process is ready")
+			}
+			for _, s := range built.synced {
+				if s.HasSynced() {
+					t.Errorf("%s is synced before its informer runs", s.Name)
 				}
-				services := &serviceStack{fail: func(err error) { t.Error(err) }}
-				services.start(t.Context(), built.services...)
-				synctest.Wait()
-				for _, s := range built.synced {
-					if !s.HasSynced() {
-						t.Errorf("%s has not synced", s.Name)
-					}
-				}
-				services.stopAll(t.Context())
-				checkLists(t, client.Actions(), test.want)
-				var names []string
-				for _, s := range built.services {
-					names = append(names, s.name)
-				}
-				if !slices.Equal(names, test.services) {
-					t.Errorf("services = %q, want %q", names, test.services)
-				}
-			})
+			}
 		})
-	}
-}
-
-// checkLists checks in which namespaces DemoApps were listed.
-func checkLists(t *testing.T, actions []clienttesting.Action, want []string) {
-	t.Helper()
-	var got []string
-	for _, action := range actions {
-		if action.Matches("list", "demoapps") || action.Matches("watch", "demoapps") {
-			got = append(got, action.GetNamespace())
-		}
-	}
-	slices.Sort(got)
-	if got = slices.Compact(got); !slices.Equal(got, want) {
-		t.Errorf("DemoApps were read in %q, want %q", got, want)
 	}
 }

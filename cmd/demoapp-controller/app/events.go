@@ -10,7 +10,6 @@ import (
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
-	eventsv1client "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
@@ -30,9 +29,9 @@ type eventStream struct {
 	end  context.CancelFunc
 }
 
-// newEventStream starts to deliver events; run delivers the last ones and ends it.
-func newEventStream(ctx context.Context, client eventsv1client.EventsV1Interface) (*eventStream, error) {
-	sink := &countingSink{EventSink: &events.EventSinkImpl{Interface: client}}
+// newEventStream starts to deliver events to apiServer; run delivers the last ones and ends it.
+func newEventStream(ctx context.Context, apiServer events.EventSink) (*eventStream, error) {
+	sink := &countingSink{EventSink: apiServer}
 	s := &eventStream{EventBroadcaster: events.NewBroadcaster(sink), sink: sink}
 	ctx, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	if err := s.StartRecordingToSinkWithContext(ctx); err != nil {

@@ -12,12 +12,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
 
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 )
+
+// slowSink is an API server that takes its time.
+type slowSink struct {
+	events.EventSink
+	answer    time.Duration
+	delivered chan *eventsv1.Event
+}
+
+func (s *slowSink) Create(_ context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
+	time.Sleep(s.answer)
+	s.delivered <- event
+	return event, nil
+}
 
 func TestEventsAreDeliveredBeforeTheEnd(t *testing.T) {
 	tests := []struct {
@@ -32,17 +43,10 @@ func TestEventsAreDeliveredBeforeTheEnd(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			client := fake.NewClientset()
 			synctest.Test(t, func(t *testing.T) {
-				delivered := make(chan *eventsv1.Event, 3)
-				client.PrependReactor("create", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
-					time.Sleep(test.answer)
-					event, _ := action.(clienttesting.CreateAction).GetObject().(*eventsv1.Event)
-					delivered <- event
-					return true, event, nil
-				})
+				sink := &slowSink{answer: test.answer, delivered: make(chan *eventsv1.Event, 3)}
 				ctx, cancel := context.WithCancel(t.Context())
-				stream, err := newEventStream(ctx, client.EventsV1())
+				stream, err := newEventStream(ctx, sink)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -58,11 +62,11 @@ func TestEventsAreDeliveredBeforeTheEnd(t *testing.T) {
 				if took := time.Since(start); took != test.took {
 					t.Errorf("took %v, want %v", took, test.took)
 				}
-				if len(delivered) != test.delivered {
-					t.Errorf("%d events were delivered, want %d", len(delivered), test.delivered)
+				if len(sink.delivered) != test.delivered {
+					t.Errorf("%d events were delivered, want %d", len(sink.delivered), test.delivered)
 				}
 				if test.delivered > 0 {
-					if got := (<-delivered).Regarding; got.Kind != "DemoApp" || got.APIVersion != "demo.example.com/v1alpha1" {
+					if got := (<-sink.delivered).Regarding; got.Kind != "DemoApp" || got.APIVersion != "demo.example.com/v1alpha1" {
 						t.Errorf("event regards %v", got)
 					}
 				}

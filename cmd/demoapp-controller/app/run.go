@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 )
 
@@ -78,7 +79,7 @@ func prepare(ctx context.Context, cfg Config, config *rest.Config, metrics *proc
 			return nil, nil, err
 		}
 	}
-	stream, err := newEventStream(ctx, clients.kube.EventsV1())
+	stream, err := newEventStream(ctx, &events.EventSinkImpl{Interface: clients.kube.EventsV1()})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -70,16 +70,18 @@ type Controller struct {
 	queue  *controller.Controller
 	synced []controller.NamedSync
 
-	apps     democlient.DemoAppsGetter
-	cached   controller.Scoped[*v1alpha1.DemoApp]
-	latest   controller.Latest[*v1alpha1.DemoApp]
-	keys     *secretKeys
-	audit    *auditor
-	engine   Engine
-	chart    *helm.Chart
-	recorder events.EventRecorder
-	clock    clock.PassiveClock
-	resync   time.Duration
+	apps   democlient.DemoAppsGetter
+	cached controller.Scoped[*v1alpha1.DemoApp]
+	latest controller.Latest[*v1alpha1.DemoApp]
+	// unwritten are statuses that are not worth a write of their own yet.
+	unwritten unwritten
+	keys      *secretKeys
+	audit     *auditor
+	engine    Engine
+	chart     *helm.Chart
+	recorder  events.EventRecorder
+	clock     clock.PassiveClock
+	resync    time.Duration
 }
 
 // New wires the controller to its informers and to the engine. It starts

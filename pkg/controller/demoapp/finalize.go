@@ -36,7 +36,11 @@ func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error 
 	if err != nil {
 		return err
 	}
-	c.latest.Wrote(ended)
+	if len(ended.Finalizers) == 0 {
+		c.latest.Gone(ended)
+	} else {
+		c.latest.Wrote(ended)
+	}
 	return nil
 }
 

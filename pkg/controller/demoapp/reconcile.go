@@ -55,12 +55,12 @@ func (p *pass) conditions() status.Editor {
 
 // Reconcile brings one app's release to what its spec says.
 func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why controller.Reason) (controller.Result, error) {
-	cached, ok := c.cached.Get(key)
-	if !ok {
-		c.forget(key)
+	cached, _ := c.cached.Get(key)
+	app := c.latest.Newest(key, cached)
+	if app == nil {
+		c.forget(key, cached)
 		return controller.Result{}, nil
 	}
-	app := c.latest.Newest(key, cached)
 	if app.DeletionTimestamp != nil {
 		return controller.Result{}, c.finalize(ctx, app)
 	}
@@ -71,7 +71,12 @@ func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	c.latest.Wrote(app)
 
 	p := &pass{observed: app, app: app.DeepCopy(), why: why, now: c.clock.Now(), next: controller.Jitter(c.resync)}
+	c.unwritten.resume(p)
 	stepErr := c.steps(ctx, p)
+	if stepErr == nil && c.unwritten.hold(p) {
+		c.queue.EnqueueAfter(key, settleTime, controller.HealthChange)
+		return controller.Result{RequeueAfter: p.next}, nil
+	}
 	commitErr := c.commit(ctx, p)
 	return controller.Result{RequeueAfter: p.next}, errors.Join(stepErr, commitErr)
 }
@@ -106,8 +111,12 @@ func (c *Controller) commit(ctx context.Context, p *pass) error {
 	written, wrote, err := status.Commit(ctx, p.observed.Status, p.app.Status, func(ctx context.Context) (*v1alpha1.DemoApp, error) {
 		return c.apps.DemoApps(p.app.Namespace).ApplyStatus(ctx, statusConfiguration(p.app), applyOptions)
 	})
-	if err != nil || !wrote {
+	if err != nil {
 		return err
+	}
+	c.unwritten.forget(p.key())
+	if !wrote {
+		return nil
 	}
 	c.latest.Wrote(written)
 	c.emitTransitions(p.observed, p.app)
@@ -115,9 +124,13 @@ func (c *Controller) commit(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// forget lets go of everything that is kept for an app that is gone.
-func (c *Controller) forget(key cache.ObjectName) {
-	c.latest.Forget(key)
+// forget lets go of everything that is kept for an app that is gone. As long as
+// the cache still holds the app, that it is gone has to be remembered.
+func (c *Controller) forget(key cache.ObjectName, cached *v1alpha1.DemoApp) {
+	if cached == nil {
+		c.latest.Forget(key)
+	}
+	c.unwritten.forget(key)
 	c.engine.Forget(key)
 }
 

@@ -28,7 +28,7 @@ func (c *Controller) observeRelease(ctx context.Context, p *pass) error {
 		Key:      p.key(),
 		Wanted:   c.wanted(p),
 		Held:     len(p.blockers) > 0,
-		Baseline: baselineOf(p.observed.Status),
+		Baseline: baselineOf(p.app.Status),
 	})
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (c *Controller) ensureRelease(ctx context.Context, p *pass) error {
 	if wanted == nil {
 		wanted = &helm.Release{Namespace: p.app.Namespace, Name: p.app.Name, Chart: c.chart}
 	}
-	deployed, err := c.engine.Execute(ctx, *wanted, decision, baselineOf(p.observed.Status))
+	deployed, err := c.engine.Execute(ctx, *wanted, decision, baselineOf(p.app.Status))
 	var busy *helm.BusyError
 	if errors.As(err, &busy) {
 		p.next = min(p.next, max(busy.RetryAfter, time.Second))

@@ -1,0 +1,181 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+)
+
+// fieldManager owns what tests apply.
+const fieldManager = "integration-test"
+
+// establishTimeout bounds how long a new CRD takes to be served.
+const establishTimeout = 30 * time.Second
+
+// crdKind is the kind of the objects that InstallCRDs waits for.
+var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+// InstallCRDs applies the CRDs of files and folders and returns when their resources are served. Relative paths begin at
+// the root of the repository.
+func (c *Cluster) InstallCRDs(ctx context.Context, paths ...string) error {
+	objects, err := c.load(paths)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, establishTimeout)
+	defer cancel()
+	for _, object := range objects {
+		if object.GroupVersionKind().GroupKind() != crdKind {
+			return fmt.Errorf("%s is no CRD", describe(object))
+		}
+		if err := c.ApplyObject(ctx, "", object); err != nil {
+			return err
+		}
+	}
+	for _, object := range objects {
+		last, err := poll(ctx, func(ctx context.Context) (bool, error) { return c.isEstablished(ctx, object) })
+		if err != nil {
+			return fmt.Errorf("%s is not served: %w", describe(object), errors.Join(err, last))
+		}
+	}
+	c.Mapper.Reset()
+	return nil
+}
+
+func (c *Cluster) isEstablished(ctx context.Context, crd *unstructured.Unstructured) (bool, error) {
+	client, err := c.resource(crd, "")
+	if err != nil {
+		return false, err
+	}
+	live, err := client.Get(ctx, crd.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return false, err
+	}
+	conditions, _, err := unstructured.NestedSlice(live.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(condition any) bool {
+		fields, ok := condition.(map[string]any)
+		return ok && fields["type"] == "Established" && fields["status"] == "True"
+	}), err
+}
+
+// ApplyFiles applies the objects of YAML files, and of folders of them, in their order. Relative paths begin at the root
+// of the repository. Namespaced objects that name no namespace go to namespace.
+func (c *Cluster) ApplyFiles(ctx context.Context, namespace string, paths ...string) error {
+	objects, err := c.load(paths)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if err := c.ApplyObject(ctx, namespace, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ApplyObject applies one object, as ApplyFiles does.
+func (c *Cluster) ApplyObject(ctx context.Context, namespace string, object *unstructured.Unstructured) error {
+	client, err := c.resource(object, namespace)
+	if err != nil {
+		return err
+	}
+	options := metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
+	if _, err := client.Apply(ctx, object.GetName(), object, options); err != nil {
+		return fmt.Errorf("apply %s: %w", describe(object), err)
+	}
+	return nil
+}
+
+// resource returns a client for the resource of an object, in the object's namespace or else in namespace.
+func (c *Cluster) resource(object *unstructured.Unstructured, namespace string) (dynamic.ResourceInterface, error) {
+	kind := object.GroupVersionKind()
+	mapping, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		// The kind may be newer than what was discovered.
+		c.Mapper.Reset()
+		mapping, err = c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find resource of %s: %w", describe(object), err)
+	}
+	client := c.Dynamic.Resource(mapping.Resource)
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return client, nil
+	}
+	if own := object.GetNamespace(); own != "" {
+		namespace = own
+	}
+	return client.Namespace(namespace), nil
+}
+
+// load reads the objects of files and of the YAML files of folders, which it takes in the order of their names.
+func (c *Cluster) load(paths []string) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for _, path := range paths {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(c.root, path)
+		}
+		files := []string{path}
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			if files, err = filepath.Glob(filepath.Join(path, "*.yaml")); err != nil {
+				return nil, fmt.Errorf("list %s: %w", path, err)
+			}
+		}
+		for _, file := range files {
+			content, err := os.ReadFile(filepath.Clean(file))
+			if err != nil {
+				return nil, fmt.Errorf("load objects: %w", err)
+			}
+			found, err := decode(content)
+			if err != nil {
+				return nil, fmt.Errorf("load objects from %s: %w", file, err)
+			}
+			objects = append(objects, found...)
+		}
+	}
+	return objects, nil
+}
+
+// decode reads the objects of a YAML file, leaving out documents that hold nothing but comments.
+func decode(content []byte) ([]*unstructured.Unstructured, error) {
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
+	var objects []*unstructured.Unstructured
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &object.Object); err != nil {
+			return nil, err
+		}
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+}
+
+func describe(object *unstructured.Unstructured) string {
+	return fmt.Sprintf("%s %s", object.GetKind(), object.GetName())
+}

@@ -1,0 +1,197 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// AuditEvent is one request as the API server logged it.
+type AuditEvent struct {
+	// ID identifies the request.
+	ID string
+	// User is the authenticated user's name.
+	User string
+	// UserAgent is the client's User-Agent header.
+	UserAgent string
+	// Verb is the verb that RBAC decides on: get, list, watch, create, update, patch, delete or deletecollection; for a
+	// URL outside of the API, the HTTP method in lower case.
+	Verb string
+	// URI is the path and query as sent.
+	URI string
+	// Group, Resource, Subresource, Namespace and Name say what was asked for; empty where the URI does not say.
+	Group, Resource, Subresource, Namespace, Name string
+	// Code is the HTTP status; 0 while a watch goes on.
+	Code int
+	// Received is when the request came in; Completed is when it was answered, zero while a watch goes on.
+	Received, Completed time.Time
+}
+
+// AuditFilter selects requests; nil selects all.
+type AuditFilter func(AuditEvent) bool
+
+// ByServiceAccount selects the requests of a ServiceAccount.
+func ByServiceAccount(namespace, name string) AuditFilter {
+	user := fmt.Sprintf("system:serviceaccount:%s:%s", namespace, name)
+	return func(event AuditEvent) bool { return event.User == user }
+}
+
+// AuditRequests returns the requests received at since or later that filter selects, each once, in the order in which
+// they were first logged. A request is in the log when its client has the answer; a watch, when it has begun. It needs
+// Options.Audit.
+func (c *Cluster) AuditRequests(since time.Time, filter AuditFilter) ([]AuditEvent, error) {
+	events, err := c.audit.read()
+	if err != nil {
+		return nil, err
+	}
+	var selected []AuditEvent
+	for _, event := range events {
+		if !event.Received.Before(since) && (filter == nil || filter(event)) {
+			selected = append(selected, event)
+		}
+	}
+	return selected, nil
+}
+
+// AwaitAuditQuiet returns when no request that filter selects was received or answered for as long as quiet.
+func (c *Cluster) AwaitAuditQuiet(ctx context.Context, quiet time.Duration, filter AuditFilter) error {
+	begin := time.Now()
+	last, err := poll(ctx, func(context.Context) (bool, error) {
+		events, err := c.audit.read()
+		if err != nil {
+			return false, err
+		}
+		// Silence is counted from the call on at the earliest: something may be about to happen.
+		newest := begin
+		for _, event := range events {
+			if filter == nil || filter(event) {
+				newest = latest(newest, event.Received, event.Completed)
+			}
+		}
+		return time.Since(newest) >= quiet, nil
+	})
+	if err != nil {
+		return fmt.Errorf("requests never ceased for %s: %w", quiet, errors.Join(err, last))
+	}
+	return nil
+}
+
+func latest(times ...time.Time) time.Time {
+	return slices.MaxFunc(times, time.Time.Compare)
+}
+
+// auditLog reads a growing audit log, each line once.
+type auditLog struct {
+	path string
+
+	mu     sync.Mutex
+	offset int64
+	events []AuditEvent
+	byID   map[string]int
+}
+
+// read returns all requests that the log has by now. The caller must not change them.
+func (l *auditLog) read() ([]AuditEvent, error) {
+	if l.path == "" {
+		return nil, errors.New("the control plane writes no audit log; start it with Options.Audit")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	file, err := os.Open(l.path)
+	if err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.NewSectionReader(file, l.offset, 1<<62))
+	if err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	// What follows the last line's end is still being written.
+	complete := content[:bytes.LastIndexByte(content, '\n')+1]
+	for line := range bytes.Lines(complete) {
+		if err := l.add(line); err != nil {
+			return nil, fmt.Errorf("audit log: %w", err)
+		}
+	}
+	l.offset += int64(len(complete))
+	return slices.Clip(l.events), nil
+}
+
+// add merges one line: a watch has two, when it begins and when it ends.
+func (l *auditLog) add(line []byte) error {
+	event, err := parseAuditEvent(line)
+	if err != nil {
+		return err
+	}
+	if l.byID == nil {
+		l.byID = map[string]int{}
+	}
+	index, known := l.byID[event.ID]
+	if !known {
+		l.byID[event.ID] = len(l.events)
+		l.events = append(l.events, event)
+		return nil
+	}
+	if !event.Completed.IsZero() {
+		// Earlier callers may still look at the old version.
+		l.events = slices.Clone(l.events)
+		l.events[index] = event
+	}
+	return nil
+}
+
+// parseAuditEvent reads a line in the format of audit.k8s.io/v1.
+func parseAuditEvent(line []byte) (AuditEvent, error) {
+	var logged struct {
+		AuditID string `json:"auditID"`
+		Stage   string `json:"stage"`
+		URI     string `json:"requestURI"`
+		Verb    string `json:"verb"`
+		User    struct {
+			Username string `json:"username"`
+		} `json:"user"`
+		UserAgent string `json:"userAgent"`
+		ObjectRef struct {
+			Resource    string `json:"resource"`
+			Namespace   string `json:"namespace"`
+			Name        string `json:"name"`
+			APIGroup    string `json:"apiGroup"`
+			Subresource string `json:"subresource"`
+		} `json:"objectRef"`
+		ResponseStatus struct {
+			Code int `json:"code"`
+		} `json:"responseStatus"`
+		Received time.Time `json:"requestReceivedTimestamp"`
+		Staged   time.Time `json:"stageTimestamp"`
+	}
+	if err := json.Unmarshal(line, &logged); err != nil {
+		return AuditEvent{}, fmt.Errorf("parse %q: %w", line, err)
+	}
+	event := AuditEvent{
+		ID:          logged.AuditID,
+		User:        logged.User.Username,
+		UserAgent:   logged.UserAgent,
+		Verb:        logged.Verb,
+		URI:         logged.URI,
+		Group:       logged.ObjectRef.APIGroup,
+		Resource:    logged.ObjectRef.Resource,
+		Subresource: logged.ObjectRef.Subresource,
+		Namespace:   logged.ObjectRef.Namespace,
+		Name:        logged.ObjectRef.Name,
+		Received:    logged.Received,
+	}
+	if logged.Stage == "ResponseComplete" || logged.Stage == "Panic" {
+		event.Code, event.Completed = logged.ResponseStatus.Code, logged.Staged
+	}
+	return event, nil
+}

@@ -1,0 +1,270 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// modulePath is the first line of the go.mod in the root of the repository.
+const modulePath = "module github.com/example/demoapp-controller"
+
+// How long starting may take when the binaries are to be built first, and stopping.
+const (
+	startTimeout = 25 * time.Minute
+	stopTimeout  = 30 * time.Second
+)
+
+// Options say what kind of control plane is wanted.
+type Options struct {
+	// Audit writes an audit log of every request, for AuditRequests.
+	Audit bool
+	// Nodes is how many nodes are simulated; default 2.
+	Nodes int
+	// Messages gets what the command says while it builds and starts; default os.Stderr.
+	Messages io.Writer
+}
+
+// Cluster is a running control plane.
+type Cluster struct {
+	// Client, Dynamic and Mapper act as an administrator, without a rate limit.
+	Client  kubernetes.Interface
+	Dynamic dynamic.Interface
+	Mapper  meta.ResettableRESTMapper
+
+	root       string
+	workDir    string
+	connection connection
+	config     *rest.Config
+	command    *exec.Cmd
+	stdin      io.Closer
+	exited     chan struct{}
+	exitErr    error
+	launcher   *launcher
+	audit      *auditLog
+
+	binary      func() (string, error)
+	deployMutex sync.Mutex
+	deployed    bool
+}
+
+// connection is the line that "localcluster up --foreground" prints when it is ready.
+type connection struct {
+	Server     string `json:"server"`
+	Kubeconfig string `json:"kubeconfig"`
+	AuditLog   string `json:"auditLog"`
+	BinDir     string `json:"binDir"`
+	LogDir     string `json:"logDir"`
+}
+
+// Main starts a control plane, hands it to use, runs the tests of m and stops the control plane. It returns the exit
+// code for os.Exit.
+func Main(m *testing.M, options Options, use func(*Cluster)) (code int) {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	c, err := Start(ctx, options)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := c.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}()
+	use(c)
+	return m.Run()
+}
+
+// Start starts a control plane and returns when pods can run on it. The first start on a machine builds the control
+// plane, which takes minutes. ctx bounds the start; the control plane then runs until Stop, or until this process dies.
+func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
+	root, err := findRoot()
+	if err != nil {
+		return nil, err
+	}
+	workDir, err := os.MkdirTemp("", "demoapp-cluster-")
+	if err != nil {
+		return nil, fmt.Errorf("start control plane: %w", err)
+	}
+	c := &Cluster{root: root, workDir: workDir, exited: make(chan struct{}), launcher: newLauncher()}
+	c.binary = sync.OnceValues(c.buildOperator)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Stop())
+		}
+	}()
+	if err := c.startCommand(ctx, options); err != nil {
+		return nil, fmt.Errorf("start control plane: %w", err)
+	}
+	if err := c.newClients(); err != nil {
+		return nil, err
+	}
+	c.audit = &auditLog{path: c.connection.AuditLog}
+	return c, nil
+}
+
+// startCommand runs localcluster and waits until it says how to connect.
+func (c *Cluster) startCommand(ctx context.Context, options Options) error {
+	// A binary of its own, not "go run": what is signaled and waited for is then the program and not the go command.
+	binary := filepath.Join(c.workDir, "localcluster")
+	if err := c.goBuild(ctx, filepath.Join(c.root, "hack", "localcluster"), binary, "."); err != nil {
+		return err
+	}
+	args := []string{"up", "--foreground", fmt.Sprintf("--audit=%t", options.Audit)}
+	if options.Nodes > 0 {
+		args = append(args, fmt.Sprintf("--nodes=%d", options.Nodes))
+	}
+	// The end of ctx must not kill the command, which then could not clean up; closing its stdin ends it.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), binary, args...)
+	var messages bytes.Buffer
+	cmd.Stderr = io.MultiWriter(&messages, messagesOf(options))
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	stdout, stdoutWriter, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer stdout.Close()
+	cmd.Stdout = stdoutWriter
+	err = c.launcher.start(cmd)
+	// The command has its own copy; without ours, reading ends when the command does.
+	stdoutWriter.Close()
+	if err != nil {
+		return err
+	}
+	c.command, c.stdin = cmd, stdin
+	go func() {
+		c.exitErr = cmd.Wait()
+		close(c.exited)
+	}()
+
+	stop := context.AfterFunc(ctx, func() { stdin.Close() })
+	defer stop()
+	line, err := bufio.NewReader(stdout).ReadBytes('\n')
+	if err != nil {
+		<-c.exited
+		return fmt.Errorf("%w\n%s", errors.Join(c.exitErr, context.Cause(ctx)), messages.Bytes())
+	}
+	if err := json.Unmarshal(line, &c.connection); err != nil {
+		return fmt.Errorf("read %q: %w", line, err)
+	}
+	return nil
+}
+
+func messagesOf(options Options) io.Writer {
+	if options.Messages != nil {
+		return options.Messages
+	}
+	return os.Stderr
+}
+
+func (c *Cluster) newClients() error {
+	config, err := clientcmd.BuildConfigFromFlags("", c.connection.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("administrator's kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	config.UserAgent = "integration-test"
+	c.config = config
+	if c.Client, err = kubernetes.NewForConfig(config); err != nil {
+		return fmt.Errorf("create client: %w", err)
+	}
+	if c.Dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return fmt.Errorf("create dynamic client: %w", err)
+	}
+	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("create discovery client: %w", err)
+	}
+	c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discoverer))
+	return nil
+}
+
+// Stop ends the control plane and waits for it. It fails when the control plane had failed by itself.
+func (c *Cluster) Stop() error {
+	var errs []error
+	if c.command != nil {
+		// Closing it twice, after the end of the context of Start, is not an error worth telling.
+		_ = c.stdin.Close()
+		select {
+		case <-c.exited:
+		case <-time.After(stopTimeout):
+			errs = append(errs, fmt.Errorf("the control plane did not end within %s", stopTimeout), c.command.Process.Kill())
+			<-c.exited
+		}
+		if c.exitErr != nil {
+			errs = append(errs, fmt.Errorf("control plane: %w", c.exitErr))
+		}
+	}
+	c.launcher.close()
+	return errors.Join(append(errs, os.RemoveAll(c.workDir))...)
+}
+
+// AdminConfig returns a new configuration for a cluster administrator without a rate limit.
+func (c *Cluster) AdminConfig() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Kubeconfig returns the path of the administrator's kubeconfig file.
+func (c *Cluster) Kubeconfig() string { return c.connection.Kubeconfig }
+
+// Kubectl returns the path of a kubectl of the control plane's version.
+func (c *Cluster) Kubectl() string { return filepath.Join(c.connection.BinDir, "kubectl") }
+
+// Root returns the root folder of the repository.
+func (c *Cluster) Root() string { return c.root }
+
+// goBuild builds the package pkg of the module in dir.
+func (c *Cluster) goBuild(ctx context.Context, dir, out, pkg string, flags ...string) error {
+	args := append([]string{"build", "-o", out}, flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
+	cmd.Dir = dir
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s in %s: %w\n%s", pkg, dir, err, output)
+	}
+	return nil
+}
+
+// findRoot returns the root of the repository that the working folder, which go test sets to the package's, is in.
+func findRoot() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the repository: %w", err)
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", fmt.Errorf("find the repository: %w", err)
+		}
+		if first, _, _ := bytes.Cut(content, []byte("\n")); string(first) == modulePath {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("find the repository: no folder above %s has its go.mod", start)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster gives tests a real Kubernetes control plane and the operator as a process on it.
+//
+// A test package starts one control plane and shares it among its tests; each test gets a namespace of its own:
+//
+//	var shared *cluster.Cluster
+//
+//	func TestMain(m *testing.M) {
+//		os.Exit(cluster.Main(m, cluster.Options{Audit: true}, func(c *cluster.Cluster) { shared = c }))
+//	}
+//
+//	func TestInstall(t *testing.T) {
+//		operator := cluster.StartOperator(t.Context(), t, shared)
+//		namespace := shared.Namespace(t)
+//		...
+//	}
+//
+// The control plane is that of hack/localcluster, run as a subprocess that ends when its stdin is closed; the operator is
+// killed by the kernel when the test dies (on Linux). So a test binary that crashes leaves no process behind.
+//
+// The operator runs as the ServiceAccount of artifacts/deploy, with the rules of artifacts/deploy and no others. Set
+// DEMOAPP_CONTROLLER_BINARY to test a binary that is built already.
+//
+// Waiting is done with Eventually, which looks until a condition holds. What a fake clientset could prove does not
+// belong here.
+package cluster

@@ -1,0 +1,249 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Who the operator is, as artifacts/deploy has it.
+const (
+	OperatorNamespace      = "demoapp-system"
+	OperatorServiceAccount = "demoapp-controller"
+)
+
+// binaryVariable names the environment variable with the path of an operator that is built already.
+const binaryVariable = "DEMOAPP_CONTROLLER_BINARY"
+
+// operatorStopTimeout is longer than the operator's own --shutdown-timeout.
+const operatorStopTimeout = 60 * time.Second
+
+// Operator is the operator as a process.
+type Operator struct {
+	command    *exec.Cmd
+	log        syncBuffer
+	probeURL   string
+	metricsURL string
+	exited     chan struct{}
+}
+
+// StartOperator starts the operator and returns when it says that it is ready. It runs as its ServiceAccount with the
+// RBAC of artifacts/deploy; the CRDs of artifacts/crds are installed first. args come after the harness's own flags and
+// so override them. When the test ends, the operator is stopped; if the test failed, its log is shown.
+func StartOperator(ctx context.Context, t testing.TB, c *Cluster, args ...string) *Operator {
+	t.Helper()
+	o := LaunchOperator(ctx, t, c, args...)
+	Eventually(ctx, t, "operator ready", func(ctx context.Context) (bool, error) {
+		select {
+		case <-o.exited:
+			t.Fatalf("the operator ended with exit code %d before it was ready", o.command.ProcessState.ExitCode())
+		default:
+		}
+		_, err := get(ctx, o.probeURL+"/readyz")
+		return err == nil, err
+	})
+	return o
+}
+
+// LaunchOperator does what StartOperator does, but does not wait until the operator is ready.
+func LaunchOperator(ctx context.Context, t testing.TB, c *Cluster, args ...string) *Operator {
+	t.Helper()
+	binary, err := c.binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.deploy(ctx); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := c.WriteServiceAccountKubeconfig(ctx, OperatorNamespace, OperatorServiceAccount, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	addresses, err := freeAddresses(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics, probes := addresses[0], addresses[1]
+	args = append([]string{
+		"--kubeconfig=" + kubeconfig,
+		"--leader-elect-resource-namespace=" + OperatorNamespace,
+		"--metrics-bind-address=" + metrics,
+		"--health-probe-bind-address=" + probes,
+	}, args...)
+
+	o := &Operator{metricsURL: "http://" + metrics, probeURL: "http://" + probes, exited: make(chan struct{})}
+	// The end of the context must not kill the operator in the middle of its work: Stop and Kill end it.
+	o.command = exec.CommandContext(context.WithoutCancel(ctx), binary, args...)
+	o.command.Stdout, o.command.Stderr = &o.log, &o.log
+	o.command.Env = append(os.Environ(), "KUBE_CACHE_MUTATION_DETECTOR=true")
+	if err := c.launcher.start(o.command); err != nil {
+		t.Fatalf("start the operator: %v", err)
+	}
+	go func() {
+		// The exit code is asked for later; the error says no more.
+		_ = o.command.Wait()
+		close(o.exited)
+	}()
+	t.Cleanup(func() {
+		o.Stop()
+		if t.Failed() {
+			t.Logf("log of the operator (process %d):\n%s", o.command.Process.Pid, o.Log())
+		}
+	})
+	return o
+}
+
+// Stop asks the operator to end, waits for it and returns its exit code; -1 when a signal ended it. An operator that
+// takes longer than a minute is killed. Stopping what has ended only returns the exit code.
+func (o *Operator) Stop() int {
+	o.signal(syscall.SIGTERM)
+	select {
+	case <-o.exited:
+	case <-time.After(operatorStopTimeout):
+		o.Kill()
+	}
+	return o.command.ProcessState.ExitCode()
+}
+
+// Kill ends the operator as a crash would, and waits until it is gone.
+func (o *Operator) Kill() {
+	o.signal(syscall.SIGKILL)
+	<-o.exited
+}
+
+func (o *Operator) signal(sig syscall.Signal) {
+	// It may have ended by itself; then there is nothing to signal.
+	_ = o.command.Process.Signal(sig)
+}
+
+// Exited is closed when the operator has ended.
+func (o *Operator) Exited() <-chan struct{} { return o.exited }
+
+// Log returns what the operator has written so far.
+func (o *Operator) Log() string { return o.log.String() }
+
+// PID returns the operator's process id.
+func (o *Operator) PID() int { return o.command.Process.Pid }
+
+// ProbeURL returns the URL that /healthz and /readyz are below.
+func (o *Operator) ProbeURL() string { return o.probeURL }
+
+// Metrics returns what the operator's /metrics says.
+func (o *Operator) Metrics(ctx context.Context) (string, error) {
+	content, err := get(ctx, o.metricsURL+"/metrics")
+	return string(content), err
+}
+
+// ByOperator selects the requests of the operator from the audit log.
+func ByOperator() AuditFilter {
+	return ByServiceAccount(OperatorNamespace, OperatorServiceAccount)
+}
+
+// buildOperator returns the path of the operator's binary, building it with the race detector when the tests have it.
+func (c *Cluster) buildOperator() (string, error) {
+	if binary := os.Getenv(binaryVariable); binary != "" {
+		return filepath.Abs(binary)
+	}
+	var flags []string
+	if raceEnabled {
+		flags = append(flags, "-race")
+	}
+	binary := filepath.Join(c.workDir, "demoapp-controller")
+	return binary, c.goBuild(context.Background(), c.root, binary, "./cmd/demoapp-controller", flags...)
+}
+
+// deploy applies, once, what the operator needs in the cluster: everything of artifacts/deploy but its Deployment, since
+// the operator runs outside.
+func (c *Cluster) deploy(ctx context.Context) error {
+	c.deployMutex.Lock()
+	defer c.deployMutex.Unlock()
+	if c.deployed {
+		return nil
+	}
+	if err := c.InstallCRDs(ctx, "artifacts/crds"); err != nil {
+		return err
+	}
+	objects, err := c.load([]string{"artifacts/deploy"})
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if object.GetKind() == "Deployment" {
+			continue
+		}
+		if err := c.ApplyObject(ctx, OperatorNamespace, object); err != nil {
+			return err
+		}
+	}
+	c.deployed = true
+	return nil
+}
+
+// get returns the body of an answer of status 200.
+func get(ctx context.Context, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", url, err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", url, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", url, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("get %s: HTTP status %d: %s", url, response.StatusCode, body)
+	}
+	return body, nil
+}
+
+// freeAddresses returns count addresses on 127.0.0.1 that nobody listens on.
+func freeAddresses(count int) (addresses []string, err error) {
+	for range count {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("find a free port: %w", err)
+		}
+		// Closed only on return, so that no port is found twice.
+		defer func() { err = errors.Join(err, listener.Close()) }()
+		addresses = append(addresses, listener.Addr().String())
+	}
+	return addresses, nil
+}
+
+// syncBuffer is a buffer that is written by a process and read by a test.
+type syncBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+// Write appends to the buffer.
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+// String returns what was written so far.
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}

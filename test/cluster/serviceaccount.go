@@ -1,0 +1,53 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+)
+
+// tokenLifetime outlasts any test.
+const tokenLifetime = 6 * time.Hour
+
+// ServiceAccountConfig returns a configuration that acts as a ServiceAccount, with a token of its own and no rate limit.
+func (c *Cluster) ServiceAccountConfig(ctx context.Context, namespace, name string) (*rest.Config, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: ptr.To(int64(tokenLifetime.Seconds())),
+	}}
+	answer, err := c.Client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("token for ServiceAccount %s/%s: %w", namespace, name, err)
+	}
+	config := rest.AnonymousClientConfig(c.config)
+	config.BearerToken = answer.Status.Token
+	config.QPS = -1
+	return config, nil
+}
+
+// WriteServiceAccountKubeconfig writes a kubeconfig file that acts as a ServiceAccount.
+func (c *Cluster) WriteServiceAccountKubeconfig(ctx context.Context, namespace, name, path string) error {
+	config, err := c.ServiceAccountConfig(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	const key = "test"
+	file := clientcmdapi.NewConfig()
+	file.Clusters[key] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	file.AuthInfos[key] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
+	file.Contexts[key] = &clientcmdapi.Context{Cluster: key, AuthInfo: key, Namespace: namespace}
+	file.CurrentContext = key
+	if err := clientcmd.WriteToFile(*file, path); err != nil {
+		return fmt.Errorf("kubeconfig of ServiceAccount %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}

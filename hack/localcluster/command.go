@@ -160,8 +160,12 @@ type up struct {
 	stdout, stderr io.Writer
 }
 
-// supervise builds, then runs the instance in this process.
+// supervise builds, then runs the instance in this process, until the lifeline ends.
 func (u *up) supervise(ctx context.Context, lifeline io.Reader) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// This goroutine cannot be waited for: nothing interrupts a read from stdin but the end of the process.
+	go watchLifeline(lifeline, func() { cancel(errLifelineClosed) })
 	binDir, err := builder{layout: u.layout, progress: u.stderr}.ensure(ctx)
 	if err != nil {
 		return err
@@ -175,7 +179,7 @@ func (u *up) supervise(ctx context.Context, lifeline io.Reader) error {
 		timeout:  u.timeout,
 		messages: u.stderr,
 	}
-	return s.run(ctx, lifeline, u.stdout)
+	return s.run(ctx, u.stdout)
 }
 
 // ensure makes sure that the instance runs, in a supervisor of its own.

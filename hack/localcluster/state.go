@@ -34,6 +34,8 @@ type state struct {
 type connection struct {
 	// Name is the instance's name.
 	Name string `json:"name"`
+	// Dir is the instance's folder. It is removed with the instance, and with it what clients put there.
+	Dir string `json:"dir"`
 	// Server is the URL of the API server.
 	Server string `json:"server"`
 	// Kubeconfig is the path of a kubeconfig file for a cluster administrator.

@@ -41,9 +41,9 @@ type supervisor struct {
 	messages io.Writer
 }
 
-// run starts the instance, prints its connection to ready, and ends it when ctx or the lifeline ends. It fails when the
-// instance does not start, and when a component ends by itself. No process is left when it returns.
-func (s *supervisor) run(ctx context.Context, lifeline io.Reader, ready io.Writer) (err error) {
+// run starts the instance, prints its connection to ready, and ends it when ctx ends. It fails when the instance does not
+// start, and when a component ends by itself. No process is left when it returns.
+func (s *supervisor) run(ctx context.Context, ready io.Writer) (err error) {
 	// A reader that left must not kill us before we have cleaned up; the write then fails instead.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
@@ -52,11 +52,6 @@ func (s *supervisor) run(ctx context.Context, lifeline io.Reader, ready io.Write
 		return err
 	}
 	defer lock.remove()
-
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	// This goroutine cannot be waited for: nothing interrupts a read from stdin but the end of the process.
-	go watchLifeline(lifeline, func() { cancel(errLifelineClosed) })
 
 	for attempt := 1; ; attempt++ {
 		err = s.attempt(ctx, ready)
@@ -175,6 +170,7 @@ func (s *supervisor) connection(p ports) connection {
 	inst := s.instance
 	conn := connection{
 		Name:       inst.name,
+		Dir:        inst.dir,
 		Server:     p.server(),
 		Kubeconfig: inst.kubeconfig(),
 		CAFile:     inst.pki("ca.crt"),

@@ -233,14 +233,14 @@ func (c *Controller) process(ctx context.Context, key cache.ObjectName, why Reas
 		c.queue.settled(key, result.RequeueAfter)
 		c.metrics.end(resultSuccess, took)
 		logger.V(4).Info("Reconciled", "took", took, "requeueAfter", result.RequeueAfter)
-	case ctx.Err() != nil:
-		// Nothing is queued any more; another replica makes the next pass.
-		c.metrics.end(resultError, took)
-		logger.V(1).Info("Reconcile was interrupted", "why", why, "err", err)
 	case errors.As(err, &panicked):
 		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.failures)
 		c.metrics.end(resultPanic, took)
 		logger.Error(err, "Reconcile panicked", "why", why, "retryIn", delay, "stack", panicked.stack)
+	case ctx.Err() != nil:
+		// Nothing is queued any more; another replica makes the next pass.
+		c.metrics.end(resultError, took)
+		logger.V(1).Info("Reconcile was interrupted", "why", why, "err", err)
 	case IsTerminal(err):
 		c.queue.failed(key, why, result.RequeueAfter, nil)
 		c.metrics.end(resultTerminal, took)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -41,11 +42,13 @@ type rig struct {
 	*Controller
 	t          *testing.T
 	start      time.Time
-	passes     []pass
 	reconcile  ReconcilerFunc
 	stop, lead context.CancelCauseFunc
 	ended      chan error
-	logs       []string
+
+	mu     sync.Mutex
+	passes []pass
+	logs   []string
 }
 
 // newRig returns a controller with one worker that is not running yet. What
@@ -57,17 +60,24 @@ func newRig(t *testing.T, opts Options) *rig {
 	}
 	opts.Name = "test"
 	r.Controller = New(ReconcilerFunc(func(ctx context.Context, key cache.ObjectName, why Reason) (Result, error) {
+		r.mu.Lock()
 		r.passes = append(r.passes, pass{key, why, time.Since(r.start)})
-		if r.reconcile == nil {
+		reconcile := r.reconcile
+		r.mu.Unlock()
+		if reconcile == nil {
 			return Result{}, nil
 		}
-		return r.reconcile(ctx, key, why)
+		return reconcile(ctx, key, why)
 	}), opts)
 	return r
 }
 
 func (r *rig) run(synced ...NamedSync) {
-	logger := funcr.New(func(_, args string) { r.logs = append(r.logs, args) }, funcr.Options{})
+	logger := funcr.New(func(_, args string) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.logs = append(r.logs, args)
+	}, funcr.Options{})
 	stop, cancelStop := context.WithCancelCause(r.t.Context())
 	lead, cancelLead := context.WithCancelCause(klog.NewContext(r.t.Context(), logger))
 	r.stop, r.lead = cancelStop, cancelLead
@@ -94,9 +104,32 @@ func (r *rig) finish() {
 func (r *rig) want(want ...pass) {
 	r.t.Helper()
 	synctest.Wait()
-	if !slices.Equal(r.passes, want) {
-		r.t.Errorf("passes = %v, want %v", r.passes, want)
+	if passes := r.seen(); !slices.Equal(passes, want) {
+		r.t.Errorf("passes = %v, want %v", passes, want)
 	}
+}
+
+// seen returns the passes so far.
+func (r *rig) seen() []pass {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.passes)
+}
+
+// logged returns the log lines so far.
+func (r *rig) logged() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.logs)
+}
+
+// known returns how many keys the queue remembers anything about.
+func (q *queue) known() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.order.mu.Lock()
+	defer q.order.mu.Unlock()
+	return len(q.items) + q.order.marked.Len()
 }
 
 // advance lets fake time go by.
@@ -255,8 +288,8 @@ func TestDeadlines(t *testing.T) {
 				test.set(r)
 				advance(time.Hour)
 				r.want(test.want...)
-				if len(r.queue.items) != 0 {
-					t.Errorf("queue still knows %v", r.queue.items)
+				if n := r.queue.known(); n != 0 {
+					t.Errorf("queue still knows %d keys", n)
 				}
 				r.finish()
 			})
@@ -281,9 +314,11 @@ func TestDeadlinesBeforeRunAreKept(t *testing.T) {
 func TestPeriodicResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})
-		period := 10 * time.Minute
-		r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) {
-			return Result{RequeueAfter: period}, nil
+		r.reconcile = func(_ context.Context, _ cache.ObjectName, why Reason) (Result, error) {
+			if why.Has(Deleted) {
+				return Result{}, nil
+			}
+			return Result{RequeueAfter: 10 * time.Minute}, nil
 		}
 		r.run()
 		r.Enqueue(keyA, SpecChange)
@@ -293,12 +328,11 @@ func TestPeriodicResync(t *testing.T) {
 		want := []pass{{keyA, SpecChange, 0}, {keyA, Drift, 4 * time.Minute}, {keyA, PeriodicResync, 14 * time.Minute}}
 		r.want(want...)
 
-		period = 0
 		r.Enqueue(keyA, Deleted)
 		advance(time.Hour)
 		r.want(append(want, pass{keyA, Deleted, 15 * time.Minute})...)
-		if len(r.queue.items) != 0 {
-			t.Errorf("queue still knows %v", r.queue.items)
+		if n := r.queue.known(); n != 0 {
+			t.Errorf("queue still knows %d keys", n)
 		}
 		r.finish()
 	})
@@ -318,21 +352,22 @@ func TestFailedPassesAreRetriedWithTheirReasons(t *testing.T) {
 		r.Enqueue(keyA, Drift)
 		advance(2 * time.Hour)
 
-		if len(r.passes) != 15 {
-			t.Fatalf("%d passes, want 14 failures and a success", len(r.passes))
+		passes := r.seen()
+		if len(passes) != 15 {
+			t.Fatalf("%d passes, want 14 failures and a success", len(passes))
 		}
 		want := 500 * time.Millisecond
-		for i, p := range r.passes[1:] {
+		for i, p := range passes[1:] {
 			if p.why != Drift|Retry {
 				t.Errorf("pass %d for %v", i, p.why)
 			}
-			if delay := p.at - r.passes[i].at; !near(delay, want) {
+			if delay := p.at - passes[i].at; !near(delay, want) {
 				t.Errorf("delay %d is %v, want %v within 10 %%", i, delay, want)
 			}
 			want = min(2*want, 5*time.Minute)
 		}
-		if len(r.queue.items) != 0 || r.queue.attempts(keyA) != 0 {
-			t.Errorf("after success the queue still knows %v", r.queue.items)
+		if n := r.queue.known(); n != 0 || r.queue.attempts(keyA) != 0 {
+			t.Errorf("after success the queue still knows %d keys", n)
 		}
 		r.finish()
 	})
@@ -341,12 +376,15 @@ func TestFailedPassesAreRetriedWithTheirReasons(t *testing.T) {
 func TestAnEarlierPassTakesTheRetrysPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})
-		err := errTransient
-		r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) { return Result{}, err }
+		r.reconcile = func(_ context.Context, _ cache.ObjectName, why Reason) (Result, error) {
+			if why.Has(HealthChange) {
+				return Result{}, nil
+			}
+			return Result{}, errTransient
+		}
 		r.run()
 		r.Enqueue(keyA, Drift)
 		advance(100 * time.Millisecond)
-		err = nil
 		r.Enqueue(keyA, HealthChange)
 		advance(time.Hour)
 		r.want(pass{keyA, Drift, 0}, pass{keyA, Drift | HealthChange | Retry, 100 * time.Millisecond})
@@ -361,14 +399,15 @@ func TestASpecChangeStartsTheBackoffAfresh(t *testing.T) {
 		r.run()
 		r.Enqueue(keyA, Drift)
 		advance(time.Hour)
-		r.passes = nil
+		before := len(r.seen())
 		at := time.Since(r.start)
 		r.Enqueue(keyA, SpecChange)
 		advance(600 * time.Millisecond)
-		if len(r.passes) != 2 || r.passes[0].at != at || !near(r.passes[1].at-at, 500*time.Millisecond) {
-			t.Errorf("passes = %v", r.passes)
+		passes := r.seen()[before:]
+		if len(passes) != 2 || passes[0].at != at || !near(passes[1].at-at, 500*time.Millisecond) {
+			t.Fatalf("passes = %v", passes)
 		}
-		if why := r.passes[1].why; why != SpecChange|Drift|Retry {
+		if why := passes[1].why; why != SpecChange|Drift|Retry {
 			t.Errorf("retry for %v", why)
 		}
 		r.finish()
@@ -388,12 +427,13 @@ func TestConflictsBackOffQuietly(t *testing.T) {
 		r.run()
 		r.Enqueue(keyA, Drift)
 		advance(time.Second)
-		if len(r.passes) != 3 || !near(r.passes[1].at, 100*time.Millisecond) ||
-			!near(r.passes[2].at-r.passes[1].at, 200*time.Millisecond) {
-			t.Errorf("passes = %v", r.passes)
+		passes := r.seen()
+		if len(passes) != 3 || !near(passes[1].at, 100*time.Millisecond) ||
+			!near(passes[2].at-passes[1].at, 200*time.Millisecond) {
+			t.Errorf("passes = %v", passes)
 		}
-		if len(r.logs) != 0 {
-			t.Errorf("logged %q", r.logs)
+		if logs := r.logged(); len(logs) != 0 {
+			t.Errorf("logged %q", logs)
 		}
 		r.finish()
 	})
@@ -475,15 +515,16 @@ func TestPanicsAreErrors(t *testing.T) {
 		r.Enqueue(keyA, Drift)
 		r.Enqueue(keyB, Drift)
 		advance(time.Second)
-		if len(r.passes) != 3 || r.passes[1].key != keyB || r.passes[2].why != Drift|Retry {
-			t.Errorf("passes = %v", r.passes)
+		passes, logs := r.seen(), r.logged()
+		if len(passes) != 3 || passes[1].key != keyB || passes[2].why != Drift|Retry {
+			t.Errorf("passes = %v", passes)
 		}
-		if len(r.logs) != 1 {
-			t.Fatalf("logs = %q", r.logs)
+		if len(logs) != 1 {
+			t.Fatalf("logs = %q", logs)
 		}
 		for _, part := range []string{"out of cheese", "controller_test.go", `"controller"="test"`, "ns", "reconcileID"} {
-			if !strings.Contains(r.logs[0], part) {
-				t.Errorf("log lacks %q: %s", part, r.logs[0])
+			if !strings.Contains(logs[0], part) {
+				t.Errorf("log lacks %q: %s", part, logs[0])
 			}
 		}
 		r.finish()
@@ -569,8 +610,8 @@ func TestLosingTheLeadCancels(t *testing.T) {
 					t.Errorf("cause in flight is %v", cause)
 				}
 				r.want(pass{keyA, SpecChange, 0})
-				if len(r.logs) != 0 {
-					t.Errorf("logged %q", r.logs)
+				if logs := r.logged(); len(logs) != 0 {
+					t.Errorf("logged %q", logs)
 				}
 			})
 		})

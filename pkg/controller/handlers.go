@@ -44,7 +44,8 @@ func AddHandler[T Object](
 // SpecChange when one appears, its generation or deletionTimestamp changes, or
 // one of the named annotations does, and with reason Deleted when it is gone.
 // Updates of the status, of other annotations and of labels are ignored. An
-// object in the place of another of the same name is both.
+// object in the place of another of the same name is both. Kinds that have no
+// generation, such as ConfigMap, need a [MapHandler].
 func SpecHandler[T Object](q Enqueuer, annotations ...string) cache.TypedResourceEventHandler[T] {
 	self := func(obj T) []cache.ObjectName { return []cache.ObjectName{nameOf(obj)} }
 	why := func(before, after T) Reason {

@@ -72,14 +72,14 @@ func TestDriftOvertakesInstalls(t *testing.T) {
 		r.Enqueue(keyA, Drift)
 		advance(10 * time.Second)
 		var order []string
-		for _, p := range r.passes {
+		for _, p := range r.seen() {
 			order = append(order, p.key.Name)
 		}
 		if want := []string{"1", "a", "2", "3"}; !slices.Equal(order, want) {
 			t.Errorf("order is %v, want %v", order, want)
 		}
-		if len(r.queue.items) != 0 || r.queue.order.marked.Len() != 0 {
-			t.Errorf("queue still knows %v, %v", r.queue.items, r.queue.order.marked)
+		if n := r.queue.known(); n != 0 {
+			t.Errorf("queue still knows %d keys", n)
 		}
 		r.finish()
 	})

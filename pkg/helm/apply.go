@@ -65,6 +65,9 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 	if err != nil {
 		return nil, refused(reference(info), err)
 	}
+	if mode != applyCreate {
+		o.touched = true
+	}
 	if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil {
 		view.wrote(observe(applied))
 	}
@@ -75,18 +78,24 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 // that belongs to the release already. It reports whether it created it.
 func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
 	applied, err := o.apply(info, object, applyCreate)
-	if err == nil {
-		return applied, true, nil
+	if err == nil || !apierrors.IsConflict(err) {
+		return applied, err == nil, err
 	}
-	if !apierrors.IsConflict(err) {
-		return nil, false, err
+	// The object that the release made is still ours when somebody took its
+	// marks away.
+	if entry, ok := o.known[reference(info)]; ok && entry.UID != "" {
+		same := object.DeepCopy()
+		same.SetUID(entry.UID)
+		if applied, err := o.apply(info, same, applyForce); err == nil || !apierrors.IsConflict(err) {
+			return applied, false, err
+		}
 	}
 	live, getErr := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 	if getErr != nil {
 		// Gone again, or the conflict was another one, of a quota for instance.
 		return nil, false, errors.Join(err, getErr)
 	}
-	if !o.mayTake(info, live) {
+	if live.GetLabels()[managedByLabel] != managedByHelm || !o.owned(live) {
 		return nil, false, &OwnershipConflictError{Object: reference(info), Holder: holder(live)}
 	}
 	applied, err = o.apply(info, object, applyForce)
@@ -99,17 +108,6 @@ func (o *operation) createOnly(info *resource.Info, object *unstructured.Unstruc
 		return err
 	}
 	return nil
-}
-
-// mayTake reports whether an existing object belongs to the release: it is
-// marked so, as Helm demands, or it is the very object that the release made,
-// whatever its marks say now.
-func (o *operation) mayTake(info *resource.Info, live *unstructured.Unstructured) bool {
-	if live.GetLabels()[managedByLabel] == managedByHelm && o.owned(live) {
-		return true
-	}
-	entry, ok := o.known[reference(info)]
-	return ok && entry.UID == live.GetUID()
 }
 
 // holder says whose an object is, for a person to find.
@@ -159,6 +157,9 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 	})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete %s: %w", reference(info), err)
+	}
+	if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil && err == nil {
+		view.deleted(got)
 	}
 	return nil
 }

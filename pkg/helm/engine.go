@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -110,7 +111,11 @@ func New(config Config) (*Engine, error) {
 			return nil, fmt.Errorf("helm engine: %w", err)
 		}
 	}
-	clientset, err1 := kubernetes.NewForConfigAndClient(config.RESTConfig, client)
+	// Release records are large; protobuf spares a second base64.
+	builtin := rest.CopyConfig(config.RESTConfig)
+	builtin.ContentType = runtime.ContentTypeProtobuf
+	builtin.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	clientset, err1 := kubernetes.NewForConfigAndClient(builtin, client)
 	dynamicClient, err2 := dynamic.NewForConfigAndClient(config.RESTConfig, client)
 	metadataClient, err3 := metadata.NewForConfigAndClient(config.RESTConfig, client)
 	discoveryClient, err4 := discovery.NewDiscoveryClientForConfigAndClient(config.RESTConfig, client)

@@ -93,7 +93,7 @@ func (e *Engine) measured(ctx context.Context, name cache.ObjectName, decision D
 	}
 	o := &operation{
 		engine: e, ctx: ctx, release: name, logger: logger, store: store,
-		existence: absent, known: map[ObjectReference]InventoryEntry{},
+		baseline: baseline, existence: absent, known: map[ObjectReference]InventoryEntry{},
 	}
 	for _, entry := range baseline.Inventory {
 		o.known[entry.ObjectReference] = entry
@@ -135,12 +135,15 @@ func (o *operation) deploy(wanted Release, decision Decision) (*Deployed, error)
 	if err != nil {
 		return nil, err
 	}
-	if decision.Replace {
-		if err := o.clearUnfinished(); err != nil {
+	record := o.store.newest()
+	if record != nil && decision.Replace {
+		if err := o.replace(record); err != nil {
 			return nil, err
 		}
+		record = o.store.newest()
+	} else {
+		o.trusted = record != nil && common.Status(record.Status) == common.StatusDeployed && record.Revision == o.baseline.Revision
 	}
-	record := o.engine.records.latest(o.release)
 	if record != nil && common.Status(record.Status) == common.StatusUninstalling {
 		if err := o.runUninstall(cfg); err != nil {
 			return nil, err
@@ -254,33 +257,29 @@ func (o *operation) outcome(wanted Release, err error) error {
 }
 
 // dropRefused removes the failed record of an attempt that was refused because
-// of somebody else's object. Helm itself would have refused before it wrote one.
+// of somebody else's object, if that attempt left nothing behind. Helm itself
+// would have refused before it wrote one.
 func (o *operation) dropRefused() error {
-	record := o.engine.records.latest(o.release)
-	if record == nil || common.Status(record.Status) != common.StatusFailed {
+	record := o.store.newest()
+	if o.touched || record == nil || common.Status(record.Status) != common.StatusFailed {
 		return nil
 	}
 	_, err := o.store.Delete(record.secret.Name)
 	return err
 }
 
-// clearUnfinished removes the record of an attempt that failed or was
-// interrupted, and remembers what that attempt may have made.
-func (o *operation) clearUnfinished() error {
-	unfinished, err := o.store.latest()
-	if errors.Is(err, driver.ErrReleaseNotFound) {
-		return nil
-	}
+// replace prepares the operation to take the place of an attempt that failed or
+// was interrupted, and remembers what that one may have made.
+func (o *operation) replace(unfinished *Record) error {
+	rls, err := o.store.read(unfinished.Revision)
 	if err != nil {
 		return fmt.Errorf("read the unfinished release: %w", err)
 	}
-	leftovers, err := o.build(bytes.NewBufferString(unfinished.Manifest))
-	if err != nil {
+	if o.leftovers, err = o.build(bytes.NewBufferString(rls.Manifest)); err != nil {
 		o.logger.Warn("Cannot tell what the unfinished attempt made", slog.Any("error", err))
 	}
-	o.leftovers = leftovers
-	_, err = o.store.Delete(recordSecretName(o.release.Name, unfinished.Version))
-	return err
+	o.store.replaced = unfinished
+	return nil
 }
 
 func (o *operation) deployed(rls *releasev1.Release) *Deployed {
@@ -301,7 +300,11 @@ func (o *operation) deployed(rls *releasev1.Release) *Deployed {
 // repair applies objects of the deployed manifest again: the drifted ones, or
 // all of them when the baseline is not known.
 func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, error) {
-	rls, err := o.store.latest()
+	record := o.store.newest()
+	if record == nil || decision.Action == ActionRepair && baseline.Revision != record.Revision {
+		return nil, fmt.Errorf("release %s: %w: it was changed in the meantime", o.release, ErrNotSynced)
+	}
+	rls, err := o.store.read(record.Revision)
 	if err != nil {
 		return nil, fmt.Errorf("read the deployed release: %w", err)
 	}
@@ -318,9 +321,6 @@ func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, err
 	}
 	if err := o.watch(resources); err != nil {
 		return nil, err
-	}
-	if decision.Action == ActionRepair && baseline.Revision != rls.Version {
-		return nil, fmt.Errorf("release %s: %w: revision %d was deployed in the meantime", o.release, ErrNotSynced, rls.Version)
 	}
 	for _, info := range resources {
 		if err := o.repairObject(info, decision); err != nil {

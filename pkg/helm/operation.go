@@ -32,13 +32,20 @@ import (
 // what that costs: objects that are known not to have changed are not sent, and
 // what can be known without asking is not asked.
 type operation struct {
-	engine  *Engine
-	ctx     context.Context
-	release cache.ObjectName
-	logger  *slog.Logger
-	store   *store
+	engine   *Engine
+	ctx      context.Context
+	release  cache.ObjectName
+	logger   *slog.Logger
+	store    *store
+	baseline Baseline
 	// known are the objects of the release as the last operation left them.
 	known map[ObjectReference]InventoryEntry
+	// trusted says that the known objects have the content of the deployed
+	// manifest. After an attempt that did not succeed they may not, and their
+	// fingerprints do not tell: those stand for who owns which field.
+	trusted bool
+	// touched says that objects that existed before were changed.
+	touched bool
 	// leftovers are objects of an unfinished attempt; those that the target does
 	// not have are removed.
 	leftovers kube.ResourceList
@@ -177,6 +184,7 @@ func (o *operation) undo(created kube.ResourceList, cause error) {
 	}
 	for _, info := range created {
 		if err := o.remove(info, metav1.DeletePropagationBackground); err != nil {
+			o.touched = true
 			o.logger.Warn("Could not take back an object of a refused release",
 				slog.String("object", reference(info).String()), slog.Any("error", err))
 		}
@@ -236,7 +244,7 @@ func (o *operation) update(original, target *resource.Info, result *kube.Result)
 // has changed that since.
 func (o *operation) unchanged(original, target *resource.Info) (InventoryEntry, bool) {
 	entry, ok := o.known[reference(target)]
-	if !ok {
+	if !ok || !o.trusted {
 		return InventoryEntry{}, false
 	}
 	got, ok := o.observed(target)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"helm.sh/helm/v4/pkg/release"
 	"helm.sh/helm/v4/pkg/release/common"
@@ -31,6 +32,11 @@ type store struct {
 	release cache.ObjectName
 	records *records
 	secrets *recordClient
+	// replaced is the record of an unfinished attempt whose place the next one
+	// takes. Helm does not get to see it, and the write of a record of that
+	// revision replaces it: there is no moment at which nothing tells that the
+	// objects may be half changed.
+	replaced *Record
 	// purging makes Delete remove all records of the release at once.
 	purging bool
 	// failure is the first error of a write. Helm's actions log some of them
@@ -63,7 +69,7 @@ func (s *store) Query(query map[string]string) ([]release.Releaser, error) {
 	if query[recordName] != s.release.Name {
 		return nil, fmt.Errorf("query for release %q in an operation on %q: %w", query[recordName], s.release, driver.ErrReleaseNotFound)
 	}
-	history := s.records.history(s.release)
+	history := s.history()
 	status, byStatus := query[recordStatus]
 	var found []release.Releaser
 	for i, record := range history {
@@ -89,6 +95,24 @@ func (s *store) Query(query map[string]string) ([]release.Releaser, error) {
 	return found, nil
 }
 
+// history is the release's records as the operation is to see them.
+func (s *store) history() []*Record {
+	history := s.records.history(s.release)
+	if s.replaced == nil {
+		return history
+	}
+	return slices.DeleteFunc(history, func(record *Record) bool { return record.Revision == s.replaced.Revision })
+}
+
+// newest is the newest of them; nil when there is none.
+func (s *store) newest() *Record {
+	history := s.history()
+	if len(history) == 0 {
+		return nil
+	}
+	return history[len(history)-1]
+}
+
 // List is not part of any operation on one release.
 func (s *store) List(func(release.Releaser) bool) ([]release.Releaser, error) {
 	return nil, errors.New("the releases of other names are out of reach in an operation on " + s.release.String())
@@ -96,6 +120,10 @@ func (s *store) List(func(release.Releaser) bool) ([]release.Releaser, error) {
 
 // Create writes a new record.
 func (s *store) Create(key string, rls release.Releaser) error {
+	if s.replaced != nil && key == s.replaced.secret.Name {
+		s.replaced = nil
+		return s.note(s.Secrets.Update(key, rls))
+	}
 	return s.note(s.Secrets.Create(key, rls))
 }
 
@@ -115,15 +143,6 @@ func (s *store) Delete(key string) (release.Releaser, error) {
 		return nil, nil
 	}
 	return nil, s.note(err)
-}
-
-// latest reads the newest record.
-func (s *store) latest() (*releasev1.Release, error) {
-	record := s.records.latest(s.release)
-	if record == nil {
-		return nil, driver.ErrReleaseNotFound
-	}
-	return s.read(record.Revision)
 }
 
 // read reads the record of a revision.

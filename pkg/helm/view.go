@@ -50,13 +50,14 @@ func (v *view[T]) deleted(object T) {
 	v.written[objectKey(object.GetNamespace(), object.GetName())] = ownWrite[T]{object: object, deleted: true}
 }
 
-// isOwn reports whether the object is exactly what this process last wrote, so
-// that its event tells nothing new.
+// isOwn reports whether the object is what this process last wrote, or an
+// earlier version that the write came after, so that its event tells nothing
+// new.
 func (v *view[T]) isOwn(object T) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	own, ok := v.written[objectKey(object.GetNamespace(), object.GetName())]
-	return ok && !own.deleted && own.object.GetResourceVersion() == object.GetResourceVersion()
+	return ok && own.object.GetUID() == object.GetUID() && atLeast(own.object.GetResourceVersion(), object.GetResourceVersion())
 }
 
 // isOwnDelete reports whether this process deleted the object.

@@ -323,8 +323,11 @@ func (w *watcher) handler(view *view[*observed]) cache.ResourceEventHandler {
 				object = tombstone.Obj
 			}
 			if gone, ok := object.(*observed); ok {
+				own := view.isOwnDelete(gone)
 				view.settle(gone)
-				w.notify(gone.release(), ObjectChanged)
+				if !own {
+					w.notify(gone.release(), ObjectChanged)
+				}
 			}
 		},
 	}

@@ -55,7 +55,6 @@ type Cluster struct {
 	Mapper  meta.ResettableRESTMapper
 
 	root       string
-	workDir    string
 	connection connection
 	config     *rest.Config
 	command    *exec.Cmd
@@ -65,13 +64,14 @@ type Cluster struct {
 	launcher   *launcher
 	audit      *auditLog
 
-	binary      func() (string, error)
-	deployMutex sync.Mutex
-	deployed    bool
+	// operatorMutex guards operatorBinary, which is empty until the operator is built and has what it needs.
+	operatorMutex  sync.Mutex
+	operatorBinary string
 }
 
 // connection is the line that "localcluster up --foreground" prints when it is ready.
 type connection struct {
+	Dir        string `json:"dir"`
 	Server     string `json:"server"`
 	Kubeconfig string `json:"kubeconfig"`
 	AuditLog   string `json:"auditLog"`
@@ -106,12 +106,7 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	workDir, err := os.MkdirTemp("", "demoapp-cluster-")
-	if err != nil {
-		return nil, fmt.Errorf("start control plane: %w", err)
-	}
-	c := &Cluster{root: root, workDir: workDir, exited: make(chan struct{}), launcher: newLauncher()}
-	c.binary = sync.OnceValues(c.buildOperator)
+	c := &Cluster{root: root, exited: make(chan struct{}), launcher: newLauncher()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Stop())
@@ -130,7 +125,13 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 // startCommand runs localcluster and waits until it says how to connect.
 func (c *Cluster) startCommand(ctx context.Context, options Options) error {
 	// A binary of its own, not "go run": what is signaled and waited for is then the program and not the go command.
-	binary := filepath.Join(c.workDir, "localcluster")
+	dir, err := os.MkdirTemp("", "localcluster-")
+	if err != nil {
+		return err
+	}
+	// The program goes on without its file.
+	defer os.RemoveAll(dir)
+	binary := filepath.Join(dir, "localcluster")
 	if err := c.goBuild(ctx, filepath.Join(c.root, "hack", "localcluster"), binary, "."); err != nil {
 		return err
 	}
@@ -223,7 +224,7 @@ func (c *Cluster) Stop() error {
 		}
 	}
 	c.launcher.close()
-	return errors.Join(append(errs, os.RemoveAll(c.workDir))...)
+	return errors.Join(errs...)
 }
 
 // AdminConfig returns a new configuration for a cluster administrator without a rate limit.
@@ -243,8 +244,14 @@ func (c *Cluster) goBuild(ctx context.Context, dir, out, pkg string, flags ...st
 	args := append([]string{"build", "-o", out}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
 	cmd.Dir = dir
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s in %s: %w\n%s", pkg, dir, err, output)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	err := c.launcher.start(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
+		return fmt.Errorf("build %s in %s: %w\n%s", pkg, dir, err, output.Bytes())
 	}
 	return nil
 }

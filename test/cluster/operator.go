@@ -62,11 +62,8 @@ func StartOperator(ctx context.Context, t testing.TB, c *Cluster, args ...string
 // LaunchOperator does what StartOperator does, but does not wait until the operator is ready.
 func LaunchOperator(ctx context.Context, t testing.TB, c *Cluster, args ...string) *Operator {
 	t.Helper()
-	binary, err := c.binary()
+	binary, err := c.prepareOperator(ctx)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.deploy(ctx); err != nil {
 		t.Fatal(err)
 	}
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
@@ -153,8 +150,26 @@ func ByOperator() AuditFilter {
 	return ByServiceAccount(OperatorNamespace, OperatorServiceAccount)
 }
 
-// buildOperator returns the path of the operator's binary, building it with the race detector when the tests have it.
-func (c *Cluster) buildOperator() (string, error) {
+// prepareOperator builds the operator and applies what it needs, once, and returns the path of its binary.
+func (c *Cluster) prepareOperator(ctx context.Context) (string, error) {
+	c.operatorMutex.Lock()
+	defer c.operatorMutex.Unlock()
+	if c.operatorBinary != "" {
+		return c.operatorBinary, nil
+	}
+	binary, err := c.buildOperator(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := c.deploy(ctx); err != nil {
+		return "", err
+	}
+	c.operatorBinary = binary
+	return binary, nil
+}
+
+// buildOperator builds the operator, with the race detector when the tests have it.
+func (c *Cluster) buildOperator(ctx context.Context) (string, error) {
 	if binary := os.Getenv(binaryVariable); binary != "" {
 		return filepath.Abs(binary)
 	}
@@ -162,18 +177,12 @@ func (c *Cluster) buildOperator() (string, error) {
 	if raceEnabled {
 		flags = append(flags, "-race")
 	}
-	binary := filepath.Join(c.workDir, "demoapp-controller")
-	return binary, c.goBuild(context.Background(), c.root, binary, "./cmd/demoapp-controller", flags...)
+	binary := filepath.Join(c.connection.Dir, "demoapp-controller")
+	return binary, c.goBuild(ctx, c.root, binary, "./cmd/demoapp-controller", flags...)
 }
 
-// deploy applies, once, what the operator needs in the cluster: everything of artifacts/deploy but its Deployment, since
-// the operator runs outside.
+// deploy applies everything of artifacts/crds and artifacts/deploy but the Deployment, since the operator runs outside.
 func (c *Cluster) deploy(ctx context.Context) error {
-	c.deployMutex.Lock()
-	defer c.deployMutex.Unlock()
-	if c.deployed {
-		return nil
-	}
 	if err := c.InstallCRDs(ctx, "artifacts/crds"); err != nil {
 		return err
 	}
@@ -189,7 +198,6 @@ func (c *Cluster) deploy(ctx context.Context) error {
 			return err
 		}
 	}
-	c.deployed = true
 	return nil
 }
 

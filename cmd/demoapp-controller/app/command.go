@@ -137,11 +137,12 @@ func podNamespace(getenv func(string) string, readFile func(string) ([]byte, err
 	return cmp.Or(strings.TrimSpace(string(content)), defaultNamespace)
 }
 
-// version is what the Go toolchain stamped into the binary: a tag, or a pseudo-version that names the commit.
+// version is what the Go toolchain stamped into the binary: a tag, or a pseudo-version that names the commit; "devel"
+// where it was told not to.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(unknown)"
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "devel"
 	}
-	return cmp.Or(info.Main.Version, "(devel)")
+	return info.Main.Version
 }

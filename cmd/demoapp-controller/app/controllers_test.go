@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
+
+	"github.com/example/demoapp-controller/pkg/controller/demoapp"
 )
 
 func TestAssemble(t *testing.T) {
@@ -55,7 +57,7 @@ func TestAssemble(t *testing.T) {
 			if diff := cmp.Diff(test.services, services); diff != "" {
 				t.Errorf("services (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff([]string{"demoapp"}, controllers); diff != "" {
+			if diff := cmp.Diff([]string{demoapp.Name}, controllers); diff != "" {
 				t.Errorf("controllers (-want +got):\n%s", diff)
 			}
 			if len(built.synced) == 0 {

@@ -22,7 +22,8 @@
 //
 //  1. /readyz answers 503 and the controllers take in nothing new;
 //  2. workers finish what is in flight, for as long as --shutdown-timeout;
-//  3. the lease is released, so that a standby takes over within one --leader-elect-retry-period;
+//  3. the lease is released, so that a standby takes over with its next try, which is at most 2.2 times
+//     --leader-elect-retry-period away;
 //  4. services stop in the reverse order of their start: engine and informers, then events (the last ones are
 //     delivered), then HTTP.
 //

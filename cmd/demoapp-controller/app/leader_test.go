@@ -106,7 +106,7 @@ func TestLeaseIsReleasedAfterTheLastWorker(t *testing.T) {
 		if got := holder(t, client); got == "a" {
 			t.Error("a has not released the lease")
 		}
-		time.Sleep(3 * time.Second) // one retry period with its jitter
+		time.Sleep(5 * time.Second) // one retry period with its jitter, which is up to 1.2 periods more
 		synctest.Wait()
 		if got := holder(t, client); got != "b" || !b.leads.Load() {
 			t.Errorf("after the release the lease is held by %q, b leads: %v", got, b.leads.Load())

@@ -39,26 +39,31 @@ func setupLogging(w io.Writer, format string, verbosity int) {
 
 // newLogHandler returns a handler that shows V levels up to verbosity; logr maps V(n) to the slog level -n.
 func newLogHandler(w io.Writer, format string, verbosity int) slog.Handler {
-	options := &slog.HandlerOptions{Level: slog.Level(-verbosity), ReplaceAttr: nameLevel}
+	options := &slog.HandlerOptions{Level: slog.Level(-verbosity), ReplaceAttr: readable}
 	if format == LoggingFormatJSON {
 		return slog.NewJSONHandler(w, options)
 	}
 	return slog.NewTextHandler(w, options)
 }
 
-// nameLevel writes V levels as INFO (up to V(3)) and DEBUG: slog would call V(1) "DEBUG+3", which no log store knows.
-func nameLevel(groups []string, attr slog.Attr) slog.Attr {
+// readable writes V levels as INFO (up to V(3)) and DEBUG, where slog would call V(1) "DEBUG+3", which no log store
+// knows; and durations as 1m30s, where JSON would have nanoseconds.
+func readable(groups []string, attr slog.Attr) slog.Attr {
+	if attr.Value.Kind() == slog.KindDuration {
+		return slog.String(attr.Key, attr.Value.Duration().String())
+	}
 	level, ok := attr.Value.Any().(slog.Level)
 	if len(groups) > 0 || attr.Key != slog.LevelKey || !ok {
 		return attr
 	}
 	switch {
 	case level <= slog.LevelDebug:
-		attr.Value = slog.StringValue(slog.LevelDebug.String())
+		return slog.String(attr.Key, slog.LevelDebug.String())
 	case level < slog.LevelWarn:
-		attr.Value = slog.StringValue(slog.LevelInfo.String())
+		return slog.String(attr.Key, slog.LevelInfo.String())
+	default:
+		return attr
 	}
-	return attr
 }
 
 // libraryHandler lowers Info and Debug records of libraries to the V levels above; warnings and errors pass as they are.

@@ -10,7 +10,9 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 )
 
@@ -94,6 +96,16 @@ func TestLevelNames(t *testing.T) {
 	for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
 		if !strings.Contains(line, " level="+want[i]+" msg=m") {
 			t.Errorf("line %d = %q, want level %s", i, line, want[i])
+		}
+	}
+}
+
+func TestDurationsAreReadable(t *testing.T) {
+	for format, want := range map[string]string{LoggingFormatText: " after=1m30s\n", LoggingFormatJSON: `,"after":"1m30s"}` + "\n"} {
+		var out bytes.Buffer
+		logr.FromSlogHandler(newLogHandler(&out, format, 0)).Info("m", "after", 90*time.Second)
+		if !strings.HasSuffix(out.String(), want) {
+			t.Errorf("%s: %q, want it to end with %q", format, &out, want)
 		}
 	}
 }

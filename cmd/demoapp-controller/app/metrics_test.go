@@ -4,12 +4,15 @@
 package app
 
 import (
+	"errors"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	clientmetrics "k8s.io/client-go/tools/metrics"
+
+	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 func TestMetrics(t *testing.T) {
@@ -42,6 +45,27 @@ func TestMetrics(t *testing.T) {
 		want := "\n" + `leader_election_master_status{name="demoapp-controller"} ` + map[bool]string{true: "1", false: "0"}[leads] + "\n"
 		if _, body := get(t, handler, "/metrics"); !strings.Contains(body, want) {
 			t.Errorf("/metrics without %q", want)
+		}
+	}
+}
+
+func TestObserveOperation(t *testing.T) {
+	m := newMetrics()
+	m.observeOperation(helm.Operation{Action: "Install", Duration: time.Second})
+	m.observeOperation(helm.Operation{Action: "Upgrade", Err: errors.New("timeout")})
+	m.observeOperation(helm.Operation{Action: "Upgrade", Err: &helm.RenderError{Err: errors.New("template")}})
+	m.observeOperation(helm.Operation{Action: "Repair", Drifts: []helm.Drift{{Kind: helm.DriftMissing}, {Kind: helm.DriftMissing}}})
+	_, body := get(t, metricsHandler(m.registry), "/metrics")
+	for _, want := range []string{
+		`helm_operations_total{action="install",result="success"} 1`,
+		`helm_operations_total{action="upgrade",result="error"} 1`,
+		`helm_operations_total{action="upgrade",result="terminal"} 1`,
+		`helm_operations_total{action="repair",result="success"} 1`,
+		`helm_operation_duration_seconds_bucket{action="install",le="1"} 1`,
+		`helm_drifted_objects_total{drift="missing"} 2`,
+	} {
+		if !strings.Contains(body, "\n"+want+"\n") {
+			t.Errorf("/metrics without %s", want)
 		}
 	}
 }

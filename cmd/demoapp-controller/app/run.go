@@ -6,6 +6,7 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,41 +24,54 @@ func Run(stop context.Context, cfg Config) error {
 	metrics := newMetrics()
 	metrics.observeClients()
 	ready := &readiness{}
-	endpoints, err := listenAll(stop, cfg, metrics, ready)
+	servers, err := listenAll(stop, cfg, metrics, ready)
 	if err != nil {
 		return err
 	}
-	klog.FromContext(stop).Info("Starting", "version", cfg.Version, "server", config.Host,
-		"namespaces", strings.Join(cfg.Namespaces, ","), "identity", cfg.Identity)
 	p := &process{
-		endpoints:       endpoints,
 		ready:           ready,
 		shutdownTimeout: cfg.ShutdownTimeout,
 		lostLeaseGrace:  cfg.LeaderElection.lostLeaseGrace(),
 		prepare: func(ctx context.Context) (*assembly, campaign, error) {
-			return prepare(ctx, cfg, config, metrics)
+			built, campaign, err := prepare(ctx, cfg, config, metrics)
+			if err == nil {
+				logStart(ctx, cfg, config, servers)
+			}
+			return built, campaign, err
 		},
+	}
+	for _, s := range servers {
+		p.endpoints = append(p.endpoints, service{name: s.name, run: s.run})
 	}
 	return p.run(stop)
 }
 
 // listenAll binds the endpoints that are not off.
-func listenAll(ctx context.Context, cfg Config, metrics *processMetrics, ready *readiness) ([]service, error) {
-	var services []service
+func listenAll(ctx context.Context, cfg Config, metrics *processMetrics, ready *readiness) ([]*server, error) {
 	metricsServer, err := listen(ctx, "metrics", "--metrics-bind-address", cfg.MetricsBindAddress, metricsHandler(metrics.registry))
 	if err != nil {
 		return nil, err
 	}
-	probeServer, err := listen(ctx, "health probes", "--health-probe-bind-address", cfg.ProbeBindAddress, probeHandler(ready))
+	probeServer, err := listen(ctx, "probes", "--health-probe-bind-address", cfg.ProbeBindAddress, probeHandler(ready))
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range []*server{metricsServer, probeServer} {
-		if s != nil {
-			services = append(services, service{name: s.name, run: s.run})
-		}
+	return slices.DeleteFunc([]*server{metricsServer, probeServer}, func(s *server) bool { return s == nil }), nil
+}
+
+// logStart tells what is being started, once it is known that it can be: before, the one line in the log is the reason
+// why not.
+func logStart(ctx context.Context, cfg Config, config *rest.Config, servers []*server) {
+	logger := klog.FromContext(ctx)
+	for _, s := range servers {
+		logger = logger.WithValues(s.name, s.listener.Addr().String())
 	}
-	return services, nil
+	namespaces := "all"
+	if len(cfg.Namespaces) > 0 {
+		namespaces = strings.Join(cfg.Namespaces, ",")
+	}
+	logger.Info("Starting", "version", cfg.Version, "server", config.Host, "namespaces", namespaces,
+		"identity", cfg.Identity)
 }
 
 // prepare makes sure that the operator can work on this cluster, and builds what works.
@@ -119,6 +133,7 @@ func (p *process) run(stop context.Context) (err error) {
 	services := &serviceStack{fail: fail}
 	defer func() {
 		if !errors.Is(err, errWorkersLeft) {
+			klog.FromContext(base).Info("Stopping services")
 			services.stopAll(base)
 		}
 		if failed := (*serviceError)(nil); err == nil && errors.As(context.Cause(stop), &failed) {
@@ -136,9 +151,7 @@ func (p *process) run(stop context.Context) (err error) {
 	}
 	services.start(base, built.services...)
 	p.ready.watch(stop, built.synced)
-	err = campaign(stop, func(stop, lead context.Context) error {
+	return campaign(stop, func(stop, lead context.Context) error {
 		return p.supervise(stop, lead, built.controllers)
 	})
-	klog.FromContext(base).Info("Stopping services")
-	return err
 }

@@ -59,8 +59,6 @@ func listen(ctx context.Context, name, flag, address string, handler http.Handle
 
 // run answers requests until ctx ends, then lets those in flight finish.
 func (s *server) run(ctx context.Context) error {
-	logger := klog.FromContext(ctx)
-	logger.Info("Serving "+s.name, "address", s.listener.Addr().String())
 	failed := make(chan error, 1)
 	go func() { failed <- s.http.Serve(s.listener) }()
 	select {
@@ -72,7 +70,7 @@ func (s *server) run(ctx context.Context) error {
 	defer cancel()
 	if err := s.http.Shutdown(grace); err != nil {
 		// A client that reads slowly must not hold up the exit.
-		logger.V(2).Info("Closing connections that are still busy", "server", s.name, "err", err)
+		klog.FromContext(ctx).V(2).Info("Closing connections that are still busy", "server", s.name, "err", err)
 		_ = s.http.Close()
 	}
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {

@@ -92,7 +92,7 @@ func TestServer(t *testing.T) {
 	}
 	address := s.listener.Addr().String()
 
-	_, err = listen(ctx, "health probes", "--health-probe-bind-address", address, http.NotFoundHandler())
+	_, err = listen(ctx, "probes", "--health-probe-bind-address", address, http.NotFoundHandler())
 	if !errors.Is(err, syscall.EADDRINUSE) || !strings.HasPrefix(err.Error(), "--health-probe-bind-address="+address+": ") {
 		t.Errorf("listen() on a taken port = %v", err)
 	}

@@ -6,7 +6,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -81,8 +80,7 @@ func (s *serviceStack) stopAll(ctx context.Context) {
 		case <-svc.ended:
 		case <-late.C:
 			// What still runs ends with the process, which is about to exit.
-			klog.FromContext(ctx).Error(nil, "A service does not stop", "service", svc.name,
-				"after", fmt.Sprint(serviceStopTimeout))
+			klog.FromContext(ctx).Error(nil, "A service does not stop", "service", svc.name, "after", serviceStopTimeout)
 		}
 		late.Stop()
 	}

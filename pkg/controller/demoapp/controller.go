@@ -75,6 +75,7 @@ type Controller struct {
 	latest controller.Latest[*v1alpha1.DemoApp]
 	// unwritten are statuses that are not worth a write of their own yet.
 	unwritten unwritten
+	refusals  refusals
 	keys      *secretKeys
 	audit     *auditor
 	engine    Engine

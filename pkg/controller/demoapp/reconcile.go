@@ -34,6 +34,10 @@ type pass struct {
 	// dependencyBecameReady says that this is the first pass after a wait.
 	dependencyBecameReady bool
 	plan                  release.Plan
+	// wanted is the release as the app asks for it, and inputs what identifies
+	// it; unset while the key is not known.
+	wanted *helm.Release
+	inputs string
 	// next is when to look again.
 	next time.Duration
 }
@@ -92,7 +96,8 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 	if err := c.observeRelease(ctx, p); err != nil {
 		return c.reportFailure(p, err)
 	}
-	if c.restsOnFailure(p) {
+	if rest := c.refusals.rests(p); rest > 0 {
+		p.next = min(p.next, rest)
 		return nil
 	}
 	if err := c.announceDrift(ctx, p); err != nil {
@@ -131,6 +136,7 @@ func (c *Controller) forget(key cache.ObjectName, cached *v1alpha1.DemoApp) {
 		c.latest.Forget(key)
 	}
 	c.unwritten.forget(key)
+	c.refusals.forget(key)
 	c.engine.Forget(key)
 }
 

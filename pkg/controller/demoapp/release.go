@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -18,37 +17,21 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// refusedRetry is when a change that was refused is tried again although
-// nothing is known to have changed: what refused it may be gone.
-const refusedRetry = 5 * time.Minute
-
 // observeRelease looks at the release and decides what is to be done.
 func (c *Controller) observeRelease(ctx context.Context, p *pass) error {
-	plan, err := release.Observe(ctx, c.engine, release.Request{
+	var err error
+	if p.wanted = c.wanted(p); p.wanted != nil {
+		if p.inputs, err = p.wanted.InputDigest(); err != nil {
+			return err
+		}
+	}
+	p.plan, err = release.Observe(ctx, c.engine, release.Request{
 		Key:      p.key(),
-		Wanted:   c.wanted(p),
+		Wanted:   p.wanted,
 		Held:     len(p.blockers) > 0,
 		Baseline: baselineOf(p.app.Status),
 	})
-	if err != nil {
-		return err
-	}
-	p.plan = plan
-	return nil
-}
-
-// restsOnFailure reports whether the last attempt at this very generation was
-// refused, and nothing has happened since that could make another one end
-// differently.
-func (c *Controller) restsOnFailure(p *pass) bool {
-	stalled := meta.FindStatusCondition(p.observed.Status.Conditions, v1alpha1.ConditionStalled)
-	failed := meta.FindStatusCondition(p.observed.Status.Conditions, v1alpha1.ConditionFailed)
-	const news = controller.SpecChange | controller.PeriodicResync | controller.Retry | controller.DependencyReady
-	if stalled == nil || failed == nil || p.why&news != 0 || failed.ObservedGeneration != p.app.Generation {
-		return false
-	}
-	p.next = min(p.next, controller.Jitter(refusedRetry))
-	return p.plan.Decision.Action != helm.ActionNone
+	return err
 }
 
 // announceDrift makes drift visible before it is corrected: the status says so
@@ -89,8 +72,9 @@ func (c *Controller) ensureRelease(ctx context.Context, p *pass) error {
 	if decision.Action == helm.ActionNone {
 		return nil
 	}
-	wanted := c.wanted(p)
+	wanted := p.wanted
 	if wanted == nil {
+		// What is deployed is repaired without knowing what is wanted.
 		wanted = &helm.Release{Namespace: p.app.Namespace, Name: p.app.Name, Chart: c.chart}
 	}
 	deployed, err := c.engine.Execute(ctx, *wanted, decision, baselineOf(p.app.Status))
@@ -103,16 +87,10 @@ func (c *Controller) ensureRelease(ctx context.Context, p *pass) error {
 	if err != nil {
 		return err
 	}
+	c.refusals.forget(p.key())
 	recordDeployed(p, deployed, decision)
 	// The plan was made before the change; what counts now is what came of it.
-	plan, err := release.Observe(ctx, c.engine, release.Request{
-		Key: p.key(), Wanted: c.wanted(p), Held: len(p.blockers) > 0, Baseline: deployed.Baseline(),
-	})
-	if err != nil {
-		return err
-	}
-	p.plan = plan
-	return nil
+	return c.observeRelease(ctx, p)
 }
 
 // reportFailure puts an error into the conditions. It returns the error as the
@@ -135,6 +113,6 @@ func (c *Controller) reportFailure(p *pass, err error) error {
 	}
 	conditions.MarkStalled(reason, err.Error())
 	p.app.Status.ObservedGeneration = p.app.Generation
-	p.next = min(p.next, controller.Jitter(refusedRetry))
+	p.next = min(p.next, c.refusals.note(p))
 	return controller.Terminal(err)
 }

@@ -1,0 +1,200 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/helm/charts"
+)
+
+// fixture is an engine that runs on a fake API server, and what a controller
+// would keep for one release.
+type fixture struct {
+	*fakeServer
+	t      *testing.T
+	engine *Engine
+	// stop ends the engine, as the end of the process does.
+	stop func()
+
+	baseline Baseline
+
+	mu         sync.Mutex
+	changes    []string
+	operations []Operation
+}
+
+// bubble runs a test with an engine in a synctest bubble.
+func bubble(t *testing.T, test func(*fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(newFixture(t)) })
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{fakeServer: newFakeServer(t), t: t}
+	f.start(f.config())
+	return f
+}
+
+// start starts an engine, in place of the one before.
+func (f *fixture) start(config Config) {
+	f.t.Helper()
+	config.Logger = slog.New(slog.DiscardHandler)
+	config.OnOperation = func(operation Operation) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.operations = append(f.operations, operation)
+	}
+	engine, err := New(config)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	engine.Subscribe(func(release cache.ObjectName, change Change) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.changes = append(f.changes, map[Change]string{
+			ObjectChanged: "object", HealthChanged: "health", RecordChanged: "record",
+		}[change]+" "+release.String())
+	})
+	ctx, cancel := context.WithCancel(f.t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		engine.Run(ctx)
+	}()
+	f.engine = engine
+	f.stop = sync.OnceFunc(func() {
+		cancel()
+		<-ended
+	})
+	f.t.Cleanup(f.stop)
+	synctest.Wait()
+	if !engine.HasSynced() {
+		f.t.Fatal("the engine knows no records after its start")
+	}
+}
+
+// restart loses everything that is only in memory, but for the baseline, which
+// a controller keeps in its status.
+func (f *fixture) restart() {
+	f.t.Helper()
+	f.stop()
+	f.start(f.config())
+}
+
+// heard returns the changes since the last call, in order and each once.
+func (f *fixture) heard() []string {
+	synctest.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	heard := slices.Compact(slices.Sorted(slices.Values(f.changes)))
+	f.changes = nil
+	return heard
+}
+
+// decide looks at the release, and decides.
+func (f *fixture) decide(wanted Release) Decision {
+	f.t.Helper()
+	observed, err := f.engine.Observe(f.t.Context(), wanted.Key(), f.baseline)
+	if err != nil {
+		f.t.Fatalf("Observe: %v", err)
+	}
+	decision, err := f.engine.Decide(wanted, observed)
+	if err != nil {
+		f.t.Fatalf("Decide: %v", err)
+	}
+	return decision
+}
+
+// reconcile does what is due, as a controller does, and returns what it did.
+func (f *fixture) reconcile(wanted Release) (Decision, error) {
+	f.t.Helper()
+	observed, err := f.engine.Observe(f.t.Context(), wanted.Key(), f.baseline)
+	if err != nil {
+		return Decision{}, err
+	}
+	decision, err := f.engine.Decide(wanted, observed)
+	if err != nil {
+		return decision, err
+	}
+	deployed, err := f.engine.Execute(f.t.Context(), wanted, decision, f.baseline)
+	if err == nil && deployed != nil {
+		f.baseline = deployed.Baseline()
+	}
+	return decision, err
+}
+
+// must reconciles and expects a certain action.
+func (f *fixture) must(wanted Release, action Action, cause Cause) {
+	f.t.Helper()
+	decision, err := f.reconcile(wanted)
+	if err != nil {
+		f.t.Fatalf("%s: %v", decision.Action, err)
+	}
+	if decision.Action != action || decision.Cause != cause {
+		f.t.Fatalf("decided on %s (%s), want %s (%s)", decision.Action, decision.Cause, action, cause)
+	}
+}
+
+// demo is a release of the embedded chart.
+func demo(t *testing.T, values map[string]any) Release {
+	t.Helper()
+	chart, err := LoadFS(charts.DemoApp(), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged := map[string]any{"apiKey": "verysecret"}
+	maps.Copy(merged, values)
+	return Release{Namespace: "default", Name: "web", Chart: chart, Values: merged}
+}
+
+// made is a release of a chart that consists of the given templates.
+func made(t *testing.T, templates map[string]string) Release {
+	t.Helper()
+	return Release{Namespace: "default", Name: "web", Chart: testChart(t, templates)}
+}
+
+// testChart makes a chart of the given files. A Chart.yaml is added, and names
+// without a folder are templates.
+func testChart(t *testing.T, files map[string]string) *Chart {
+	t.Helper()
+	chart, err := LoadFS(chartFS(files), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chart
+}
+
+func chartFS(files map[string]string) fstest.MapFS {
+	fsys := fstest.MapFS{"Chart.yaml": {Data: []byte("apiVersion: v2\nname: test\nversion: 1.2.3\nappVersion: \"9\"\n")}}
+	for name, content := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(content)}
+	}
+	return fsys
+}
+
+// configMap is a template.
+func configMap(name, data string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\ndata:\n  key: " + data + "\n"
+}
+
+func wantError[T error](t *testing.T, err error) T {
+	t.Helper()
+	var want T
+	if !errors.As(err, &want) {
+		t.Fatalf("error is %v (%T), want a %T", err, err, want)
+	}
+	return want
+}

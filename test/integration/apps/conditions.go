@@ -1,0 +1,51 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apps
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+)
+
+// Condition returns a condition of a DemoApp; one without a status when it is absent.
+func Condition(app *v1alpha1.DemoApp, conditionType string) metav1.Condition {
+	if condition := meta.FindStatusCondition(app.Status.Conditions, conditionType); condition != nil {
+		return *condition
+	}
+	return metav1.Condition{Type: conditionType}
+}
+
+// Has reports whether a condition has this status, and, unless it is empty, this reason.
+func Has(app *v1alpha1.DemoApp, conditionType string, status metav1.ConditionStatus, reason string) bool {
+	condition := Condition(app, conditionType)
+	return condition.Status == status && (reason == "" || condition.Reason == reason)
+}
+
+// IsAbsent reports whether a DemoApp does not have a condition.
+func IsAbsent(app *v1alpha1.DemoApp, conditionType string) bool {
+	return Condition(app, conditionType).Status == ""
+}
+
+// IsReady reports whether a DemoApp is ready at its newest generation, and says nothing else beside it.
+func IsReady(app *v1alpha1.DemoApp) bool {
+	return Has(app, v1alpha1.ConditionReady, metav1.ConditionTrue, "") &&
+		Condition(app, v1alpha1.ConditionReady).ObservedGeneration == app.Generation &&
+		app.Status.ObservedGeneration == app.Generation
+}
+
+// IsStalled reports whether a DemoApp has given up on its newest generation for this reason.
+func IsStalled(app *v1alpha1.DemoApp, reason string) bool {
+	return Has(app, v1alpha1.ConditionStalled, metav1.ConditionTrue, reason) &&
+		Condition(app, v1alpha1.ConditionStalled).ObservedGeneration == app.Generation
+}
+
+// Revision returns the revision of the deployed release, 0 when there is none.
+func Revision(app *v1alpha1.DemoApp) int64 {
+	if app.Status.DeployedRelease == nil {
+		return 0
+	}
+	return app.Status.DeployedRelease.Revision
+}

@@ -72,7 +72,7 @@ func TestBuildKeyDependsOnEveryPart(t *testing.T) {
 
 // The binaries can only be built if go.mod requires what they need, which the tool block makes sure of.
 func TestBinariesAreTheToolsOfGoMod(t *testing.T) {
-	out, err := exec.Command("go", "list", "tool").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "tool").Output()
 	if err != nil {
 		t.Fatalf("go list tool: %v", err)
 	}

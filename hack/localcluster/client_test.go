@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -91,16 +90,21 @@ func TestClient(t *testing.T) {
 }
 
 func TestIsTaken(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := listen(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	if !isTaken(port) {
+	port, err := portOf(listener)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !isTaken(t.Context(), port) {
 		t.Error("a port that somebody listens on counts as free")
 	}
-	listener.Close()
-	if isTaken(port) {
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if isTaken(t.Context(), port) {
 		t.Error("a free port counts as taken")
 	}
 }

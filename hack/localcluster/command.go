@@ -279,7 +279,8 @@ func (u *up) detach(ctx context.Context) (*connection, error) {
 		return nil, fmt.Errorf("supervisor's log: %w", err)
 	}
 	defer logFile.Close()
-	cmd := exec.Command(self, "up", "--foreground", "--cache", u.layout.cache, "--name", u.instance.name,
+	// Not ended with ctx, which would leave it no time to clean up.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, "up", "--foreground", "--cache", u.layout.cache, "--name", u.instance.name,
 		fmt.Sprintf("--audit=%t", u.audit), fmt.Sprintf("--nodes=%d", u.nodes), fmt.Sprintf("--timeout=%s", u.timeout))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Stderr = logFile
@@ -296,7 +297,7 @@ func (u *up) detach(ctx context.Context) (*connection, error) {
 	}
 
 	// An interrupt closes the lifeline; the supervisor then cleans up, and its stdout ends.
-	stop := context.AfterFunc(ctx, func() { lifeline.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = lifeline.Close() })
 	line, readErr := bufio.NewReader(stdout).ReadBytes('\n')
 	if stop() && readErr == nil {
 		var conn connection
@@ -308,7 +309,7 @@ func (u *up) detach(ctx context.Context) (*connection, error) {
 		}
 		return &conn, nil
 	}
-	lifeline.Close()
+	_ = lifeline.Close()
 	waitErr := cmd.Wait()
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("interrupted: %w", context.Cause(ctx))

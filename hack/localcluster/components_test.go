@@ -94,7 +94,7 @@ func TestConfigFiles(t *testing.T) {
 }
 
 func TestPickPorts(t *testing.T) {
-	p, err := pickPorts()
+	p, err := pickPorts(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -113,7 +114,7 @@ func TestWriteCredentials(t *testing.T) {
 	if err := yaml.Unmarshal(content, &config); err != nil {
 		t.Fatal(err)
 	}
-	if got := config.Clusters[0].Cluster; got.Server != server || string(got.CA) != string(creds.ca) {
+	if got := config.Clusters[0].Cluster; got.Server != server || !bytes.Equal(got.CA, creds.ca) {
 		t.Errorf("cluster %+v", got)
 	}
 	subject := parseCertificate(t, config.Users[0].User.Certificate).Subject

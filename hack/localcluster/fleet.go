@@ -76,23 +76,23 @@ func newFleet(inst instance, binDir string, lost context.CancelCauseFunc) (*flee
 	}, nil
 }
 
-// launch starts components and writes them down.
-func (f *fleet) launch(components ...component) error {
+// launch starts components and writes them down. They live until stop, whatever happens to ctx.
+func (f *fleet) launch(ctx context.Context, components ...component) error {
 	for _, c := range components {
-		if err := f.launchOne(c); err != nil {
+		if err := f.launchOne(context.WithoutCancel(ctx), c); err != nil {
 			return err
 		}
 	}
 	return writeState(f.instance, f.state)
 }
 
-func (f *fleet) launchOne(c component) error {
+func (f *fleet) launchOne(ctx context.Context, c component) error {
 	output, err := os.OpenFile(f.instance.log(c.name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("log of %s: %w", c.name, err)
 	}
 	defer output.Close()
-	started, err := f.launcher.launch(c.name, filepath.Join(f.binDir, c.name), c.args, output)
+	started, err := f.launcher.launch(ctx, c.name, filepath.Join(f.binDir, c.name), c.args, output)
 	if err != nil {
 		return err
 	}
@@ -101,10 +101,11 @@ func (f *fleet) launchOne(c component) error {
 	f.watchers.Go(func() {
 		<-started.done
 		log := f.instance.log(c.name)
+		taken := func(port int) bool { return isTaken(ctx, port) }
 		f.lost(&exitError{
 			component: c.name,
 			err:       started.err,
-			portTaken: slices.ContainsFunc(c.ports, isTaken),
+			portTaken: slices.ContainsFunc(c.ports, taken),
 			log:       log,
 			tail:      tail(log),
 		})

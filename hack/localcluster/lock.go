@@ -35,7 +35,7 @@ func tryLock(path string) (*fileLock, error) {
 			return nil, fmt.Errorf("lock: %w", err)
 		}
 		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-			file.Close()
+			_ = file.Close()
 			if errors.Is(err, syscall.EWOULDBLOCK) {
 				return nil, errLocked
 			}
@@ -45,7 +45,7 @@ func tryLock(path string) (*fileLock, error) {
 			return &fileLock{file: file}, nil
 		}
 		// The previous holder removed the file between our open and our lock: what we hold protects nothing.
-		file.Close()
+		_ = file.Close()
 	}
 }
 
@@ -79,15 +79,15 @@ func (l *fileLock) write(content []byte) error {
 	return nil
 }
 
-// release gives the lock up and leaves its file.
+// release gives the lock up and leaves its file. Nothing is lost when that fails: the lock ends with the process.
 func (l *fileLock) release() {
-	l.file.Close()
+	_ = l.file.Close()
 }
 
-// remove gives the lock up and removes its file.
+// remove gives the lock up and removes its file. A file that stays does no harm.
 func (l *fileLock) remove() {
-	os.Remove(l.file.Name())
-	l.file.Close()
+	_ = os.Remove(l.file.Name())
+	l.release()
 }
 
 func isSameFile(file *os.File, path string) bool {

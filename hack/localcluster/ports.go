@@ -4,34 +4,55 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"syscall"
 )
 
 // pickPorts returns ports that nobody listens on. They are not reserved: a component that then finds its port taken
 // ends, and the supervisor starts over with others.
-func pickPorts() (ports, error) {
-	var numbers [3]int
-	for i := range numbers {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+func pickPorts(ctx context.Context) (p ports, err error) {
+	var listeners []net.Listener
+	// Closed only at the end, so that no port is found twice.
+	defer func() {
+		for _, listener := range listeners {
+			err = errors.Join(err, listener.Close())
+		}
+	}()
+	for _, port := range []*int{&p.apiServer, &p.etcd, &p.etcdPeer} {
+		listener, err := listen(ctx, 0)
 		if err != nil {
 			return ports{}, fmt.Errorf("find a free port: %w", err)
 		}
-		// Closed only on return, so that no port is found twice.
-		defer listener.Close()
-		numbers[i] = listener.Addr().(*net.TCPAddr).Port
+		listeners = append(listeners, listener)
+		if *port, err = portOf(listener); err != nil {
+			return ports{}, err
+		}
 	}
-	return ports{apiServer: numbers[0], etcd: numbers[1], etcdPeer: numbers[2]}, nil
+	return p, nil
 }
 
 // isTaken reports whether somebody listens on port.
-func isTaken(port int) bool {
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+func isTaken(ctx context.Context, port int) bool {
+	listener, err := listen(ctx, port)
 	if err != nil {
 		return errors.Is(err, syscall.EADDRINUSE)
 	}
-	listener.Close()
+	_ = listener.Close()
 	return false
+}
+
+func listen(ctx context.Context, port int) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+}
+
+func portOf(listener net.Listener) (int, error) {
+	address, err := netip.ParseAddrPort(listener.Addr().String())
+	if err != nil {
+		return 0, fmt.Errorf("port of a listener: %w", err)
+	}
+	return int(address.Port()), nil
 }

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -95,10 +96,10 @@ func newLauncher() *launcher {
 // close ends the launcher's goroutine.
 func (l *launcher) close() { close(l.requests) }
 
-// launch starts path with args; output gets its stdout and stderr. The child has a process group of its own, so that a
+// launch starts path with args; output gets its stdout and stderr. The end of ctx kills it. The child has a process group of its own, so that a
 // Ctrl-C in the terminal reaches only this process, which then ends the children in order.
-func (l *launcher) launch(name, path string, args []string, output *os.File) (*child, error) {
-	cmd := exec.Command(path, args...)
+func (l *launcher) launch(ctx context.Context, name, path string, args []string, output *os.File) (*child, error) {
+	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)

@@ -123,7 +123,7 @@ func (s *supervisor) start(ctx context.Context, fleet *fleet) (connection, error
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("not ready after %s", s.timeout))
 	defer cancel()
 	inst := s.instance
-	p, err := pickPorts()
+	p, err := pickPorts(ctx)
 	if err != nil {
 		return connection{}, err
 	}
@@ -140,7 +140,7 @@ func (s *supervisor) start(ctx context.Context, fleet *fleet) (connection, error
 	}
 
 	server := apiServer(inst, p, s.audit)
-	if err := fleet.launch(etcd(inst, p), server); err != nil {
+	if err := fleet.launch(ctx, etcd(inst, p), server); err != nil {
 		return connection{}, err
 	}
 	api := newClient(p.server(), creds.ca, creds.certificate)
@@ -149,7 +149,7 @@ func (s *supervisor) start(ctx context.Context, fleet *fleet) (connection, error
 		return connection{}, err
 	}
 	manager, player := controllerManager(inst), kwok(inst)
-	if err := fleet.launch(manager, scheduler(inst), player); err != nil {
+	if err := fleet.launch(ctx, manager, scheduler(inst), player); err != nil {
 		return connection{}, err
 	}
 	if err := api.createNodes(ctx, s.nodes); err != nil {

@@ -19,8 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/csaupgrade"
+	"k8s.io/client-go/util/retry"
 )
 
 // neverResourceVersion is no object's resourceVersion. An apply that carries it
@@ -100,6 +103,30 @@ func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructure
 	}
 	applied, err = o.apply(info, object, applyForce)
 	return applied, false, err
+}
+
+// takeOver turns the fields that Helm owns by client-side apply into fields that
+// it owns by server-side apply. Without it, a field that the chart no longer has
+// would stay, because its old owner still holds it.
+func (o *operation) takeOver(info *resource.Info) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("take over %s: %w", reference(info), err)
+		}
+		patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldManager), FieldManager)
+		if err != nil {
+			return fmt.Errorf("take over %s: %w", reference(info), err)
+		}
+		if len(patch) == 0 {
+			return nil
+		}
+		_, err = o.client(info).Patch(o.ctx, info.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+		return err
+	})
 }
 
 // createOnly creates the object, and is content when it exists.

@@ -4,64 +4,153 @@
 package helm
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/common"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 )
 
-// discoveryInterval is the least time between two discoveries that unknown
-// kinds cause.
-const discoveryInterval = 10 * time.Second
+const (
+	// unknownKindInterval is the least time between two discoveries because of
+	// kinds that are not known.
+	unknownKindInterval = 10 * time.Second
+	// staleInterval is the least time between two discoveries because the API
+	// server said that something changed. Many CRDs often arrive together.
+	staleInterval = time.Second
+)
 
 // kindMapper knows what the API server serves: the mapping from kinds to
 // resources, and the capabilities that templates see. All operations share it,
-// so that none of them asks the API server again.
+// so that none of them asks the API server again. It is discovered anew, when
+// it is next needed, after a CRD or an API service has changed.
 type kindMapper struct {
 	discovery discovery.CachedDiscoveryInterface
 	mapper    meta.ResettableRESTMapper
 	config    *rest.Config
 	clock     clock.PassiveClock
+	logger    *slog.Logger
 
 	mu           sync.Mutex
 	capabilities *common.Capabilities
 	discovered   time.Time
+	stale        bool
 }
 
-func newKindMapper(client discovery.DiscoveryInterface, config *rest.Config, clock clock.PassiveClock) *kindMapper {
+func newKindMapper(client discovery.DiscoveryInterface, config *rest.Config, clock clock.PassiveClock, logger *slog.Logger) *kindMapper {
 	cached := memory.NewMemCacheClient(client)
 	return &kindMapper{
 		discovery: cached,
 		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(cached),
 		config:    config,
 		clock:     clock,
+		logger:    logger,
 	}
 }
 
 // mapping returns the mapping of a kind. An unknown kind is looked for once
-// more, because its CRD may be new.
+// more, in case its CRD came unnoticed.
 func (m *kindMapper) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	m.renew()
 	mapping, err := m.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if meta.IsNoMatchError(err) && m.mayRefresh() {
+	if meta.IsNoMatchError(err) && m.mayRefresh(unknownKindInterval) {
 		m.refresh()
 		mapping, err = m.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	}
 	return mapping, err
 }
 
-func (m *kindMapper) mayRefresh() bool {
+func (m *kindMapper) mayRefresh(interval time.Duration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.clock.Since(m.discovered) >= discoveryInterval
+	return m.clock.Since(m.discovered) >= interval
+}
+
+// changed notes that what the API server serves is not what was discovered.
+func (m *kindMapper) changed() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stale = true
+}
+
+// renew forgets what was discovered if it is stale.
+func (m *kindMapper) renew() {
+	m.mu.Lock()
+	stale := m.stale
+	m.mu.Unlock()
+	if stale && m.mayRefresh(staleInterval) {
+		m.refresh()
+	}
+}
+
+// run notes every change to CRDs and API services until ctx ends. Without the
+// permission to watch them, only unknown kinds bring about a new discovery.
+func (m *kindMapper) run(ctx context.Context, client metadata.Interface) {
+	var running sync.WaitGroup
+	for _, resource := range []schema.GroupVersionResource{
+		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+		{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
+	} {
+		running.Go(func() { m.watch(ctx, client, resource) })
+	}
+	running.Wait()
+}
+
+func (m *kindMapper) watch(ctx context.Context, client metadata.Interface, resource schema.GroupVersionResource) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	informer := metadatainformer.NewFilteredMetadataInformer(client, resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	err := errors.Join(
+		informer.SetTransform(func(object any) (any, error) {
+			accessor, err := meta.Accessor(object)
+			if err != nil {
+				return object, nil //nolint:nilerr // A tombstone; there is nothing to slim.
+			}
+			return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+				Name: accessor.GetName(), UID: accessor.GetUID(), ResourceVersion: accessor.GetResourceVersion(),
+			}}, nil
+		}),
+		informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+			if apierrors.IsForbidden(err) {
+				m.logger.Warn("Changes to what the API server serves go unnoticed", slog.String("resource", resource.Resource), slog.Any("error", err))
+				stop()
+				return
+			}
+			cache.DefaultWatchErrorHandler(ctx, r, err)
+		}),
+	)
+	if err == nil {
+		_, err = informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+			AddFunc: func(_ any, initial bool) {
+				if !initial {
+					m.changed()
+				}
+			},
+			UpdateFunc: func(any, any) { m.changed() },
+			DeleteFunc: func(any) { m.changed() },
+		})
+	}
+	if err != nil {
+		m.logger.Warn("Changes to what the API server serves go unnoticed", slog.String("resource", resource.Resource), slog.Any("error", err))
+		return
+	}
+	informer.RunWithContext(ctx)
 }
 
 // namespaced reports whether objects of the kind lie in a namespace.
@@ -78,6 +167,7 @@ func (m *kindMapper) refresh() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.discovered = m.clock.Now()
+	m.stale = false
 	m.capabilities = nil
 	m.mapper.Reset() // It invalidates the discovery cache, too.
 }
@@ -85,6 +175,7 @@ func (m *kindMapper) refresh() {
 // current returns the capabilities for a chart to see. The caller may change
 // the copy.
 func (m *kindMapper) current() (*common.Capabilities, error) {
+	m.renew()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.capabilities == nil {

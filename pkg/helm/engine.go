@@ -83,6 +83,7 @@ type Operation struct {
 type Engine struct {
 	clientset   kubernetes.Interface
 	dynamic     dynamic.Interface
+	metadata    metadata.Interface
 	mapper      *kindMapper
 	records     *records
 	watcher     *watcher
@@ -125,6 +126,7 @@ func New(config Config) (*Engine, error) {
 	e := &Engine{
 		clientset:   clientset,
 		dynamic:     dynamicClient,
+		metadata:    metadataClient,
 		bodies:      newBodyCache(bodyCacheBytes),
 		maxHistory:  config.MaxHistory,
 		timeout:     config.Timeout,
@@ -133,7 +135,7 @@ func New(config Config) (*Engine, error) {
 		onOperation: config.OnOperation,
 	}
 	e.setDefaults()
-	e.mapper = newKindMapper(discoveryClient, config.RESTConfig, e.clock)
+	e.mapper = newKindMapper(discoveryClient, config.RESTConfig, e.clock, e.logger)
 	e.watcher = newWatcher(dynamicClient, metadataClient, config.Namespaces, e.publish)
 	var err error
 	if e.records, err = newRecords(metadataClient, config.Namespaces, e.publish); err != nil {
@@ -171,6 +173,7 @@ func (e *Engine) Run(ctx context.Context) {
 			e.logger.Warn("Could not discover what the API server serves", slog.Any("error", err))
 		}
 	})
+	running.Go(func() { e.mapper.run(ctx, e.metadata) })
 	running.Go(func() { e.records.run(ctx) })
 	running.Go(func() { e.watcher.run(ctx) })
 	running.Wait()

@@ -150,6 +150,9 @@ func (o *operation) deploy(wanted Release, decision Decision) (*Deployed, error)
 		}
 		record = nil
 	}
+	if err := o.inspect(record); err != nil {
+		return nil, err
+	}
 	var rls *releasev1.Release
 	if record == nil || common.Status(record.Status) == common.StatusUninstalled {
 		rls, err = o.install(cfg, wanted, inputs, record)
@@ -160,6 +163,20 @@ func (o *operation) deploy(wanted Release, decision Decision) (*Deployed, error)
 		return nil, err
 	}
 	return o.deployed(rls), nil
+}
+
+// inspect finds out whether the newest revision was applied on the client's
+// side, as Helm 3 did. Those of this engine never were.
+func (o *operation) inspect(record *Record) error {
+	if record == nil || record.Own {
+		return nil
+	}
+	rls, err := o.store.read(record.Revision)
+	if err != nil {
+		return fmt.Errorf("read the deployed release: %w", err)
+	}
+	o.clientSide = rls.ApplyMethod == "" || rls.ApplyMethod == string(releasev1.ApplyMethodClientSideApply)
+	return nil
 }
 
 func (o *operation) install(cfg *action.Configuration, wanted Release, inputs string, record *Record) (*releasev1.Release, error) {

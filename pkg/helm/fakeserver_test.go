@@ -90,8 +90,7 @@ type fakeRequest struct {
 	query url.Values
 	body  []byte
 
-	accept      string
-	contentType string
+	accept string
 }
 
 // String is the request in a test's own words: "apply deployments default/web".
@@ -198,7 +197,7 @@ func (s *fakeServer) RoundTrip(request *http.Request) (*http.Response, error) {
 func (s *fakeServer) parse(request *http.Request) (fakeRequest, error) {
 	parsed := fakeRequest{
 		verb: "discover", query: request.URL.Query(),
-		accept: request.Header.Get("Accept"), contentType: request.Header.Get("Content-Type"),
+		accept: request.Header.Get("Accept"),
 	}
 	if request.Body != nil {
 		var err error
@@ -206,6 +205,9 @@ func (s *fakeServer) parse(request *http.Request) (fakeRequest, error) {
 			return parsed, err
 		}
 		_ = request.Body.Close()
+		if parsed.body, err = asJSON(request.Header.Get("Content-Type"), parsed.body); err != nil {
+			return parsed, err
+		}
 	}
 	parsed.key.name = request.URL.Path
 	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
@@ -234,6 +236,18 @@ func (s *fakeServer) parse(request *http.Request) (fakeRequest, error) {
 		parsed.verb = "deletecollection"
 	}
 	return parsed, nil
+}
+
+// asJSON turns what typed clients send into JSON.
+func asJSON(contentType string, body []byte) ([]byte, error) {
+	if len(body) == 0 || !strings.Contains(contentType, "protobuf") {
+		return body, nil
+	}
+	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(object)
 }
 
 // answer makes a response of an object or an error.

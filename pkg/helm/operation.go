@@ -44,6 +44,9 @@ type operation struct {
 	// manifest. After an attempt that did not succeed they may not, and their
 	// fingerprints do not tell: those stand for who owns which field.
 	trusted bool
+	// clientSide says that the release was last applied on the client's side. Its
+	// objects are then taken over before they are applied.
+	clientSide bool
 	// touched says that objects that existed before were changed.
 	touched bool
 	// leftovers are objects of an unfinished attempt; those that the target does
@@ -225,6 +228,11 @@ func (o *operation) update(original, target *resource.Info, result *kube.Result)
 	if entry, ok := o.unchanged(original, target); ok {
 		o.inventory = append(o.inventory, entry)
 		return nil
+	}
+	if o.clientSide {
+		if err := o.takeOver(target); err != nil {
+			return err
+		}
 	}
 	var applied *unstructured.Unstructured
 	if o.present(target) {

@@ -155,7 +155,7 @@ func (c *Cluster) startCommand(ctx context.Context, options Options) error {
 	cmd.Stdout = stdoutWriter
 	err = c.launcher.start(cmd)
 	// The command has its own copy; without ours, reading ends when the command does.
-	stdoutWriter.Close()
+	_ = stdoutWriter.Close()
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (c *Cluster) startCommand(ctx context.Context, options Options) error {
 		close(c.exited)
 	}()
 
-	stop := context.AfterFunc(ctx, func() { stdin.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = stdin.Close() })
 	defer stop()
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
 	if err != nil {

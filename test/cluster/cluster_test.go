@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestPodsOfDeploymentsBecomeReady(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, image string
 		ready       int32

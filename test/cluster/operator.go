@@ -70,7 +70,7 @@ func LaunchOperator(ctx context.Context, t testing.TB, c *Cluster, args ...strin
 	if err := c.WriteServiceAccountKubeconfig(ctx, OperatorNamespace, OperatorServiceAccount, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	addresses, err := freeAddresses(2)
+	addresses, err := freeAddresses(ctx, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,14 +223,20 @@ func get(ctx context.Context, url string) ([]byte, error) {
 }
 
 // freeAddresses returns count addresses on 127.0.0.1 that nobody listens on.
-func freeAddresses(count int) (addresses []string, err error) {
+func freeAddresses(ctx context.Context, count int) (addresses []string, err error) {
+	var listeners []net.Listener
+	// Closed only at the end, so that no port is found twice.
+	defer func() {
+		for _, listener := range listeners {
+			err = errors.Join(err, listener.Close())
+		}
+	}()
 	for range count {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
-		// Closed only on return, so that no port is found twice.
-		defer func() { err = errors.Join(err, listener.Close()) }()
+		listeners = append(listeners, listener)
 		addresses = append(addresses, listener.Addr().String())
 	}
 	return addresses, nil

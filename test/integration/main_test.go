@@ -7,20 +7,23 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// parallel is how many tests run at the same time: most of the time they wait, so more than there are processors.
+// parallel is how many tests run at the same time unless -parallel says otherwise. They mostly wait, so more of them
+// than there are processors can run.
 const parallel = "8"
+
+// verbosity is the highest that the operator takes: what it logs then is searched for secrets.
+const verbosity = "-v=7"
 
 // All tests share a control plane, and an operator on it that watches all namespaces.
 var (
@@ -30,9 +33,123 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := preferParallel(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) (code int) {
+	t := &mainTest{}
+	defer t.cleanUp()
+	if !isGiven("test.parallel") {
+		if err := flag.Set("test.parallel", parallel); err != nil {
+			t.Fatal(err)
+		}
 	}
-	os.Exit(cluster.Main(m, cluster.Options{Audit: true}, func(c *cluster.Cluster) { shared = c }))
+	var err error
+	if shared, err = cluster.Start(t.Context(), cluster.Options{Audit: true}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := shared.Stop(); err != nil {
+			t.Log(err)
+			code = max(code, 1)
+		}
+	})
+	operator = cluster.StartOperator(t.Context(), t, shared, verbosity)
+	if code = m.Run(); code != 0 {
+		return code
+	}
+	return checkPermissions(t.Context(), wholePackage())
+}
+
+// wholePackage reports whether all tests of the package ran.
+func wholePackage() bool {
+	return !isGiven("test.run") && !isGiven("test.skip") && !isGiven("test.list") && !testing.Short()
+}
+
+func isGiven(name string) bool {
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	return given
+}
+
+// newNamespace gives a test its namespace. If the test fails, what the operator logged about it is shown.
+func newNamespace(t *testing.T) *apps.Namespace {
+	t.Helper()
+	ns := apps.New(t, shared)
+	showLogOnFailure(t, ns.Name)
+	return ns
+}
+
+func showLogOnFailure(t *testing.T, namespace string) {
+	t.Helper()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		lines := slices.Collect(strings.Lines(operator.Log()))
+		lines = slices.DeleteFunc(lines, func(line string) bool { return !strings.Contains(line, namespace) })
+		const most = 300
+		t.Logf("what the operator logged about it (%d lines, the last %d):\n%s", len(lines), most,
+			strings.Join(lines[max(0, len(lines)-most):], ""))
+	})
+}
+
+// mainTest lets TestMain, which is no test, use what is made for tests. Only what it needs is there.
+type mainTest struct {
+	testing.TB
+
+	cleanups []func()
+}
+
+// Context implements testing.TB.
+func (*mainTest) Context() context.Context {
+	return context.Background() //nolint:usetesting // There is no test whose context it could be.
+}
+
+// Helper implements testing.TB.
+func (*mainTest) Helper() {}
+
+// Failed implements testing.TB.
+func (*mainTest) Failed() bool { return false }
+
+// Log implements testing.TB.
+func (*mainTest) Log(args ...any) { fmt.Fprintln(os.Stderr, args...) }
+
+// Logf implements testing.TB.
+func (*mainTest) Logf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+// Fatal implements testing.TB.
+func (t *mainTest) Fatal(args ...any) {
+	t.Log(args...)
+	t.cleanUp()
+	os.Exit(1)
+}
+
+// Fatalf implements testing.TB.
+func (t *mainTest) Fatalf(format string, args ...any) { t.Fatal(fmt.Sprintf(format, args...)) }
+
+// TempDir implements testing.TB.
+func (t *mainTest) TempDir() string {
+	dir, err := os.MkdirTemp("", "demoapp-integration-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Log(err)
+		}
+	})
+	return dir
+}
+
+// Cleanup implements testing.TB.
+func (t *mainTest) Cleanup(cleanup func()) { t.cleanups = append(t.cleanups, cleanup) }
+
+func (t *mainTest) cleanUp() {
+	for len(t.cleanups) > 0 {
+		last := len(t.cleanups) - 1
+		cleanup := t.cleanups[last]
+		t.cleanups = t.cleanups[:last]
+		cleanup()
+	}
 }

@@ -77,9 +77,11 @@ func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	p := &pass{observed: app, app: app.DeepCopy(), why: why, now: c.clock.Now(), next: controller.Jitter(c.resync)}
 	c.unwritten.resume(p)
 	stepErr := c.steps(ctx, p)
-	if stepErr == nil && c.unwritten.hold(p) {
-		c.queue.EnqueueAfter(key, settleTime, controller.HealthChange)
-		return controller.Result{RequeueAfter: p.next}, nil
+	if stepErr == nil {
+		if wait := c.unwritten.hold(p); wait > 0 {
+			c.queue.EnqueueAfter(key, wait, controller.HealthChange)
+			return controller.Result{RequeueAfter: p.next}, nil
+		}
 	}
 	commitErr := c.commit(ctx, p)
 	return controller.Result{RequeueAfter: p.next}, errors.Join(stepErr, commitErr)

@@ -15,14 +15,20 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 )
 
-// settleTime is how long a status may wait for pods that are on their way. A
-// rollout changes counts and messages many times a second, and most of them end
-// before this.
-const settleTime = time.Second
+const (
+	// settleTime is how long a status may wait for pods that are on their way. A
+	// rollout changes counts and messages many times a second, and most of them
+	// end before this.
+	settleTime = time.Second
+	// newRevisionTime is how long the status of a new revision may wait for its
+	// objects to be seen as healthy. Those without pods are within this, which
+	// spares the status that says that they are not yet.
+	newRevisionTime = 100 * time.Millisecond
+)
 
 // unwritten holds statuses back while all that they would tell is how far a
-// rollout has come. They live in memory meanwhile: a process that dies loses a
-// second of counts, and at the most repeats a repair.
+// rollout has come. They live in memory meanwhile. A process that dies with one
+// finds a release that the status does not know, and applies its objects again.
 type unwritten struct {
 	mu   sync.Mutex
 	held map[cache.ObjectName]heldStatus
@@ -45,9 +51,11 @@ func (u *unwritten) resume(p *pass) {
 
 // hold keeps the pass's status back, unless it tells something that cannot
 // wait, or an earlier one has waited long enough.
-func (u *unwritten) hold(p *pass) bool {
-	if apiequality.Semantic.DeepEqual(p.observed.Status, p.app.Status) || !canWait(p.observed.Status, p.app.Status) {
-		return false
+// It returns when to look again, and zero when the status is to be written.
+func (u *unwritten) hold(p *pass) time.Duration {
+	wait := patience(p.observed.Status, p.app.Status)
+	if wait == 0 || apiequality.Semantic.DeepEqual(p.observed.Status, p.app.Status) {
+		return 0
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -55,15 +63,15 @@ func (u *unwritten) hold(p *pass) bool {
 	if !ok || held.uid != p.app.UID {
 		held = heldStatus{uid: p.app.UID, since: p.now}
 	}
-	if p.now.Sub(held.since) >= settleTime {
-		return false
+	if wait -= p.now.Sub(held.since); wait <= 0 {
+		return 0
 	}
 	held.status = *p.app.Status.DeepCopy()
 	if u.held == nil {
 		u.held = map[cache.ObjectName]heldStatus{}
 	}
 	u.held[p.key()] = held
-	return true
+	return wait
 }
 
 func (u *unwritten) forget(key cache.ObjectName) {
@@ -72,13 +80,17 @@ func (u *unwritten) forget(key cache.ObjectName) {
 	delete(u.held, key)
 }
 
-// canWait reports whether a status says no more than how far the rollout of a
-// revision has come that the written status already tells of.
-func canWait(written, next v1alpha1.DemoAppStatus) bool {
+// patience is how long a status may wait that says no more than how far the
+// rollout of a revision has come; zero for one that says anything else.
+func patience(written, next v1alpha1.DemoAppStatus) time.Duration {
 	ready := meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionReady)
-	return ready != nil && ready.Reason == v1alpha1.ReasonProgressing &&
-		written.DeployedRelease != nil && next.DeployedRelease != nil &&
-		*written.DeployedRelease == *next.DeployedRelease &&
-		written.ObservedGeneration == next.ObservedGeneration &&
-		meta.FindStatusCondition(written.Conditions, v1alpha1.ConditionFailed) == nil
+	if ready == nil || ready.Reason != v1alpha1.ReasonProgressing || next.DeployedRelease == nil ||
+		meta.FindStatusCondition(written.Conditions, v1alpha1.ConditionFailed) != nil {
+		return 0
+	}
+	if written.DeployedRelease == nil || *written.DeployedRelease != *next.DeployedRelease ||
+		written.ObservedGeneration != next.ObservedGeneration {
+		return newRevisionTime
+	}
+	return settleTime
 }

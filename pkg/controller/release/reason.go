@@ -76,9 +76,9 @@ func ReasonFor(decision helm.Decision, c Circumstances) UpgradeReason {
 }
 
 // foundBy tells a change that an event told of from one that only the periodic
-// look found.
+// look found, at the first attempt or a later one.
 func foundBy(why controller.Reason) UpgradeReason {
-	if why == controller.PeriodicResync {
+	if why&^controller.Retry == controller.PeriodicResync {
 		return PeriodicResync
 	}
 	return DriftDetected

@@ -1,0 +1,83 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+var key = cache.ObjectName{Namespace: "ns", Name: "a"}
+
+// observer is an engine that sees what it is told to.
+type observer struct {
+	snapshot   helm.Snapshot
+	observeErr error
+	decideErr  error
+
+	asked    cache.ObjectName
+	baseline helm.Baseline
+}
+
+// Observe implements Observer.
+func (o *observer) Observe(_ context.Context, release cache.ObjectName, baseline helm.Baseline) (helm.Snapshot, error) {
+	o.asked, o.baseline = release, baseline
+	return o.snapshot, o.observeErr
+}
+
+// Decide implements Observer as the engine does.
+func (o *observer) Decide(wanted helm.Release, observed helm.Snapshot) (helm.Decision, error) {
+	if o.decideErr != nil {
+		return helm.Decision{}, o.decideErr
+	}
+	inputs, err := wanted.InputDigest()
+	if err != nil {
+		return helm.Decision{}, err
+	}
+	return helm.Decide(inputs, observed, time.Unix(1000, 0), time.Minute), nil
+}
+
+func chart(t *testing.T) *helm.Chart {
+	t.Helper()
+	loaded, err := helm.LoadFS(fstest.MapFS{
+		"Chart.yaml": {Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n")},
+	}, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded
+}
+
+// wanted is a release, told from others by a value.
+func wanted(t *testing.T, message string) *helm.Release {
+	t.Helper()
+	return &helm.Release{Namespace: key.Namespace, Name: key.Name, Chart: chart(t), Values: map[string]any{"message": message}}
+}
+
+func digest(t *testing.T, release *helm.Release) string {
+	t.Helper()
+	inputs, err := release.InputDigest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inputs
+}
+
+func object(kind, name string) helm.ObjectReference {
+	return helm.ObjectReference{APIVersion: "v1", Kind: kind, Namespace: key.Namespace, Name: name}
+}
+
+func equal(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}

@@ -1,0 +1,106 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+func TestObserve(t *testing.T) {
+	old, changed := wanted(t, "old"), wanted(t, "new")
+	drifts := []helm.Drift{{Object: object("ConfigMap", "a"), Kind: helm.DriftChanged}}
+	record := func(status string) *helm.Record {
+		return &helm.Record{Revision: 2, Status: status, Own: true, Inputs: digest(t, old), Created: time.Unix(990, 0)}
+	}
+	foreign := func(status string) *helm.Record {
+		return &helm.Record{Revision: 3, Status: status, Created: time.Unix(990, 0)}
+	}
+	healthy := helm.Snapshot{Record: record("deployed"), BaselineKnown: true}
+	drifted := helm.Snapshot{Record: record("deployed"), BaselineKnown: true, Drifts: drifts}
+	none := helm.Decision{Action: helm.ActionNone}
+	upgrade := helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseInputsChanged}
+	repair := helm.Decision{Action: helm.ActionRepair, Cause: helm.CauseDrift, Drifts: drifts}
+	reapply := helm.Decision{Action: helm.ActionReapply, Cause: helm.CauseBaselineUnknown}
+	tests := []struct {
+		name     string
+		wanted   *helm.Release
+		held     bool
+		observed helm.Snapshot
+		want     helm.Decision
+		withheld bool
+	}{
+		{"nothing there", old, false, helm.Snapshot{}, helm.Decision{Action: helm.ActionInstall, Cause: helm.CauseNotInstalled}, false},
+		{"as wanted", old, false, healthy, none, false},
+		{"changed inputs", changed, false, healthy, upgrade, false},
+		{"drift", old, false, drifted, repair, false},
+		{
+			"somebody else in the middle of it", old, false, helm.Snapshot{Record: foreign("pending-upgrade")},
+			helm.Decision{Action: helm.ActionWait, Cause: helm.CauseReleaseChanged, RetryAfter: 50 * time.Second}, false,
+		},
+		{"held: nothing there", old, true, helm.Snapshot{}, none, true},
+		{"held: as wanted", old, true, healthy, none, false},
+		{"held: changed inputs", changed, true, healthy, none, true},
+		{"held: drift of what is deployed", old, true, drifted, repair, false},
+		{"held: drift and changed inputs", changed, true, drifted, repair, true},
+		{"held: unknown baseline", old, true, helm.Snapshot{Record: record("deployed")}, reapply, false},
+		{"held: unknown baseline and changed inputs", changed, true, helm.Snapshot{Record: record("deployed")}, reapply, true},
+		{"held: the last attempt failed", old, true, helm.Snapshot{Record: record("failed")}, none, true},
+		{"held: the last attempt was cut off", old, true, helm.Snapshot{Record: record("pending-upgrade")}, none, true},
+		{"held: a release of somebody else", old, true, helm.Snapshot{Record: foreign("deployed")}, none, true},
+		{
+			"held: somebody else in the middle of it", old, true, helm.Snapshot{Record: foreign("pending-upgrade")},
+			helm.Decision{Action: helm.ActionWait, Cause: helm.CauseReleaseChanged, RetryAfter: 50 * time.Second}, false,
+		},
+		{"unknown: nothing there", nil, false, helm.Snapshot{}, none, true},
+		{"unknown: deployed", nil, false, healthy, none, true},
+		{"unknown: drift of what is deployed", nil, true, drifted, repair, true},
+		{"unknown: the last attempt failed", nil, true, helm.Snapshot{Record: record("failed")}, none, true},
+		{"unknown: a release of somebody else", nil, true, helm.Snapshot{Record: foreign("deployed")}, none, true},
+		{"unknown: somebody else in the middle of it", nil, true, helm.Snapshot{Record: foreign("pending-rollback")}, none, true},
+		{"unknown: uninstalled but for its history", nil, true, helm.Snapshot{Record: foreign("uninstalled")}, none, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			engine := &observer{snapshot: test.observed}
+			baseline := helm.Baseline{Revision: 2}
+			plan, err := Observe(t.Context(), engine, Request{Key: key, Wanted: test.wanted, Held: test.held, Baseline: baseline})
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "decision", test.want, plan.Decision)
+			equal(t, "withheld", test.withheld, plan.Withheld)
+			if plan.Observed.Record != test.observed.Record {
+				t.Error("the plan does not hold what was observed")
+			}
+			equal(t, "release that was asked for", key, engine.asked)
+			equal(t, "baseline", baseline, engine.baseline)
+		})
+	}
+}
+
+func TestObserveFails(t *testing.T) {
+	render := &helm.RenderError{Chart: "web", Err: errors.New("no JSON")}
+	tests := []struct {
+		name   string
+		engine observer
+		want   error
+	}{
+		{"not synced", observer{observeErr: helm.ErrNotSynced}, helm.ErrNotSynced},
+		{"values that are none", observer{decideErr: render}, render},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			plan, err := Observe(t.Context(), &test.engine, Request{Key: key, Wanted: wanted(t, "x")})
+			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), key.String()) {
+				t.Errorf("error is %v", err)
+			}
+			equal(t, "plan", Plan{}, plan)
+		})
+	}
+}

@@ -1,0 +1,127 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDecide(t *testing.T) {
+	const inputs, patience = "0123", 5 * time.Minute
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	drifts := []Drift{{Object: ObjectReference{Kind: "ConfigMap", Name: "web"}, Kind: DriftChanged}}
+	record := func(revision int, status string) *Record {
+		return &Record{Revision: revision, Status: status, Own: true, Inputs: inputs, Created: now.Add(-time.Minute)}
+	}
+	foreign := func(revision int, status string, age time.Duration) *Record {
+		return &Record{Revision: revision, Status: status, Created: now.Add(-age)}
+	}
+	other := func(r *Record) *Record {
+		r.Inputs = "4567"
+		return r
+	}
+	tests := map[string]struct {
+		observed Snapshot
+		want     Decision
+	}{
+		"no record": {
+			want: Decision{Action: ActionInstall, Cause: CauseNotInstalled},
+		},
+		"as wanted": {
+			observed: Snapshot{Record: record(3, "deployed"), BaselineKnown: true},
+			want:     Decision{Action: ActionNone},
+		},
+		"drifted": {
+			observed: Snapshot{Record: record(3, "deployed"), BaselineKnown: true, Drifts: drifts},
+			want:     Decision{Action: ActionRepair, Cause: CauseDrift, Drifts: drifts},
+		},
+		"baseline not known": {
+			observed: Snapshot{Record: record(3, "deployed")},
+			want:     Decision{Action: ActionReapply, Cause: CauseBaselineUnknown},
+		},
+		"other inputs": {
+			observed: Snapshot{Record: other(record(3, "deployed")), BaselineKnown: true},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseInputsChanged},
+		},
+		"other inputs come before drift": {
+			observed: Snapshot{Record: other(record(3, "deployed")), BaselineKnown: true, Drifts: drifts},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseInputsChanged},
+		},
+		"other inputs after a failure": {
+			observed: Snapshot{Record: other(record(3, "failed"))},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseInputsChanged},
+		},
+		"other inputs after a failed install": {
+			observed: Snapshot{Record: other(record(1, "failed"))},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseInputsChanged},
+		},
+		"upgraded by somebody else": {
+			observed: Snapshot{Record: foreign(4, "deployed", time.Hour), BaselineKnown: true},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseReleaseChanged},
+		},
+		"upgrade by somebody else failed": {
+			observed: Snapshot{Record: foreign(4, "failed", time.Hour)},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseReleaseChanged},
+		},
+		"uninstalled by somebody else, history kept": {
+			observed: Snapshot{Record: record(4, "uninstalled")},
+			want:     Decision{Action: ActionInstall, Cause: CauseReleaseChanged},
+		},
+		"uninstall was interrupted": {
+			observed: Snapshot{Record: record(4, "uninstalling")},
+			want:     Decision{Action: ActionInstall, Cause: CauseReleaseChanged},
+		},
+		"superseded, and nothing newer": {
+			observed: Snapshot{Record: record(4, "superseded")},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseReleaseChanged},
+		},
+		"unknown status": {
+			observed: Snapshot{Record: record(4, "unknown"), BaselineKnown: true},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseReleaseChanged},
+		},
+		"install failed": {
+			observed: Snapshot{Record: record(1, "failed")},
+			want:     Decision{Action: ActionInstall, Cause: CauseFailed, Replace: true},
+		},
+		"upgrade failed": {
+			observed: Snapshot{Record: record(2, "failed")},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseFailed, Replace: true},
+		},
+		"own install was interrupted": {
+			observed: Snapshot{Record: record(1, "pending-install")},
+			want:     Decision{Action: ActionInstall, Cause: CauseInterrupted, Replace: true},
+		},
+		"own upgrade was interrupted, whatever it was for": {
+			observed: Snapshot{Record: other(record(2, "pending-upgrade"))},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseInterrupted, Replace: true},
+		},
+		"somebody else is at work": {
+			observed: Snapshot{Record: foreign(2, "pending-upgrade", 2*time.Minute)},
+			want:     Decision{Action: ActionWait, Cause: CauseReleaseChanged, RetryAfter: 3 * time.Minute},
+		},
+		"somebody else's clock is ahead": {
+			observed: Snapshot{Record: foreign(2, "pending-rollback", -time.Minute)},
+			want:     Decision{Action: ActionWait, Cause: CauseReleaseChanged, RetryAfter: 6 * time.Minute},
+		},
+		"somebody else gave up at an upgrade": {
+			observed: Snapshot{Record: foreign(2, "pending-rollback", patience)},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseInterrupted, Replace: true},
+		},
+		"somebody else gave up at an install": {
+			observed: Snapshot{Record: foreign(1, "pending-install", time.Hour)},
+			want:     Decision{Action: ActionInstall, Cause: CauseInterrupted, Replace: true},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := Decide(inputs, tc.observed, now, patience)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,93 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestIsTerminal(t *testing.T) {
+	cause := errors.New("cause")
+	tests := map[string]struct {
+		err  error
+		want bool
+	}{
+		"nil":                {nil, false},
+		"any error":          {cause, false},
+		"not synced":         {ErrNotSynced, false},
+		"busy":               {&BusyError{Release: "default/web", RetryAfter: time.Second}, false},
+		"does not render":    {&RenderError{Chart: "web", Err: cause}, true},
+		"refused":            {&RefusedError{Err: cause}, true},
+		"somebody else's":    {&OwnershipConflictError{}, true},
+		"too large":          {&ReleaseTooLargeError{Err: cause}, true},
+		"not a chart":        {ErrInvalidChart, true},
+		"wrapped":            {fmt.Errorf("sync: %w", &RenderError{Err: cause}), true},
+		"joined with others": {errors.Join(cause, &OwnershipConflictError{}), true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := IsTerminal(tc.err); got != tc.want {
+				t.Errorf("IsTerminal(%v) = %t, want %t", tc.err, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	object := ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: "web"}
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	tests := map[string]struct {
+		err  error
+		want bool
+	}{
+		"invalid":          {apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "web", nil), true},
+		"bad request":      {apierrors.NewBadRequest("unknown field"), true},
+		"method":           {apierrors.NewMethodNotSupported(deployments, "patch"), true},
+		"too large":        {apierrors.NewRequestEntityTooLargeError("limit is 3145728"), true},
+		"forbidden":        {apierrors.NewForbidden(deployments, "web", errors.New("exceeded quota")), false},
+		"conflict":         {apierrors.NewConflict(deployments, "web", errors.New("modified")), false},
+		"namespace gone":   {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "default"), false},
+		"too many":         {apierrors.NewTooManyRequestsError("slow down"), false},
+		"server's fault":   {apierrors.NewInternalError(errors.New("etcd")), false},
+		"no answer at all": {errors.New("connection refused"), false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := refused(object, tc.err)
+			if !errors.Is(got, tc.err) {
+				t.Errorf("%v does not wrap the answer", got)
+			}
+			var refusal *RefusedError
+			if errors.As(got, &refusal) != tc.want {
+				t.Fatalf("refused(%v) = %T, want a refusal %t", tc.err, got, tc.want)
+			}
+			if tc.want && refusal.Object != object {
+				t.Errorf("refusal is about %s, want %s", refusal.Object, object)
+			}
+		})
+	}
+}
+
+func TestErrorMessages(t *testing.T) {
+	cause := errors.New("cause")
+	object := ObjectReference{Kind: "Service", Namespace: "default", Name: "web"}
+	tests := map[string]error{
+		"render chart demo-app: cause":                                        &RenderError{Chart: "demo-app", Err: cause},
+		"Service default/web was refused: cause":                              &RefusedError{Object: object, Err: cause},
+		"Service default/web exists and belongs to the others":                &OwnershipConflictError{Object: object, Holder: "the others"},
+		"the record of release default/web does not fit into a Secret: cause": &ReleaseTooLargeError{Release: "default/web", Err: cause},
+		"release default/web is being changed by somebody else":               &BusyError{Release: "default/web", Status: "being changed"},
+	}
+	for want, err := range tests {
+		if got := err.Error(); got != want {
+			t.Errorf("error is %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+func recordSecret(revision string, more map[string]string) *metav1.PartialObjectMetadata {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.Namespace, secret.Name = "default", "sh.helm.release.v1.web.v"+revision
+	secret.CreationTimestamp = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	secret.Labels = map[string]string{"owner": "helm", "name": "web", "version": revision, "status": "deployed"}
+	for key, value := range more {
+		secret.Labels[key] = value
+	}
+	return secret
+}
+
+func TestRecordOf(t *testing.T) {
+	created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	tests := map[string]struct {
+		secret *metav1.PartialObjectMetadata
+		want   *Record
+	}{
+		"own": {
+			recordSecret("3", map[string]string{InputsLabel: "3-abcdef"}),
+			&Record{Revision: 3, Status: "deployed", Own: true, Inputs: "abcdef", Created: created},
+		},
+		"of the helm CLI": {
+			recordSecret("3", nil),
+			&Record{Revision: 3, Status: "deployed", Created: created},
+		},
+		"of the helm CLI, with our label carried over": {
+			recordSecret("4", map[string]string{InputsLabel: "3-abcdef"}),
+			&Record{Revision: 4, Status: "deployed", Created: created},
+		},
+		"a label that begins alike": {
+			recordSecret("3", map[string]string{InputsLabel: "31-abcdef"}),
+			&Record{Revision: 3, Status: "deployed", Created: created},
+		},
+		"pending": {
+			recordSecret("1", map[string]string{"status": "pending-install", InputsLabel: "1-abcdef"}),
+			&Record{Revision: 1, Status: "pending-install", Own: true, Inputs: "abcdef", Created: created},
+		},
+		"no revision":   {recordSecret("latest", nil), nil},
+		"not a release": {&metav1.PartialObjectMetadata{}, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := recordOf(tc.secret)
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreUnexported(Record{})); diff != "" {
+				t.Errorf("record (-want +got):\n%s", diff)
+			}
+			if got != nil && got.secret != tc.secret {
+				t.Error("the record does not know its Secret")
+			}
+		})
+	}
+}
+
+func TestRecordNames(t *testing.T) {
+	secret := recordSecret("12", nil)
+	if got := recordSecretName("web", 12); got != secret.Name {
+		t.Errorf("recordSecretName = %q, want %q", got, secret.Name)
+	}
+	if got, want := recordKey(secret), (cache.ObjectName{Namespace: "default", Name: "web"}); got != want {
+		t.Errorf("recordKey = %s, want %s", got, want)
+	}
+}
+
+func TestSlimRecord(t *testing.T) {
+	secret := recordSecret("1", nil)
+	secret.UID, secret.ResourceVersion = "u", "7"
+	want := secret.DeepCopy()
+	secret.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "helm"}}
+	secret.Annotations = map[string]string{"a": "b"}
+	got, err := slimRecord(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(any(want), got); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+	if _, err := slimRecord("no object"); err == nil {
+		t.Error("anything goes for a record")
+	}
+}
+
+// TestHistory looks at records in the store and at those just written.
+func TestHistory(t *testing.T) {
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{recordsByRelease: func(object any) ([]string, error) {
+		return []string{recordKey(object.(*metav1.PartialObjectMetadata)).String()}, nil
+	}})
+	r := &records{views: map[string]*view[*metav1.PartialObjectMetadata]{"": newView[*metav1.PartialObjectMetadata](indexer)}}
+	release := cache.ObjectName{Namespace: "default", Name: "web"}
+	if got := r.latest(release); got != nil {
+		t.Errorf("latest = %+v, want none", got)
+	}
+	at := func(secret *metav1.PartialObjectMetadata, version string) *metav1.PartialObjectMetadata {
+		secret.ResourceVersion = version
+		return secret
+	}
+	for _, secret := range []*metav1.PartialObjectMetadata{
+		at(recordSecret("10", nil), "12"), at(recordSecret("9", nil), "11"), at(recordSecret("2", nil), "10"),
+		at(recordSecret("odd", nil), "13"), at(recordSecret("99", map[string]string{"name": "other"}), "14"),
+	} {
+		if err := indexer.Add(secret); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.view("default").wrote(at(recordSecret("11", nil), "20"))
+	r.view("default").deleted(at(recordSecret("2", nil), "10"))
+	var got []int
+	for _, record := range r.history(release) {
+		got = append(got, record.Revision)
+	}
+	if diff := cmp.Diff([]int{9, 10, 11}, got); diff != "" {
+		t.Errorf("revisions (-want +got):\n%s", diff)
+	}
+	if got := r.latest(release); got == nil || got.Revision != 11 {
+		t.Errorf("latest = %+v, want revision 11", got)
+	}
+}
+
+func TestRecordsOfOtherNamespaces(t *testing.T) {
+	r, err := newRecords(nil, nil, nil)
+	if err == nil && r.view("default") == nil {
+		t.Error("an engine for all namespaces does not know one of them")
+	}
+}

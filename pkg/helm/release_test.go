@@ -1,0 +1,94 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+)
+
+func TestInputDigest(t *testing.T) {
+	wanted := func(change func(*Release)) Release {
+		r := Release{
+			Namespace: "default", Name: "web",
+			Chart:  testChart(t, map[string]string{"templates/a.yaml": configMap("a", "1")}),
+			Values: map[string]any{"a": 1, "b": map[string]any{"c": []any{"x", true}}},
+			Owner:  &metav1.OwnerReference{APIVersion: "demo.example.com/v1alpha1", Kind: "DemoApp", Name: "web", UID: "1"},
+		}
+		change(&r)
+		return r
+	}
+	digest := func(r Release) string {
+		got, err := r.InputDigest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	unchanged := digest(wanted(func(*Release) {}))
+	tests := map[string]struct {
+		change func(*Release)
+		same   bool
+	}{
+		"the same again": {func(*Release) {}, true},
+		"values of another Go type": {func(r *Release) {
+			r.Values = map[string]any{"b": map[string]any{"c": []string{"x"}}}
+			r.Values = map[string]any{"b": map[string]any{"c": []any{"x", true}}, "a": int64(1)}
+		}, true},
+		"another value":         {func(r *Release) { r.Values["a"] = 2 }, false},
+		"a value of a value":    {func(r *Release) { r.Values["b"] = map[string]any{"c": []any{"x", false}} }, false},
+		"a value less":          {func(r *Release) { delete(r.Values, "a") }, false},
+		"a string for a number": {func(r *Release) { r.Values["a"] = "1" }, false},
+		"another name":          {func(r *Release) { r.Name = "web2" }, false},
+		"another namespace":     {func(r *Release) { r.Namespace = "other" }, false},
+		"another owner":         {func(r *Release) { r.Owner.UID = "2" }, false},
+		"another kind of owner": {func(r *Release) { r.Owner.Controller = ptr.To(true) }, false},
+		"no owner":              {func(r *Release) { r.Owner = nil }, false},
+		"another chart": {func(r *Release) {
+			r.Chart = testChart(t, map[string]string{"templates/a.yaml": configMap("a", "2")})
+		}, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := digest(wanted(tc.change)); (got == unchanged) != tc.same {
+				t.Errorf("digest = %q, unchanged is %q, want same %t", got, unchanged, tc.same)
+			}
+		})
+	}
+	t.Run("fits into a label with any revision", func(t *testing.T) {
+		if errs := validation.IsValidLabelValue(inputsLabel(math.MaxInt32, unchanged)); len(errs) > 0 {
+			t.Error(errs)
+		}
+	})
+	t.Run("values that are no JSON", func(t *testing.T) {
+		if got, err := wanted(func(r *Release) { r.Values["a"] = math.NaN() }).InputDigest(); err == nil {
+			t.Errorf("digest = %q, want an error", got)
+		}
+	})
+}
+
+func TestObjectReferenceString(t *testing.T) {
+	tests := map[string]ObjectReference{
+		"Deployment default/web": {APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: "web"},
+		"ClusterRole web":        {APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "web"},
+	}
+	for want, reference := range tests {
+		if got := reference.String(); got != want {
+			t.Errorf("String() = %q, want %q", got, want)
+		}
+	}
+}
+
+func TestDeployedBaseline(t *testing.T) {
+	inventory := []InventoryEntry{{UID: "1", Digest: "2"}}
+	deployed := &Deployed{Revision: 3, Inventory: inventory}
+	if diff := cmp.Diff(Baseline{Revision: 3, Inventory: inventory}, deployed.Baseline()); diff != "" {
+		t.Errorf("baseline (-want +got):\n%s", diff)
+	}
+}

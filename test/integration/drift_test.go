@@ -1,0 +1,283 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// ownedKinds are the kinds of a release's objects, each with a change of a field that is the chart's.
+var ownedKinds = []struct {
+	kind     string
+	resource schema.GroupVersionResource
+	change   string
+}{
+	{
+		kind:     "Deployment",
+		resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+		change:   `{"spec": {"replicas": 5}}`,
+	},
+	{
+		kind:     "Service",
+		resource: schema.GroupVersionResource{Version: "v1", Resource: "services"},
+		change:   `{"spec": {"type": "NodePort"}}`,
+	},
+	{
+		kind:     "ConfigMap",
+		resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+		change:   `{"data": {"index.html": "Somebody else was here"}}`,
+	},
+	{
+		kind:     "Secret",
+		resource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"},
+		change:   `{"data": {"apiKey": "c3RvbGVuLWtleQ=="}}`,
+	},
+}
+
+// driftWays are the ways in which an object can be made to differ.
+var driftWays = []struct {
+	name string
+	// drift is what the Drifted condition calls it.
+	drift string
+	do    func(t *testing.T, client dynamic.ResourceInterface, change string)
+}{
+	{name: "changed", drift: "changed", do: func(t *testing.T, client dynamic.ResourceInterface, change string) {
+		t.Helper()
+		patch(t, client, "web", change)
+	}},
+	{name: "deleted", drift: "missing", do: func(t *testing.T, client dynamic.ResourceInterface, _ string) {
+		t.Helper()
+		if err := client.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}},
+	{name: "managed-by label removed", drift: "missing", do: func(t *testing.T, client dynamic.ResourceInterface, _ string) {
+		t.Helper()
+		patch(t, client, "web", `{"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}`)
+	}},
+	{name: "app label changed", drift: "changed", do: func(t *testing.T, client dynamic.ResourceInterface, _ string) {
+		t.Helper()
+		patch(t, client, "web", `{"metadata": {"labels": {"app.kubernetes.io/name": "other"}}}`)
+	}},
+	{name: "owner removed", drift: "changed", do: func(t *testing.T, client dynamic.ResourceInterface, _ string) {
+		t.Helper()
+		patch(t, client, "web", `{"metadata": {"ownerReferences": null}}`)
+	}},
+}
+
+func TestDriftIsCorrected(t *testing.T) {
+	t.Parallel()
+	for _, owned := range ownedKinds {
+		for _, way := range driftWays {
+			t.Run(owned.kind+" "+way.name, func(t *testing.T) {
+				t.Parallel()
+				ns := newNamespace(t)
+				ns.Create(apps.Named("web"))
+				before := ns.AwaitReady("web")
+				client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
+				want := get(t, client, "web")
+
+				begin := time.Now()
+				way.do(t, client, owned.change)
+				took := awaitSame(t, client, want, begin)
+				t.Logf("corrected after %s", took)
+
+				assertDriftWasTold(t, ns, before, fmt.Sprintf("%s web (%s)", owned.kind, way.drift))
+				assertRecords(t, ns, "web v1 deployed")
+			})
+		}
+	}
+}
+
+func TestReplacedObjectIsTakenBack(t *testing.T) {
+	t.Parallel()
+	for _, owned := range ownedKinds {
+		t.Run(owned.kind, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			ns.Create(apps.Named("web"))
+			before := ns.AwaitReady("web")
+			client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
+			want := get(t, client, "web")
+			replace(t, client, want, owned.change)
+			awaitSame(t, client, want, time.Now())
+			assertDriftWasTold(t, ns, before, owned.kind+" web")
+			assertRecords(t, ns, "web v1 deployed")
+		})
+	}
+}
+
+func TestSeveralDriftsAtOnce(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Named("web"))
+	before := ns.AwaitReady("web")
+	var waits []func()
+	for _, owned := range ownedKinds {
+		client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
+		want := get(t, client, "web")
+		patch(t, client, "web", owned.change)
+		waits = append(waits, func() { awaitSame(t, client, want, time.Now()) })
+	}
+	for _, wait := range waits {
+		wait()
+	}
+	assertDriftWasTold(t, ns, before, "")
+	assertRecords(t, ns, "web v1 deployed")
+}
+
+func TestFieldsOfOthersAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	for _, owned := range ownedKinds {
+		t.Run(owned.kind, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			ns.Create(apps.Named("web"))
+			ns.AwaitReady("web")
+			// The last status and event of the rollout may still be on their way.
+			ns.AwaitQuiet(2 * time.Second)
+			client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
+
+			begin := time.Now()
+			change := `{"metadata": {"labels": {"theirs": "label"}, "annotations": {"theirs": "annotation"}}}`
+			patch(t, client, "web", change)
+			if owned.kind == "ConfigMap" || owned.kind == "Secret" {
+				patch(t, client, "web", `{"data": {"theirs": "dGhlaXJz"}}`)
+			}
+			ns.AwaitQuiet(time.Second)
+
+			if requests := ns.Requests(begin); len(requests) > 0 {
+				t.Errorf("the operator asked for something: %+v", requests)
+			}
+			after := get(t, client, "web")
+			if after.GetLabels()["theirs"] != "label" || after.GetAnnotations()["theirs"] != "annotation" {
+				t.Errorf("labels %v, annotations %v", after.GetLabels(), after.GetAnnotations())
+			}
+			if value, _, _ := unstructured.NestedString(after.Object, "data", "theirs"); value == "" && (owned.kind == "ConfigMap" || owned.kind == "Secret") {
+				t.Error("their key is gone")
+			}
+		})
+	}
+}
+
+func TestFieldsOfOthersSurviveAnUpgrade(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Named("web"))
+	ns.AwaitReady("web")
+	for _, owned := range ownedKinds {
+		patch(t, shared.Dynamic.Resource(owned.resource).Namespace(ns.Name), "web", `{"metadata": {"annotations": {"theirs": "x"}}}`)
+	}
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message, spec.APIKey = "New", "new-key-of-web" })
+	ns.AwaitReady("web")
+	for kind, object := range ns.Objects("web").All() {
+		if object.GetAnnotations()["theirs"] != "x" {
+			t.Errorf("%s: annotations %v", kind, object.GetAnnotations())
+		}
+	}
+}
+
+// assertDriftWasTold waits until a drift is over, and holds that it was in the status while it lasted.
+func assertDriftWasTold(t *testing.T, ns *apps.Namespace, before *v1alpha1.DemoApp, object string) {
+	t.Helper()
+	app := ns.Await("web", "Drifted gone, ready again", func(app *v1alpha1.DemoApp) bool {
+		return apps.IsAbsent(app, v1alpha1.ConditionDrifted) && apps.IsReady(app) &&
+			app.Status.LastUpgradeReason == v1alpha1.UpgradeReasonDriftDetected
+	})
+	if apps.Revision(app) != apps.Revision(before) {
+		t.Errorf("revision %d, want it to stay %d", apps.Revision(app), apps.Revision(before))
+	}
+	if app.Status.LastUpgradeAt.Before(before.Status.LastUpgradeAt) {
+		t.Errorf("lastUpgradeAt went from %s to %s", before.Status.LastUpgradeAt, app.Status.LastUpgradeAt)
+	}
+	var told []string
+	for _, version := range ns.Versions("web") {
+		if drifted := apps.Condition(version.App, v1alpha1.ConditionDrifted); drifted.Status == metav1.ConditionTrue {
+			if strings.Contains(drifted.Message, object) {
+				return
+			}
+			told = append(told, drifted.Message)
+		}
+	}
+	t.Errorf("Drifted never named %q, only %q", object, told)
+}
+
+func get(t *testing.T, client dynamic.ResourceInterface, name string) *unstructured.Unstructured {
+	t.Helper()
+	object, err := client.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// patch changes an object the way that kubectl edit does.
+func patch(t *testing.T, client dynamic.ResourceInterface, name, change string) {
+	t.Helper()
+	_, err := client.Patch(t.Context(), name, types.MergePatchType, []byte(change), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// replace does what kubectl replace --force does, with changed content. It is in a race with the operator, which makes
+// the object anew as soon as it is deleted, and tries until it wins.
+func replace(t *testing.T, client dynamic.ResourceInterface, object *unstructured.Unstructured, change string) {
+	t.Helper()
+	changed := &unstructured.Unstructured{}
+	if err := changed.UnmarshalJSON([]byte(mergeJSON(t, object, change))); err != nil {
+		t.Fatal(err)
+	}
+	changed.SetResourceVersion("")
+	changed.SetUID("")
+	changed.SetManagedFields(nil)
+	cluster.Eventually(t.Context(), t, "replaced", func(ctx context.Context) (bool, error) {
+		err := client.Delete(ctx, object.GetName(), metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return false, err
+		}
+		_, err = client.Create(ctx, changed, metav1.CreateOptions{})
+		return err == nil, err
+	})
+}
+
+// awaitSame waits until an object says again what it said before, and returns how long after begin that was.
+func awaitSame(t *testing.T, client dynamic.ResourceInterface, want *unstructured.Unstructured, begin time.Time) time.Duration {
+	t.Helper()
+	var took time.Duration
+	cluster.Eventually(t.Context(), t, want.GetKind()+" as it was", func(ctx context.Context) (bool, error) {
+		live, err := client.Get(ctx, want.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		took = time.Since(begin)
+		if diff := diffContent(want, live); diff != "" {
+			return false, fmt.Errorf("it differs (-want +got):\n%s", diff)
+		}
+		return true, nil
+	})
+	return took
+}
+
+func equalContent(a, b *unstructured.Unstructured) bool {
+	return apiequality.Semantic.DeepEqual(a.Object, b.Object)
+}

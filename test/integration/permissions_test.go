@@ -1,0 +1,192 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/example/demoapp-controller/test/cluster"
+)
+
+// rulesFile has the rules that the operator runs under.
+const rulesFile = "artifacts/deploy/10-rbac.yaml"
+
+// permission is one verb on one resource, for all objects or for one of a name.
+type permission struct {
+	group, resource, verb, name string
+}
+
+// String implements fmt.Stringer.
+func (p permission) String() string {
+	text := fmt.Sprintf("%s %s", p.verb, p.resource)
+	if p.group != "" {
+		text += "." + p.group
+	}
+	if p.name != "" {
+		text += "/" + p.name
+	}
+	return text
+}
+
+// checkPermissions compares, when all tests have passed, what the operator asked for with what it is granted. That
+// everything it is granted was used can only be told when the whole package ran.
+func checkPermissions(ctx context.Context, whole bool) (code int) {
+	requests, err := shared.AuditRequests(time.Time{}, cluster.ByOperator())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	refused, err := refusedByRules(ctx, requests)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	for _, request := range refused {
+		fmt.Fprintf(os.Stderr, "FAIL: the rules of %s refused the operator: %+v\n", rulesFile, request)
+		code = 1
+	}
+	if !whole {
+		return code
+	}
+	granted, err := grantedPermissions()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	for _, unused := range unusedPermissions(granted, requests) {
+		fmt.Fprintf(os.Stderr, "FAIL: %s grants what no test made the operator use: %s\n", rulesFile, unused)
+		code = 1
+	}
+	return code
+}
+
+// refusedByRules returns the requests that were forbidden by RBAC and not by admission (a quota, or a namespace that is
+// being deleted): those that the authorizer would still refuse.
+func refusedByRules(ctx context.Context, requests []cluster.AuditEvent) ([]cluster.AuditEvent, error) {
+	var refused []cluster.AuditEvent
+	for _, request := range requests {
+		if request.Code != http.StatusForbidden {
+			continue
+		}
+		verbs := []string{request.Verb}
+		if request.Verb == "patch" {
+			// Server-side apply also creates.
+			verbs = append(verbs, "create")
+		}
+		for _, verb := range verbs {
+			allowed, err := isAllowed(ctx, verb, request)
+			if err != nil {
+				return nil, err
+			}
+			if !allowed {
+				refused = append(refused, request)
+				break
+			}
+		}
+	}
+	return refused, nil
+}
+
+func isAllowed(ctx context.Context, verb string, request cluster.AuditEvent) (bool, error) {
+	spec := authorizationv1.SubjectAccessReviewSpec{
+		User: request.User,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: verb, Group: request.Group, Resource: request.Resource, Subresource: request.Subresource,
+			Namespace: request.Namespace, Name: request.Name,
+		},
+	}
+	if request.Resource == "" {
+		spec.ResourceAttributes = nil
+		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Verb: verb, Path: request.URI}
+	}
+	review, err := shared.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx,
+		&authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("ask whether the operator may %s: %w", verb, err)
+	}
+	return review.Status.Allowed, nil
+}
+
+// grantedPermissions reads the rules.
+func grantedPermissions() ([]permission, error) {
+	file, err := os.Open(filepath.Join(shared.Root(), rulesFile))
+	if err != nil {
+		return nil, fmt.Errorf("read the rules: %w", err)
+	}
+	defer file.Close()
+	var granted []permission
+	decoder := yaml.NewYAMLOrJSONDecoder(file, 4096)
+	for {
+		var role rbacv1.ClusterRole // A Role has the same rules.
+		err := decoder.Decode(&role)
+		if errors.Is(err, io.EOF) {
+			return granted, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the rules: %w", err)
+		}
+		for _, rule := range role.Rules {
+			granted = append(granted, permissionsOf(rule)...)
+		}
+	}
+}
+
+func permissionsOf(rule rbacv1.PolicyRule) []permission {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var permissions []permission
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				for _, name := range names {
+					permissions = append(permissions, permission{group: group, resource: resource, verb: verb, name: name})
+				}
+			}
+		}
+	}
+	return permissions
+}
+
+// unusedPermissions returns what is granted but was not asked for.
+func unusedPermissions(granted []permission, requests []cluster.AuditEvent) []permission {
+	return slices.DeleteFunc(slices.Clone(granted), func(p permission) bool {
+		if p.verb == "list" {
+			// A watch begins with the list of what is there; a list of its own is what the client falls back to
+			// when the API server cannot do that.
+			p.verb = "watch"
+		}
+		return slices.ContainsFunc(requests, func(request cluster.AuditEvent) bool { return p.isUsedBy(request) })
+	})
+}
+
+func (p permission) isUsedBy(request cluster.AuditEvent) bool {
+	resource, subresource, _ := strings.Cut(p.resource, "/")
+	if request.Group != p.group || request.Resource != resource || request.Subresource != subresource {
+		return false
+	}
+	if p.name != "" && request.Name != p.name {
+		return false
+	}
+	// Server-side apply of what is absent takes the permission to create it.
+	appliedNew := request.Verb == "patch" && request.Code == http.StatusCreated
+	return request.Verb == p.verb || p.verb == "create" && appliedNew
+}

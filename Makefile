@@ -17,6 +17,8 @@ ARGS ?= ./...
 
 BINARY := bin/demoapp-controller
 LINTER := bin/golangci-lint
+# The modules beside the main one that have code of their own.
+MODULES := $(patsubst %/go.mod,%,$(wildcard hack/*/go.mod test/*/go.mod))
 LOCALCLUSTER := go -C hack/localcluster run .
 
 # A KUBECONFIG of the environment may be that of a cluster in use. Only one that is
@@ -72,7 +74,7 @@ test: test-unit test-integration ## Run all tests.
 .PHONY: test-unit
 test-unit: ## Run the unit tests. They need no cluster.
 	go test -race $(ARGS)
-	go -C hack/tools test ./...
+	for module in $(MODULES); do go -C $$module test ./...; done
 
 .PHONY: test-integration
 test-integration: build ## Run the tests on a real API server, which they start themselves.
@@ -88,14 +90,18 @@ verify-codegen verify-modules verify-format verify-headers: verify-%:
 .PHONY: verify-vet
 verify-vet:
 	go vet -tags integration ./...
-	go -C hack/localcluster vet ./...
-	go -C hack/tools vet ./...
+	for module in $(MODULES); do go -C $$module vet ./...; done
 
 .PHONY: lint
 lint: $(LINTER) ## Run golangci-lint on all modules.
 	$(LINTER) run ./...
-	cd hack/localcluster && $(CURDIR)/$(LINTER) run --config $(CURDIR)/.golangci.yaml ./...
-	cd hack/tools && $(CURDIR)/$(LINTER) run --config $(CURDIR)/.golangci.yaml ./...
+	for module in $(MODULES); do \
+		(cd $$module && $(CURDIR)/$(LINTER) run --config $(CURDIR)/.golangci.yaml ./...); \
+	done
+
+.PHONY: format
+format: $(LINTER) ## Format the Go files of all modules.
+	$(LINTER) fmt
 
 $(LINTER): hack/tools/lint/go.mod
 	go -C hack/tools/lint build -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

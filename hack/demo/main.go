@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -77,7 +78,11 @@ func perform(ctx context.Context, scr *screen, kubeconfig string) (err error) {
 		scr.heading("Cleaning up")
 		cleanup, done := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
 		defer done()
-		err = cleaned(scr, err, place.leave(cleanup, stop))
+		left := place.leave(cleanup, stop)
+		if left == nil {
+			scr.info("Nothing of the tour is left.")
+		}
+		err = cleaned(scr, err, left)
 	}()
 	if err != nil {
 		return err
@@ -184,12 +189,17 @@ func kubectlFolder(ctx context.Context, scr *screen) (string, error) {
 	return strings.TrimSpace(stdout.String()), nil
 }
 
-// build builds the operator.
+// build builds the operator as everybody does, so that what make has built already is not built again.
 func build(ctx context.Context, scr *screen) error {
-	const command = "go build -o " + operatorBinary + " " + operatorSource
+	const command = "make build"
 	scr.command(command)
 	begin := time.Now()
-	output, err := posixShell{env: os.Environ()}.run(ctx, command)
+	// This program may run under make; the make that it runs should not think of itself as part of that.
+	env := slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return name == "MAKEFLAGS" || name == "MAKELEVEL" || name == "MFLAGS"
+	})
+	output, err := posixShell{env: env}.run(ctx, command)
 	scr.output(output)
 	scr.took(time.Since(begin))
 	if err != nil {

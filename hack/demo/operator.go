@@ -21,8 +21,9 @@ import (
 )
 
 const (
+	// operatorBinary is what "make build" builds from operatorSource.
 	operatorBinary = "bin/demoapp-controller"
-	operatorSource = "./cmd/demoapp-controller"
+	operatorSource = "cmd/demoapp-controller"
 	// readyPoll is the time between two looks at /readyz.
 	readyPoll = 50 * time.Millisecond
 	// stopLimit is longer than the operator's --shutdown-timeout, 25s.

@@ -167,17 +167,18 @@ func (f *foreignStage) leave(ctx context.Context, stopOperator func() error) err
 		err = f.removeDemoApps(ctx, stopOperator)
 	}
 	errs := []error{err, stopOperator()}
-	commands := []string{
-		"delete namespace " + tourNamespace,
-		"delete -f " + rbacFile,
-		"delete -f " + namespaceFile,
-		"delete -f " + crdFile,
-	}
+	namespaces := []string{tourNamespace, systemNamespace}
 	if f.keepAudit {
-		commands = append(commands, fmt.Sprintf("-n %s delete configmaps -l demo.example.com/source-namespace=%s",
-			auditNamespace, tourNamespace))
+		errs = append(errs, f.remove(ctx, fmt.Sprintf("-n %s delete configmaps -l demo.example.com/source-namespace=%s",
+			auditNamespace, tourNamespace)))
 	} else {
-		commands = append(commands, "delete namespace "+auditNamespace)
+		namespaces = append(namespaces, auditNamespace)
+	}
+	commands := []string{
+		"delete -f " + rbacFile,
+		// Together, since a namespace takes seconds to end.
+		"delete namespace " + strings.Join(namespaces, " "),
+		"delete -f " + crdFile,
 	}
 	for _, command := range commands {
 		errs = append(errs, f.remove(ctx, command))
@@ -209,7 +210,9 @@ func (f *foreignStage) removeDemoApps(ctx context.Context, stopOperator func() e
 func (f *foreignStage) remove(ctx context.Context, command string) error {
 	command += " --ignore-not-found --timeout=60s"
 	f.screen.command("kubectl " + command)
+	begin := time.Now()
 	output, err := f.ask(ctx, command)
 	f.screen.output(output)
+	f.screen.took(time.Since(begin))
 	return err
 }

@@ -70,12 +70,12 @@ func TestEnterForeign(t *testing.T) {
 
 func TestLeaveForeign(t *testing.T) {
 	const (
-		deleteApps  = "kubectl -n demoapp-tour delete demoapps --all --timeout=20s"
-		listApps    = "kubectl -n demoapp-tour get demoapps -o name"
-		stop        = "(the operator stops)"
-		deleteTour  = "kubectl delete namespace demoapp-tour --ignore-not-found --timeout=60s"
-		deleteAudit = "kubectl delete namespace demoapp-audit --ignore-not-found --timeout=60s"
-		deleteOwn   = "kubectl -n demoapp-audit delete configmaps -l demo.example.com/source-namespace=demoapp-tour " +
+		deleteApps = "kubectl -n demoapp-tour delete demoapps --all --timeout=20s"
+		listApps   = "kubectl -n demoapp-tour get demoapps -o name"
+		stop       = "(the operator stops)"
+		deleteAll  = "kubectl delete namespace demoapp-tour demoapp-system demoapp-audit --ignore-not-found --timeout=60s"
+		deleteTwo  = "kubectl delete namespace demoapp-tour demoapp-system --ignore-not-found --timeout=60s"
+		deleteOwn  = "kubectl -n demoapp-audit delete configmaps -l demo.example.com/source-namespace=demoapp-tour " +
 			"--ignore-not-found --timeout=60s"
 		deletePatch = `kubectl -n demoapp-tour patch demoapp/stuck --type=merge -p '{"metadata":{"finalizers":null}}'`
 	)
@@ -88,23 +88,23 @@ func TestLeaveForeign(t *testing.T) {
 	}{
 		"DemoApps go while the operator runs": {
 			answers:   map[string]answer{askCRD: {output: "crd"}},
-			wantOrder: []string{deleteApps, stop, listApps, deleteTour, deleteAudit},
+			wantOrder: []string{deleteApps, stop, listApps, deleteAll},
 			wantNot:   []string{deletePatch, deleteOwn},
 		},
 		"DemoApps that stay lose their finalizer": {
 			answers: map[string]answer{
 				askCRD: {output: "crd"}, deleteApps: {err: errors.New("timeout")}, listApps: {output: "demoapp/stuck\n"},
 			},
-			wantOrder: []string{deleteApps, stop, listApps, deletePatch, deleteTour},
+			wantOrder: []string{deleteApps, stop, listApps, deletePatch, deleteAll},
 		},
 		"a tour that did not come to the CRD": {
-			wantOrder: []string{stop, deleteTour, deleteAudit},
+			wantOrder: []string{stop, deleteAll},
 			wantNot:   []string{deleteApps, listApps},
 		},
 		"an audit namespace of others keeps their records": {
 			keepAudit: true,
-			wantOrder: []string{stop, deleteTour, deleteOwn},
-			wantNot:   []string{deleteAudit},
+			wantOrder: []string{stop, deleteOwn, deleteTwo},
+			wantNot:   []string{deleteAll},
 		},
 	}
 	for name, test := range tests {

@@ -80,8 +80,9 @@ func (b builder) ensure(ctx context.Context) (string, error) {
 
 // build builds all binaries into a temporary folder and renames it to dir, so that dir is complete or absent.
 func (b builder) build(ctx context.Context, dir, version, flags string) (err error) {
-	work, err := os.MkdirTemp(b.layout.binaries(), "building-")
-	if err != nil {
+	// One name for all builders, of which the lock admits one at a time: what a killed one left is removed first.
+	work := filepath.Join(b.layout.binaries(), "building")
+	if err := os.RemoveAll(work); err != nil {
 		return fmt.Errorf("build: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()

@@ -7,6 +7,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os/exec"
 	"strconv"
@@ -18,7 +19,7 @@ func dieWithParent(*syscall.SysProcAttr) {}
 
 // inspect looks the process pid up.
 func inspect(pid int) (processStatus, error) {
-	out, err := exec.Command("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output()
+	out, err := exec.CommandContext(context.Background(), "ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
 		return processStatus{}, fmt.Errorf("process %d: %w", pid, err)
 	}

@@ -41,7 +41,7 @@ type Result struct {
 type Reconciler interface {
 	// Reconcile makes one pass over the object named by key, which may be
 	// gone. It is never called for one key twice at a time. The context is
-	// cancelled when the lead is lost, not when the process is asked to stop,
+	// canceled when the lead is lost, not when the process is asked to stop,
 	// and carries a logger that names the controller and the object.
 	Reconcile(ctx context.Context, key cache.ObjectName, why Reason) (Result, error)
 }
@@ -141,7 +141,7 @@ func (c *Controller) EnqueueAfter(key cache.ObjectName, d time.Duration, why Rea
 // It is called once.
 //
 // When stop ends, no further pass starts, those in flight finish, and Run
-// returns nil. When lead ends, the contexts in flight are cancelled as well,
+// returns nil. When lead ends, the contexts in flight are canceled as well,
 // and Run returns an error that wraps the cause. Passes run under lead, never
 // under stop. An error that wraps [ErrNotSynced] means that nothing ran.
 func (c *Controller) Run(stop, lead context.Context, synced ...NamedSync) error {

@@ -448,11 +448,15 @@ func TestTerminalErrors(t *testing.T) {
 	}{
 		{"waits for ever", Result{}, false, []pass{{keyA, Drift, 0}}},
 		{
-			"waits for a change", Result{}, true,
+			"waits for a change",
+			Result{},
+			true,
 			[]pass{{keyA, Drift, 0}, {keyA, SpecChange | Drift | Retry, time.Minute}},
 		},
 		{
-			"waits for its timer", Result{RequeueAfter: 40 * time.Minute}, false,
+			"waits for its timer",
+			Result{RequeueAfter: 40 * time.Minute},
+			false,
 			[]pass{{keyA, Drift, 0}, {keyA, PeriodicResync | Drift | Retry, 40 * time.Minute}},
 		},
 	}
@@ -549,8 +553,8 @@ func TestStopDrains(t *testing.T) {
 		r.stop(errors.New("SIGTERM"))
 		advance(5 * time.Second)
 		select {
-		case <-r.ended:
-			t.Fatal("Run returned while a pass was in flight")
+		case err := <-r.ended:
+			t.Fatalf("Run returned %v while a pass was in flight", err)
 		default:
 		}
 		r.Enqueue(keyB, Drift)
@@ -560,7 +564,7 @@ func TestStopDrains(t *testing.T) {
 			t.Errorf("Run returned %v", err)
 		}
 		if inFlight != nil {
-			t.Errorf("stop cancelled the pass in flight: %v", inFlight)
+			t.Errorf("stop canceled the pass in flight: %v", inFlight)
 		}
 		advance(time.Hour)
 		r.want(pass{keyA, SpecChange, 0})

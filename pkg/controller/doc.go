@@ -46,7 +46,7 @@
 // [New] starts nothing. [Controller.Run] waits for the informers (an informer
 // that never syncs is named in the error), then works until one of its two
 // contexts ends. When stop ends, nothing new starts and what is in flight
-// finishes. When lead ends, the contexts in flight are cancelled as well,
+// finishes. When lead ends, the contexts in flight are canceled as well,
 // because another replica may have begun. Run returns when its workers have
 // returned, so that the caller can release the lease after it.
 package controller

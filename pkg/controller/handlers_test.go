@@ -63,12 +63,13 @@ func pod(change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func version(rv string) func(*corev1.Pod)  { return func(p *corev1.Pod) { p.ResourceVersion = rv } }
-func uid(id types.UID) func(*corev1.Pod)   { return func(p *corev1.Pod) { p.UID = id } }
-func generation(n int64) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Generation = n } }
+func version(rv string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.ResourceVersion = rv } }
+func uid(id types.UID) func(*corev1.Pod)  { return func(p *corev1.Pod) { p.UID = id } }
 func annotated(k, v string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, k, v) }
 }
+
+func respecified(p *corev1.Pod) { p.Generation++ }
 
 func deleting(p *corev1.Pod) {
 	now := metav1.NewTime(time.Unix(1, 0))
@@ -106,7 +107,7 @@ func TestSpecHandler(t *testing.T) {
 		{"appears", func(h handler) { h.OnAdd(pod(), false) }, []string{"ns/a SpecChange"}},
 		{"is there at the start", func(h handler) { h.OnAdd(pod(), true) }, []string{"ns/a SpecChange"}},
 		{"status", func(h handler) { h.OnUpdate(pod(), pod(version("2"))) }, nil},
-		{"spec", func(h handler) { h.OnUpdate(pod(), pod(version("2"), generation(2))) }, []string{"ns/a SpecChange"}},
+		{"spec", func(h handler) { h.OnUpdate(pod(), pod(version("2"), respecified)) }, []string{"ns/a SpecChange"}},
 		{"deletion asked for", func(h handler) { h.OnUpdate(pod(), pod(version("2"), deleting)) }, []string{"ns/a SpecChange"}},
 		{"status while deleting", func(h handler) { h.OnUpdate(pod(deleting), pod(version("2"), deleting)) }, nil},
 		{
@@ -224,11 +225,11 @@ func TestMapHandler(t *testing.T) {
 		{"is gone", func(h handler) { h.OnDelete(tombstone(pod(ref("x")))) }, []string{"ns/x Deleted"}},
 		{"of no concern", func(h handler) { h.OnUpdate(pod(ref("x")), pod(ref("x"), version("2"))) }, nil},
 		{
-			"one key, one call", func(h handler) { h.OnUpdate(pod(ref("x")), pod(ref("x"), version("2"), generation(2))) },
+			"one key, one call", func(h handler) { h.OnUpdate(pod(ref("x")), pod(ref("x"), version("2"), respecified)) },
 			[]string{"ns/x Drift"},
 		},
 		{
-			"moves", func(h handler) { h.OnUpdate(pod(ref("x")), pod(ref("y"), version("2"), generation(2))) },
+			"moves", func(h handler) { h.OnUpdate(pod(ref("x")), pod(ref("y"), version("2"), respecified)) },
 			[]string{"ns/x Drift", "ns/y Drift"},
 		},
 		{
@@ -237,7 +238,7 @@ func TestMapHandler(t *testing.T) {
 		},
 		{
 			"without resource versions, as fakes have it",
-			func(h handler) { h.OnUpdate(pod(ref("x"), version("")), pod(ref("x"), version(""), generation(2))) },
+			func(h handler) { h.OnUpdate(pod(ref("x"), version("")), pod(ref("x"), version(""), respecified)) },
 			[]string{"ns/x Drift"},
 		},
 	}

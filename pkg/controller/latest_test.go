@@ -32,7 +32,8 @@ func TestLatest(t *testing.T) {
 		{"the cache has the predecessor", []*corev1.ConfigMap{version("y", "12")}, version("x", "10"), version("y", "12"), true},
 		{"the cache has none", []*corev1.ConfigMap{version("x", "10")}, nil, nil, false},
 		{
-			"written out of order", []*corev1.ConfigMap{version("x", "12"), version("x", "11")},
+			"written out of order",
+			[]*corev1.ConfigMap{version("x", "12"), version("x", "11")},
 			version("x", "10"), version("x", "12"), true,
 		},
 		{"no versions at all", []*corev1.ConfigMap{version("x", "")}, version("x", ""), version("x", ""), false},
@@ -58,5 +59,45 @@ func TestLatest(t *testing.T) {
 				t.Error("Forget keeps the object")
 			}
 		})
+	}
+}
+
+func TestLatestGone(t *testing.T) {
+	var latest Latest[*corev1.ConfigMap]
+	object := func(uid types.UID) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: keyA.Namespace, Name: keyA.Name, UID: uid, ResourceVersion: "5",
+		}}
+	}
+	latest.Wrote(object("x"))
+	latest.Gone(object("x"))
+	steps := []struct {
+		name   string
+		cached *corev1.ConfigMap
+		want   types.UID // "" for none
+		kept   bool
+	}{
+		{"the cache is behind", object("x"), "", true},
+		{"the cache is still behind", object("x"), "", true},
+		{"created again", object("y"), "y", false},
+		{"from then on", object("y"), "y", false},
+	}
+	for _, step := range steps {
+		got := latest.Newest(keyA, step.cached)
+		if (got == nil) != (step.want == "") || got != nil && got.UID != step.want {
+			t.Errorf("%s: Newest is %v, want %q", step.name, got, step.want)
+		}
+		if _, kept := latest.gone[keyA]; kept != step.kept {
+			t.Errorf("%s: kept = %t, want %t", step.name, kept, step.kept)
+		}
+	}
+	latest.Gone(object("y"))
+	if got := latest.Newest(keyA, nil); got != nil || len(latest.gone) != 0 {
+		t.Errorf("when the cache has caught up: %v, kept %v", got, latest.gone)
+	}
+	latest.Gone(object("y"))
+	latest.Forget(keyA)
+	if len(latest.gone) != 0 {
+		t.Error("Forget keeps the mark")
 	}
 }

@@ -46,8 +46,8 @@ func TestMetrics(t *testing.T) {
 		r.Enqueue(keyA, SpecChange) // panics
 		advance(4 * time.Second)
 		r.stop(nil)
-		<-r.ended
-		r.lead(nil)
+		advance(4 * time.Second)
+		r.finish()
 		expect(t,
 			want{"active", m.active.WithLabelValues("test"), 0},
 			want{"conflict", m.total.WithLabelValues("test", resultConflict), 1},

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -156,4 +157,46 @@ func playAll(t *testing.T, steps []step, outcomes []outcome) {
 	if n := c.queue.known(); n != 0 {
 		t.Errorf("the queue still knows %d keys", n)
 	}
+}
+
+// TestNothingIsLostUnderLoad checks that the last of many changes that are made
+// while workers run is always seen, and told of, by a pass.
+func TestNothingIsLostUnderLoad(t *testing.T) {
+	const changes = 2000
+	reasons := []Reason{SpecChange, Drift, HealthChange, DependencyReady}
+	synctest.Test(t, func(t *testing.T) {
+		// For each reason, how often it was given and how far passes have seen it.
+		var given, seen [4]atomic.Int64
+		c := New(ReconcilerFunc(func(_ context.Context, _ cache.ObjectName, why Reason) (Result, error) {
+			for i, reason := range reasons {
+				if why.Has(reason) {
+					seen[i].Store(given[i].Load())
+				}
+			}
+			return Result{}, nil
+		}), Options{Name: "test", Workers: 2})
+		stop, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- c.Run(stop, t.Context()) }()
+		var writers sync.WaitGroup
+		for i, reason := range reasons {
+			writers.Go(func() {
+				for range changes {
+					given[i].Add(1)
+					c.Enqueue(keyA, reason)
+				}
+			})
+		}
+		writers.Wait()
+		synctest.Wait()
+		for i, reason := range reasons {
+			if got := seen[i].Load(); got != changes {
+				t.Errorf("%v: %d of %d changes seen", reason, got, changes)
+			}
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }

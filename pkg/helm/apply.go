@@ -89,7 +89,9 @@ func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructure
 	if entry, ok := o.known[reference(info)]; ok && entry.UID != "" {
 		same := object.DeepCopy()
 		same.SetUID(entry.UID)
-		if applied, err := o.apply(info, same, applyForce); err == nil || !apierrors.IsConflict(err) {
+		// With another UID it conflicts where nothing exists, and is invalid where
+		// another object does.
+		if applied, err := o.apply(info, same, applyForce); err == nil || !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
 			return applied, false, err
 		}
 	}

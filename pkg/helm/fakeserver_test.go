@@ -5,6 +5,7 @@ package helm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,8 +19,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,6 +32,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -83,7 +85,7 @@ type fakeEvent struct {
 
 // fakeRequest is one request, as far as tests look at it.
 type fakeRequest struct {
-	// verb is one of get, list, watch, create, update, apply, delete and
+	// verb is one of get, list, watch, create, update, apply, patch, delete and
 	// deletecollection; "discover" for everything about the server itself.
 	verb  string
 	key   fakeKey
@@ -129,6 +131,7 @@ var fakeKinds = map[schema.GroupVersionResource]fakeKind{
 	{Group: "apps", Version: "v1", Resource: "deployments"}:                                             {schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, true},
 	{Group: "batch", Version: "v1", Resource: "jobs"}:                                                   {schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, true},
 	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}:               {schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, false},
+	{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}:                           {schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, false},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}:                       {schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, false},
 	{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}:                            {schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}, true},
 	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}: {schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}, false},
@@ -228,6 +231,8 @@ func (s *fakeServer) parse(request *http.Request) (fakeRequest, error) {
 		http.MethodPatch: "apply", http.MethodDelete: "delete",
 	}[request.Method]
 	switch {
+	case parsed.verb == "apply" && request.Header.Get("Content-Type") != string(types.ApplyPatchType):
+		parsed.verb = "patch"
 	case parsed.verb == "get" && parsed.query.Get("watch") == "true":
 		parsed.verb = "watch"
 	case parsed.verb == "get" && parsed.key.name == "":
@@ -285,7 +290,7 @@ func (s *fakeServer) serve(request fakeRequest) (any, error) {
 		return nil, apierrors.NewNotFound(request.key.resource.GroupResource(), "")
 	}
 	live := s.objects[request.key]
-	if live == nil && slices.Contains([]string{"get", "update", "delete"}, request.verb) {
+	if live == nil && slices.Contains([]string{"get", "update", "patch", "delete"}, request.verb) {
 		return nil, apierrors.NewNotFound(request.key.resource.GroupResource(), request.key.name)
 	}
 	switch request.verb {
@@ -315,8 +320,8 @@ func (s *fakeServer) serve(request fakeRequest) (any, error) {
 
 // change serves create, update and apply.
 func (s *fakeServer) change(request fakeRequest, kind fakeKind, live *unstructured.Unstructured) (any, error) {
-	object := &unstructured.Unstructured{}
-	if err := json.Unmarshal(request.body, &object.Object); err != nil {
+	object, err := decode(request, live)
+	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	object.SetGroupVersionKind(kind.kind)
@@ -326,9 +331,15 @@ func (s *fakeServer) change(request fakeRequest, kind fakeKind, live *unstructur
 	if request.verb == "create" {
 		live = s.objects[key]
 	}
-	switch version := object.GetResourceVersion(); {
+	switch version, uid := object.GetResourceVersion(), object.GetUID(); {
 	case request.verb == "create" && live != nil:
 		return nil, apierrors.NewAlreadyExists(resource, key.name)
+	case uid != "" && live == nil:
+		return nil, apierrors.NewConflict(resource, key.name, errors.New("the object has a UID, and no existing object was found"))
+	case uid != "" && uid != live.GetUID():
+		return nil, apierrors.NewInvalid(kind.kind.GroupKind(), key.name, field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "uid"), uid, "field is immutable"),
+		})
 	case live != nil && version != "" && version != live.GetResourceVersion():
 		return nil, apierrors.NewConflict(resource, key.name, errors.New("the object has been modified"))
 	}
@@ -340,10 +351,7 @@ func (s *fakeServer) change(request fakeRequest, kind fakeKind, live *unstructur
 	if size := len(request.body); key.resource == secretResource && size > corev1.MaxSecretSize {
 		return nil, apierrors.NewInvalid(kind.kind.GroupKind(), key.name, nil)
 	}
-	var (
-		merged runtime.Object
-		err    error
-	)
+	var merged runtime.Object
 	fieldManager := s.fieldManager(kind.kind, "")
 	manager := request.query.Get("fieldManager")
 	before := live
@@ -354,7 +362,7 @@ func (s *fakeServer) change(request fakeRequest, kind fakeKind, live *unstructur
 	if request.verb == "apply" {
 		merged, err = fieldManager.Apply(before.DeepCopy(), object, manager, request.query.Get("force") == "true")
 	} else {
-		merged, err = fieldManager.Update(before.DeepCopy(), object, cmpOr(manager, "unknown"))
+		merged, err = fieldManager.Update(before.DeepCopy(), object, cmp.Or(manager, "unknown"))
 	}
 	if err != nil {
 		return nil, err
@@ -362,13 +370,23 @@ func (s *fakeServer) change(request fakeRequest, kind fakeKind, live *unstructur
 	return represent(s.store(key, live, merged.(*unstructured.Unstructured)), request), nil
 }
 
-func cmpOr(values ...string) string {
-	for _, value := range values {
-		if value != "" {
-			return value
+// decode gives the object that a request carries, or makes of what is there.
+func decode(request fakeRequest, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	object, body := &unstructured.Unstructured{}, request.body
+	if request.verb == "patch" {
+		patch, err := jsonpatch.DecodePatch(body)
+		if err != nil {
+			return nil, err
+		}
+		whole, err := json.Marshal(live.Object)
+		if err != nil {
+			return nil, err
+		}
+		if body, err = patch.Apply(whole); err != nil {
+			return nil, err
 		}
 	}
-	return ""
+	return object, json.Unmarshal(body, &object.Object)
 }
 
 // store stores what a write came to, and returns what the server answers.
@@ -838,6 +856,3 @@ func (s *fakeServer) failNth(n int, fault fakeFault) (seen func() int) {
 		return count
 	}
 }
-
-// settled is the time that a test gives to what should happen at once.
-const settled = time.Second

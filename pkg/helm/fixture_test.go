@@ -14,6 +14,7 @@ import (
 	"testing/fstest"
 	"testing/synctest"
 
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm/charts"
@@ -146,6 +147,24 @@ func (f *fixture) must(wanted Release, action Action, cause Cause) {
 	if decision.Action != action || decision.Cause != cause {
 		f.t.Fatalf("decided on %s (%s), want %s (%s)", decision.Action, decision.Cause, action, cause)
 	}
+}
+
+// record reads the newest record of the release, as Helm does.
+func (f *fixture) record(wanted Release) *releasev1.Release {
+	f.t.Helper()
+	store, err := newStore(f.t.Context(), wanted.Key(), f.engine.records, f.engine.clientset.CoreV1(), f.engine.bodies, f.engine.logger)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	newest := store.newest()
+	if newest == nil {
+		f.t.Fatalf("release %s has no record", wanted.Key())
+	}
+	rls, err := store.read(newest.Revision)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return rls
 }
 
 // demo is a release of the embedded chart.

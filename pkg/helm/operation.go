@@ -89,14 +89,12 @@ func (o *operation) build(reader io.Reader) (kube.ResourceList, error) {
 	decoder := yaml.NewYAMLOrJSONDecoder(reader, 4096)
 	var list kube.ResourceList
 	for {
-		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+		object, err := nextObject(decoder)
+		if errors.Is(err, io.EOF) {
 			return list, nil
-		} else if err != nil {
-			return nil, &RenderError{Chart: o.release.Name, Err: fmt.Errorf("parse manifest: %w", err)}
 		}
-		if len(object.Object) == 0 {
-			continue
+		if err != nil {
+			return nil, &RenderError{Chart: o.release.Name, Err: fmt.Errorf("parse manifest: %w", err)}
 		}
 		if err := o.flatten(object, &list); err != nil {
 			return nil, err

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	kyaml "sigs.k8s.io/yaml"
 )
@@ -34,14 +35,12 @@ func (r *ownerReferences) Run(manifests *bytes.Buffer) (*bytes.Buffer, error) {
 	reader := yaml.NewYAMLOrJSONDecoder(manifests, 4096)
 	rendered := &bytes.Buffer{}
 	for {
-		object := &unstructured.Unstructured{}
-		if err := reader.Decode(&object.Object); errors.Is(err, io.EOF) {
+		object, err := nextObject(reader)
+		if errors.Is(err, io.EOF) {
 			return rendered, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("parse rendered manifest: %w", err)
 		}
-		if len(object.Object) == 0 {
-			continue
+		if err != nil {
+			return nil, fmt.Errorf("parse rendered manifest: %w", err)
 		}
 		if err := r.own(object); err != nil {
 			return nil, err
@@ -52,6 +51,26 @@ func (r *ownerReferences) Run(manifests *bytes.Buffer) (*bytes.Buffer, error) {
 		}
 		rendered.WriteString("---\n")
 		rendered.Write(document)
+	}
+}
+
+// nextObject reads the next document that is not empty; io.EOF ends them. It
+// keeps integers as integers: a float loses digits of large ones.
+func nextObject(reader *yaml.YAMLOrJSONDecoder) (*unstructured.Unstructured, error) {
+	for {
+		var document runtime.RawExtension
+		if err := reader.Decode(&document); err != nil {
+			return nil, err
+		}
+		object := &unstructured.Unstructured{}
+		if len(document.Raw) > 0 {
+			if err := json.Unmarshal(document.Raw, &object.Object); err != nil {
+				return nil, err
+			}
+		}
+		if len(object.Object) > 0 {
+			return object, nil
+		}
 	}
 }
 

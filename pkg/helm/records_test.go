@@ -130,9 +130,29 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-func TestRecordsOfOtherNamespaces(t *testing.T) {
-	r, err := newRecords(nil, nil, nil)
-	if err == nil && r.view("default") == nil {
-		t.Error("an engine for all namespaces does not know one of them")
+// TestRecordsView tells which records an engine for certain namespaces sees.
+func TestRecordsView(t *testing.T) {
+	all, some := &view[*metav1.PartialObjectMetadata]{}, &view[*metav1.PartialObjectMetadata]{}
+	tests := map[string]struct {
+		views map[string]*view[*metav1.PartialObjectMetadata]
+		want  *view[*metav1.PartialObjectMetadata]
+	}{
+		"all namespaces": {map[string]*view[*metav1.PartialObjectMetadata]{"": all}, all},
+		"this namespace": {map[string]*view[*metav1.PartialObjectMetadata]{"default": some}, some},
+		"others":         {map[string]*view[*metav1.PartialObjectMetadata]{"other": some}, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := &records{views: tc.views}
+			if got := r.view("default"); got != tc.want {
+				t.Errorf("view = %p, want %p", got, tc.want)
+			}
+			if tc.want != nil {
+				return
+			}
+			if got := r.history(cache.ObjectName{Namespace: "default", Name: "web"}); got != nil {
+				t.Errorf("history = %v, want none", got)
+			}
+		})
 	}
 }

@@ -29,6 +29,8 @@ const verbosity = "-v=7"
 var (
 	shared   *cluster.Cluster
 	operator *cluster.Operator
+	// workDir holds what is built for the tests.
+	workDir string
 )
 
 func TestMain(m *testing.M) {
@@ -54,6 +56,7 @@ func run(m *testing.M) (code int) {
 			code = max(code, 1)
 		}
 	})
+	workDir = t.TempDir()
 	operator = cluster.StartOperator(t.Context(), t, shared, verbosity)
 	if code = m.Run(); code != 0 {
 		return code
@@ -82,15 +85,19 @@ func newNamespace(t *testing.T) *apps.Namespace {
 
 func showLogOnFailure(t *testing.T, namespace string) {
 	t.Helper()
+	// The log has more about each request than helps.
+	const mostLines, mostColumns = 100, 300
 	t.Cleanup(func() {
 		if !t.Failed() {
 			return
 		}
 		lines := slices.Collect(strings.Lines(operator.Log()))
 		lines = slices.DeleteFunc(lines, func(line string) bool { return !strings.Contains(line, namespace) })
-		const most = 300
-		t.Logf("what the operator logged about it (%d lines, the last %d):\n%s", len(lines), most,
-			strings.Join(lines[max(0, len(lines)-most):], ""))
+		var text strings.Builder
+		for _, line := range lines[max(0, len(lines)-mostLines):] {
+			text.WriteString(strings.TrimSpace(line[:min(len(line), mostColumns)]) + "\n")
+		}
+		t.Logf("what the operator logged about it (%d lines, at most %d shown):\n%s", len(lines), mostLines, text.String())
 	})
 }
 

@@ -134,7 +134,7 @@ func (c *clients) leases(timeout time.Duration) (coordinationv1client.LeasesGett
 func preflight(ctx context.Context, api discovery.ServerResourcesInterfaceWithContext, host string) error {
 	var resources *metav1.APIResourceList
 	err := retryTransient(ctx, func(ctx context.Context) (err error) {
-		resources, err = api.ServerResourcesForGroupVersionWithContext(ctx, demov1alpha1.SchemeGroupVersion.String())
+		resources, err = api.ServerResourcesForGroupVersionWithContext(ctx, demov1alpha1.GroupVersion.String())
 		return err
 	})
 	switch {
@@ -155,7 +155,7 @@ func preflight(ctx context.Context, api discovery.ServerResourcesInterfaceWithCo
 
 // errNoDemoApps says that the CRD is missing.
 var errNoDemoApps = fmt.Errorf("the API server does not serve DemoApps (%s): install the CRD with kubectl apply -f artifacts/crds/",
-	demov1alpha1.SchemeGroupVersion)
+	demov1alpha1.GroupVersion)
 
 // retryTransient calls ask until it succeeds or fails for good, for as long as preflightTimeout, and returns its last
 // error.

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -242,7 +243,7 @@ func TestClientsShareOneConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gvr := demov1alpha1.SchemeGroupVersion.WithResource(demoAppResource)
+	gvr := schema.GroupVersionResource{Group: demov1alpha1.GroupName, Version: "v1alpha1", Resource: demoAppResource}
 	// Only the requests matter here, not their answers.
 	_, _ = clients.kube.CoreV1().Secrets("a").Get(t.Context(), "b", metav1.GetOptions{})
 	_, _ = clients.demo.DemoV1alpha1().DemoApps("a").Get(t.Context(), "b", metav1.GetOptions{})

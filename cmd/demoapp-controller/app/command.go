@@ -40,11 +40,11 @@ var errUsage = errors.New("usage")
 // Execute runs the command and returns its exit code. It returns when stop ends and the process has stopped in order,
 // or when something fails.
 func Execute(stop context.Context, args []string, stdout, stderr io.Writer) int {
-	cmd := newCommand(stderr, Run)
+	cmd := newCommand(stderr, func(cfg Config) error { return Run(stop, cfg) })
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
-	switch err := cmd.ExecuteContext(stop); {
+	switch err := cmd.Execute(); {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errUsage):
@@ -59,7 +59,7 @@ func Execute(stop context.Context, args []string, stdout, stderr io.Writer) int 
 }
 
 // newCommand returns the command; run is what it does with a valid configuration.
-func newCommand(logs io.Writer, run func(context.Context, Config) error) *cobra.Command {
+func newCommand(logs io.Writer, run func(Config) error) *cobra.Command {
 	options := NewOptions()
 	cmd := &cobra.Command{
 		Use:   programName,
@@ -74,13 +74,13 @@ func newCommand(logs io.Writer, run func(context.Context, Config) error) *cobra.
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			cfg, err := options.Config(environment())
 			if err != nil {
 				return usageError(err)
 			}
 			setupLogging(logs, cfg.LoggingFormat, cfg.Verbosity)
-			return run(cmd.Context(), cfg)
+			return run(cfg)
 		},
 	}
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")

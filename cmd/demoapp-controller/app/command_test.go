@@ -5,13 +5,10 @@ package app
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io/fs"
 	"strings"
 	"testing"
-
-	"k8s.io/klog/v2"
 )
 
 func TestExecuteUsage(t *testing.T) {
@@ -67,13 +64,12 @@ func TestCommandRuns(t *testing.T) {
 	keepLogging(t)
 	failure := errors.New("failed")
 	var got Config
-	cmd := newCommand(&bytes.Buffer{}, func(ctx context.Context, cfg Config) error {
-		klog.FromContext(ctx).Info("running")
+	cmd := newCommand(&bytes.Buffer{}, func(cfg Config) error {
 		got = cfg
 		return failure
 	})
 	cmd.SetArgs([]string{"--workers=3", "--namespaces=a,b", "-v2"})
-	if err := cmd.ExecuteContext(t.Context()); !errors.Is(err, failure) || errors.Is(err, errUsage) {
+	if err := cmd.Execute(); !errors.Is(err, failure) || errors.Is(err, errUsage) {
 		t.Errorf("error = %v, want that of run", err)
 	}
 	if got.Workers != 3 || len(got.Namespaces) != 2 || got.Verbosity != 2 {

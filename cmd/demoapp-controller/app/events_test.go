@@ -25,7 +25,7 @@ type slowSink struct {
 }
 
 func (s *slowSink) Create(_ context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
-	time.Sleep(s.answer)
+	elapse(s.answer)
 	s.delivered <- event
 	return event, nil
 }
@@ -70,7 +70,7 @@ func TestEventsAreDeliveredBeforeTheEnd(t *testing.T) {
 						t.Errorf("event regards %v", got)
 					}
 				}
-				time.Sleep(test.answer) // a write in flight ends with its answer
+				elapse(test.answer) // a write in flight ends with its answer
 			})
 		})
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/ptr"
 )
 
@@ -45,7 +45,7 @@ type candidate struct {
 func newCandidate(t *testing.T, client *fake.Clientset, identity string, work workFunc) *candidate {
 	t.Helper()
 	c := &candidate{ended: make(chan error, 1)}
-	c.leadership = newLeadership(leaseOptions, identity, client.CoordinationV1(), func(leads bool) { c.leads.Store(leads) })
+	c.leadership = newLeadership(leaseOptions, identity, client.CoordinationV1(), c.leads.Store)
 	var stop context.Context
 	stop, c.stop = context.WithCancel(t.Context())
 	go func() { c.ended <- c.run(stop, work) }()
@@ -56,7 +56,7 @@ func newCandidate(t *testing.T, client *fake.Clientset, identity string, work wo
 func holder(t *testing.T, client *fake.Clientset) string {
 	t.Helper()
 	lease, err := client.CoordinationV1().Leases(leaseOptions.ResourceNamespace).
-		Get(context.Background(), leaseOptions.ResourceName, metav1.GetOptions{})
+		Get(t.Context(), leaseOptions.ResourceName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return ""
 	}
@@ -95,7 +95,7 @@ func TestLeaseIsReleasedAfterTheLastWorker(t *testing.T) {
 		}
 
 		a.stop()
-		time.Sleep(19 * time.Second) // longer than the lease lasts: it is renewed while the workers drain
+		elapse(19 * time.Second) // longer than the lease lasts: it is renewed while the workers drain
 		synctest.Wait()
 		if got := holder(t, client); got != "a" || b.leads.Load() {
 			t.Errorf("while a drains the lease is held by %q, b leads: %v", got, b.leads.Load())
@@ -106,7 +106,7 @@ func TestLeaseIsReleasedAfterTheLastWorker(t *testing.T) {
 		if got := holder(t, client); got == "a" {
 			t.Error("a has not released the lease")
 		}
-		time.Sleep(5 * time.Second) // one retry period with its jitter, which is up to 1.2 periods more
+		elapse(5 * time.Second) // one retry period with its jitter, which is up to 1.2 periods more
 		synctest.Wait()
 		if got := holder(t, client); got != "b" || !b.leads.Load() {
 			t.Errorf("after the release the lease is held by %q, b leads: %v", got, b.leads.Load())
@@ -127,7 +127,7 @@ func TestStandbyStops(t *testing.T) {
 			t.Error("a standby works")
 			return nil
 		})
-		time.Sleep(time.Minute)
+		elapse(time.Minute)
 		b.stop()
 		if err := <-b.ended; err != nil {
 			t.Errorf("b: %v", err)
@@ -136,40 +136,68 @@ func TestStandbyStops(t *testing.T) {
 			t.Errorf("the lease is held by %q, want a", got)
 		}
 		a.stop()
-		<-a.ended
+		if err := <-a.ended; err != nil {
+			t.Errorf("a: %v", err)
+		}
 	})
 }
 
-func TestLostLease(t *testing.T) {
-	tests := []struct {
-		name string
-		// answer is how long the API server takes to fail.
-		answer time.Duration
-	}{
-		{name: "requests fail"},
-		{name: "requests hang", answer: 5 * time.Second},
+// breakableLock is a lock on an API server that can be made to answer no more.
+type breakableLock struct {
+	resourcelock.Interface
+	brokenSince atomic.Pointer[time.Time]
+	hangs       bool
+}
+
+func (l *breakableLock) failure(ctx context.Context) error {
+	switch {
+	case l.brokenSince.Load() == nil:
+		return nil
+	case !l.hangs:
+		return apierrors.NewServiceUnavailable("down")
 	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
+	// The client of leases gives up after half of the renew deadline.
+	ctx, cancel := context.WithTimeout(ctx, leaseOptions.RenewDeadline/2)
+	defer cancel()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (l *breakableLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if err := l.failure(ctx); err != nil {
+		return nil, nil, err
+	}
+	return l.Interface.Get(ctx)
+}
+
+func (l *breakableLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if err := l.failure(ctx); err != nil {
+		return err
+	}
+	return l.Interface.Update(ctx, record)
+}
+
+func TestLostLease(t *testing.T) {
+	for name, hangs := range map[string]bool{"requests fail": false, "requests hang": true} {
+		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset()
 			synctest.Test(t, func(t *testing.T) {
-				a := newCandidate(t, client, "a", drains(time.Hour))
-				time.Sleep(time.Minute)
-				synctest.Wait()
-				var once sync.Once
-				var failing time.Time
-				client.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-					once.Do(func() { failing = time.Now() })
-					time.Sleep(test.answer)
-					return true, nil, apierrors.NewServiceUnavailable("down")
-				})
+				a := candidate{ended: make(chan error, 1)}
+				a.leadership = newLeadership(leaseOptions, "a", client.CoordinationV1(), a.leads.Store)
+				lock := &breakableLock{Interface: a.lock, hangs: hangs}
+				a.lock = lock
+				go func() { a.ended <- a.run(t.Context(), drains(time.Hour)) }()
+				elapse(time.Minute + time.Second)
+				broken := time.Now()
+				lock.brokenSince.Store(&broken)
+
 				err := <-a.ended
 				if !errors.Is(err, errLeaseLost) || !strings.Contains(err.Error(), "demoapp-system/demoapp-controller") {
 					t.Errorf("error = %v, want %v", err, errLeaseLost)
 				}
 				// The last renewal that worked was at most one retry period before.
 				limit := leaseOptions.LeaseDuration - leaseOptions.RetryPeriod
-				if took := time.Since(failing); took >= limit {
+				if took := time.Since(broken); took >= limit {
 					t.Errorf("work went on for %v after the first failure, want less than %v", took, limit)
 				}
 				if a.leads.Load() {
@@ -197,8 +225,6 @@ func TestLeaseIsKeptWhenWorkersAreLeft(t *testing.T) {
 func TestReleaseRetriesConflicts(t *testing.T) {
 	client := fake.NewClientset()
 	synctest.Test(t, func(t *testing.T) {
-		a := newCandidate(t, client, "a", drains(0))
-		synctest.Wait()
 		conflicts := 0
 		client.PrependReactor("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			lease, ok := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
@@ -208,8 +234,12 @@ func TestReleaseRetriesConflicts(t *testing.T) {
 			}
 			return false, nil, nil
 		})
+		a := newCandidate(t, client, "a", drains(0))
+		synctest.Wait()
 		a.stop()
-		<-a.ended
+		if err := <-a.ended; err != nil {
+			t.Errorf("a: %v", err)
+		}
 		if got := holder(t, client); got != "" || conflicts != 2 {
 			t.Errorf("after %d conflicts the lease is held by %q", conflicts, got)
 		}

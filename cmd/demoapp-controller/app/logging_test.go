@@ -59,10 +59,11 @@ func TestVerbosity(t *testing.T) {
 			klog.Info("klog-v0")
 			klog.V(2).Info("klog-v2")
 			klog.Warning("klog-warning")
-			slog.Debug("slog-debug")
-			slog.Info("slog-info")
-			slog.With("a", 1).WithGroup("g").Warn("slog-warn")
-			slog.Error("slog-error")
+			library := slog.Default()
+			library.Debug("slog-debug")
+			library.Info("slog-info")
+			library.With("a", 1).WithGroup("g").Warn("slog-warn")
+			library.Error("slog-error")
 			log.Print("log")
 
 			got := map[string]bool{}

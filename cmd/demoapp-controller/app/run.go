@@ -133,7 +133,7 @@ func (p *process) run(stop context.Context) (err error) {
 	services := &serviceStack{fail: fail}
 	defer func() {
 		if !errors.Is(err, errWorkersLeft) {
-			klog.FromContext(base).Info("Stopping services")
+			klog.FromContext(base).V(1).Info("Stopping services")
 			services.stopAll(base)
 		}
 		if failed := (*serviceError)(nil); err == nil && errors.As(context.Cause(stop), &failed) {

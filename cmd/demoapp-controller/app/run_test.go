@@ -42,7 +42,7 @@ func TestRunStopsInOrder(t *testing.T) {
 		stop, cancel := context.WithCancel(t.Context())
 		p := newProcess(&happened, &synced, Named{Name: "demoapp", Run: func(stop, _ context.Context) error {
 			<-stop.Done()
-			time.Sleep(10 * time.Second)
+			elapse(10 * time.Second)
 			happened.note("workers drained")
 			return nil
 		}})
@@ -109,7 +109,7 @@ func TestRunServiceFails(t *testing.T) {
 		failure := errors.New("broken")
 		p := newProcess(&happened, new(bool), worker("demoapp", time.Second, true))
 		p.endpoints = append(p.endpoints, service{name: "metrics", run: func(context.Context) error {
-			time.Sleep(time.Minute)
+			elapse(time.Minute)
 			return failure
 		}})
 		if err := p.run(t.Context()); !errors.Is(err, failure) {

@@ -101,7 +101,12 @@ func TestServer(t *testing.T) {
 	go func() { ended <- s.run(ctx) }()
 	answered := make(chan string, 1)
 	go func() {
-		answer, err := http.Get("http://" + address)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address, nil)
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		answer, err := http.DefaultClient.Do(request)
 		if err != nil {
 			answered <- err.Error()
 			return

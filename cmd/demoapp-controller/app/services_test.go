@@ -28,7 +28,7 @@ func (j *journal) expect(t *testing.T, want ...string) {
 func (j *journal) service(name string) service {
 	return service{name: name, run: func(ctx context.Context) error {
 		<-ctx.Done()
-		time.Sleep(time.Second)
+		elapse(time.Second)
 		j.note(name + " stopped")
 		return ctx.Err()
 	}}

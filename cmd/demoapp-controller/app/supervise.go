@@ -19,11 +19,13 @@ const abandonGrace = 2 * time.Second
 // released, and only the end of the process ends them.
 var errWorkersLeft = errors.New("workers are still running")
 
+// errShutdownTimeout is why lead ends when work in flight takes too long.
+var errShutdownTimeout = errors.New("work in flight was not finished")
+
 // supervise runs controllers until stop ends, and waits for them: as long as shutdownTimeout for work in flight, then
 // it ends their lead and grants another two seconds. When lead ends by itself it waits for lostLeaseGrace. When one
 // controller fails, all are stopped in the same way.
 func (p *process) supervise(stop, lead context.Context, controllers []Named) error {
-	logger := klog.FromContext(stop)
 	stop, halt := context.WithCancel(stop)
 	defer halt()
 	lead, abandon := context.WithCancelCause(lead)
@@ -34,54 +36,47 @@ func (p *process) supervise(stop, lead context.Context, controllers []Named) err
 		go func() { returned <- runController(stop, lead, c) }()
 	}
 	var (
-		errs             []error
-		stopped, lost    = stop.Done(), lead.Done()
-		overrun, giveUp  <-chan time.Time
-		stillRunning     = len(controllers)
-		waitingForTheEnd = true
+		errs            []error
+		stopped, ended  = stop.Done(), lead.Done()
+		overrun, giveUp <-chan time.Time
+		grace           = p.lostLeaseGrace
+		working         = len(controllers)
 	)
-	for stillRunning > 0 || waitingForTheEnd {
+	// Without controllers there is still something to wait for.
+	for working > 0 || (stopped != nil && ended != nil) {
 		select {
 		case err := <-returned:
-			stillRunning--
-			if err != nil {
+			working--
+			// After the end of lead its cause tells more than what controllers make of it.
+			if err != nil && lead.Err() == nil {
 				errs = append(errs, err)
 				halt()
 			}
 		case <-stopped:
-			stopped, waitingForTheEnd = nil, false
-			logger.Info("Stopping: waiting for work in flight", "timeout", p.shutdownTimeout)
+			stopped = nil
+			klog.FromContext(stop).Info("Stopping: waiting for work in flight", "timeout", p.shutdownTimeout)
 			overrun = time.After(p.shutdownTimeout)
-		case <-lost:
-			lost, overrun, waitingForTheEnd = nil, nil, false
-			errs = append(errs, context.Cause(lead))
-			giveUp = time.After(p.lostLeaseGrace)
 		case <-overrun:
-			overrun, lost = nil, nil
-			abandon(errShutdownTimeout)
-			errs = append(errs, fmt.Errorf("%w after %v (--shutdown-timeout)", errShutdownTimeout, p.shutdownTimeout))
-			giveUp = time.After(abandonGrace)
+			grace = abandonGrace
+			abandon(fmt.Errorf("%w after %v (--shutdown-timeout)", errShutdownTimeout, p.shutdownTimeout))
+		case <-ended:
+			ended, overrun = nil, nil
+			giveUp = time.After(grace)
 		case <-giveUp:
-			return errors.Join(append(errs, errWorkersLeft)...)
+			return errors.Join(append(errs, context.Cause(lead), errWorkersLeft)...)
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, context.Cause(lead))...)
 }
 
-// errShutdownTimeout is why lead ends when work in flight takes too long.
-var errShutdownTimeout = errors.New("work in flight was not finished")
-
-// runController runs c and names it in its errors. The end of lead is told once, by supervise.
+// runController runs c and names it in its errors.
 func runController(stop, lead context.Context, c Named) error {
 	err := c.Run(stop, lead)
-	switch {
-	case lead.Err() != nil:
-		return nil
-	case err != nil:
-		return fmt.Errorf("controller %s: %w", c.Name, err)
-	case stop.Err() == nil:
-		return fmt.Errorf("controller %s: %w", c.Name, errEndedEarly)
-	default:
-		return nil
+	if err == nil && stop.Err() == nil {
+		err = errEndedEarly
 	}
+	if err != nil {
+		return fmt.Errorf("controller %s: %w", c.Name, err)
+	}
+	return nil
 }

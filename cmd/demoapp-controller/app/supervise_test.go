@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// elapse waits in a bubble of testing/synctest, where that moves the fake clock.
+func elapse(d time.Duration) { <-time.After(d) }
+
 // worker is a controller whose work in flight takes a while after the end of stop.
 func worker(name string, drain time.Duration, obeys bool) Named {
 	return Named{Name: name, Run: func(stop, lead context.Context) error {
@@ -136,7 +139,7 @@ func TestSupervise(t *testing.T) {
 				if test.text != "" && err.Error() != test.text {
 					t.Errorf("error = %q, want %q", err, test.text)
 				}
-				time.Sleep(2 * never) // what was left behind ends
+				elapse(2 * never) // what was left behind ends
 			})
 		})
 	}

@@ -79,7 +79,12 @@ func desiredRecord(app *v1alpha1.DemoApp, namespace string) (*corev1.ConfigMap, 
 	if err != nil {
 		return nil, fmt.Errorf("audit record of the spec: %w", err)
 	}
-	statusJSON, err := json.Marshal(app.Status)
+	status := app.Status.DeepCopy()
+	for i := range status.Conditions {
+		// Nothing else in a status is somebody else's text.
+		status.Conditions[i].Message = redact(app, status.Conditions[i].Message)
+	}
+	statusJSON, err := json.Marshal(status)
 	if err != nil {
 		return nil, fmt.Errorf("audit record of the status: %w", err)
 	}
@@ -96,7 +101,7 @@ func desiredRecord(app *v1alpha1.DemoApp, namespace string) (*corev1.ConfigMap, 
 		Data: map[string]string{
 			auditDeletedAt: deletedAt.UTC().Format(time.RFC3339),
 			auditSpec:      string(specJSON),
-			auditStatus:    redact(app, string(statusJSON)),
+			auditStatus:    string(statusJSON),
 		},
 	}, nil
 }

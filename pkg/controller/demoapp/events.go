@@ -5,6 +5,7 @@ package demoapp
 
 import (
 	"fmt"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +16,9 @@ import (
 
 // maxNote is the limit of an event's note, in bytes.
 const maxNote = 1024
+
+// cut ends a note that was longer.
+const cut = "..."
 
 // event is one event as the API server takes it.
 type event struct {
@@ -30,7 +34,11 @@ func (c *Controller) emitTransitions(before, after *v1alpha1.DemoApp) {
 
 func (c *Controller) emit(app *v1alpha1.DemoApp, e event) {
 	if len(e.note) > maxNote {
-		e.note = e.note[:maxNote-3] + "..."
+		end := maxNote - len(cut)
+		for !utf8.RuneStart(e.note[end]) {
+			end--
+		}
+		e.note = e.note[:end] + cut
 	}
 	c.recorder.Eventf(app, nil, e.eventType, e.reason, e.action, "%s", e.note)
 }

@@ -5,6 +5,8 @@ package demoapp
 
 import (
 	"encoding/base64"
+	"encoding/json"
+	"strconv"
 	"strings"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -14,7 +16,7 @@ import (
 const redacted = "REDACTED"
 
 // redact takes the app's key out of a text, in case somebody's message repeats
-// it, plain or as a Secret holds it.
+// it.
 func redact(app *v1alpha1.DemoApp, text string) string {
 	return redactKey(app.Spec.APIKey, text)
 }
@@ -23,9 +25,23 @@ func redactKey(key, text string) string {
 	if key == "" {
 		return text
 	}
-	text = strings.ReplaceAll(text, key, redacted)
-	return strings.ReplaceAll(text, base64.StdEncoding.EncodeToString([]byte(key)), redacted)
+	for _, form := range formsOf(key) {
+		text = strings.ReplaceAll(text, form, redacted)
+	}
+	return text
 }
+
+// formsOf are the ways in which a message may write a key: plain, quoted as Go
+// and as JSON do it, and as a Secret holds it.
+func formsOf(key string) []string {
+	forms := []string{key, base64.StdEncoding.EncodeToString([]byte(key)), unquoted(strconv.Quote(key))}
+	if encoded, err := json.Marshal(key); err == nil {
+		forms = append(forms, unquoted(string(encoded)))
+	}
+	return forms
+}
+
+func unquoted(text string) string { return text[1 : len(text)-1] }
 
 // redactedError is an error whose text does not show the key. It still matches
 // what it wraps.

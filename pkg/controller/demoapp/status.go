@@ -103,20 +103,22 @@ func summarize(p *pass) {
 // deployed meanwhile.
 func summarizeBlocked(p *pass) {
 	conditions := p.conditions()
-	var messages []string
-	stalled := false
-	for _, b := range p.blockers {
-		messages = append(messages, b.message)
-		stalled = stalled || b.stalled
-	}
 	if len(p.blockers) == 0 {
 		return
 	}
-	reason, message := p.blockers[0].reason, strings.Join(messages, "; ")
+	first := p.blockers[0]
+	var messages []string
+	for _, b := range p.blockers {
+		messages = append(messages, b.message)
+		if b.stalled && !first.stalled {
+			first = b // What a person must act on comes first.
+		}
+	}
+	reason, message := first.reason, strings.Join(messages, "; ")
 	if p.app.Status.DeployedRelease == nil {
 		conditions.Set(v1alpha1.ConditionDeployed, metav1.ConditionFalse, reason, message)
 	}
-	if stalled {
+	if first.stalled {
 		conditions.MarkStalled(reason, message)
 		return
 	}

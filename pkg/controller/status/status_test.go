@@ -50,32 +50,38 @@ func TestEditor(t *testing.T) {
 			[]metav1.Condition{condition("Deployed", metav1.ConditionFalse, 2, later, "Waiting", "for app-a")},
 		},
 		{
-			"the same status keeps its time", []metav1.Condition{deployed},
+			"the same status keeps its time",
+			[]metav1.Condition{deployed},
 			func(e Editor) { e.Set("Deployed", metav1.ConditionTrue, "Upgraded", "to 2") },
 			[]metav1.Condition{condition("Deployed", metav1.ConditionTrue, 2, before, "Upgraded", "to 2")},
 		},
 		{
-			"another status gets the time", []metav1.Condition{deployed},
+			"another status gets the time",
+			[]metav1.Condition{deployed},
 			func(e Editor) { e.Set("Deployed", metav1.ConditionUnknown, "Asking", "") },
 			[]metav1.Condition{condition("Deployed", metav1.ConditionUnknown, 2, later, "Asking", "")},
 		},
 		{
-			"removal", []metav1.Condition{deployed, ready, stalled},
+			"removal",
+			[]metav1.Condition{deployed, ready, stalled},
 			func(e Editor) { e.Remove("Deployed", "Absent", ConditionStalled) },
 			[]metav1.Condition{ready},
 		},
 		{
-			"ready after reconciling", []metav1.Condition{deployed, reconciling},
+			"ready after reconciling",
+			[]metav1.Condition{deployed, reconciling},
 			func(e Editor) { e.MarkReady("Healthy", "fine") },
 			[]metav1.Condition{deployed, condition(ConditionReady, metav1.ConditionTrue, 2, later, "Healthy", "fine")},
 		},
 		{
-			"ready after stalled", []metav1.Condition{stalled},
+			"ready after stalled",
+			[]metav1.Condition{stalled},
 			func(e Editor) { e.MarkReady("Healthy", "fine") },
 			[]metav1.Condition{condition(ConditionReady, metav1.ConditionTrue, 2, later, "Healthy", "fine")},
 		},
 		{
-			"reconciling after stalled", []metav1.Condition{ready, stalled},
+			"reconciling after stalled",
+			[]metav1.Condition{ready, stalled},
 			func(e Editor) { e.MarkReconciling("Upgrading", "wait") },
 			[]metav1.Condition{
 				condition(ConditionReady, metav1.ConditionFalse, 2, later, "Upgrading", "wait"),
@@ -83,7 +89,8 @@ func TestEditor(t *testing.T) {
 			},
 		},
 		{
-			"stalled after reconciling", []metav1.Condition{ready, reconciling},
+			"stalled after reconciling",
+			[]metav1.Condition{ready, reconciling},
 			func(e Editor) { e.MarkStalled("BadChart", "help") },
 			[]metav1.Condition{
 				condition(ConditionReady, metav1.ConditionFalse, 2, later, "BadChart", "help"),

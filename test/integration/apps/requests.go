@@ -5,6 +5,7 @@ package apps
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -40,4 +41,21 @@ func (n *Namespace) byOperator(event cluster.AuditEvent) bool {
 	}
 	return event.Namespace == n.Name ||
 		event.Namespace == AuditNamespace && strings.HasPrefix(event.Name, n.Name+"-")
+}
+
+// Describe shows requests for a person to read, one a line.
+func Describe(requests []cluster.AuditEvent) string {
+	var text strings.Builder
+	for _, request := range requests {
+		resource := request.Resource
+		if request.Subresource != "" {
+			resource += "/" + request.Subresource
+		}
+		if resource == "" {
+			resource = request.URI
+		}
+		fmt.Fprintf(&text, "%s %s %s %s/%s: %d\n", request.Received.Format(time.StampMilli), request.Verb, resource,
+			request.Namespace, request.Name, request.Code)
+	}
+	return text.String()
 }

@@ -97,7 +97,7 @@ func (a *admission) admit(t *testing.T, object map[string]any) field.ErrorList {
 func demoApp(t *testing.T, name, spec string) map[string]any {
 	t.Helper()
 	object := map[string]any{
-		"apiVersion": v1alpha1.SchemeGroupVersion.String(),
+		"apiVersion": v1alpha1.GroupVersion.String(),
 		"kind":       "DemoApp",
 		"metadata":   map[string]any{"name": name, "namespace": "default"},
 	}

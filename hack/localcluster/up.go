@@ -1,0 +1,197 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// up is the command that starts an instance.
+type up struct {
+	layout         layout
+	instance       instance
+	audit          bool
+	nodes          int
+	nodesGiven     bool
+	timeout        time.Duration
+	stdout, stderr io.Writer
+}
+
+// supervise builds, then runs the instance in this process, until the lifeline ends.
+func (u *up) supervise(ctx context.Context, lifeline io.Reader) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// This goroutine cannot be waited for: nothing interrupts a read from stdin but the end of the process.
+	go watchLifeline(lifeline, func() { cancel(errLifelineClosed) })
+	binDir, err := builder{layout: u.layout, progress: u.stderr}.ensure(ctx)
+	if err != nil {
+		return err
+	}
+	s := &supervisor{
+		layout:   u.layout,
+		instance: u.instance,
+		binDir:   binDir,
+		audit:    u.audit,
+		nodes:    u.nodes,
+		timeout:  u.timeout,
+		messages: u.stderr,
+	}
+	return s.run(ctx, u.stdout)
+}
+
+// ensure makes sure that the instance runs, in a supervisor of its own.
+func (u *up) ensure(ctx context.Context) error {
+	// Of several that ask for the same instance at once, one starts it and the others find it running.
+	turn, err := waitLock(ctx, u.instance.commandLock(), func() {
+		fmt.Fprintf(u.stderr, "waiting for another command that starts instance %q\n", u.instance.name)
+	})
+	if err != nil {
+		return err
+	}
+	defer turn.remove()
+	conn, err := u.running(ctx)
+	if err != nil {
+		return err
+	}
+	if conn != nil {
+		if err := u.matches(*conn); err != nil {
+			return err
+		}
+		fmt.Fprintf(u.stdout, "instance %q is up already\n", conn.Name)
+		u.print(*conn)
+		return nil
+	}
+	if _, err := (builder{layout: u.layout, progress: u.stderr}).ensure(ctx); err != nil {
+		return err
+	}
+	begin := time.Now()
+	conn, err = u.detach(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(u.stdout, "instance %q is up after %.1f s\n", conn.Name, time.Since(begin).Seconds())
+	u.print(*conn)
+	return nil
+}
+
+// running returns how to reach the instance if it runs and is healthy, and nil if it can be started. It waits for a
+// supervisor that is starting it, and ends an instance that runs but does not answer.
+func (u *up) running(ctx context.Context) (*connection, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, u.timeout,
+		fmt.Errorf("instance %q is being started by another process, which takes long", u.instance.name))
+	defer cancel()
+	var found *connection
+	err := poll(ctx, func(ctx context.Context) (bool, error) {
+		lock, err := tryLock(u.instance.lockFile())
+		if err == nil {
+			lock.remove()
+			return true, nil
+		}
+		if !errors.Is(err, errLocked) {
+			return false, err
+		}
+		s, err := readState(u.instance)
+		if errors.Is(err, os.ErrNotExist) || err == nil && s.Phase != phaseReady {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if err := checkHealth(ctx, s.Connection); err != nil {
+			fmt.Fprintf(u.stderr, "instance %q does not answer and is replaced: %v\n", u.instance.name, err)
+			return true, down(ctx, u.instance, u.stderr)
+		}
+		found = &s.Connection
+		return true, nil
+	})
+	return found, err
+}
+
+// matches returns an error when the running instance is not what was asked for.
+func (u *up) matches(conn connection) error {
+	if u.audit && conn.AuditLog == "" || u.nodesGiven && u.nodes != conn.Nodes {
+		return fmt.Errorf("instance %q is up already with other options (%d nodes, audit log: %t); run down first",
+			conn.Name, conn.Nodes, conn.AuditLog != "")
+	}
+	return nil
+}
+
+func (u *up) print(conn connection) {
+	fmt.Fprintf(u.stdout, "server:     %s\nnodes:      %d\n", conn.Server, conn.Nodes)
+	if conn.AuditLog != "" {
+		fmt.Fprintf(u.stdout, "audit log:  %s\n", conn.AuditLog)
+	}
+	fmt.Fprintf(u.stdout, "logs:       %s\nkubectl:    %s/kubectl\n", conn.LogDir, conn.BinDir)
+	fmt.Fprintf(u.stdout, "export KUBECONFIG=%s\n", conn.Kubeconfig)
+}
+
+// detach starts a supervisor that outlives this process once the instance is ready, and not if it is not.
+func (u *up) detach(ctx context.Context) (*connection, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	logFile, err := os.OpenFile(u.instance.supervisorLog(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("supervisor's log: %w", err)
+	}
+	defer logFile.Close()
+	// Not ended with ctx, which would leave it no time to clean up.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, "up", "--foreground", "--cache", u.layout.cache, "--name", u.instance.name,
+		fmt.Sprintf("--audit=%t", u.audit), fmt.Sprintf("--nodes=%d", u.nodes), fmt.Sprintf("--timeout=%s", u.timeout))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Stderr = logFile
+	lifeline, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start supervisor: %w", err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start supervisor: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start supervisor: %w", err)
+	}
+
+	// An interrupt closes the lifeline; the supervisor then cleans up, and its stdout ends.
+	stop := context.AfterFunc(ctx, func() { _ = lifeline.Close() })
+	line, readErr := bufio.NewReader(stdout).ReadBytes('\n')
+	if stop() && readErr == nil {
+		var conn connection
+		if err := json.Unmarshal(line, &conn); err != nil {
+			return nil, fmt.Errorf("read the supervisor's report: %w", err)
+		}
+		if _, err := fmt.Fprintln(lifeline, detachCommand); err != nil {
+			return nil, fmt.Errorf("detach the supervisor: %w", err)
+		}
+		return &conn, nil
+	}
+	_ = lifeline.Close()
+	waitErr := cmd.Wait()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("interrupted: %w", context.Cause(ctx))
+	}
+	return nil, fmt.Errorf("instance %q did not come up (%w):\n%s", u.instance.name, waitErr, tail(u.instance.supervisorLog()))
+}
+
+// checkHealth returns nil when the API server of a running instance answers that it is ready.
+func checkHealth(ctx context.Context, conn connection) error {
+	ca, err := os.ReadFile(conn.CAFile)
+	if err != nil {
+		return fmt.Errorf("certificate authority: %w", err)
+	}
+	// Everybody may ask this, so no client certificate is needed.
+	api := newClient(conn.Server, ca)
+	defer api.close()
+	return api.ready(ctx)
+}

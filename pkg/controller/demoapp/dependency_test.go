@@ -1,0 +1,204 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+)
+
+var (
+	isUp    = condition(v1alpha1.ConditionDeployed, metav1.ConditionTrue, v1alpha1.ReasonInstallSucceeded)
+	isDown  = condition(v1alpha1.ConditionDeployed, metav1.ConditionFalse, v1alpha1.ReasonUpgradeFailed)
+	isRound = condition(v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonDependencyCycle)
+)
+
+func TestDependencyState(t *testing.T) {
+	const (
+		waiting = v1alpha1.ReasonWaiting
+		cycle   = v1alpha1.ReasonDependencyCycle
+	)
+	// Each app waits for the one that it is paired with.
+	tests := []struct {
+		name    string
+		waits   map[string]string
+		up      string
+		ready   bool
+		reason  string
+		message string
+	}{
+		{"deployed", map[string]string{"a": "b", "b": ""}, "b", true, v1alpha1.ReasonDependencyDeployed, `DemoApp "b" is deployed`},
+		{"not deployed", map[string]string{"a": "b", "b": ""}, "", false, waiting, `Waiting for DemoApp "b" to be deployed`},
+		{"missing", map[string]string{"a": "b"}, "", false, waiting, `Waiting for DemoApp "b", which does not exist`},
+		{"chain that ends", map[string]string{"a": "b", "b": "c", "c": ""}, "c", false, waiting, `Waiting for DemoApp "b" to be deployed`},
+		{"chain into nothing", map[string]string{"a": "b", "b": "c"}, "", false, waiting, `Waiting for DemoApp "b" to be deployed`},
+		{
+			"itself", map[string]string{"a": "a"}, "a", false, cycle,
+			"waitFor leads back to this DemoApp: a -> a; change waitFor of one of them",
+		},
+		{
+			"two in a circle", map[string]string{"a": "b", "b": "a"}, "b", false, cycle,
+			"waitFor leads back to this DemoApp: a -> b -> a; change waitFor of one of them",
+		},
+		{
+			"three in a circle", map[string]string{"a": "b", "b": "c", "c": "a"}, "", false, cycle,
+			"waitFor leads back to this DemoApp: a -> b -> c -> a; change waitFor of one of them",
+		},
+		{"circle of others", map[string]string{"a": "b", "b": "c", "c": "b"}, "", false, waiting, `Waiting for DemoApp "b" to be deployed`},
+		{"one that waits for itself", map[string]string{"a": "b", "b": "b"}, "b", true, v1alpha1.ReasonDependencyDeployed, `DemoApp "b" is deployed`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			lookup := func(name string) *v1alpha1.DemoApp {
+				dependency, ok := test.waits[name]
+				if !ok {
+					return nil
+				}
+				app := newApp(name, waitsFor(dependency))
+				if name == test.up {
+					isUp(app)
+				}
+				return app
+			}
+			ready, reason, message := dependencyState(lookup("a"), lookup)
+			equal(t, "ready", test.ready, ready)
+			equal(t, "reason", test.reason, reason)
+			equal(t, "message", test.message, message)
+		})
+	}
+}
+
+func TestDependencyChanged(t *testing.T) {
+	app := func(change ...func(*v1alpha1.DemoApp)) *v1alpha1.DemoApp { return newApp("b", change...) }
+	tests := []struct {
+		name          string
+		before, after *v1alpha1.DemoApp
+		want          controller.Reason
+	}{
+		{"appears", nil, app(), controller.DependencyReady},
+		{"is gone", app(), nil, controller.DependencyReady},
+		{"becomes deployed", app(), app(isUp), controller.DependencyReady},
+		{"is deployed no longer", app(isUp), app(isDown), controller.DependencyReady},
+		{"waits for another", app(), app(waitsFor("c")), controller.DependencyReady},
+		{"becomes part of a cycle", app(waitsFor("c")), app(waitsFor("c"), isRound), controller.DependencyReady},
+		{"is part of a cycle no longer", app(waitsFor("c"), isRound), app(waitsFor("c")), controller.DependencyReady},
+		{"is deployed as before", app(isUp), app(isUp, says("other")), 0},
+		{"fails as before", app(), app(isDown), 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			equal(t, "reason", test.want, dependencyChanged(test.before, test.after))
+		})
+	}
+}
+
+func TestIndexes(t *testing.T) {
+	tests := []struct {
+		name               string
+		object             any
+		dependency, secret []string
+	}{
+		{"neither", newApp("a"), nil, nil},
+		{"waitFor", newApp("a", waitsFor("b")), []string{"ns/b"}, nil},
+		{"apiKeyFrom", newApp("a", keyFrom("keys", "k")), nil, []string{"ns/keys"}},
+		{"no app", &metav1.PartialObjectMetadata{}, nil, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			dependency, err := dependencyIndex(test.object)
+			must(t, err)
+			equal(t, "by dependency", test.dependency, dependency)
+			secret, err := secretIndex(test.object)
+			must(t, err)
+			equal(t, "by Secret", test.secret, secret)
+		})
+	}
+}
+
+func TestWaitFor(t *testing.T) {
+	const (
+		waiting  = "False Waiting"
+		deployed = "True DependencyDeployed"
+	)
+	w := newWorld(t)
+	w.create(newApp("b", waitsFor("a")))
+	result := w.passes("b", controller.SpecChange)
+	equal(t, "requests", []string{"patch demoapps b", "apply demoapps/status b"}, w.calls.take())
+	equal(t, "conditions", conditions(
+		"DependencyReady", waiting, "Ready", waiting, "Reconciling", "True Waiting", "Deployed", waiting), w.conditions("b"))
+	equal(t, "observedGeneration", int64(-1), w.app("b").Status.ObservedGeneration)
+	equal(t, "events", []string{`b Normal Waiting Reconcile Waiting for DemoApp "a", which does not exist`}, w.recorder.take())
+	if result.RequeueAfter <= 0 {
+		t.Error("no timer stands behind the events")
+	}
+	w.passes("b", controller.PeriodicResync)
+	equal(t, "requests while it waits", []string(nil), w.calls.take())
+
+	w.create(newApp("a"))
+	w.passes("b", controller.DependencyReady)
+	equal(t, "message", `Waiting for DemoApp "a" to be deployed`, w.message("b", v1alpha1.ConditionDependencyReady))
+	w.passes("a", controller.SpecChange)
+	w.recorder.take()
+	w.passes("b", controller.DependencyReady)
+	equal(t, "requests", []string{"Install b NotInstalled", "apply demoapps/status b"}, w.calls.take())
+	equal(t, "conditions", conditions(
+		"DependencyReady", deployed, "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("b"))
+	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonCrossCRDependencyBecameReady, w.app("b").Status.LastUpgradeReason)
+	equal(t, "events", []string{
+		"b Normal Installed Install Installed revision 1 of chart demo-app 1.0.0 (CrossCRDependencyBecameReady)",
+	}, w.recorder.take())
+
+	w.report("a", isDown)
+	w.passes("b", controller.DependencyReady)
+	equal(t, "conditions of what runs while its dependency fails", conditions(
+		"DependencyReady", waiting, "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("b"))
+	w.change("b", says("other"))
+	w.passes("b", controller.SpecChange)
+	equal(t, "requests of a change that has to wait", []string{"apply demoapps/status b"}, w.calls.take())
+	equal(t, "conditions of a change that has to wait", conditions("DependencyReady", waiting,
+		"Ready", waiting, "Reconciling", "True Waiting", "Deployed", "True InstallSucceeded"), w.conditions("b"))
+	equal(t, "observedGeneration of a change that has to wait", int64(1), w.app("b").Status.ObservedGeneration)
+
+	w.engine.meddle("b", edits("Service"))
+	w.passes("b", controller.Drift)
+	equal(t, "requests for drift in the meantime",
+		[]string{"apply demoapps/status b", "Repair b Drift", "apply demoapps/status b"}, w.calls.take())
+
+	w.change("b", waitsFor(""))
+	w.passes("b", controller.SpecChange)
+	equal(t, "requests", []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, w.calls.take())
+	equal(t, "conditions without waitFor", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("b"))
+	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonSpecGenerationChanged, w.app("b").Status.LastUpgradeReason)
+}
+
+func TestCycle(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", waitsFor("b")))
+	w.create(newApp("b", waitsFor("a")))
+	w.passes("a", controller.SpecChange)
+	want := conditions("DependencyReady", "False DependencyCycle",
+		"Ready", "False DependencyCycle", "Stalled", "True DependencyCycle", "Deployed", "False DependencyCycle")
+	equal(t, "conditions", want, w.conditions("a"))
+	contains(t, "message", w.message("a", v1alpha1.ConditionStalled), "a -> b -> a")
+	equal(t, "events", []string{
+		"a Warning DependencyCycle Reconcile waitFor leads back to this DemoApp: a -> b -> a; change waitFor of one of them",
+	}, w.recorder.take())
+
+	w.change("a", keyFrom("keys", "k"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "conditions where a key is missing, too", want, w.conditions("a"))
+	contains(t, "message", w.message("a", v1alpha1.ConditionStalled), `Secret "keys"`)
+	contains(t, "message", w.message("a", v1alpha1.ConditionStalled), "a -> b -> a")
+
+	w.secret(map[string]string{"k": plainKey})
+	w.change("b", waitsFor(""))
+	w.passes("b", controller.SpecChange)
+	w.passes("a", controller.DependencyReady)
+	equal(t, "conditions when it is broken", conditions(
+		"DependencyReady", "True DependencyDeployed", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+}

@@ -1,0 +1,120 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+)
+
+func TestTransitions(t *testing.T) {
+	at := func(seconds int) *metav1.Time {
+		t := metav1.NewTime(began.Add(time.Duration(seconds) * time.Second))
+		return &t
+	}
+	status := func(change ...func(*v1alpha1.DemoApp)) v1alpha1.DemoAppStatus {
+		return newApp("a", change...).Status
+	}
+	revision := func(n int64, seconds int) func(*v1alpha1.DemoApp) {
+		return func(app *v1alpha1.DemoApp) {
+			app.Status.DeployedRelease = &v1alpha1.DeployedRelease{Name: "a", Revision: n, Chart: "demo-app", ChartVersion: "1.0.0"}
+			app.Status.LastUpgradeReason, app.Status.LastUpgradeAt = v1alpha1.UpgradeReasonDriftDetected, at(seconds)
+			app.Status.Inventory = []v1alpha1.InventoryEntry{{Kind: "Secret", Name: "a", UID: "uid-1"}}
+		}
+	}
+	another := func(app *v1alpha1.DemoApp) { app.Status.Inventory[0].UID = "uid-2" }
+	fewer := func(app *v1alpha1.DemoApp) { app.Status.Inventory = nil }
+	drifted := condition(v1alpha1.ConditionDrifted, metav1.ConditionTrue, v1alpha1.ReasonObjectsChanged)
+	ready := func(is metav1.ConditionStatus, reason string) func(*v1alpha1.DemoApp) {
+		return condition(v1alpha1.ConditionReady, is, reason)
+	}
+	next := func(app *v1alpha1.DemoApp) { app.Generation++ }
+	const no = metav1.ConditionFalse
+	tests := []struct {
+		name          string
+		before, after v1alpha1.DemoAppStatus
+		want          []event
+	}{
+		{"nothing yet", status(), status(), nil},
+		{
+			"installed", status(), status(revision(1, 0)),
+			[]event{{"Normal", "Installed", "Install", "Installed revision 1 of chart demo-app 1.0.0 (DriftDetected)"}},
+		},
+		{
+			"upgraded", status(revision(1, 0)), status(revision(2, 1)),
+			[]event{{"Normal", "Upgraded", "Upgrade", "Upgraded to revision 2 of chart demo-app 1.0.0 (DriftDetected)"}},
+		},
+		{
+			"installed anew", status(revision(4, 0)), status(revision(1, 1)),
+			[]event{{"Normal", "Installed", "Install", "Installed revision 1 of chart demo-app 1.0.0 (DriftDetected)"}},
+		},
+		{
+			"repaired", status(revision(1, 0), drifted), status(revision(1, 1)),
+			[]event{{"Normal", "DriftCorrected", "Repair", "Corrected ObjectsChanged it is"}},
+		},
+		{
+			"repaired within the same second", status(revision(1, 0), drifted), status(revision(1, 0), another),
+			[]event{{"Normal", "DriftCorrected", "Repair", "Corrected ObjectsChanged it is"}},
+		},
+		{
+			"applied again", status(revision(1, 0)), status(revision(1, 0), fewer),
+			[]event{{"Normal", "DriftCorrected", "Repair", "Applied the objects again"}},
+		},
+		{"as it was", status(revision(1, 0), ready("True", "Healthy")), status(revision(1, 0), ready("True", "Healthy")), nil},
+		{"becomes healthy", status(ready(no, "Progressing")), status(ready("True", "Healthy")), nil},
+		{"pods start", status(ready("True", "Healthy")), status(ready(no, "Progressing")), nil},
+		{"waits", status(), status(ready(no, "Waiting")), []event{{"Normal", "Waiting", "Reconcile", "Waiting it is"}}},
+		{"still waits", status(ready(no, "Waiting")), status(ready(no, "Waiting")), nil},
+		{"fails", status(ready("True", "Healthy")), status(ready(no, "UpgradeFailed")), []event{{"Warning", "UpgradeFailed", "Reconcile", "UpgradeFailed it is"}}},
+		{"fails again", status(ready(no, "UpgradeFailed")), status(ready(no, "UpgradeFailed")), nil},
+		{
+			"another spec fails the same way", status(ready(no, "UpgradeFailed")), status(next, ready(no, "UpgradeFailed")),
+			[]event{{"Warning", "UpgradeFailed", "Reconcile", "UpgradeFailed it is"}},
+		},
+		{
+			"fails in another way", status(ready(no, "UpgradeFailed")), status(ready(no, "Refused")),
+			[]event{{"Warning", "Refused", "Reconcile", "Refused it is"}},
+		},
+		{
+			"upgraded and unhealthy", status(revision(1, 0)), status(revision(2, 1), ready(no, "Unhealthy")),
+			[]event{
+				{"Normal", "Upgraded", "Upgrade", "Upgraded to revision 2 of chart demo-app 1.0.0 (DriftDetected)"},
+				{"Warning", "Unhealthy", "Reconcile", "Unhealthy it is"},
+			},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			equal(t, "events", test.want, transitions(test.before, test.after))
+		})
+	}
+}
+
+func TestNoteThatIsTooLong(t *testing.T) {
+	tests := []struct {
+		name, note string
+		want       string
+	}{
+		{"fits", strings.Repeat("x", maxNote), strings.Repeat("x", maxNote)},
+		{"too long", strings.Repeat("x", maxNote+1), strings.Repeat("x", maxNote-3) + "..."},
+		{"cut inside a character", strings.Repeat("ü", maxNote), strings.Repeat("ü", maxNote/2-2) + "..."},
+		{"with a percent sign", "100 %s", "100 %s"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := &recorder{}
+			(&Controller{recorder: r}).emit(newApp("a"), event{"Normal", "Reason", "Act", test.note})
+			equal(t, "events", []string{"a Normal Reason Act " + test.want}, r.take())
+			if !utf8.ValidString(test.want) {
+				t.Error("no text is wanted")
+			}
+		})
+	}
+}

@@ -1,0 +1,334 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+func TestFirstVisit(t *testing.T) {
+	w := newWorld(t)
+	created := w.create(newApp("a"))
+	w.engine.executing = func() {
+		if app := w.app("a"); len(app.Finalizers) != 1 || app.Finalizers[0] != v1alpha1.Finalizer || app.Status.ObservedGeneration != -1 {
+			t.Errorf("when the engine begins, finalizers are %v and observedGeneration is %d", app.Finalizers, app.Status.ObservedGeneration)
+		}
+	}
+	result := w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"patch demoapps a", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+	if result.RequeueAfter < resync*9/10 || result.RequeueAfter > resync*11/10 {
+		t.Errorf("next look in %v", result.RequeueAfter)
+	}
+	equal(t, "events", []string{
+		"a Normal Installed Install Installed revision 1 of chart demo-app 1.0.0 (SpecGenerationChanged)",
+	}, w.recorder.take())
+
+	wanted := w.engine.wanted
+	isController := true
+	equal(t, "values", desiredValues(created.Spec, plainKey), wanted.Values)
+	equal(t, "owner", &metav1.OwnerReference{
+		APIVersion: "demo.example.com/v1alpha1", Kind: "DemoApp", Name: "a", UID: created.UID, Controller: &isController,
+	}, wanted.Owner)
+
+	inputs, err := wanted.InputDigest()
+	must(t, err)
+	at := metav1.NewTime(began)
+	want := v1alpha1.DemoAppStatus{
+		ObservedGeneration:  1,
+		DeployedRelease:     &v1alpha1.DeployedRelease{Name: "a", Revision: 1, Chart: "demo-app", ChartVersion: "1.0.0", AppVersion: "1.27"},
+		LastUpgradeReason:   v1alpha1.UpgradeReasonSpecGenerationChanged,
+		LastUpgradeAt:       &at,
+		AppliedManifestHash: "hash-" + inputs,
+		Replicas:            1, ReadyReplicas: 1, Selector: "app=a",
+		URL: "http://a.ns.svc",
+	}
+	for i, kind := range kinds {
+		want.Inventory = append(want.Inventory, v1alpha1.InventoryEntry{
+			APIVersion: "v1", Kind: kind, Namespace: namespace, Name: "a", UID: w.app("a").Status.Inventory[i].UID, Digest: "applied-" + inputs,
+		})
+	}
+	got := w.app("a").Status
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(want, "Conditions")); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	equal(t, "message of Initialized", "Bound to chart demo-app 1.0.0", w.message("a", v1alpha1.ConditionInitialized))
+	equal(t, "message of Deployed", "Revision 1 of chart demo-app 1.0.0 is deployed", w.message("a", v1alpha1.ConditionDeployed))
+	equal(t, "message of Ready", "Revision 1 is deployed and healthy", w.message("a", v1alpha1.ConditionReady))
+}
+
+func TestAdoptionOfARelease(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a"))
+	w.engine.releases[keyOf("a")] = &fakeRelease{
+		record: &helm.Record{Revision: 4, Status: "deployed", Created: began},
+		live:   map[string]helm.InventoryEntry{}, health: healthy,
+	}
+	w.passes("a", controller.SpecChange)
+	equal(t, "revision", int64(5), w.app("a").Status.DeployedRelease.Revision)
+	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+}
+
+func TestNothingChangedMeansNoRequest(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(w *world)
+		why    controller.Reason
+	}{
+		{"another event", func(*world) {}, controller.SpecChange},
+		{"an event of an object, without drift", func(*world) {}, controller.Drift},
+		{"the periodic look", func(*world) {}, controller.PeriodicResync},
+		{"a dependency", func(*world) {}, controller.DependencyReady},
+		{"a new process", func(w *world) { w.start(testChart(t, "1.0.0")) }, controller.SpecChange},
+		{"metadata of the app", func(w *world) {
+			w.change("a", func(app *v1alpha1.DemoApp) { app.Labels = map[string]string{"x": "y"} })
+		}, controller.SpecChange},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := deployed(t)
+			test.change(w)
+			w.clock.Step(time.Hour)
+			result := w.passes("a", test.why)
+			equal(t, "requests", []string(nil), w.calls.take())
+			equal(t, "events", []string(nil), w.recorder.take())
+			if result.RequeueAfter < resync*9/10 || result.RequeueAfter > resync*11/10 {
+				t.Errorf("next look in %v", result.RequeueAfter)
+			}
+		})
+	}
+}
+
+func TestCacheThatIsBehind(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a"))
+	w.passes("a", controller.SpecChange)
+	before := w.app("a")
+	_, err := w.latePass("a", controller.Drift)
+	must(t, err)
+	equal(t, "requests", []string(nil), w.calls.take())
+	equal(t, "app", before, w.app("a"))
+}
+
+func TestChangesThatAreRolledOut(t *testing.T) {
+	tests := []struct {
+		name    string
+		change  func(w *world)
+		upgrade bool
+		reason  v1alpha1.UpgradeReason
+	}{
+		{"message", func(w *world) { w.change("a", says("other")) }, true, v1alpha1.UpgradeReasonSpecGenerationChanged},
+		{"replicas", func(w *world) {
+			w.change("a", func(app *v1alpha1.DemoApp) { three := int32(3); app.Spec.ReplicaCount = &three })
+		}, true, v1alpha1.UpgradeReasonSpecGenerationChanged},
+		{"key", func(w *world) {
+			w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.APIKey = "another-secret" })
+		}, true, v1alpha1.UpgradeReasonSpecGenerationChanged},
+		{"chart", func(w *world) { w.start(testChart(t, "1.1.0")) }, true, v1alpha1.UpgradeReasonChartChanged},
+		{"chart and spec", func(w *world) {
+			w.start(testChart(t, "1.1.0"))
+			w.change("a", says("other"))
+		}, true, v1alpha1.UpgradeReasonSpecGenerationChanged},
+		{"a default that is written out", func(w *world) {
+			w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Image = defaultImage })
+		}, false, v1alpha1.UpgradeReasonSpecGenerationChanged},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := deployed(t)
+			before := w.app("a").Status
+			test.change(w)
+			w.passes("a", controller.SpecChange)
+			calls := []string{"apply demoapps/status a"}
+			var events []string
+			after := w.app("a").Status
+			revision, at := int64(1), *before.LastUpgradeAt
+			reason := "True InstallSucceeded"
+			if test.upgrade {
+				calls = []string{"Upgrade a InputsChanged", "apply demoapps/status a"}
+				events = []string{"a Normal Upgraded Upgrade Upgraded to revision 2 of chart demo-app " +
+					after.DeployedRelease.ChartVersion + " (" + string(test.reason) + ")"}
+				revision, at, reason = 2, metav1.NewTime(w.clock.Now()), "True UpgradeSucceeded"
+			}
+			equal(t, "requests", calls, w.calls.take())
+			equal(t, "events", events, w.recorder.take())
+			equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", reason), w.conditions("a"))
+			equal(t, "revision", revision, after.DeployedRelease.Revision)
+			equal(t, "lastUpgradeReason", test.reason, after.LastUpgradeReason)
+			equal(t, "lastUpgradeAt", at, *after.LastUpgradeAt)
+			equal(t, "observedGeneration", w.app("a").Generation, after.ObservedGeneration)
+		})
+	}
+}
+
+func TestHealth(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a"))
+	w.engine.executing = func() {
+		w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0))
+	}
+	w.engine.releases[keyOf("a")] = &fakeRelease{live: map[string]helm.InventoryEntry{}}
+	steps := []struct {
+		name   string
+		change func(*fakeRelease)
+		want   map[string]string
+		ready  int32
+		events []string
+	}{
+		{
+			"pods start", func(*fakeRelease) {},
+			conditions("Ready", "False Progressing", "Reconciling", "True Progressing", "Deployed", "True InstallSucceeded"), 0,
+			[]string{"a Normal Installed Install Installed revision 1 of chart demo-app 1.0.0 (SpecGenerationChanged)"},
+		},
+		{
+			"they are ready", becomes(status.CurrentStatus, "", 1),
+			conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), 1, nil,
+		},
+		{
+			"past their deadline", becomes(status.FailedStatus, "Progress deadline exceeded", 0),
+			conditions("Ready", "False Unhealthy", "Stalled", "True Unhealthy", "Deployed", "True InstallSucceeded"), 0,
+			[]string{"a Warning Unhealthy Reconcile Deployment a: Progress deadline exceeded"},
+		},
+		{
+			"still past it", becomes(status.FailedStatus, "Progress deadline exceeded", 0),
+			conditions("Ready", "False Unhealthy", "Stalled", "True Unhealthy", "Deployed", "True InstallSucceeded"), 0, nil,
+		},
+		{
+			"ready again", becomes(status.CurrentStatus, "", 1),
+			conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), 1, nil,
+		},
+	}
+	w.sync()
+	_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
+	must(t, err)
+	equal(t, "conditions right after the install", map[string]string{}, w.conditions("a"))
+	w.clock.Step(newRevisionTime)
+	for _, step := range steps {
+		w.engine.meddle("a", step.change)
+		w.passes("a", controller.HealthChange)
+		equal(t, step.name+": conditions", step.want, w.conditions("a"))
+		equal(t, step.name+": ready pods", step.ready, w.app("a").Status.ReadyReplicas)
+		equal(t, step.name+": events", step.events, w.recorder.take())
+	}
+}
+
+func TestStatusThatWaits(t *testing.T) {
+	w := deployed(t)
+	written := func(step string, want ...string) {
+		t.Helper()
+		equal(t, step, want, w.calls.take())
+	}
+	w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/2", 0))
+	w.passes("a", controller.HealthChange)
+	written("pods on their way")
+	w.clock.Step(settleTime / 2)
+	w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 1/2", 1))
+	w.passes("a", controller.HealthChange)
+	written("still on their way")
+	equal(t, "ready pods meanwhile", int32(1), w.app("a").Status.ReadyReplicas)
+	w.clock.Step(settleTime / 2)
+	w.passes("a", controller.HealthChange)
+	written("long enough", "apply demoapps/status a")
+	equal(t, "message", "Deployment a: Available: 1/2", w.message("a", v1alpha1.ConditionReady))
+
+	w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/2", 0))
+	w.passes("a", controller.HealthChange)
+	written("worse again")
+	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	w.passes("a", controller.HealthChange)
+	written("healthy cannot wait", "apply demoapps/status a")
+	equal(t, "events", []string(nil), w.recorder.take())
+
+	w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/2", 0))
+	w.passes("a", controller.HealthChange)
+	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	w.passes("a", controller.HealthChange)
+	written("over before it was told")
+}
+
+func TestRepairThatIsNotWrittenYet(t *testing.T) {
+	w := deployed(t)
+	w.engine.meddle("a", edits("ConfigMap"))
+	w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0))
+	w.passes("a", controller.Drift)
+	equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift"}, w.calls.take())
+	w.passes("a", controller.HealthChange)
+	equal(t, "requests of the next pass", []string(nil), w.calls.take())
+	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	w.passes("a", controller.HealthChange)
+	equal(t, "requests when it is healthy", []string{"apply demoapps/status a"}, w.calls.take())
+	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonDriftDetected, w.app("a").Status.LastUpgradeReason)
+}
+
+func TestStatusThatCannotBeWritten(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a"))
+	w.statusErr = errPlain
+	w.sync()
+	_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
+	if !errors.Is(err, errPlain) || controller.IsTerminal(err) {
+		t.Errorf("error is %v", err)
+	}
+	equal(t, "events", []string(nil), w.recorder.take())
+	w.statusErr = nil
+	w.passes("a", controller.SpecChange|controller.Retry)
+	equal(t, "requests of the retry", []string{"Reapply a BaselineUnknown", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
+	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+}
+
+func TestAppThatIsGone(t *testing.T) {
+	t.Run("before the pass", func(t *testing.T) {
+		w := newWorld(t)
+		w.passes("a", controller.Deleted)
+		equal(t, "requests", []string(nil), w.calls.take())
+		equal(t, "forgotten by the engine", []string{"a"}, w.engine.forgotten)
+	})
+	t.Run("before the status is written", func(t *testing.T) {
+		w := deployed(t)
+		w.change("a", says("other"))
+		w.sync()
+		w.statusErr = apierrors.NewNotFound(demoApps.GroupResource(), "a")
+		_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
+		must(t, err)
+		equal(t, "events", []string(nil), w.recorder.take())
+	})
+	t.Run("before the finalizer is added", func(t *testing.T) {
+		w := newWorld(t)
+		w.create(newApp("a"))
+		w.sync()
+		w.delete("a")
+		if _, err := w.latePass("a", controller.SpecChange); !apierrors.IsNotFound(err) {
+			t.Errorf("error is %v", err)
+		}
+		equal(t, "requests", []string{"patch demoapps a"}, w.calls.take())
+	})
+}
+
+func TestSuccessorOfTheSameName(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a"))
+	w.sync()
+	w.delete("a")
+	w.create(newApp("a"))
+	if _, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange); !apierrors.IsConflict(err) {
+		t.Errorf("a pass over the predecessor: %v", err)
+	}
+	equal(t, "finalizers", []string(nil), w.app("a").Finalizers)
+	w.passes("a", controller.SpecChange)
+	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+}

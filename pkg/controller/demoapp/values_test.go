@@ -1,0 +1,51 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"testing"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+)
+
+func TestDesiredValues(t *testing.T) {
+	zero, three := int32(0), int32(3)
+	tests := []struct {
+		name   string
+		spec   v1alpha1.DemoAppSpec
+		apiKey string
+		want   map[string]any
+	}{
+		{
+			"nothing set", v1alpha1.DemoAppSpec{}, "key",
+			map[string]any{
+				"replicaCount": int64(1), "image": "nginx:1.27-alpine", "message": "Hello from the hybrid operator", "apiKey": "key",
+				"service": map[string]any{"type": "ClusterIP", "port": int64(80)},
+			},
+		},
+		{
+			"all set",
+			v1alpha1.DemoAppSpec{
+				ReplicaCount: &three, Image: "httpd:2", Message: "<b>hi</b>", APIKey: "not this one", WaitFor: "b",
+				Service: v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeNodePort, Port: 8080},
+			}, "key",
+			map[string]any{
+				"replicaCount": int64(3), "image": "httpd:2", "message": "<b>hi</b>", "apiKey": "key",
+				"service": map[string]any{"type": "NodePort", "port": int64(8080)},
+			},
+		},
+		{
+			"scaled to zero", v1alpha1.DemoAppSpec{ReplicaCount: &zero}, "key",
+			map[string]any{
+				"replicaCount": int64(0), "image": "nginx:1.27-alpine", "message": "Hello from the hybrid operator", "apiKey": "key",
+				"service": map[string]any{"type": "ClusterIP", "port": int64(80)},
+			},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			equal(t, "values", test.want, desiredValues(test.spec, test.apiKey))
+		})
+	}
+}

@@ -1,0 +1,98 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPrepare(t *testing.T) {
+	tests := map[string]struct {
+		manifest string
+		want     string
+		wrong    bool
+	}{
+		"stringData becomes data": {
+			manifest: "{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {key: geheim, empty: ''}}",
+			want:     "{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {key: Z2VoZWlt, empty: ''}}",
+		},
+		"stringData comes before data": {
+			manifest: "{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {key: b2xk, other: b2xk}, stringData: {key: geheim}}",
+			want:     "{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {key: Z2VoZWlt, other: b2xk}}",
+		},
+		"empty stringData": {
+			manifest: "{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {}}",
+			want:     "{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {}}",
+		},
+		"only data": {
+			manifest: "{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {key: Z2VoZWlt}}",
+			want:     "{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {key: Z2VoZWlt}}",
+		},
+		"a Secret of another API group": {
+			manifest: "{apiVersion: example.com/v1, kind: Secret, metadata: {name: a}, stringData: {key: geheim}}",
+			want:     "{apiVersion: example.com/v1, kind: Secret, metadata: {name: a}, stringData: {key: geheim}}",
+		},
+		"another kind": {
+			manifest: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: value}}",
+			want:     "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: value}}",
+		},
+		"stringData of numbers": {manifest: "{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {key: 1}}", wrong: true},
+		"data that is no map":   {manifest: "{apiVersion: v1, kind: Secret, metadata: {name: a}, data: x, stringData: {key: a}}", wrong: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			given := object(t, tc.manifest)
+			before := given.DeepCopy()
+			got, err := prepare(given)
+			if (err != nil) != tc.wrong {
+				t.Fatalf("error is %v, want one: %t", err, tc.wrong)
+			}
+			if diff := cmp.Diff(before, given); diff != "" {
+				t.Errorf("the manifest's own object was changed (-before +after):\n%s", diff)
+			}
+			if tc.wrong {
+				return
+			}
+			if diff := cmp.Diff(object(t, tc.want), got); diff != "" {
+				t.Errorf("prepared (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHolder(t *testing.T) {
+	tests := map[string]struct {
+		metadata string
+		want     string
+	}{
+		"nobody": {"", "somebody else"},
+		"another release": {
+			"annotations: {meta.helm.sh/release-name: other, meta.helm.sh/release-namespace: space}", "the Helm release space/other",
+		},
+		"a release comes before an owner": {
+			`annotations: {meta.helm.sh/release-name: other, meta.helm.sh/release-namespace: space},
+			 ownerReferences: [{apiVersion: v1, kind: DemoApp, name: app, uid: u, controller: true}]`, "the Helm release space/other",
+		},
+		"an owner": {
+			"ownerReferences: [{apiVersion: v1, kind: DemoApp, name: app, uid: u, controller: true}]", `DemoApp "app"`,
+		},
+		"an owner that is no controller": {
+			"ownerReferences: [{apiVersion: v1, kind: DemoApp, name: app, uid: u}]", "somebody else",
+		},
+		"managers, each once": {
+			`managedFields: [{manager: kubectl, operation: Apply}, {manager: kubectl, operation: Update}, {manager: argocd}, {manager: kubelet, subresource: status}]`,
+			"somebody else (made with kubectl, argocd)",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			manifest := "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, " + tc.metadata + "}}"
+			if got := holder(object(t, manifest)); got != tc.want {
+				t.Errorf("holder = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

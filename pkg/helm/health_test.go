@@ -1,0 +1,188 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"testing"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// object reads an object as it is written in a manifest.
+func object(t *testing.T, manifest string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON(data); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+const deploymentHead = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default, generation: 2}
+spec:
+  replicas: 3
+  progressDeadlineSeconds: 600
+  selector: {matchLabels: {app: web}, matchExpressions: [{key: tier, operator: In, values: [front]}]}
+`
+
+func TestHealthOf(t *testing.T) {
+	const selector = "app=web,tier in (front)"
+	tests := map[string]struct {
+		manifest string
+		want     Health
+		// silent kinds have no message to tell.
+		silent bool
+	}{
+		"Deployment, not seen by its controller yet": {
+			manifest: deploymentHead + "status: {observedGeneration: 1, replicas: 3, readyReplicas: 3}",
+			want:     Health{Status: status.InProgressStatus, Replicas: 3, ReadyReplicas: 3, Selector: selector},
+		},
+		"Deployment, rolling out": {
+			manifest: deploymentHead + "status: {observedGeneration: 2, replicas: 3, updatedReplicas: 3, readyReplicas: 1, availableReplicas: 1}",
+			want:     Health{Status: status.InProgressStatus, Replicas: 3, ReadyReplicas: 1, Selector: selector},
+		},
+		"Deployment, rolled out": {
+			manifest: deploymentHead + `
+status:
+  observedGeneration: 2
+  replicas: 3
+  updatedReplicas: 3
+  readyReplicas: 3
+  availableReplicas: 3
+  conditions:
+    - {type: Available, status: "True"}
+    - {type: Progressing, status: "True", reason: NewReplicaSetAvailable}
+`,
+			want:   Health{Status: status.CurrentStatus, Replicas: 3, ReadyReplicas: 3, Selector: selector},
+			silent: true,
+		},
+		"Deployment, does not come along": {
+			manifest: deploymentHead + `
+status:
+  observedGeneration: 2
+  replicas: 3
+  conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]
+`,
+			want: Health{Status: status.FailedStatus, Replicas: 3, Selector: selector},
+		},
+		"Deployment, going": {
+			manifest: `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, deletionTimestamp: "2026-01-02T03:04:05Z", finalizers: [a/b]}
+`,
+			want: Health{Status: status.TerminatingStatus},
+		},
+		"Service inside the cluster": {
+			manifest: "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: ClusterIP, selector: {app: web}}}",
+			want:     Health{Status: status.CurrentStatus},
+			silent:   true,
+		},
+		"Service, load balancer to come": {
+			manifest: "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: LoadBalancer}}",
+			want:     Health{Status: status.InProgressStatus},
+		},
+		"Service, load balancer is there": {
+			manifest: "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: LoadBalancer, clusterIP: 10.0.0.1}, status: {loadBalancer: {ingress: [{ip: 192.0.2.1}]}}}",
+			want:     Health{Status: status.CurrentStatus},
+			silent:   true,
+		},
+		"Job, failed": {
+			manifest: `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: web}
+status: {startTime: "2026-01-02T03:04:05Z", conditions: [{type: Failed, status: "True", reason: BackoffLimitExceeded, message: no more}]}
+`,
+			want: Health{Status: status.FailedStatus},
+		},
+		"a kind of its own, with the usual conditions": {
+			manifest: `
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: web, generation: 2}
+status: {observedGeneration: 2, conditions: [{type: Ready, status: "False", reason: Waiting, message: for the tide}]}
+`,
+			want: Health{Status: status.InProgressStatus},
+		},
+		"a kind of its own, without any": {
+			manifest: "{apiVersion: example.com/v1, kind: Thing, metadata: {name: web}}",
+			want:     Health{Status: status.CurrentStatus},
+			silent:   true,
+		},
+		"a status that kstatus cannot read": {
+			manifest: "{apiVersion: example.com/v1, kind: Thing, metadata: {name: web}, status: {conditions: none}}",
+			want:     Health{Status: status.UnknownStatus},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := healthOf(object(t, tc.manifest))
+			if silent := got.Message == ""; silent != tc.silent {
+				t.Errorf("message is %q, want none: %t", got.Message, tc.silent)
+			}
+			got.Message = ""
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("health (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHealthOfStatusless(t *testing.T) {
+	here, going := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
+	going.DeletionTimestamp = &metav1.Time{}
+	if got := healthOfStatusless(here); got.Status != status.CurrentStatus || got.Message != "" {
+		t.Errorf("an object that is there: %+v", got)
+	}
+	if got := healthOfStatusless(going); got.Status != status.TerminatingStatus || got.Message == "" {
+		t.Errorf("an object that is going: %+v", got)
+	}
+}
+
+// TestCounts: what does not look like a count or a selector is none.
+func TestCounts(t *testing.T) {
+	tests := map[string]struct {
+		manifest string
+		replicas int32
+		selector string
+	}{
+		"none":                   {"{}", 0, ""},
+		"a count":                {"{status: {replicas: 3}}", 3, ""},
+		"a count as a float":     {"{status: {replicas: 3.0}}", 3, ""},
+		"negative":               {"{status: {replicas: -3}}", 0, ""},
+		"beyond all measure":     {"{status: {replicas: 9999999999}}", 1<<31 - 1, ""},
+		"text":                   {"{status: {replicas: three}}", 0, ""},
+		"a status that is text":  {"{status: fine}", 0, ""},
+		"selector of a workload": {"{spec: {selector: {matchLabels: {b: two, a: one}}}}", 0, "a=one,b=two"},
+		"selector of a Service":  {"{spec: {selector: {a: one}}}", 0, ""},
+		"selector that is text":  {"{spec: {selector: a=one}}", 0, ""},
+		"selector of no meaning": {"{spec: {selector: {matchLabels: [a]}}}", 0, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			content := map[string]any{}
+			if err := yaml.Unmarshal([]byte(tc.manifest), &content); err != nil {
+				t.Fatal(err)
+			}
+			if got := nestedInt32(content, "status", "replicas"); got != tc.replicas {
+				t.Errorf("replicas = %d, want %d", got, tc.replicas)
+			}
+			if got := selectorOf(content); got != tc.selector {
+				t.Errorf("selector = %q, want %q", got, tc.selector)
+			}
+		})
+	}
+}

@@ -1,0 +1,297 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"encoding/base64"
+	"flag"
+	"html/template"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// rendered installs a release, and returns what it stores and what it makes.
+func rendered(t *testing.T, wanted Release) (manifest string, objects map[string]*unstructured.Unstructured, err error) {
+	t.Helper()
+	bubble(t, func(f *fixture) {
+		if _, err = f.reconcile(wanted); err != nil {
+			return
+		}
+		rls := f.record(wanted)
+		manifest, objects = rls.Manifest, map[string]*unstructured.Unstructured{}
+		for _, name := range f.names() {
+			kind, key, _ := strings.Cut(name, " ")
+			objects[kind] = f.object(kind, key)
+		}
+	})
+	return manifest, objects, err
+}
+
+func mustRender(t *testing.T, values map[string]any) map[string]*unstructured.Unstructured {
+	t.Helper()
+	_, objects, err := rendered(t, demo(t, values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// typed converts an object, and fails on fields that its type does not have.
+func typed[T any](t *testing.T, object *unstructured.Unstructured) *T {
+	t.Helper()
+	converted := new(T)
+	if object == nil {
+		t.Fatalf("there is no %T", converted)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, converted, true); err != nil {
+		t.Fatal(err)
+	}
+	return converted
+}
+
+// TestDemoAppGolden pins the manifest of the default values, as it is stored in
+// the release record. "go test ./pkg/helm -run Golden -update" writes it anew.
+func TestDemoAppGolden(t *testing.T) {
+	wanted := demo(t, nil)
+	owner := demoOwner()
+	wanted.Owner = &owner
+	got, _, err := rendered(t, wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join("testdata", "demo-app.yaml")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("manifest (-golden +got):\n%s", diff)
+	}
+}
+
+func TestDemoAppObjects(t *testing.T) {
+	objects := mustRender(t, nil)
+	want := []string{"ConfigMap", "Deployment", "Secret", "Service"}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(objects))); diff != "" {
+		t.Errorf("kinds (-want +got):\n%s", diff)
+	}
+	for kind, object := range objects {
+		if object.GetName() != "web" || object.GetNamespace() != "default" {
+			t.Errorf("%s is %s/%s, want it named after the release", kind, object.GetNamespace(), object.GetName())
+		}
+		if diff := cmp.Diff(map[string]string{
+			"app.kubernetes.io/name":       "web",
+			"app.kubernetes.io/instance":   "web",
+			"app.kubernetes.io/managed-by": "Helm",
+			"helm.sh/chart":                "demo-app-0.1.0",
+		}, object.GetLabels()); diff != "" {
+			t.Errorf("labels of the %s (-want +got):\n%s", kind, diff)
+		}
+		if diff := cmp.Diff(map[string]string{
+			releaseNameAnnotation: "web", releaseNamespaceAnnotation: "default",
+		}, object.GetAnnotations()); diff != "" {
+			t.Errorf("annotations of the %s (-want +got):\n%s", kind, diff)
+		}
+	}
+	pods := map[string]string{"app.kubernetes.io/name": "web", "app.kubernetes.io/instance": "web"}
+	deployment, service := typed[appsv1.Deployment](t, objects["Deployment"]), typed[corev1.Service](t, objects["Service"])
+	for what, got := range map[string]map[string]string{
+		"the Deployment's selector": deployment.Spec.Selector.MatchLabels,
+		"the pods' labels":          deployment.Spec.Template.Labels,
+		"the Service's selector":    service.Spec.Selector,
+	} {
+		if diff := cmp.Diff(pods, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+}
+
+func TestDemoAppValues(t *testing.T) {
+	objects := mustRender(t, map[string]any{
+		"replicaCount": 0, "image": "registry.example.com/web:2", "apiKey": "päss \"wörd\"",
+		"service": map[string]any{"type": "NodePort", "port": 8443},
+	})
+	deployment := typed[appsv1.Deployment](t, objects["Deployment"])
+	if got := ptr.Deref(deployment.Spec.Replicas, -1); got != 0 {
+		t.Errorf("replicas = %d, want 0", got)
+	}
+	if got := deployment.Spec.Template.Spec.Containers[0].Image; got != "registry.example.com/web:2" {
+		t.Errorf("image = %q", got)
+	}
+	service := typed[corev1.Service](t, objects["Service"])
+	if service.Spec.Type != corev1.ServiceTypeNodePort || service.Spec.Ports[0].Port != 8443 {
+		t.Errorf("service is a %s on port %d, want a NodePort on 8443", service.Spec.Type, service.Spec.Ports[0].Port)
+	}
+	encoded, _, err := unstructured.NestedString(objects["Secret"].Object, "data", "apiKey")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || string(key) != "päss \"wörd\"" {
+		t.Errorf("apiKey = %q, %v", key, err)
+	}
+}
+
+func TestDemoAppIndexHTML(t *testing.T) {
+	tests := map[string]string{
+		"plain":            "Hello from the hybrid operator",
+		"quotes":           `say "hello", it's 5 o'clock`,
+		"markup":           `<script>alert("x")</script> & <b>`,
+		"lines":            "one\ntwo\r\nthree\n\n  four\n",
+		"another language": "Grüße, 世界, مرحبا 🚀",
+		"a template":       "{{ .Values.apiKey }} {{ fail \"x\" }}",
+		"YAML":             "a: b\n---\nkind: Secret\n# c",
+		"looks like more":  "yes",
+		"a number":         "0123",
+		"backslashes":      `C:\new\table "\n"`,
+		"tabs and bells":   "a\tb\ac\u0085d\u2028e\ufefff",
+		"blanks around it": "  a  ",
+		"long":             strings.Repeat("w<", 2048),
+	}
+	for name, message := range tests {
+		t.Run(name, func(t *testing.T) {
+			configMap := typed[corev1.ConfigMap](t, mustRender(t, map[string]any{"message": message})["ConfigMap"])
+			want := "<html><body><h1>" + template.HTMLEscapeString(message) + "</h1></body></html>"
+			if diff := cmp.Diff(want, strings.TrimSuffix(configMap.Data["index.html"], "\n")); diff != "" {
+				t.Errorf("index.html (-want +got):\n%s", diff)
+			}
+			if strings.Contains(configMap.Data["index.html"], "verysecret") {
+				t.Error("the page tells the key")
+			}
+		})
+	}
+}
+
+// TestDemoAppChecksums: the pods roll when the page or the key changes, and for
+// nothing else that leaves their template as it is.
+func TestDemoAppChecksums(t *testing.T) {
+	sums := func(values map[string]any) map[string]string {
+		return typed[appsv1.Deployment](t, mustRender(t, values)["Deployment"]).Spec.Template.Annotations
+	}
+	before := sums(nil)
+	tests := map[string]struct {
+		values map[string]any
+		// changed are the annotations that differ.
+		changed []string
+	}{
+		"nothing":  {nil, nil},
+		"message":  {map[string]any{"message": "Hi"}, []string{"checksum/config"}},
+		"key":      {map[string]any{"apiKey": "otherkey"}, []string{"checksum/secret"}},
+		"both":     {map[string]any{"message": "Hi", "apiKey": "otherkey"}, []string{"checksum/config", "checksum/secret"}},
+		"replicas": {map[string]any{"replicaCount": 5}, nil},
+		"service":  {map[string]any{"service": map[string]any{"type": "NodePort", "port": 81}}, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var changed []string
+			for key, value := range sums(tc.values) {
+				if before[key] != value {
+					changed = append(changed, key)
+				}
+			}
+			slices.Sort(changed)
+			if diff := cmp.Diff(tc.changed, changed); diff != "" {
+				t.Errorf("changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+	for key, value := range before {
+		if strings.Contains(value, "verysecret") || value == "" {
+			t.Errorf("annotation %s = %q", key, value)
+		}
+	}
+}
+
+// TestDemoAppRestricted holds the pods to the "restricted" Pod Security profile
+// (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
+func TestDemoAppRestricted(t *testing.T) {
+	pod := typed[appsv1.Deployment](t, mustRender(t, nil)["Deployment"]).Spec.Template.Spec
+	if pod.HostNetwork || pod.HostPID || pod.HostIPC {
+		t.Error("pod shares namespaces with its host")
+	}
+	for _, volume := range pod.Volumes {
+		if volume.ConfigMap == nil && volume.EmptyDir == nil && volume.Secret == nil {
+			t.Errorf("volume %s is of a kind that is not allowed", volume.Name)
+		}
+	}
+	security := ptr.Deref(pod.SecurityContext, corev1.PodSecurityContext{})
+	if !ptr.Deref(security.RunAsNonRoot, false) || ptr.Deref(security.RunAsUser, 0) == 0 {
+		t.Error("pod may run as root")
+	}
+	if security.SeccompProfile == nil || security.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		t.Errorf("seccomp profile is %v", security.SeccompProfile)
+	}
+	if len(pod.InitContainers) != 0 || len(pod.Containers) != 1 {
+		t.Fatalf("pod has %d and %d containers, want 1", len(pod.InitContainers), len(pod.Containers))
+	}
+	container := pod.Containers[0]
+	got := ptr.Deref(container.SecurityContext, corev1.SecurityContext{})
+	if ptr.Deref(got.AllowPrivilegeEscalation, true) || ptr.Deref(got.Privileged, false) || !ptr.Deref(got.ReadOnlyRootFilesystem, false) {
+		t.Errorf("container's security context is %+v", got)
+	}
+	want := &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+	if diff := cmp.Diff(want, got.Capabilities); diff != "" {
+		t.Errorf("capabilities (-want +got):\n%s", diff)
+	}
+	for _, port := range container.Ports {
+		if port.HostPort != 0 || port.ContainerPort < 1024 {
+			t.Errorf("port %s is %d, on the host %d", port.Name, port.ContainerPort, port.HostPort)
+		}
+	}
+}
+
+// TestDemoAppBadValues: the schema refuses, and the refusal does not tell the key.
+func TestDemoAppBadValues(t *testing.T) {
+	const shortKey = "geheim"
+	tests := map[string]map[string]any{
+		"replicas below":    {"replicaCount": -1},
+		"replicas above":    {"replicaCount": 101},
+		"replicas as text":  {"replicaCount": "two"},
+		"no image":          {"image": ""},
+		"no message":        {"message": ""},
+		"message too long":  {"message": strings.Repeat("a", 4097)},
+		"no key":            {"apiKey": nil},
+		"key too short":     {"apiKey": shortKey},
+		"port 0":            {"service": map[string]any{"type": "ClusterIP", "port": 0}},
+		"port above":        {"service": map[string]any{"type": "ClusterIP", "port": 65536}},
+		"unknown type":      {"service": map[string]any{"type": "ExternalName", "port": 80}},
+		"unknown value":     {"replicas": 3},
+		"unknown, deeper":   {"service": map[string]any{"type": "ClusterIP", "port": 80, "name": "x"}},
+		"service is a text": {"service": "ClusterIP"},
+	}
+	for name, values := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := rendered(t, demo(t, values))
+			if got := wantError[*RenderError](t, err); got.Chart != "demo-app" {
+				t.Errorf("chart = %q", got.Chart)
+			}
+			if !IsTerminal(err) {
+				t.Error("the error is not terminal")
+			}
+			for _, secret := range []string{shortKey, "verysecret"} {
+				if strings.Contains(err.Error(), secret) {
+					t.Errorf("the error tells the key: %v", err)
+				}
+			}
+		})
+	}
+}

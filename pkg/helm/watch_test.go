@@ -1,0 +1,77 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"testing"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// TestObserve: the watch keeps what drift, ownership and health are told by, and
+// nothing else.
+func TestObserve(t *testing.T) {
+	whole := object(t, `
+apiVersion: v1
+kind: Service
+metadata:
+  name: web
+  namespace: default
+  uid: a
+  resourceVersion: "7"
+  generation: 3
+  labels: {app.kubernetes.io/managed-by: Helm, app: web}
+  annotations:
+    meta.helm.sh/release-name: rel
+    meta.helm.sh/release-namespace: space
+    helm.sh/resource-policy: keep
+    note: long
+  managedFields:
+    - {manager: helm, operation: Apply, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {}}}
+spec: {type: LoadBalancer}
+`)
+	want := metav1.ObjectMeta{
+		Namespace: "default", Name: "web", UID: "a", ResourceVersion: "7",
+		Labels: map[string]string{managedByLabel: managedByHelm},
+		Annotations: map[string]string{
+			releaseNameAnnotation: "rel", releaseNamespaceAnnotation: "space", resourcePolicyAnnotation: "keep",
+		},
+	}
+	got := observe(whole)
+	if diff := cmp.Diff(want, got.ObjectMeta); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+	if got.digest == "" || got.digest != fingerprint(whole.GetManagedFields()) {
+		t.Errorf("digest = %q", got.digest)
+	}
+	if got.health.Status != status.InProgressStatus {
+		t.Errorf("health = %+v, want the load balancer to be waited for", got.health)
+	}
+	if want := (cache.ObjectName{Namespace: "space", Name: "rel"}); got.release() != want || !got.kept() {
+		t.Errorf("release = %s, kept = %t, want %s, to be kept", got.release(), got.kept(), want)
+	}
+
+	bare := observe(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
+	if bare.release().Name != "" || bare.kept() || bare.digest != "" || bare.health.Status != status.CurrentStatus {
+		t.Errorf("an object of nobody is observed as %+v", bare)
+	}
+}
+
+func TestTransform(t *testing.T) {
+	first, err := transform(object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Informers transform again what they take from their own store.
+	again, err := transform(first)
+	if err != nil || again != first {
+		t.Errorf("transform of an observed object = %v, %v", again, err)
+	}
+	if _, err := transform("no object"); err == nil {
+		t.Error("transform took a string for an object")
+	}
+}

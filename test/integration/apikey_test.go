@@ -1,0 +1,207 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// fromSecret returns a DemoApp that takes its key from the Secret my-secret.
+func fromSecret(name string) *v1alpha1.DemoApp {
+	app := apps.Named(name)
+	app.Spec.APIKey = ""
+	app.Spec.APIKeyFrom = &v1alpha1.SecretKeyReference{Name: "my-secret", Key: "theKey"}
+	return app
+}
+
+func createSecret(t *testing.T, ns *apps.Namespace, data map[string]string) {
+	t.Helper()
+	_, err := shared.Client.CoreV1().Secrets(ns.Name).Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "my-secret"}, StringData: data,
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func patchSecret(t *testing.T, ns *apps.Namespace, change string) {
+	t.Helper()
+	_, err := shared.Client.CoreV1().Secrets(ns.Name).Patch(t.Context(), "my-secret", types.MergePatchType, []byte(change), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestKeyThatCannotBeHad(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		secret map[string]string
+		reason string
+		// says is what condition and event name beside the Secret and the key.
+		says string
+	}{
+		{name: "no Secret", reason: v1alpha1.ReasonSecretNotFound, says: "does not exist"},
+		{name: "no key", secret: map[string]string{"other": "12345678"}, reason: v1alpha1.ReasonKeyNotFound, says: "has no key"},
+		{name: "too short", secret: map[string]string{"theKey": "seven77"}, reason: v1alpha1.ReasonKeyInvalid, says: "7 characters"},
+		{name: "empty", secret: map[string]string{"theKey": ""}, reason: v1alpha1.ReasonKeyInvalid, says: "0 characters"},
+		{
+			name: "too long", secret: map[string]string{"theKey": strings.Repeat("x", 1025)},
+			reason: v1alpha1.ReasonKeyInvalid, says: "1025 characters",
+		},
+		{name: "no text", secret: map[string]string{"theKey": "\xff\xfe\xfd\xfc\xff\xfe\xfd\xfc"}, reason: v1alpha1.ReasonKeyInvalid, says: "UTF-8"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			if test.secret != nil {
+				data := map[string][]byte{}
+				for key, value := range test.secret {
+					data[key] = []byte(value)
+				}
+				_, err := shared.Client.CoreV1().Secrets(ns.Name).Create(t.Context(), &corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Name: "my-secret"}, Data: data,
+				}, metav1.CreateOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			ns.Create(fromSecret("web"))
+			app := ns.Await("web", test.reason, func(app *v1alpha1.DemoApp) bool {
+				return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, test.reason) &&
+					apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionFalse, test.reason)
+			})
+			message := apps.Condition(app, v1alpha1.ConditionReady).Message
+			for _, part := range []string{"my-secret", "theKey", test.says} {
+				if !strings.Contains(message, part) {
+					t.Errorf("%q does not say %q", message, part)
+				}
+			}
+			ns.AwaitEvent("web", test.reason, "my-secret", "theKey", test.says)
+			assertNothingInstalled(t, ns, "web")
+
+			// It is deployed as soon as there is a key.
+			if test.secret == nil {
+				createSecret(t, ns, map[string]string{"theKey": "good-enough"})
+			} else {
+				patchSecret(t, ns, `{"stringData": {"theKey": "good-enough"}}`)
+			}
+			app = ns.AwaitReady("web")
+			if got := string(ns.Objects("web").Secret.Data["apiKey"]); got != "good-enough" {
+				t.Errorf("apiKey is %q", got)
+			}
+			if app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonSpecGenerationChanged {
+				t.Errorf("lastUpgradeReason is %s", app.Status.LastUpgradeReason)
+			}
+			assertRecords(t, ns, "web v1 deployed")
+		})
+	}
+}
+
+func TestRotatedKeyIsRolledOut(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	createSecret(t, ns, map[string]string{"theKey": "the-first-key"})
+	ns.Create(fromSecret("one"))
+	ns.Create(fromSecret("two"))
+	before := map[string]apps.Objects{}
+	for _, name := range []string{"one", "two"} {
+		ns.AwaitReady(name)
+		before[name] = ns.Objects(name)
+	}
+	patchSecret(t, ns, `{"stringData": {"theKey": "the-second-key"}}`)
+	for name, was := range before {
+		app := ns.Await(name, "ready with the new key", func(app *v1alpha1.DemoApp) bool {
+			return apps.IsReady(app) && apps.Revision(app) == 2
+		})
+		is := ns.Objects(name)
+		if got := string(is.Secret.Data["apiKey"]); got != "the-second-key" {
+			t.Errorf("%s: apiKey is %q", name, got)
+		}
+		if sameTemplate(was, is) {
+			t.Errorf("%s: the pods were not rolled", name)
+		}
+		if app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonSpecGenerationChanged {
+			t.Errorf("%s: lastUpgradeReason is %s", name, app.Status.LastUpgradeReason)
+		}
+	}
+}
+
+func TestSecretChangesThatAreNotTheKey(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	createSecret(t, ns, map[string]string{"theKey": "the-first-key"})
+	ns.Create(fromSecret("web"))
+	ns.AwaitReady("web")
+	ns.AwaitQuiet(2 * time.Second)
+
+	begin := time.Now()
+	patchSecret(t, ns, `{"metadata": {"labels": {"team": "x"}, "annotations": {"note": "y"}}, "stringData": {"other": "value"}}`)
+	ns.AwaitQuiet(time.Second)
+	for _, request := range ns.Requests(begin) {
+		if request.Verb != "get" || request.Resource != "secrets" || request.Name != "my-secret" {
+			t.Errorf("the operator did more than to read the Secret:\n%s", apps.Describe(ns.Requests(begin)))
+			break
+		}
+	}
+	assertRecords(t, ns, "web v1 deployed")
+}
+
+func TestSecretIsDeletedAfterwards(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	createSecret(t, ns, map[string]string{"theKey": "the-first-key"})
+	ns.Create(fromSecret("web"))
+	ns.AwaitReady("web")
+	if err := shared.Client.CoreV1().Secrets(ns.Name).Delete(t.Context(), "my-secret", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	app := ns.Await("web", "without a key", func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound)
+	})
+	if !apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionTrue, "") {
+		t.Errorf("what is deployed no longer is: %+v", app.Status.Conditions)
+	}
+	if got := len(ns.Objects("web").All()); got != 4 {
+		t.Errorf("%d objects are left", got)
+	}
+	// Drift is corrected meanwhile: what is deployed is known.
+	owned := ownedKinds[3]
+	client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
+	want := get(t, client, "web")
+	patch(t, client, "web", owned.change)
+	awaitSame(t, client, want, time.Now())
+
+	createSecret(t, ns, map[string]string{"theKey": "the-first-key"})
+	if app := ns.AwaitReady("web"); apps.Revision(app) != 1 {
+		t.Errorf("revision %d although the key is the same", apps.Revision(app))
+	}
+}
+
+func TestFromPlainKeyToSecret(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	createSecret(t, ns, map[string]string{"theKey": "the-first-key"})
+	ns.Create(apps.Named("web"))
+	ns.AwaitReady("web")
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { *spec = fromSecret("web").Spec })
+	if app := ns.AwaitReady("web"); apps.Revision(app) != 2 {
+		t.Errorf("revision %d", apps.Revision(app))
+	}
+	if got := string(ns.Objects("web").Secret.Data["apiKey"]); got != "the-first-key" {
+		t.Errorf("apiKey is %q", got)
+	}
+}

@@ -1,0 +1,239 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// slowestHandOver bounds the time from a dependency's Deployed=True to the dependant's DependencyReady=True. It is
+// milliseconds on an idle machine; much more would mean that a timer told of it, and not the watch.
+const slowestHandOver = 5 * time.Second
+
+func TestDependantIsDeployedAfterItsDependency(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Waiting("app-b", "app-a"))
+	waiting := ns.Await("app-b", "waiting", isWaiting)
+	if got := apps.Condition(waiting, v1alpha1.ConditionDependencyReady).Message; !strings.Contains(got, `"app-a"`) {
+		t.Errorf("DependencyReady does not name the dependency: %s", got)
+	}
+	if !apps.Has(waiting, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting) ||
+		!apps.Has(waiting, v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonWaiting) ||
+		!apps.IsAbsent(waiting, v1alpha1.ConditionStalled) || !apps.IsAbsent(waiting, v1alpha1.ConditionFailed) {
+		t.Errorf("conditions while it waits: %+v", waiting.Status.Conditions)
+	}
+	assertNothingInstalled(t, ns, "app-b")
+
+	ns.Create(apps.Named("app-a"))
+	app := ns.AwaitReady("app-b")
+	if app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonCrossCRDependencyBecameReady {
+		t.Errorf("lastUpgradeReason is %s", app.Status.LastUpgradeReason)
+	}
+	if !apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionTrue, v1alpha1.ReasonDependencyDeployed) {
+		t.Errorf("DependencyReady is %+v", apps.Condition(app, v1alpha1.ConditionDependencyReady))
+	}
+	if a := ns.AwaitReady("app-a"); a.Status.LastUpgradeReason != v1alpha1.UpgradeReasonSpecGenerationChanged {
+		t.Errorf("lastUpgradeReason of the dependency is %s", a.Status.LastUpgradeReason)
+	}
+	assertHandOver(t, ns, "app-a", "app-b")
+	assertRecords(t, ns, "app-a v1 deployed", "app-b v1 deployed")
+}
+
+func TestChainIsDeployedInOrder(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Waiting("app-c", "app-b"))
+	ns.Await("app-c", "waiting", isWaiting)
+	ns.Create(apps.Waiting("app-b", "app-a"))
+	ns.Await("app-b", "waiting", isWaiting)
+	ns.Create(apps.Named("app-a"))
+	for _, name := range []string{"app-b", "app-c"} {
+		if app := ns.AwaitReady(name); app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonCrossCRDependencyBecameReady {
+			t.Errorf("lastUpgradeReason of %s is %s", name, app.Status.LastUpgradeReason)
+		}
+	}
+	assertHandOver(t, ns, "app-a", "app-b")
+	assertHandOver(t, ns, "app-b", "app-c")
+	assertRecords(t, ns, "app-a v1 deployed", "app-b v1 deployed", "app-c v1 deployed")
+}
+
+func TestManyDependantsOfOne(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	names := []string{"one", "two", "three", "four", "five"}
+	for _, name := range names {
+		ns.Create(apps.Waiting(name, "base"))
+	}
+	for _, name := range names {
+		ns.Await(name, "waiting", isWaiting)
+	}
+	ns.Create(apps.Named("base"))
+	for _, name := range names {
+		ns.AwaitReady(name)
+		assertHandOver(t, ns, "base", name)
+	}
+}
+
+func TestCycleIsFoundAndResolved(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Waiting("app-a", "app-b"))
+	ns.Create(apps.Waiting("app-b", "app-a"))
+	for _, name := range []string{"app-a", "app-b"} {
+		app := ns.Await(name, "in a cycle", func(app *v1alpha1.DemoApp) bool {
+			return apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonDependencyCycle) &&
+				apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDependencyCycle) &&
+				apps.IsStalled(app, v1alpha1.ReasonDependencyCycle) && apps.IsAbsent(app, v1alpha1.ConditionReconciling)
+		})
+		message := apps.Condition(app, v1alpha1.ConditionDependencyReady).Message
+		if !strings.Contains(message, "app-a -> app-b -> app-a") && !strings.Contains(message, "app-b -> app-a -> app-b") {
+			t.Errorf("the message does not show the cycle: %s", message)
+		}
+		ns.AwaitEvent(name, v1alpha1.ReasonDependencyCycle, "app-a", "app-b")
+		assertNothingInstalled(t, ns, name)
+	}
+
+	ns.Change("app-a", func(spec *v1alpha1.DemoAppSpec) { spec.WaitFor = "" })
+	a := ns.AwaitReady("app-a")
+	if !apps.IsAbsent(a, v1alpha1.ConditionDependencyReady) || !apps.IsAbsent(a, v1alpha1.ConditionStalled) {
+		t.Errorf("conditions without waitFor: %+v", a.Status.Conditions)
+	}
+	b := ns.AwaitReady("app-b")
+	if b.Status.LastUpgradeReason != v1alpha1.UpgradeReasonCrossCRDependencyBecameReady {
+		t.Errorf("lastUpgradeReason is %s", b.Status.LastUpgradeReason)
+	}
+	if !apps.IsAbsent(b, v1alpha1.ConditionStalled) {
+		t.Errorf("still stalled: %+v", b.Status.Conditions)
+	}
+}
+
+func TestCycleOfThree(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Waiting("app-a", "app-b"))
+	ns.Create(apps.Waiting("app-b", "app-c"))
+	ns.Await("app-a", "waiting", isWaiting)
+	ns.Await("app-b", "waiting", isWaiting)
+	// The last one closes the circle; the others must hear of it.
+	ns.Create(apps.Waiting("app-c", "app-a"))
+	for _, name := range []string{"app-a", "app-b", "app-c"} {
+		ns.Await(name, "in a cycle", func(app *v1alpha1.DemoApp) bool {
+			return apps.IsStalled(app, v1alpha1.ReasonDependencyCycle)
+		})
+	}
+	ns.Delete("app-c")
+	ns.AwaitGone("app-c")
+	for _, name := range []string{"app-a", "app-b"} {
+		ns.Await(name, "waiting again", func(app *v1alpha1.DemoApp) bool {
+			return isWaiting(app) && apps.IsAbsent(app, v1alpha1.ConditionStalled)
+		})
+	}
+}
+
+func TestDependencyIsDeleted(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Named("app-a"))
+	ns.Create(apps.Waiting("app-b", "app-a"))
+	ns.AwaitReady("app-b")
+	before := ns.Objects("app-b")
+
+	ns.Delete("app-a")
+	ns.AwaitGone("app-a")
+	app := ns.Await("app-b", "waiting", func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting)
+	})
+	if !apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionTrue, "") {
+		t.Errorf("what is deployed no longer is: %+v", app.Status.Conditions)
+	}
+
+	ns.Change("app-b", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Held back" })
+	ns.Await("app-b", "held back", func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting) &&
+			apps.Condition(app, v1alpha1.ConditionReady).ObservedGeneration == app.Generation
+	})
+	ns.AwaitQuiet(time.Second)
+	for kind, object := range ns.Objects("app-b").All() {
+		if was := before.All()[kind]; object.GetUID() != was.GetUID() || object.GetGeneration() != was.GetGeneration() {
+			t.Errorf("%s was changed", kind)
+		}
+	}
+	assertRecords(t, ns, "app-b v1 deployed")
+
+	ns.Create(apps.Named("app-a"))
+	app = ns.AwaitReady("app-b")
+	if apps.Revision(app) != 2 || app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonCrossCRDependencyBecameReady {
+		t.Errorf("revision %d because of %s", apps.Revision(app), app.Status.LastUpgradeReason)
+	}
+}
+
+func TestDriftIsCorrectedWhileAChangeWaits(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Named("web"))
+	ns.AwaitReady("web")
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message, spec.WaitFor = "Held back", "nobody" })
+	ns.Await("web", "held back", isWaiting)
+	for _, owned := range ownedKinds {
+		client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
+		want := get(t, client, "web")
+		patch(t, client, "web", owned.change)
+		awaitSame(t, client, want, time.Now())
+	}
+	app := ns.Await("web", "corrected", func(app *v1alpha1.DemoApp) bool {
+		return app.Status.LastUpgradeReason == v1alpha1.UpgradeReasonDriftDetected && apps.IsAbsent(app, v1alpha1.ConditionDrifted)
+	})
+	if app.Status.ObservedGeneration != 1 {
+		t.Errorf("observedGeneration is %d although the change waits", app.Status.ObservedGeneration)
+	}
+	assertRecords(t, ns, "web v1 deployed")
+}
+
+func isWaiting(app *v1alpha1.DemoApp) bool {
+	return apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting)
+}
+
+func assertNothingInstalled(t *testing.T, ns *apps.Namespace, name string) {
+	t.Helper()
+	if objects := ns.Objects(name).All(); len(objects) > 0 {
+		t.Errorf("%s: there are objects: %v", name, objects)
+	}
+	if records := ns.Records(name); len(records) > 0 {
+		t.Errorf("%s: there are release records: %v", name, records)
+	}
+}
+
+// assertHandOver holds that a dependant moved soon after its dependency was deployed, by when the watch told of both.
+func assertHandOver(t *testing.T, ns *apps.Namespace, dependency, dependant string) {
+	t.Helper()
+	deployed := firstSeen(t, ns, dependency, v1alpha1.ConditionDeployed)
+	ready := firstSeen(t, ns, dependant, v1alpha1.ConditionDependencyReady)
+	took := ready.Sub(deployed)
+	t.Logf("%s moved %s after %s was deployed", dependant, took, dependency)
+	if took < 0 || took > slowestHandOver {
+		t.Errorf("%s moved %s after %s was deployed, want at most %s", dependant, took, dependency, slowestHandOver)
+	}
+}
+
+// firstSeen returns when a condition was first seen to be True.
+func firstSeen(t *testing.T, ns *apps.Namespace, name, condition string) time.Time {
+	t.Helper()
+	for _, version := range ns.Versions(name) {
+		if apps.Has(version.App, condition, metav1.ConditionTrue, "") {
+			return version.Seen
+		}
+	}
+	t.Fatalf("%s of %s was never True", condition, name)
+	return time.Time{}
+}

@@ -77,7 +77,7 @@ test-unit: ## Run the unit tests. They need no cluster.
 	for module in $(MODULES); do go -C $$module test ./...; done
 
 .PHONY: test-integration
-test-integration: build ## Run the tests on a real API server, which they start themselves.
+test-integration: ## Run the tests on a real API server, which they start themselves.
 	go test -race -tags integration -timeout 30m ./test/...
 
 .PHONY: verify

@@ -43,12 +43,12 @@ func (a *auditor) ensureRecord(ctx context.Context, app *v1alpha1.DemoApp) (writ
 	if err != nil {
 		return "", err
 	}
-	created, err := a.configMaps.ConfigMaps(a.namespace).Create(ctx, record, metav1.CreateOptions{FieldManager: Name})
+	created, err := a.configMaps.ConfigMaps(a.namespace).Create(ctx, record, metav1.CreateOptions{FieldManager: fieldManager})
 	if apierrors.IsNotFound(err) {
 		if err := a.ensureNamespace(ctx); err != nil {
 			return "", err
 		}
-		created, err = a.configMaps.ConfigMaps(a.namespace).Create(ctx, record, metav1.CreateOptions{FieldManager: Name})
+		created, err = a.configMaps.ConfigMaps(a.namespace).Create(ctx, record, metav1.CreateOptions{FieldManager: fieldManager})
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -62,7 +62,7 @@ func (a *auditor) ensureRecord(ctx context.Context, app *v1alpha1.DemoApp) (writ
 
 func (a *auditor) ensureNamespace(ctx context.Context) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}}
-	_, err := a.namespaces.Namespaces().Create(ctx, namespace, metav1.CreateOptions{FieldManager: Name})
+	_, err := a.namespaces.Namespaces().Create(ctx, namespace, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create audit namespace %s: %w", a.namespace, err)
 	}
@@ -82,7 +82,7 @@ func desiredRecord(app *v1alpha1.DemoApp, namespace string) (*corev1.ConfigMap, 
 	status := app.Status.DeepCopy()
 	for i := range status.Conditions {
 		// Nothing else in a status is somebody else's text.
-		status.Conditions[i].Message = redact(app, status.Conditions[i].Message)
+		status.Conditions[i].Message = redact(app.Spec.APIKey, status.Conditions[i].Message)
 	}
 	statusJSON, err := json.Marshal(status)
 	if err != nil {

@@ -22,9 +22,12 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// Name is the controller's name in logs, metrics and events, and the field
-// manager of the status.
-const Name = "demoapp-controller"
+// Name is the controller's name in logs and metrics.
+const Name = "demoapp"
+
+// fieldManager owns what the controller itself writes: statuses and audit
+// records. The objects of releases are the Helm engine's.
+const fieldManager = "demoapp-controller"
 
 // Engine is what the controller needs of the Helm engine.
 type Engine interface {

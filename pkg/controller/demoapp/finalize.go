@@ -31,12 +31,14 @@ func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error 
 	if err := c.engine.Uninstall(ctx, p.key(), baselineOf(app.Status)); err != nil {
 		return c.blockDeletion(ctx, p, v1alpha1.ReasonUninstallFailed, err)
 	}
-	c.emit(app, event{corev1.EventTypeNormal, "Uninstalled", "Delete", fmt.Sprintf("Uninstalled release %s", app.Name)})
 	ended, err := finalizer.Remove(ctx, c.apps.DemoApps(app.Namespace), app, v1alpha1.Finalizer)
 	if err != nil {
 		return err
 	}
-	if len(ended.Finalizers) == 0 {
+	// Only now is it known that no other pass says so again.
+	c.emit(app, event{corev1.EventTypeNormal, "Uninstalled", "Delete", fmt.Sprintf("Uninstalled release %s", app.Name)})
+	if len(ended.Finalizers) == 0 || finalizer.Has(ended, v1alpha1.Finalizer) {
+		// It went with its last finalizer, or had gone before.
 		c.latest.Gone(ended)
 	} else {
 		c.latest.Wrote(ended)
@@ -47,7 +49,8 @@ func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error 
 // blockDeletion says why a deletion does not come to its end. It is retried:
 // whatever is in the way has to go at some time.
 func (c *Controller) blockDeletion(ctx context.Context, p *pass, reason string, cause error) error {
-	p.conditions().MarkReconciling(reason, "Deletion waits: "+redact(p.app, cause.Error()))
+	cause = redactError(p.app.Spec.APIKey, cause)
+	p.conditions().MarkReconciling(reason, "Deletion waits: "+cause.Error())
 	if err := c.commit(ctx, p); err != nil {
 		return fmt.Errorf("%w (and the status could not be written: %w)", cause, err)
 	}

@@ -322,12 +322,14 @@ func (w *world) message(name, conditionType string) string {
 
 // checkConditions holds an app's conditions to what is promised of all of them.
 // Deployed, Failed and Drifted may still speak of an earlier generation, until
-// something is known of this one.
+// something is known of this one, and so may all of them once the app is
+// deleted.
 func checkConditions(t *testing.T, app *v1alpha1.DemoApp) {
 	t.Helper()
 	older := []string{v1alpha1.ConditionDeployed, v1alpha1.ConditionFailed, v1alpha1.ConditionDrifted}
+	ends := []string{v1alpha1.ReasonAuditFailed, v1alpha1.ReasonUninstallFailed}
 	for _, c := range app.Status.Conditions {
-		mayBeOlder := slices.Contains(older, c.Type) || app.DeletionTimestamp != nil && c.Type != v1alpha1.ConditionReady
+		mayBeOlder := slices.Contains(older, c.Type) || app.DeletionTimestamp != nil && !slices.Contains(ends, c.Reason)
 		if c.ObservedGeneration < 1 || c.ObservedGeneration > app.Generation || !mayBeOlder && c.ObservedGeneration != app.Generation {
 			t.Errorf("condition %s is of generation %d, not %d", c.Type, c.ObservedGeneration, app.Generation)
 		}
@@ -807,4 +809,3 @@ func becomes(s status.Status, message string, ready int32) func(*fakeRelease) {
 		r.health = helm.Health{Status: s, Message: message, Replicas: 1, ReadyReplicas: ready, Selector: "app=a"}
 	}
 }
-

@@ -8,20 +8,14 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
-
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 )
 
 // redacted stands where a secret was.
 const redacted = "REDACTED"
 
-// redact takes the app's key out of a text, in case somebody's message repeats
-// it.
-func redact(app *v1alpha1.DemoApp, text string) string {
-	return redactKey(app.Spec.APIKey, text)
-}
-
-func redactKey(key, text string) string {
+// redact takes a key out of a text, in case somebody's message repeats it. An
+// empty key is none.
+func redact(key, text string) string {
 	if key == "" {
 		return text
 	}
@@ -57,7 +51,7 @@ func (e *redactedError) Error() string { return e.text }
 func (e *redactedError) Unwrap() error { return e.err }
 
 func redactError(key string, err error) error {
-	text := redactKey(key, err.Error())
+	text := redact(key, err.Error())
 	if text == err.Error() {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 
 // applyOptions writes the status as the only owner of its fields: whatever
 // somebody else wrote there goes.
-var applyOptions = metav1.ApplyOptions{FieldManager: Name, Force: true}
+var applyOptions = metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
 
 // baselineOf is what the status remembers of the last success.
 func baselineOf(s v1alpha1.DemoAppStatus) helm.Baseline {

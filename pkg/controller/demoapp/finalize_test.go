@@ -1,0 +1,233 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+)
+
+// deleting is a world whose app "a" was deployed and is asked to go.
+func deleting(t *testing.T, change ...func(*v1alpha1.DemoApp)) *world {
+	t.Helper()
+	w := deployed(t, change...)
+	w.delete("a")
+	return w
+}
+
+func (w *world) makeAuditNamespace() {
+	w.t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: auditNamespace}}
+	_, err := w.kube.CoreV1().Namespaces().Create(w.t.Context(), namespace, metav1.CreateOptions{})
+	must(w.t, err)
+}
+
+func TestDeletion(t *testing.T) {
+	w := deleting(t)
+	w.makeAuditNamespace()
+	app := w.app("a")
+	name := fmt.Sprintf("ns-a-%d", app.DeletionTimestamp.Unix())
+	result := w.passes("a", controller.SpecChange)
+	equal(t, "steps", []string{"create configmaps", "uninstall a", "patch demoapps a"}, w.calls.take())
+	equal(t, "next look", time.Duration(0), result.RequeueAfter)
+	equal(t, "events", []string{
+		"a Normal Audited Delete Wrote audit record demoapp-audit/" + name,
+		"a Normal Uninstalled Delete Uninstalled release a",
+	}, w.recorder.take())
+	if w.app("a") != nil {
+		t.Error("the app is still there")
+	}
+	record, ok := w.records()[name]
+	if !ok {
+		t.Fatalf("no record %s in %v", name, slices.Collect(maps.Keys(w.records())))
+	}
+	equal(t, "time", app.DeletionTimestamp.UTC().Format(time.RFC3339), record.Data["deleted-at"])
+	equal(t, "revision in the record", float64(1), decoded(t, record.Data["status"])["deployedRelease"].(map[string]any)["revision"]) //nolint:errcheck // A panic is a failure, too.
+	equal(t, "message in the record", any("hello"), decoded(t, record.Data["spec"])["message"])
+
+	// The cache may hold the app for a while.
+	_, err := w.latePass("a", controller.HealthChange)
+	must(t, err)
+	equal(t, "requests while the cache still has it", []string(nil), w.calls.take())
+	w.passes("a", controller.Deleted)
+	equal(t, "requests in the end", []string(nil), w.calls.take())
+	equal(t, "events in the end", []string(nil), w.recorder.take())
+	equal(t, "forgotten by the engine", []string{"a", "a"}, w.engine.forgotten)
+
+	created := w.create(newApp("a"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests for a successor", []string{"patch demoapps a", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "owner of the successor's release", created.UID, w.engine.wanted.Owner.UID)
+}
+
+func TestDeletionBeforeTheFirstVisit(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", func(app *v1alpha1.DemoApp) { app.Finalizers = []string{"example.com/theirs"} }))
+	w.delete("a")
+	w.passesUnchecked("a", controller.SpecChange)
+	equal(t, "requests", []string(nil), w.calls.take())
+}
+
+// passesUnchecked makes a pass over an app that has no conditions yet.
+func (w *world) passesUnchecked(name string, why controller.Reason) {
+	w.t.Helper()
+	w.sync()
+	w.calls.take()
+	_, err := w.controller.Reconcile(w.t.Context(), keyOf(name), why)
+	must(w.t, err)
+}
+
+func TestDeletionWithFinalizersOfOthers(t *testing.T) {
+	w := deleting(t, func(app *v1alpha1.DemoApp) { app.Finalizers = []string{"example.com/theirs"} })
+	w.passes("a", controller.SpecChange)
+	equal(t, "finalizers", []string{"example.com/theirs"}, w.app("a").Finalizers)
+	_, err := w.latePass("a", controller.HealthChange)
+	must(t, err)
+	equal(t, "requests while the cache is behind", []string(nil), w.calls.take())
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests while others hold it", []string(nil), w.calls.take())
+	equal(t, "records", 1, len(w.records()))
+}
+
+func TestDeletionMakesTheAuditNamespace(t *testing.T) {
+	tests := []struct {
+		name string
+		err  error
+		fail bool
+	}{
+		{"missing", nil, false},
+		{"made by another replica, and gone again", apierrors.NewAlreadyExists(corev1.Resource("namespaces"), auditNamespace), true},
+		{"forbidden", apierrors.NewForbidden(corev1.Resource("namespaces"), auditNamespace, errPlain), true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := deleting(t)
+			w.namespaceErr = test.err
+			_, err := w.pass("a", controller.SpecChange)
+			if test.fail != (err != nil) {
+				t.Errorf("error is %v", err)
+			}
+			calls := w.calls.take()
+			equal(t, "first requests", []string{"create configmaps", "create namespaces"}, calls[:2])
+			w.namespaceErr = nil
+			_, err = w.pass("a", controller.SpecChange|controller.Retry)
+			must(t, err)
+			equal(t, "records", 1, len(w.records()))
+			if w.app("a") != nil {
+				t.Error("the app is still there")
+			}
+		})
+	}
+}
+
+func TestDeletionThatCannotBeAudited(t *testing.T) {
+	w := deleting(t)
+	w.makeAuditNamespace()
+	w.auditErr = apierrors.NewForbidden(corev1.Resource("configmaps"), "x", fmt.Errorf("quota of %s", plainKey))
+	for range 3 {
+		_, err := w.pass("a", controller.SpecChange)
+		if !apierrors.IsForbidden(err) || controller.IsTerminal(err) {
+			t.Errorf("error is %v", err)
+		}
+	}
+	equal(t, "requests of a retry", []string{"create configmaps"}, w.calls.take())
+	equal(t, "Ready", "False AuditFailed", w.conditions("a")["Ready"])
+	equal(t, "Reconciling", "True AuditFailed", w.conditions("a")["Reconciling"])
+	contains(t, "message", w.message("a", v1alpha1.ConditionReady), "Deletion waits: write audit record demoapp-audit/ns-a-")
+	events := w.recorder.take()
+	if len(events) != 1 {
+		t.Fatalf("events are %v", events)
+	}
+	contains(t, "event", events[0], "a Warning AuditFailed Reconcile Deletion waits: write audit record")
+
+	w.auditErr = nil
+	w.uninstallErr(errPlain)
+	for range 2 {
+		_, err := w.pass("a", controller.SpecChange|controller.Retry)
+		if !errors.Is(err, errPlain) {
+			t.Errorf("error is %v", err)
+		}
+	}
+	equal(t, "requests of a retry", []string{"create configmaps", "uninstall a"}, w.calls.take())
+	equal(t, "Ready", "False UninstallFailed", w.conditions("a")["Ready"])
+	equal(t, "Reconciling", "True UninstallFailed", w.conditions("a")["Reconciling"])
+	equal(t, "number of events", 2, len(w.recorder.take()))
+
+	w.uninstallErr(nil)
+	w.passes("a", controller.SpecChange|controller.Retry)
+	equal(t, "requests in the end", []string{"create configmaps", "uninstall a", "patch demoapps a"}, w.calls.take())
+	equal(t, "records", 1, len(w.records()))
+	equal(t, "events", []string{"a Normal Uninstalled Delete Uninstalled release a"}, w.recorder.take())
+	if w.app("a") != nil {
+		t.Error("the app is still there")
+	}
+}
+
+func (w *world) uninstallErr(err error) { w.engine.uninstallErr = err }
+
+func TestDeletionThatIsBlockedAndCannotSaySo(t *testing.T) {
+	w := deleting(t)
+	w.makeAuditNamespace()
+	w.auditErr = errPlain
+	w.statusErr = apierrors.NewInternalError(errors.New("no leader"))
+	w.sync()
+	_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
+	if !errors.Is(err, errPlain) || !apierrors.IsInternalError(err) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestFinalizerThatCannotBeRemoved(t *testing.T) {
+	tests := []struct {
+		name  string
+		err   error
+		check func(error) bool
+		// requests are those of the next pass, on the same cache.
+		requests []string
+	}{
+		{
+			"gone meanwhile", apierrors.NewNotFound(demoApps.GroupResource(), "a"), func(err error) bool { return err == nil },
+			nil,
+		},
+		{
+			"conflict", apierrors.NewConflict(demoApps.GroupResource(), "a", errPlain), apierrors.IsConflict,
+			[]string{"create configmaps", "uninstall a", "patch demoapps a"},
+		},
+		{
+			"no answer", errPlain, func(err error) bool { return errors.Is(err, errPlain) && !controller.IsTerminal(err) },
+			[]string{"create configmaps", "uninstall a", "patch demoapps a"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := deleting(t)
+			w.makeAuditNamespace()
+			w.patchErr = test.err
+			if _, err := w.pass("a", controller.SpecChange); !test.check(err) {
+				t.Errorf("error is %v", err)
+			}
+			equal(t, "requests", []string{"create configmaps", "uninstall a", "patch demoapps a"}, w.calls.take())
+			w.patchErr = nil
+			emitted := w.recorder.take()
+			_, err := w.latePass("a", controller.SpecChange|controller.Retry)
+			must(t, err)
+			equal(t, "requests of the next pass", test.requests, w.calls.take())
+			equal(t, "records", 1, len(w.records()))
+			emitted = append(emitted, w.recorder.take()...)
+			equal(t, "last event", "a Normal Uninstalled Delete Uninstalled release a", emitted[len(emitted)-1])
+			equal(t, "number of events", 2, len(emitted))
+		})
+	}
+}

@@ -1,0 +1,93 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/example/demoapp-controller/test/cluster"
+)
+
+// policy is an admission policy of one test.
+type policy struct {
+	name string
+	// namespace is where it holds.
+	namespace string
+	// group, version and resource are what it is about, when created and when updated.
+	group, version, resource string
+	// expression is in CEL; what it does not hold for is refused.
+	expression string
+	// message says why, in CEL.
+	message string
+}
+
+// apply makes the policy, and waits until attempt, which must break it and nothing else, is refused. The function that
+// it returns removes the policy; so does the end of the test.
+func (p policy) apply(t *testing.T, attempt func(context.Context) error) (remove func()) {
+	t.Helper()
+	client := shared.Client.AdmissionregistrationV1()
+	_, err := client.ValidatingAdmissionPolicies().Create(t.Context(), &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: p.name},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: ptr.To(admissionv1.Fail),
+			MatchConstraints: &admissionv1.MatchResources{
+				ResourceRules: []admissionv1.NamedRuleWithOperations{{
+					RuleWithOperations: admissionv1.RuleWithOperations{
+						Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+						Rule: admissionv1.Rule{
+							APIGroups: []string{p.group}, APIVersions: []string{p.version}, Resources: []string{p.resource},
+						},
+					},
+				}},
+			},
+			Validations: []admissionv1.Validation{{Expression: p.expression, MessageExpression: p.message}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.ValidatingAdmissionPolicyBindings().Create(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: p.name},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName:        p.name,
+			ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			MatchResources: &admissionv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": p.namespace}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	remove = func() {
+		ctx := context.WithoutCancel(t.Context())
+		for _, err := range []error{
+			client.ValidatingAdmissionPolicyBindings().Delete(ctx, p.name, metav1.DeleteOptions{}),
+			client.ValidatingAdmissionPolicies().Delete(ctx, p.name, metav1.DeleteOptions{}),
+		} {
+			if err != nil && !apierrors.IsNotFound(err) {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(remove)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The API server learns of policies through a watch of its own.
+	cluster.Eventually(t.Context(), t, "policy in force", func(ctx context.Context) (bool, error) {
+		err := attempt(ctx)
+		if err == nil {
+			return false, fmt.Errorf("%s was not refused", p.resource)
+		}
+		return apierrors.IsInvalid(err), err
+	})
+	return remove
+}

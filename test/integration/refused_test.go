@@ -1,0 +1,253 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+const forbiddenImage = "forbidden.example.com/nginx:1"
+
+// forbidImage refuses Deployments of the image above.
+func forbidImage(t *testing.T, ns *apps.Namespace) (remove func()) {
+	t.Helper()
+	return policy{
+		name: "images-" + ns.Name, namespace: ns.Name, group: "apps", version: "v1", resource: "deployments",
+		expression: `object.spec.template.spec.containers.all(c, !c.image.startsWith("forbidden.example.com/"))`,
+		message:    `"this image is not welcome here"`,
+	}.apply(t, func(ctx context.Context) error {
+		probe := deployment("probe", forbiddenImage)
+		_, err := shared.Client.AppsV1().Deployments(ns.Name).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
+}
+
+func TestImageThatIsRefused(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	forbidImage(t, ns)
+	web := apps.Named("web")
+	web.Spec.Image = forbiddenImage
+	ns.Create(web)
+	app := ns.Await("web", "refused", isRefused)
+	assertRefused(t, app, "this image is not welcome here")
+	ns.AwaitEvent("web", v1alpha1.ReasonRefused, "this image is not welcome here")
+	ns.AwaitQuiet(3 * time.Second)
+	if records := ns.Records("web"); len(records) > 1 {
+		t.Errorf("revisions grow: %v", records)
+	}
+	if app.Status.DeployedRelease != nil {
+		t.Errorf("deployedRelease is %+v", app.Status.DeployedRelease)
+	}
+
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Image = "nginx:1.27-alpine" })
+	app = ns.AwaitReady("web")
+	if !apps.IsAbsent(app, v1alpha1.ConditionFailed) || !apps.IsAbsent(app, v1alpha1.ConditionStalled) {
+		t.Errorf("conditions still tell of the failure: %+v", app.Status.Conditions)
+	}
+	if app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonSpecGenerationChanged {
+		t.Errorf("lastUpgradeReason is %s", app.Status.LastUpgradeReason)
+	}
+}
+
+func TestUpgradeThatIsRefused(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Named("web"))
+	ns.AwaitReady("web")
+	before := ns.Objects("web")
+	forbidImage(t, ns)
+
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Image = forbiddenImage })
+	app := ns.Await("web", "refused", isRefused)
+	assertRefused(t, app, "this image is not welcome here")
+	if apps.Revision(app) != 1 {
+		t.Errorf("the status says that revision %d is deployed", apps.Revision(app))
+	}
+	ns.AwaitQuiet(3 * time.Second)
+	if records := ns.Records("web"); len(records) > 2 {
+		t.Errorf("revisions grow: %v", records)
+	}
+	if got := ns.Objects("web").Deployment; got.UID != before.Deployment.UID || got.Generation != before.Deployment.Generation {
+		t.Error("the Deployment was touched")
+	}
+
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Image = "nginx:1.28-alpine" })
+	app = ns.AwaitReady("web")
+	if got := ns.Objects("web").Deployment.Spec.Template.Spec.Containers[0].Image; got != "nginx:1.28-alpine" {
+		t.Errorf("image is %s", got)
+	}
+	records := ns.Records("web")
+	if last := records[len(records)-1]; last.Status != "deployed" || int64(last.Revision) != apps.Revision(app) {
+		t.Errorf("records %v, status says revision %d", records, apps.Revision(app))
+	}
+	if len(records) > 3 {
+		t.Errorf("revisions grew: %v", records)
+	}
+}
+
+// TestBackToWhatWasDeployed goes back, after an upgrade that was refused, to the very spec that is still deployed.
+func TestBackToWhatWasDeployed(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Named("web"))
+	ns.AwaitReady("web")
+	forbidImage(t, ns)
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Image, spec.Message = forbiddenImage, "Half" })
+	ns.Await("web", "refused", isRefused)
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) {
+		spec.Image, spec.Message = "nginx:1.27-alpine", "Hello from the hybrid operator"
+	})
+	ns.AwaitReady("web")
+	objects := ns.Objects("web")
+	if got := objects.ConfigMap.Data["index.html"]; !strings.Contains(got, "Hello from the hybrid operator") {
+		t.Errorf("index.html is %q", got)
+	}
+	if got := objects.Deployment.Spec.Template.Spec.Containers[0].Image; got != "nginx:1.27-alpine" {
+		t.Errorf("image is %q", got)
+	}
+}
+
+func TestObjectThatSomebodyMadeImmutable(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Named("web"))
+	ns.AwaitReady("web")
+	configMaps := shared.Dynamic.Resource(ownedKinds[2].resource).Namespace(ns.Name)
+	patch(t, configMaps, "web", `{"immutable": true}`)
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Cannot be written" })
+	app := ns.Await("web", "refused", isRefused)
+	assertRefused(t, app, "immutable")
+	ns.AwaitQuiet(3 * time.Second)
+	if records := ns.Records("web"); len(records) > 2 {
+		t.Errorf("revisions grow: %v", records)
+	}
+
+	// Deleting what is in the way is all that is needed.
+	if err := configMaps.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Can be written" })
+	ns.AwaitReady("web")
+	if got := ns.Objects("web").ConfigMap.Data["index.html"]; !strings.Contains(got, "Can be written") {
+		t.Errorf("index.html is %q", got)
+	}
+}
+
+// TestQuota forbids what a later attempt may be allowed, so it is retried.
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	quotas := shared.Client.CoreV1().ResourceQuotas(ns.Name)
+	_, err := quotas.Create(t.Context(), &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "none"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitQuotaInForce(t, ns)
+	ns.Create(apps.Named("web"))
+	app := ns.Await("web", "failed", func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonInstallFailed)
+	})
+	if message := apps.Condition(app, v1alpha1.ConditionFailed).Message; !strings.Contains(message, "quota") {
+		t.Errorf("Failed does not say why: %s", message)
+	}
+	if !apps.Has(app, v1alpha1.ConditionReconciling, metav1.ConditionTrue, "") || !apps.IsAbsent(app, v1alpha1.ConditionStalled) ||
+		!apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionFalse, v1alpha1.ReasonInstallFailed) {
+		t.Errorf("conditions while it is retried: %+v", app.Status.Conditions)
+	}
+	// Three attempts, by the requests for the Deployment.
+	awaitAttempts(t, ns, 3)
+	if records := ns.Records("web"); len(records) > 1 {
+		t.Errorf("revisions grow: %v", records)
+	}
+
+	if err := quotas.Delete(t.Context(), "none", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	app = ns.AwaitReady("web")
+	if app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonRetryAfterFailure {
+		t.Errorf("lastUpgradeReason is %s", app.Status.LastUpgradeReason)
+	}
+	if !apps.IsAbsent(app, v1alpha1.ConditionFailed) {
+		t.Errorf("conditions still tell of the failure: %+v", app.Status.Conditions)
+	}
+	assertRecords(t, ns, "web v1 deployed")
+}
+
+func isRefused(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, v1alpha1.ReasonRefused) }
+
+func assertRefused(t *testing.T, app *v1alpha1.DemoApp, message string) {
+	t.Helper()
+	for conditionType, status := range map[string]metav1.ConditionStatus{
+		v1alpha1.ConditionFailed: metav1.ConditionTrue, v1alpha1.ConditionStalled: metav1.ConditionTrue,
+		v1alpha1.ConditionReady: metav1.ConditionFalse, v1alpha1.ConditionDeployed: metav1.ConditionFalse,
+	} {
+		if !apps.Has(app, conditionType, status, v1alpha1.ReasonRefused) {
+			t.Errorf("%s is %+v, want it %s because of %s", conditionType, apps.Condition(app, conditionType), status, v1alpha1.ReasonRefused)
+		}
+		if got := apps.Condition(app, conditionType).Message; !strings.Contains(got, message) {
+			t.Errorf("%s does not say %q: %s", conditionType, message, got)
+		}
+	}
+	if !apps.IsAbsent(app, v1alpha1.ConditionReconciling) {
+		t.Errorf("Reconciling is %+v", apps.Condition(app, v1alpha1.ConditionReconciling))
+	}
+}
+
+// awaitQuotaInForce waits until the quota has been counted, from when on it is enforced.
+func awaitQuotaInForce(t *testing.T, ns *apps.Namespace) {
+	t.Helper()
+	cluster.Eventually(t.Context(), t, "quota in force", func(ctx context.Context) (bool, error) {
+		probe := deployment("probe", "nginx:1.27-alpine")
+		_, err := shared.Client.AppsV1().Deployments(ns.Name).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"), err
+	})
+}
+
+// awaitAttempts waits until the operator has tried that often to make a Deployment.
+func awaitAttempts(t *testing.T, ns *apps.Namespace, want int) {
+	t.Helper()
+	cluster.Eventually(t.Context(), t, "attempts", func(context.Context) (bool, error) {
+		attempts := 0
+		for _, request := range ns.Requests(time.Time{}) {
+			if request.Resource == "deployments" && request.Verb == "patch" {
+				attempts++
+			}
+		}
+		return attempts >= want, nil
+	})
+}
+
+// deployment is a Deployment that nothing but its image speaks against.
+func deployment(name, image string) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image}}},
+			},
+		},
+	}
+}

@@ -16,10 +16,13 @@
 //
 // # What is left behind
 //
-// Nothing. A control plane of the tour's own ends with it, even when the tour is killed: it lives as long as the pipe
-// that the tour holds. On another cluster, the tour plays in the namespace demoapp-tour and removes what it made: that
-// namespace, the operator's, the RBAC, the CRD and the audit records. It refuses to play where the operator is
-// installed already, since it could not tell what is its own.
+// Nothing, also after an interrupt. On another cluster, the tour plays in the namespace demoapp-tour and removes what it
+// made: that namespace, the operator's, the RBAC, the CRD and the audit records. It refuses to play where the operator
+// is installed already, since it could not tell what is its own.
+//
+// A tour that is killed cannot clean up. Its own control plane ends all the same, since it lives only as long as the pipe
+// that the tour holds, and the operator gives up soon after that. On another cluster, the next tour finds the remains and
+// removes them first.
 //
 // # Layout
 //

@@ -146,7 +146,6 @@ func withToken(config []byte, token string) ([]byte, error) {
 // start implements performer.
 func (o *operator) start(ctx context.Context) (string, error) {
 	// Not ended by ctx: whatever ends the tour, the operator is ended by stop, in order.
-	//nolint:gosec // G204: what is run is this repository's own binary, with flags made here.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), operatorBinary, o.args()...)
 	cmd.Stdout, cmd.Stderr = o.log, o.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

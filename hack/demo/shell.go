@@ -25,7 +25,6 @@ type posixShell struct {
 // command prepares a command in a process group of its own: an interrupt from the terminal reaches only this program,
 // which then ends the command itself and still can run others to clean up.
 func (s posixShell) command(ctx context.Context, command string) *exec.Cmd {
-	//nolint:gosec // G204: the commands are those of the tour's own table; to run them as they are is its purpose.
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
 	cmd.Env = s.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

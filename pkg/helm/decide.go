@@ -82,7 +82,9 @@ func Decide(inputs string, observed Snapshot, now time.Time, patience time.Durat
 	switch {
 	case status.IsPending():
 		return decidePending(record, now, patience)
-	case status == common.StatusUninstalling, status == common.StatusUninstalled:
+	case status == common.StatusUninstalling:
+		return decideUninstalling(record, now, patience)
+	case status == common.StatusUninstalled:
 		return Decision{Action: ActionInstall, Cause: CauseReleaseChanged}
 	case !record.Own:
 		return Decision{Action: ActionUpgrade, Cause: CauseReleaseChanged}
@@ -107,10 +109,19 @@ func decidePending(record *Record, now time.Time, patience time.Duration) Decisi
 	if record.Own {
 		return replace(record, CauseInterrupted)
 	}
-	if left := patience - now.Sub(record.Created); left > 0 {
+	if left := patience - now.Sub(record.Changed); left > 0 {
 		return Decision{Action: ActionWait, Cause: CauseReleaseChanged, RetryAfter: left}
 	}
 	return replace(record, CauseInterrupted)
+}
+
+// decideUninstalling lets somebody else's uninstall come to its end. An own one
+// never gets here: what is uninstalled is not decided on any more.
+func decideUninstalling(record *Record, now time.Time, patience time.Duration) Decision {
+	if left := patience - now.Sub(record.Changed); left > 0 {
+		return Decision{Action: ActionWait, Cause: CauseReleaseChanged, RetryAfter: left}
+	}
+	return Decision{Action: ActionInstall, Cause: CauseReleaseChanged}
 }
 
 // replace redoes the attempt that the record stands for.

@@ -15,10 +15,10 @@ func TestDecide(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	drifts := []Drift{{Object: ObjectReference{Kind: "ConfigMap", Name: "web"}, Kind: DriftChanged}}
 	record := func(revision int, status string) *Record {
-		return &Record{Revision: revision, Status: status, Own: true, Inputs: inputs, Created: now.Add(-time.Minute)}
+		return &Record{Revision: revision, Status: status, Own: true, Inputs: inputs, Changed: now.Add(-time.Minute)}
 	}
 	foreign := func(revision int, status string, age time.Duration) *Record {
-		return &Record{Revision: revision, Status: status, Created: now.Add(-age)}
+		return &Record{Revision: revision, Status: status, Changed: now.Add(-age)}
 	}
 	other := func(r *Record) *Record {
 		r.Inputs = "4567"
@@ -71,8 +71,12 @@ func TestDecide(t *testing.T) {
 			observed: Snapshot{Record: record(4, "uninstalled")},
 			want:     Decision{Action: ActionInstall, Cause: CauseReleaseChanged},
 		},
-		"uninstall was interrupted": {
-			observed: Snapshot{Record: record(4, "uninstalling")},
+		"being uninstalled by somebody else": {
+			observed: Snapshot{Record: foreign(4, "uninstalling", time.Minute)},
+			want:     Decision{Action: ActionWait, Cause: CauseReleaseChanged, RetryAfter: 4 * time.Minute},
+		},
+		"uninstall was given up by somebody else": {
+			observed: Snapshot{Record: foreign(4, "uninstalling", 5*time.Minute)},
 			want:     Decision{Action: ActionInstall, Cause: CauseReleaseChanged},
 		},
 		"superseded, and nothing newer": {

@@ -74,13 +74,15 @@ func TestNew(t *testing.T) {
 }
 
 func TestInstall(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)
 		decision := f.decide(wanted)
+		f.hold(true) // An echo that overtakes its answer is news, and harmless.
 		deployed, err := f.engine.Execute(t.Context(), wanted, decision, Baseline{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		f.hold(false)
 		wantRequests(t, f, installRequests...)
 		wantRecords(t, f, "web.v1 deployed")
 
@@ -111,7 +113,7 @@ func TestInstall(t *testing.T) {
 // TestSteadyState: a release that is as wanted costs no request, neither while
 // the engine runs nor when it starts again.
 func TestSteadyState(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		f.taken()
@@ -149,11 +151,9 @@ func TestUpgrade(t *testing.T) {
 	for name, tc := range tests {
 		for _, held := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/watches held %t", name, held), func(t *testing.T) {
-				bubble(t, func(f *fixture) {
+				bubble(t, func(t *testing.T, f *fixture) {
 					f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
-					if !held {
-						synctest.Wait()
-					}
+					f.heard()
 					f.hold(held)
 					f.taken()
 					f.must(demo(t, tc.values), ActionUpgrade, CauseInputsChanged)
@@ -161,7 +161,7 @@ func TestUpgrade(t *testing.T) {
 					wantRecords(t, f, "web.v1 superseded", "web.v2 deployed")
 					f.must(demo(t, tc.values), ActionNone, CauseNone)
 					f.hold(false)
-					if heard := f.heard(); len(heard) > 0 {
+					if heard := f.heard(); held && len(heard) > 0 {
 						t.Errorf("the engine tells about its own writes: %s", heard)
 					}
 					f.must(demo(t, tc.values), ActionNone, CauseNone)
@@ -174,7 +174,7 @@ func TestUpgrade(t *testing.T) {
 // TestUpgradeRemovesObjects: what the chart no longer has goes, what is new
 // comes.
 func TestUpgradeRemovesObjects(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")}), ActionInstall, CauseNotInstalled)
 		f.taken()
 		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/c.yaml": configMap("c", "1")}), ActionUpgrade, CauseInputsChanged)
@@ -192,7 +192,7 @@ func TestUpgradeRemovesObjects(t *testing.T) {
 }
 
 func TestMaxHistory(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		f.stop()
 		config := f.config()
 		config.MaxHistory = 3
@@ -332,10 +332,10 @@ func TestDrift(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(f *fixture) {
+			bubble(t, func(t *testing.T, f *fixture) {
 				wanted := demo(t, nil)
 				f.must(wanted, ActionInstall, CauseNotInstalled)
-				synctest.Wait()
+				f.heard()
 				f.taken()
 				tc.do(f)
 				if diff := cmp.Diff(tc.heard, f.heard()); diff != "" {
@@ -349,7 +349,9 @@ func TestDrift(t *testing.T) {
 					wantRequests(t, f)
 					return
 				}
+				f.hold(true)
 				f.must(wanted, ActionRepair, CauseDrift)
+				f.hold(false)
 				wantRequests(t, f, tc.requests...)
 				wantRecords(t, f, "web.v1 deployed")
 				if heard := f.heard(); len(heard) > 0 {
@@ -397,7 +399,7 @@ func mustInstall(t *testing.T, wanted Release) map[string]*unstructured.Unstruct
 // TestReplacedByOthers: an object that somebody deleted and made anew, without
 // our marks, is theirs.
 func TestReplacedByOthers(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		f.remove("ConfigMap", "default/web")
@@ -418,7 +420,7 @@ func TestReplacedByOthers(t *testing.T) {
 
 // TestReapply: without a baseline, the objects are applied once to learn it.
 func TestReapply(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		before := f.baseline
@@ -438,7 +440,7 @@ func TestReapply(t *testing.T) {
 // TestRepairOfAnOldRevision: what was decided about another revision than the
 // one that is deployed now is not carried out.
 func TestRepairOfAnOldRevision(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		old := f.baseline
@@ -460,7 +462,9 @@ func TestOwnershipConflict(t *testing.T) {
 		change func(*unstructured.Unstructured)
 		holder string
 	}{
-		"made by hand": {func(*unstructured.Unstructured) {}, "somebody else (made with kubectl)"},
+		"made by hand": {func(object *unstructured.Unstructured) {
+			object.SetLabels(map[string]string{"app": "theirs"})
+		}, "somebody else (made with kubectl)"},
 		"of another release": {func(object *unstructured.Unstructured) {
 			object.SetLabels(map[string]string{managedByLabel: managedByHelm})
 			object.SetAnnotations(map[string]string{releaseNameAnnotation: "other", releaseNamespaceAnnotation: "default"})
@@ -475,7 +479,7 @@ func TestOwnershipConflict(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run("install/"+name, func(t *testing.T) {
-			bubble(t, func(f *fixture) {
+			bubble(t, func(t *testing.T, f *fixture) {
 				theirs := f.edit("Deployment", "default/web", "kubectl", tc.change)
 				for range 2 {
 					_, err := f.reconcile(demo(t, nil))
@@ -501,7 +505,7 @@ func TestOwnershipConflict(t *testing.T) {
 			})
 		})
 		t.Run("upgrade/"+name, func(t *testing.T) {
-			bubble(t, func(f *fixture) {
+			bubble(t, func(t *testing.T, f *fixture) {
 				first := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
 				f.must(first, ActionInstall, CauseNotInstalled)
 				theirs := f.edit("ConfigMap", "default/c", "kubectl", tc.change)
@@ -527,7 +531,7 @@ func TestOwnershipConflict(t *testing.T) {
 // TestTakeOver: objects that are marked as the release's own are taken, as Helm
 // does.
 func TestTakeOver(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		f.edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
 			object.SetLabels(map[string]string{managedByLabel: managedByHelm})
 			object.SetAnnotations(map[string]string{releaseNameAnnotation: "web", releaseNamespaceAnnotation: "default"})
@@ -564,8 +568,8 @@ func TestRefusedObject(t *testing.T) {
 		return made(t, map[string]string{"templates/a.yaml": configMap("a", "good"), "templates/c.yaml": configMap("c", "good")})
 	}
 	t.Run("install", func(t *testing.T) {
-		bubble(t, func(f *fixture) {
-			f.refuse = refuseBad
+		bubble(t, func(t *testing.T, f *fixture) {
+			f.with(func() { f.refuse = refuseBad })
 			for attempt := range 3 {
 				decision, err := f.reconcile(bad(t))
 				refusal := wantError[*RefusedError](t, err)
@@ -592,15 +596,15 @@ func TestRefusedObject(t *testing.T) {
 		})
 	})
 	t.Run("upgrade", func(t *testing.T) {
-		bubble(t, func(f *fixture) {
-			f.refuse = refuseBad
+		bubble(t, func(t *testing.T, f *fixture) {
+			f.with(func() { f.refuse = refuseBad })
 			f.must(good(t), ActionInstall, CauseNotInstalled)
 			for range 3 {
 				_, err := f.reconcile(bad(t))
 				wantError[*RefusedError](t, err)
 				wantRecords(t, f, "web.v1 deployed", "web.v2 failed")
 			}
-			f.refuse = nil
+			f.with(func() { f.refuse = nil })
 			f.must(bad(t), ActionUpgrade, CauseFailed)
 			wantRecords(t, f, "web.v1 superseded", "web.v2 deployed")
 			if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/b"}, f.names()); diff != "" {
@@ -624,8 +628,8 @@ func TestDoesNotRender(t *testing.T) {
 	}
 	for name, files := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(f *fixture) {
-				f.react = establish
+			bubble(t, func(t *testing.T, f *fixture) {
+				f.with(func() { f.react = establish })
 				_, err := f.reconcile(made(t, files))
 				if got := wantError[*RenderError](t, err); !IsTerminal(got) || got.Error() == "" {
 					t.Errorf("error is %v", got)
@@ -638,7 +642,7 @@ func TestDoesNotRender(t *testing.T) {
 		})
 	}
 	t.Run("upgrade", func(t *testing.T) {
-		bubble(t, func(f *fixture) {
+		bubble(t, func(t *testing.T, f *fixture) {
 			f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}), ActionInstall, CauseNotInstalled)
 			f.taken()
 			_, err := f.reconcile(made(t, tests["template fails"]))
@@ -648,7 +652,7 @@ func TestDoesNotRender(t *testing.T) {
 		})
 	})
 	t.Run("values that are no JSON", func(t *testing.T) {
-		bubble(t, func(f *fixture) {
+		bubble(t, func(t *testing.T, f *fixture) {
 			wanted := made(t, nil)
 			wanted.Values = map[string]any{"a": func() {}}
 			_, err := f.reconcile(wanted)
@@ -660,7 +664,7 @@ func TestDoesNotRender(t *testing.T) {
 // TestUnknownKind: a kind that the API server does not serve is an error that
 // may pass, when its CRD comes.
 func TestUnknownKind(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := made(t, map[string]string{"templates/a.yaml": "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\n"})
 		_, err := f.reconcile(wanted)
 		if err == nil || IsTerminal(err) {
@@ -697,16 +701,17 @@ func establish(object *unstructured.Unstructured) bool {
 
 // TestCRDs: the files under crds/ come first, and are never touched again.
 func TestCRDs(t *testing.T) {
-	bubble(t, func(f *fixture) {
-		f.react = func(object *unstructured.Unstructured) bool {
-			changed := establish(object)
-			if changed {
-				f.kinds[schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}] = fakeKind{
-					kind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}, namespaced: true,
+	bubble(t, func(t *testing.T, f *fixture) {
+		things := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}
+		f.with(func() {
+			f.react = func(object *unstructured.Unstructured) bool {
+				changed := establish(object)
+				if changed {
+					f.kinds[things] = fakeKind{kind: things.GroupVersion().WithKind("Thing"), namespaced: true}
 				}
+				return changed
 			}
-			return changed
-		}
+		})
 		wanted := made(t, map[string]string{
 			"crds/things.yaml": thingsCRD,
 			"templates/a.yaml": "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\nspec: {size: 1}\n",
@@ -726,7 +731,7 @@ func TestCRDs(t *testing.T) {
 }
 
 func TestReleaseTooLarge(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		noise := make([]byte, 900_000)
 		if _, err := rand.Read(noise); err != nil {
 			t.Fatal(err)
@@ -783,7 +788,7 @@ func TestForeignRevision(t *testing.T) {
 	}
 	for name, recordStatus := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(f *fixture) {
+			bubble(t, func(t *testing.T, f *fixture) {
 				wanted := demo(t, nil)
 				f.must(wanted, ActionInstall, CauseNotInstalled)
 				synctest.Wait()
@@ -812,7 +817,7 @@ func TestForeignRevision(t *testing.T) {
 // TestForeignPending: the operation of somebody else is waited for, until it
 // counts as abandoned.
 func TestForeignPending(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		f.foreign(wanted, 2, common.StatusPendingUpgrade, nil)
@@ -834,7 +839,7 @@ func TestForeignPending(t *testing.T) {
 // whether its history was kept or not.
 func TestForeignUninstall(t *testing.T) {
 	t.Run("history kept", func(t *testing.T) {
-		bubble(t, func(f *fixture) {
+		bubble(t, func(t *testing.T, f *fixture) {
 			wanted := demo(t, nil)
 			f.must(wanted, ActionInstall, CauseNotInstalled)
 			f.foreign(wanted, 2, common.StatusUninstalled, nil)
@@ -850,7 +855,7 @@ func TestForeignUninstall(t *testing.T) {
 		})
 	})
 	t.Run("uninstall stopped halfway", func(t *testing.T) {
-		bubble(t, func(f *fixture) {
+		bubble(t, func(t *testing.T, f *fixture) {
 			wanted := demo(t, nil)
 			f.must(wanted, ActionInstall, CauseNotInstalled)
 			f.foreign(wanted, 2, common.StatusUninstalling, nil)
@@ -865,10 +870,10 @@ func TestForeignUninstall(t *testing.T) {
 		})
 	})
 	t.Run("records deleted", func(t *testing.T) {
-		bubble(t, func(f *fixture) {
+		bubble(t, func(t *testing.T, f *fixture) {
 			wanted := demo(t, nil)
 			f.must(wanted, ActionInstall, CauseNotInstalled)
-			synctest.Wait()
+			f.heard()
 			f.remove("Secret", "default/sh.helm.release.v1.web.v1")
 			if diff := cmp.Diff([]string{"record default/web"}, f.heard()); diff != "" {
 				t.Errorf("heard (-want +got):\n%s", diff)
@@ -883,7 +888,7 @@ func TestForeignUninstall(t *testing.T) {
 // TestClientSideRelease takes over a release as Helm 3 left it: applied on the
 // client's side, so that its fields belong to updates.
 func TestClientSideRelease(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		two := made(t, map[string]string{"templates/a.yaml": configMap("a", "one") + "  gone: later\n"})
 		f.must(two, ActionInstall, CauseNotInstalled)
 		f.foreign(two, 2, common.StatusDeployed, func(rls *releasev1.Release) {
@@ -908,21 +913,22 @@ func TestClientSideRelease(t *testing.T) {
 }
 
 func TestUninstall(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		for revision := range 4 {
 			f.must(demo(t, map[string]any{"replicaCount": revision + 2}), ActionUpgrade, CauseInputsChanged)
 		}
-		synctest.Wait()
-		f.taken()
 		f.heard()
+		f.taken()
+		f.hold(true)
 		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
 			t.Fatal(err)
 		}
+		f.hold(false)
 		wantRequests(t, f,
 			"update secrets default/sh.helm.release.v1.web.v5",
-			"delete deployments default/web", "delete services default/web", "delete configmaps default/web", "delete secrets default/web",
+			"delete services default/web", "delete deployments default/web", "delete configmaps default/web", "delete secrets default/web",
 			"deletecollection secrets default",
 		)
 		wantRecords(t, f)
@@ -943,7 +949,7 @@ func TestUninstall(t *testing.T) {
 // TestUninstallPreconditions: what took the place of an object of ours between
 // the look and the deletion is not deleted.
 func TestUninstallPreconditions(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		synctest.Wait()
@@ -963,7 +969,7 @@ func TestUninstallPreconditions(t *testing.T) {
 // TestUninstallLeaves: what is not the release's to delete stays.
 func TestUninstallLeaves(t *testing.T) {
 	kept := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: kept\n  annotations: {helm.sh/resource-policy: keep}\n"
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := made(t, map[string]string{
 			"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1"), "templates/kept.yaml": kept,
 		})
@@ -985,7 +991,7 @@ func TestUninstallLeaves(t *testing.T) {
 // TestUninstallWithoutRecords: when somebody deleted the records, the inventory
 // still tells what to remove.
 func TestUninstallWithoutRecords(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		f.remove("Secret", "default/sh.helm.release.v1.web.v1")
@@ -1004,25 +1010,23 @@ func TestUninstallWithoutRecords(t *testing.T) {
 // TestUninstallFails: a release whose objects cannot be deleted keeps its
 // records, so that the next attempt knows what to do.
 func TestUninstallFails(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		synctest.Wait()
-		f.mu.Lock()
-		f.fault = func(request fakeRequest) fakeFault {
-			if request.String() == "delete services default/web" {
-				return faultBefore
+		f.with(func() {
+			f.fault = func(request fakeRequest) fakeFault {
+				if request.String() == "delete services default/web" {
+					return faultBefore
+				}
+				return faultNone
 			}
-			return faultNone
-		}
-		f.mu.Unlock()
+		})
 		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); !apierrors.IsInternalError(err) {
 			t.Fatalf("error is %v, want the API server's", err)
 		}
 		wantRecords(t, f, "web.v1 uninstalling")
-		f.mu.Lock()
-		f.fault = nil
-		f.mu.Unlock()
+		f.with(func() { f.fault = nil })
 		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
 			t.Fatal(err)
 		}
@@ -1035,7 +1039,7 @@ func TestUninstallFails(t *testing.T) {
 
 // TestOwner: the release's objects have an owner, but for those that cannot.
 func TestOwner(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := made(t, map[string]string{
 			"templates/a.yaml":     configMap("a", "1"),
 			"templates/other.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: other}\n",
@@ -1073,7 +1077,7 @@ func TestOwner(t *testing.T) {
 
 // TestRandomChart: a chart that renders differently each time does not loop.
 func TestRandomChart(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", `{{ randAlphaNum 20 }}`)})
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		value := f.object("ConfigMap", "default/a").Object["data"]
@@ -1090,7 +1094,7 @@ func TestRandomChart(t *testing.T) {
 
 // TestStringData: a Secret written with stringData drifts like any other.
 func TestStringData(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := made(t, map[string]string{"templates/a.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {key: geheim}\n"})
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		synctest.Wait()
@@ -1106,15 +1110,15 @@ func TestStringData(t *testing.T) {
 // TestCancelledContext: an operation goes on when its caller gives up, so that
 // a shutdown leaves nothing pending.
 func TestCancelledContext(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		f.mu.Lock()
-		f.fault = func(fakeRequest) fakeFault {
-			cancel()
-			return faultNone
-		}
-		f.mu.Unlock()
+		f.with(func() {
+			f.fault = func(fakeRequest) fakeFault {
+				cancel()
+				return faultNone
+			}
+		})
 		wanted := demo(t, nil)
 		deployed, err := f.engine.Execute(ctx, wanted, Decision{Action: ActionInstall}, Baseline{})
 		if err != nil || deployed == nil || ctx.Err() == nil {
@@ -1130,7 +1134,7 @@ func TestCancelledContext(t *testing.T) {
 
 // TestObserveHealth tells how the objects do.
 func TestObserveHealth(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		health := func() map[string]status.Status {
@@ -1150,6 +1154,7 @@ func TestObserveHealth(t *testing.T) {
 		if diff := cmp.Diff(want, health()); diff != "" {
 			t.Errorf("health after the install (-want +got):\n%s", diff)
 		}
+		f.heard()
 		f.editPart("Deployment", "default/web", "kube-controller-manager", "status", func(object *unstructured.Unstructured) {
 			object.Object["status"] = map[string]any{
 				"observedGeneration": int64(1), "replicas": int64(1), "updatedReplicas": int64(1), "readyReplicas": int64(1), "availableReplicas": int64(1),
@@ -1169,18 +1174,18 @@ func TestObserveHealth(t *testing.T) {
 // TestObserveFails: what cannot be known is not guessed.
 func TestObserveFails(t *testing.T) {
 	t.Run("kind may not be watched", func(t *testing.T) {
-		bubble(t, func(f *fixture) {
+		bubble(t, func(t *testing.T, f *fixture) {
 			wanted := demo(t, nil)
 			f.must(wanted, ActionInstall, CauseNotInstalled)
 			f.restart()
-			f.mu.Lock()
-			f.refuse = func(request fakeRequest, _ *unstructured.Unstructured) error {
-				if request.verb != "watch" || request.key.resource.Resource != "services" {
-					return nil
+			f.with(func() {
+				f.refuse = func(request fakeRequest, object *unstructured.Unstructured) error {
+					if object != nil || request.key.resource.Resource != "services" {
+						return nil
+					}
+					return apierrors.NewForbidden(request.key.resource.GroupResource(), "", errors.New("not granted"))
 				}
-				return apierrors.NewForbidden(request.key.resource.GroupResource(), "", errors.New("not granted"))
-			}
-			f.mu.Unlock()
+			})
 			started := time.Now()
 			_, err := f.engine.Observe(t.Context(), wanted.Key(), f.baseline)
 			if !apierrors.IsForbidden(err) {
@@ -1192,32 +1197,30 @@ func TestObserveFails(t *testing.T) {
 		})
 	})
 	t.Run("watch is broken", func(t *testing.T) {
-		bubble(t, func(f *fixture) {
+		bubble(t, func(t *testing.T, f *fixture) {
 			wanted := demo(t, nil)
 			f.must(wanted, ActionInstall, CauseNotInstalled)
 			f.restart()
-			f.mu.Lock()
 			broken := true
-			f.refuse = func(request fakeRequest, _ *unstructured.Unstructured) error {
-				if request.verb == "watch" && broken {
-					return apierrors.NewInternalError(errors.New("etcd"))
+			f.with(func() {
+				f.refuse = func(_ fakeRequest, object *unstructured.Unstructured) error {
+					if object == nil && broken {
+						return apierrors.NewInternalError(errors.New("etcd"))
+					}
+					return nil
 				}
-				return nil
-			}
-			f.mu.Unlock()
+			})
 			_, err := f.engine.Observe(t.Context(), wanted.Key(), f.baseline)
 			if !errors.Is(err, ErrNotSynced) || IsTerminal(err) {
 				t.Errorf("error is %v, want ErrNotSynced", err)
 			}
-			f.mu.Lock()
-			broken = false
-			f.mu.Unlock()
+			f.with(func() { broken = false })
 			<-time.After(time.Minute) // The watch backs off.
 			f.must(wanted, ActionNone, CauseNone)
 		})
 	})
 	t.Run("engine has ended", func(t *testing.T) {
-		bubble(t, func(f *fixture) {
+		bubble(t, func(t *testing.T, f *fixture) {
 			wanted := demo(t, nil)
 			f.must(wanted, ActionInstall, CauseNotInstalled)
 			f.restart()
@@ -1228,7 +1231,7 @@ func TestObserveFails(t *testing.T) {
 		})
 	})
 	t.Run("kind is gone", func(t *testing.T) {
-		bubble(t, func(f *fixture) {
+		bubble(t, func(t *testing.T, f *fixture) {
 			wanted := demo(t, nil)
 			f.must(wanted, ActionInstall, CauseNotInstalled)
 			baseline := f.baseline
@@ -1245,7 +1248,7 @@ func TestObserveFails(t *testing.T) {
 
 // TestNamespaces: an engine for certain namespaces sees those, and no others.
 func TestNamespaces(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		f.stop()
 		config := f.config()
 		config.Namespaces = []string{"default", "second"}
@@ -1285,7 +1288,7 @@ func TestNamespaces(t *testing.T) {
 // TestWatchesEnd: a kind is watched from the first release that needs it to the
 // last.
 func TestWatchesEnd(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		kinds := func() int {
 			f.engine.watcher.mu.Lock()
 			defer f.engine.watcher.mu.Unlock()
@@ -1318,7 +1321,7 @@ func TestWatchesEnd(t *testing.T) {
 
 // TestBusy: two engines at one release do not both make a revision.
 func TestBusy(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)
 		f.hold(true) // This engine does not see what the other one does.
 		other := newEngineOn(t, f.fakeServer)
@@ -1345,7 +1348,7 @@ func newEngineOn(t *testing.T, server *fakeServer) *Engine {
 
 // TestUnknownAction: a decision from nowhere does nothing.
 func TestUnknownAction(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		if _, err := f.engine.Execute(t.Context(), demo(t, nil), Decision{Action: "Dance"}, Baseline{}); err == nil {
 			t.Error("the engine dances")
 		}
@@ -1356,7 +1359,7 @@ func TestUnknownAction(t *testing.T) {
 // TestManyReleases runs operations on many releases, and several on each, at
 // the same time.
 func TestManyReleases(t *testing.T) {
-	bubble(t, func(f *fixture) {
+	bubble(t, func(t *testing.T, f *fixture) {
 		const releases, workers = 12, 3
 		var running sync.WaitGroup
 		for i := range releases {

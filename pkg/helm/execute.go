@@ -144,6 +144,9 @@ func (o *operation) deploy(wanted Release, decision Decision) (*Deployed, error)
 	} else {
 		o.trusted = record != nil && common.Status(record.Status) == common.StatusDeployed && record.Revision == o.baseline.Revision
 	}
+	if record != nil && common.Status(record.Status).IsPending() {
+		return nil, &BusyError{Release: o.release.String(), Status: "being changed"}
+	}
 	if record != nil && common.Status(record.Status) == common.StatusUninstalling {
 		if err := o.runUninstall(cfg); err != nil {
 			return nil, err
@@ -262,11 +265,11 @@ func (o *operation) outcome(wanted Release, err error) error {
 	switch {
 	case o.failure != nil:
 		return o.failure
-	case o.store.failure != nil:
-		return o.store.failure
 	case errors.Is(err, driver.ErrReleaseExists):
 		return &BusyError{Release: o.release.String(), Status: "being changed"}
-	case !o.built && !errors.Is(err, ErrInvalidChart):
+	case o.store.failure != nil:
+		return o.store.failure
+	case !o.store.begun && !errors.Is(err, ErrInvalidChart):
 		return &RenderError{Chart: wanted.Chart.Name(), Err: err}
 	default:
 		return err

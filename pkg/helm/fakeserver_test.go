@@ -31,7 +31,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/applyconfigurations"
@@ -297,6 +299,11 @@ func (s *fakeServer) serve(request fakeRequest) (any, error) {
 	case "get":
 		return represent(live, request), nil
 	case "list":
+		if s.refuse != nil {
+			if err := s.refuse(request, nil); err != nil {
+				return nil, err
+			}
+		}
 		return s.list(request, kind), nil
 	case "delete":
 		var options metav1.DeleteOptions
@@ -386,7 +393,7 @@ func decode(request fakeRequest, live *unstructured.Unstructured) (*unstructured
 			return nil, err
 		}
 	}
-	return object, json.Unmarshal(body, &object.Object)
+	return object, utiljson.Unmarshal(body, &object.Object) // It keeps integers apart from floats.
 }
 
 // store stores what a write came to, and returns what the server answers.
@@ -666,12 +673,19 @@ func (s *fakeServer) discover(where string) (any, error) {
 	return resources, nil
 }
 
+// client knows the built-in kinds; the global scheme has others besides.
+var client = func() *runtime.Scheme {
+	known := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(known))
+	return known
+}()
+
 // builtin holds the schemas of the built-in kinds; parsing them takes a while.
-var builtin = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
+var builtin = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(client) })
 
 func (s *fakeServer) fieldManager(kind schema.GroupVersionKind, subresource string) *managedfields.FieldManager {
 	converter := managedfields.NewDeducedTypeConverter()
-	if scheme.Scheme.Recognizes(kind) {
+	if client.Recognizes(kind) {
 		converter = builtin()
 	}
 	manager, err := managedfields.NewDefaultCRDFieldManager(converter, untyped{}, untyped{}, untyped{kind}, kind, kind.GroupVersion(), subresource, nil)
@@ -827,6 +841,13 @@ func (s *fakeServer) taken() []string {
 	}
 	s.requests = nil
 	return requests
+}
+
+// with changes how the server behaves while it runs.
+func (s *fakeServer) with(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
 }
 
 // hold keeps all watches from delivering events until it is let go.

@@ -36,10 +36,11 @@ type fixture struct {
 	operations []Operation
 }
 
-// bubble runs a test with an engine in a synctest bubble.
-func bubble(t *testing.T, test func(*fixture)) {
+// bubble runs a test with an engine in a synctest bubble. Inside of it, only the
+// bubble's own t may be used.
+func bubble(t *testing.T, test func(*testing.T, *fixture)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(newFixture(t)) })
+	synctest.Test(t, func(t *testing.T) { test(t, newFixture(t)) })
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -206,7 +207,7 @@ func chartFS(files map[string]string) fstest.MapFS {
 
 // configMap is a template.
 func configMap(name, data string) string {
-	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\ndata:\n  key: " + data + "\n"
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\ndata:\n  key: \"" + data + "\"\n"
 }
 
 func wantError[T error](t *testing.T, err error) T {

@@ -58,8 +58,6 @@ type operation struct {
 	// existence answers Helm's question whether an object exists; nil keeps Helm
 	// from asking.
 	existence resource.RESTClient
-	// built says that the chart rendered and Helm came to build its objects.
-	built bool
 	// failure is the first error of a request about an object.
 	failure error
 }
@@ -80,7 +78,6 @@ func (o *operation) IsReachable() error { return nil }
 // Build implements kube.Interface. It never asks the API server to validate:
 // applying an object does so strictly.
 func (o *operation) Build(reader io.Reader, _ bool) (kube.ResourceList, error) {
-	o.built = true
 	list, err := o.build(reader)
 	return list, o.note(err)
 }

@@ -33,6 +33,7 @@ const (
 	recordStatus     = "status"
 	recordVersion    = "version"
 	recordName       = "name"
+	recordModifiedAt = "modifiedAt"
 	recordsByRelease = "release"
 )
 
@@ -46,8 +47,8 @@ type Record struct {
 	// Own says that this engine made the revision, and Inputs from what.
 	Own    bool
 	Inputs string
-	// Created is when the revision was begun.
-	Created time.Time
+	// Changed is when the record was last written.
+	Changed time.Time
 
 	secret *metav1.PartialObjectMetadata
 }
@@ -67,7 +68,7 @@ func recordOf(secret *metav1.PartialObjectMetadata) *Record {
 	record := &Record{
 		Revision: revision,
 		Status:   secret.Labels[recordStatus],
-		Created:  secret.CreationTimestamp.Time,
+		Changed:  changedAt(secret),
 		secret:   secret,
 	}
 	made, inputs, _ := strings.Cut(secret.Labels[InputsLabel], "-")
@@ -75,6 +76,16 @@ func recordOf(secret *metav1.PartialObjectMetadata) *Record {
 		record.Own, record.Inputs = true, inputs
 	}
 	return record
+}
+
+// changedAt is when Helm last wrote the record, which it notes in a label in
+// Unix seconds.
+func changedAt(secret *metav1.PartialObjectMetadata) time.Time {
+	seconds, err := strconv.ParseInt(secret.Labels[recordModifiedAt], 10, 64)
+	if err != nil {
+		return secret.CreationTimestamp.Time
+	}
+	return time.Unix(seconds, 0)
 }
 
 // records is an index over the release records of the watched namespaces, from

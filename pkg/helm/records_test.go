@@ -32,23 +32,23 @@ func TestRecordOf(t *testing.T) {
 	}{
 		"own": {
 			recordSecret("3", map[string]string{InputsLabel: "3-abcdef"}),
-			&Record{Revision: 3, Status: "deployed", Own: true, Inputs: "abcdef", Created: created},
+			&Record{Revision: 3, Status: "deployed", Own: true, Inputs: "abcdef", Changed: created},
 		},
 		"of the helm CLI": {
 			recordSecret("3", nil),
-			&Record{Revision: 3, Status: "deployed", Created: created},
+			&Record{Revision: 3, Status: "deployed", Changed: created},
 		},
 		"of the helm CLI, with our label carried over": {
 			recordSecret("4", map[string]string{InputsLabel: "3-abcdef"}),
-			&Record{Revision: 4, Status: "deployed", Created: created},
+			&Record{Revision: 4, Status: "deployed", Changed: created},
 		},
 		"a label that begins alike": {
 			recordSecret("3", map[string]string{InputsLabel: "31-abcdef"}),
-			&Record{Revision: 3, Status: "deployed", Created: created},
+			&Record{Revision: 3, Status: "deployed", Changed: created},
 		},
 		"pending": {
 			recordSecret("1", map[string]string{"status": "pending-install", InputsLabel: "1-abcdef"}),
-			&Record{Revision: 1, Status: "pending-install", Own: true, Inputs: "abcdef", Created: created},
+			&Record{Revision: 1, Status: "pending-install", Own: true, Inputs: "abcdef", Changed: created},
 		},
 		"no revision":   {recordSecret("latest", nil), nil},
 		"not a release": {&metav1.PartialObjectMetadata{}, nil},

@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // rendered installs a release, and returns what it stores and what it makes.
 func rendered(t *testing.T, wanted Release) (manifest string, objects map[string]*unstructured.Unstructured, err error) {
 	t.Helper()
-	bubble(t, func(f *fixture) {
+	bubble(t, func(_ *testing.T, f *fixture) {
 		if _, err = f.reconcile(wanted); err != nil {
 			return
 		}

@@ -37,6 +37,8 @@ type store struct {
 	// revision replaces it: there is no moment at which nothing tells that the
 	// objects may be half changed.
 	replaced *Record
+	// begun says that Helm came to write a record, which it does after rendering.
+	begun bool
 	// purging makes Delete remove all records of the release at once.
 	purging bool
 	// failure is the first error of a write. Helm's actions log some of them
@@ -120,6 +122,7 @@ func (s *store) List(func(release.Releaser) bool) ([]release.Releaser, error) {
 
 // Create writes a new record.
 func (s *store) Create(key string, rls release.Releaser) error {
+	s.begun = true
 	if s.replaced != nil && key == s.replaced.secret.Name {
 		s.replaced = nil
 		return s.note(s.Secrets.Update(key, rls))

@@ -48,7 +48,7 @@ func (w *hookWaiter) Wait(resources kube.ResourceList, timeout time.Duration) er
 			continue
 		}
 		if err := w.until(info, timeout, isCurrent); err != nil {
-			return err
+			return w.operation.note(err)
 		}
 		w.operation.engine.mapper.refresh()
 	}

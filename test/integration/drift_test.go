@@ -39,7 +39,7 @@ var ownedKinds = []struct {
 	{
 		kind:     "Service",
 		resource: schema.GroupVersionResource{Version: "v1", Resource: "services"},
-		change:   `{"spec": {"type": "NodePort"}}`,
+		change:   `{"spec": {"selector": {"app.kubernetes.io/name": "other"}}}`,
 	},
 	{
 		kind:     "ConfigMap",
@@ -250,11 +250,8 @@ func replace(t *testing.T, client dynamic.ResourceInterface, name, change string
 	}
 	changed.SetResourceVersion("")
 	changed.SetManagedFields(nil)
-	for _, allocated := range []string{"clusterIP", "clusterIPs", "ports"} {
-		if changed.GetKind() == "Service" {
-			unstructured.RemoveNestedField(changed.Object, "spec", allocated)
-		}
-	}
+	unstructured.RemoveNestedField(changed.Object, "spec", "clusterIP")
+	unstructured.RemoveNestedField(changed.Object, "spec", "clusterIPs")
 	cluster.Eventually(t.Context(), t, "replaced", func(ctx context.Context) (bool, error) {
 		err := client.Delete(ctx, name, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {

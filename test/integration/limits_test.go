@@ -24,7 +24,7 @@ func TestSpecOutsideTheLimitsIsRefused(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*v1alpha1.DemoApp)
-		// field is what the API server must name.
+		// field is what the API server must name. (Rules about a name can only point to the metadata as a whole.)
 		field string
 	}{
 		{"replicaCount below", func(app *v1alpha1.DemoApp) { app.Spec.ReplicaCount = ptr.To[int32](-1) }, "spec.replicaCount"},
@@ -54,9 +54,9 @@ func TestSpecOutsideTheLimitsIsRefused(t *testing.T) {
 		{"waitFor no name", func(app *v1alpha1.DemoApp) { app.Spec.WaitFor = "App A" }, "spec.waitFor"},
 		{"waitFor too long", func(app *v1alpha1.DemoApp) { app.Spec.WaitFor = strings.Repeat("x", 54) }, "spec.waitFor"},
 		{"waitFor itself", func(app *v1alpha1.DemoApp) { app.Spec.WaitFor = app.Name }, "spec.waitFor"},
-		{"name too long", func(app *v1alpha1.DemoApp) { app.Name = strings.Repeat("x", 54) }, "metadata.name"},
-		{"name that no Service can have", func(app *v1alpha1.DemoApp) { app.Name = "1web" }, "metadata.name"},
-		{"name with a dot", func(app *v1alpha1.DemoApp) { app.Name = "my.web" }, "metadata.name"},
+		{"name too long", func(app *v1alpha1.DemoApp) { app.Name = strings.Repeat("x", 54) }, "metadata"},
+		{"name that no Service can have", func(app *v1alpha1.DemoApp) { app.Name = "1web" }, "metadata"},
+		{"name with a dot", func(app *v1alpha1.DemoApp) { app.Name = "my.web" }, "metadata"},
 	}
 	ns := newNamespace(t)
 	for _, test := range tests {

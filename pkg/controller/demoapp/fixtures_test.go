@@ -25,8 +25,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -56,6 +58,7 @@ type world struct {
 	t        *testing.T
 	demo     *demofake.Clientset
 	kube     *kubefake.Clientset
+	metadata *metadatafake.FakeMetadataClient
 	engine   *engine
 	recorder *recorder
 	clock    *clocktesting.FakeClock
@@ -101,12 +104,18 @@ func (w *world) start(chart *helm.Chart) {
 	w.apps = externalversions.NewSharedInformerFactory(w.demo, 0).Demo().V1alpha1().DemoApps().Informer()
 	w.secrets = cache.NewSharedIndexInformer(&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0,
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	w.build(chart, w.clock)
+}
+
+// build makes a controller on the world's informers.
+func (w *world) build(chart *helm.Chart, clock clock.WithTicker) {
+	w.t.Helper()
 	var err error
 	w.controller, err = New(Deps{
 		Apps: w.demo.DemoV1alpha1(), AppInformers: map[string]cache.SharedIndexInformer{"": w.apps},
 		Secrets: w.kube.CoreV1(), SecretInformers: map[string]cache.SharedIndexInformer{"": w.secrets},
 		ConfigMaps: w.kube.CoreV1(), Namespaces: w.kube.CoreV1(),
-		Engine: w.engine, Chart: chart, Recorder: w.recorder, Clock: w.clock,
+		Engine: w.engine, Chart: chart, Recorder: w.recorder, Clock: clock,
 		AuditNamespace: auditNamespace, ResyncPeriod: resync,
 	})
 	if err != nil {
@@ -489,7 +498,13 @@ func (j *journal) take() []string {
 	return entries
 }
 
+// react notes a request and leaves the answer to others.
 func (j *journal) react(action clienttesting.Action) (bool, runtime.Object, error) {
+	j.note(action)
+	return false, nil, nil
+}
+
+func (j *journal) note(action clienttesting.Action) {
 	verb, what, name := action.GetVerb(), action.GetResource().Resource, ""
 	switch a := action.(type) {
 	case clienttesting.PatchAction:
@@ -504,7 +519,6 @@ func (j *journal) react(action clienttesting.Action) (bool, runtime.Object, erro
 		what += "/" + sub
 	}
 	j.add(strings.TrimSuffix(verb+" "+what+" "+name, " "))
-	return false, nil, nil
 }
 
 // recorder is an events.EventRecorder that remembers.
@@ -693,7 +707,7 @@ func (r *fakeRelease) attempt(inputs string, replace, succeeds bool) {
 			revision++
 		}
 	}
-	r.record = &helm.Record{Revision: revision, Status: "failed", Own: true, Inputs: inputs, Created: began}
+	r.record = &helm.Record{Revision: revision, Status: "failed", Own: true, Inputs: inputs, Changed: began}
 	if succeeds {
 		r.record.Status = "deployed"
 	}
@@ -800,7 +814,7 @@ func replaces(kind string) func(*fakeRelease) {
 // does.
 func rewrites(revision int, status string) func(*fakeRelease) {
 	return func(r *fakeRelease) {
-		r.record = &helm.Record{Revision: revision, Status: status, Created: began}
+		r.record = &helm.Record{Revision: revision, Status: status, Changed: began}
 	}
 }
 

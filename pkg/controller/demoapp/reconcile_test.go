@@ -74,7 +74,7 @@ func TestAdoptionOfARelease(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a"))
 	w.engine.releases[keyOf("a")] = &fakeRelease{
-		record: &helm.Record{Revision: 4, Status: "deployed", Created: began},
+		record: &helm.Record{Revision: 4, Status: "deployed", Changed: began},
 		live:   map[string]helm.InventoryEntry{}, health: healthy,
 	}
 	w.passes("a", controller.SpecChange)

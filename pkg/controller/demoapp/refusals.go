@@ -18,36 +18,56 @@ import (
 // inputs are the same: what refused it may be gone, and no event tells.
 const refusedRetry = 5 * time.Minute
 
-// refusals remembers which inputs were refused, so that nothing but other
-// inputs, or time, brings about another attempt. After a restart there is one.
+// refusals remembers which attempts were refused, so that nothing but another
+// spec, other inputs, or time brings about the next. After a restart there is
+// one.
 type refusals struct {
 	mu   sync.Mutex
 	last map[cache.ObjectName]refusal
 }
 
 type refusal struct {
-	uid    types.UID
-	inputs string
-	until  time.Time
+	attempt attempt
+	until   time.Time
+}
+
+// attempt is what makes one change of a release another one than the last.
+type attempt struct {
+	uid        types.UID
+	generation int64
+	inputs     string
+}
+
+func attemptOf(p *pass) attempt {
+	a := attempt{uid: p.app.UID, generation: p.app.Generation, inputs: p.inputs}
+	if p.plan.Withheld && p.plan.Observed.Record != nil {
+		// What is deployed is kept meanwhile, whatever was refused.
+		a.inputs = p.plan.Observed.Record.Inputs
+	}
+	return a
 }
 
 // rests returns how long the pass's change is not to be tried again; zero when
 // it may be tried now.
 func (r *refusals) rests(p *pass) time.Duration {
-	if p.plan.Decision.Action == helm.ActionNone {
-		return 0
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if p.plan.Decision.Action == helm.ActionNone {
+		if !p.plan.Withheld {
+			// The release is as wanted: what was refused is wanted no more.
+			delete(r.last, p.key())
+		}
+		return 0
+	}
 	last, ok := r.last[p.key()]
-	if !ok || last.uid != p.app.UID || last.inputs != p.inputs {
+	if !ok || last.attempt != attemptOf(p) {
 		return 0
 	}
 	return max(last.until.Sub(p.now), 0)
 }
 
-// note remembers that the pass's inputs were refused, and returns when to try
-// them again.
+// note remembers that the pass's attempt was refused, and returns when to try
+// it again.
 func (r *refusals) note(p *pass) time.Duration {
 	wait := controller.Jitter(refusedRetry)
 	r.mu.Lock()
@@ -55,7 +75,7 @@ func (r *refusals) note(p *pass) time.Duration {
 	if r.last == nil {
 		r.last = map[cache.ObjectName]refusal{}
 	}
-	r.last[p.key()] = refusal{uid: p.app.UID, inputs: p.inputs, until: p.now.Add(wait)}
+	r.last[p.key()] = refusal{attempt: attemptOf(p), until: p.now.Add(wait)}
 	return wait
 }
 

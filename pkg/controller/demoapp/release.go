@@ -82,6 +82,7 @@ func (c *Controller) ensureRelease(ctx context.Context, p *pass) error {
 	if errors.As(err, &busy) {
 		p.next = min(p.next, max(busy.RetryAfter, time.Second))
 		p.blockers = append(p.blockers, blocker{reason: v1alpha1.ReasonReleaseBusy, message: busy.Error()})
+		p.plan.Withheld = true
 		return nil
 	}
 	if err != nil {

@@ -16,10 +16,10 @@ func TestObserve(t *testing.T) {
 	old, changed := wanted(t, "old"), wanted(t, "new")
 	drifts := []helm.Drift{{Object: object("ConfigMap", "a"), Kind: helm.DriftChanged}}
 	record := func(status string) *helm.Record {
-		return &helm.Record{Revision: 2, Status: status, Own: true, Inputs: digest(t, old), Created: time.Unix(990, 0)}
+		return &helm.Record{Revision: 2, Status: status, Own: true, Inputs: digest(t, old), Changed: time.Unix(990, 0)}
 	}
 	foreign := func(status string) *helm.Record {
-		return &helm.Record{Revision: 3, Status: status, Created: time.Unix(990, 0)}
+		return &helm.Record{Revision: 3, Status: status, Changed: time.Unix(990, 0)}
 	}
 	healthy := helm.Snapshot{Record: record("deployed"), BaselineKnown: true}
 	drifted := helm.Snapshot{Record: record("deployed"), BaselineKnown: true, Drifts: drifts}

@@ -1,0 +1,382 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	"k8s.io/client-go/metadata/metadatainformer"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2/ktesting"
+	"k8s.io/utils/clock"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+func TestReasonOf(t *testing.T) {
+	tests := []struct {
+		name   string
+		change helm.Change
+		want   controller.Reason
+	}{
+		{"object", helm.ObjectChanged, controller.Drift},
+		{"record", helm.RecordChanged, controller.Drift},
+		{"health", helm.HealthChanged, controller.HealthChange},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			equal(t, "reason", test.want, reasonOf(test.change))
+		})
+	}
+}
+
+// live runs the controller of a world on real informers, in a bubble where
+// time passes only when everything rests.
+func live(t *testing.T, play func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		applyInOneStep(w)
+		ctx, cancel := context.WithCancel(t.Context())
+		apps := externalversions.NewSharedInformerFactory(w.demo, 0)
+		w.metadata = metadataClient(t)
+		secrets := metadatainformer.NewSharedInformerFactory(w.metadata, 0)
+		w.apps = apps.Demo().V1alpha1().DemoApps().Informer()
+		w.secrets = secrets.ForResource(corev1.SchemeGroupVersion.WithResource("secrets")).Informer()
+		w.engine.subscribers = nil
+		w.build(testChart(t, "1.0.0"), clock.RealClock{})
+		apps.StartWithContext(ctx)
+		secrets.Start(ctx.Done())
+		ended := make(chan error, 1)
+		_, lead := ktesting.NewTestContext(t)
+		go func() { ended <- w.controller.Run(ctx, lead) }()
+		advance(time.Second)
+
+		play(t, w)
+
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+		apps.Shutdown()
+		secrets.Shutdown()
+	})
+}
+
+func metadataClient(t *testing.T) *metadatafake.FakeMetadataClient {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	must(t, metav1.AddMetaToScheme(scheme))
+	return metadatafake.NewSimpleMetadataClient(scheme)
+}
+
+// applyInOneStep has watches see one update for an applied status, as those of
+// an API server do, where the fake clientset lets them see two.
+func applyInOneStep(w *world) {
+	chain := slices.Clone(w.demo.ReactionChain[1:]) // All but the journal.
+	w.demo.PrependReactor("patch", "demoapps", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch, ok := action.(clienttesting.PatchAction)
+		if !ok || patch.GetPatchType() != types.ApplyPatchType {
+			return false, nil, nil
+		}
+		w.calls.note(action)
+		var applied v1alpha1.DemoApp
+		if err := json.Unmarshal(patch.GetPatch(), &applied); err != nil {
+			return true, nil, err
+		}
+		app := w.app(patch.GetName())
+		if app == nil {
+			return true, nil, apierrors.NewNotFound(demoApps.GroupResource(), patch.GetName())
+		}
+		app.Status = applied.Status
+		update := clienttesting.NewUpdateSubresourceAction(demoApps, "status", namespace, app)
+		for _, reactor := range chain {
+			if !reactor.Handles(update) {
+				continue
+			}
+			if handled, result, err := reactor.React(update); handled {
+				return true, result, err
+			}
+		}
+		return false, nil, nil
+	})
+}
+
+// advance lets time pass, and all happen that is then due.
+func advance(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // In a bubble of synctest nobody waits for this.
+	synctest.Wait()
+}
+
+// settle lets everything happen that takes no time to speak of.
+func settle() { advance(10 * time.Millisecond) }
+
+func (w *world) is(name, conditionType string) string {
+	w.t.Helper()
+	return w.conditions(name)[conditionType]
+}
+
+func TestDependencyThatBecomesReady(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		w.create(newApp("c", waitsFor("b")))
+		w.create(newApp("b", waitsFor("a")))
+		settle()
+		equal(t, "c before", "False Waiting", w.is("c", v1alpha1.ConditionReady))
+		equal(t, "b before", "False Waiting", w.is("b", v1alpha1.ConditionReady))
+		w.create(newApp("a"))
+		settle()
+		for _, name := range []string{"b", "c"} {
+			equal(t, name+" after", "True Healthy", w.is(name, v1alpha1.ConditionReady))
+			equal(t, "why "+name+" changed", v1alpha1.UpgradeReasonCrossCRDependencyBecameReady, w.app(name).Status.LastUpgradeReason)
+		}
+		looks := w.engine.passesOver("b")
+		w.change("a", says("other"))
+		settle()
+		equal(t, "looks at b for a change of a that is no news", looks, w.engine.passesOver("b"))
+	})
+}
+
+func TestCycleThatFormsAndBreaks(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		w.create(newApp("a", waitsFor("b")))
+		w.create(newApp("b", waitsFor("c")))
+		w.create(newApp("c", waitsFor("a")))
+		settle()
+		for _, name := range []string{"a", "b", "c"} {
+			equal(t, name, "True DependencyCycle", w.is(name, v1alpha1.ConditionStalled))
+		}
+		w.change("c", waitsFor(""))
+		settle()
+		for _, name := range []string{"a", "b", "c"} {
+			equal(t, name, "True Healthy", w.is(name, v1alpha1.ConditionReady))
+		}
+	})
+}
+
+func TestSecretThatAppearsAndChanges(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		secrets := corev1.SchemeGroupVersion.WithResource("secrets")
+		metadata := func() *metav1.PartialObjectMetadata {
+			found, err := w.kube.Tracker().Get(secrets, namespace, "keys")
+			must(t, err)
+			item := metadataOf(t, []runtime.Object{found})[0]
+			partial, ok := item.(*metav1.PartialObjectMetadata)
+			if !ok {
+				t.Fatalf("metadata is a %T", item)
+			}
+			partial.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+			return partial
+		}
+		w.create(newApp("a", keyFrom("keys", "k")))
+		w.create(newApp("b", keyFrom("others", "k")))
+		settle()
+		equal(t, "Ready before", "False SecretNotFound", w.is("a", v1alpha1.ConditionReady))
+		looks := w.engine.passesOver("b")
+
+		w.secret(map[string]string{"k": "first-secret"})
+		must(t, w.metadata.Tracker().Create(secrets, metadata(), namespace))
+		settle()
+		equal(t, "Ready after", "True Healthy", w.is("a", v1alpha1.ConditionReady))
+		w.secret(map[string]string{"k": plainKey})
+		must(t, w.metadata.Tracker().Update(secrets, metadata(), namespace))
+		settle()
+		equal(t, "key", any(plainKey), w.engine.wanted.Values["apiKey"])
+		equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
+		must(t, w.metadata.Tracker().Delete(secrets, namespace, "keys"))
+		settle()
+		equal(t, "Ready in the end", "False SecretNotFound", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "looks at the user of another Secret", looks, w.engine.passesOver("b"))
+	})
+}
+
+func TestNewsFromTheEngine(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		w.create(newApp("a"))
+		settle()
+		w.calls.take()
+		steps := []struct {
+			name   string
+			meddle func(*fakeRelease)
+			tell   func()
+			want   v1alpha1.UpgradeReason
+		}{
+			{"object", edits("Secret"), func() { w.engine.publish("a", helm.ObjectChanged) }, v1alpha1.UpgradeReasonDriftDetected},
+			{"nothing told", edits("Secret"), func() { advance(resync * 11 / 10) }, v1alpha1.UpgradeReasonPeriodicResync},
+			{"record", rewrites(2, "deployed"), func() { w.engine.publish("a", helm.RecordChanged) }, v1alpha1.UpgradeReasonDriftDetected},
+		}
+		for _, step := range steps {
+			w.engine.meddle("a", step.meddle)
+			step.tell()
+			settle()
+			equal(t, step.name+": reason", step.want, w.app("a").Status.LastUpgradeReason)
+			equal(t, step.name+": Ready", "True Healthy", w.is("a", v1alpha1.ConditionReady))
+		}
+		w.engine.meddle("a", becomes("Failed", "Progress deadline exceeded", 0))
+		w.engine.publish("a", helm.HealthChanged)
+		settle()
+		equal(t, "Ready", "False Unhealthy", w.is("a", v1alpha1.ConditionReady))
+	})
+}
+
+func TestIdle(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		w.create(newApp("a"))
+		w.create(newApp("b", waitsFor("none")))
+		settle()
+		w.calls.take()
+		advance(time.Hour)
+		synctest.Wait()
+		equal(t, "requests of an idle hour", []string(nil), w.calls.take())
+		if looks := w.engine.passesOver("a"); looks < 6 {
+			t.Errorf("%d looks in an hour", looks)
+		}
+	})
+}
+
+func TestRolloutThatIsWrittenLater(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		w.create(newApp("a"))
+		settle()
+		w.calls.take()
+		w.engine.meddle("a", becomes("InProgress", "Available: 0/1", 0))
+		w.engine.publish("a", helm.HealthChanged)
+		settle()
+		equal(t, "requests at first", []string(nil), w.calls.take())
+		advance(settleTime)
+		settle()
+		equal(t, "requests when it takes long", []string{"apply demoapps/status a"}, w.calls.take())
+		equal(t, "Ready", "False Progressing", w.is("a", v1alpha1.ConditionReady))
+	})
+}
+
+func TestRefusalAmongEvents(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		w.engine.failures = []error{&helm.RefusedError{Err: errPlain}}
+		w.create(newApp("a"))
+		settle()
+		equal(t, "Stalled", "True Refused", w.is("a", v1alpha1.ConditionStalled))
+		w.calls.take()
+		for range 5 {
+			w.engine.publish("a", helm.ObjectChanged)
+			w.engine.publish("a", helm.HealthChanged)
+			settle()
+		}
+		equal(t, "requests on news of the objects", []string(nil), w.calls.take())
+		advance(refusedRetry * 11 / 10)
+		settle()
+		equal(t, "requests after a while", []string{"Install a Failed", "apply demoapps/status a"}, w.calls.take())
+		equal(t, "Ready", "True Healthy", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonRetryAfterFailure, w.app("a").Status.LastUpgradeReason)
+	})
+}
+
+func TestFailureIsRetried(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		w.engine.failures = []error{errPlain, errPlain, errPlain}
+		w.create(newApp("a"))
+		settle()
+		equal(t, "Ready at first", "False InstallFailed", w.is("a", v1alpha1.ConditionReady))
+		advance(time.Minute)
+		settle()
+		equal(t, "Ready in the end", "True Healthy", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
+		equal(t, "number of events", 2, len(w.recorder.all()))
+	})
+}
+
+func TestLifeOfAnApp(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		w.create(newApp("a"))
+		settle()
+		w.change("a", says("other"))
+		settle()
+		w.delete("a")
+		settle()
+		if w.app("a") != nil {
+			t.Error("the app is still there")
+		}
+		equal(t, "records", 1, len(w.records()))
+		w.create(newApp("a"))
+		settle()
+		equal(t, "Ready of the successor", "True Healthy", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "revision of the successor", int64(1), w.app("a").Status.DeployedRelease.Revision)
+	})
+}
+
+func TestDeletionIsRetried(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		w.create(newApp("a"))
+		settle()
+		w.auditErr = apierrors.NewForbidden(corev1.Resource("configmaps"), "x", errPlain)
+		w.delete("a")
+		settle()
+		equal(t, "Ready", "False AuditFailed", w.is("a", v1alpha1.ConditionReady))
+		w.demo.Lock() // The reactors read what is changed here.
+		w.kube.Lock()
+		w.auditErr = nil
+		w.kube.Unlock()
+		w.demo.Unlock()
+		advance(time.Minute)
+		settle()
+		if w.app("a") != nil {
+			t.Error("the app is still there")
+		}
+		equal(t, "records", 1, len(w.records()))
+	})
+}
+
+func TestNewFails(t *testing.T) {
+	apps := func(t *testing.T, w *world) cache.SharedIndexInformer {
+		t.Helper()
+		return externalversions.NewSharedInformerFactory(w.demo, 0).Demo().V1alpha1().DemoApps().Informer()
+	}
+	stopped := func(t *testing.T, informer cache.SharedIndexInformer) cache.SharedIndexInformer {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		informer.RunWithContext(ctx)
+		return informer
+	}
+	tests := []struct {
+		name          string
+		apps, secrets func(t *testing.T, w *world) cache.SharedIndexInformer
+	}{
+		{"informer of apps that was stopped", func(t *testing.T, w *world) cache.SharedIndexInformer {
+			t.Helper()
+			return stopped(t, apps(t, w))
+		}, func(t *testing.T, w *world) cache.SharedIndexInformer { t.Helper(); return w.secrets }},
+		{"informer of Secrets that was stopped", apps, func(t *testing.T, w *world) cache.SharedIndexInformer {
+			t.Helper()
+			return stopped(t, w.secrets)
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			_, err := New(Deps{
+				AppInformers:    map[string]cache.SharedIndexInformer{"": test.apps(t, w)},
+				SecretInformers: map[string]cache.SharedIndexInformer{"": test.secrets(t, w)},
+				Engine:          w.engine, Clock: w.clock,
+			})
+			if err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+}

@@ -1,0 +1,188 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/cluster"
+)
+
+// engine plays through the engine, as a controller does: it looks, decides, acts, and keeps the baseline.
+type engine struct {
+	*helm.Engine
+
+	t         testing.TB
+	namespace string
+	journal   journal
+	baseline  helm.Baseline
+	// last is what was last decided.
+	last helm.Decision
+
+	mu sync.Mutex
+	// news is closed and replaced at every change that the engine tells of; changes counts those of objects.
+	news    chan struct{}
+	changes int
+	stop    func()
+}
+
+// newEngine starts an engine that lives until the test ends. The wraps may get in the way of its requests.
+func newEngine(t testing.TB, namespace string, wraps ...func(*rest.Config)) *engine {
+	t.Helper()
+	e := &engine{t: t, namespace: namespace, news: make(chan struct{})}
+	e.start(wraps...)
+	return e
+}
+
+// start starts the engine, which knows nothing of an earlier one but the baseline.
+func (e *engine) start(wraps ...func(*rest.Config)) {
+	e.t.Helper()
+	config := shared.AdminConfig()
+	for _, wrap := range wraps {
+		wrap(config)
+	}
+	config.Wrap(e.journal.wrap)
+	var err error
+	e.Engine, err = helm.New(helm.Config{
+		RESTConfig: config, MaxHistory: maxHistory, Timeout: timeout, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.Subscribe(e.hear)
+	ctx, cancel := context.WithCancel(e.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { e.Run(ctx) })
+	e.stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+	})
+	e.t.Cleanup(e.stop)
+	cluster.Eventually(ctx, e.t, "the engine's caches", func(context.Context) (bool, error) { return e.HasSynced(), nil })
+}
+
+// restart ends the engine, and starts another in its place.
+func (e *engine) restart() {
+	e.t.Helper()
+	e.stop()
+	e.start()
+}
+
+func (e *engine) hear(release cache.ObjectName, change helm.Change) {
+	if release != e.key() {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if change == helm.ObjectChanged {
+		e.changes++
+	}
+	close(e.news)
+	e.news = make(chan struct{})
+}
+
+// heard is how many changes of objects the engine has told of.
+func (e *engine) heard() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.changes
+}
+
+func (e *engine) key() cache.ObjectName {
+	return cache.ObjectName{Namespace: e.namespace, Name: releaseName}
+}
+
+func (e *engine) home() (string, *journal) { return e.namespace, &e.journal }
+
+// wanted is the release as the engine is asked for it.
+func (e *engine) wanted(chart source, values map[string]any) helm.Release {
+	e.t.Helper()
+	return helm.Release{
+		Namespace: e.namespace, Name: releaseName, Chart: chart.in(e.namespace).engine(e.t), Values: values,
+	}
+}
+
+func (e *engine) deploy(ctx context.Context, chart source, values map[string]any) error {
+	return e.pass(ctx, e.wanted(chart, values))
+}
+
+// pass looks and acts once.
+func (e *engine) pass(ctx context.Context, wanted helm.Release) error {
+	snapshot, err := e.Observe(ctx, e.key(), e.baseline)
+	if err != nil {
+		return err
+	}
+	if e.last, err = e.Decide(wanted, snapshot); err != nil {
+		return err
+	}
+	deployed, err := e.Execute(ctx, wanted, e.last, e.baseline)
+	if deployed != nil {
+		e.baseline = deployed.Baseline()
+	}
+	return err
+}
+
+// maxPasses is far more than it takes to get anywhere.
+const maxPasses = 10
+
+// converge passes until nothing is left to do. It fails when that takes too many passes.
+func (e *engine) converge(ctx context.Context, wanted helm.Release) error {
+	var errs []error
+	for range maxPasses {
+		err := e.pass(ctx, wanted)
+		if err == nil && e.last.Action == helm.ActionNone {
+			return nil
+		}
+		errs = append(errs, fmt.Errorf("%s because of %s: %w", e.last.Action, e.last.Cause, err))
+	}
+	return fmt.Errorf("not as wanted after %d passes: %w", maxPasses, errors.Join(errs...))
+}
+
+func (e *engine) uninstall(ctx context.Context) error {
+	err := e.Uninstall(ctx, e.key(), e.baseline)
+	if err == nil {
+		e.baseline = helm.Baseline{}
+	}
+	return err
+}
+
+// await waits until what the engine observes is as the condition asks.
+func (e *engine) await(what string, condition func(helm.Snapshot) bool) helm.Snapshot {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(e.t.Context(), cluster.DefaultTimeout)
+	defer cancel()
+	for {
+		e.mu.Lock()
+		news := e.news
+		e.mu.Unlock()
+		snapshot, err := e.Observe(ctx, e.key(), e.baseline)
+		if err == nil && condition(snapshot) {
+			return snapshot
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			e.t.Fatalf("%s: not observed: %+v, last error %v", what, snapshot, err)
+		}
+	}
+}
+
+// awaitRecord waits until the engine knows the newest revision of the release, which somebody else made.
+func (e *engine) awaitRecord(revision int, status string) {
+	e.t.Helper()
+	e.await(fmt.Sprintf("revision %d %s", revision, status), func(snapshot helm.Snapshot) bool {
+		return snapshot.Record != nil && snapshot.Record.Revision == revision && snapshot.Record.Status == status
+	})
+}

@@ -1,0 +1,46 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package conformance
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/kube"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/cluster"
+)
+
+// parallel is how many tests run at the same time unless -parallel says otherwise. They mostly wait for the API server.
+const parallel = "6"
+
+// releaseName is the name of all releases: each has a namespace of its own.
+const releaseName = "web"
+
+// shared is the control plane of all tests.
+var shared *cluster.Cluster
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", parallel); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	// A global of Helm's, which the helm command sets to its own name.
+	kube.ManagedFieldsManager = helm.FieldManager
+	// The stock client logs there what it returns as well.
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	os.Exit(cluster.Main(m, cluster.Options{Messages: io.Discard}, func(c *cluster.Cluster) { shared = c }))
+}

@@ -1,0 +1,135 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package conformance
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+)
+
+// maxHistory and timeout are the same for both players.
+const (
+	maxHistory = 10
+	timeout    = 30 * time.Second
+)
+
+// stock plays through Helm's own actions, client and storage, as "helm upgrade --install --force-conflicts
+// --reset-values --cleanup-on-fail" and the other commands do.
+type stock struct {
+	t         testing.TB
+	namespace string
+	journal   journal
+	flags     *genericclioptions.ConfigFlags
+	// clientSide has it apply as Helm 3 did.
+	clientSide bool
+}
+
+func newStock(t testing.TB, namespace string) *stock {
+	t.Helper()
+	s := &stock{t: t, namespace: namespace}
+	kubeconfig, cacheDir := shared.Kubeconfig(), t.TempDir()
+	s.flags = genericclioptions.NewConfigFlags(true)
+	s.flags.KubeConfig, s.flags.CacheDir, s.flags.Namespace = &kubeconfig, &cacheDir, &namespace
+	s.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
+		config.QPS = -1
+		config.Wrap(s.journal.wrap)
+		return config
+	}
+	return s
+}
+
+func (s *stock) home() (string, *journal) { return s.namespace, &s.journal }
+
+// configuration is new for each operation, as it is for each helm command.
+func (s *stock) configuration() *action.Configuration {
+	s.t.Helper()
+	cfg := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
+	if err := cfg.Init(s.flags, s.namespace, "secret"); err != nil {
+		s.t.Fatal(err)
+	}
+	return cfg
+}
+
+func (s *stock) deploy(ctx context.Context, chart source, values map[string]any) error {
+	history := action.NewHistory(s.configuration())
+	history.Max = 1
+	switch _, err := history.Run(releaseName); {
+	case errors.Is(err, driver.ErrReleaseNotFound):
+		return s.install(ctx, chart, values)
+	case err != nil:
+		return err
+	default:
+		return s.upgrade(ctx, chart, values)
+	}
+}
+
+func (s *stock) install(ctx context.Context, chart source, values map[string]any) error {
+	install := action.NewInstall(s.configuration())
+	install.ReleaseName, install.Namespace = releaseName, s.namespace
+	install.ServerSideApply = !s.clientSide
+	install.WaitStrategy = kube.HookOnlyStrategy
+	install.Timeout = timeout
+	_, err := install.RunWithContext(ctx, chart.in(s.namespace).stock(s.t), values)
+	return err
+}
+
+func (s *stock) upgrade(ctx context.Context, chart source, values map[string]any) error {
+	upgrade := action.NewUpgrade(s.configuration())
+	upgrade.Namespace = s.namespace
+	upgrade.ServerSideApply, upgrade.ForceConflicts = "true", true
+	if s.clientSide {
+		upgrade.ServerSideApply, upgrade.ForceConflicts = "false", false
+	}
+	upgrade.ResetValues = true
+	upgrade.CleanupOnFail = true
+	upgrade.MaxHistory = maxHistory
+	upgrade.WaitStrategy = kube.HookOnlyStrategy
+	upgrade.Timeout = timeout
+	_, err := upgrade.RunWithContext(ctx, releaseName, chart.in(s.namespace).stock(s.t), values)
+	return err
+}
+
+func (s *stock) rollback(revision int) error {
+	rollback := action.NewRollback(s.configuration())
+	rollback.Version = revision
+	rollback.ServerSideApply, rollback.ForceConflicts = "true", true
+	rollback.MaxHistory = maxHistory
+	rollback.WaitStrategy = kube.HookOnlyStrategy
+	rollback.Timeout = timeout
+	return rollback.Run(releaseName)
+}
+
+func (s *stock) uninstall(_ context.Context) error { return s.remove(false) }
+
+// remove uninstalls the release, with or without its history.
+func (s *stock) remove(keepHistory bool) error {
+	uninstall := action.NewUninstall(s.configuration())
+	uninstall.IgnoreNotFound = true
+	uninstall.KeepHistory = keepHistory
+	uninstall.DeletionPropagation = "background"
+	uninstall.WaitStrategy = kube.HookOnlyStrategy
+	uninstall.Timeout = timeout
+	_, err := uninstall.Run(releaseName)
+	return err
+}
+
+// test runs the chart's tests.
+func (s *stock) test() error {
+	testing := action.NewReleaseTesting(s.configuration())
+	testing.Namespace = s.namespace
+	testing.Timeout = timeout
+	_, shutdown, err := testing.Run(releaseName)
+	return errors.Join(err, shutdown())
+}

@@ -1,0 +1,266 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+func TestDeletionLeavesARecordAndNothingElse(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Named("web"))
+	ns.AwaitReady("web")
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Second" })
+	last := ns.AwaitReady("web")
+	ns.Delete("web")
+	gone := ns.AwaitGone("web").App
+
+	assertNothingInstalled(t, ns, "web")
+	records := ns.AuditRecords("web")
+	if len(records) != 1 {
+		t.Fatalf("%d audit records", len(records))
+	}
+	record := records[0]
+	if want := fmt.Sprintf("%s-web-%d", ns.Name, gone.DeletionTimestamp.Unix()); record.Name != want {
+		t.Errorf("the record's name is %s, want %s", record.Name, want)
+	}
+	if want := map[string]string{
+		"demo.example.com/source-namespace": ns.Name, "demo.example.com/source-name": "web",
+	}; !cmp.Equal(want, record.Labels) {
+		t.Errorf("labels: %s", cmp.Diff(want, record.Labels))
+	}
+	if got, want := record.Data["deleted-at"], gone.DeletionTimestamp.UTC().Format(time.RFC3339); got != want {
+		t.Errorf("deleted-at is %s, want %s", got, want)
+	}
+	var spec v1alpha1.DemoAppSpec
+	if err := json.Unmarshal([]byte(record.Data["spec"]), &spec); err != nil {
+		t.Fatal(err)
+	}
+	want := last.Spec.DeepCopy()
+	want.APIKey = "REDACTED"
+	if diff := cmp.Diff(*want, spec); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	var status v1alpha1.DemoAppStatus
+	if err := json.Unmarshal([]byte(record.Data["status"]), &status); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(last.Status, status); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	if len(record.Data) != 3 {
+		t.Errorf("the record has %d keys", len(record.Data))
+	}
+	ns.AwaitEvent("web", "Audited", record.Name)
+}
+
+func TestDeletionIsInOrder(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Named("web"))
+	ns.AwaitReady("web")
+	ns.AwaitQuiet(2 * time.Second)
+	begin := time.Now()
+	ns.Delete("web")
+	ns.AwaitGone("web")
+	ns.AwaitQuiet(time.Second)
+
+	requests := ns.Requests(begin)
+	requests = slices.DeleteFunc(requests, func(request cluster.AuditEvent) bool {
+		return request.Resource == "events" || request.Code == 404 && request.Namespace == apps.AuditNamespace
+	})
+	steps := make([][]cluster.AuditEvent, 4)
+	for _, request := range requests {
+		switch {
+		case request.Namespace == apps.AuditNamespace && request.Verb == "create":
+			steps[0] = append(steps[0], request)
+		case request.Verb == "delete":
+			steps[1] = append(steps[1], request)
+		case request.Verb == "deletecollection" && request.Resource == "secrets":
+			steps[2] = append(steps[2], request)
+		case request.Verb == "patch" && request.Resource == "demoapps" && request.Subresource == "":
+			steps[3] = append(steps[3], request)
+		}
+	}
+	for i, count := range []int{1, 4, 1, 1} {
+		if len(steps[i]) != count {
+			t.Fatalf("step %d consists of %d requests, want %d:\n%s", i+1, len(steps[i]), count, apps.Describe(requests))
+		}
+	}
+	for i := range steps[1:] {
+		if !completed(steps[i]).Before(received(steps[i+1])) {
+			t.Errorf("step %d began before step %d had ended:\n%s", i+2, i+1, apps.Describe(requests))
+		}
+	}
+}
+
+func completed(step []cluster.AuditEvent) time.Time {
+	return slices.MaxFunc(step, func(a, b cluster.AuditEvent) int { return a.Completed.Compare(b.Completed) }).Completed
+}
+
+func received(step []cluster.AuditEvent) time.Time {
+	return slices.MinFunc(step, func(a, b cluster.AuditEvent) int { return a.Received.Compare(b.Received) }).Received
+}
+
+func TestDeletionBeforeAnythingIsInstalled(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Waiting("web", "nobody"))
+	ns.Await("web", "waiting", isWaiting)
+	ns.Delete("web")
+	ns.AwaitGone("web")
+	if records := ns.AuditRecords("web"); len(records) != 1 {
+		t.Errorf("%d audit records", len(records))
+	}
+	assertNothingInstalled(t, ns, "web")
+}
+
+func TestDeletionKeepsFinalizersOfOthers(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	web := apps.Named("web")
+	web.Finalizers = []string{"example.com/theirs"}
+	ns.Create(web)
+	ns.AwaitReady("web")
+	ns.Delete("web")
+	ns.Await("web", "left to others", func(app *v1alpha1.DemoApp) bool {
+		return slices.Equal(app.Finalizers, []string{"example.com/theirs"})
+	})
+	ns.AwaitQuiet(time.Second)
+	assertNothingInstalled(t, ns, "web")
+	if records := ns.AuditRecords("web"); len(records) != 1 {
+		t.Errorf("%d audit records", len(records))
+	}
+	if _, err := ns.Demo.Patch(t.Context(), "web", types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ns.AwaitGone("web")
+}
+
+// TestLongestNames uses the longest namespace and name that there can be.
+func TestLongestNames(t *testing.T) {
+	t.Parallel()
+	short := shared.Namespace(t)
+	long := short + strings.Repeat("x", 63-len(short))
+	_, err := shared.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: long},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := shared.Client.CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), long, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	showLogOnFailure(t, long)
+	ns := apps.In(t, shared, long)
+	name := "w" + strings.Repeat("e", 51) + "b"
+	ns.Create(apps.Named(name))
+	app := ns.Await(name, "deployed", func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionTrue, "")
+	})
+	if want := "http://" + name + "." + long + ".svc"; app.Status.URL != want {
+		t.Errorf("url is %s, want %s", app.Status.URL, want)
+	}
+	ns.Delete(name)
+	gone := ns.AwaitGone(name).App
+	records := ns.AuditRecords(name)
+	if len(records) != 1 {
+		t.Fatalf("%d audit records", len(records))
+	}
+	if want := fmt.Sprintf("%s-%s-%d", long, name, gone.DeletionTimestamp.Unix()); records[0].Name != want {
+		t.Errorf("the record's name is %s, want %s", records[0].Name, want)
+	}
+}
+
+func TestNamespaceIsDeletedWithDemoAppsInIt(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	names := []string{"one", "two", "three", "waiting"}
+	ns.Create(apps.Waiting("waiting", "nobody"))
+	for _, name := range names[:3] {
+		ns.Create(apps.Named(name))
+	}
+	for _, name := range names[:3] {
+		ns.AwaitReady(name)
+	}
+	if err := shared.Client.CoreV1().Namespaces().Delete(t.Context(), ns.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t.Context(), t, "namespace gone", func(ctx context.Context) (bool, error) {
+		_, err := shared.Client.CoreV1().Namespaces().Get(ctx, ns.Name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), err
+	})
+	for _, name := range names {
+		if records := ns.AuditRecords(name); len(records) != 1 {
+			t.Errorf("%s: %d audit records", name, len(records))
+		}
+	}
+}
+
+func TestAuditNamespaceCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Named("web"))
+	ns.AwaitReady("web")
+	// The first record makes the namespace.
+	ns.Create(apps.Waiting("first", "nobody"))
+	ns.Await("first", "waiting", isWaiting)
+	ns.Delete("first")
+	ns.AwaitGone("first")
+	allow := policy{
+		name: "records-" + ns.Name, namespace: apps.AuditNamespace, version: "v1", resource: "configmaps",
+		expression: fmt.Sprintf(`!has(object.metadata.labels) || object.metadata.labels[?%q].orValue("") != %q`,
+			v1alpha1.LabelSourceNamespace, ns.Name),
+		message: `"the archive is closed"`,
+	}.apply(t, func(ctx context.Context) error {
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Name: "probe-" + ns.Name, Labels: map[string]string{v1alpha1.LabelSourceNamespace: ns.Name},
+		}}
+		_, err := shared.Client.CoreV1().ConfigMaps(apps.AuditNamespace).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
+
+	ns.Delete("web")
+	app := ns.Await("web", "deletion held up", func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAuditFailed)
+	})
+	if got := apps.Condition(app, v1alpha1.ConditionReady).Message; !strings.Contains(got, "the archive is closed") {
+		t.Errorf("Ready does not say why: %s", got)
+	}
+	ns.AwaitEvent("web", v1alpha1.ReasonAuditFailed, "the archive is closed")
+	if objects := ns.Objects("web").All(); len(objects) != 4 {
+		t.Errorf("objects were deleted before the record was written: left are %v", objects)
+	}
+
+	allow()
+	gone := ns.AwaitGone("web").App
+	if gone.DeletionTimestamp == nil {
+		t.Error("it never had a deletionTimestamp")
+	}
+	if records := ns.AuditRecords("web"); len(records) != 1 {
+		t.Errorf("%d audit records, want one", len(records))
+	}
+	assertNothingInstalled(t, ns, "web")
+}

@@ -1,0 +1,87 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/healthz", "/readyz"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, operator.ProbeURL()+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		if err := response.Body.Close(); err != nil {
+			t.Error(err)
+		}
+		if response.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s: %s", path, response.Status, body)
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Named("web"))
+	ns.AwaitReady("web")
+	owned := ownedKinds[0]
+	client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
+	want := get(t, client, "web")
+	patch(t, client, "web", owned.change)
+	awaitSame(t, client, want, time.Now())
+
+	lines := []string{
+		`# TYPE workqueue_depth gauge`,
+		`workqueue_adds_total{name="demoapp-controller"}`,
+		`# TYPE workqueue_queue_duration_seconds histogram`,
+		`# TYPE workqueue_work_duration_seconds histogram`,
+		`# TYPE rest_client_requests_total counter`,
+		`# TYPE rest_client_request_duration_seconds histogram`,
+		`controller_reconcile_total{controller="demoapp-controller",result="success"}`,
+		`# TYPE controller_reconcile_duration_seconds histogram`,
+		`# TYPE controller_active_workers gauge`,
+		`helm_operations_total{action="install",result="success"}`,
+		`helm_operations_total{action="repair",result="success"}`,
+		`# TYPE helm_operation_duration_seconds histogram`,
+		`helm_drifted_objects_total{drift="changed"}`,
+		`leader_election_master_status{name="demoapp-controller"} 1`,
+		`# TYPE go_goroutines gauge`,
+		`# TYPE process_resident_memory_bytes gauge`,
+	}
+	// What was done is counted a moment after it can be seen.
+	cluster.Eventually(t.Context(), t, "all metrics", func(ctx context.Context) (bool, error) {
+		text, err := operator.Metrics(ctx)
+		if err != nil {
+			return false, err
+		}
+		for _, line := range lines {
+			if !strings.Contains(text, line) {
+				return false, fmt.Errorf("no %s in:\n%s", line, text)
+			}
+		}
+		return true, nil
+	})
+}

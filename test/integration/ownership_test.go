@@ -1,0 +1,206 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// foreign are objects of somebody else, by their kind.
+var foreign = map[string]string{
+	"Deployment": `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 0,
+		"selector": {"matchLabels": {"app": "theirs"}}, "template": {"metadata": {"labels": {"app": "theirs"}},
+		"spec": {"containers": [{"name": "main", "image": "theirs:1"}]}}}}`,
+	"Service": `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
+		"spec": {"selector": {"app": "theirs"}, "ports": [{"port": 81}]}}`,
+	"ConfigMap": `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}, "data": {"theirs": "data"}}`,
+	"Secret":    `{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web"}, "stringData": {"theirs": "data"}}`,
+}
+
+func createForeign(t *testing.T, ns *apps.Namespace, kind string, change func(*unstructured.Unstructured)) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON([]byte(foreign[kind])); err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(object)
+	}
+	for _, owned := range ownedKinds {
+		if owned.kind != kind {
+			continue
+		}
+		created, err := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name).Create(t.Context(), object,
+			metav1.CreateOptions{FieldManager: "their-tool"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return created
+	}
+	t.Fatalf("no kind %s", kind)
+	return nil
+}
+
+func TestObjectOfSomebodyElseIsInTheWay(t *testing.T) {
+	t.Parallel()
+	for _, owned := range ownedKinds {
+		t.Run(owned.kind, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
+			theirs := createForeign(t, ns, owned.kind, nil)
+			ns.Create(apps.Named("web"))
+			app := ns.Await("web", "refused", isConflict)
+			for _, conditionType := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionDeployed, v1alpha1.ConditionFailed} {
+				condition := apps.Condition(app, conditionType)
+				if condition.Reason != v1alpha1.ReasonOwnershipConflict {
+					t.Errorf("%s is %+v", conditionType, condition)
+				}
+				for _, part := range []string{owned.kind, "web", "their-tool"} {
+					if !strings.Contains(condition.Message, part) {
+						t.Errorf("%s does not say %q: %s", conditionType, part, condition.Message)
+					}
+				}
+			}
+			ns.AwaitEvent("web", v1alpha1.ReasonOwnershipConflict, owned.kind, "web", "their-tool")
+			ns.AwaitQuiet(time.Second)
+			assertOnlyTheirs(t, ns, owned.kind)
+			if live := get(t, client, "web"); live.GetUID() != theirs.GetUID() || live.GetGeneration() != theirs.GetGeneration() ||
+				strings.Contains(managers(live), "helm") {
+				t.Errorf("theirs was touched: by %s", managers(live))
+			}
+
+			if err := client.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Now it is free" })
+			if app := ns.AwaitReady("web"); !apps.IsAbsent(app, v1alpha1.ConditionFailed) || apps.Revision(app) != 1 {
+				t.Errorf("revision %d, conditions %+v", apps.Revision(app), app.Status.Conditions)
+			}
+			assertRecords(t, ns, "web v1 deployed")
+		})
+	}
+}
+
+// TestObjectOfAnotherReleaseIsInTheWay uses an object with Helm's own marks, of a release that is not ours.
+func TestObjectOfAnotherReleaseIsInTheWay(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	createForeign(t, ns, "ConfigMap", func(object *unstructured.Unstructured) {
+		object.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm"})
+		object.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "other", "meta.helm.sh/release-namespace": ns.Name})
+	})
+	ns.Create(apps.Named("web"))
+	app := ns.Await("web", "refused", isConflict)
+	if got := apps.Condition(app, v1alpha1.ConditionStalled).Message; !strings.Contains(got, "release "+ns.Name+"/other") {
+		t.Errorf("the other release is not named: %s", got)
+	}
+	ns.AwaitQuiet(time.Second)
+	assertOnlyTheirs(t, ns, "ConfigMap")
+}
+
+func TestDeletionWhileSomebodyElseIsInTheWay(t *testing.T) {
+	t.Parallel()
+	for _, owned := range ownedKinds {
+		t.Run(owned.kind, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			theirs := createForeign(t, ns, owned.kind, nil)
+			ns.Create(apps.Named("web"))
+			ns.Await("web", "refused", isConflict)
+			ns.Delete("web")
+			ns.AwaitGone("web")
+			assertOnlyTheirs(t, ns, owned.kind)
+			client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
+			if live := get(t, client, "web"); live.GetUID() != theirs.GetUID() || live.GetDeletionTimestamp() != nil {
+				t.Error("theirs was deleted")
+			}
+			if records := ns.AuditRecords("web"); len(records) != 1 {
+				t.Errorf("%d audit records", len(records))
+			}
+		})
+	}
+}
+
+// TestObjectTakenBySomebodyElse deletes an object of a release and makes another one in its place, without Helm's marks.
+func TestObjectTakenBySomebodyElse(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Named("web"))
+	ns.AwaitReady("web")
+	configMaps := shared.Dynamic.Resource(ownedKinds[2].resource).Namespace(ns.Name)
+	theirs := takePlace(t, configMaps, foreign["ConfigMap"])
+	app := ns.Await("web", "refused", isConflict)
+	if got := apps.Condition(app, v1alpha1.ConditionStalled).Message; !strings.Contains(got, "ConfigMap") {
+		t.Errorf("the object is not named: %s", got)
+	}
+	ns.AwaitQuiet(time.Second)
+	if live := get(t, configMaps, "web"); live.GetUID() != theirs.GetUID() || strings.Contains(managers(live), "helm") {
+		t.Errorf("theirs was touched: by %s", managers(live))
+	}
+	assertRecords(t, ns, "web v1 deployed")
+
+	ns.Delete("web")
+	ns.AwaitGone("web")
+	assertOnlyTheirs(t, ns, "ConfigMap")
+}
+
+// takePlace deletes the object and creates another one, faster than the operator.
+func takePlace(t *testing.T, client dynamic.ResourceInterface, content string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON([]byte(content)); err != nil {
+		t.Fatal(err)
+	}
+	var created *unstructured.Unstructured
+	cluster.Eventually(t.Context(), t, "their object in the place of ours", func(ctx context.Context) (bool, error) {
+		err := client.Delete(ctx, object.GetName(), metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return false, err
+		}
+		created, err = client.Create(ctx, object, metav1.CreateOptions{})
+		return err == nil, err
+	})
+	return created
+}
+
+func isConflict(app *v1alpha1.DemoApp) bool {
+	return apps.IsStalled(app, v1alpha1.ReasonOwnershipConflict)
+}
+
+// assertOnlyTheirs holds that of the release nothing was made: no object but the one in the way, and no record.
+func assertOnlyTheirs(t *testing.T, ns *apps.Namespace, kind string) {
+	t.Helper()
+	for found := range ns.Objects("web").All() {
+		if found != kind {
+			t.Errorf("there is a %s", found)
+		}
+	}
+	if records := ns.Records("web"); len(records) > 0 {
+		t.Errorf("there are release records: %v", records)
+	}
+}
+
+// managers lists who wrote to an object.
+func managers(object *unstructured.Unstructured) string {
+	var names []string
+	for _, entry := range object.GetManagedFields() {
+		names = append(names, entry.Manager)
+	}
+	return strings.Join(names, ", ")
+}

@@ -184,13 +184,30 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 	err := o.client(info).Delete(o.ctx, info.Name, metav1.DeleteOptions{
 		PropagationPolicy: &policy, Preconditions: metav1.NewUIDPreconditions(string(got.UID)),
 	})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if apierrors.IsConflict(err) {
+		err = o.unlessReplaced(info, got.UID, err)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete %s: %w", reference(info), err)
 	}
 	if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil && err == nil {
 		view.deleted(got)
 	}
 	return nil
+}
+
+// unlessReplaced returns the conflict that a deletion met, but nil when that was
+// because another object has taken the name.
+func (o *operation) unlessReplaced(info *resource.Info, uid types.UID, conflict error) error {
+	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return err
+	case live.GetUID() != uid:
+		return nil
+	default:
+		return conflict
+	}
 }
 
 // removeHook deletes a hook. Hooks carry no mark of their release.

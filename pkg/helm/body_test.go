@@ -29,7 +29,8 @@ func TestBodyCache(t *testing.T) {
 	}{
 		"holds what fits": {
 			func(c *bodyCache) { c.put(secret("a", "1", 40)); c.put(secret("b", "1", 60)) },
-			map[types.UID]bool{"a": true, "b": true}, 100,
+			map[types.UID]bool{"a": true, "b": true},
+			100,
 		},
 		"drops the oldest": {
 			func(c *bodyCache) {
@@ -37,7 +38,8 @@ func TestBodyCache(t *testing.T) {
 				c.put(secret("b", "1", 40))
 				c.put(secret("c", "1", 40))
 			},
-			map[types.UID]bool{"b": true, "c": true}, 80,
+			map[types.UID]bool{"b": true, "c": true},
+			80,
 		},
 		"a look keeps it": {
 			func(c *bodyCache) {
@@ -46,7 +48,8 @@ func TestBodyCache(t *testing.T) {
 				c.get(known("a", "1"))
 				c.put(secret("c", "1", 40))
 			},
-			map[types.UID]bool{"a": true, "c": true}, 80,
+			map[types.UID]bool{"a": true, "c": true},
+			80,
 		},
 		"a new version takes the place of the old": {
 			func(c *bodyCache) {
@@ -54,15 +57,18 @@ func TestBodyCache(t *testing.T) {
 				c.put(secret("a", "1", 50))
 				c.put(secret("b", "1", 50))
 			},
-			map[types.UID]bool{"a": true, "b": true}, 100,
+			map[types.UID]bool{"a": true, "b": true},
+			100,
 		},
 		"another version is of no use": {
 			func(c *bodyCache) { c.put(secret("a", "0", 50)) },
-			map[types.UID]bool{}, 50,
+			map[types.UID]bool{},
+			50,
 		},
 		"larger than all": {
 			func(c *bodyCache) { c.put(secret("a", "1", 50)); c.put(secret("b", "1", 101)) },
-			map[types.UID]bool{}, 0,
+			map[types.UID]bool{},
+			0,
 		},
 		"removed": {
 			func(c *bodyCache) {
@@ -71,7 +77,8 @@ func TestBodyCache(t *testing.T) {
 				c.remove(known("a", "7"))
 				c.remove(known("c", "1"))
 			},
-			map[types.UID]bool{"b": true}, 20,
+			map[types.UID]bool{"b": true},
+			20,
 		},
 	}
 	for name, tc := range tests {

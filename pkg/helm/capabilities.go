@@ -128,7 +128,7 @@ func (m *kindMapper) watch(ctx context.Context, client metadata.Interface, resou
 		}),
 		informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 			if apierrors.IsForbidden(err) {
-				m.logger.Warn("Changes to what the API server serves go unnoticed", slog.String("resource", resource.Resource), slog.Any("error", err))
+				m.logger.WarnContext(ctx, "Changes to what the API server serves go unnoticed", slog.String("resource", resource.Resource), slog.Any("error", err))
 				stop()
 				return
 			}
@@ -147,7 +147,7 @@ func (m *kindMapper) watch(ctx context.Context, client metadata.Interface, resou
 		})
 	}
 	if err != nil {
-		m.logger.Warn("Changes to what the API server serves go unnoticed", slog.String("resource", resource.Resource), slog.Any("error", err))
+		m.logger.WarnContext(ctx, "Changes to what the API server serves go unnoticed", slog.String("resource", resource.Resource), slog.Any("error", err))
 		return
 	}
 	informer.RunWithContext(ctx)

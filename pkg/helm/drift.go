@@ -64,7 +64,7 @@ func fingerprint(managed []metav1.ManagedFieldsEntry) string {
 		if entry.FieldsV1 == nil {
 			return ""
 		}
-		sum := sha256.Sum256(entry.FieldsV1.Raw)
+		sum := sha256.Sum256(entry.FieldsV1.GetRawBytes())
 		return hex.EncodeToString(sum[:16])
 	}
 	return ""

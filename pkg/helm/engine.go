@@ -37,11 +37,11 @@ const (
 type Change int
 
 const (
-	// ObjectChanged: an object of the release was changed, deleted or replaced.
+	// ObjectChanged means that an object of the release was changed, deleted or replaced.
 	ObjectChanged Change = iota
-	// HealthChanged: an object of the release does better or worse.
+	// HealthChanged means that an object of the release does better or worse.
 	HealthChanged
-	// RecordChanged: somebody else changed the release's records.
+	// RecordChanged means that somebody else changed the release's records.
 	RecordChanged
 )
 
@@ -170,7 +170,7 @@ func (e *Engine) Run(ctx context.Context) {
 		// The first operation need not wait for discovery then. It asks again when
 		// this fails, and reports why.
 		if _, err := e.mapper.current(); err != nil {
-			e.logger.Warn("Could not discover what the API server serves", slog.Any("error", err))
+			e.logger.WarnContext(ctx, "Could not discover what the API server serves", slog.Any("error", err))
 		}
 	})
 	running.Go(func() { e.mapper.run(ctx, e.metadata) })

@@ -37,7 +37,7 @@ const recordGrace = 30 * time.Second
 const actionUninstall Action = "Uninstall"
 
 // Execute does what was decided and returns the release as it is then; nil when
-// there was nothing to do. The operation goes on when ctx is cancelled, so that
+// there was nothing to do. The operation goes on when ctx is canceled, so that
 // a shutdown does not leave a release pending; Config.Timeout ends it. Errors
 // for which [IsTerminal] holds will come again.
 func (e *Engine) Execute(ctx context.Context, wanted Release, decision Decision, baseline Baseline) (*Deployed, error) {
@@ -82,12 +82,10 @@ func (e *Engine) Uninstall(ctx context.Context, name cache.ObjectName, baseline 
 func (e *Engine) measured(ctx context.Context, name cache.ObjectName, decision Decision, baseline Baseline, run func(*operation) (*Deployed, error)) (*Deployed, error) {
 	started := e.clock.Now()
 	ctx = context.WithoutCancel(ctx)
-	recordCtx, cancelRecord := context.WithTimeout(ctx, e.timeout+recordGrace)
-	defer cancelRecord()
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	logger := e.logger.With(slog.String("release", name.String()), slog.String("action", string(decision.Action)))
-	store, err := newStore(recordCtx, name, e.records, e.clientset.CoreV1(), e.bodies, logger)
+	store, err := newStore(time.Now().Add(e.timeout+recordGrace), name, e.records, e.clientset.CoreV1(), e.bodies, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -122,6 +120,7 @@ func (o *operation) configuration() (*action.Configuration, error) {
 	cfg.HookOutputFunc = func(namespace, pod, container string) io.Writer {
 		return &logWriter{logger: o.logger.With(slog.String("pod", namespace+"/"+pod), slog.String("container", container))}
 	}
+	o.cfg = cfg
 	return cfg, nil
 }
 
@@ -155,6 +154,9 @@ func (o *operation) deploy(wanted Release, decision Decision) (*Deployed, error)
 	}
 	if err := o.inspect(record); err != nil {
 		return nil, err
+	}
+	if err := o.store.supersede(); err != nil {
+		return nil, fmt.Errorf("supersede old revisions: %w", err)
 	}
 	var rls *releasev1.Release
 	if record == nil || common.Status(record.Status) == common.StatusUninstalled {
@@ -339,7 +341,7 @@ func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, err
 		}
 		o.claim(object)
 	}
-	if err := o.watch(resources); err != nil {
+	if err := errors.Join(o.watch(resources), o.store.supersede()); err != nil {
 		return nil, err
 	}
 	for _, info := range resources {

@@ -57,6 +57,8 @@ type fakeServer struct {
 	events   []fakeEvent
 	news     chan struct{} // Closed and replaced whenever there are events to deliver.
 	held     bool
+	broken   chan struct{} // Closed and replaced to end all watches.
+	oldest   int           // The version from which on events are known.
 	requests []fakeRequest
 
 	// fault, when set, decides which requests go wrong, and how. Watches and
@@ -147,6 +149,7 @@ func newFakeServer(t *testing.T) *fakeServer {
 		kinds:   map[schema.GroupVersionResource]fakeKind{},
 		objects: map[fakeKey]*unstructured.Unstructured{},
 		news:    make(chan struct{}),
+		broken:  make(chan struct{}),
 	}
 	for resource, kind := range fakeKinds {
 		s.kinds[resource] = kind
@@ -536,11 +539,14 @@ func (s *fakeServer) watch(request *http.Request, parsed fakeRequest) (*http.Res
 		}
 	}
 	reader, writer := io.Pipe()
-	stream := &fakeWatch{server: s, request: parsed, kind: kind, encoder: json.NewEncoder(writer)}
+	stream := &fakeWatch{server: s, request: parsed, kind: kind, encoder: json.NewEncoder(writer), broken: s.broken}
 	stream.version, _ = strconv.Atoi(parsed.query.Get("resourceVersion"))
 	var initial []metav1.WatchEvent
-	if parsed.query.Get("sendInitialEvents") == "true" {
+	switch {
+	case parsed.query.Get("sendInitialEvents") == "true":
 		initial, stream.version = stream.initial(), s.version
+	case stream.version < s.oldest:
+		return s.answer(request, nil, apierrors.NewResourceExpired("too old")), nil
 	}
 	context.AfterFunc(request.Context(), func() { _ = writer.CloseWithError(request.Context().Err()) })
 	go func() {
@@ -559,6 +565,7 @@ type fakeWatch struct {
 	kind    fakeKind
 	encoder *json.Encoder
 	version int
+	broken  <-chan struct{}
 }
 
 func (w *fakeWatch) run(ctx context.Context, events []metav1.WatchEvent) {
@@ -575,6 +582,8 @@ func (w *fakeWatch) run(ctx context.Context, events []metav1.WatchEvent) {
 		}
 		select {
 		case <-news:
+		case <-w.broken:
+			return
 		case <-ctx.Done():
 			return
 		}
@@ -858,18 +867,51 @@ func (s *fakeServer) hold(held bool) {
 	s.wake()
 }
 
+// breakWatches ends all watches. With expired, they cannot begin where they
+// ended: what happened since is forgotten.
+func (s *fakeServer) breakWatches(expired bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if expired {
+		s.events, s.oldest = nil, s.version
+	}
+	close(s.broken)
+	s.broken = make(chan struct{})
+}
+
 // failNth has the n-th request of an operation go wrong, counted from 1, and
 // returns the number of requests seen so far.
 func (s *fakeServer) failNth(n int, fault fakeFault) (seen func() int) {
+	return s.fail(func(count int) fakeFault {
+		if count == n {
+			return fault
+		}
+		return faultNone
+	})
+}
+
+// failFrom has the n-th request of an operation go wrong, and all that follow
+// have no effect.
+func (s *fakeServer) failFrom(n int, fault fakeFault) (seen func() int) {
+	return s.fail(func(count int) fakeFault {
+		switch {
+		case count == n:
+			return fault
+		case count > n:
+			return faultBefore
+		default:
+			return faultNone
+		}
+	})
+}
+
+func (s *fakeServer) fail(how func(count int) fakeFault) (seen func() int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	count := 0
 	s.fault = func(fakeRequest) fakeFault {
 		count++
-		if count == n {
-			return fault
-		}
-		return faultNone
+		return how(count)
 	}
 	return func() int {
 		s.mu.Lock()

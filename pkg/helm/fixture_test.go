@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
+	"time"
 
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/client-go/tools/cache"
@@ -153,7 +154,7 @@ func (f *fixture) must(wanted Release, action Action, cause Cause) {
 // record reads the newest record of the release, as Helm does.
 func (f *fixture) record(wanted Release) *releasev1.Release {
 	f.t.Helper()
-	store, err := newStore(f.t.Context(), wanted.Key(), f.engine.records, f.engine.clientset.CoreV1(), f.engine.bodies, f.engine.logger)
+	store, err := newStore(time.Now().Add(time.Minute), wanted.Key(), f.engine.records, f.engine.clientset.CoreV1(), f.engine.bodies, f.engine.logger)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func nestedInt32(object map[string]any, fields ...string) int32 {
 	}
 	switch n := value.(type) {
 	case int64:
-		return int32(min(max(n, 0), 1<<31-1)) //nolint:gosec // Clamped to the range of int32.
+		return int32(min(max(n, 0), 1<<31-1))
 	case float64:
 		return int32(min(max(n, 0), 1<<31-1))
 	default:

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"time"
 
+	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -37,6 +38,7 @@ type operation struct {
 	release  cache.ObjectName
 	logger   *slog.Logger
 	store    *store
+	cfg      *action.Configuration
 	baseline Baseline
 	// known are the objects of the release as the last operation left them.
 	known map[ObjectReference]InventoryEntry
@@ -67,7 +69,7 @@ var _ kube.Interface = (*operation)(nil)
 // note keeps the first failure: Helm's actions reduce some errors to text.
 func (o *operation) note(err error) error {
 	if err != nil && o.failure == nil {
-		o.failure = err
+		o.failure, o.store.unfinished = err, true
 	}
 	return err
 }

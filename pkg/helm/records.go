@@ -233,8 +233,13 @@ func (r *records) handler(view *view[*metav1.PartialObjectMetadata]) cache.Resou
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    changed,
-		UpdateFunc: func(_, after any) { changed(after) },
+		AddFunc: changed,
+		UpdateFunc: func(before, after any) {
+			// A watch that begins anew tells of everything again.
+			if before.(*metav1.PartialObjectMetadata).ResourceVersion != after.(*metav1.PartialObjectMetadata).ResourceVersion {
+				changed(after)
+			}
+		},
 		DeleteFunc: func(object any) {
 			if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 				object = tombstone.Obj

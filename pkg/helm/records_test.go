@@ -50,6 +50,10 @@ func TestRecordOf(t *testing.T) {
 			recordSecret("1", map[string]string{"status": "pending-install", InputsLabel: "1-abcdef"}),
 			&Record{Revision: 1, Status: "pending-install", Own: true, Inputs: "abcdef", Changed: created},
 		},
+		"written again": {
+			recordSecret("3", map[string]string{"modifiedAt": "1767323105"}),
+			&Record{Revision: 3, Status: "deployed", Changed: time.Unix(1767323105, 0)},
+		},
 		"no revision":   {recordSecret("latest", nil), nil},
 		"not a release": {&metav1.PartialObjectMetadata{}, nil},
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"helm.sh/helm/v4/pkg/release"
 	"helm.sh/helm/v4/pkg/release/common"
@@ -39,21 +40,23 @@ type store struct {
 	replaced *Record
 	// begun says that Helm came to write a record, which it does after rendering.
 	begun bool
-	// purging makes Delete remove all records of the release at once.
-	purging bool
+	// purging makes Delete remove all records of the release at once, unless
+	// something is left to do, which the records tell of.
+	purging    bool
+	unfinished bool
 	// failure is the first error of a write. Helm's actions log some of them
 	// and go on.
 	failure error
 }
 
-func newStore(ctx context.Context, release cache.ObjectName, records *records, client corev1client.SecretsGetter, bodies *bodyCache, logger *slog.Logger) (*store, error) {
+func newStore(deadline time.Time, release cache.ObjectName, records *records, client corev1client.SecretsGetter, bodies *bodyCache, logger *slog.Logger) (*store, error) {
 	view := records.view(release.Namespace)
 	if view == nil {
 		return nil, fmt.Errorf("release %s: namespace %q is not among those that the engine watches", release, release.Namespace)
 	}
 	secrets := &recordClient{
 		SecretInterface: client.Secrets(release.Namespace),
-		ctx:             ctx,
+		deadline:        deadline,
 		namespace:       release.Namespace,
 		view:            view,
 		bodies:          bodies,
@@ -130,16 +133,24 @@ func (s *store) Create(key string, rls release.Releaser) error {
 	return s.note(s.Secrets.Create(key, rls))
 }
 
-// Update writes an existing record.
+// Update writes an existing record. In an uninstall there need not be one any
+// more: the namespace may be on its way out, too.
 func (s *store) Update(key string, rls release.Releaser) error {
-	return s.note(s.Secrets.Update(key, rls))
+	err := s.Secrets.Update(key, rls)
+	if s.purging && apierrors.IsNotFound(err) {
+		return nil
+	}
+	return s.note(err)
 }
 
 // Delete removes a record, without reading it first. Helm's uninstall deletes
 // one after another; the first call then removes them all in one request.
 func (s *store) Delete(key string) (release.Releaser, error) {
+	if s.purging && s.unfinished {
+		return nil, errors.New("kept for the next attempt")
+	}
 	if s.purging {
-		return nil, s.note(s.secrets.purge(s.release, s.records.history(s.release)))
+		return nil, s.note(s.secrets.purge(context.Background(), s.release, s.records.history(s.release)))
 	}
 	err := s.secrets.Delete(context.Background(), key, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {
@@ -161,6 +172,29 @@ func (s *store) read(revision int) (*releasev1.Release, error) {
 	return rls, nil
 }
 
+// supersede marks as such what still counts as deployed besides the newest
+// revision. Helm leaves it so when it cannot write that at the end of an upgrade.
+func (s *store) supersede() error {
+	history := s.history()
+	if len(history) == 0 || common.Status(history[len(history)-1].Status) != common.StatusDeployed {
+		return nil
+	}
+	for _, record := range history[:len(history)-1] {
+		if common.Status(record.Status) != common.StatusDeployed {
+			continue
+		}
+		rls, err := s.read(record.Revision)
+		if err != nil {
+			return err
+		}
+		rls.Info.Status = common.StatusSuperseded
+		if err := s.Update(record.secret.Name, rls); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (s *store) note(err error) error {
 	if err == nil {
 		return nil
@@ -175,26 +209,30 @@ func (s *store) note(err error) error {
 }
 
 // recordClient is the client that Helm's Secrets driver writes through. It
-// carries the operation's context, which the driver does not, and notes every
-// answer in the index.
+// bounds the requests, which the driver sends without a deadline, and notes
+// every answer in the index.
 type recordClient struct {
 	corev1client.SecretInterface
 
-	ctx       context.Context
+	deadline  time.Time
 	namespace string
 	view      *view[*metav1.PartialObjectMetadata]
 	bodies    *bodyCache
 }
 
 // Create implements SecretInterface.
-func (c *recordClient) Create(_ context.Context, secret *corev1.Secret, options metav1.CreateOptions) (*corev1.Secret, error) {
-	created, err := c.SecretInterface.Create(c.ctx, secret, options)
+func (c *recordClient) Create(ctx context.Context, secret *corev1.Secret, options metav1.CreateOptions) (*corev1.Secret, error) {
+	ctx, cancel := context.WithDeadline(ctx, c.deadline)
+	defer cancel()
+	created, err := c.SecretInterface.Create(ctx, secret, options)
 	return c.wrote(created, err)
 }
 
 // Update implements SecretInterface.
-func (c *recordClient) Update(_ context.Context, secret *corev1.Secret, options metav1.UpdateOptions) (*corev1.Secret, error) {
-	updated, err := c.SecretInterface.Update(c.ctx, secret, options)
+func (c *recordClient) Update(ctx context.Context, secret *corev1.Secret, options metav1.UpdateOptions) (*corev1.Secret, error) {
+	ctx, cancel := context.WithDeadline(ctx, c.deadline)
+	defer cancel()
+	updated, err := c.SecretInterface.Update(ctx, secret, options)
 	return c.wrote(updated, err)
 }
 
@@ -209,13 +247,15 @@ func (c *recordClient) wrote(secret *corev1.Secret, err error) (*corev1.Secret, 
 
 // Get implements SecretInterface. It asks the API server only when the content
 // of the newest known version is not at hand.
-func (c *recordClient) Get(_ context.Context, name string, options metav1.GetOptions) (*corev1.Secret, error) {
+func (c *recordClient) Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Secret, error) {
 	if known, ok := c.view.get(c.namespace, name); ok {
 		if body := c.bodies.get(known); body != nil {
 			return body, nil
 		}
 	}
-	secret, err := c.SecretInterface.Get(c.ctx, name, options)
+	ctx, cancel := context.WithDeadline(ctx, c.deadline)
+	defer cancel()
+	secret, err := c.SecretInterface.Get(ctx, name, options)
 	if err != nil {
 		return nil, err
 	}
@@ -224,8 +264,10 @@ func (c *recordClient) Get(_ context.Context, name string, options metav1.GetOpt
 }
 
 // Delete implements SecretInterface.
-func (c *recordClient) Delete(_ context.Context, name string, options metav1.DeleteOptions) error {
-	err := c.SecretInterface.Delete(c.ctx, name, options)
+func (c *recordClient) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
+	ctx, cancel := context.WithDeadline(ctx, c.deadline)
+	defer cancel()
+	err := c.SecretInterface.Delete(ctx, name, options)
 	if err == nil || apierrors.IsNotFound(err) {
 		if known, ok := c.view.get(c.namespace, name); ok {
 			c.view.deleted(known)
@@ -236,12 +278,14 @@ func (c *recordClient) Delete(_ context.Context, name string, options metav1.Del
 }
 
 // purge removes all records of the release in one request.
-func (c *recordClient) purge(release cache.ObjectName, history []*Record) error {
+func (c *recordClient) purge(ctx context.Context, release cache.ObjectName, history []*Record) error {
 	if len(history) == 0 {
 		return nil
 	}
 	selector := labels.Set{"owner": "helm", recordName: release.Name}.String()
-	err := c.SecretInterface.DeleteCollection(c.ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: selector})
+	ctx, cancel := context.WithDeadline(ctx, c.deadline)
+	defer cancel()
+	err := c.SecretInterface.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return fmt.Errorf("delete the records of release %s: %w", release, err)
 	}

@@ -5,6 +5,7 @@ package helm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -29,6 +31,13 @@ var (
 	podKind = schema.GroupKind{Group: corev1.GroupName, Kind: "Pod"}
 )
 
+const (
+	// discoveryPoll is the time between two looks for a new kind, and
+	// discoveryTimeout the longest wait for it.
+	discoveryPoll    = 50 * time.Millisecond
+	discoveryTimeout = 30 * time.Second
+)
+
 // hookWaiter waits for hooks, and for nothing else but new CRDs.
 type hookWaiter struct {
 	operation *operation
@@ -37,8 +46,9 @@ type hookWaiter struct {
 var _ kube.Waiter = (*hookWaiter)(nil)
 
 // Wait implements kube.Waiter. Only the files under crds/ are waited for: the
-// objects that follow need them.
+// objects that follow need them, and templates may ask for their kinds.
 func (w *hookWaiter) Wait(resources kube.ResourceList, timeout time.Duration) error {
+	found := false
 	for _, info := range resources {
 		object, err := content(info)
 		if err != nil {
@@ -47,12 +57,42 @@ func (w *hookWaiter) Wait(resources kube.ResourceList, timeout time.Duration) er
 		if !isCRD(object) {
 			continue
 		}
+		found = true
 		if err := w.until(info, timeout, isCurrent); err != nil {
-			return w.operation.note(err)
+			return err
 		}
-		w.operation.engine.mapper.refresh()
+		if err := w.discovered(object); err != nil {
+			return fmt.Errorf("%s is not served: %w", reference(info), err)
+		}
 	}
+	if !found {
+		return nil
+	}
+	capabilities, err := w.operation.engine.mapper.current()
+	if err != nil {
+		return err
+	}
+	w.operation.cfg.Capabilities = capabilities
 	return nil
+}
+
+// discovered waits until discovery, which is a little behind, tells of the kind
+// that a CRD defines.
+func (w *hookWaiter) discovered(crd *unstructured.Unstructured) error {
+	group, _, err1 := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, err2 := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	mapper := w.operation.engine.mapper
+	return wait.PollUntilContextTimeout(w.operation.ctx, discoveryPoll, discoveryTimeout, true, func(context.Context) (bool, error) {
+		mapper.refresh()
+		_, err := mapper.mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+		if meta.IsNoMatchError(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
 }
 
 // WaitWithJobs implements kube.Waiter.

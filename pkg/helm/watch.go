@@ -102,20 +102,24 @@ type watcher struct {
 	// notify is told of every change that this process did not make.
 	notify func(release cache.ObjectName, change Change)
 
+	// wake tells run that kinds are pending.
+	wake chan struct{}
+
 	mu      sync.Mutex
-	ctx     context.Context
-	running sync.WaitGroup
 	kinds   map[schema.GroupVersionResource]*watchedKind
+	pending []*watchedKind
 }
 
 // watchedKind is one kind under watch: an informer for each namespace, or a
 // single one under the empty name.
 type watchedKind struct {
-	stop    context.CancelFunc
-	users   sets.Set[cache.ObjectName]
-	views   map[string]*view[*observed]
-	synced  []<-chan struct{}
-	failure *watchFailure
+	// dropped is closed when nobody needs the kind any more.
+	dropped   chan struct{}
+	users     sets.Set[cache.ObjectName]
+	informers []cache.SharedIndexInformer
+	views     map[string]*view[*observed]
+	synced    []<-chan struct{}
+	failure   *watchFailure
 }
 
 func newWatcher(dynamicClient dynamic.Interface, metadataClient metadata.Interface, namespaces []string, notify func(cache.ObjectName, Change)) *watcher {
@@ -124,20 +128,42 @@ func newWatcher(dynamicClient dynamic.Interface, metadataClient metadata.Interfa
 	}
 	return &watcher{
 		dynamic: dynamicClient, metadata: metadataClient, namespaces: namespaces, notify: notify,
-		kinds: map[schema.GroupVersionResource]*watchedKind{},
+		wake: make(chan struct{}, 1), kinds: map[schema.GroupVersionResource]*watchedKind{},
 	}
 }
 
 // run keeps the watches until ctx ends, and returns when all have ended.
 func (w *watcher) run(ctx context.Context) {
-	w.mu.Lock()
-	w.ctx = ctx
-	w.mu.Unlock()
-	<-ctx.Done()
-	// No informer starts once the context has ended: see start.
+	var running sync.WaitGroup
+	defer running.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+		}
+		for _, kind := range w.takePending() {
+			watching, stop := context.WithCancel(ctx)
+			running.Go(func() {
+				defer stop()
+				select {
+				case <-kind.dropped:
+				case <-ctx.Done():
+				}
+			})
+			for _, informer := range kind.informers {
+				running.Go(func() { informer.RunWithContext(watching) })
+			}
+		}
+	}
+}
+
+func (w *watcher) takePending() []*watchedKind {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.running.Wait()
+	pending := w.pending
+	w.pending = nil
+	return pending
 }
 
 // need makes sure that the kinds are watched for the release, and waits until
@@ -152,16 +178,23 @@ func (w *watcher) need(ctx context.Context, release cache.ObjectName, mappings [
 		kind, ok := w.kinds[mapping.Resource]
 		if !ok {
 			var err error
-			if kind, err = w.start(mapping); err != nil {
+			if kind, err = w.newKind(mapping); err != nil {
 				w.mu.Unlock()
-				return err
+				return fmt.Errorf("watch %s: %w", mapping.Resource.Resource, err)
 			}
 			w.kinds[mapping.Resource] = kind
+			w.pending = append(w.pending, kind)
 		}
 		kind.users.Insert(release)
 		waitFor = append(waitFor, kind)
 	}
 	w.letGo(release, wanted)
+	if len(w.pending) > 0 {
+		select {
+		case w.wake <- struct{}{}:
+		default:
+		}
+	}
 	w.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(ctx, watchSyncTimeout)
@@ -188,7 +221,7 @@ func (w *watcher) letGo(release cache.ObjectName, wanted sets.Set[schema.GroupVe
 		}
 		kind.users.Delete(release)
 		if kind.users.Len() == 0 {
-			kind.stop()
+			close(kind.dropped)
 			delete(w.kinds, resource)
 		}
 	}
@@ -209,16 +242,11 @@ func (w *watcher) view(mapping *meta.RESTMapping, namespace string) *view[*obser
 	return kind.views[namespace]
 }
 
-func (w *watcher) start(mapping *meta.RESTMapping) (*watchedKind, error) {
-	if w.ctx == nil || w.ctx.Err() != nil {
-		return nil, fmt.Errorf("watch %s: the engine is not running: %w", mapping.Resource.Resource, ErrNotSynced)
-	}
-	ctx, stop := context.WithCancel(w.ctx)
+func (w *watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 	kind := &watchedKind{
-		stop:  stop,
-		users: sets.New[cache.ObjectName](),
-		views: map[string]*view[*observed]{},
-
+		dropped: make(chan struct{}),
+		users:   sets.New[cache.ObjectName](),
+		views:   map[string]*view[*observed]{},
 		failure: &watchFailure{permanent: make(chan struct{})},
 	}
 	namespaces := w.namespaces
@@ -228,24 +256,20 @@ func (w *watcher) start(mapping *meta.RESTMapping) (*watchedKind, error) {
 	for _, namespace := range namespaces {
 		informer := w.informer(mapping, namespace)
 		view := newView[*observed](informer.GetIndexer())
+		registration, err := informer.AddEventHandler(w.handler(view))
 		if err := errors.Join(
+			err,
 			informer.SetTransform(transform),
 			informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 				kind.failure.set(err)
 				cache.DefaultWatchErrorHandler(ctx, r, err)
 			}),
 		); err != nil {
-			stop()
-			return nil, fmt.Errorf("watch %s: %w", mapping.Resource.Resource, err)
+			return nil, err
 		}
-		registration, err := informer.AddEventHandler(w.handler(view))
-		if err != nil {
-			stop()
-			return nil, fmt.Errorf("watch %s: %w", mapping.Resource.Resource, err)
-		}
+		kind.informers = append(kind.informers, informer)
 		kind.views[namespace] = view
 		kind.synced = append(kind.synced, registration.HasSyncedChecker().Done())
-		w.running.Go(func() { informer.RunWithContext(ctx) })
 	}
 	return kind, nil
 }

@@ -186,3 +186,16 @@ func (e *engine) awaitRecord(revision int, status string) {
 		return snapshot.Record != nil && snapshot.Record.Revision == revision && snapshot.Record.Status == status
 	})
 }
+
+// assertAsWanted holds that the engine finds nothing to do.
+func (e *engine) assertAsWanted(wanted helm.Release) {
+	e.t.Helper()
+	snapshot, err := e.Observe(e.t.Context(), e.key(), e.baseline)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	decision, err := e.Decide(wanted, snapshot)
+	if err != nil || decision.Action != helm.ActionNone {
+		e.t.Errorf("the engine would %s because of %s (%v), error %v", decision.Action, decision.Cause, decision.Drifts, err)
+	}
+}

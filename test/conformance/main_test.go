@@ -6,14 +6,17 @@
 package conformance
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/kube"
+	"k8s.io/client-go/rest"
 
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/test/cluster"
@@ -42,5 +45,14 @@ func TestMain(m *testing.M) {
 	kube.ManagedFieldsManager = helm.FieldManager
 	// The stock client logs there what it returns as well.
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	os.Exit(cluster.Main(m, cluster.Options{Messages: io.Discard}, func(c *cluster.Cluster) { shared = c }))
+	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // About kinds that charts use, although they are deprecated.
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	code := cluster.Main(m, cluster.Options{Messages: io.Discard}, func(c *cluster.Cluster) {
+		shared = c
+		running.Go(func() { endPods(ctx) })
+	})
+	cancel()
+	running.Wait()
+	os.Exit(code)
 }

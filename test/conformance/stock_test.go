@@ -30,15 +30,15 @@ const (
 type stock struct {
 	t         testing.TB
 	namespace string
-	journal   journal
+	journal   *journal
 	flags     *genericclioptions.ConfigFlags
 	// clientSide has it apply as Helm 3 did.
 	clientSide bool
 }
 
-func newStock(t testing.TB, namespace string) *stock {
+func newStock(t testing.TB, namespace string, journal *journal) *stock {
 	t.Helper()
-	s := &stock{t: t, namespace: namespace}
+	s := &stock{t: t, namespace: namespace, journal: journal}
 	kubeconfig, cacheDir := shared.Kubeconfig(), t.TempDir()
 	s.flags = genericclioptions.NewConfigFlags(true)
 	s.flags.KubeConfig, s.flags.CacheDir, s.flags.Namespace = &kubeconfig, &cacheDir, &namespace
@@ -50,7 +50,14 @@ func newStock(t testing.TB, namespace string) *stock {
 	return s
 }
 
-func (s *stock) home() (string, *journal) { return s.namespace, &s.journal }
+// stockOn works with Helm itself on the release of a player, as a user may.
+func stockOn(t testing.TB, p player) *stock {
+	t.Helper()
+	namespace, journal := p.home()
+	return newStock(t, namespace, journal)
+}
+
+func (s *stock) home() (string, *journal) { return s.namespace, s.journal }
 
 // configuration is new for each operation, as it is for each helm command.
 func (s *stock) configuration() *action.Configuration {

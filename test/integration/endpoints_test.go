@@ -55,12 +55,12 @@ func TestMetrics(t *testing.T) {
 
 	lines := []string{
 		`# TYPE workqueue_depth gauge`,
-		`workqueue_adds_total{name="demoapp-controller"}`,
+		`workqueue_adds_total{name="demoapp"}`,
 		`# TYPE workqueue_queue_duration_seconds histogram`,
 		`# TYPE workqueue_work_duration_seconds histogram`,
 		`# TYPE rest_client_requests_total counter`,
 		`# TYPE rest_client_request_duration_seconds histogram`,
-		`controller_reconcile_total{controller="demoapp-controller",result="success"}`,
+		`controller_reconcile_total{controller="demoapp",result="success"}`,
 		`# TYPE controller_reconcile_duration_seconds histogram`,
 		`# TYPE controller_active_workers gauge`,
 		`helm_operations_total{action="install",result="success"}`,

@@ -76,11 +76,15 @@ func checkKey(from v1alpha1.SecretKeyReference, value string) *blocker {
 	length := utf8.RuneCountInString(value)
 	switch {
 	case !utf8.ValidString(value):
-		return &blocker{reason: v1alpha1.ReasonKeyInvalid,
-			message: fmt.Sprintf("Key %q of Secret %q is not text (UTF-8)", from.Key, from.Name)}
+		return &blocker{
+			reason:  v1alpha1.ReasonKeyInvalid,
+			message: fmt.Sprintf("Key %q of Secret %q is not text (UTF-8)", from.Key, from.Name),
+		}
 	case length < minKeyLength || length > maxKeyLength:
-		return &blocker{reason: v1alpha1.ReasonKeyInvalid,
-			message: fmt.Sprintf("Key %q of Secret %q has %d characters; it must have %d to %d", from.Key, from.Name, length, minKeyLength, maxKeyLength)}
+		return &blocker{
+			reason:  v1alpha1.ReasonKeyInvalid,
+			message: fmt.Sprintf("Key %q of Secret %q has %d characters; it must have %d to %d", from.Key, from.Name, length, minKeyLength, maxKeyLength),
+		}
 	default:
 		return nil
 	}
@@ -137,8 +141,10 @@ func (s *secretKeys) read(ctx context.Context, namespace string, from v1alpha1.S
 		}
 	}
 	if !known.found {
-		return "", &blocker{reason: v1alpha1.ReasonKeyNotFound,
-			message: fmt.Sprintf("Secret %q has no key %q", from.Name, from.Key)}, nil
+		return "", &blocker{
+			reason:  v1alpha1.ReasonKeyNotFound,
+			message: fmt.Sprintf("Secret %q has no key %q", from.Name, from.Key),
+		}, nil
 	}
 	return known.value, nil, nil
 }
@@ -163,6 +169,8 @@ func (s *secretKeys) forget(id knownKey) {
 }
 
 func noSecret(from v1alpha1.SecretKeyReference) *blocker {
-	return &blocker{reason: v1alpha1.ReasonSecretNotFound,
-		message: fmt.Sprintf("Secret %q, which is to hold key %q, does not exist in this namespace", from.Name, from.Key)}
+	return &blocker{
+		reason:  v1alpha1.ReasonSecretNotFound,
+		message: fmt.Sprintf("Secret %q, which is to hold key %q, does not exist in this namespace", from.Name, from.Key),
+	}
 }

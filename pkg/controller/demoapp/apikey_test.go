@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 )
@@ -56,16 +59,22 @@ func TestKeyFromSecretThatIsMissing(t *testing.T) {
 			[]string{"patch demoapps a", "apply demoapps/status a"},
 		},
 		{
-			"no key", map[string]string{"other": plainKey}, v1alpha1.ReasonKeyNotFound, `Secret "keys" has no key "k"`,
+			"no key",
+			map[string]string{"other": plainKey},
+			v1alpha1.ReasonKeyNotFound, `Secret "keys" has no key "k"`,
 			[]string{"patch demoapps a", "get secrets keys", "apply demoapps/status a"},
 		},
 		{
-			"too short", map[string]string{"k": "secret"}, v1alpha1.ReasonKeyInvalid,
+			"too short",
+			map[string]string{"k": "secret"},
+			v1alpha1.ReasonKeyInvalid,
 			`Key "k" of Secret "keys" has 6 characters; it must have 8 to 1024`,
 			[]string{"patch demoapps a", "get secrets keys", "apply demoapps/status a"},
 		},
 		{
-			"empty", map[string]string{"k": ""}, v1alpha1.ReasonKeyInvalid,
+			"empty",
+			map[string]string{"k": ""},
+			v1alpha1.ReasonKeyInvalid,
 			`Key "k" of Secret "keys" has 0 characters; it must have 8 to 1024`,
 			[]string{"patch demoapps a", "get secrets keys", "apply demoapps/status a"},
 		},
@@ -131,6 +140,15 @@ func TestKeyFromSecretThatChanges(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests when it is back", []string{"get secrets keys", "apply demoapps/status a"}, w.calls.take())
 	equal(t, "conditions when it is back", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+}
+
+func TestSecretThatIsGoneBeforeItIsRead(t *testing.T) {
+	w := newWorld(t)
+	w.secret(map[string]string{"k": plainKey})
+	w.create(newApp("a", keyFrom("keys", "k")))
+	w.secretErr = apierrors.NewNotFound(corev1.Resource("secrets"), "keys")
+	w.passes("a", controller.SpecChange)
+	equal(t, "Ready", "False SecretNotFound", w.conditions("a")["Ready"])
 }
 
 func TestSecretThatCannotBeRead(t *testing.T) {

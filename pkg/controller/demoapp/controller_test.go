@@ -120,7 +120,7 @@ func applyInOneStep(w *world) {
 
 // advance lets time pass, and all happen that is then due.
 func advance(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // In a bubble of synctest nobody waits for this.
+	time.Sleep(d)
 	synctest.Wait()
 }
 
@@ -339,6 +339,14 @@ func TestDeletionIsRetried(t *testing.T) {
 		}
 		equal(t, "records", 1, len(w.records()))
 	})
+}
+
+func TestSynced(t *testing.T) {
+	var names []string
+	for _, synced := range newWorld(t).controller.Synced() {
+		names = append(names, synced.Name)
+	}
+	equal(t, "what work waits for", []string{"demoapps", "dependants of demoapps", "secrets", "release records"}, names)
 }
 
 func TestNewFails(t *testing.T) {

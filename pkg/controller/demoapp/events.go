@@ -67,12 +67,13 @@ func releaseTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
 		return event{corev1.EventTypeNormal, "Installed", "Install", "Installed " + what}, true
 	case was.Revision != is.Revision:
 		return event{corev1.EventTypeNormal, "Upgraded", "Upgrade", "Upgraded to " + what}, true
+	}
+	drifted := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionDrifted)
+	switch {
+	case drifted != nil && meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionDrifted) == nil:
+		return event{corev1.EventTypeNormal, "DriftCorrected", "Repair", "Corrected " + drifted.Message}, true
 	case !before.LastUpgradeAt.Equal(after.LastUpgradeAt) || !sameInventory(before.Inventory, after.Inventory):
-		note := "Applied the objects again"
-		if drifted := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionDrifted); drifted != nil {
-			note = "Corrected " + drifted.Message
-		}
-		return event{corev1.EventTypeNormal, "DriftCorrected", "Repair", note}, true
+		return event{corev1.EventTypeNormal, "DriftCorrected", "Repair", "Applied the objects again"}, true
 	default:
 		return event{}, false
 	}

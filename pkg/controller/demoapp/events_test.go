@@ -60,8 +60,14 @@ func TestTransitions(t *testing.T) {
 			[]event{{"Normal", "DriftCorrected", "Repair", "Corrected ObjectsChanged it is"}},
 		},
 		{
-			"repaired within the same second", status(revision(1, 0), drifted), status(revision(1, 0), another),
+			"repaired within the same second", status(revision(1, 0), drifted), status(revision(1, 0)),
 			[]event{{"Normal", "DriftCorrected", "Repair", "Corrected ObjectsChanged it is"}},
+		},
+		{"drift is seen", status(revision(1, 0)), status(revision(1, 0), drifted), nil},
+		{"more drift is seen", status(revision(1, 0), drifted), status(revision(1, 0), drifted), nil},
+		{
+			"an object is made anew within the same second", status(revision(1, 0)), status(revision(1, 0), another),
+			[]event{{"Normal", "DriftCorrected", "Repair", "Applied the objects again"}},
 		},
 		{
 			"applied again", status(revision(1, 0)), status(revision(1, 0), fewer),

@@ -54,8 +54,8 @@ func TestDeletion(t *testing.T) {
 		t.Fatalf("no record %s in %v", name, slices.Collect(maps.Keys(w.records())))
 	}
 	equal(t, "time", app.DeletionTimestamp.UTC().Format(time.RFC3339), record.Data["deleted-at"])
-	equal(t, "revision in the record", float64(1), decoded(t, record.Data["status"])["deployedRelease"].(map[string]any)["revision"]) //nolint:errcheck // A panic is a failure, too.
-	equal(t, "message in the record", any("hello"), decoded(t, record.Data["spec"])["message"])
+	contains(t, "status in the record", record.Data["status"], `"deployedRelease":{"name":"a","revision":1,`)
+	contains(t, "spec in the record", record.Data["spec"], `"message":"hello"`)
 
 	// The cache may hold the app for a while.
 	_, err := w.latePass("a", controller.HealthChange)
@@ -153,7 +153,7 @@ func TestDeletionThatCannotBeAudited(t *testing.T) {
 	contains(t, "event", events[0], "a Warning AuditFailed Reconcile Deletion waits: write audit record")
 
 	w.auditErr = nil
-	w.uninstallErr(errPlain)
+	w.engine.uninstallErr = errPlain
 	for range 2 {
 		_, err := w.pass("a", controller.SpecChange|controller.Retry)
 		if !errors.Is(err, errPlain) {
@@ -165,7 +165,7 @@ func TestDeletionThatCannotBeAudited(t *testing.T) {
 	equal(t, "Reconciling", "True UninstallFailed", w.conditions("a")["Reconciling"])
 	equal(t, "number of events", 2, len(w.recorder.take()))
 
-	w.uninstallErr(nil)
+	w.engine.uninstallErr = nil
 	w.passes("a", controller.SpecChange|controller.Retry)
 	equal(t, "requests in the end", []string{"create configmaps", "uninstall a", "patch demoapps a"}, w.calls.take())
 	equal(t, "records", 1, len(w.records()))
@@ -174,8 +174,6 @@ func TestDeletionThatCannotBeAudited(t *testing.T) {
 		t.Error("the app is still there")
 	}
 }
-
-func (w *world) uninstallErr(err error) { w.engine.uninstallErr = err }
 
 func TestDeletionThatIsBlockedAndCannotSaySo(t *testing.T) {
 	w := deleting(t)

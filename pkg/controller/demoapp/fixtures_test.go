@@ -637,7 +637,7 @@ func (e *engine) Decide(wanted helm.Release, observed helm.Snapshot) (helm.Decis
 }
 
 // Execute implements Engine.
-func (e *engine) Execute(_ context.Context, wanted helm.Release, decision helm.Decision, baseline helm.Baseline) (*helm.Deployed, error) {
+func (e *engine) Execute(_ context.Context, wanted helm.Release, decision helm.Decision, _ helm.Baseline) (*helm.Deployed, error) {
 	e.calls.add(fmt.Sprintf("%s %s %s", decision.Action, wanted.Name, decision.Cause))
 	if e.executing != nil {
 		e.executing()

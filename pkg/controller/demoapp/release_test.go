@@ -124,13 +124,6 @@ func TestReleaseChangedByHand(t *testing.T) {
 func TestAttemptThatWasCutOff(t *testing.T) {
 	w := deployed(t)
 	w.change("a", says("other"))
-	w.engine.executing = func() { panic("killed") }
-	func() {
-		defer func() { _ = recover() }()
-		w.sync()
-		_, _ = w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
-	}()
-	w.engine.executing = nil
 	w.engine.meddle("a", func(r *fakeRelease) {
 		inputs, err := helm.Release{
 			Namespace: namespace, Name: "a", Chart: testChart(t, "1.0.0"),
@@ -192,6 +185,21 @@ func TestReleaseThatIsBusy(t *testing.T) {
 			equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
 		})
 	}
+}
+
+func TestDriftThatCannotBeAnnounced(t *testing.T) {
+	w := deployed(t)
+	w.engine.meddle("a", edits("Secret"))
+	w.statusErr = errPlain
+	_, err := w.pass("a", controller.Drift)
+	if !errors.Is(err, errPlain) || controller.IsTerminal(err) {
+		t.Errorf("error is %v", err)
+	}
+	equal(t, "requests", []string{"apply demoapps/status a", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "events", []string(nil), w.recorder.take())
+	w.statusErr = nil
+	w.passes("a", controller.Drift|controller.Retry)
+	equal(t, "requests of the retry", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 }
 
 func TestTransientFailure(t *testing.T) {

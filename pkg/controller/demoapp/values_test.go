@@ -18,7 +18,9 @@ func TestDesiredValues(t *testing.T) {
 		want   map[string]any
 	}{
 		{
-			"nothing set", v1alpha1.DemoAppSpec{}, "key",
+			"nothing set",
+			v1alpha1.DemoAppSpec{},
+			"key",
 			map[string]any{
 				"replicaCount": int64(1), "image": "nginx:1.27-alpine", "message": "Hello from the hybrid operator", "apiKey": "key",
 				"service": map[string]any{"type": "ClusterIP", "port": int64(80)},
@@ -29,14 +31,17 @@ func TestDesiredValues(t *testing.T) {
 			v1alpha1.DemoAppSpec{
 				ReplicaCount: &three, Image: "httpd:2", Message: "<b>hi</b>", APIKey: "not this one", WaitFor: "b",
 				Service: v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeNodePort, Port: 8080},
-			}, "key",
+			},
+			"key",
 			map[string]any{
 				"replicaCount": int64(3), "image": "httpd:2", "message": "<b>hi</b>", "apiKey": "key",
 				"service": map[string]any{"type": "NodePort", "port": int64(8080)},
 			},
 		},
 		{
-			"scaled to zero", v1alpha1.DemoAppSpec{ReplicaCount: &zero}, "key",
+			"scaled to zero",
+			v1alpha1.DemoAppSpec{ReplicaCount: &zero},
+			"key",
 			map[string]any{
 				"replicaCount": int64(0), "image": "nginx:1.27-alpine", "message": "Hello from the hybrid operator", "apiKey": "key",
 				"service": map[string]any{"type": "ClusterIP", "port": int64(80)},

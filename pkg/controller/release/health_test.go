@@ -32,7 +32,8 @@ func TestSummarize(t *testing.T) {
 			Summary{Healthy: true, Replicas: 2, ReadyReplicas: 2, Selector: "app=a"},
 		},
 		{
-			"scaled to zero", []helm.ObjectHealth{workload(status.CurrentStatus, 0, 0, "app=a")},
+			"scaled to zero",
+			[]helm.ObjectHealth{workload(status.CurrentStatus, 0, 0, "app=a")},
 			Summary{Healthy: true, Selector: "app=a"},
 		},
 		{

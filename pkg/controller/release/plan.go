@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/example/demoapp-controller/pkg/helm"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 // Observer is the part of the engine that looks and decides, without a request

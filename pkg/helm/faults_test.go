@@ -1,0 +1,271 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+)
+
+// faultCase is an operation that is to come to the same end whatever request of
+// it goes wrong.
+type faultCase struct {
+	// prepare brings about the state that the operation starts from.
+	prepare func(t *testing.T, f *fixture)
+	// wanted is the release in the end; with uninstall, there is to be none.
+	wanted    func(t *testing.T) Release
+	uninstall bool
+}
+
+func faultCases() map[string]faultCase {
+	three := func(t *testing.T) Release {
+		t.Helper()
+		return made(t, map[string]string{
+			"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1"), "templates/c.yaml": configMap("c", "1"),
+		})
+	}
+	changed := func(t *testing.T) Release {
+		t.Helper()
+		return made(t, map[string]string{
+			"templates/a.yaml": configMap("a", "2"), "templates/b.yaml": configMap("b", "1"), "templates/d.yaml": configMap("d", "1"),
+		})
+	}
+	hooked := func(t *testing.T) Release {
+		t.Helper()
+		return made(t, map[string]string{
+			"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install,pre-upgrade", 0),
+			"templates/post.yaml": hook("post", "post-install,post-delete", 0, "hook-succeeded", "before-hook-creation"),
+		})
+	}
+	nothing := func(*testing.T, *fixture) {}
+	install := func(release func(t *testing.T) Release) func(t *testing.T, f *fixture) {
+		return func(t *testing.T, f *fixture) {
+			t.Helper()
+			f.must(release(t), ActionInstall, CauseNotInstalled)
+		}
+	}
+	return map[string]faultCase{
+		"install":            {prepare: nothing, wanted: three},
+		"install with hooks": {prepare: nothing, wanted: hooked},
+		"upgrade":            {prepare: install(three), wanted: changed},
+		"upgrade with hooks": {prepare: install(three), wanted: hooked},
+		"uninstall":          {prepare: install(three), wanted: three, uninstall: true},
+		"uninstall, hooks":   {prepare: install(hooked), wanted: hooked, uninstall: true},
+		"reapply": {wanted: three, prepare: func(t *testing.T, f *fixture) {
+			t.Helper()
+			install(three)(t, f)
+			f.baseline = Baseline{}
+		}},
+		"repair": {wanted: three, prepare: func(t *testing.T, f *fixture) {
+			t.Helper()
+			install(three)(t, f)
+			f.remove("ConfigMap", "default/a")
+			f.edit("ConfigMap", "default/b", "kubectl", func(object *unstructured.Unstructured) {
+				object.Object["data"] = map[string]any{"key": "theirs"}
+			})
+			f.edit("ConfigMap", "default/c", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
+		}},
+		"upgrade of a drifted release": {wanted: changed, prepare: func(t *testing.T, f *fixture) {
+			t.Helper()
+			install(three)(t, f)
+			f.remove("ConfigMap", "default/c")
+			f.edit("ConfigMap", "default/b", "kubectl", func(object *unstructured.Unstructured) {
+				object.Object["data"] = map[string]any{"key": "theirs"}
+			})
+		}},
+		"after a refused upgrade": {wanted: changed, prepare: func(t *testing.T, f *fixture) {
+			t.Helper()
+			f.with(func() { f.refuse = refuseBad })
+			install(three)(t, f)
+			_, err := f.reconcile(made(t, map[string]string{"templates/a.yaml": configMap("a", "9"), "templates/e.yaml": configMap("e", "bad")}))
+			wantError[*RefusedError](t, err)
+		}},
+		"after a refused install": {wanted: changed, prepare: func(t *testing.T, f *fixture) {
+			t.Helper()
+			f.with(func() { f.refuse = refuseBad })
+			_, err := f.reconcile(made(t, map[string]string{"templates/c.yaml": configMap("c", "9"), "templates/e.yaml": configMap("e", "bad")}))
+			wantError[*RefusedError](t, err)
+		}},
+	}
+}
+
+// act does what the case is about, once.
+func (c faultCase) act(f *fixture, wanted Release) (done bool, err error) {
+	if c.uninstall {
+		err := f.engine.Uninstall(f.t.Context(), wanted.Key(), f.baseline)
+		return err == nil, err
+	}
+	decision, err := f.reconcile(wanted)
+	return err == nil && decision.Action == ActionNone, err
+}
+
+// converge acts until nothing is left to do, as a controller does with its
+// retries, and returns what that came to.
+func (c faultCase) converge(t *testing.T, f *fixture, wanted Release) endState {
+	t.Helper()
+	var errs []error
+	for range 8 {
+		<-time.After(10 * time.Second)
+		done, err := c.act(f, wanted)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if IsTerminal(err) {
+			t.Fatalf("a passing fault counts as terminal: %v", err)
+		}
+		if done {
+			return endOf(f)
+		}
+		var busy *BusyError
+		if errors.As(err, &busy) {
+			<-time.After(busy.RetryAfter)
+		}
+	}
+	t.Fatalf("does not converge:\n%v\n%s, %s", errors.Join(errs...), f.records(), f.names())
+	return endState{}
+}
+
+// endState is all that an operation leaves behind.
+type endState struct {
+	Objects map[string]map[string]any
+	Records []string
+}
+
+func endOf(f *fixture) endState {
+	end := endState{Objects: map[string]map[string]any{}, Records: f.records()}
+	for i := range end.Records {
+		// A failed revision becomes a superseded one only as far as Helm comes to it.
+		end.Records[i] = strings.ReplaceAll(end.Records[i], "failed", "superseded")
+	}
+	for _, name := range f.names() {
+		kind, key, _ := strings.Cut(name, " ")
+		end.Objects[name] = meant(f.object(kind, key))
+	}
+	return end
+}
+
+// run plays the case with one fault, and tells whether it came to it.
+func (c faultCase) run(t *testing.T, n int, inject func(*fixture, int) (seen func() int), after func(*fixture)) (end endState, fired bool) {
+	t.Helper()
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.with(func() { f.react = jobsEnd })
+		c.prepare(t, f)
+		synctest.Wait()
+		wanted := c.wanted(t)
+		seen := inject(f, n)
+		_, _ = c.act(f, wanted) // Whether it fails depends on the request.
+		fired = seen() >= n
+		f.with(func() { f.fault = nil })
+		after(f)
+		end = c.converge(t, f, wanted)
+	})
+	return end, fired
+}
+
+// each plays the case once for every request of it, and compares the ends.
+func (c faultCase) each(t *testing.T, want endState, inject func(*fixture, int) (seen func() int), after func(*fixture)) {
+	t.Helper()
+	more := true
+	for n := 1; more; n++ {
+		t.Run(fmt.Sprintf("request %d", n), func(t *testing.T) {
+			more = false // In case that it ends early.
+			end, fired := c.run(t, n, inject, after)
+			more = fired
+			if diff := cmp.Diff(want, end); diff != "" {
+				t.Errorf("end (-without faults +got):\n%s", diff)
+			}
+		})
+		if !more && n < 3 {
+			t.Errorf("the operation sent %d requests: nothing was tested", n-1)
+		}
+	}
+}
+
+// TestFaults has every single request of every operation go wrong in every way.
+// Trying again then comes to the same end.
+func TestFaults(t *testing.T) {
+	faults := map[string]fakeFault{
+		"500 without effect": faultBefore,
+		"500 after effect":   faultAfter,
+		"no answer":          faultLost,
+		"409":                faultConflict,
+		"429":                faultThrottled,
+	}
+	for caseName, tc := range faultCases() {
+		t.Run(caseName, func(t *testing.T) {
+			never := func(*fixture, int) func() int { return func() int { return 0 } }
+			want, _ := tc.run(t, 1, never, func(*fixture) {})
+			for faultName, fault := range faults {
+				t.Run(faultName, func(t *testing.T) {
+					inject := func(f *fixture, n int) func() int { return f.failNth(n, fault) }
+					tc.each(t, want, inject, func(*fixture) {})
+				})
+			}
+		})
+	}
+}
+
+// TestCrashes ends the process at every single request of every operation; the
+// next one takes up where it left off, with the baseline from before.
+func TestCrashes(t *testing.T) {
+	for caseName, tc := range faultCases() {
+		t.Run(caseName, func(t *testing.T) {
+			never := func(*fixture, int) func() int { return func() int { return 0 } }
+			want, _ := tc.run(t, 1, never, func(*fixture) {})
+			for _, last := range []fakeFault{faultBefore, faultLost} {
+				t.Run(map[fakeFault]string{faultBefore: "before", faultLost: "after"}[last], func(t *testing.T) {
+					inject := func(f *fixture, n int) func() int { return f.failFrom(n, last) }
+					tc.each(t, want, inject, func(f *fixture) { f.restart() })
+				})
+			}
+		})
+	}
+}
+
+// TestBrokenWatches: watches that break are taken up again, and nothing that
+// happened meanwhile is lost.
+func TestBrokenWatches(t *testing.T) {
+	for _, expired := range []bool{false, true} {
+		t.Run(fmt.Sprintf("expired %t", expired), func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				wanted := demo(t, nil)
+				f.must(wanted, ActionInstall, CauseNotInstalled)
+				synctest.Wait()
+				f.heard()
+				f.hold(true)
+				f.remove("Service", "default/web")
+				f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) { object.Object["data"] = nil })
+				f.breakWatches(expired)
+				f.hold(false)
+				<-time.After(time.Minute)
+				if diff := cmp.Diff([]string{"object default/web"}, f.heard()); diff != "" {
+					t.Errorf("heard (-want +got):\n%s", diff)
+				}
+				f.must(wanted, ActionRepair, CauseDrift)
+				f.must(wanted, ActionNone, CauseNone)
+				f.must(demo(t, map[string]any{"message": "Hi"}), ActionUpgrade, CauseInputsChanged)
+
+				f.hold(true)
+				if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+					t.Fatal(err)
+				}
+				f.breakWatches(expired)
+				f.hold(false)
+				<-time.After(time.Minute)
+				if record := f.engine.records.latest(cache.ObjectName{Namespace: "default", Name: "web"}); record != nil {
+					t.Errorf("a record is still known: %+v", record)
+				}
+				f.must(wanted, ActionInstall, CauseNotInstalled)
+			})
+		})
+	}
+}

@@ -1,0 +1,60 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package conformance
+
+import (
+	"strings"
+)
+
+// The ways in which the engine differs from Helm on purpose.
+
+// failureText: what a failed revision says about its failure has the error's text in it, and the engine's errors are its
+// own.
+var failureText = deviation{
+	why: "the description of a failed revision quotes the error, and the engine has errors of its own",
+	forget: func(w *world) {
+		for _, record := range w.Records {
+			info := record.(map[string]any)["info"].(map[string]any)
+			if before, _, failed := strings.Cut(info["description"].(string), "failed: "); failed {
+				info["description"] = before + "failed"
+			}
+		}
+	},
+}
+
+// allRecords: the two have different revisions.
+func allRecords(why string) deviation {
+	return deviation{why: why, forget: func(w *world) { w.Records = nil }}
+}
+
+// stringData: the engine applies data, Helm stringData, of which the API server knows no change.
+func stringData(secret string) deviation {
+	return deviation{
+		why: "the API server does not notice changes to a field that was applied as stringData",
+		forget: func(w *world) {
+			if object, ok := w.Objects["Secret NAMESPACE/"+secret].(map[string]any); ok {
+				delete(object, "managed")
+			}
+		},
+	}
+}
+
+// contentOf: two renderings of the same chart differ in these fields.
+func contentOf(object string, keys ...string) deviation {
+	return deviation{
+		why: "it is rendered from random numbers, or the time",
+		forget: func(w *world) {
+			if object, ok := w.Objects[object].(map[string]any); ok {
+				data, _ := object["data"].(map[string]any)
+				for _, key := range keys {
+					if data[key] != nil {
+						data[key] = "random"
+					}
+				}
+			}
+		},
+	}
+}

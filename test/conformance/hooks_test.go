@@ -1,0 +1,116 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package conformance
+
+import (
+	"testing"
+)
+
+// TestHooks plays hooks of all events, weights and deletion policies, and lets them fail.
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	scenarios := []scenario{
+		{
+			name: "all events",
+			steps: []step{
+				deploy("install", "hooks", nil),
+				deploy("upgrade", "hooks", values{"message": "two"}),
+				rollback("roll back", 1),
+				deploy("upgrade", "hooks", values{"message": "three"}),
+				uninstall,
+			},
+		},
+		{
+			name: "tests",
+			steps: []step{
+				deploy("install", "tests", nil),
+				runTests("tests", nil),
+				deploy("upgrade", "tests", values{"fails": true}),
+				runTests("tests", values{"fails": true}).fails(classHook),
+				uninstall,
+			},
+		},
+		failingInstall("Job before the install", values{"failing": "pre-install"}, classHook),
+		failingInstall("Job after the install", values{"failing": "post-install"}, classHook),
+		failingInstall("Pod after the install", values{"failing": "pod"}, classHook),
+		failingInstall("hook before the install that is refused", values{"refused": "pre-install"}, classRefused),
+		failingInstall("hook after the install that is refused", values{"refused": "post-install"}, classRefused),
+		failingUpgrade("Job before the upgrade", values{"failing": "pre-upgrade"}, classHook),
+		failingUpgrade("Job after the upgrade", values{"failing": "post-upgrade"}, classHook),
+		failingUpgrade("hook before the upgrade that is refused", values{"refused": "pre-upgrade"}, classRefused),
+		failingUpgrade("hook after the upgrade that is refused", values{"refused": "post-upgrade"}, classRefused),
+		failingUninstall("Job before the uninstall", values{"failing": "pre-delete"}, classHook),
+		failingUninstall("Job after the uninstall", values{"failing": "post-delete"}, classHook),
+		failingUninstall("hook before the uninstall that is refused", values{"refused": "pre-delete"}, classRefused),
+		failingUninstall("hook after the uninstall that is refused", values{"refused": "post-delete"}, classRefused),
+	}
+	for _, scenario := range scenarios {
+		t.Run(scenario.name, func(t *testing.T) {
+			t.Parallel()
+			scenario.play(t)
+		})
+	}
+}
+
+func failingInstall(name string, failing values, class string) scenario {
+	return scenario{name: name, steps: []step{
+		deploy("failing install", "hooks", failing).fails(class).but(failureText),
+		deploy("good values", "hooks", values{"message": "good"}),
+		uninstall,
+	}}
+}
+
+func failingUpgrade(name string, failing values, class string) scenario {
+	return scenario{name: name, steps: []step{
+		deploy("install", "hooks", nil),
+		deploy("failing upgrade", "hooks", failing).fails(class).but(failureText),
+		deploy("good values", "hooks", values{"message": "good"}),
+		uninstall,
+	}}
+}
+
+func failingUninstall(name string, failing values, class string) scenario {
+	return scenario{name: name, steps: []step{
+		deploy("install", "hooks", failing),
+		uninstall.fails(class).but(failureText),
+		deploy("install again", "hooks", values{"message": "good"}),
+		uninstall,
+	}}
+}
+
+// rollback is the step in which a user rolls the release back.
+func rollback(name string, revision int) step {
+	return step{name: name, do: func(t *testing.T, p player) error {
+		t.Helper()
+		err := stockOn(t, p).rollback(revision)
+		awaitNewest(t, p)
+		return err
+	}}
+}
+
+// runTests is the step in which a user runs the chart's tests. They are no reason for the engine to do anything.
+func runTests(chart string, wanted values) step {
+	return step{name: "test", do: func(t *testing.T, p player) error {
+		t.Helper()
+		err := stockOn(t, p).test()
+		awaitNewest(t, p)
+		if e, ok := p.(*engine); ok {
+			e.assertAsWanted(e.wanted(readChart(t, chart), wanted))
+		}
+		return err
+	}}
+}
+
+// awaitNewest waits until an engine knows the records as they are.
+func awaitNewest(t *testing.T, p player) {
+	t.Helper()
+	e, ok := p.(*engine)
+	if !ok {
+		return
+	}
+	newest := newestRelease(t, e.namespace)
+	e.awaitRecord(newest.Version, newest.Info.Status.String())
+}

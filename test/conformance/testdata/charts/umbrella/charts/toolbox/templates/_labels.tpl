@@ -1,0 +1,4 @@
+{{- define "toolbox.labels" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/part-of: {{ .Values.global.region }}
+{{- end -}}

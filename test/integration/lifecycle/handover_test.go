@@ -1,0 +1,103 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/example/demoapp-controller/test/cluster"
+)
+
+func TestStandbyTakesOver(t *testing.T) {
+	tests := []struct {
+		name string
+		end  func(t *testing.T, leader *cluster.Operator)
+		// within is how long it may take until the standby leads.
+		within time.Duration
+	}{
+		{
+			name: "leader is terminated",
+			end: func(t *testing.T, leader *cluster.Operator) {
+				t.Helper()
+				if code := leader.Stop(); code != 0 {
+					t.Errorf("exit code %d", code)
+				}
+			},
+			// The standby asks every half second.
+			within: 4 * time.Second,
+		},
+		{
+			name: "leader is killed",
+			end: func(t *testing.T, leader *cluster.Operator) {
+				t.Helper()
+				leader.Kill()
+			},
+			// The lease of six seconds has to run out.
+			within: 10 * time.Second,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			ns := newNamespace(t)
+			leader := cluster.StartOperator(t.Context(), t, shared, shortLease...)
+			awaitLead(t, leader)
+			// It is ready before it leads, or this would not return.
+			standby := cluster.StartOperator(t.Context(), t, shared, shortLease...)
+			if led, err := leads(t.Context(), standby); err != nil || led {
+				t.Errorf("the standby leads beside the leader (%v)", err)
+			}
+
+			names := createMany(ns, many)
+			awaitFirst(t, ns, names, "installed", atRevision(1))
+			test.end(t, leader)
+			begin := time.Now()
+			awaitLead(t, standby)
+			took := time.Since(begin)
+			t.Logf("the standby led %s after the leader's end, with %d of %d installed", took, count(ns, names, atRevision(1)), many)
+			if took > test.within {
+				t.Errorf("the standby led after %s, want at most %s", took, test.within)
+			}
+			awaitReady(ns, names, 1)
+			assertRecords(t, ns, names, "v1 deployed")
+		})
+	}
+}
+
+func TestLeaderThatLosesItsLeaseEnds(t *testing.T) {
+	newNamespace(t)
+	operator := cluster.StartOperator(t.Context(), t, shared, shortLease...)
+	awaitLead(t, operator)
+	leases := shared.Client.CoordinationV1().Leases(cluster.OperatorNamespace)
+	// A patch wins whatever the leader writes at the same time.
+	change := fmt.Sprintf(`{"spec": {"holderIdentity": "somebody-else", "leaseDurationSeconds": 3600, "renewTime": %q}}`,
+		time.Now().UTC().Format(metav1.RFC3339Micro))
+	if _, err := leases.Patch(t.Context(), leaseName, types.MergePatchType, []byte(change), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := leases.Delete(context.WithoutCancel(t.Context()), leaseName, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case <-operator.Exited():
+	case <-time.After(cluster.DefaultTimeout):
+		t.Fatal("the operator goes on without its lease")
+	}
+	if code := operator.Stop(); code <= 0 {
+		t.Errorf("exit code %d, want an error", code)
+	}
+	if holder := ptr.Deref(getLease(t).Spec.HolderIdentity, ""); holder != "somebody-else" {
+		t.Errorf("the lease is held by %q", holder)
+	}
+}

@@ -1,0 +1,156 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// leaseName is the operator's default.
+const leaseName = "demoapp-controller"
+
+// shortLease makes a dead leader's lease run out sooner than by default. It is still long enough for a busy machine.
+var shortLease = []string{
+	"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=5s", "--leader-elect-retry-period=500ms",
+}
+
+// shared is the control plane of all tests of this package.
+var shared *cluster.Cluster
+
+func TestMain(m *testing.M) {
+	os.Exit(cluster.Main(m, cluster.Options{Audit: true}, func(c *cluster.Cluster) { shared = c }))
+}
+
+// newNamespace makes a namespace of a test. Take it before starting an operator: what is in it is then removed after the
+// last operator has ended, and is of no concern to the next test's.
+func newNamespace(t *testing.T) *apps.Namespace {
+	t.Helper()
+	if err := shared.InstallCRDs(t.Context(), "artifacts/crds"); err != nil {
+		t.Fatal(err)
+	}
+	ns := apps.New(t, shared)
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		left, err := ns.Demo.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for i := range left.Items {
+			_, err := ns.Demo.Patch(ctx, left.Items[i].Name, types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				t.Error(err)
+			}
+		}
+		if err := ns.Demo.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	return ns
+}
+
+// createMany creates DemoApps and returns their names.
+func createMany(ns *apps.Namespace, count int) []string {
+	names := make([]string, 0, count)
+	for i := range count {
+		name := fmt.Sprintf("web-%02d", i)
+		ns.Create(apps.Named(name))
+		names = append(names, name)
+	}
+	return names
+}
+
+// awaitReady waits until all are ready at a revision.
+func awaitReady(ns *apps.Namespace, names []string, revision int64) {
+	for _, name := range names {
+		ns.Await(name, fmt.Sprintf("ready at revision %d", revision), func(app *v1alpha1.DemoApp) bool {
+			return apps.IsReady(app) && apps.Revision(app) == revision
+		})
+	}
+}
+
+// awaitFirst waits until done holds for the first of them, whichever that is.
+func awaitFirst(t *testing.T, ns *apps.Namespace, names []string, what string, done func(*v1alpha1.DemoApp) bool) {
+	t.Helper()
+	cluster.Eventually(t.Context(), t, "one of them "+what, func(context.Context) (bool, error) {
+		return count(ns, names, done) > 0, nil
+	})
+}
+
+// count counts those that done holds for.
+func count(ns *apps.Namespace, names []string, done func(*v1alpha1.DemoApp) bool) int {
+	found := 0
+	for _, name := range names {
+		if versions := ns.Versions(name); len(versions) > 0 && done(versions[len(versions)-1].App) {
+			found++
+		}
+	}
+	return found
+}
+
+// atRevision is a condition for count.
+func atRevision(revision int64) func(*v1alpha1.DemoApp) bool {
+	return func(app *v1alpha1.DemoApp) bool { return apps.Revision(app) == revision }
+}
+
+// assertRecords holds that each release has these revisions and no others.
+func assertRecords(t *testing.T, ns *apps.Namespace, names []string, want ...string) {
+	t.Helper()
+	got := map[string][]string{}
+	for _, record := range ns.Records("") {
+		got[record.Release] = append(got[record.Release], fmt.Sprintf("v%d %s", record.Revision, record.Status))
+	}
+	for _, name := range names {
+		if strings.Join(got[name], ", ") != strings.Join(want, ", ") {
+			t.Errorf("%s: the records are %v, want %v", name, got[name], want)
+		}
+	}
+}
+
+// pending counts the revisions that are in the middle of an operation.
+func pending(ns *apps.Namespace) int {
+	found := 0
+	for _, record := range ns.Records("") {
+		if strings.HasPrefix(record.Status, "pending-") {
+			found++
+		}
+	}
+	return found
+}
+
+// leads reports whether an operator says that it leads.
+func leads(ctx context.Context, operator *cluster.Operator) (bool, error) {
+	metrics, err := operator.Metrics(ctx)
+	return strings.Contains(metrics, fmt.Sprintf("leader_election_master_status{name=%q} 1\n", leaseName)), err
+}
+
+// awaitLead waits until an operator leads.
+func awaitLead(t *testing.T, operator *cluster.Operator) {
+	t.Helper()
+	cluster.Eventually(t.Context(), t, "operator leads", func(ctx context.Context) (bool, error) { return leads(ctx, operator) })
+}
+
+func getLease(t *testing.T) *coordinationv1.Lease {
+	t.Helper()
+	lease, err := shared.Client.CoordinationV1().Leases(cluster.OperatorNamespace).Get(t.Context(), leaseName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}

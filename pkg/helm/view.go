@@ -77,12 +77,16 @@ func (v *view[T]) settle(object T) {
 // change it.
 func (v *view[T]) get(namespace, name string) (T, bool) {
 	key := objectKey(namespace, name)
-	stored, exists, _ := v.indexer.GetByKey(key)
 	var none T
+	// Under the lock, or the own write could be forgotten between the looks at
+	// the store and at it; and how far the store has come before what it holds,
+	// or the object could arrive in between.
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	reached := v.indexer.LastStoreSyncResourceVersion()
+	stored, exists, _ := v.indexer.GetByKey(key)
 	if own, ok := v.written[key]; ok {
-		if !v.caughtUp(own, stored, exists) {
+		if !caughtUp(own, stored, exists, reached) {
 			if own.deleted {
 				return none, false
 			}
@@ -99,11 +103,12 @@ func (v *view[T]) get(namespace, name string) (T, bool) {
 // list returns the newest known versions of the objects under an index value,
 // among them own writes that select accepts.
 func (v *view[T]) list(index, value string, selects func(T) bool) []T {
+	v.mu.Lock() // See get.
 	stored, err := v.indexer.ByIndex(index, value)
 	if err != nil {
+		v.mu.Unlock()
 		return nil // The index is given when the informer is made.
 	}
-	v.mu.Lock()
 	keys := make(map[string][2]string, len(stored))
 	for _, object := range stored {
 		object := object.(T)
@@ -124,17 +129,17 @@ func (v *view[T]) list(index, value string, selects func(T) bool) []T {
 	return objects
 }
 
-// caughtUp reports whether the store knows at least as much as the own write.
-// An unparsable resourceVersion counts as caught up: the store is then the
-// better source.
-func (v *view[T]) caughtUp(own ownWrite[T], stored any, exists bool) bool {
+// caughtUp reports whether a store that has reached that resourceVersion knows
+// at least as much as the own write. An unparsable resourceVersion counts as
+// caught up: the store is then the better source.
+func caughtUp[T metav1.Object](own ownWrite[T], stored any, exists bool, reached string) bool {
 	if own.deleted && exists && stored.(T).GetUID() == own.object.GetUID() {
 		return false
 	}
 	if exists && !own.deleted && atLeast(stored.(T).GetResourceVersion(), own.object.GetResourceVersion()) {
 		return true
 	}
-	return atLeast(v.indexer.LastStoreSyncResourceVersion(), own.object.GetResourceVersion())
+	return atLeast(reached, own.object.GetResourceVersion())
 }
 
 // atLeast reports whether the resourceVersion got is not older than want.

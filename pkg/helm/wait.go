@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"helm.sh/helm/v4/pkg/kube"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +27,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 )
+
+// hookWatchInterval is the time before a broken watch of a hook is begun again.
+const hookWatchInterval = time.Second
 
 var (
 	jobKind = schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}
@@ -136,27 +141,16 @@ func (w *hookWaiter) WatchUntilReady(resources kube.ResourceList, timeout time.D
 	return nil
 }
 
-// until watches one object until the condition holds, or it is gone.
+// until watches one object until the condition holds, or it is gone. A watch
+// that breaks is begun again.
 func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition func(*unstructured.Unstructured) (bool, error)) error {
 	if timeout <= 0 {
 		timeout = w.operation.engine.timeout
 	}
 	ctx, cancel := context.WithTimeout(w.operation.ctx, timeout)
 	defer cancel()
-	client := w.operation.client(info)
-	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, info.Name).String()
-	source := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = selector
-			return client.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = selector
-			return client.Watch(ctx, options)
-		},
-	}
-	alreadyGone := func(store cache.Store) (bool, error) { return len(store.List()) == 0, nil }
-	_, err := watchtools.UntilWithSync(ctx, source, &unstructured.Unstructured{}, alreadyGone, func(event watch.Event) (bool, error) {
+	var verdict error
+	judge := func(event watch.Event) (bool, error) {
 		object, ok := event.Object.(*unstructured.Unstructured)
 		if !ok || object.GetName() != info.Name {
 			return false, nil
@@ -166,11 +160,47 @@ func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition
 		if event.Type == watch.Deleted {
 			return true, nil
 		}
-		return condition(object)
+		var done bool
+		done, verdict = condition(object)
+		return done, verdict
+	}
+	err := wait.PollUntilContextCancel(ctx, hookWatchInterval, true, func(ctx context.Context) (bool, error) {
+		err := w.follow(ctx, info, judge)
+		if err == nil || verdict != nil || apierrors.IsForbidden(err) {
+			return err == nil, err
+		}
+		w.operation.logger.DebugContext(ctx, "The watch of a hook broke", slog.String("object", reference(info).String()), slog.Any("error", err))
+		return false, nil
 	})
 	if wait.Interrupted(err) {
 		return fmt.Errorf("%s was not ready after %s", reference(info), timeout)
 	}
+	return err
+}
+
+// follow shows an object, and every change of it, to the judge, until that has
+// seen enough, which ends it without an error, or the object is not there.
+func (w *hookWaiter) follow(ctx context.Context, info *resource.Info, judge watchtools.ConditionFunc) error {
+	client := w.operation.client(info)
+	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, info.Name).String()
+	list, err := client.List(ctx, metav1.ListOptions{FieldSelector: selector})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if done, err := judge(watch.Event{Type: watch.Added, Object: &list.Items[i]}); done || err != nil {
+			return err
+		}
+	}
+	if len(list.Items) == 0 {
+		return nil
+	}
+	_, err = watchtools.Until(ctx, list.GetResourceVersion(), &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = selector
+			return client.Watch(ctx, options)
+		},
+	}, judge)
 	return err
 }
 

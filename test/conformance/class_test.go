@@ -47,7 +47,7 @@ func classOf(err error) string {
 	case meta.IsNoMatchError(err), contains(err, "no matches for kind"):
 		return classKind
 	case contains(err, "job failed"), contains(err, "pod failed"), contains(err, "hooks failed"), contains(err, "failed pre-"),
-		contains(err, "failed post-"), contains(err, "resource not ready"):
+		contains(err, "failed post-"), contains(err, "not ready. status: Failed"):
 		return classHook
 	default:
 		return classOther + err.Error()

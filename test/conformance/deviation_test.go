@@ -5,9 +5,7 @@
 
 package conformance
 
-import (
-	"strings"
-)
+import "strings"
 
 // The ways in which the engine differs from Helm on purpose.
 
@@ -37,23 +35,6 @@ func stringData(secret string) deviation {
 		forget: func(w *world) {
 			if object, ok := w.Objects["Secret NAMESPACE/"+secret].(map[string]any); ok {
 				delete(object, "managed")
-			}
-		},
-	}
-}
-
-// contentOf: two renderings of the same chart differ in these fields.
-func contentOf(object string, keys ...string) deviation {
-	return deviation{
-		why: "it is rendered from random numbers, or the time",
-		forget: func(w *world) {
-			if object, ok := w.Objects[object].(map[string]any); ok {
-				data, _ := object["data"].(map[string]any)
-				for _, key := range keys {
-					if data[key] != nil {
-						data[key] = "random"
-					}
-				}
 			}
 		},
 	}

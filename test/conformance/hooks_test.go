@@ -42,10 +42,37 @@ func TestHooks(t *testing.T) {
 		failingUpgrade("Job after the upgrade", values{"failing": "post-upgrade"}, classHook),
 		failingUpgrade("hook before the upgrade that is refused", values{"refused": "pre-upgrade"}, classRefused),
 		failingUpgrade("hook after the upgrade that is refused", values{"refused": "post-upgrade"}, classRefused),
-		failingUninstall("Job before the uninstall", values{"failing": "pre-delete"}, classHook),
-		failingUninstall("Job after the uninstall", values{"failing": "post-delete"}, classHook),
-		failingUninstall("hook before the uninstall that is refused", values{"refused": "pre-delete"}, classRefused),
-		failingUninstall("hook after the uninstall that is refused", values{"refused": "post-delete"}, classRefused),
+		{
+			name: "Job before the uninstall",
+			steps: []step{
+				deploy("install", "hooks", values{"failing": "pre-delete"}),
+				uninstall.fails(classHook).but(failureText),
+				uninstall.fails(classHook),
+			},
+		},
+		{
+			name: "Job after the uninstall",
+			steps: []step{
+				deploy("install", "hooks", values{"failing": "post-delete"}),
+				uninstall.fails(classHook),
+				deploy("install again", "hooks", nil),
+			},
+		},
+		{
+			name: "hook before the uninstall that is refused",
+			steps: []step{
+				deploy("install", "hooks", values{"refused": "pre-delete"}),
+				uninstall.fails(classRefused).but(failureText),
+				uninstall.fails(classRefused),
+			},
+		},
+		{
+			name: "hook after the uninstall that is refused",
+			steps: []step{
+				deploy("install", "hooks", values{"refused": "post-delete"}),
+				uninstall.fails(classRefused).but(allRecords("what is not finished is kept, for the next attempt")),
+			},
+		},
 	}
 	for _, scenario := range scenarios {
 		t.Run(scenario.name, func(t *testing.T) {
@@ -68,15 +95,6 @@ func failingUpgrade(name string, failing values, class string) scenario {
 		deploy("install", "hooks", nil),
 		deploy("failing upgrade", "hooks", failing).fails(class).but(failureText),
 		deploy("good values", "hooks", values{"message": "good"}),
-		uninstall,
-	}}
-}
-
-func failingUninstall(name string, failing values, class string) scenario {
-	return scenario{name: name, steps: []step{
-		deploy("install", "hooks", failing),
-		uninstall.fails(class).but(failureText),
-		deploy("install again", "hooks", values{"message": "good"}),
 		uninstall,
 	}}
 }

@@ -51,12 +51,15 @@ type scenario struct {
 	prepare func(t *testing.T, namespace string)
 	// kinds are those of the chart's own CRDs.
 	kinds func(namespace string) []kindOf
-	steps []step
+	// validating has Helm check manifests before it sends them.
+	validating bool
+	steps      []step
 }
 
 // play plays the scenario through both, and compares after each step.
 func (s scenario) play(t *testing.T) {
 	stockPlayer, enginePlayer := newStock(t, s.namespace(t), &journal{}), newEngine(t, s.namespace(t))
+	stockPlayer.validating = s.validating
 	var deviations []deviation
 	for _, step := range s.steps {
 		current := append(deviations, step.deviations...)

@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
@@ -200,13 +201,19 @@ func TestNamespaceIsDeletedWithDemoAppsInIt(t *testing.T) {
 	names := []string{"one", "two", "three", "waiting"}
 	ns.Create(apps.Waiting("waiting", "nobody"))
 	for _, name := range names[:3] {
-		ns.Create(apps.Named(name))
+		app := apps.Named(name)
+		// The namespace would have to wait for pods to end.
+		app.Spec.ReplicaCount = ptr.To[int32](0)
+		ns.Create(app)
 	}
 	for _, name := range names[:3] {
 		ns.AwaitReady(name)
 	}
 	if err := shared.Client.CoreV1().Namespaces().Delete(t.Context(), ns.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range names {
+		ns.AwaitGone(name)
 	}
 	cluster.Eventually(t.Context(), t, "namespace gone", func(ctx context.Context) (bool, error) {
 		_, err := shared.Client.CoreV1().Namespaces().Get(ctx, ns.Name, metav1.GetOptions{})

@@ -166,7 +166,7 @@ func TestFieldsOfOthersAreLeftAlone(t *testing.T) {
 			ns.AwaitQuiet(time.Second)
 
 			if requests := ns.Requests(begin); len(requests) > 0 {
-				t.Errorf("the operator asked for something:\n%s", apps.Describe(requests))
+				t.Errorf("the operator asked for something:\n%s%s", apps.Describe(requests), ns.ChangesSince("web", begin))
 			}
 			after := get(t, client, "web")
 			if after.GetLabels()["theirs"] != "label" || after.GetAnnotations()["theirs"] != "annotation" {

@@ -165,7 +165,7 @@ func TestReleaseChangedByHand(t *testing.T) {
 				t.Helper()
 				helm(t, ns, "uninstall", "web", "--keep-history")
 			},
-			records: []string{"web v1 superseded", "web v2 uninstalled", "web v3 deployed"},
+			records: []string{"web v1 superseded", "web v2 superseded", "web v3 deployed"},
 		},
 	}
 	for _, test := range tests {

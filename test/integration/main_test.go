@@ -110,7 +110,7 @@ type mainTest struct {
 
 // Context implements testing.TB.
 func (*mainTest) Context() context.Context {
-	return context.Background() //nolint:usetesting // There is no test whose context it could be.
+	return context.Background()
 }
 
 // Helper implements testing.TB.

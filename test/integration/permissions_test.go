@@ -174,7 +174,7 @@ func unusedPermissions(granted []permission, requests []cluster.AuditEvent) []pe
 			// when the API server cannot do that.
 			p.verb = "watch"
 		}
-		return slices.ContainsFunc(requests, func(request cluster.AuditEvent) bool { return p.isUsedBy(request) })
+		return slices.ContainsFunc(requests, p.isUsedBy)
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -16,6 +18,10 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
+
+// terminatingRetry is when to look again at an app whose namespace is being
+// deleted: it should be gone by then.
+const terminatingRetry = 30 * time.Second
 
 // observeRelease looks at the release and decides what is to be done.
 func (c *Controller) observeRelease(ctx context.Context, p *pass) error {
@@ -99,6 +105,11 @@ func (c *Controller) ensureRelease(ctx context.Context, p *pass) error {
 func (c *Controller) reportFailure(p *pass, err error) error {
 	if errors.Is(err, helm.ErrNotSynced) {
 		return err
+	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		// The app's own deletion is on its way.
+		p.next = min(p.next, terminatingRetry)
+		return nil
 	}
 	action := p.plan.Decision.Action
 	reason, terminal := release.FailureReason(err, action)

@@ -388,6 +388,22 @@ func TestWhatEndsARest(t *testing.T) {
 	}
 }
 
+func TestRefusedKeyThatComesBack(t *testing.T) {
+	w := newWorld(t)
+	w.secret(map[string]string{"k": plainKey})
+	w.create(newApp("a", keyFrom("keys", "k")))
+	w.engine.failures = []error{terminalFailures()[v1alpha1.ReasonOwnershipConflict]}
+	if _, err := w.pass("a", controller.SpecChange); !controller.IsTerminal(err) {
+		t.Fatalf("error is %v", err)
+	}
+	for _, key := range []string{"another-secret", plainKey} {
+		w.secret(map[string]string{"k": key})
+		w.passes("a", controller.SpecChange)
+		equal(t, "key", any(key), w.engine.wanted.Values["apiKey"])
+		equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
+	}
+}
+
 func TestRefusedUpgrade(t *testing.T) {
 	failure := terminalFailures()[v1alpha1.ReasonRenderFailed]
 	refused := func(t *testing.T) *world {

@@ -40,12 +40,16 @@ type heldStatus struct {
 	status v1alpha1.DemoAppStatus
 }
 
-// resume lets a pass go on from the status that an earlier one held back.
+// resume lets a pass go on from the status that an earlier one held back. The
+// conditions start from the written ones: one that went and came back in the
+// meantime has not changed for anybody.
 func (u *unwritten) resume(p *pass) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if held, ok := u.held[p.key()]; ok && held.uid == p.app.UID {
+		written := p.app.Status.Conditions
 		p.app.Status = *held.status.DeepCopy()
+		p.app.Status.Conditions = written
 	}
 }
 

@@ -6,9 +6,11 @@ package apps
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/retry"
@@ -151,6 +153,20 @@ func (n *Namespace) AwaitGone(name string) Version {
 
 // Versions returns all versions of a DemoApp that were seen so far, the oldest first.
 func (n *Namespace) Versions(name string) []Version { return n.history.all(name) }
+
+// ChangesSince shows for a person to read how the status of a DemoApp has changed since then.
+func (n *Namespace) ChangesSince(name string, since time.Time) string {
+	var changes strings.Builder
+	var before *v1alpha1.DemoApp
+	for _, version := range n.history.all(name) {
+		if before != nil && !version.Seen.Before(since) {
+			fmt.Fprintf(&changes, "%s (-before +after):\n%s", version.Seen.Format(time.StampMilli),
+				cmp.Diff(before.Status, version.App.Status))
+		}
+		before = version.App
+	}
+	return changes.String()
+}
 
 func (n *Namespace) await(name, what string, done func(Version) bool) Version {
 	n.t.Helper()

@@ -61,9 +61,6 @@ const (
 	// ReasonRenderFailed is a chart that does not render with these values. It is
 	// terminal: only another spec or another chart helps.
 	ReasonRenderFailed = "RenderFailed"
-	// ReasonValuesInvalid is a set of values that the schema of the chart refuses.
-	// It is terminal.
-	ReasonValuesInvalid = "ValuesInvalid"
 	// ReasonRefused is an object that the API server refuses, by validation or
 	// admission. It is terminal where the same object would be refused again.
 	ReasonRefused = "Refused"
@@ -92,18 +89,6 @@ const (
 	// ReasonUnhealthy is a workload that failed by its own account, for example a
 	// Deployment past its progress deadline.
 	ReasonUnhealthy = "Unhealthy"
-)
-
-// Reasons of Reconciling while the release is worked on.
-const (
-	// ReasonInstalling is a first install in flight.
-	ReasonInstalling = "Installing"
-	// ReasonUpgrading is an upgrade in flight.
-	ReasonUpgrading = "Upgrading"
-	// ReasonCorrectingDrift is a repair in flight.
-	ReasonCorrectingDrift = "CorrectingDrift"
-	// ReasonRetrying is the wait between a failed attempt and the next.
-	ReasonRetrying = "Retrying"
 )
 
 // Reasons of DependencyReady, which Ready and Deployed repeat where they are
@@ -144,8 +129,6 @@ const (
 
 // Reasons of Ready and Reconciling during deletion.
 const (
-	// ReasonDeleting is a deletion on its way.
-	ReasonDeleting = "Deleting"
 	// ReasonAuditFailed is an audit record that could not be written. The deletion
 	// waits and is retried.
 	ReasonAuditFailed = "AuditFailed"

@@ -1,0 +1,147 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package conformance
+
+import (
+	"testing"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// TestTakeOver hands releases over: from Helm 3, from Helm 4, and back from what users did to them.
+func TestTakeOver(t *testing.T) {
+	t.Parallel()
+	scenarios := []scenario{
+		{
+			name: "from Helm 3",
+			steps: []step{
+				byHelm("install as Helm 3", true, "plain", values{"message": "one", "labels": values{"tier": "front"}}),
+				deploy("upgrade", "plain", values{"message": "two", "extra": false}),
+				deploy("upgrade once more", "plain", values{"message": "three"}),
+				uninstall,
+			},
+		},
+		{
+			name: "from Helm 3, unchanged",
+			steps: []step{
+				byHelm("install as Helm 3", true, "changing", nil),
+				deploy("upgrade", "changing", nil),
+				deploy("upgrade once more", "changing", values{"name": "second"}),
+				uninstall,
+			},
+		},
+		{
+			name: "from Helm 3, uninstalled at once",
+			steps: []step{
+				byHelm("install as Helm 3", true, "hooks", nil),
+				uninstall,
+			},
+		},
+		{
+			name: "from Helm 4",
+			steps: []step{
+				byHelm("install", false, "plain", values{"message": "one"}),
+				byHelm("upgrade", false, "plain", values{"message": "two", "extra": false}),
+				deploy("upgrade", "plain", values{"message": "three"}),
+				uninstall,
+			},
+		},
+		{
+			name: "rolled back",
+			steps: []step{
+				deploy("install", "plain", values{"message": "one"}),
+				deploy("upgrade", "plain", values{"message": "two", "replicas": 1, "extra": false}),
+				rollback("roll back", 1),
+				deploy("to what is wanted", "plain", values{"message": "two", "replicas": 1, "extra": false}),
+				uninstall,
+			},
+		},
+		{
+			name: "upgraded as Helm 3",
+			steps: []step{
+				deploy("install", "plain", values{"message": "one"}),
+				byHelm("upgrade as Helm 3", true, "plain", values{"message": "two", "replicas": 1, "extra": false}),
+				deploy("to what is wanted", "plain", values{"message": "one"}),
+				uninstall,
+			},
+		},
+		{
+			name: "uninstalled with its history kept",
+			steps: []step{
+				deploy("install", "changing", nil),
+				deploy("upgrade", "changing", values{"name": "second"}),
+				removeKeepingHistory,
+				// Helm's upgrade --install makes it anew in the same way.
+				reinstall("install again", "changing", values{"name": "second"}),
+				uninstall,
+			},
+		},
+	}
+	for _, scenario := range scenarios {
+		t.Run(scenario.name, func(t *testing.T) {
+			t.Parallel()
+			scenario.play(t)
+		})
+	}
+}
+
+// byHelm is the step in which a user deploys the release with Helm itself.
+func byHelm(name string, clientSide bool, chart string, values values) step {
+	return step{name: name, do: func(t *testing.T, p player) error {
+		t.Helper()
+		user := stockOn(t, p)
+		user.clientSide = clientSide
+		err := user.deploy(t.Context(), readChart(t, chart), values)
+		awaitNewest(t, p)
+		return err
+	}}
+}
+
+// removeKeepingHistory is the step in which a user uninstalls the release, and keeps its history.
+var removeKeepingHistory = step{name: "uninstall, keep history", do: func(t *testing.T, p player) error {
+	t.Helper()
+	err := stockOn(t, p).remove(true)
+	awaitNewest(t, p)
+	return err
+}}
+
+// reinstall is the step that installs a release of which there is only the history.
+func reinstall(name, chart string, wanted values) step {
+	return step{name: name, do: func(t *testing.T, p player) error {
+		t.Helper()
+		if s, ok := p.(*stock); ok {
+			return s.install(t.Context(), readChart(t, chart), wanted, true)
+		}
+		return p.deploy(t.Context(), readChart(t, chart), wanted)
+	}}
+}
+
+// TestUnchanged holds that the engine sends nothing when nothing has changed, where Helm makes a new revision.
+func TestUnchanged(t *testing.T) {
+	t.Parallel()
+	for _, chart := range []string{"plain", "hooks", "dynamic", "umbrella", "forms", "keep", "changing", "many"} {
+		t.Run(chart, func(t *testing.T) {
+			t.Parallel()
+			e := newEngine(t, shared.Namespace(t))
+			wanted := e.wanted(readChart(t, chart), nil)
+			if err := e.converge(t.Context(), wanted); err != nil {
+				t.Fatal(err)
+			}
+			e.journal.take()
+			for range 3 {
+				e.assertAsWanted(wanted)
+			}
+			// As after a restart of the operator, which keeps the baseline in its status.
+			e.restart()
+			if err := e.pass(t.Context(), wanted); err != nil || e.last.Action != helm.ActionNone {
+				t.Errorf("a new engine would %s because of %s, error %v", e.last.Action, e.last.Cause, err)
+			}
+			if requests := e.journal.take(); len(requests) > 0 {
+				t.Errorf("the engine wrote %v", requests)
+			}
+		})
+	}
+}

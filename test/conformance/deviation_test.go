@@ -39,3 +39,13 @@ func stringData(secret string) deviation {
 		},
 	}
 }
+
+// undone: the engine tries, and takes back what it made.
+var undone = deviation{
+	why: "Helm asks for each object before it begins; the engine finds out when it creates them, and takes back the others",
+	forget: func(w *world) {
+		if w.Error == classConflict {
+			w.Created, w.Deleted = nil, nil
+		}
+	},
+}

@@ -32,7 +32,7 @@ func TestForeignObjects(t *testing.T) {
 				makeConfigMap(t, namespace, metav1.ObjectMeta{Name: "web"})
 			},
 			steps: []step{
-				deploy("install", "plain", nil).fails(classConflict),
+				deploy("install", "plain", nil).fails(classConflict).but(undone),
 				deleteConfigMap("web"),
 				deploy("install", "plain", nil),
 				uninstall,
@@ -46,7 +46,7 @@ func TestForeignObjects(t *testing.T) {
 			},
 			steps: []step{
 				deploy("install", "changing", nil),
-				deploy("upgrade", "changing", values{"name": "second"}).fails(classConflict),
+				deploy("upgrade", "changing", values{"name": "second"}).fails(classConflict).but(undone),
 				deploy("other values", "changing", values{"name": "third"}),
 				uninstall,
 			},

@@ -46,13 +46,26 @@ func TestMain(m *testing.M) {
 	// The stock client logs there what it returns as well.
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // About kinds that charts use, although they are deprecated.
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) (code int) {
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var err error
+	if shared, err = cluster.Start(ctx, cluster.Options{Messages: io.Discard}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	var running sync.WaitGroup
-	code := cluster.Main(m, cluster.Options{Messages: io.Discard}, func(c *cluster.Cluster) {
-		shared = c
-		running.Go(func() { endPods(ctx) })
-	})
-	cancel()
-	running.Wait()
-	os.Exit(code)
+	running.Go(func() { endPods(ctx) })
+	defer func() {
+		cancel()
+		running.Wait()
+		if err := shared.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}()
+	return m.Run()
 }

@@ -146,11 +146,11 @@ func TestSecretChangesThatAreNotTheKey(t *testing.T) {
 	createSecret(t, ns, map[string]string{"theKey": "the-first-key"})
 	ns.Create(fromSecret("web"))
 	ns.AwaitReady("web")
-	ns.AwaitQuiet(2 * time.Second)
+	ns.AwaitQuiet(quiet)
 
 	begin := time.Now()
 	patchSecret(t, ns, `{"metadata": {"labels": {"team": "x"}, "annotations": {"note": "y"}}, "stringData": {"other": "value"}}`)
-	ns.AwaitQuiet(time.Second)
+	ns.AwaitQuiet(quiet)
 	for _, request := range ns.Requests(begin) {
 		if request.Verb != "get" || request.Resource != "secrets" || request.Name != "my-secret" {
 			t.Errorf("the operator did more than to read the Secret:\n%s", apps.Describe(ns.Requests(begin)))

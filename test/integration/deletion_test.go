@@ -80,11 +80,11 @@ func TestDeletionIsInOrder(t *testing.T) {
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
 	ns.AwaitReady("web")
-	ns.AwaitQuiet(2 * time.Second)
+	ns.AwaitQuiet(quiet)
 	begin := time.Now()
 	ns.Delete("web")
 	ns.AwaitGone("web")
-	ns.AwaitQuiet(time.Second)
+	ns.AwaitQuiet(quiet)
 
 	requests := ns.Requests(begin)
 	requests = slices.DeleteFunc(requests, func(request cluster.AuditEvent) bool {
@@ -147,7 +147,7 @@ func TestDeletionKeepsFinalizersOfOthers(t *testing.T) {
 	ns.Await("web", "left to others", func(app *v1alpha1.DemoApp) bool {
 		return slices.Equal(app.Finalizers, []string{"example.com/theirs"})
 	})
-	ns.AwaitQuiet(time.Second)
+	ns.AwaitQuiet(quiet)
 	assertNothingInstalled(t, ns, "web")
 	if records := ns.AuditRecords("web"); len(records) != 1 {
 		t.Errorf("%d audit records", len(records))

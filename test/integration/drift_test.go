@@ -7,6 +7,7 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -77,6 +78,24 @@ var driftWays = []struct {
 	{name: "app label changed", drift: "changed", do: func(t *testing.T, client dynamic.ResourceInterface, _ string) {
 		t.Helper()
 		patch(t, client, "web", `{"metadata": {"labels": {"app.kubernetes.io/name": "other"}}}`)
+	}},
+	{name: "release annotations removed", drift: "changed", do: func(t *testing.T, client dynamic.ResourceInterface, _ string) {
+		t.Helper()
+		patch(t, client, "web", `{"metadata": {"annotations": {"meta.helm.sh/release-name": null, "meta.helm.sh/release-namespace": null}}}`)
+	}},
+	{name: "taken by server-side apply", drift: "changed", do: func(t *testing.T, client dynamic.ResourceInterface, change string) {
+		t.Helper()
+		live := get(t, client, "web")
+		taken := &unstructured.Unstructured{}
+		if err := json.Unmarshal([]byte(change), &taken.Object); err != nil {
+			t.Fatal(err)
+		}
+		taken.SetAPIVersion(live.GetAPIVersion())
+		taken.SetKind(live.GetKind())
+		taken.SetName("web")
+		if _, err := client.Apply(t.Context(), "web", taken, metav1.ApplyOptions{FieldManager: "their-tool", Force: true}); err != nil {
+			t.Fatal(err)
+		}
 	}},
 	{name: "owner removed", drift: "changed", do: func(t *testing.T, client dynamic.ResourceInterface, _ string) {
 		t.Helper()
@@ -154,7 +173,7 @@ func TestFieldsOfOthersAreLeftAlone(t *testing.T) {
 			ns.Create(apps.Named("web"))
 			ns.AwaitReady("web")
 			// The last status and event of the rollout may still be on their way.
-			ns.AwaitQuiet(2 * time.Second)
+			ns.AwaitQuiet(quiet)
 			client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
 
 			begin := time.Now()
@@ -163,7 +182,7 @@ func TestFieldsOfOthersAreLeftAlone(t *testing.T) {
 			if owned.kind == "ConfigMap" || owned.kind == "Secret" {
 				patch(t, client, "web", `{"data": {"theirs": "dGhlaXJz"}}`)
 			}
-			ns.AwaitQuiet(time.Second)
+			ns.AwaitQuiet(quiet)
 
 			if requests := ns.Requests(begin); len(requests) > 0 {
 				t.Errorf("the operator asked for something:\n%s%s", apps.Describe(requests), ns.ChangesSince("web", begin))
@@ -176,6 +195,24 @@ func TestFieldsOfOthersAreLeftAlone(t *testing.T) {
 				t.Error("their key is gone")
 			}
 		})
+	}
+}
+
+func TestMetadataOfTheDemoAppIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Named("web"))
+	ns.AwaitReady("web")
+	ns.AwaitQuiet(quiet)
+	begin := time.Now()
+	_, err := ns.Demo.Patch(t.Context(), "web", types.MergePatchType,
+		[]byte(`{"metadata": {"labels": {"theirs": "label"}, "annotations": {"theirs": "annotation"}}}`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.AwaitQuiet(quiet)
+	if requests := ns.Requests(begin); len(requests) > 0 {
+		t.Errorf("the operator asked for something:\n%s", apps.Describe(requests))
 	}
 }
 

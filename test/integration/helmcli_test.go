@@ -160,6 +160,18 @@ func TestReleaseChangedByHand(t *testing.T) {
 			records: []string{"web v1 deployed"},
 		},
 		{
+			name: "records deleted",
+			command: func(t *testing.T, ns *apps.Namespace) {
+				t.Helper()
+				err := shared.Client.CoreV1().Secrets(ns.Name).DeleteCollection(t.Context(), metav1.DeleteOptions{},
+					metav1.ListOptions{LabelSelector: "owner=helm,name=web"})
+				if err != nil {
+					t.Fatal(err)
+				}
+			},
+			records: []string{"web v1 deployed"},
+		},
+		{
 			name: "uninstall that keeps the history",
 			command: func(t *testing.T, ns *apps.Namespace) {
 				t.Helper()
@@ -192,7 +204,7 @@ func TestReleaseChangedByHand(t *testing.T) {
 			if !wasDrifted(ns, "web", v1alpha1.ReasonReleaseChanged) {
 				t.Error("Drifted never said that the release was changed")
 			}
-			ns.AwaitQuiet(time.Second)
+			ns.AwaitQuiet(quiet)
 			assertRecords(t, ns, test.records...)
 			if records := ns.Records("web"); apps.Revision(app) != int64(records[len(records)-1].Revision) {
 				t.Errorf("the status says revision %d", apps.Revision(app))

@@ -186,30 +186,6 @@ func TestObservedGenerationIsNotSetBeforeTheFirstVisit(t *testing.T) {
 	}
 }
 
-func TestDeployedIsNotReadyWhilePodsAreNot(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	web := apps.Named("web")
-	web.Spec.Image = "registry.invalid/nginx:1"
-	ns.Create(web)
-	app := ns.Await("web", "deployed, and waiting for pods", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionTrue, v1alpha1.ReasonInstallSucceeded) &&
-			apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonProgressing) &&
-			apps.Has(app, v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonProgressing)
-	})
-	if app.Status.ObservedGeneration != 1 {
-		t.Errorf("observedGeneration is %d", app.Status.ObservedGeneration)
-	}
-	if !apps.IsAbsent(app, v1alpha1.ConditionStalled) || !apps.IsAbsent(app, v1alpha1.ConditionFailed) {
-		t.Errorf("conditions say that it failed: %+v", app.Status.Conditions)
-	}
-
-	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Image = "nginx:1.27-alpine" })
-	if app = ns.AwaitReady("web"); apps.Revision(app) != 2 {
-		t.Errorf("revision %d, want 2", apps.Revision(app))
-	}
-}
-
 func TestSameNameAgain(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
@@ -24,6 +25,10 @@ const parallel = "8"
 
 // verbosity is the highest that the operator takes: what it logs then is searched for secrets.
 const verbosity = "-v=7"
+
+// quiet is how long the operator has to be silent to be taken for done. Pods become ready, and a status about them is
+// held back, in less than that.
+const quiet = 2 * time.Second
 
 // All tests share a control plane, and an operator on it that watches all namespaces.
 var (
@@ -58,10 +63,8 @@ func run(m *testing.M) (code int) {
 	})
 	workDir = t.TempDir()
 	operator = cluster.StartOperator(t.Context(), t, shared, verbosity)
-	if code = m.Run(); code != 0 {
-		return code
-	}
-	return checkPermissions(t.Context(), wholePackage())
+	code = m.Run()
+	return max(code, checkPermissions(t.Context(), code == 0 && wholePackage()))
 }
 
 // wholePackage reports whether all tests of the package ran.

@@ -9,7 +9,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,7 +77,7 @@ func TestObjectOfSomebodyElseIsInTheWay(t *testing.T) {
 				}
 			}
 			ns.AwaitEvent("web", v1alpha1.ReasonOwnershipConflict, owned.kind, "web", "their-tool")
-			ns.AwaitQuiet(time.Second)
+			ns.AwaitQuiet(quiet)
 			assertOnlyTheirs(t, ns, owned.kind)
 			if live := get(t, client, "web"); live.GetUID() != theirs.GetUID() || live.GetGeneration() != theirs.GetGeneration() ||
 				strings.Contains(managers(live), "helm") {
@@ -110,7 +109,7 @@ func TestObjectOfAnotherReleaseIsInTheWay(t *testing.T) {
 	if got := apps.Condition(app, v1alpha1.ConditionStalled).Message; !strings.Contains(got, "release "+ns.Name+"/other") {
 		t.Errorf("the other release is not named: %s", got)
 	}
-	ns.AwaitQuiet(time.Second)
+	ns.AwaitQuiet(quiet)
 	assertOnlyTheirs(t, ns, "ConfigMap")
 }
 
@@ -149,7 +148,7 @@ func TestObjectTakenBySomebodyElse(t *testing.T) {
 	if got := apps.Condition(app, v1alpha1.ConditionStalled).Message; !strings.Contains(got, "ConfigMap") {
 		t.Errorf("the object is not named: %s", got)
 	}
-	ns.AwaitQuiet(time.Second)
+	ns.AwaitQuiet(quiet)
 	if live := get(t, configMaps, "web"); live.GetUID() != theirs.GetUID() || strings.Contains(managers(live), "helm") {
 		t.Errorf("theirs was touched: by %s", managers(live))
 	}

@@ -45,8 +45,8 @@ func (p permission) String() string {
 	return text
 }
 
-// checkPermissions compares, when all tests have passed, what the operator asked for with what it is granted. That
-// everything it is granted was used can only be told when the whole package ran.
+// checkPermissions compares, when all tests have run, what the operator asked for with what it is granted. That it uses
+// all that it is granted can only be told when the whole package has passed.
 func checkPermissions(ctx context.Context, whole bool) (code int) {
 	requests, err := shared.AuditRequests(time.Time{}, cluster.ByOperator())
 	if err != nil {

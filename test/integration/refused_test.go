@@ -48,7 +48,7 @@ func TestImageThatIsRefused(t *testing.T) {
 	app := ns.Await("web", "refused", isRefused)
 	assertRefused(t, app, "this image is not welcome here")
 	ns.AwaitEvent("web", v1alpha1.ReasonRefused, "this image is not welcome here")
-	ns.AwaitQuiet(3 * time.Second)
+	ns.AwaitQuiet(quiet)
 	if records := ns.Records("web"); len(records) > 1 {
 		t.Errorf("revisions grow: %v", records)
 	}
@@ -80,7 +80,7 @@ func TestUpgradeThatIsRefused(t *testing.T) {
 	if apps.Revision(app) != 1 {
 		t.Errorf("the status says that revision %d is deployed", apps.Revision(app))
 	}
-	ns.AwaitQuiet(3 * time.Second)
+	ns.AwaitQuiet(quiet)
 	if records := ns.Records("web"); len(records) > 2 {
 		t.Errorf("revisions grow: %v", records)
 	}
@@ -134,7 +134,7 @@ func TestObjectThatSomebodyMadeImmutable(t *testing.T) {
 	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Cannot be written" })
 	app := ns.Await("web", "refused", isRefused)
 	assertRefused(t, app, "immutable")
-	ns.AwaitQuiet(3 * time.Second)
+	ns.AwaitQuiet(quiet)
 	if records := ns.Records("web"); len(records) > 2 {
 		t.Errorf("revisions grow: %v", records)
 	}

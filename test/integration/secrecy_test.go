@@ -61,7 +61,7 @@ func TestKeysStaySecret(t *testing.T) {
 	for _, name := range names {
 		ns.AwaitGone(name)
 	}
-	ns.AwaitQuiet(time.Second)
+	ns.AwaitQuiet(quiet)
 
 	for place, text := range writings(t, ns, names) {
 		for _, key := range []string{plain, fromSecretKey} {

@@ -164,7 +164,7 @@ func TestDependencyIsDeleted(t *testing.T) {
 		return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting) &&
 			apps.Condition(app, v1alpha1.ConditionReady).ObservedGeneration == app.Generation
 	})
-	ns.AwaitQuiet(time.Second)
+	ns.AwaitQuiet(quiet)
 	for kind, object := range ns.Objects("app-b").All() {
 		if was := before.All()[kind]; object.GetUID() != was.GetUID() || object.GetGeneration() != was.GetGeneration() {
 			t.Errorf("%s was changed", kind)

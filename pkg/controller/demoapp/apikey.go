@@ -52,10 +52,11 @@ func (c *Controller) usersOf(secret *metav1.PartialObjectMetadata) []cache.Objec
 func (c *Controller) observeAPIKey(ctx context.Context, p *pass) error {
 	from := p.app.Spec.APIKeyFrom
 	if from == nil {
+		c.keys.release(p.key())
 		p.apiKey = p.app.Spec.APIKey
 		return nil
 	}
-	value, missing, err := c.keys.read(ctx, p.app.Namespace, *from)
+	value, missing, err := c.keys.read(ctx, p.key(), *from)
 	if err != nil {
 		return fmt.Errorf("read the key that apiKeyFrom names: %w", err)
 	}
@@ -99,6 +100,9 @@ type secretKeys struct {
 
 	mu    sync.Mutex
 	known map[knownKey]knownValue
+	// users are the apps that asked, each for its key. A value is kept as long as
+	// it has one.
+	users map[cache.ObjectName]knownKey
 }
 
 type knownKey struct {
@@ -118,12 +122,14 @@ func newSecretKeys(secrets corev1client.SecretsGetter) *secretKeys {
 		secrets: secrets,
 		cached:  controller.Scoped[*metav1.PartialObjectMetadata]{},
 		known:   map[knownKey]knownValue{},
+		users:   map[cache.ObjectName]knownKey{},
 	}
 }
 
-// read returns the value of a key, or why there is none.
-func (s *secretKeys) read(ctx context.Context, namespace string, from v1alpha1.SecretKeyReference) (string, *blocker, error) {
-	id := knownKey{secret: cache.ObjectName{Namespace: namespace, Name: from.Name}, key: from.Key}
+// read returns the value of the key that an app names, or why there is none.
+func (s *secretKeys) read(ctx context.Context, app cache.ObjectName, from v1alpha1.SecretKeyReference) (string, *blocker, error) {
+	id := knownKey{secret: cache.ObjectName{Namespace: app.Namespace, Name: from.Name}, key: from.Key}
+	s.use(app, id)
 	secret, ok := s.cached.Get(id.secret)
 	if !ok {
 		s.forget(id)
@@ -165,6 +171,37 @@ func (s *secretKeys) fetch(ctx context.Context, id knownKey) (knownValue, error)
 func (s *secretKeys) forget(id knownKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.known, id)
+}
+
+// use notes what an app asks for.
+func (s *secretKeys) use(app cache.ObjectName, id knownKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users[app] != id {
+		s.drop(app)
+		s.users[app] = id
+	}
+}
+
+// release notes that an app asks for no key any more.
+func (s *secretKeys) release(app cache.ObjectName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(app)
+}
+
+func (s *secretKeys) drop(app cache.ObjectName) {
+	id, ok := s.users[app]
+	if !ok {
+		return
+	}
+	delete(s.users, app)
+	for _, other := range s.users {
+		if other == id {
+			return
+		}
+	}
 	delete(s.known, id)
 }
 

@@ -28,6 +28,10 @@ const (
 	auditStatus    = "status"
 )
 
+// sourceUIDAnnotation tells the records of two DemoApps apart that would have
+// the same name.
+const sourceUIDAnnotation = "demo.example.com/source-uid"
+
 // auditor writes a record of every deleted app.
 type auditor struct {
 	namespace  string
@@ -43,6 +47,29 @@ func (a *auditor) ensureRecord(ctx context.Context, app *v1alpha1.DemoApp) (writ
 	if err != nil {
 		return "", err
 	}
+	written, err = a.create(ctx, record)
+	if !apierrors.IsAlreadyExists(err) {
+		return written, err
+	}
+	existing, err := a.configMaps.ConfigMaps(a.namespace).Get(ctx, record.Name, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("read audit record %s/%s: %w", a.namespace, record.Name, err)
+	}
+	if existing.Annotations[sourceUIDAnnotation] == string(app.UID) {
+		return "", nil
+	}
+	// Another DemoApp that ended in the same second has the same name: "a-b" in
+	// "c" and "b" in "c-a", or one that was made again at once.
+	record.Name = shortenedName(record.Name, string(app.UID), "")
+	written, err = a.create(ctx, record)
+	if apierrors.IsAlreadyExists(err) {
+		return "", nil
+	}
+	return written, err
+}
+
+// create writes a record, and the namespace first if that is missing.
+func (a *auditor) create(ctx context.Context, record *corev1.ConfigMap) (written string, err error) {
 	created, err := a.configMaps.ConfigMaps(a.namespace).Create(ctx, record, metav1.CreateOptions{FieldManager: fieldManager})
 	if apierrors.IsNotFound(err) {
 		if err := a.ensureNamespace(ctx); err != nil {
@@ -50,14 +77,10 @@ func (a *auditor) ensureRecord(ctx context.Context, app *v1alpha1.DemoApp) (writ
 		}
 		created, err = a.configMaps.ConfigMaps(a.namespace).Create(ctx, record, metav1.CreateOptions{FieldManager: fieldManager})
 	}
-	switch {
-	case apierrors.IsAlreadyExists(err):
-		return "", nil
-	case err != nil:
+	if err != nil {
 		return "", fmt.Errorf("write audit record %s/%s: %w", a.namespace, record.Name, err)
-	default:
-		return created.Namespace + "/" + created.Name, nil
 	}
+	return created.Namespace + "/" + created.Name, nil
 }
 
 func (a *auditor) ensureNamespace(ctx context.Context) error {
@@ -91,8 +114,9 @@ func desiredRecord(app *v1alpha1.DemoApp, namespace string) (*corev1.ConfigMap, 
 	deletedAt := app.DeletionTimestamp.Time
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace,
-			Name:      recordName(app.Namespace, app.Name, deletedAt),
+			Namespace:   namespace,
+			Name:        recordName(app.Namespace, app.Name, deletedAt),
+			Annotations: map[string]string{sourceUIDAnnotation: string(app.UID)},
 			Labels: map[string]string{
 				v1alpha1.LabelSourceNamespace: app.Namespace,
 				v1alpha1.LabelSourceName:      app.Name,
@@ -114,7 +138,14 @@ func recordName(namespace, name string, deletedAt time.Time) string {
 	if len(full)+len(suffix) <= validation.DNS1123SubdomainMaxLength {
 		return full + suffix
 	}
-	sum := sha256.Sum256([]byte(namespace + "/" + name))
+	return shortenedName(full, namespace+"/"+name, suffix)
+}
+
+// shortenedName is the name, cut to what fits, a hash of the identity, and the
+// suffix.
+func shortenedName(name, identity, suffix string) string {
+	sum := sha256.Sum256([]byte(identity))
 	suffix = "-" + hex.EncodeToString(sum[:5]) + suffix
-	return strings.TrimRight(full[:validation.DNS1123SubdomainMaxLength-len(suffix)], "-.") + suffix
+	fits := min(len(name), validation.DNS1123SubdomainMaxLength-len(suffix))
+	return strings.TrimRight(name[:fits], "-.") + suffix
 }

@@ -5,11 +5,13 @@ package demoapp
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -105,4 +107,29 @@ func decoded(t *testing.T, text string) map[string]any {
 		t.Fatalf("%s: %v", text, err)
 	}
 	return fields
+}
+
+func TestRecordsOfTheSameSecond(t *testing.T) {
+	w := newWorld(t)
+	deleted := metav1.NewTime(time.Unix(1700000000, 0))
+	made := func(namespace, name string, uid types.UID) *v1alpha1.DemoApp {
+		return newApp(name, func(app *v1alpha1.DemoApp) {
+			app.Namespace, app.UID, app.DeletionTimestamp = namespace, uid, &deleted
+		})
+	}
+	first, second := made("c", "a-b", "one"), made("c-a", "b", "two")
+	w.makeAuditNamespace()
+	for range 2 {
+		for _, app := range []*v1alpha1.DemoApp{first, second} {
+			if _, err := w.controller.audit.ensureRecord(t.Context(), app); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var sources []string
+	for _, record := range w.records() {
+		sources = append(sources, record.Labels[v1alpha1.LabelSourceNamespace]+"/"+record.Labels[v1alpha1.LabelSourceName])
+	}
+	slices.Sort(sources)
+	equal(t, "sources of the records", []string{"c-a/b", "c/a-b"}, sources)
 }

@@ -139,6 +139,7 @@ func (c *Controller) forget(key cache.ObjectName, cached *v1alpha1.DemoApp) {
 	}
 	c.unwritten.forget(key)
 	c.refusals.forget(key)
+	c.keys.release(key)
 	c.engine.Forget(key)
 }
 

@@ -5,6 +5,7 @@ package demoapp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -83,7 +84,7 @@ func summarize(p *pass) {
 	if len(p.plan.Observed.Drifts) == 0 {
 		p.conditions().Remove(v1alpha1.ConditionDrifted)
 	}
-	if p.plan.Withheld || p.plan.Decision.Action == helm.ActionWait {
+	if p.plan.Withheld || p.plan.Decision.Action == helm.ActionWait || slices.ContainsFunc(p.blockers, needsPerson) {
 		summarizeBlocked(p)
 		return
 	}
@@ -120,10 +121,13 @@ func summarizeBlocked(p *pass) {
 	}
 	if first.stalled {
 		conditions.MarkStalled(reason, message)
+		p.app.Status.ObservedGeneration = p.app.Generation
 		return
 	}
 	conditions.MarkReconciling(reason, message)
 }
+
+func needsPerson(b blocker) bool { return b.stalled }
 
 func summarizeHealth(p *pass, health release.Summary) {
 	conditions := p.conditions()

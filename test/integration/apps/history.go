@@ -4,6 +4,7 @@
 package apps
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -77,4 +78,10 @@ func (h *history) all(name string) []Version {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.versions[name])
+}
+
+func (h *history) everything() map[string][]Version {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.versions)
 }

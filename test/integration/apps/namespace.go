@@ -57,7 +57,8 @@ func New(t testing.TB, c *cluster.Cluster) *Namespace {
 	return In(t, c, c.Namespace(t))
 }
 
-// In watches the DemoApps of a namespace that exists, until the test has ended. The CRD must be installed.
+// In watches the DemoApps of a namespace that exists, until the test has ended. Then no version of them may have broken a
+// rule that holds at any time. The CRD must be installed.
 func In(t testing.TB, c *cluster.Cluster, name string) *Namespace {
 	t.Helper()
 	client, err := versioned.NewForConfig(c.AdminConfig())
@@ -87,6 +88,7 @@ func In(t testing.TB, c *cluster.Cluster, name string) *Namespace {
 	t.Cleanup(func() {
 		stop()
 		factory.Shutdown()
+		n.checkInvariants()
 	})
 	if !cache.WaitForCacheSync(t.Context().Done(), registration.HasSynced) {
 		t.Fatalf("the DemoApps of namespace %s could not be watched", name)

@@ -47,6 +47,9 @@ func newNamespace(t *testing.T) *apps.Namespace {
 	ns := apps.New(t, shared)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
+		if err := ns.Demo.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+			t.Error(err)
+		}
 		left, err := ns.Demo.List(ctx, metav1.ListOptions{})
 		if err != nil {
 			t.Error(err)
@@ -57,9 +60,6 @@ func newNamespace(t *testing.T) *apps.Namespace {
 			if err != nil && !apierrors.IsNotFound(err) {
 				t.Error(err)
 			}
-		}
-		if err := ns.Demo.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-			t.Error(err)
 		}
 	})
 	return ns

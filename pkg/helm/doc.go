@@ -1,0 +1,133 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package helm keeps Helm releases as they are wanted, from inside a controller.
+//
+// It drives the Helm v4 SDK in process and imports nothing else of this module:
+// any operator can use it. A controller asks three questions, whenever
+// something may have changed, and keeps one small answer:
+//
+//	observed, err := engine.Observe(ctx, wanted.Key(), baseline) // What is there?
+//	decision, err := engine.Decide(wanted, observed)             // What is due, and why?
+//	deployed, err := engine.Execute(ctx, wanted, decision, baseline)
+//	baseline = deployed.Baseline() // Unless deployed is nil: nothing was due.
+//
+// The baseline belongs into the status of the custom resource. It is what drift
+// is measured against, also after a restart. [Engine.Subscribe] tells when to
+// ask again, [Engine.Uninstall] ends the release.
+//
+// # What stays ordinary Helm
+//
+// Everything that others see. The release records are those of Helm's own
+// Secrets driver, so that helm list, history, get, rollback and uninstall work on
+// them; one label more ([InputsLabel]) says what the engine made a revision
+// from. Helm's actions decide what happens in which order: hooks with their
+// weights and deletion policies, crds/ before templates, keep policies, the
+// history's length. The objects carry Helm's label and annotations, and are
+// applied on the server's side under Helm's own field manager ([FieldManager]).
+//
+// The engine replaces what is underneath: it is the kube.Interface and the
+// storage driver of those actions. There it knows what they would ask for. It
+// finds out whether an object is in the way by creating it, not by looking
+// first; it leaves out objects that an upgrade does not change; it sends no
+// request to find records or to validate. An install of N objects without hooks
+// costs N+2 requests, an upgrade that changes C of them C+3, a repair of D
+// drifted objects D, an uninstall N+2, however long the history is.
+//
+// # Deciding
+//
+// Whether a release is up to date is told by a digest of its inputs: chart,
+// values and owner ([Release.InputDigest]). The digest of the newest revision is
+// in its record's label. A chart is never rendered to find out, because it may
+// render differently each time: functions such as randAlphaNum, now and lookup
+// see to that. [Decide] is a pure function of the digest and of what was
+// observed; its documentation and [Cause] list all cases.
+//
+// An attempt that failed, or that a crash interrupted, is redone in its place: a
+// release that keeps failing does not pile up revisions. An operation of
+// somebody else is waited for, until it counts as abandoned. A revision that
+// somebody else made is upgraded away.
+//
+// # Drift
+//
+// In an object's managedFields, the API server keeps one entry for what Helm
+// applied. A field leaves that entry as soon as somebody else gives it another
+// value or removes it, and nothing happens to it when others add fields of their
+// own. A hash of the entry, taken right after the engine's own apply, is the
+// object's fingerprint; the inventory holds it together with the UID. Drift is a
+// fingerprint or UID that differs, or an object that is gone. [ActionRepair]
+// applies the drifted objects of the stored manifest again, and no others; it
+// makes no revision and renders nothing.
+//
+// Two things cannot be seen like this. Another writer that uses the same field
+// manager and server-side apply is Helm, as far as the API server can tell; a
+// new revision in the records gives it away. And stringData in a Secret is owned
+// by that name while the change happens in data, which is why the engine applies
+// it as data.
+//
+// # Watching, and the view
+//
+// Each kind in use is watched once, from the first release that needs it to the
+// last, selected by Helm's label. The transform keeps names, marks, the
+// fingerprint and the health, and drops the rest before it is stored; kinds
+// without a status are watched by their metadata alone. Release records, too, are
+// known by their metadata; their content is in a cache of bounded size, or is
+// read when it is needed.
+//
+// A watch is behind what the engine itself has just written. Between the two
+// stands a view: the informer's store, and over it the answers to own writes,
+// until the store has reached their resourceVersion. Hence a decision can follow
+// an operation at once, and the echo of an own write is no news. An echo that
+// overtakes its answer may still cause one look, which finds nothing to do.
+//
+// So nothing has to be asked of the API server to know that all is well. A
+// release in its wanted state costs no request: not while nothing happens, not
+// at a periodic resync, and not after a restart, for which lists and watches are
+// enough.
+//
+// # Operations
+//
+// Operations on one release exclude each other; different releases do not wait
+// for one another. A second engine, in another process, is kept off by the
+// records: the revision that both want to make can be created only once.
+//
+// An operation does not end with the context that it was called with. It has a
+// deadline of its own ([Config.Timeout]), so that a shutdown lets it finish, and
+// the outcome is recorded even when the deadline has passed. If the process
+// dies anyway, the next one finds the record pending and redoes the attempt:
+// whatever request of whatever operation fails or is the last, trying again
+// comes to the same end.
+//
+// The engine never waits for the health of what it deployed. [Snapshot] has it,
+// by the rules of kstatus, and a change of it is told to subscribers.
+//
+// Errors are typed. [IsTerminal] tells those that come again until something
+// changes ([RenderError], [RefusedError], [OwnershipConflictError],
+// [ReleaseTooLargeError], [ErrInvalidChart]) from those that may pass. An object
+// that belongs to somebody else is not touched, and what the refused attempt
+// had created by then is taken back.
+//
+// # Owners
+//
+// With [Release.Owner] set, every object of the release is owned by it, so that
+// the garbage collector removes what an uninstall could not, and everybody sees
+// whose an object is. The reference is part of the stored manifest. Left out are
+// objects that outlive the release or that cannot have such an owner: those to
+// be kept, of no namespace, or of another one, and hooks.
+//
+// # Limits
+//
+//   - The records of a release fit into a Secret each: 1 MiB for chart, values and
+//     manifest, compressed.
+//   - As with Helm, the files under crds/ are created and never changed, and stay
+//     after an uninstall.
+//   - Hooks are not watched for drift, and neither are objects in namespaces
+//     that [Config.Namespaces] leaves out.
+//   - The capabilities that a chart sees are no part of the input digest: a newer
+//     API server alone is no reason for an upgrade.
+//   - The template function lookup asks the API server, each time.
+//   - The engine reads "create only" as Kubernetes 1.36 does: an apply with a
+//     resourceVersion that the object never had conflicts, even when forced.
+//   - A release with N objects costs about 1.5 KB of memory for each of them,
+//     and as much for each of its records.
+package helm

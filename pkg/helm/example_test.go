@@ -1,0 +1,160 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm_test
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"sync"
+	"testing/fstest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/charts"
+)
+
+// Example keeps one release of the embedded chart as it is wanted, until it is
+// told to stop: a controller without its custom resource. It needs a cluster.
+func Example() {
+	ctx, stop := context.WithTimeout(context.Background(), time.Hour)
+	defer stop()
+	config, err := clientcmd.BuildConfigFromFlags("", clientcmd.RecommendedHomeFile)
+	if err != nil {
+		log.Fatal(err)
+	}
+	engine, err := helm.New(helm.Config{RESTConfig: config, Namespaces: []string{"default"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	chart, err := helm.LoadFS(charts.DemoApp(), ".")
+	if err != nil {
+		log.Fatal(err)
+	}
+	wanted := helm.Release{
+		Namespace: "default", Name: "web", Chart: chart,
+		Values: map[string]any{"message": "Hello", "apiKey": "verysecret"},
+	}
+
+	// A controller has a queue here, and one key in it for each custom resource.
+	look := make(chan struct{}, 1)
+	again := func() {
+		select {
+		case look <- struct{}{}:
+		default: // It will look anyway.
+		}
+	}
+	engine.Subscribe(func(release cache.ObjectName, _ helm.Change) {
+		if release == wanted.Key() {
+			again()
+		}
+	})
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { engine.Run(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), engine.HasSynced) {
+		log.Fatal("the release records are not known in time")
+	}
+
+	var baseline helm.Baseline // A controller keeps it in the status of the custom resource.
+	for again(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look:
+		}
+		deployed, err := reconcile(ctx, engine, wanted, baseline)
+		switch {
+		case deployed != nil:
+			baseline = deployed.Baseline()
+		case helm.IsTerminal(err):
+			slog.Error("Waiting for somebody to change something", slog.Any("error", err))
+		case err != nil:
+			slog.Warn("Trying again", slog.Any("error", err))
+			time.AfterFunc(retryAfter(err), again)
+		}
+	}
+}
+
+func reconcile(ctx context.Context, engine *helm.Engine, wanted helm.Release, baseline helm.Baseline) (*helm.Deployed, error) {
+	observed, err := engine.Observe(ctx, wanted.Key(), baseline)
+	if err != nil {
+		return nil, err
+	}
+	decision, err := engine.Decide(wanted, observed)
+	if err != nil {
+		return nil, err
+	}
+	if decision.Action != helm.ActionNone {
+		slog.Info("Something is due", slog.Any("action", decision.Action), slog.Any("cause", decision.Cause), slog.Any("drifts", decision.Drifts))
+	}
+	return engine.Execute(ctx, wanted, decision, baseline)
+}
+
+func retryAfter(err error) time.Duration {
+	var busy *helm.BusyError
+	if errors.As(err, &busy) {
+		return busy.RetryAfter
+	}
+	return 5 * time.Second
+}
+
+//go:embed all:charts/demo-app
+var embedded embed.FS
+
+// A chart that is compiled into the program. The prefix "all:" matters: without
+// it, files whose names begin with an underscore are left out.
+func ExampleLoadFS() {
+	chart, err := helm.LoadFS(embedded, "charts/demo-app")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(chart.Name(), chart.Version(), chart.AppVersion())
+
+	_, err = helm.LoadFS(fstest.MapFS{"values.yaml": {}}, ".")
+	fmt.Println(errors.Is(err, helm.ErrInvalidChart))
+	// Output:
+	// demo-app 0.1.0 1.27
+	// true
+}
+
+// Deciding takes no cluster, so that a test of a controller needs none either.
+func ExampleDecide() {
+	chart, err := helm.LoadFS(charts.DemoApp(), ".")
+	if err != nil {
+		log.Fatal(err)
+	}
+	wanted := helm.Release{
+		Namespace: "default", Name: "web", Chart: chart, Values: map[string]any{"apiKey": "verysecret"},
+		Owner: &metav1.OwnerReference{APIVersion: "demo.example.com/v1alpha1", Kind: "DemoApp", Name: "web", UID: "1"},
+	}
+	inputs, err := wanted.InputDigest()
+	if err != nil {
+		log.Fatal(err)
+	}
+	deployed := &helm.Record{Revision: 3, Status: "deployed", Own: true, Inputs: inputs}
+	service := helm.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: "default", Name: "web"}
+
+	for _, observed := range []helm.Snapshot{
+		{},
+		{Record: deployed, BaselineKnown: true},
+		{Record: deployed, BaselineKnown: true, Drifts: []helm.Drift{{Object: service, Kind: helm.DriftMissing}}},
+		{Record: &helm.Record{Revision: 4, Status: "deployed"}},
+	} {
+		decision := helm.Decide(inputs, observed, time.Now(), helm.DefaultTimeout)
+		fmt.Println(decision.Action, decision.Cause, decision.Drifts)
+	}
+	// Output:
+	// Install NotInstalled []
+	// None  []
+	// Repair Drift [{Service default/web Missing}]
+	// Upgrade ReleaseChanged []
+}

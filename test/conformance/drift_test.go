@@ -1,0 +1,228 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package conformance
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// tally counts what became of mutations.
+type tally struct {
+	mu                                 sync.Mutex
+	seen, refused, withoutEffect, left int
+}
+
+func (c *tally) add(counter *int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*counter++
+}
+
+// TestEveryLeaf changes and removes each single field of each object of the charts. The engine sees exactly the objects
+// that were changed, and mends them. In each round, every object of a release is changed in one way.
+//
+// Where the key of an item is changed, of a container or a port for instance, the item is gone for the API server and
+// another one is there. The engine brings back the first, and leaves the other alone.
+func TestEveryLeaf(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		chart  string
+		values values
+		// every is the step from one mutation to the next; by default there is none left out.
+		every int
+	}{
+		{chart: "plain", values: values{"labels": values{"tier": "front"}}},
+		{chart: "hooks"},
+		{chart: "crds"},
+		{chart: "umbrella"},
+		{chart: "forms"},
+		{chart: "keep"},
+		{chart: "places"},
+		{chart: "dynamic"},
+		{chart: "changing", values: values{"version": "v2", "kind": "Secret"}},
+		{chart: "immutable"},
+		{name: "every kind", chart: "many", values: values{"count": 1}},
+		{chart: "many", every: 7},
+	}
+	for _, test := range tests {
+		t.Run(cmp.Or(test.name, test.chart), func(t *testing.T) {
+			t.Parallel()
+			namespace := shared.Namespace(t)
+			makeNamespace(t, namespace+otherNamespace)
+			e := newEngine(t, namespace)
+			wanted := e.wanted(readChart(t, test.chart), test.values)
+			if err := e.converge(t.Context(), wanted); err != nil {
+				t.Fatal(err)
+			}
+			subjects := subjectsOf(t, e)
+			var counts tally
+			for round := 0; ; round += max(test.every, 1) {
+				if !mutateAll(t, e, wanted, subjects, round, &counts) {
+					break
+				}
+			}
+			t.Logf("%d mutations were seen and mended; %d were refused by the API server, %d had no effect; %d left something behind",
+				counts.seen, counts.refused, counts.withoutEffect, counts.left)
+			if test.every == 0 && counts.seen < 3*len(subjects) {
+				t.Errorf("only %d mutations of %d objects", counts.seen, len(subjects))
+			}
+			if newest := newestRelease(t, namespace); newest.Version != 1 {
+				t.Errorf("repairs made %d revisions", newest.Version)
+			}
+		})
+	}
+}
+
+// mutateAll mutates each object in one way, and has the engine mend them. It returns false when there was no mutation
+// left.
+func mutateAll(t *testing.T, e *engine, wanted helm.Release, subjects []*subject, round int, counts *tally) bool {
+	t.Helper()
+	var (
+		mu      sync.Mutex
+		mutated = map[helm.ObjectReference]mutation{}
+		group   errgroup.Group
+		any     bool
+	)
+	group.SetLimit(8)
+	for _, s := range subjects {
+		if round >= len(s.mutations) {
+			continue
+		}
+		any = true
+		group.Go(func() error {
+			ok, err := s.mutate(t, s.mutations[round], counts)
+			if ok {
+				mu.Lock()
+				defer mu.Unlock()
+				mutated[s.ObjectReference] = s.mutations[round]
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if len(mutated) == 0 {
+		return any
+	}
+	e.await(fmt.Sprint(mutated), func(snapshot helm.Snapshot) bool {
+		drifted := sets.New[helm.ObjectReference]()
+		for _, drift := range snapshot.Drifts {
+			drifted.Insert(drift.Object)
+			if _, ok := mutated[drift.Object]; !ok {
+				t.Errorf("%s drifted, which nobody changed", drift.Object)
+			}
+		}
+		return drifted.Len() == len(mutated)
+	})
+	mend(t, e, wanted, mutated)
+	for _, s := range subjects {
+		if mutation, ok := mutated[s.ObjectReference]; ok {
+			s.verify(t, e, mutation, counts)
+		}
+	}
+	if err := e.converge(t.Context(), wanted); err != nil {
+		t.Fatal(err)
+	}
+	return true
+}
+
+// mend has the engine repair, and holds that it does nothing else.
+func mend(t *testing.T, e *engine, wanted helm.Release, mutated map[helm.ObjectReference]mutation) {
+	t.Helper()
+	for range maxPasses {
+		e.journal.take()
+		err := e.pass(t.Context(), wanted)
+		if e.last.Action != helm.ActionRepair {
+			t.Fatalf("the engine decided to %s because of %s, error %v", e.last.Action, e.last.Cause, err)
+		}
+		if err == nil {
+			return
+		}
+		var refused *helm.RefusedError
+		if !errors.As(err, &refused) {
+			t.Fatalf("repair: %v", err)
+		}
+		t.Errorf("%s of %s is not mended: %v", mutated[refused.Object], refused.Object, refused.Err)
+		// Out of the way, for the others.
+		if err := clientOf(t, refused.Object).Delete(t.Context(), refused.Object.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		e.await("deletion", func(snapshot helm.Snapshot) bool {
+			return slices.Contains(snapshot.Drifts, helm.Drift{Object: refused.Object, Kind: helm.DriftMissing})
+		})
+	}
+	t.Fatal("repairs go on failing")
+}
+
+// mutate makes the change as somebody else, and reports whether there was one.
+func (s *subject) mutate(t *testing.T, m mutation, counts *tally) (bool, error) {
+	t.Helper()
+	for _, patch := range m.patches(t) {
+		changed, err := s.client.Patch(t.Context(), s.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: otherManager})
+		switch {
+		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsInternalError(err):
+			continue
+		case err != nil:
+			return false, fmt.Errorf("%s of %s: %w", m, s.ObjectReference, err)
+		}
+		want, _ := m.leaf.at(s.pristine.Object)
+		got, _ := m.leaf.at(changed.Object)
+		// A default may take the place of what is removed. If it is the same, nothing may follow; but the field may have
+		// another owner then.
+		if reflect.DeepEqual(want, got) && reflect.DeepEqual(managers(s.pristine.GetManagedFields()), managers(changed.GetManagedFields())) {
+			counts.add(&counts.withoutEffect)
+			return false, nil
+		}
+		counts.add(&counts.seen)
+		return true, nil
+	}
+	counts.add(&counts.refused)
+	return false, nil
+}
+
+// verify holds that the object is again as the manifest asks. What somebody else added stays, but would be in the way of
+// later rounds: the object is then made anew.
+func (s *subject) verify(t *testing.T, e *engine, m mutation, counts *tally) {
+	t.Helper()
+	live, err := s.client.Get(t.Context(), s.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if missing := lacks(s.manifest, s.pristine.Object, live.Object, ""); missing != "" {
+		t.Errorf("%s of %s: %s is not mended", m, s.ObjectReference, missing)
+	}
+	was, is := normalize(s.pristine), normalize(live)
+	for _, object := range []map[string]any{was, is} {
+		unstructured.RemoveNestedField(object, "metadata", "generation")
+	}
+	if reflect.DeepEqual(was, is) {
+		return
+	}
+	counts.add(&counts.left)
+	if err := s.client.Delete(t.Context(), s.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	e.await("deletion", func(snapshot helm.Snapshot) bool {
+		return slices.Contains(snapshot.Drifts, helm.Drift{Object: s.ObjectReference, Kind: helm.DriftMissing})
+	})
+}

@@ -1,0 +1,52 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// TestExamples applies each example as it is.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	examples := map[string][]string{
+		"demoapp.yaml":            {"demoapp-sample"},
+		"demoapp-apikeyfrom.yaml": {"demoapp-with-secret"},
+		"waitfor.yaml":            {"app-a", "app-b"},
+	}
+	for file, names := range examples {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			if err := shared.ApplyFiles(t.Context(), ns.Name, "artifacts/examples/"+file); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range names {
+				ns.AwaitReady(name)
+			}
+		})
+	}
+}
+
+// TestPodsMeetTheRestrictedProfile installs into a namespace that admits no other pods.
+func TestPodsMeetTheRestrictedProfile(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	_, err := shared.Client.CoreV1().Namespaces().Patch(t.Context(), ns.Name, types.MergePatchType,
+		[]byte(`{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.Create(apps.Named("web"))
+	if app := ns.AwaitReady("web"); app.Status.ReadyReplicas != 1 {
+		t.Errorf("%d pods are ready", app.Status.ReadyReplicas)
+	}
+}

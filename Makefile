@@ -17,6 +17,8 @@ ARGS ?= ./...
 
 BINARY := bin/demoapp-controller
 LINTER := bin/golangci-lint
+# The race detector needs a C compiler.
+RACE := $(if $(shell command -v $$(go env CC)),-race)
 # The modules beside the main one that have code of their own.
 MODULES := $(patsubst %/go.mod,%,$(wildcard hack/*/go.mod test/*/go.mod))
 LOCALCLUSTER := go -C hack/localcluster run .
@@ -73,12 +75,12 @@ test: test-unit test-integration ## Run all tests.
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests. They need no cluster.
-	go test -race $(ARGS)
+	go test $(RACE) $(ARGS)
 	for module in $(MODULES); do go -C $$module test ./...; done
 
 .PHONY: test-integration
 test-integration: ## Run the tests on a real API server, which they start themselves.
-	go test -race -tags integration -timeout 30m ./test/...
+	go test $(RACE) -tags integration -timeout 30m ./test/...
 
 .PHONY: verify
 verify: verify-codegen verify-modules verify-format verify-headers verify-vet ## Check generated code, modules, format, headers and vet. Changes nothing.

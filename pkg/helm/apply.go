@@ -65,6 +65,9 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 	applied, err := o.client(info).Patch(o.ctx, info.Name, types.ApplyPatchType, data, metav1.PatchOptions{
 		FieldManager: FieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict,
 	})
+	if err != nil && o.malformed(info, desired, err) {
+		return nil, &RefusedError{Object: reference(info), Err: err}
+	}
 	if err != nil {
 		return nil, refused(reference(info), err)
 	}
@@ -91,7 +94,7 @@ func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructure
 		same.SetUID(entry.UID)
 		// With another UID it conflicts where nothing exists, and is invalid where
 		// another object does.
-		if applied, err := o.apply(info, same, applyForce); err == nil || !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
+		if applied, err := o.force(info, same); err == nil || !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
 			return applied, false, err
 		}
 	}
@@ -103,7 +106,7 @@ func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructure
 	if live.GetLabels()[managedByLabel] != managedByHelm || !o.owned(live) {
 		return nil, false, &OwnershipConflictError{Object: reference(info), Holder: holder(live)}
 	}
-	applied, err = o.apply(info, object, applyForce)
+	applied, err = o.force(info, object)
 	return applied, false, err
 }
 

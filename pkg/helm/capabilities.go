@@ -142,7 +142,12 @@ func (m *kindMapper) watch(ctx context.Context, client metadata.Interface, resou
 					m.changed()
 				}
 			},
-			UpdateFunc: func(any, any) { m.changed() },
+			UpdateFunc: func(before, after any) {
+				was, is := before.(*metav1.PartialObjectMetadata), after.(*metav1.PartialObjectMetadata)
+				if was.ResourceVersion != is.ResourceVersion {
+					m.changed()
+				}
+			},
 			DeleteFunc: func(any) { m.changed() },
 		})
 	}

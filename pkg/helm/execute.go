@@ -85,7 +85,8 @@ func (e *Engine) measured(ctx context.Context, name cache.ObjectName, decision D
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	logger := e.logger.With(slog.String("release", name.String()), slog.String("action", string(decision.Action)))
-	store, err := newStore(time.Now().Add(e.timeout+recordGrace), name, e.records, e.clientset.CoreV1(), e.bodies, logger)
+	deadline, _ := ctx.Deadline()
+	store, err := newStore(deadline.Add(recordGrace), name, e.records, e.clientset.CoreV1(), e.bodies, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -110,13 +111,16 @@ func (o *operation) configuration() (*action.Configuration, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := action.NewConfiguration(action.ConfigurationSetLogger(o.logger.Handler()))
+	// Helm logs the errors that it returns, and API servers may repeat a Secret in
+	// theirs. The caller decides what to show of them.
+	quiet := quietHandler{o.logger.Handler()}
+	cfg := action.NewConfiguration(action.ConfigurationSetLogger(quiet))
 	cfg.RESTClientGetter = o.engine.mapper
 	cfg.KubeClient = o
 	cfg.Capabilities = capabilities
 	cfg.Releases = storage.Init(o.store)
 	cfg.Releases.MaxHistory = o.engine.maxHistory
-	cfg.Releases.SetLogger(o.logger.Handler())
+	cfg.Releases.SetLogger(quiet)
 	cfg.HookOutputFunc = func(namespace, pod, container string) io.Writer {
 		return &logWriter{logger: o.logger.With(slog.String("pod", namespace+"/"+pod), slog.String("container", container))}
 	}
@@ -301,6 +305,8 @@ func (o *operation) replace(unfinished *Record) error {
 		o.logger.Warn("Cannot tell what the unfinished attempt made", slog.Any("error", err))
 	}
 	o.store.replaced = unfinished
+	// That attempt may have changed objects, and its record is all that tells.
+	o.touched = true
 	return nil
 }
 
@@ -344,10 +350,13 @@ func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, err
 	if err := errors.Join(o.watch(resources), o.store.supersede()); err != nil {
 		return nil, err
 	}
+	// One object that cannot be mended does not keep the others from it.
+	var errs []error
 	for _, info := range resources {
-		if err := o.repairObject(info, decision); err != nil {
-			return nil, err
-		}
+		errs = append(errs, o.repairObject(info, decision))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	return o.deployed(rls), nil
 }
@@ -366,7 +375,7 @@ func (o *operation) repairObject(info *resource.Info, decision Decision) error {
 	}
 	apply := func() (*unstructured.Unstructured, error) {
 		if o.present(info) {
-			return o.apply(info, object, applyForce)
+			return o.force(info, object)
 		}
 		result, _, err := o.ensure(info, object)
 		return result, err
@@ -426,6 +435,32 @@ func (o *operation) removeInventory(baseline Baseline) error {
 		}
 	}
 	return nil
+}
+
+// quietHandler makes debug messages of all messages.
+type quietHandler struct {
+	slog.Handler
+}
+
+// Enabled implements slog.Handler.
+func (h quietHandler) Enabled(ctx context.Context, _ slog.Level) bool {
+	return h.Handler.Enabled(ctx, slog.LevelDebug)
+}
+
+// Handle implements slog.Handler.
+func (h quietHandler) Handle(ctx context.Context, record slog.Record) error {
+	record.Level = slog.LevelDebug
+	return h.Handler.Handle(ctx, record)
+}
+
+// WithAttrs implements slog.Handler.
+func (h quietHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return quietHandler{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h quietHandler) WithGroup(name string) slog.Handler {
+	return quietHandler{h.Handler.WithGroup(name)}
 }
 
 // logWriter writes what hooks print to the log.

@@ -66,6 +66,8 @@ type fakeServer struct {
 	fault func(fakeRequest) fakeFault
 	// refuse, when set, is the server's admission: what it refuses, and why.
 	refuse func(request fakeRequest, object *unstructured.Unstructured) error
+	// validate, when set, refuses what a write would come to.
+	validate func(object *unstructured.Unstructured) error
 	// react, when set, stands for the controllers: it changes an object that was
 	// just written, which is a write of its own.
 	react func(object *unstructured.Unstructured) bool
@@ -267,7 +269,10 @@ func (s *fakeServer) answer(request *http.Request, object any, err error) *http.
 	if err != nil {
 		var status apierrors.APIStatus
 		if !errors.As(err, &status) {
-			status = apierrors.NewInternalError(err)
+			// As the API server does with what it has no reason for.
+			status = &apierrors.StatusError{ErrStatus: metav1.Status{
+				Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error(),
+			}}
 		}
 		answered := status.Status()
 		answered.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
@@ -288,6 +293,11 @@ func (s *fakeServer) serve(request fakeRequest) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if request.verb == "discover" {
+		if s.refuse != nil {
+			if err := s.refuse(request, nil); err != nil {
+				return nil, err
+			}
+		}
 		return s.discover(request.key.name)
 	}
 	kind, ok := s.kinds[request.key.resource]
@@ -361,6 +371,9 @@ func (s *fakeServer) change(request fakeRequest, kind fakeKind, live *unstructur
 	if size := len(request.body); key.resource == secretResource && size > corev1.MaxSecretSize {
 		return nil, apierrors.NewInvalid(kind.kind.GroupKind(), key.name, nil)
 	}
+	if request.query.Has("dryRun") {
+		return object.Object, strictly(object)
+	}
 	var merged runtime.Object
 	fieldManager := s.fieldManager(kind.kind, "")
 	manager := request.query.Get("fieldManager")
@@ -377,7 +390,24 @@ func (s *fakeServer) change(request fakeRequest, kind fakeKind, live *unstructur
 	if err != nil {
 		return nil, err
 	}
+	if s.validate != nil {
+		if err := s.validate(merged.(*unstructured.Unstructured)); err != nil {
+			return nil, err
+		}
+	}
 	return represent(s.store(key, live, merged.(*unstructured.Unstructured)), request), nil
+}
+
+// strictly refuses fields that a built-in kind does not have.
+func strictly(object *unstructured.Unstructured) error {
+	into, err := client.New(object.GroupVersionKind())
+	if err != nil {
+		return nil //nolint:nilerr // A kind of its own has no schema here.
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, into, true); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
 }
 
 // decode gives the object that a request carries, or makes of what is there.
@@ -850,6 +880,21 @@ func (s *fakeServer) taken() []string {
 	}
 	s.requests = nil
 	return requests
+}
+
+// discoveries counts the requests since the last call about what the server
+// serves.
+func (s *fakeServer) discoveries() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	count := 0
+	for _, request := range s.requests {
+		if request.verb == "discover" {
+			count++
+		}
+	}
+	s.requests = nil
+	return count
 }
 
 // with changes how the server behaves while it runs.

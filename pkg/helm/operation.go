@@ -233,7 +233,7 @@ func (o *operation) update(original, target *resource.Info, result *kube.Result)
 	}
 	var applied *unstructured.Unstructured
 	if o.present(target) {
-		applied, err = o.apply(target, object, applyForce)
+		applied, err = o.force(target, object)
 	} else {
 		applied, _, err = o.ensure(target, object)
 	}

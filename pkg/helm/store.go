@@ -100,6 +100,16 @@ func (s *store) Query(query map[string]string) ([]release.Releaser, error) {
 	return found, nil
 }
 
+// Get reads a record. Helm's actions take some failures to read for a release
+// that does not exist.
+func (s *store) Get(key string) (release.Releaser, error) {
+	body, err := s.Secrets.Get(key)
+	if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) && s.failure == nil {
+		s.failure = err
+	}
+	return body, err
+}
+
 // history is the release's records as the operation is to see them.
 func (s *store) history() []*Record {
 	history := s.records.history(s.release)

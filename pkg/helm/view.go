@@ -43,11 +43,21 @@ func (v *view[T]) wrote(object T) {
 	v.written[objectKey(object.GetNamespace(), object.GetName())] = ownWrite[T]{object: object}
 }
 
-// deleted notes that this process deleted the object.
+// deleted notes that this process deleted the object. The store often knows
+// before the answer has come; then there is nothing to note, and nothing that
+// would forget it.
 func (v *view[T]) deleted(object T) {
+	key := objectKey(object.GetNamespace(), object.GetName())
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.written[objectKey(object.GetNamespace(), object.GetName())] = ownWrite[T]{object: object, deleted: true}
+	reached := v.indexer.LastStoreSyncResourceVersion()
+	stored, exists, _ := v.indexer.GetByKey(key)
+	own := ownWrite[T]{object: object, deleted: true}
+	if caughtUp(own, stored, exists, reached) {
+		delete(v.written, key)
+		return
+	}
+	v.written[key] = own
 }
 
 // isOwn reports whether the object is what this process last wrote, or an

@@ -117,7 +117,9 @@ func TestViewOwnEvents(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			v := newView[*metav1.PartialObjectMetadata](cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil))
+			indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+			indexer.Bookmark("1")
+			v := newView[*metav1.PartialObjectMetadata](indexer)
 			tc.do(v)
 			if got := v.isOwn(tc.event); got != tc.own {
 				t.Errorf("isOwn = %t, want %t", got, tc.own)

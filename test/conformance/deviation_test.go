@@ -49,3 +49,42 @@ var undone = deviation{
 		}
 	},
 }
+
+// allRevisions: after a failure there may be more revisions, and what is said about them differs. What counts is that one
+// is deployed, and none is in the middle of something.
+var allRevisions = deviation{
+	why: "an attempt that failed may have left its trace in the history",
+	forget: func(w *world) {
+		newest, deployed := "", []any{}
+		for name, record := range w.Records {
+			status := record.(map[string]any)["info"].(map[string]any)["status"]
+			if len(name) > len(newest) || len(name) == len(newest) && name > newest {
+				newest = name
+			}
+			if status != "superseded" && status != "failed" {
+				deployed = append(deployed, status)
+			}
+		}
+		if record, ok := w.Records[newest].(map[string]any); ok {
+			w.Records = map[string]any{
+				"newest": map[string]any{"manifest": record["manifest"], "config": record["config"], "chart": record["chart"]},
+				"active": deployed,
+			}
+		}
+	},
+}
+
+// currentState: only what there is now counts, and not the way that led to it.
+var currentState = deviation{
+	why: "an object's generation, and what a chart makes of the revision, tell of the past",
+	forget: func(w *world) {
+		w.Records, w.Hooks, w.Created, w.Deleted = nil, nil, nil, nil
+		for _, object := range w.Objects {
+			metadata := object.(map[string]any)["metadata"].(map[string]any)
+			delete(metadata, "generation")
+			if annotations, ok := metadata["annotations"].(map[string]any); ok {
+				delete(annotations, "example.com/revision")
+			}
+		}
+	},
+}

@@ -39,6 +39,16 @@ func TestForeignObjects(t *testing.T) {
 			},
 		},
 		{
+			name: "in the way of an install with hooks",
+			prepare: func(t *testing.T, namespace string) {
+				t.Helper()
+				makeConfigMap(t, namespace, metav1.ObjectMeta{Name: "web"})
+			},
+			steps: []step{
+				deploy("install", "hooks", nil).fails(classConflict).but(undone),
+			},
+		},
+		{
 			name: "in the way of an upgrade",
 			prepare: func(t *testing.T, namespace string) {
 				t.Helper()

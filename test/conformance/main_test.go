@@ -28,8 +28,12 @@ const parallel = "6"
 // releaseName is the name of all releases: each has a namespace of its own.
 const releaseName = "web"
 
-// shared is the control plane of all tests.
-var shared *cluster.Cluster
+var (
+	// shared is the control plane of all tests.
+	shared *cluster.Cluster
+	// workDir holds what is built for the tests.
+	workDir string
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -53,6 +57,11 @@ func run(m *testing.M) (code int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var err error
+	if workDir, err = os.MkdirTemp("", "conformance-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(workDir)
 	if shared, err = cluster.Start(ctx, cluster.Options{Messages: io.Discard}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

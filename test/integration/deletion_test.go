@@ -163,19 +163,7 @@ func TestLongestNames(t *testing.T) {
 	t.Parallel()
 	short := shared.Namespace(t)
 	long := short + strings.Repeat("x", 63-len(short))
-	_, err := shared.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{Name: long},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := shared.Client.CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), long, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
-	showLogOnFailure(t, long)
-	ns := apps.In(t, shared, long)
+	ns := newNamespaceNamed(t, long)
 	name := "w" + strings.Repeat("e", 51) + "b"
 	ns.Create(apps.Named(name))
 	app := ns.Await(name, "deployed", func(app *v1alpha1.DemoApp) bool {
@@ -193,6 +181,42 @@ func TestLongestNames(t *testing.T) {
 	if want := fmt.Sprintf("%s-%s-%d", long, name, gone.DeletionTimestamp.Unix()); records[0].Name != want {
 		t.Errorf("the record's name is %s, want %s", records[0].Name, want)
 	}
+}
+
+// TestNamesThatLookAlike deletes two DemoApps whose namespace and name make the same text when put together.
+func TestNamesThatLookAlike(t *testing.T) {
+	t.Parallel()
+	outer := newNamespace(t)
+	inner := newNamespaceNamed(t, outer.Name+"-a")
+	outer.Create(apps.Waiting("a-b", "nobody"))
+	inner.Create(apps.Waiting("b", "nobody"))
+	outer.Await("a-b", "waiting", isWaiting)
+	inner.Await("b", "waiting", isWaiting)
+	// Within the same second, or there would be nothing to tell apart.
+	outer.Delete("a-b")
+	inner.Delete("b")
+	outer.AwaitGone("a-b")
+	inner.AwaitGone("b")
+	if found, other := len(outer.AuditRecords("a-b")), len(inner.AuditRecords("b")); found != 1 || other != 1 {
+		t.Errorf("%d and %d audit records, want one each", found, other)
+	}
+}
+
+// newNamespaceNamed is newNamespace with a name of the test's choice.
+func newNamespaceNamed(t *testing.T, name string) *apps.Namespace {
+	t.Helper()
+	namespaces := shared.Client.CoreV1().Namespaces()
+	if _, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := namespaces.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	ns := apps.In(t, shared, name)
+	showLogOnFailure(t, name)
+	return ns
 }
 
 func TestNamespaceIsDeletedWithDemoAppsInIt(t *testing.T) {

@@ -160,9 +160,8 @@ func TestSecretThatCannotBeRead(t *testing.T) {
 	if !errors.Is(err, errPlain) || controller.IsTerminal(err) {
 		t.Errorf("error is %v", err)
 	}
-	equal(t, "conditions", conditions("Ready", "False ObserveFailed", "Reconciling", "True ObserveFailed",
-		"Failed", "True ObserveFailed"), w.conditions("a"))
-	contains(t, "message", w.message("a", v1alpha1.ConditionFailed), "get Secret ns/keys")
+	equal(t, "conditions", conditions("Ready", "False ObserveFailed", "Reconciling", "True ObserveFailed"), w.conditions("a"))
+	contains(t, "message", w.message("a", v1alpha1.ConditionReady), "get Secret ns/keys")
 	w.secretErr = nil
 	w.passes("a", controller.SpecChange|controller.Retry)
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))

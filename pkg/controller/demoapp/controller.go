@@ -117,7 +117,11 @@ func New(deps Deps) (*Controller, error) {
 	}
 	c.synced = append(c.synced, controller.NamedSync{Name: "release records", HasSynced: deps.Engine.HasSynced})
 	deps.Engine.Subscribe(func(release cache.ObjectName, change helm.Change) {
-		c.queue.Enqueue(release, reasonOf(change))
+		// Most releases of a cluster may be those of others. An app that is not in
+		// the cache yet brings its own reason.
+		if _, ours := c.cached.Get(release); ours {
+			c.queue.Enqueue(release, reasonOf(change))
+		}
 	})
 	return c, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/finalizer"
@@ -22,6 +23,10 @@ func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error 
 	}
 	p := &pass{observed: app, app: app.DeepCopy(), now: c.clock.Now()}
 	written, err := c.audit.ensureRecord(ctx, app)
+	if err != nil && app.Namespace == c.audit.namespace && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		// The record would go with the namespace that the app goes with.
+		err = nil
+	}
 	if err != nil {
 		return c.blockDeletion(ctx, p, v1alpha1.ReasonAuditFailed, err)
 	}

@@ -68,11 +68,14 @@ func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	if app.DeletionTimestamp != nil {
 		return controller.Result{}, c.finalize(ctx, app)
 	}
-	app, err := finalizer.Ensure(ctx, c.apps.DemoApps(key.Namespace), app, v1alpha1.Finalizer)
+	known := app
+	app, err := finalizer.Ensure(ctx, c.apps.DemoApps(key.Namespace), known, v1alpha1.Finalizer)
 	if err != nil {
 		return controller.Result{}, err
 	}
-	c.latest.Wrote(app)
+	if app != known {
+		c.latest.Wrote(app)
+	}
 
 	p := &pass{observed: app, app: app.DeepCopy(), why: why, now: c.clock.Now(), next: controller.Jitter(c.resync)}
 	c.unwritten.resume(p)
@@ -98,8 +101,7 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 	if err := c.observeRelease(ctx, p); err != nil {
 		return c.reportFailure(p, err)
 	}
-	if rest := c.refusals.rests(p); rest > 0 {
-		p.next = min(p.next, rest)
+	if c.refusals.rests(p) {
 		return nil
 	}
 	if err := c.announceDrift(ctx, p); err != nil {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -27,8 +28,9 @@ type refusals struct {
 }
 
 type refusal struct {
-	attempt attempt
-	until   time.Time
+	reason, message string
+	attempt         attempt
+	until           time.Time
 }
 
 // attempt is what makes one change of a release another one than the last.
@@ -36,10 +38,11 @@ type attempt struct {
 	uid        types.UID
 	generation int64
 	inputs     string
+	drifts     string
 }
 
 func attemptOf(p *pass) attempt {
-	a := attempt{uid: p.app.UID, generation: p.app.Generation, inputs: p.inputs}
+	a := attempt{uid: p.app.UID, generation: p.app.Generation, inputs: p.inputs, drifts: release.Names(p.plan.Decision.Drifts)}
 	if p.plan.Withheld && p.plan.Observed.Record != nil {
 		// What is deployed is kept meanwhile, whatever was refused.
 		a.inputs = p.plan.Observed.Record.Inputs
@@ -47,9 +50,9 @@ func attemptOf(p *pass) attempt {
 	return a
 }
 
-// rests returns how long the pass's change is not to be tried again; zero when
-// it may be tried now.
-func (r *refusals) rests(p *pass) time.Duration {
+// rests reports whether the pass's change is not to be tried again now. The
+// conditions then say again why, whatever they said in the meantime.
+func (r *refusals) rests(p *pass) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p.plan.Decision.Action == helm.ActionNone {
@@ -57,25 +60,27 @@ func (r *refusals) rests(p *pass) time.Duration {
 			// The release is as wanted: what was refused is wanted no more.
 			delete(r.last, p.key())
 		}
-		return 0
+		return false
 	}
 	last, ok := r.last[p.key()]
-	if !ok || last.attempt != attemptOf(p) {
-		return 0
+	if !ok || last.attempt != attemptOf(p) || !p.now.Before(last.until) {
+		return false
 	}
-	return max(last.until.Sub(p.now), 0)
+	p.next = min(p.next, last.until.Sub(p.now))
+	p.conditions().MarkStalled(last.reason, last.message)
+	return true
 }
 
-// note remembers that the pass's attempt was refused, and returns when to try
-// it again.
-func (r *refusals) note(p *pass) time.Duration {
+// note remembers that the pass's attempt was refused and why, and returns when
+// to try it again.
+func (r *refusals) note(p *pass, reason, message string) time.Duration {
 	wait := controller.Jitter(refusedRetry)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.last == nil {
 		r.last = map[cache.ObjectName]refusal{}
 	}
-	r.last[p.key()] = refusal{attempt: attemptOf(p), until: p.now.Add(wait)}
+	r.last[p.key()] = refusal{attempt: attemptOf(p), until: p.now.Add(wait), reason: reason, message: message}
 	return wait
 }
 

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -18,6 +19,10 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
+
+// busyRetry is when to look again at a release that somebody else is changing,
+// although their change is told of when it comes to its end.
+const busyRetry = 10 * time.Second
 
 // terminatingRetry is when to look again at an app whose namespace is being
 // deleted: it should be gone by then.
@@ -86,7 +91,7 @@ func (c *Controller) ensureRelease(ctx context.Context, p *pass) error {
 	deployed, err := c.engine.Execute(ctx, *wanted, decision, baselineOf(p.app.Status))
 	var busy *helm.BusyError
 	if errors.As(err, &busy) {
-		p.next = min(p.next, max(busy.RetryAfter, time.Second))
+		p.next = min(p.next, max(busy.RetryAfter, busyRetry))
 		p.blockers = append(p.blockers, blocker{reason: v1alpha1.ReasonReleaseBusy, message: busy.Error()})
 		p.plan.Withheld = true
 		return nil
@@ -115,6 +120,13 @@ func (c *Controller) reportFailure(p *pass, err error) error {
 	reason, terminal := release.FailureReason(err, action)
 	err = redactError(p.apiKey, err)
 	conditions := p.conditions()
+	if reason == v1alpha1.ReasonObserveFailed && !terminal {
+		// Nothing was attempted. What is deployed does as well as before.
+		if meta.FindStatusCondition(p.app.Status.Conditions, v1alpha1.ConditionReady) == nil || p.app.Status.DeployedRelease == nil {
+			conditions.MarkReconciling(reason, err.Error())
+		}
+		return err
+	}
 	conditions.Set(v1alpha1.ConditionFailed, metav1.ConditionTrue, reason, err.Error())
 	if terminal || action == helm.ActionInstall || action == helm.ActionUpgrade {
 		conditions.Set(v1alpha1.ConditionDeployed, metav1.ConditionFalse, reason, err.Error())
@@ -124,7 +136,9 @@ func (c *Controller) reportFailure(p *pass, err error) error {
 		return err
 	}
 	conditions.MarkStalled(reason, err.Error())
-	p.app.Status.ObservedGeneration = p.app.Generation
-	p.next = min(p.next, c.refusals.note(p))
+	if !p.plan.Withheld {
+		p.app.Status.ObservedGeneration = p.app.Generation
+	}
+	p.next = min(p.next, c.refusals.note(p, reason, err.Error()))
 	return controller.Terminal(err)
 }

@@ -159,14 +159,14 @@ func TestReleaseThatIsBusy(t *testing.T) {
 			w.create(newApp("a"))
 			w.engine.failures = []error{busy}
 			return w
-		}, "False ReleaseBusy", time.Second},
+		}, "False ReleaseBusy", busyRetry},
 		{"upgraded by somebody else at the same moment", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t)
 			w.change("a", says("other"))
 			w.engine.failures = []error{fmt.Errorf("upgrade: %w", busy)}
 			return w
-		}, "True InstallSucceeded", time.Second},
+		}, "True InstallSucceeded", busyRetry},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -278,8 +278,7 @@ func TestLookThatFails(t *testing.T) {
 		if !errors.Is(err, errPlain) || controller.IsTerminal(err) {
 			t.Errorf("error is %v", err)
 		}
-		equal(t, "conditions", conditions("Ready", "False ObserveFailed", "Reconciling", "True ObserveFailed",
-			"Failed", "True ObserveFailed", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+		equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	})
 	t.Run("after the change", func(t *testing.T) {
 		w := newWorld(t)
@@ -289,8 +288,7 @@ func TestLookThatFails(t *testing.T) {
 		if !errors.Is(err, errPlain) {
 			t.Errorf("error is %v", err)
 		}
-		equal(t, "conditions", conditions("Ready", "False ObserveFailed", "Reconciling", "True ObserveFailed",
-			"Failed", "True ObserveFailed"), w.conditions("a"))
+		equal(t, "conditions", conditions("Ready", "False ObserveFailed", "Reconciling", "True ObserveFailed"), w.conditions("a"))
 		w.engine.observeErr, w.engine.executing = nil, nil
 		w.passes("a", controller.SpecChange|controller.Retry)
 		equal(t, "requests of the retry", []string{"apply demoapps/status a"}, w.calls.take())

@@ -50,6 +50,7 @@ func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision) {
 		Why:                   p.why,
 		Deployed:              s.DeployedRelease != nil,
 		SpecChanged:           s.ObservedGeneration != p.app.Generation,
+		Unrecorded:            isAhead(p),
 		ChartChanged:          s.DeployedRelease != nil && s.DeployedRelease.ChartVersion != deployed.ChartVersion,
 		DependencyBecameReady: p.dependencyBecameReady,
 		Failed:                failed != nil && failed.ObservedGeneration == p.app.Generation,
@@ -72,6 +73,13 @@ func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision) {
 			UID: entry.UID, Digest: entry.Digest,
 		})
 	}
+}
+
+// isAhead reports whether an own revision is deployed that the status does not
+// know of yet: the process ended in between.
+func isAhead(p *pass) bool {
+	record, known := p.plan.Observed.Record, p.app.Status.DeployedRelease
+	return record != nil && record.Own && known != nil && int64(record.Revision) > known.Revision
 }
 
 // summarize turns the end of a pass without errors into status.

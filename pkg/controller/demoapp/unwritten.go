@@ -20,8 +20,8 @@ const (
 	// rollout changes counts and messages many times a second, and most of them
 	// end before this.
 	settleTime = time.Second
-	// newRevisionTime is how long the status of a new revision may wait for its
-	// objects to be seen as healthy. Those without pods are within this, which
+	// newRevisionTime is how long the status of a new revision, or of a repair, may
+	// wait for its objects to be seen as healthy. Those without pods are within this, which
 	// spares the status that says that they are not yet.
 	newRevisionTime = 100 * time.Millisecond
 )
@@ -92,7 +92,8 @@ func patience(written, next v1alpha1.DemoAppStatus) time.Duration {
 		meta.FindStatusCondition(written.Conditions, v1alpha1.ConditionFailed) != nil {
 		return 0
 	}
-	if written.DeployedRelease == nil || *written.DeployedRelease != *next.DeployedRelease ||
+	if meta.FindStatusCondition(written.Conditions, v1alpha1.ConditionDrifted) != nil ||
+		written.DeployedRelease == nil || *written.DeployedRelease != *next.DeployedRelease ||
 		written.ObservedGeneration != next.ObservedGeneration {
 		return newRevisionTime
 	}

@@ -37,6 +37,9 @@ type Circumstances struct {
 	Deployed bool
 	// SpecChanged says that the spec is not the one last reconciled.
 	SpecChanged bool
+	// Unrecorded says that the newest revision is one that the caller made and did
+	// not come to remember.
+	Unrecorded bool
 	// ChartChanged says that the chart's version is not the one last deployed.
 	ChartChanged bool
 	// DependencyBecameReady says that the change had to wait for something else
@@ -58,7 +61,7 @@ func ReasonFor(decision helm.Decision, c Circumstances) UpgradeReason {
 	case helm.CauseDrift, helm.CauseReleaseChanged:
 		return foundBy(c.Why)
 	case helm.CauseBaselineUnknown:
-		if !c.SpecChanged {
+		if !c.SpecChanged && !c.Unrecorded {
 			return foundBy(c.Why)
 		}
 	case helm.CauseNone, helm.CauseInputsChanged:

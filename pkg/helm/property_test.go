@@ -1,0 +1,215 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"helm.sh/helm/v4/pkg/release/common"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
+)
+
+// move is one thing that happens to one of several releases.
+type move struct {
+	what    string
+	release int
+	// n is a parameter of the move.
+	n int
+}
+
+var moves = []string{
+	"want", "want", "want", "unwant", "reconcile", "reconcile", "reconcile", "reconcile", "change", "delete", "unlabel", "add",
+	"revise", "fail", "lose", "hold", "release", "settle", "restart", "forget",
+}
+
+// TestRandomMoves plays random moves on several releases. However they came
+// about, reconciling then ends in what the model says: the objects of what is
+// wanted, with the content that is wanted, and nothing more to do.
+func TestRandomMoves(t *testing.T) {
+	chart := testChart(t, map[string]string{
+		"values.yaml":      "n: 0\n",
+		"templates/a.yaml": configMap("{{ .Release.Name }}-a", "{{ .Values.n }}"),
+		"templates/b.yaml": configMap("{{ .Release.Name }}-b", "fixed"),
+		"templates/c.yaml": "{{ if mod .Values.n 2 }}" + configMap("{{ .Release.Name }}-c", "{{ .Values.n }}") + "{{ end }}",
+	})
+	rapid.Check(t, func(rt *rapid.T) {
+		played := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) move {
+			return move{
+				what:    rapid.SampledFrom(moves).Draw(rt, "what"),
+				release: rapid.IntRange(0, 1).Draw(rt, "release"),
+				n:       rapid.IntRange(1, 5).Draw(rt, "n"),
+			}
+		}), 5, 25).Draw(rt, "moves")
+		var problems []string
+		bubble(t, func(t *testing.T, f *fixture) {
+			game := &game{f: f, chart: chart, baselines: map[int]Baseline{}, wanted: map[int]int{}}
+			for _, move := range played {
+				game.play(move)
+			}
+			problems = game.end(t)
+		})
+		if len(problems) > 0 {
+			rt.Fatal(strings.Join(problems, "\n"))
+		}
+	})
+}
+
+// game is the model: which releases are wanted, and with which value.
+type game struct {
+	f         *fixture
+	chart     *Chart
+	baselines map[int]Baseline
+	wanted    map[int]int
+}
+
+func (g *game) of(i int) Release {
+	return Release{Namespace: "default", Name: fmt.Sprintf("r%d", i), Chart: g.chart, Values: map[string]any{"n": g.wanted[i]}}
+}
+
+// edit changes one of a release's objects, if it is there.
+func (g *game) edit(move move, change func(*unstructured.Unstructured)) {
+	name := fmt.Sprintf("default/r%d-%c", move.release, "abc"[move.n%3])
+	if g.f.object("ConfigMap", name) != nil {
+		g.f.edit("ConfigMap", name, "kubectl", change)
+	}
+}
+
+func (g *game) play(move move) {
+	setKey := func(key string) func(*unstructured.Unstructured) {
+		return func(object *unstructured.Unstructured) {
+			_ = unstructured.SetNestedField(object.Object, fmt.Sprint("theirs-", move.n), "data", key)
+		}
+	}
+	switch move.what {
+	case "want":
+		g.wanted[move.release] = move.n
+	case "unwant":
+		delete(g.wanted, move.release)
+	case "reconcile":
+		_, _ = g.reconcile(move.release)
+	case "change":
+		g.edit(move, setKey("key"))
+	case "add":
+		g.edit(move, setKey("more"))
+	case "unlabel":
+		g.edit(move, func(object *unstructured.Unstructured) { object.SetLabels(nil) })
+	case "delete":
+		name := fmt.Sprintf("default/r%d-%c", move.release, "abc"[move.n%3])
+		if g.f.object("ConfigMap", name) != nil {
+			g.f.remove("ConfigMap", name)
+		}
+	case "revise":
+		synctest.Wait()
+		newest := g.f.engine.records.latest(g.of(move.release).Key())
+		if newest != nil && common.Status(newest.Status) == common.StatusDeployed {
+			g.f.foreign(g.of(move.release), newest.Revision+1, common.StatusDeployed, nil)
+		}
+	case "fail":
+		g.f.failNth(move.n, faultBefore)
+	case "lose":
+		g.f.failNth(move.n, faultLost)
+	case "hold":
+		g.f.hold(true)
+	case "release":
+		g.f.hold(false)
+	case "settle":
+		g.f.hold(false)
+		synctest.Wait()
+	case "restart":
+		g.f.hold(false)
+		g.f.restart()
+	case "forget":
+		delete(g.baselines, move.release)
+	}
+}
+
+// reconcile does once what a controller does for the release.
+func (g *game) reconcile(i int) (done bool, err error) {
+	f, release := g.f, g.of(i)
+	if _, ok := g.wanted[i]; !ok {
+		if err := f.engine.Uninstall(f.t.Context(), release.Key(), g.baselines[i]); err != nil {
+			return false, err
+		}
+		delete(g.baselines, i)
+		return true, nil
+	}
+	f.baseline = g.baselines[i]
+	decision, err := f.reconcile(release)
+	g.baselines[i] = f.baseline
+	return err == nil && decision.Action == ActionNone, err
+}
+
+// end reconciles until nothing is due, and compares with the model.
+func (g *game) end(t *testing.T) []string {
+	t.Helper()
+	f := g.f
+	f.with(func() { f.fault = nil })
+	f.hold(false)
+	var problems []string
+	for i := range 2 {
+		problems = append(problems, g.finish(i)...)
+	}
+	synctest.Wait()
+	f.taken()
+	want := []string{}
+	for i := range 2 {
+		if done, err := g.reconcile(i); !done || err != nil {
+			problems = append(problems, fmt.Sprintf("r%d: something is left to do: %v", i, err))
+		}
+		n, ok := g.wanted[i]
+		if !ok {
+			continue
+		}
+		objects := map[string]string{"a": fmt.Sprint(n), "b": "fixed"}
+		if n%2 == 1 {
+			objects["c"] = fmt.Sprint(n)
+		}
+		for suffix, value := range objects {
+			name := fmt.Sprintf("default/r%d-%s", i, suffix)
+			want = append(want, "ConfigMap "+name)
+			object := f.object("ConfigMap", name)
+			if object == nil {
+				continue // The list of names says so.
+			}
+			if got, _, _ := unstructured.NestedString(object.Object, "data", "key"); got != value {
+				problems = append(problems, fmt.Sprintf("%s has the value %q, want %q", name, got, value))
+			}
+			if object.GetLabels()[managedByLabel] != managedByHelm {
+				problems = append(problems, name+" lacks Helm's label")
+			}
+		}
+	}
+	if requests := f.taken(); len(requests) > 0 {
+		problems = append(problems, fmt.Sprintf("requests when nothing is due: %s", requests))
+	}
+	slices.Sort(want)
+	if got := f.names(); !slices.Equal(got, want) {
+		problems = append(problems, fmt.Sprintf("objects are %s, want %s; records are %s", got, want, f.records()))
+	}
+	return problems
+}
+
+func (g *game) finish(i int) []string {
+	var errs []error
+	for range 6 {
+		<-time.After(time.Minute)
+		done, err := g.reconcile(i)
+		if done {
+			return nil
+		}
+		errs = append(errs, err)
+		var busy *BusyError
+		if errors.As(err, &busy) {
+			<-time.After(busy.RetryAfter)
+		}
+	}
+	return []string{fmt.Sprintf("r%d does not converge: %v", i, errors.Join(errs...))}
+}

@@ -1,0 +1,194 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package conformance
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// helmBinary is the path of the helm command, which is built once in the version that go.mod names. Helm's own go.mod
+// decides on the rest: ours lacks what only the command needs.
+var helmBinary = sync.OnceValues(func() (string, error) {
+	const module = "helm.sh/helm/v4"
+	version, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", module).Output()
+	if err != nil {
+		return "", fmt.Errorf("find out the version of helm: %w", err)
+	}
+	install := exec.Command("go", "install", module+"/cmd/helm@"+strings.TrimSpace(string(version)))
+	install.Env = append(os.Environ(), "GOBIN="+workDir)
+	if output, err := install.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build helm: %w\n%s", err, output)
+	}
+	return filepath.Join(workDir, "helm"), nil
+})
+
+// command runs the helm command in a player's namespace, and returns what it prints.
+func command(t *testing.T, p player, args ...string) string {
+	t.Helper()
+	binary, err := helmBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace, _ := p.home()
+	run := exec.CommandContext(t.Context(), binary, append(args, "--namespace="+namespace, "--kubeconfig="+shared.Kubeconfig())...)
+	home := t.TempDir()
+	run.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+	var stdout, stderr bytes.Buffer
+	run.Stdout, run.Stderr = &stdout, &stderr
+	if err := run.Run(); err != nil {
+		t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return stdout.String()
+}
+
+// volatile matches what the command prints differently each time: times in all their forms, ages, and addresses.
+var volatile = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?[+-]\d{4} \w+|Z|[+-]\d\d:\d\d)?` +
+	`|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4}|\b(\d+m)?\d+s\b|\b10\.\d+\.\d+\.\d+\b`)
+
+// spaces are as wide as columns ask for.
+var spaces = regexp.MustCompile(`[ \t]+`)
+
+// prints is what a command prints, line by line, without what differs between two players. The tables of some commands
+// come in any order.
+func prints(t *testing.T, p player, args ...string) []string {
+	t.Helper()
+	namespace, _ := p.home()
+	text := spaces.ReplaceAllString(volatile.ReplaceAllString(anonymous(command(t, p, args...), namespace), "VOLATILE"), " ")
+	lines := strings.Split(text, "\n")
+	if args[0] == "status" {
+		slices.Sort(lines)
+	}
+	return lines
+}
+
+// TestCommandReads holds that the helm command says the same of both players' releases.
+func TestCommandReads(t *testing.T) {
+	t.Parallel()
+	for _, chart := range []string{"plain", "hooks", "umbrella"} {
+		t.Run(chart, func(t *testing.T) {
+			t.Parallel()
+			players := []player{newStock(t, shared.Namespace(t), &journal{}), newEngine(t, shared.Namespace(t))}
+			for _, p := range players {
+				for _, message := range []string{"one", "two"} {
+					if err := p.deploy(t.Context(), readChart(t, chart), values{"message": message}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			for _, args := range [][]string{
+				{"list"},
+				{"list", "--output=json"},
+				{"list", "--filter=w.b", "--deployed", "--short"},
+				{"history", releaseName},
+				{"history", releaseName, "--output=json"},
+				{"status", releaseName},
+				{"status", releaseName, "--revision=1"},
+				{"get", "all", releaseName},
+				{"get", "manifest", releaseName},
+				{"get", "values", releaseName, "--all"},
+				{"get", "hooks", releaseName},
+				{"get", "metadata", releaseName},
+				{"get", "notes", releaseName, "--revision=1"},
+			} {
+				want, got := prints(t, players[0], args...), prints(t, players[1], args...)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("helm %s (-of Helm's release +of the engine's):\n%s", strings.Join(args, " "), diff)
+				}
+			}
+		})
+	}
+}
+
+// TestCommandChanges lets users change releases of both players with the helm command. Both are alike after it, and the
+// engine brings back what is wanted.
+func TestCommandChanges(t *testing.T) {
+	t.Parallel()
+	chart, err := filepath.Abs(filepath.Join("testdata", "charts", "plain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		args []string
+		// revision is the newest after the command; 0 when there is none.
+		revision int
+		status   string
+	}{
+		{name: "rollback", args: []string{"rollback", releaseName, "1"}, revision: 3, status: "deployed"},
+		{name: "upgrade", args: []string{"upgrade", releaseName, chart, "--set=message=three,extra=false"}, revision: 3, status: "deployed"},
+		{name: "upgrade that waits", args: []string{"upgrade", releaseName, chart, "--reuse-values", "--wait"}, revision: 3, status: "deployed"},
+		{name: "uninstall", args: []string{"uninstall", releaseName}},
+		{name: "uninstall that keeps the history", args: []string{"uninstall", releaseName, "--keep-history"}, revision: 2, status: "uninstalled"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			e := newEngine(t, shared.Namespace(t))
+			players := []player{newStock(t, shared.Namespace(t), &journal{}), e}
+			worlds := make([]world, 0, len(players))
+			wanted := values{"message": "two", "replicas": 1}
+			for _, p := range players {
+				for _, deployed := range []values{{"message": "one"}, wanted} {
+					if err := p.deploy(t.Context(), readChart(t, "plain"), deployed); err != nil {
+						t.Fatal(err)
+					}
+				}
+				_, journal := p.home()
+				journal.take()
+				command(t, p, test.args...)
+				worlds = append(worlds, look(t, p, nil, nil))
+			}
+			if diff := cmp.Diff(worlds[0], worlds[1], cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("after the command, the engine's release differs (-helm +engine):\n%s", diff)
+			}
+			e.await("the change", func(snapshot helm.Snapshot) bool {
+				if test.revision == 0 {
+					return snapshot.Record == nil
+				}
+				return snapshot.Record != nil && snapshot.Record.Revision == test.revision && snapshot.Record.Status == test.status
+			})
+			e.comesBack(t, e.wanted(readChart(t, "plain"), wanted))
+		})
+	}
+}
+
+// comesBack holds that the engine brings the release to what is wanted, as if it were installed anew.
+func (e *engine) comesBack(t *testing.T, wanted helm.Release) {
+	t.Helper()
+	if err := e.converge(t.Context(), wanted); err != nil {
+		t.Fatal(err)
+	}
+	fresh := newEngine(t, shared.Namespace(t))
+	again := wanted
+	again.Namespace = fresh.namespace
+	if err := fresh.converge(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	want, got := look(t, fresh, nil, nil), look(t, e, nil, nil)
+	for _, w := range []*world{&want, &got} {
+		currentState.forget(w)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("not as a fresh install (-fresh +got):\n%s", diff)
+	}
+	if newest := newestRelease(t, e.namespace); newest == nil || newest.Info.Status != "deployed" {
+		t.Errorf("the newest release is %+v", newest)
+	}
+}

@@ -1,0 +1,198 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/client-go/rest"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// fault is what happens to a request.
+type fault struct {
+	name string
+	// strike answers in place of the API server, or after it.
+	strike func(sent *http.Request, next http.RoundTripper) (*http.Response, error)
+}
+
+var errFault = errors.New("connection reset by a fault of the test")
+
+var faults = []fault{
+	{name: "connection error", strike: func(*http.Request, http.RoundTripper) (*http.Response, error) { return nil, errFault }},
+	{name: "timeout after it took effect", strike: func(sent *http.Request, next http.RoundTripper) (*http.Response, error) {
+		response, err := next.RoundTrip(sent)
+		if err == nil {
+			err = errors.Join(errFault, response.Body.Close())
+		}
+		return nil, err
+	}},
+	{name: "conflict", strike: answer(http.StatusConflict, "Conflict")},
+	{name: "too many requests", strike: answer(http.StatusTooManyRequests, "TooManyRequests")},
+	{name: "too many requests, no word of when", strike: answer(http.StatusTooManyRequests, "TooManyRequests", "Retry-After")},
+	{name: "internal error", strike: answer(http.StatusInternalServerError, "InternalError")},
+}
+
+// answer is an answer of the API server that it did not give. The headers are left out.
+func answer(code int, reason string, without ...string) func(*http.Request, http.RoundTripper) (*http.Response, error) {
+	return func(sent *http.Request, _ http.RoundTripper) (*http.Response, error) {
+		body := fmt.Sprintf(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": %q, "code": %d, "message": "a fault of the test"}`, reason, code)
+		header := http.Header{"Content-Type": {"application/json"}}
+		if code == http.StatusTooManyRequests {
+			header.Set("Retry-After", "0")
+		}
+		for _, name := range without {
+			header.Del(name)
+		}
+		if sent.Body != nil {
+			if err := sent.Body.Close(); err != nil {
+				return nil, err
+			}
+		}
+		return &http.Response{
+			Status: strconv.Itoa(code) + " " + reason, StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: sent,
+		}, nil
+	}
+}
+
+// saboteur strikes one write request.
+type saboteur struct {
+	mu sync.Mutex
+	// countdown is how many more writes pass; negative ones have it rest.
+	countdown int
+	fault     fault
+	writes    int
+	struck    string
+}
+
+func (s *saboteur) wrap(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(sent *http.Request) (*http.Response, error) {
+			if s.strikes(sent) {
+				return s.fault.strike(sent, next)
+			}
+			return next.RoundTrip(sent)
+		})
+	})
+}
+
+func (s *saboteur) strikes(sent *http.Request) bool {
+	if sent.Method == http.MethodGet {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes++
+	s.countdown--
+	if s.countdown != 0 {
+		return false
+	}
+	resource, name := objectOf(sent.URL.Path)
+	s.struck = sent.Method + " " + resource + "/" + name
+	return true
+}
+
+// arm has the kth write from now on struck.
+func (s *saboteur) arm(k int, fault fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.countdown, s.fault, s.writes, s.struck = k, fault, 0, ""
+}
+
+// operation is what a fault strikes in the midst of.
+type operation struct {
+	name string
+	// before is the release's state before it; nil when there is none.
+	before values
+	// wanted is the state after it; nil when there is to be none.
+	wanted values
+}
+
+var operations = []operation{
+	{name: "install", wanted: values{"message": "one"}},
+	{name: "upgrade", before: values{"message": "one"}, wanted: values{"message": "two", "second": true, "first": false}},
+	{name: "uninstall", before: values{"message": "one"}},
+}
+
+// TestFaults strikes each write request of each operation in each way. The engine then comes to the same end as without.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for _, operation := range operations {
+		t.Run(operation.name, func(t *testing.T) {
+			t.Parallel()
+			want, writes := operation.play(t, 0, fault{})
+			for _, fault := range faults {
+				for k := 1; k <= writes; k++ {
+					t.Run(fmt.Sprintf("%s at write %d", fault.name, k), func(t *testing.T) {
+						t.Parallel()
+						got, _ := operation.play(t, k, fault)
+						if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+							t.Errorf("another end than without the fault (-without +with):\n%s", diff)
+						}
+					})
+				}
+			}
+		})
+	}
+}
+
+// play does the operation with a fault at its kth write, then goes on until all is as wanted. It returns what the world is
+// like then, and how many writes there were without one.
+func (o operation) play(t *testing.T, k int, fault fault) (world, int) {
+	t.Helper()
+	var s saboteur
+	e := newEngine(t, shared.Namespace(t), s.wrap)
+	chart := readChart(t, "faults")
+	if o.before != nil {
+		if err := e.converge(t.Context(), e.wanted(chart, o.before)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.arm(k, fault)
+	var err error
+	if o.wanted != nil {
+		err = e.converge(t.Context(), e.wanted(chart, o.wanted))
+	} else {
+		err = e.removeAll(t)
+	}
+	if err != nil {
+		t.Errorf("after a fault at %s: %v", s.struck, err)
+	}
+	if k > 0 && s.struck == "" {
+		t.Errorf("there was no write %d", k)
+	}
+	w := look(t, e, nil, nil)
+	w.Hooks, w.Created, w.Deleted = nil, nil, nil
+	allRevisions.forget(&w)
+	return w, s.writes
+}
+
+// removeAll uninstalls until that succeeds.
+func (e *engine) removeAll(t *testing.T) error {
+	t.Helper()
+	var errs []error
+	for range maxPasses {
+		err := e.uninstall(t.Context())
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+var _ = helm.ActionNone

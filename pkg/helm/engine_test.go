@@ -499,7 +499,7 @@ func TestOwnershipConflict(t *testing.T) {
 				theirs := f.edit("ConfigMap", "default/c", "kubectl", tc.change)
 				second := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1"), "templates/c.yaml": configMap("c", "1")})
 				_, err := f.reconcile(second)
-				wantError[*OwnershipConflictError](t, err)
+				_ = wantError[*OwnershipConflictError](t, err)
 				wantRecords(t, f, "web.v1 deployed")
 				if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/c"}, f.names()); diff != "" {
 					t.Errorf("objects (-want +got):\n%s", diff)
@@ -589,7 +589,7 @@ func TestRefusedObject(t *testing.T) {
 			f.must(good(t), ActionInstall, CauseNotInstalled)
 			for range 3 {
 				_, err := f.reconcile(bad(t))
-				wantError[*RefusedError](t, err)
+				_ = wantError[*RefusedError](t, err)
 				wantRecords(t, f, "web.v1 deployed", "web.v2 failed")
 			}
 			f.with(func() { f.refuse = nil })
@@ -634,7 +634,7 @@ func TestDoesNotRender(t *testing.T) {
 			f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}), ActionInstall, CauseNotInstalled)
 			f.taken()
 			_, err := f.reconcile(made(t, tests["template fails"]))
-			wantError[*RenderError](t, err)
+			_ = wantError[*RenderError](t, err)
 			wantRecords(t, f, "web.v1 deployed")
 			wantRequests(t, f)
 		})
@@ -644,7 +644,7 @@ func TestDoesNotRender(t *testing.T) {
 			wanted := made(t, nil)
 			wanted.Values = map[string]any{"a": func() {}}
 			_, err := f.reconcile(wanted)
-			wantError[*RenderError](t, err)
+			_ = wantError[*RenderError](t, err)
 		})
 	})
 }
@@ -738,7 +738,7 @@ func TestReleaseTooLarge(t *testing.T) {
 		}
 		f.must(small, ActionInstall, CauseNotInstalled)
 		_, err := f.reconcile(large)
-		wantError[*ReleaseTooLargeError](t, err)
+		_ = wantError[*ReleaseTooLargeError](t, err)
 		wantRecords(t, f, "web.v1 deployed")
 		f.must(small, ActionNone, CauseNone)
 	})
@@ -837,7 +837,7 @@ func TestForeignPendingUnseen(t *testing.T) {
 			f.hold(!seen)
 			synctest.Wait()
 			_, err := f.engine.Execute(t.Context(), changed, decision, f.baseline)
-			wantError[*BusyError](t, err)
+			_ = wantError[*BusyError](t, err)
 		}
 		wantRecords(t, f, "web.v1 deployed", "web.v2 pending-upgrade")
 	})
@@ -1337,7 +1337,7 @@ func TestBusy(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := f.engine.Execute(t.Context(), wanted, Decision{Action: ActionInstall}, Baseline{})
-		wantError[*BusyError](t, err)
+		_ = wantError[*BusyError](t, err)
 		wantRecords(t, f, "web.v1 deployed")
 	})
 }

@@ -90,13 +90,13 @@ func faultCases() map[string]faultCase {
 			f.with(func() { f.refuse = refuseBad })
 			install(three)(t, f)
 			_, err := f.reconcile(made(t, map[string]string{"templates/a.yaml": configMap("a", "9"), "templates/e.yaml": configMap("e", "bad")}))
-			wantError[*RefusedError](t, err)
+			_ = wantError[*RefusedError](t, err)
 		}},
 		"after a refused install": {brief: true, wanted: changed, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
 			f.with(func() { f.refuse = refuseBad })
 			_, err := f.reconcile(made(t, map[string]string{"templates/c.yaml": configMap("c", "9"), "templates/e.yaml": configMap("e", "bad")}))
-			wantError[*RefusedError](t, err)
+			_ = wantError[*RefusedError](t, err)
 		}},
 	}
 }

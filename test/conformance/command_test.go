@@ -58,9 +58,11 @@ func command(t *testing.T, p player, args ...string) string {
 	return stdout.String()
 }
 
-// volatile matches what the command prints differently each time: times in all their forms, ages, and addresses.
+// volatile matches what the command prints differently each time: times in all their forms, ages, and addresses;
+// and the label that only the engine's records have.
 var volatile = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?[+-]\d{4} \w+|Z|[+-]\d\d:\d\d)?` +
-	`|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4}|\b(\d+m)?\d+s\b|\b10\.\d+\.\d+\.\d+\b`)
+	`|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4}|\b(\d+m)?\d+s\b|\b10\.\d+\.\d+\.\d+\b|modifiedAt=\d+` +
+	`|` + regexp.QuoteMeta(helm.InputsLabel) + `=[^,]*,`)
 
 // spaces are as wide as columns ask for.
 var spaces = regexp.MustCompile(`[ \t]+`)
@@ -70,7 +72,7 @@ var spaces = regexp.MustCompile(`[ \t]+`)
 func prints(t *testing.T, p player, args ...string) []string {
 	t.Helper()
 	namespace, _ := p.home()
-	text := spaces.ReplaceAllString(volatile.ReplaceAllString(anonymous(command(t, p, args...), namespace), "VOLATILE"), " ")
+	text := spaces.ReplaceAllString(volatile.ReplaceAllString(anonymous(command(t, p, args...), namespace), ""), " ")
 	lines := strings.Split(text, "\n")
 	if args[0] == "status" {
 		slices.Sort(lines)

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"testing"
 
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -30,41 +29,46 @@ type engine struct {
 	baseline  helm.Baseline
 	// last is what was last decided.
 	last helm.Decision
+	stop func()
 
 	mu sync.Mutex
 	// news is closed and replaced at every change that the engine tells of; changes counts those of objects.
 	news    chan struct{}
 	changes int
-	stop    func()
+	// siblings are the players that share the engine, this one among them.
+	siblings []*engine
 }
 
-// newEngine starts an engine that lives until the test ends. The wraps may get in the way of its requests.
-func newEngine(t testing.TB, namespace string, wraps ...func(*rest.Config)) *engine {
+// newEngine starts an engine that lives until the test ends.
+func newEngine(t testing.TB, namespace string, options ...func(*helm.Config)) *engine {
 	t.Helper()
 	e := &engine{t: t, namespace: namespace, news: make(chan struct{})}
-	e.start(wraps...)
+	e.siblings = []*engine{e}
+	e.start(options...)
 	return e
 }
 
 // start starts the engine, which knows nothing of an earlier one but the baseline.
-func (e *engine) start(wraps ...func(*rest.Config)) {
+func (e *engine) start(options ...func(*helm.Config)) {
 	e.t.Helper()
-	config := shared.AdminConfig()
-	for _, wrap := range wraps {
-		wrap(config)
+	config := helm.Config{
+		RESTConfig: shared.AdminConfig(), MaxHistory: maxHistory, Timeout: timeout, Logger: slog.New(slog.DiscardHandler),
 	}
-	config.Wrap(e.journal.wrap)
-	var err error
-	e.Engine, err = helm.New(helm.Config{
-		RESTConfig: config, MaxHistory: maxHistory, Timeout: timeout, Logger: slog.New(slog.DiscardHandler),
-	})
+	for _, option := range options {
+		option(&config)
+	}
+	config.RESTConfig.Wrap(e.journal.wrap)
+	started, err := helm.New(config)
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	e.Subscribe(e.hear)
+	for _, sibling := range e.siblings {
+		sibling.Engine = started
+		started.Subscribe(sibling.hear)
+	}
 	ctx, cancel := context.WithCancel(e.t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { e.Run(ctx) })
+	running.Go(func() { started.Run(ctx) })
 	e.stop = sync.OnceFunc(func() {
 		cancel()
 		running.Wait()
@@ -74,10 +78,10 @@ func (e *engine) start(wraps ...func(*rest.Config)) {
 }
 
 // restart ends the engine, and starts another in its place.
-func (e *engine) restart() {
+func (e *engine) restart(options ...func(*helm.Config)) {
 	e.t.Helper()
 	e.stop()
-	e.start()
+	e.start(options...)
 }
 
 func (e *engine) hear(release cache.ObjectName, change helm.Change) {
@@ -159,22 +163,35 @@ func (e *engine) uninstall(ctx context.Context) error {
 }
 
 // await waits until what the engine observes is as the condition asks.
-func (e *engine) await(what string, condition func(helm.Snapshot) bool) helm.Snapshot {
+func (e *engine) await(what string, condition func(helm.Snapshot) bool) {
 	e.t.Helper()
+	var snapshot helm.Snapshot
+	err := e.follow(func(ctx context.Context) (done bool, err error) {
+		snapshot, err = e.Observe(ctx, e.key(), e.baseline)
+		return err == nil && condition(snapshot), err
+	})
+	if err != nil {
+		e.t.Fatalf("%s: not observed: %+v: %v", what, snapshot, err)
+	}
+}
+
+// follow looks until it is done, again whenever the engine tells of a change, and only then: a change that it does not
+// tell of is an error.
+func (e *engine) follow(look func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(e.t.Context(), cluster.DefaultTimeout)
 	defer cancel()
 	for {
 		e.mu.Lock()
 		news := e.news
 		e.mu.Unlock()
-		snapshot, err := e.Observe(ctx, e.key(), e.baseline)
-		if err == nil && condition(snapshot) {
-			return snapshot
+		done, err := look(ctx)
+		if done {
+			return nil
 		}
 		select {
 		case <-news:
 		case <-ctx.Done():
-			e.t.Fatalf("%s: not observed: %+v, last error %v", what, snapshot, err)
+			return errors.Join(ctx.Err(), err)
 		}
 	}
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"k8s.io/client-go/rest"
 
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -25,6 +24,10 @@ import (
 // fault is what happens to a request.
 type fault struct {
 	name string
+	// kills says that no write passes any more: the process has died.
+	kills bool
+	// breaksWatches says that the request is answered, and all watches end.
+	breaksWatches bool
 	// strike answers in place of the API server, or after it.
 	strike func(sent *http.Request, next http.RoundTripper) (*http.Response, error)
 }
@@ -32,7 +35,9 @@ type fault struct {
 var errFault = errors.New("connection reset by a fault of the test")
 
 var faults = []fault{
-	{name: "connection error", strike: func(*http.Request, http.RoundTripper) (*http.Response, error) { return nil, errFault }},
+	{name: "connection error", strike: unanswered},
+	{name: "death", kills: true, strike: unanswered},
+	{name: "end of all watches", breaksWatches: true},
 	{name: "timeout after it took effect", strike: func(sent *http.Request, next http.RoundTripper) (*http.Response, error) {
 		response, err := next.RoundTrip(sent)
 		if err == nil {
@@ -45,6 +50,8 @@ var faults = []fault{
 	{name: "too many requests, no word of when", strike: answer(http.StatusTooManyRequests, "TooManyRequests", "Retry-After")},
 	{name: "internal error", strike: answer(http.StatusInternalServerError, "InternalError")},
 }
+
+func unanswered(*http.Request, http.RoundTripper) (*http.Response, error) { return nil, errFault }
 
 // answer is an answer of the API server that it did not give. The headers are left out.
 func answer(code int, reason string, without ...string) func(*http.Request, http.RoundTripper) (*http.Response, error) {
@@ -72,38 +79,68 @@ func answer(code int, reason string, without ...string) func(*http.Request, http
 // saboteur strikes one write request.
 type saboteur struct {
 	mu sync.Mutex
-	// countdown is how many more writes pass; negative ones have it rest.
+	// countdown is how many more writes pass; it rests at 0 and below.
 	countdown int
 	fault     fault
 	writes    int
 	struck    string
+	// watches are the bodies of the watches that are open.
+	watches []io.Closer
 }
 
-func (s *saboteur) wrap(config *rest.Config) {
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(sent *http.Request) (*http.Response, error) {
-			if s.strikes(sent) {
-				return s.fault.strike(sent, next)
+// get in the way of an engine's requests.
+func (s *saboteur) get(config *helm.Config) { config.RESTConfig.Wrap(s.wrap) }
+
+func (s *saboteur) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(sent *http.Request) (*http.Response, error) {
+		if fault, ok := s.strikes(sent); ok {
+			if fault.breaksWatches {
+				return s.breakWatches(sent, next)
 			}
-			return next.RoundTrip(sent)
-		})
+			return fault.strike(sent, next)
+		}
+		response, err := next.RoundTrip(sent)
+		if err == nil && sent.URL.Query().Has("watch") {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.watches = append(s.watches, response.Body)
+		}
+		return response, err
 	})
 }
 
-func (s *saboteur) strikes(sent *http.Request) bool {
+// breakWatches ends all watches just before the request is answered.
+func (s *saboteur) breakWatches(sent *http.Request, next http.RoundTripper) (*http.Response, error) {
+	response, err := next.RoundTrip(sent)
+	return response, errors.Join(err, s.endWatches())
+}
+
+// endWatches ends all watches.
+func (s *saboteur) endWatches() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	errs := make([]error, 0, len(s.watches))
+	for _, watch := range s.watches {
+		errs = append(errs, watch.Close())
+	}
+	s.watches = nil
+	return errors.Join(errs...)
+}
+
+// strikes reports whether the request is to be struck, and by what.
+func (s *saboteur) strikes(sent *http.Request) (fault, bool) {
 	if sent.Method == http.MethodGet {
-		return false
+		return fault{}, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writes++
 	s.countdown--
-	if s.countdown != 0 {
-		return false
+	if s.countdown == 0 {
+		resource, name := objectOf(sent.URL.Path)
+		s.struck = sent.Method + " " + resource + "/" + name
 	}
-	resource, name := objectOf(sent.URL.Path)
-	s.struck = sent.Method + " " + resource + "/" + name
-	return true
+	return s.fault, s.countdown == 0 || s.struck != "" && s.fault.kills
 }
 
 // arm has the kth write from now on struck.
@@ -155,7 +192,7 @@ func TestFaults(t *testing.T) {
 func (o operation) play(t *testing.T, k int, fault fault) (world, int) {
 	t.Helper()
 	var s saboteur
-	e := newEngine(t, shared.Namespace(t), s.wrap)
+	e := newEngine(t, shared.Namespace(t), s.get)
 	chart := readChart(t, "faults")
 	if o.before != nil {
 		if err := e.converge(t.Context(), e.wanted(chart, o.before)); err != nil {
@@ -163,11 +200,17 @@ func (o operation) play(t *testing.T, k int, fault fault) (world, int) {
 		}
 	}
 	s.arm(k, fault)
-	var err error
-	if o.wanted != nil {
-		err = e.converge(t.Context(), e.wanted(chart, o.wanted))
-	} else {
-		err = e.removeAll(t)
+	reach := func() error {
+		if o.wanted == nil {
+			return e.removeAll()
+		}
+		return e.converge(t.Context(), e.wanted(chart, o.wanted))
+	}
+	err := reach()
+	if fault.kills {
+		// Another process goes on, and knows what was saved after the last success.
+		e.restart()
+		err = reach()
 	}
 	if err != nil {
 		t.Errorf("after a fault at %s: %v", s.struck, err)
@@ -182,11 +225,10 @@ func (o operation) play(t *testing.T, k int, fault fault) (world, int) {
 }
 
 // removeAll uninstalls until that succeeds.
-func (e *engine) removeAll(t *testing.T) error {
-	t.Helper()
+func (e *engine) removeAll() error {
 	var errs []error
 	for range maxPasses {
-		err := e.uninstall(t.Context())
+		err := e.uninstall(e.t.Context())
 		if err == nil {
 			return nil
 		}
@@ -194,5 +236,3 @@ func (e *engine) removeAll(t *testing.T) error {
 	}
 	return errors.Join(errs...)
 }
-
-var _ = helm.ActionNone

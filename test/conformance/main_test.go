@@ -17,6 +17,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/kube"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/test/cluster"
@@ -49,6 +50,7 @@ func TestMain(m *testing.M) {
 	kube.ManagedFieldsManager = helm.FieldManager
 	// The stock client logs there what it returns as well.
 	slog.SetDefault(slog.New(slog.DiscardHandler))
+	klog.SetSlogLogger(slog.Default())
 	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // About kinds that charts use, although they are deprecated.
 	os.Exit(run(m))
 }

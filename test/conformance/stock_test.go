@@ -33,6 +33,8 @@ type stock struct {
 	namespace string
 	journal   *journal
 	flags     *genericclioptions.ConfigFlags
+	// saboteur gets in the way of its requests.
+	saboteur saboteur
 	// clientSide has it apply as Helm 3 did.
 	clientSide bool
 	// validating has it check manifests against the API server's OpenAPI documents before it sends them, as the helm
@@ -56,6 +58,7 @@ func newStock(t testing.TB, namespace string, journal *journal) *stock {
 	s.flags.KubeConfig, s.flags.CacheDir, s.flags.Namespace = &kubeconfig, &cacheDir, &namespace
 	s.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
 		config.QPS = -1
+		config.Wrap(s.saboteur.wrap)
 		config.Wrap(s.journal.wrap)
 		return config
 	}

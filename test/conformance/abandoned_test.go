@@ -1,0 +1,132 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// TestAbandonedCommand kills Helm at each of its writes. The engine waits for as long as the command may be at work, and
+// then brings the release to what is wanted.
+func TestAbandonedCommand(t *testing.T) {
+	t.Parallel()
+	before, wanted, other := values{"message": "one"}, values{"message": "two"}, values{"message": "three", "second": true}
+	tests := []struct {
+		name string
+		// deployed are the revisions before.
+		deployed []values
+		command  func(t *testing.T, s *stock) error
+		// writes are those that the command has, or more.
+		writes int
+	}{
+		{name: "install", command: func(t *testing.T, s *stock) error {
+			t.Helper()
+			return s.deploy(t.Context(), readChart(t, "faults"), other)
+		}, writes: 13},
+		{name: "upgrade", deployed: []values{wanted}, command: func(t *testing.T, s *stock) error {
+			t.Helper()
+			return s.deploy(t.Context(), readChart(t, "faults"), other)
+		}, writes: 14},
+		{name: "rollback", deployed: []values{before, wanted}, command: func(_ *testing.T, s *stock) error { return s.rollback(1) }, writes: 6},
+		{name: "uninstall", deployed: []values{wanted}, command: func(_ *testing.T, s *stock) error { return s.remove(false) }, writes: 13},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			fresh := newEngine(t, shared.Namespace(t))
+			chart := readChart(t, "faults")
+			if err := fresh.converge(t.Context(), fresh.wanted(chart, wanted)); err != nil {
+				t.Fatal(err)
+			}
+			want := look(t, fresh, nil, nil)
+			currentState.forget(&want)
+			for k := 1; k <= test.writes; k++ {
+				t.Run(fmt.Sprintf("killed at write %d", k), func(t *testing.T) {
+					t.Parallel()
+					clock := clocktesting.NewFakePassiveClock(time.Now())
+					e := newEngine(t, shared.Namespace(t), func(config *helm.Config) { config.Clock = clock })
+					for _, deployed := range test.deployed {
+						if err := e.converge(t.Context(), e.wanted(chart, deployed)); err != nil {
+							t.Fatal(err)
+						}
+					}
+					user := stockOn(t, e)
+					user.saboteur.arm(k, fault{kills: true, strike: unanswered})
+					failed := test.command(t, user)
+
+					err := e.follow(e.untilAs(t, e.wanted(chart, wanted), want, clock))
+					if err != nil {
+						t.Errorf("not as wanted after a command that ended with %v: %v", failed, err)
+					}
+				})
+			}
+		})
+	}
+}
+
+// untilAs passes, in the course of time, until the release is as wanted, and the world like that of another player.
+func (e *engine) untilAs(t *testing.T, wanted helm.Release, want world, clock *clocktesting.FakePassiveClock) func(context.Context) (bool, error) {
+	t.Helper()
+	return func(context.Context) (bool, error) {
+		err := e.pass(t.Context(), wanted)
+		for range maxPasses {
+			if e.last.Action == helm.ActionWait {
+				clock.SetTime(clock.Now().Add(e.last.RetryAfter))
+			}
+			if err == nil && e.last.Action == helm.ActionNone {
+				break
+			}
+			err = e.pass(t.Context(), wanted)
+		}
+		if err != nil || e.last.Action != helm.ActionNone {
+			return false, fmt.Errorf("%s because of %s: %w", e.last.Action, e.last.Cause, err)
+		}
+		got := look(t, e, nil, nil)
+		currentState.forget(&got)
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			return false, fmt.Errorf("it differs (-want +got):\n%s", diff)
+		}
+		return true, nil
+	}
+}
+
+// TestBrokenWatches ends all watches of the engine. It sees what happens after that, and what happened meanwhile.
+func TestBrokenWatches(t *testing.T) {
+	t.Parallel()
+	var s saboteur
+	e := newEngine(t, shared.Namespace(t), s.get)
+	wanted := e.wanted(readChart(t, "faults"), values{"message": "one"})
+	if err := e.converge(t.Context(), wanted); err != nil {
+		t.Fatal(err)
+	}
+	for _, message := range []string{"changed", "changed again"} {
+		if err := s.endWatches(); err != nil {
+			t.Fatal(err)
+		}
+		patch := fmt.Sprintf(`{"data": {"message": %q}}`, message)
+		_, err := shared.Client.CoreV1().ConfigMaps(e.namespace).
+			Patch(t.Context(), "first", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: otherManager})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.await(message, func(snapshot helm.Snapshot) bool { return len(snapshot.Drifts) == 1 })
+		if err := e.converge(t.Context(), wanted); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"helm.sh/helm/v4/pkg/kube"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,6 +73,7 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 	if mode != applyCreate {
 		o.touched = true
 	}
+	o.engine.flights.noteWrite(o.release, applied)
 	if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil {
 		view.wrote(observe(applied))
 	}
@@ -129,8 +129,12 @@ func (o *operation) takeOver(info *resource.Info) error {
 		if len(patch) == 0 {
 			return nil
 		}
-		_, err = o.client(info).Patch(o.ctx, info.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
-		return err
+		taken, err := o.client(info).Patch(o.ctx, info.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+		if err != nil {
+			return err
+		}
+		o.engine.flights.noteWrite(o.release, taken)
+		return nil
 	})
 }
 
@@ -193,7 +197,11 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete %s: %w", reference(info), err)
 	}
-	if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil && err == nil {
+	if err != nil {
+		return nil
+	}
+	o.engine.flights.noteDelete(o.release, got)
+	if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil {
 		view.deleted(got)
 	}
 	return nil
@@ -219,18 +227,6 @@ func (o *operation) removeHook(info *resource.Info, policy metav1.DeletionPropag
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete hook %s: %w", reference(info), err)
 	}
-	return nil
-}
-
-// deleteLeftovers removes what an unfinished attempt made and the release does
-// not have.
-func (o *operation) deleteLeftovers(wanted kube.ResourceList) error {
-	for _, info := range o.leftovers.Difference(wanted) {
-		if err := o.remove(info, metav1.DeletePropagationBackground); err != nil {
-			return err
-		}
-	}
-	o.leftovers = nil
 	return nil
 }
 

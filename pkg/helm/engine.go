@@ -89,6 +89,7 @@ type Engine struct {
 	watcher     *watcher
 	bodies      *bodyCache
 	locks       keyedMutex
+	flights     flights
 	maxHistory  int
 	timeout     time.Duration
 	logger      *slog.Logger
@@ -191,15 +192,15 @@ func (e *Engine) Subscribe(subscriber func(release cache.ObjectName, change Chan
 	e.subscribers = append(e.subscribers, subscriber)
 }
 
-func (e *Engine) publish(release cache.ObjectName, change Change) {
-	if release.Name == "" {
+func (e *Engine) publish(n news) {
+	if n.release.Name == "" || e.flights.hold(n) {
 		return
 	}
 	e.mu.Lock()
 	subscribers := e.subscribers
 	e.mu.Unlock()
 	for _, subscriber := range subscribers {
-		subscriber(release, change)
+		subscriber(n.release, n.change)
 	}
 }
 

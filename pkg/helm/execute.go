@@ -97,7 +97,13 @@ func (e *Engine) measured(ctx context.Context, name cache.ObjectName, decision D
 	for _, entry := range baseline.Inventory {
 		o.known[entry.ObjectReference] = entry
 	}
+	store.secrets.wroteRecord = func(record metav1.Object) { e.flights.noteWrite(name, record) }
+	store.secrets.deletedRecord = func(record metav1.Object) { e.flights.noteDelete(name, record) }
+	e.flights.begin(name)
 	deployed, err := run(o)
+	for _, n := range e.flights.end(name) {
+		e.publish(n)
+	}
 	e.onOperation(Operation{
 		Release: name, Action: string(decision.Action), Duration: e.clock.Since(started), Drifts: decision.Drifts, Err: err,
 	})
@@ -295,18 +301,51 @@ func (o *operation) dropRefused() error {
 }
 
 // replace prepares the operation to take the place of an attempt that failed or
-// was interrupted, and remembers what that one may have made.
+// was interrupted.
 func (o *operation) replace(unfinished *Record) error {
 	rls, err := o.store.read(unfinished.Revision)
 	if err != nil {
 		return fmt.Errorf("read the unfinished release: %w", err)
 	}
-	if o.leftovers, err = o.build(bytes.NewBufferString(rls.Manifest)); err != nil {
-		o.logger.Warn("Cannot tell what the unfinished attempt made", slog.Any("error", err))
-	}
 	o.store.replaced = unfinished
+	o.store.beforeReplace = func(next *releasev1.Release) error { return o.removeLeftovers(rls, next) }
 	// That attempt may have changed objects, and its record is all that tells.
 	o.touched = true
+	return nil
+}
+
+// removeLeftovers removes what an unfinished attempt may have made and neither
+// the next one nor the deployed revision has. It comes before the next one's
+// record replaces that of the unfinished one, which alone tells of them.
+func (o *operation) removeLeftovers(unfinished, next *releasev1.Release) error {
+	leftovers, err := o.build(bytes.NewBufferString(unfinished.Manifest))
+	if err != nil {
+		o.logger.Warn("Cannot tell what the unfinished attempt made", slog.Any("error", err))
+		return nil
+	}
+	kept := []*releasev1.Release{next}
+	for _, record := range o.store.history() {
+		if common.Status(record.Status) != common.StatusDeployed {
+			continue
+		}
+		rls, err := o.store.read(record.Revision)
+		if err != nil {
+			return fmt.Errorf("read the deployed release: %w", err)
+		}
+		kept = append(kept, rls)
+	}
+	for _, rls := range kept {
+		resources, err := o.build(bytes.NewBufferString(rls.Manifest))
+		if err != nil {
+			return err
+		}
+		leftovers = leftovers.Difference(resources)
+	}
+	for _, info := range leftovers {
+		if err := o.note(o.remove(info, metav1.DeletePropagationBackground)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -88,8 +88,12 @@ func (o *operation) putBack(info *resource.Info, object *unstructured.Unstructur
 	if err != nil {
 		return err
 	}
-	_, err = o.client(info).Patch(o.ctx, info.Name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: FieldManager})
-	return err
+	put, err := o.client(info).Patch(o.ctx, info.Name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: FieldManager})
+	if err != nil {
+		return err
+	}
+	o.engine.flights.noteWrite(o.release, put)
+	return nil
 }
 
 // locate finds a list by its path, such as "spec.containers[0].ports", in the

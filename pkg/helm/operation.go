@@ -51,9 +51,6 @@ type operation struct {
 	clientSide bool
 	// touched says that objects that existed before were changed.
 	touched bool
-	// leftovers are objects of an unfinished attempt; those that the target does
-	// not have are removed.
-	leftovers kube.ResourceList
 
 	// inventory collects the objects of the release as this operation leaves them.
 	inventory []InventoryEntry
@@ -145,7 +142,7 @@ func (o *operation) Create(resources kube.ResourceList, _ ...kube.ClientCreateOp
 			return result, o.note(err)
 		}
 	}
-	return result, o.note(o.deleteLeftovers(resources))
+	return result, nil
 }
 
 // create makes one object that is expected to be absent.
@@ -211,7 +208,7 @@ func (o *operation) Update(originals, targets kube.ResourceList, _ ...kube.Clien
 		}
 		result.Deleted = append(result.Deleted, info)
 	}
-	return result, o.note(o.deleteLeftovers(append(originals, targets...)))
+	return result, nil
 }
 
 func (o *operation) update(original, target *resource.Info, result *kube.Result) error {

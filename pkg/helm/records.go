@@ -94,10 +94,10 @@ type records struct {
 	views     map[string]*view[*metav1.PartialObjectMetadata]
 	informers []cache.SharedIndexInformer
 	synced    []cache.InformerSynced
-	notify    func(release cache.ObjectName, change Change)
+	notify    func(news)
 }
 
-func newRecords(client metadata.Interface, namespaces []string, notify func(cache.ObjectName, Change)) (*records, error) {
+func newRecords(client metadata.Interface, namespaces []string, notify func(news)) (*records, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
@@ -229,7 +229,7 @@ func (r *records) handler(view *view[*metav1.PartialObjectMetadata]) cache.Resou
 		own := view.isOwn(secret)
 		view.settle(secret)
 		if !own {
-			r.notify(recordKey(secret), RecordChanged)
+			r.notify(newsOf(recordKey(secret), RecordChanged, secret, false))
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -248,7 +248,7 @@ func (r *records) handler(view *view[*metav1.PartialObjectMetadata]) cache.Resou
 				own := view.isOwnDelete(secret)
 				view.settle(secret)
 				if !own {
-					r.notify(recordKey(secret), RecordChanged)
+					r.notify(newsOf(recordKey(secret), RecordChanged, secret, true))
 				}
 			}
 		},

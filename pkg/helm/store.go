@@ -38,6 +38,8 @@ type store struct {
 	// revision replaces it: there is no moment at which nothing tells that the
 	// objects may be half changed.
 	replaced *Record
+	// beforeReplace is called before that, with the release that comes instead.
+	beforeReplace func(next *releasev1.Release) error
 	// begun says that Helm came to write a record, which it does after rendering.
 	begun bool
 	// purging makes Delete remove all records of the release at once, unless
@@ -137,6 +139,11 @@ func (s *store) List(func(release.Releaser) bool) ([]release.Releaser, error) {
 func (s *store) Create(key string, rls release.Releaser) error {
 	s.begun = true
 	if s.replaced != nil && key == s.replaced.secret.Name {
+		if next, ok := rls.(*releasev1.Release); ok {
+			if err := s.beforeReplace(next); err != nil {
+				return err
+			}
+		}
 		s.replaced = nil
 		return s.note(s.Secrets.Update(key, rls))
 	}
@@ -228,6 +235,8 @@ type recordClient struct {
 	namespace string
 	view      *view[*metav1.PartialObjectMetadata]
 	bodies    *bodyCache
+	// wroteRecord and deletedRecord, when set, are told of own writes.
+	wroteRecord, deletedRecord func(metav1.Object)
 }
 
 // Create implements SecretInterface.
@@ -249,6 +258,9 @@ func (c *recordClient) Update(ctx context.Context, secret *corev1.Secret, option
 func (c *recordClient) wrote(secret *corev1.Secret, err error) (*corev1.Secret, error) {
 	if err != nil {
 		return secret, err
+	}
+	if c.wroteRecord != nil {
+		c.wroteRecord(secret)
 	}
 	c.view.wrote(slimSecret(&secret.ObjectMeta))
 	c.bodies.put(secret)
@@ -280,11 +292,18 @@ func (c *recordClient) Delete(ctx context.Context, name string, options metav1.D
 	err := c.SecretInterface.Delete(ctx, name, options)
 	if err == nil || apierrors.IsNotFound(err) {
 		if known, ok := c.view.get(c.namespace, name); ok {
-			c.view.deleted(known)
-			c.bodies.remove(known)
+			c.dropped(known)
 		}
 	}
 	return err
+}
+
+func (c *recordClient) dropped(record *metav1.PartialObjectMetadata) {
+	if c.deletedRecord != nil {
+		c.deletedRecord(record)
+	}
+	c.view.deleted(record)
+	c.bodies.remove(record)
 }
 
 // purge removes all records of the release in one request.
@@ -300,8 +319,7 @@ func (c *recordClient) purge(ctx context.Context, release cache.ObjectName, hist
 		return fmt.Errorf("delete the records of release %s: %w", release, err)
 	}
 	for _, record := range history {
-		c.view.deleted(record.secret)
-		c.bodies.remove(record.secret)
+		c.dropped(record.secret)
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ type watcher struct {
 	metadata   metadata.Interface
 	namespaces []string
 	// notify is told of every change that this process did not make.
-	notify func(release cache.ObjectName, change Change)
+	notify func(news)
 
 	// wake tells run that kinds are pending.
 	wake chan struct{}
@@ -122,7 +122,7 @@ type watchedKind struct {
 	failure   *watchFailure
 }
 
-func newWatcher(dynamicClient dynamic.Interface, metadataClient metadata.Interface, namespaces []string, notify func(cache.ObjectName, Change)) *watcher {
+func newWatcher(dynamicClient dynamic.Interface, metadataClient metadata.Interface, namespaces []string, notify func(news)) *watcher {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
@@ -320,7 +320,7 @@ func (w *watcher) handler(view *view[*observed]) cache.ResourceEventHandler {
 		AddFunc: func(object any) {
 			added := object.(*observed)
 			if own := view.isOwn(added); !own {
-				w.notify(added.release(), ObjectChanged)
+				w.notify(newsOf(added.release(), ObjectChanged, added, false))
 			}
 			view.settle(added)
 		},
@@ -333,13 +333,13 @@ func (w *watcher) handler(view *view[*observed]) cache.ResourceEventHandler {
 			}
 			release := was.release()
 			if is.release() != release && is.release().Name != "" {
-				w.notify(is.release(), ObjectChanged)
+				w.notify(newsOf(is.release(), ObjectChanged, is, false))
 			}
 			switch {
 			case was.digest != is.digest || was.UID != is.UID:
-				w.notify(release, ObjectChanged)
+				w.notify(newsOf(release, ObjectChanged, is, false))
 			case was.health != is.health:
-				w.notify(release, HealthChanged)
+				w.notify(newsOf(release, HealthChanged, is, false))
 			}
 		},
 		DeleteFunc: func(object any) {
@@ -350,7 +350,7 @@ func (w *watcher) handler(view *view[*observed]) cache.ResourceEventHandler {
 				own := view.isOwnDelete(gone)
 				view.settle(gone)
 				if !own {
-					w.notify(gone.release(), ObjectChanged)
+					w.notify(newsOf(gone.release(), ObjectChanged, gone, true))
 				}
 			}
 		},

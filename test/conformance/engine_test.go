@@ -191,6 +191,9 @@ func (e *engine) follow(look func(context.Context) (bool, error)) error {
 		select {
 		case <-news:
 		case <-ctx.Done():
+			if done, _ := look(e.t.Context()); done {
+				return errors.New("the engine knows, and did not tell")
+			}
 			return errors.Join(ctx.Err(), err)
 		}
 	}

@@ -1,0 +1,83 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
+)
+
+// TestStoreQuery: Helm gets of the history what it looks at, and the API server
+// is asked for nothing that is at hand.
+func TestStoreQuery(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := demo(t, nil)
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		for revision := range 2 {
+			f.must(demo(t, map[string]any{"replicaCount": revision + 2}), ActionUpgrade, CauseInputsChanged)
+		}
+		synctest.Wait()
+		f.taken()
+		open := func() *store {
+			s, err := newStore(time.Now().Add(time.Minute), wanted.Key(), f.engine.records, f.engine.clientset.CoreV1(), f.engine.bodies, f.engine.logger)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		query := func(s *store, labels map[string]string) []string {
+			found, err := s.Query(labels)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, item := range found {
+				rls := item.(*releasev1.Release)
+				got = append(got, fmt.Sprintf("v%d %s, manifest: %t", rls.Version, rls.Info.Status, rls.Manifest != ""))
+			}
+			return got
+		}
+		all := map[string]string{"name": "web", "owner": "helm"}
+		want := []string{"v1 superseded, manifest: false", "v2 superseded, manifest: false", "v3 deployed, manifest: true"}
+		if diff := cmp.Diff(want, query(open(), all)); diff != "" {
+			t.Errorf("history (-want +got):\n%s", diff)
+		}
+		deployed := map[string]string{"name": "web", "owner": "helm", "status": "deployed"}
+		if diff := cmp.Diff(want[2:], query(open(), deployed)); diff != "" {
+			t.Errorf("deployed (-want +got):\n%s", diff)
+		}
+		wantRequests(t, f)
+
+		f.restart()
+		f.taken()
+		if diff := cmp.Diff(want, query(open(), all)); diff != "" {
+			t.Errorf("history after a restart (-want +got):\n%s", diff)
+		}
+		wantRequests(t, f, "get secrets default/sh.helm.release.v1.web.v3")
+
+		hidden := open()
+		hidden.replaced = f.engine.records.latest(wanted.Key())
+		if diff := cmp.Diff([]string{"v1 superseded, manifest: false", "v2 superseded, manifest: true"}, query(hidden, all)); diff != "" {
+			t.Errorf("history without what is replaced (-want +got):\n%s", diff)
+		}
+		for name, labels := range map[string]map[string]string{
+			"another release":  {"name": "other", "owner": "helm"},
+			"a status of none": {"name": "web", "owner": "helm", "status": "failed"},
+		} {
+			if _, err := open().Query(labels); !errors.Is(err, driver.ErrReleaseNotFound) {
+				t.Errorf("%s: error is %v, want ErrReleaseNotFound", name, err)
+			}
+		}
+		if _, err := open().List(nil); err == nil {
+			t.Error("the releases of other names can be listed")
+		}
+	})
+}

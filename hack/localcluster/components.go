@@ -95,6 +95,8 @@ func apiServer(inst instance, p ports, audit bool) component {
 			"--audit-log-path="+inst.auditLog(),
 			// Written before the answer is sent: who has the answer finds the request in the log.
 			"--audit-log-mode=blocking",
+			// In megabytes; a log that is rotated while it is read loses requests.
+			"--audit-log-maxsize=100000",
 		)
 	}
 	return component{name: "kube-apiserver", ports: []int{p.apiServer}, args: args}

@@ -304,6 +304,9 @@ func (s *fakeServer) serve(request fakeRequest) (any, error) {
 	if !ok {
 		return nil, apierrors.NewNotFound(request.key.resource.GroupResource(), "")
 	}
+	if request.verb == "get" && strings.HasSuffix(request.key.name, "/log") {
+		return "a line of a log", nil
+	}
 	live := s.objects[request.key]
 	if live == nil && slices.Contains([]string{"get", "update", "patch", "delete"}, request.verb) {
 		return nil, apierrors.NewNotFound(request.key.resource.GroupResource(), request.key.name)

@@ -1,0 +1,230 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	clocktesting "k8s.io/utils/clock/testing"
+	"pgregory.net/rapid"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// releases is how many there are at the same time, on one engine.
+const releases = 3
+
+// TestRandomOperations does random things to random releases: the wanted state changes, objects are changed and deleted,
+// users work with Helm and are interrupted, the engine dies. Whenever it is left alone after that, the engine brings all
+// releases to what is wanted, and each is as the model says.
+func TestRandomOperations(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newMachine(t)
+		defer m.stop()
+		rt.Repeat(map[string]func(*rapid.T){
+			"want":                m.want,
+			"want nothing":        m.wantNothing,
+			"delete an object":    m.deleteObject,
+			"change an object":    m.changeObject,
+			"replace an object":   m.replaceObject,
+			"upgrade by hand":     m.upgradeByHand,
+			"roll back by hand":   m.rollBackByHand,
+			"uninstall by hand":   m.uninstallByHand,
+			"restart the engine":  m.restartEngine,
+			"kill the engine":     m.killEngine,
+			"let the engine work": m.settle,
+		})
+		m.settle(rt)
+	})
+}
+
+// machine is the state of a random test.
+type machine struct {
+	t        *testing.T
+	chart    source
+	clock    *clocktesting.FakePassiveClock
+	saboteur *saboteur
+	releases []*modeled
+}
+
+// modeled is a release and what is wanted of it.
+type modeled struct {
+	*engine
+
+	user   *stock
+	wanted values
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	m := &machine{
+		t: t, chart: readChart(t, "faults"), clock: clocktesting.NewFakePassiveClock(time.Now()), saboteur: &saboteur{},
+	}
+	var siblings []*engine
+	for range releases {
+		e := &engine{t: t, namespace: shared.Namespace(t), news: make(chan struct{})}
+		siblings = append(siblings, e)
+		m.releases = append(m.releases, &modeled{engine: e, user: stockOn(t, e)})
+	}
+	for _, e := range siblings {
+		e.siblings = siblings
+	}
+	m.start()
+	return m
+}
+
+// start starts an engine for all releases.
+func (m *machine) start() {
+	m.saboteur = &saboteur{}
+	m.releases[0].start(m.saboteur.get, func(config *helm.Config) { config.Clock = m.clock })
+}
+
+func (m *machine) stop() { m.releases[0].stop() }
+
+// release draws a release that is wanted.
+func (m *machine) release(rt *rapid.T) *modeled {
+	r := m.any(rt)
+	if r.wanted == nil {
+		rt.Skip("it is not wanted")
+	}
+	return r
+}
+
+func (m *machine) any(rt *rapid.T) *modeled {
+	return rapid.SampledFrom(m.releases).Draw(rt, "release")
+}
+
+func drawValues(rt *rapid.T) values {
+	return values{
+		"message": rapid.SampledFrom([]string{"one", "two", "three"}).Draw(rt, "message"),
+		"first":   rapid.Bool().Draw(rt, "first"),
+		"second":  rapid.Bool().Draw(rt, "second"),
+	}
+}
+
+// interruption draws when a process dies: at one of its writes, or most often not at all.
+func interruption(rt *rapid.T) int {
+	return max(0, rapid.IntRange(-20, 14).Draw(rt, "dies at write"))
+}
+
+func (m *machine) want(rt *rapid.T) { m.any(rt).wanted = drawValues(rt) }
+
+func (m *machine) wantNothing(rt *rapid.T) { m.any(rt).wanted = nil }
+
+func (m *machine) deleteObject(rt *rapid.T) {
+	if err := m.release(rt).deleteOne(rt.Context(), drawObject(rt)); err != nil {
+		rt.Fatal(err)
+	}
+}
+
+func (m *machine) changeObject(rt *rapid.T) {
+	patch := rapid.SampledFrom([]string{
+		`{"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}`,
+		`{"metadata": {"annotations": {"meta.helm.sh/release-name": "other"}}}`,
+		`{"metadata": {"labels": {"example.com/added": "yes"}}}`,
+		`{"data": {"message": "b3RoZXI="}}`,
+		`{"data": null}`,
+	}).Draw(rt, "patch")
+	if err := m.release(rt).changeOne(rt.Context(), drawObject(rt), patch); err != nil {
+		rt.Fatal(err)
+	}
+}
+
+func (m *machine) replaceObject(rt *rapid.T) {
+	if err := m.release(rt).replaceOne(rt.Context(), drawObject(rt)); err != nil {
+		rt.Fatal(err)
+	}
+}
+
+// upgradeByHand and the others by hand may fail, as they do for a user who is interrupted.
+func (m *machine) upgradeByHand(rt *rapid.T) {
+	r := m.release(rt)
+	r.user.clientSide = rapid.Bool().Draw(rt, "client-side")
+	m.byHand(rt, r, func() error { return r.user.deploy(rt.Context(), m.chart, drawValues(rt)) })
+}
+
+func (m *machine) rollBackByHand(rt *rapid.T) {
+	r := m.release(rt)
+	m.byHand(rt, r, func() error { return r.user.rollback(rapid.IntRange(0, 3).Draw(rt, "revision")) })
+}
+
+func (m *machine) uninstallByHand(rt *rapid.T) {
+	r := m.release(rt)
+	m.byHand(rt, r, func() error { return r.user.remove(rapid.Bool().Draw(rt, "keep history")) })
+}
+
+func (m *machine) byHand(rt *rapid.T, r *modeled, do func() error) {
+	r.user.saboteur.arm(interruption(rt), fault{kills: true, strike: unanswered})
+	if err := do(); err != nil {
+		rt.Logf("by hand: %v", err)
+	}
+}
+
+func (m *machine) restartEngine(rt *rapid.T) {
+	m.stop()
+	if rapid.Bool().Draw(rt, "baselines are lost") {
+		for _, r := range m.releases {
+			r.baseline = helm.Baseline{}
+		}
+	}
+	m.start()
+}
+
+// killEngine has the engine die in the midst of what it does.
+func (m *machine) killEngine(rt *rapid.T) {
+	m.saboteur.arm(rapid.IntRange(1, 14).Draw(rt, "dies at write"), fault{kills: true, strike: unanswered})
+	r := m.any(rt)
+	if err := r.work(rt.Context(), m); err != nil {
+		rt.Logf("before it died: %v", err)
+	}
+	m.restartEngine(rt)
+}
+
+// settle lets the engine work on all releases at once, until nothing is left to do.
+func (m *machine) settle(rt *rapid.T) {
+	var group errgroup.Group
+	for _, r := range m.releases {
+		group.Go(func() error {
+			err := r.follow(func(ctx context.Context) (bool, error) {
+				if err := r.work(ctx, m); err != nil {
+					return false, err
+				}
+				err := r.compare(ctx)
+				return err == nil, err
+			})
+			if err != nil {
+				return fmt.Errorf("release in %s, wanted %v, last %s because of %s: %w", r.namespace, r.wanted, r.last.Action, r.last.Cause, err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		rt.Fatal(err)
+	}
+}
+
+// work does what the engine finds to do.
+func (r *modeled) work(ctx context.Context, m *machine) error {
+	if r.wanted == nil {
+		return r.uninstall(ctx)
+	}
+	wanted := helm.Release{Namespace: r.namespace, Name: releaseName, Chart: m.chart.engine(m.t), Values: r.wanted}
+	var err error
+	for range maxPasses {
+		if err = r.pass(ctx, wanted); err == nil && r.last.Action == helm.ActionNone {
+			return nil
+		}
+		if r.last.Action == helm.ActionWait {
+			m.clock.SetTime(m.clock.Now().Add(r.last.RetryAfter))
+		}
+	}
+	return err
+}

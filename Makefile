@@ -82,6 +82,14 @@ test-unit: ## Run the unit tests. They need no cluster.
 test-integration: ## Run the tests on a real API server, which they start themselves.
 	go test $(RACE) -tags integration -timeout 30m ./test/...
 
+.PHONY: test-conformance
+test-conformance: ## Compare the Helm engine with the stock Helm SDK, on a real API server.
+	go test $(RACE) -tags conformance -timeout 30m ./test/conformance
+
+.PHONY: bench
+bench: ## Measure the operator on a local control plane and write docs/benchmarks.md.
+	go -C test/bench run . -root ../..
+
 .PHONY: verify
 verify: verify-codegen verify-modules verify-format verify-headers verify-vet ## Check generated code, modules, format, headers and vet. Changes nothing.
 

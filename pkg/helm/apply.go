@@ -171,7 +171,7 @@ func holder(object *unstructured.Unstructured) string {
 // be kept, are gone, or belong to somebody else.
 func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagation) error {
 	got, watched := o.observed(info)
-	if !watched {
+	if !watched || got == nil && o.uncertain {
 		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -191,14 +191,13 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 	err := o.client(info).Delete(o.ctx, info.Name, metav1.DeleteOptions{
 		PropagationPolicy: &policy, Preconditions: metav1.NewUIDPreconditions(string(got.UID)),
 	})
-	if apierrors.IsConflict(err) {
-		err = o.unlessReplaced(info, got.UID, err)
-	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete %s: %w", reference(info), err)
-	}
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err):
 		return nil
+	case apierrors.IsConflict(err):
+		return o.unlessReplaced(info, got.UID, err)
+	case err != nil:
+		return fmt.Errorf("delete %s: %w", reference(info), err)
 	}
 	o.engine.flights.noteDelete(o.release, got)
 	if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil {
@@ -212,12 +211,14 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 func (o *operation) unlessReplaced(info *resource.Info, uid types.UID, conflict error) error {
 	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 	switch {
+	case apierrors.IsNotFound(err):
+		return nil
 	case err != nil:
-		return err
+		return fmt.Errorf("delete %s: %w", reference(info), err)
 	case live.GetUID() != uid:
 		return nil
 	default:
-		return conflict
+		return fmt.Errorf("delete %s: %w", reference(info), conflict)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"log/slog"
 	"sync"
 	"testing/fstest"
 	"time"
@@ -22,29 +21,36 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 )
 
-// Example keeps one release of the embedded chart as it is wanted, until it is
-// told to stop: a controller without its custom resource. It needs a cluster.
+// Example keeps one release of the embedded chart as it is wanted, for an hour: a
+// controller without its custom resource. It needs a cluster.
 func Example() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Hour)
-	defer stop()
-	config, err := clientcmd.BuildConfigFromFlags("", clientcmd.RecommendedHomeFile)
+	err := keep(ctx)
+	stop()
 	if err != nil {
 		log.Fatal(err)
+	}
+}
+
+func keep(ctx context.Context) error {
+	config, err := clientcmd.BuildConfigFromFlags("", clientcmd.RecommendedHomeFile)
+	if err != nil {
+		return err
 	}
 	engine, err := helm.New(helm.Config{RESTConfig: config, Namespaces: []string{"default"}})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	chart, err := helm.LoadFS(charts.DemoApp(), ".")
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	wanted := helm.Release{
 		Namespace: "default", Name: "web", Chart: chart,
 		Values: map[string]any{"message": "Hello", "apiKey": "verysecret"},
 	}
 
-	// A controller has a queue here, and one key in it for each custom resource.
+	// A controller has a queue here, and a key in it for each custom resource.
 	look := make(chan struct{}, 1)
 	again := func() {
 		select {
@@ -61,14 +67,14 @@ func Example() {
 	defer running.Wait()
 	running.Go(func() { engine.Run(ctx) })
 	if !cache.WaitForCacheSync(ctx.Done(), engine.HasSynced) {
-		log.Fatal("the release records are not known in time")
+		return helm.ErrNotSynced
 	}
 
 	var baseline helm.Baseline // A controller keeps it in the status of the custom resource.
 	for again(); ; {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-look:
 		}
 		deployed, err := reconcile(ctx, engine, wanted, baseline)
@@ -76,9 +82,9 @@ func Example() {
 		case deployed != nil:
 			baseline = deployed.Baseline()
 		case helm.IsTerminal(err):
-			slog.Error("Waiting for somebody to change something", slog.Any("error", err))
+			log.Println("Waiting for somebody to change something:", err)
 		case err != nil:
-			slog.Warn("Trying again", slog.Any("error", err))
+			log.Println("Trying again:", err)
 			time.AfterFunc(retryAfter(err), again)
 		}
 	}
@@ -94,7 +100,7 @@ func reconcile(ctx context.Context, engine *helm.Engine, wanted helm.Release, ba
 		return nil, err
 	}
 	if decision.Action != helm.ActionNone {
-		slog.Info("Something is due", slog.Any("action", decision.Action), slog.Any("cause", decision.Cause), slog.Any("drifts", decision.Drifts))
+		log.Println("Due:", decision.Action, decision.Cause, decision.Drifts)
 	}
 	return engine.Execute(ctx, wanted, decision, baseline)
 }

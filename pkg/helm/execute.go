@@ -44,7 +44,7 @@ func (e *Engine) Execute(ctx context.Context, wanted Release, decision Decision,
 	defer e.locks.lock(wanted.Key())()
 	switch decision.Action {
 	case ActionInstall, ActionUpgrade:
-		return e.measured(ctx, wanted.Key(), decision, baseline, func(o *operation) (*Deployed, error) {
+		return e.measured(ctx, wanted.Key(), decision, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
 			return o.deploy(wanted, decision)
 		})
 	case ActionReapply, ActionRepair:
@@ -94,9 +94,13 @@ func (e *Engine) measured(ctx context.Context, name cache.ObjectName, decision D
 		engine: e, ctx: ctx, release: name, logger: logger, store: store,
 		baseline: baseline, existence: absent, known: map[ObjectReference]InventoryEntry{},
 	}
+	if newest := store.newest(); newest != nil {
+		o.uncertain = common.Status(newest.Status) != common.StatusDeployed
+	}
 	for _, entry := range baseline.Inventory {
 		o.known[entry.ObjectReference] = entry
 	}
+	store.beforeCreate = func(next *releasev1.Release) error { return o.removeLeftovers(next, false) }
 	store.secrets.wroteRecord = func(record metav1.Object) { e.flights.noteWrite(name, record) }
 	store.secrets.deletedRecord = func(record metav1.Object) { e.flights.noteDelete(name, record) }
 	e.flights.begin(name)
@@ -146,9 +150,7 @@ func (o *operation) deploy(wanted Release, decision Decision) (*Deployed, error)
 	}
 	record := o.store.newest()
 	if record != nil && decision.Replace {
-		if err := o.replace(record); err != nil {
-			return nil, err
-		}
+		o.replace(record)
 		record = o.store.newest()
 	} else {
 		o.trusted = record != nil && common.Status(record.Status) == common.StatusDeployed && record.Revision == o.baseline.Revision
@@ -301,47 +303,50 @@ func (o *operation) dropRefused() error {
 }
 
 // replace prepares the operation to take the place of an attempt that failed or
-// was interrupted.
-func (o *operation) replace(unfinished *Record) error {
-	rls, err := o.store.read(unfinished.Revision)
-	if err != nil {
-		return fmt.Errorf("read the unfinished release: %w", err)
-	}
-	o.store.replaced = unfinished
-	o.store.beforeReplace = func(next *releasev1.Release) error { return o.removeLeftovers(rls, next) }
-	// That attempt may have changed objects, and its record is all that tells.
-	o.touched = true
-	return nil
+// was interrupted. That attempt may have changed objects, and its record is all
+// that tells.
+func (o *operation) replace(unfinished *Record) {
+	o.store.replaced, o.touched = unfinished, true
 }
 
-// removeLeftovers removes what an unfinished attempt may have made and neither
-// the next one nor the deployed revision has. It comes before the next one's
-// record replaces that of the unfinished one, which alone tells of them.
-func (o *operation) removeLeftovers(unfinished, next *releasev1.Release) error {
-	leftovers, err := o.build(bytes.NewBufferString(unfinished.Manifest))
-	if err != nil {
-		o.logger.Warn("Cannot tell what the unfinished attempt made", slog.Any("error", err))
+// removeLeftovers removes objects of earlier revisions that the next one does
+// not have: of attempts that failed or were cut off since the deployed revision,
+// and, when the release goes as a whole, of that one as well. It comes before
+// the records that tell of them change.
+func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
+	history := o.engine.records.history(o.release)
+	if len(history) == 0 || common.Status(history[len(history)-1].Status) == common.StatusDeployed {
 		return nil
 	}
-	kept := []*releasev1.Release{next}
-	for _, record := range o.store.history() {
-		if common.Status(record.Status) != common.StatusDeployed {
+	kept, err := o.build(bytes.NewBufferString(next.Manifest))
+	if err != nil {
+		return err
+	}
+	var leftovers kube.ResourceList
+	for _, record := range history {
+		status := common.Status(record.Status)
+		if status != common.StatusDeployed && status != common.StatusFailed && !status.IsPending() {
 			continue
 		}
 		rls, err := o.store.read(record.Revision)
 		if err != nil {
-			return fmt.Errorf("read the deployed release: %w", err)
+			return fmt.Errorf("read revision %d: %w", record.Revision, err)
 		}
-		kept = append(kept, rls)
-	}
-	for _, rls := range kept {
-		resources, err := o.build(bytes.NewBufferString(rls.Manifest))
+		made, err := o.build(bytes.NewBufferString(rls.Manifest))
 		if err != nil {
-			return err
+			o.logger.Warn("Cannot tell what a revision made", slog.Int("revision", record.Revision), slog.Any("error", err))
+			continue
 		}
-		leftovers = leftovers.Difference(resources)
+		switch {
+		case status != common.StatusDeployed:
+			leftovers = append(leftovers, made...)
+		case whole:
+			leftovers = made
+		default:
+			leftovers, kept = nil, append(kept, made...)
+		}
 	}
-	for _, info := range leftovers {
+	for _, info := range leftovers.Difference(kept) {
 		if err := o.note(o.remove(info, metav1.DeletePropagationBackground)); err != nil {
 			return err
 		}
@@ -428,11 +433,19 @@ func (o *operation) repairObject(info *resource.Info, decision Decision) error {
 }
 
 func (o *operation) uninstall(baseline Baseline) error {
-	if o.engine.records.latest(o.release) == nil {
+	newest := o.store.newest()
+	if newest == nil {
 		return o.removeInventory(baseline)
 	}
 	cfg, err := o.configuration()
 	if err != nil {
+		return err
+	}
+	rls, err := o.store.read(newest.Revision)
+	if err == nil {
+		err = o.removeLeftovers(rls, true)
+	}
+	if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
 		return err
 	}
 	return o.runUninstall(cfg)

@@ -581,11 +581,9 @@ func (s *fakeServer) watch(request *http.Request, parsed fakeRequest) (*http.Res
 	case stream.version < s.oldest:
 		return s.answer(request, nil, apierrors.NewResourceExpired("too old")), nil
 	}
-	context.AfterFunc(request.Context(), func() { _ = writer.CloseWithError(request.Context().Err()) })
-	go func() {
-		defer writer.Close()
-		stream.run(request.Context(), initial)
-	}()
+	ctx := request.Context()
+	context.AfterFunc(ctx, func() { _ = writer.CloseWithError(ctx.Err()) })
+	go stream.run(ctx, writer, initial)
 	response := s.answer(request, nil, nil)
 	response.Body, response.ContentLength = reader, -1
 	return response, nil
@@ -601,7 +599,8 @@ type fakeWatch struct {
 	broken  <-chan struct{}
 }
 
-func (w *fakeWatch) run(ctx context.Context, events []metav1.WatchEvent) {
+func (w *fakeWatch) run(ctx context.Context, writer io.Closer, events []metav1.WatchEvent) {
+	defer writer.Close()
 	for {
 		for _, event := range events {
 			if err := w.encoder.Encode(event); err != nil {

@@ -92,6 +92,13 @@ func faultCases() map[string]faultCase {
 			_, err := f.reconcile(made(t, map[string]string{"templates/a.yaml": configMap("a", "9"), "templates/e.yaml": configMap("e", "bad")}))
 			_ = wantError[*RefusedError](t, err)
 		}},
+		"uninstall after a refused upgrade": {wanted: three, uninstall: true, brief: true, prepare: func(t *testing.T, f *fixture) {
+			t.Helper()
+			f.with(func() { f.refuse = refuseBad })
+			install(three)(t, f)
+			_, err := f.reconcile(made(t, map[string]string{"templates/a.yaml": configMap("a", "9"), "templates/e.yaml": configMap("e", "bad")}))
+			_ = wantError[*RefusedError](t, err)
+		}},
 		"after a refused install": {brief: true, wanted: changed, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
 			f.with(func() { f.refuse = refuseBad })

@@ -195,7 +195,7 @@ func TestMeasured(t *testing.T) {
 		f.must(good, ActionInstall, CauseNotInstalled)
 		f.must(good, ActionNone, CauseNone)
 		_, err := f.reconcile(bad)
-		wantError[*RefusedError](t, err)
+		_ = wantError[*RefusedError](t, err)
 		f.remove("ConfigMap", "default/a")
 		if err := f.engine.Uninstall(t.Context(), good.Key(), f.baseline); err != nil {
 			t.Fatal(err)

@@ -105,7 +105,9 @@ func (g *game) play(move move) {
 			g.f.remove("ConfigMap", name)
 		}
 	case "revise":
-		g.f.with(func() { g.f.fault = nil }) // It would hit whoever is next.
+		// A fault would hit whoever is next, and what is held would be missed.
+		g.f.with(func() { g.f.fault = nil })
+		g.f.hold(false)
 		synctest.Wait()
 		newest := g.f.engine.records.latest(g.of(move.release).Key())
 		if newest != nil && common.Status(newest.Status) == common.StatusDeployed {

@@ -38,8 +38,8 @@ type store struct {
 	// revision replaces it: there is no moment at which nothing tells that the
 	// objects may be half changed.
 	replaced *Record
-	// beforeReplace is called before that, with the release that comes instead.
-	beforeReplace func(next *releasev1.Release) error
+	// beforeCreate is called with a revision before its record is written.
+	beforeCreate func(next *releasev1.Release) error
 	// begun says that Helm came to write a record, which it does after rendering.
 	begun bool
 	// purging makes Delete remove all records of the release at once, unless
@@ -138,12 +138,12 @@ func (s *store) List(func(release.Releaser) bool) ([]release.Releaser, error) {
 // Create writes a new record.
 func (s *store) Create(key string, rls release.Releaser) error {
 	s.begun = true
-	if s.replaced != nil && key == s.replaced.secret.Name {
-		if next, ok := rls.(*releasev1.Release); ok {
-			if err := s.beforeReplace(next); err != nil {
-				return err
-			}
+	if next, ok := rls.(*releasev1.Release); ok {
+		if err := s.beforeCreate(next); err != nil {
+			return err
 		}
+	}
+	if s.replaced != nil && key == s.replaced.secret.Name {
 		s.replaced = nil
 		return s.note(s.Secrets.Update(key, rls))
 	}

@@ -239,7 +239,7 @@ func (b *bench) work(ctx context.Context, load func(then func(string)) error, do
 	err := load(func(name string) { names <- name })
 	close(names)
 	workers.Wait()
-	return time.Since(started), errors.Join(append(errs, err)...)
+	return time.Since(started), errors.Join(errors.Join(errs...), err)
 }
 
 func (b *bench) floorInstall(ctx context.Context) error {

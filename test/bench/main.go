@@ -27,7 +27,6 @@ type options struct {
 	workers    int
 	driftCount int
 	idle       time.Duration
-	profile    bool
 }
 
 func main() {

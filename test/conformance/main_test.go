@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build integration
+//go:build conformance
 
 package conformance
 
@@ -23,8 +23,15 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// parallel is how many tests run at the same time unless -parallel says otherwise. They mostly wait for the API server.
-const parallel = "6"
+// defaults are flags that have these values unless they are given. Tests mostly wait for the API server, so that more of
+// them can run at a time than there are processors.
+var defaults = map[string]string{
+	"test.parallel":    "6",
+	"rapid.checks":     "3",
+	"rapid.steps":      "25",
+	"rapid.shrinktime": "3m",
+	"rapid.nofailfile": "true",
+}
 
 // releaseName is the name of all releases: each has a namespace of its own.
 const releaseName = "web"
@@ -38,10 +45,8 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		if err := flag.Set("test.parallel", parallel); err != nil {
+	for name, value := range defaults {
+		if err := setDefault(name, value); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -53,6 +58,16 @@ func TestMain(m *testing.M) {
 	klog.SetSlogLogger(slog.Default())
 	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // About kinds that charts use, although they are deprecated.
 	os.Exit(run(m))
+}
+
+// setDefault sets a flag, unless it is given.
+func setDefault(name, value string) error {
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	if given {
+		return nil
+	}
+	return flag.Set(name, value)
 }
 
 func run(m *testing.M) (code int) {

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build integration
+//go:build conformance
 
 package conformance
 
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -92,27 +93,32 @@ func (r *modeled) marked(object *unstructured.Unstructured) bool {
 		object.GetAnnotations()["meta.helm.sh/release-namespace"] == r.namespace
 }
 
-// compareRecords holds that exactly one revision is deployed, the newest, and none is in the middle of something.
+// compareRecords holds that the newest revision is deployed, and no other.
 func (r *modeled) compareRecords(ctx context.Context) error {
 	list, err := r.client("Secret").List(ctx, metav1.ListOptions{LabelSelector: "owner=helm"})
 	if err != nil {
 		return err
 	}
-	var deployed []string
+	newest, statuses := 0, map[int]string{}
 	for i := range list.Items {
-		switch status := list.Items[i].GetLabels()["status"]; status {
-		case "superseded", "failed", "uninstalled":
-		case "deployed":
-			deployed = append(deployed, list.Items[i].GetName())
-		default:
-			return fmt.Errorf("%s is %s", list.Items[i].GetName(), status)
+		labels := list.Items[i].GetLabels()
+		revision, err := strconv.Atoi(labels["version"])
+		if err != nil {
+			return err
 		}
+		newest = max(newest, revision)
+		statuses[revision] = labels["status"]
 	}
-	if r.wanted == nil && len(list.Items) > 0 {
-		return fmt.Errorf("%d records are left", len(list.Items))
+	if r.wanted == nil {
+		if len(statuses) > 0 {
+			return fmt.Errorf("records are left: %v", statuses)
+		}
+		return nil
 	}
-	if r.wanted != nil && len(deployed) != 1 {
-		return fmt.Errorf("%q are deployed", deployed)
+	for revision, status := range statuses {
+		if (status == "deployed") != (revision == newest) {
+			return fmt.Errorf("not the newest revision alone is deployed: %v", statuses)
+		}
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build integration
+//go:build conformance
 
 package conformance
 
@@ -72,7 +72,9 @@ func newMachine(t *testing.T) *machine {
 	for range releases {
 		e := &engine{t: t, namespace: shared.Namespace(t), news: make(chan struct{})}
 		siblings = append(siblings, e)
-		m.releases = append(m.releases, &modeled{engine: e, user: stockOn(t, e)})
+		m.releases = append(m.releases, &modeled{
+			engine: e, user: stockOn(t, e), wanted: values{"message": "none", "first": true, "second": false},
+		})
 	}
 	for _, e := range siblings {
 		e.siblings = siblings
@@ -99,7 +101,7 @@ func (m *machine) release(rt *rapid.T) *modeled {
 }
 
 func (m *machine) any(rt *rapid.T) *modeled {
-	return rapid.SampledFrom(m.releases).Draw(rt, "release")
+	return m.releases[rapid.IntRange(0, releases-1).Draw(rt, "release")]
 }
 
 func drawValues(rt *rapid.T) values {
@@ -223,6 +225,9 @@ func (r *modeled) work(ctx context.Context, m *machine) error {
 			return nil
 		}
 		if r.last.Action == helm.ActionWait {
+			if newest := newestRelease(m.t, r.namespace); newest == nil || !isPending(newest) {
+				return err // It was at work, and has ended. The watch will tell.
+			}
 			m.clock.SetTime(m.clock.Now().Add(r.last.RetryAfter))
 		}
 	}

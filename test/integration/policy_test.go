@@ -23,8 +23,10 @@ type policy struct {
 	name string
 	// namespace is where it holds.
 	namespace string
-	// group, version and resource are what it is about, when created and when updated.
+	// group, version and resource are what it is about.
 	group, version, resource string
+	// operations are what is checked; by default, creating and updating.
+	operations []admissionregistrationv1.OperationType
 	// expression is in CEL; what it does not hold for is refused.
 	expression string
 	// message says why, in CEL.
@@ -36,6 +38,10 @@ type policy struct {
 func (p policy) apply(t *testing.T, attempt func(context.Context) error) (remove func()) {
 	t.Helper()
 	client := shared.Client.AdmissionregistrationV1()
+	operations := p.operations
+	if len(operations) == 0 {
+		operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
+	}
 	_, err := client.ValidatingAdmissionPolicies().Create(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: p.name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
@@ -43,7 +49,7 @@ func (p policy) apply(t *testing.T, attempt func(context.Context) error) (remove
 			MatchConstraints: &admissionregistrationv1.MatchResources{
 				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
 					RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-						Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+						Operations: operations,
 						Rule: admissionregistrationv1.Rule{
 							APIGroups: []string{p.group}, APIVersions: []string{p.version}, Resources: []string{p.resource},
 						},

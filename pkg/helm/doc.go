@@ -44,7 +44,8 @@
 // observed; its documentation and [Cause] list all cases.
 //
 // An attempt that failed, or that a crash interrupted, is redone in its place: a
-// release that keeps failing does not pile up revisions. An operation of
+// release that keeps failing does not pile up revisions. What such an attempt
+// made, and no later one has, is removed before its record goes. An operation of
 // somebody else is waited for, until it counts as abandoned. A revision that
 // somebody else made is upgraded away.
 //
@@ -77,8 +78,9 @@
 // A watch is behind what the engine itself has just written. Between the two
 // stands a view: the informer's store, and over it the answers to own writes,
 // until the store has reached their resourceVersion. Hence a decision can follow
-// an operation at once, and the echo of an own write is no news. An echo that
-// overtakes its answer may still cause one look, which finds nothing to do.
+// an operation at once. The echo of an own write is no news; because it may
+// overtake its answer, what a watch tells of a release is held back while an
+// operation on it is in flight.
 //
 // So nothing has to be asked of the API server to know that all is well. A
 // release in its wanted state costs no request: not while nothing happens, not

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/tools/cache"
 
@@ -175,10 +176,14 @@ func (e *engine) await(what string, condition func(helm.Snapshot) bool) {
 	}
 }
 
+// patience is how long a change may take to be told of. It takes milliseconds, but for a busy machine, and but for watches
+// that are broken: those begin anew after some seconds.
+const patience = 40 * time.Second
+
 // follow looks until it is done, again whenever the engine tells of a change, and only then: a change that it does not
 // tell of is an error.
 func (e *engine) follow(look func(context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeout(e.t.Context(), cluster.DefaultTimeout)
+	ctx, cancel := context.WithTimeout(e.t.Context(), patience)
 	defer cancel()
 	for {
 		e.mu.Lock()

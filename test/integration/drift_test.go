@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -171,7 +172,7 @@ func TestFieldsOfOthersAreLeftAlone(t *testing.T) {
 			t.Parallel()
 			ns := newNamespace(t)
 			ns.Create(apps.Named("web"))
-			ns.AwaitReady("web")
+			before := ns.AwaitReady("web")
 			// The last status and event of the rollout may still be on their way.
 			ns.AwaitQuiet(quiet)
 			client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
@@ -184,8 +185,17 @@ func TestFieldsOfOthersAreLeftAlone(t *testing.T) {
 			}
 			ns.AwaitQuiet(quiet)
 
-			if requests := ns.Requests(begin); len(requests) > 0 {
+			requests := slices.DeleteFunc(ns.Requests(begin), func(request cluster.AuditEvent) bool {
+				// An annotation makes a new generation of a Deployment, which is not healthy until its own controller
+				// has seen that. Where that takes long, the status may say so.
+				return owned.kind == "Deployment" && request.Resource == "demoapps" && request.Subresource == "status"
+			})
+			if len(requests) > 0 {
 				t.Errorf("the operator asked for something:\n%s%s", apps.Describe(requests), ns.ChangesSince("web", begin))
+			}
+			app := ns.AwaitReady("web")
+			if !app.Status.LastUpgradeAt.Equal(before.Status.LastUpgradeAt) || !cmp.Equal(app.Status.Inventory, before.Status.Inventory) {
+				t.Errorf("the status tells of a change:\n%s", ns.ChangesSince("web", begin))
 			}
 			after := get(t, client, "web")
 			if after.GetLabels()["theirs"] != "label" || after.GetAnnotations()["theirs"] != "annotation" {

@@ -103,7 +103,7 @@ func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructure
 		// Gone again, or the conflict was another one, of a quota for instance.
 		return nil, false, errors.Join(err, getErr)
 	}
-	if live.GetLabels()[managedByLabel] != managedByHelm || !o.owned(live) {
+	if !o.claimed(live) && !sameController(live, object) {
 		return nil, false, &OwnershipConflictError{Object: reference(info), Holder: holder(live)}
 	}
 	applied, err = o.force(info, object)
@@ -146,6 +146,13 @@ func (o *operation) createOnly(info *resource.Info, object *unstructured.Unstruc
 	return nil
 }
 
+// sameController reports whether the live object has the owner that the wanted
+// one is to have.
+func sameController(live, wanted *unstructured.Unstructured) bool {
+	is, want := metav1.GetControllerOf(live), metav1.GetControllerOf(wanted)
+	return is != nil && want != nil && is.UID == want.UID
+}
+
 // holder says whose an object is, for a person to find.
 func holder(object *unstructured.Unstructured) string {
 	annotations := object.GetAnnotations()
@@ -171,7 +178,9 @@ func holder(object *unstructured.Unstructured) string {
 // be kept, are gone, or belong to somebody else.
 func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagation) error {
 	got, watched := o.observed(info)
-	if !watched || got == nil && o.uncertain {
+	made := o.known[reference(info)].UID
+	if !watched || got == nil && (o.uncertain || made != "") {
+		// What somebody took the label from is not watched, and still ours.
 		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -184,7 +193,7 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 	if got == nil || got.kept() {
 		return nil
 	}
-	if got.release() != o.release || got.Labels[managedByLabel] != managedByHelm {
+	if !o.deletable(got, made) {
 		o.logger.Warn("Left alone an object that no longer belongs to the release", slog.String("object", reference(info).String()))
 		return nil
 	}
@@ -204,6 +213,16 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 		view.deleted(got)
 	}
 	return nil
+}
+
+// deletable reports whether an object has the marks of the release, or is the
+// one that the release made and has no marks of anybody else.
+func (o *operation) deletable(got *observed, made types.UID) bool {
+	manager, holder := got.Labels[managedByLabel], got.release()
+	if got.UID == made {
+		return (manager == "" || manager == managedByHelm) && (holder.Name == "" || holder == o.release)
+	}
+	return manager == managedByHelm && holder == o.release
 }
 
 // unlessReplaced returns the conflict that a deletion met, but nil when that was

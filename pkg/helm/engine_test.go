@@ -31,6 +31,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 )
 
 // installRequests are the requests of an install of the embedded chart.
@@ -990,6 +991,52 @@ func TestUninstallLeaves(t *testing.T) {
 			t.Errorf("left behind (-want +got):\n%s", diff)
 		}
 		wantRecords(t, f)
+	})
+}
+
+// TestUninstallDeletesWhatLostItsMarks: an object that the release made is
+// deleted although somebody took away what says so.
+func TestUninstallDeletesWhatLostItsMarks(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")})
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		f.edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetAnnotations(nil) })
+		f.edit("ConfigMap", "default/b", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
+		synctest.Wait()
+		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.names(); len(got) > 0 {
+			t.Errorf("left behind: %s", got)
+		}
+	})
+}
+
+// TestInstallOverOwnObject: without any record or baseline, the owner still
+// tells whose an object is.
+func TestInstallOverOwnObject(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
+		wanted.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "App", Name: "web", UID: "1234", Controller: ptr.To(true)}
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		f.edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
+			object.SetAnnotations(nil)
+			object.SetLabels(nil)
+		})
+		f.remove("Secret", "default/sh.helm.release.v1.web.v1")
+		f.baseline = Baseline{}
+		synctest.Wait()
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		wanted.Owner.UID = "5678"
+		f.remove("Secret", "default/sh.helm.release.v1.web.v1")
+		f.edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
+		f.baseline = Baseline{}
+		synctest.Wait()
+		_, err := f.reconcile(wanted)
+		var conflict *OwnershipConflictError
+		if !errors.As(err, &conflict) {
+			t.Errorf("error is %v", err)
+		}
 	})
 }
 

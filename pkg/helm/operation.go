@@ -387,6 +387,12 @@ func (o *operation) owned(object *unstructured.Unstructured) bool {
 	return annotations[releaseNameAnnotation] == o.release.Name && annotations[releaseNamespaceAnnotation] == o.release.Namespace
 }
 
+// claimed reports whether the object has all the marks by which Helm knows what
+// belongs to the release.
+func (o *operation) claimed(object *unstructured.Unstructured) bool {
+	return object.GetLabels()[managedByLabel] == managedByHelm && o.owned(object)
+}
+
 // claim marks the object as part of the release, as Helm's actions do.
 func (o *operation) claim(object *unstructured.Unstructured) {
 	objectLabels := maps.Clone(object.GetLabels())

@@ -37,8 +37,12 @@ func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error 
 		return c.blockDeletion(ctx, p, v1alpha1.ReasonUninstallFailed, err)
 	}
 	ended, err := finalizer.Remove(ctx, c.apps.DemoApps(app.Namespace), app, v1alpha1.Finalizer)
-	if err != nil {
+	if apierrors.IsConflict(err) {
+		// Something changed the app meanwhile, and news of it is on its way.
 		return err
+	}
+	if err != nil {
+		return c.blockDeletion(ctx, p, v1alpha1.ReasonFinalizerFailed, err)
 	}
 	// Only now is it known that no other pass says so again.
 	c.emit(app, event{corev1.EventTypeNormal, "Uninstalled", "Delete", fmt.Sprintf("Uninstalled release %s", app.Name)})

@@ -193,20 +193,22 @@ func TestFinalizerThatCannotBeRemoved(t *testing.T) {
 		name  string
 		err   error
 		check func(error) bool
+		// blocked says that the status and an event tell of it.
+		blocked bool
 		// requests are those of the next pass, on the same cache.
 		requests []string
 	}{
 		{
 			"gone meanwhile", apierrors.NewNotFound(demoApps.GroupResource(), "a"), func(err error) bool { return err == nil },
-			nil,
+			false, nil,
 		},
 		{
 			"conflict", apierrors.NewConflict(demoApps.GroupResource(), "a", errPlain), apierrors.IsConflict,
-			[]string{"create configmaps", "uninstall a", "patch demoapps a"},
+			false, []string{"create configmaps", "uninstall a", "patch demoapps a"},
 		},
 		{
 			"no answer", errPlain, func(err error) bool { return errors.Is(err, errPlain) && !controller.IsTerminal(err) },
-			[]string{"create configmaps", "uninstall a", "patch demoapps a"},
+			true, []string{"create configmaps", "uninstall a", "patch demoapps a"},
 		},
 	}
 	for _, test := range tests {
@@ -217,7 +219,13 @@ func TestFinalizerThatCannotBeRemoved(t *testing.T) {
 			if _, err := w.pass("a", controller.SpecChange); !test.check(err) {
 				t.Errorf("error is %v", err)
 			}
-			equal(t, "requests", []string{"create configmaps", "uninstall a", "patch demoapps a"}, w.calls.take())
+			first, events := []string{"create configmaps", "uninstall a", "patch demoapps a"}, 2
+			if test.blocked {
+				first, events = append(first, "apply demoapps/status a"), 3
+				equal(t, "Ready", "False FinalizerFailed", w.conditions("a")["Ready"])
+				equal(t, "Reconciling", "True FinalizerFailed", w.conditions("a")["Reconciling"])
+			}
+			equal(t, "requests", first, w.calls.take())
 			w.patchErr = nil
 			emitted := w.recorder.take()
 			_, err := w.latePass("a", controller.SpecChange|controller.Retry)
@@ -230,7 +238,7 @@ func TestFinalizerThatCannotBeRemoved(t *testing.T) {
 			equal(t, "records", 1, len(w.records()))
 			emitted = append(emitted, w.recorder.take()...)
 			equal(t, "last event", "a Normal Uninstalled Delete Uninstalled release a", emitted[len(emitted)-1])
-			equal(t, "number of events", 2, len(emitted))
+			equal(t, "number of events", events, len(emitted))
 		})
 	}
 }

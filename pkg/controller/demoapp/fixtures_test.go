@@ -336,7 +336,7 @@ func (w *world) message(name, conditionType string) string {
 func checkConditions(t *testing.T, app *v1alpha1.DemoApp) {
 	t.Helper()
 	older := []string{v1alpha1.ConditionDeployed, v1alpha1.ConditionFailed, v1alpha1.ConditionDrifted}
-	ends := []string{v1alpha1.ReasonAuditFailed, v1alpha1.ReasonUninstallFailed}
+	ends := []string{v1alpha1.ReasonAuditFailed, v1alpha1.ReasonUninstallFailed, v1alpha1.ReasonFinalizerFailed}
 	for _, c := range app.Status.Conditions {
 		mayBeOlder := slices.Contains(older, c.Type) || app.DeletionTimestamp != nil && !slices.Contains(ends, c.Reason)
 		if c.ObservedGeneration < 1 || c.ObservedGeneration > app.Generation || !mayBeOlder && c.ObservedGeneration != app.Generation {

@@ -259,6 +259,25 @@ func TestStatusThatWaits(t *testing.T) {
 	written("over before it was told")
 }
 
+// TestDriftBeforeTheStatusIsWritten: the status that announces drift is complete
+// also when the one before it was held back.
+func TestDriftBeforeTheStatusIsWritten(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a"))
+	w.engine.releases[keyOf("a")] = &fakeRelease{live: map[string]helm.InventoryEntry{}}
+	w.engine.executing = func() { w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	w.sync()
+	_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
+	must(t, err)
+	equal(t, "conditions right after the install", map[string]string{}, w.conditions("a"))
+	w.engine.meddle("a", removes("Secret"))
+	var announced map[string]string
+	w.engine.executing = func() { announced = w.conditions("a") }
+	w.passes("a", controller.Drift)
+	equal(t, "conditions before the repair",
+		conditions("Drifted", "True ObjectsChanged", "Ready", "False ObjectsChanged", "Reconciling", "True ObjectsChanged"), announced)
+}
+
 func TestRepairThatIsNotWrittenYet(t *testing.T) {
 	w := deployed(t)
 	w.engine.meddle("a", edits("ConfigMap"))

@@ -53,6 +53,11 @@ func (c *Controller) announceDrift(ctx context.Context, p *pass) error {
 		return nil
 	}
 	p.conditions().Set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
+	ready := meta.FindStatusCondition(p.app.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.ObservedGeneration < p.app.Status.ObservedGeneration {
+		// The status that would have said so was held back.
+		p.conditions().MarkReconciling(reason, message)
+	}
 	return c.commit(ctx, p)
 }
 

@@ -135,4 +135,8 @@ const (
 	// ReasonUninstallFailed is a release that could not be uninstalled. The
 	// deletion waits and is retried.
 	ReasonUninstallFailed = "UninstallFailed"
+	// ReasonFinalizerFailed is a finalizer that could not be removed, after all
+	// else was done: an admission rule refuses it. The deletion waits and is
+	// retried.
+	ReasonFinalizerFailed = "FinalizerFailed"
 )

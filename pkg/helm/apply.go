@@ -179,8 +179,9 @@ func holder(object *unstructured.Unstructured) string {
 func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagation) error {
 	got, watched := o.observed(info)
 	made := o.known[reference(info)].UID
-	if !watched || got == nil && (o.uncertain || made != "") {
-		// What somebody took the label from is not watched, and still ours.
+	if !watched || got == nil {
+		// The watch may not have told of it yet, and what somebody took the label
+		// from is not watched, and still ours.
 		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil

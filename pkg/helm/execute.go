@@ -94,9 +94,6 @@ func (e *Engine) measured(ctx context.Context, name cache.ObjectName, decision D
 		engine: e, ctx: ctx, release: name, logger: logger, store: store,
 		baseline: baseline, existence: absent, known: map[ObjectReference]InventoryEntry{},
 	}
-	if newest := store.newest(); newest != nil {
-		o.uncertain = common.Status(newest.Status) != common.StatusDeployed
-	}
 	for _, entry := range baseline.Inventory {
 		o.known[entry.ObjectReference] = entry
 	}

@@ -49,9 +49,6 @@ type operation struct {
 	// clientSide says that the release was last applied on the client's side. Its
 	// objects are then taken over before they are applied.
 	clientSide bool
-	// uncertain says that the last attempt did not come to a good end. It may have
-	// made objects whose events have not arrived.
-	uncertain bool
 	// touched says that objects that existed before were changed.
 	touched bool
 

@@ -200,15 +200,18 @@ func TestFinalizerThatCannotBeRemoved(t *testing.T) {
 	}{
 		{
 			"gone meanwhile", apierrors.NewNotFound(demoApps.GroupResource(), "a"), func(err error) bool { return err == nil },
-			false, nil,
+			false,
+			nil,
 		},
 		{
 			"conflict", apierrors.NewConflict(demoApps.GroupResource(), "a", errPlain), apierrors.IsConflict,
-			false, []string{"create configmaps", "uninstall a", "patch demoapps a"},
+			false,
+			[]string{"create configmaps", "uninstall a", "patch demoapps a"},
 		},
 		{
 			"no answer", errPlain, func(err error) bool { return errors.Is(err, errPlain) && !controller.IsTerminal(err) },
-			true, []string{"create configmaps", "uninstall a", "patch demoapps a"},
+			true,
+			[]string{"create configmaps", "uninstall a", "patch demoapps a"},
 		},
 	}
 	for _, test := range tests {

@@ -61,6 +61,7 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 		return nil, fmt.Errorf("%s: %w", reference(info), err)
 	}
 	force := mode != applyKeep
+	o.engine.attempts.send(o.release, reference(info))
 	applied, err := o.client(info).Patch(o.ctx, info.Name, types.ApplyPatchType, data, metav1.PatchOptions{
 		FieldManager: FieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict,
 	})

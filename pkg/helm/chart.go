@@ -106,6 +106,10 @@ func (c *Chart) AppVersion() string { return c.appVersion }
 // and bytes of its files. It is the same for a directory and for its archive.
 func (c *Chart) Digest() string { return c.digest }
 
+// shortDigest is as much of the digest as fits into a label beside others: far
+// more than accidental collisions need.
+func (c *Chart) shortDigest() string { return c.digest[:16] }
+
 func ignoreRules(fsys fs.FS) (*ignore.Rules, error) {
 	rules := ignore.Empty()
 	data, err := fs.ReadFile(fsys, ignore.HelmIgnore)

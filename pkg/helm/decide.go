@@ -22,6 +22,11 @@ const (
 	ActionInstall Action = "Install"
 	// ActionUpgrade makes a new revision.
 	ActionUpgrade Action = "Upgrade"
+	// ActionRollback makes a new revision with the manifest of an older one. Decide
+	// chooses it only to bring a rollback to its end that failed or was
+	// interrupted; whether one begins is for the caller to say, see
+	// [Engine.Rollback].
+	ActionRollback Action = "Rollback"
 	// ActionReapply applies the deployed manifest again, to learn the state of
 	// objects whose baseline is not known. It makes no revision.
 	ActionReapply Action = "Reapply"
@@ -58,10 +63,17 @@ const (
 type Decision struct {
 	Action Action
 	Cause  Cause
-	// Replace says that the newest record is an unfinished or failed attempt at
-	// the same release, whose place the action takes. A release that keeps
-	// failing therefore does not pile up revisions.
-	Replace bool
+	// Replace is the revision whose place the action takes, because it is an
+	// unfinished or failed attempt; 0 when there is none. A release that keeps
+	// failing therefore does not pile up revisions. The action fails with an error
+	// that wraps [ErrNotSynced] when the newest revision is another one by then.
+	Replace int
+	// To is the revision whose manifest ActionRollback brings back.
+	To int
+	// RolledBack says that the wanted inputs are not deployed: they were given up
+	// for an older revision, which is kept as it is. Other inputs, or an
+	// ActionUpgrade that the caller chooses, end that.
+	RolledBack bool
 	// Drifts are what ActionRepair mends.
 	Drifts []Drift
 	// RetryAfter says when to look again; only for ActionWait.
@@ -81,19 +93,28 @@ func Decide(inputs string, observed Snapshot, now time.Time, patience time.Durat
 	status := common.Status(record.Status)
 	switch {
 	case status.IsPending():
-		return decidePending(record, now, patience)
+		return decidePending(inputs, record, now, patience)
 	case status == common.StatusUninstalling:
 		return decideUninstalling(record, now, patience)
 	case status == common.StatusUninstalled:
 		return Decision{Action: ActionInstall, Cause: CauseReleaseChanged}
 	case !record.Own:
 		return Decision{Action: ActionUpgrade, Cause: CauseReleaseChanged}
-	case record.Inputs != inputs:
+	case !record.settles(inputs):
 		return Decision{Action: ActionUpgrade, Cause: CauseInputsChanged}
 	case status == common.StatusFailed:
 		return replace(record, CauseFailed)
 	case status != common.StatusDeployed:
 		return Decision{Action: ActionUpgrade, Cause: CauseReleaseChanged}
+	}
+	decision := keep(observed)
+	decision.RolledBack = record.Inputs != inputs
+	return decision
+}
+
+// keep decides on a release whose newest revision is the right one.
+func keep(observed Snapshot) Decision {
+	switch {
 	case !observed.BaselineKnown:
 		return Decision{Action: ActionReapply, Cause: CauseBaselineUnknown}
 	case len(observed.Drifts) > 0:
@@ -105,7 +126,10 @@ func Decide(inputs string, observed Snapshot, now time.Time, patience time.Durat
 
 // decidePending tells an own attempt, which cannot be in flight because the
 // engine holds the release's lock, from the operation of somebody else.
-func decidePending(record *Record, now time.Time, patience time.Duration) Decision {
+func decidePending(inputs string, record *Record, now time.Time, patience time.Duration) Decision {
+	if record.Own && record.RolledBackTo != 0 && !record.settles(inputs) {
+		return Decision{Action: ActionUpgrade, Cause: CauseInterrupted, Replace: record.Revision}
+	}
 	if record.Own {
 		return replace(record, CauseInterrupted)
 	}
@@ -126,8 +150,12 @@ func decideUninstalling(record *Record, now time.Time, patience time.Duration) D
 
 // replace redoes the attempt that the record stands for.
 func replace(record *Record, cause Cause) Decision {
-	if record.Revision == 1 {
-		return Decision{Action: ActionInstall, Cause: cause, Replace: true}
+	decision := Decision{Action: ActionUpgrade, Cause: cause, Replace: record.Revision}
+	switch {
+	case record.RolledBackTo != 0:
+		decision.Action, decision.To = ActionRollback, record.RolledBackTo
+	case record.Revision == 1:
+		decision.Action = ActionInstall
 	}
-	return Decision{Action: ActionUpgrade, Cause: cause, Replace: true}
+	return decision
 }

@@ -24,10 +24,58 @@ func TestDecide(t *testing.T) {
 		r.Inputs = "4567"
 		return r
 	}
+	// The wanted inputs were given up for those of revision 2.
+	rollback := func(status string) *Record {
+		return &Record{Revision: 4, Status: status, Own: true, Inputs: "4567", RolledBackTo: 2, Abandoned: inputs}
+	}
+	elsewhere := func(r *Record) *Record {
+		r.Abandoned = "89ab"
+		return r
+	}
+	back := func(r *Record) *Record {
+		r.Inputs, r.Abandoned = inputs, "89ab"
+		return r
+	}
 	tests := map[string]struct {
 		observed Snapshot
 		want     Decision
 	}{
+		"rolled back": {
+			observed: Snapshot{Record: rollback("deployed"), BaselineKnown: true},
+			want:     Decision{Action: ActionNone, RolledBack: true},
+		},
+		"rolled back, and drifted": {
+			observed: Snapshot{Record: rollback("deployed"), BaselineKnown: true, Drifts: drifts},
+			want:     Decision{Action: ActionRepair, Cause: CauseDrift, Drifts: drifts, RolledBack: true},
+		},
+		"rolled back, and the baseline not known": {
+			observed: Snapshot{Record: rollback("deployed")},
+			want:     Decision{Action: ActionReapply, Cause: CauseBaselineUnknown, RolledBack: true},
+		},
+		"rolled back, and now other inputs": {
+			observed: Snapshot{Record: elsewhere(rollback("deployed")), BaselineKnown: true},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseInputsChanged},
+		},
+		"rolled back to what is wanted again": {
+			observed: Snapshot{Record: back(rollback("deployed")), BaselineKnown: true},
+			want:     Decision{Action: ActionNone},
+		},
+		"rollback failed": {
+			observed: Snapshot{Record: rollback("failed")},
+			want:     Decision{Action: ActionRollback, Cause: CauseFailed, Replace: 4, To: 2},
+		},
+		"rollback failed, and now other inputs": {
+			observed: Snapshot{Record: elsewhere(rollback("failed"))},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseInputsChanged},
+		},
+		"rollback was interrupted": {
+			observed: Snapshot{Record: rollback("pending-rollback")},
+			want:     Decision{Action: ActionRollback, Cause: CauseInterrupted, Replace: 4, To: 2},
+		},
+		"rollback was interrupted, and now other inputs": {
+			observed: Snapshot{Record: elsewhere(rollback("pending-rollback"))},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseInterrupted, Replace: 4},
+		},
 		"no record": {
 			want: Decision{Action: ActionInstall, Cause: CauseNotInstalled},
 		},
@@ -89,19 +137,19 @@ func TestDecide(t *testing.T) {
 		},
 		"install failed": {
 			observed: Snapshot{Record: record(1, "failed")},
-			want:     Decision{Action: ActionInstall, Cause: CauseFailed, Replace: true},
+			want:     Decision{Action: ActionInstall, Cause: CauseFailed, Replace: 1},
 		},
 		"upgrade failed": {
 			observed: Snapshot{Record: record(2, "failed")},
-			want:     Decision{Action: ActionUpgrade, Cause: CauseFailed, Replace: true},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseFailed, Replace: 2},
 		},
 		"own install was interrupted": {
 			observed: Snapshot{Record: record(1, "pending-install")},
-			want:     Decision{Action: ActionInstall, Cause: CauseInterrupted, Replace: true},
+			want:     Decision{Action: ActionInstall, Cause: CauseInterrupted, Replace: 1},
 		},
 		"own upgrade was interrupted, whatever it was for": {
 			observed: Snapshot{Record: other(record(2, "pending-upgrade"))},
-			want:     Decision{Action: ActionUpgrade, Cause: CauseInterrupted, Replace: true},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseInterrupted, Replace: 2},
 		},
 		"somebody else is at work": {
 			observed: Snapshot{Record: foreign(2, "pending-upgrade", 2*time.Minute)},
@@ -113,11 +161,11 @@ func TestDecide(t *testing.T) {
 		},
 		"somebody else gave up at an upgrade": {
 			observed: Snapshot{Record: foreign(2, "pending-rollback", patience)},
-			want:     Decision{Action: ActionUpgrade, Cause: CauseInterrupted, Replace: true},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseInterrupted, Replace: 2},
 		},
 		"somebody else gave up at an install": {
 			observed: Snapshot{Record: foreign(1, "pending-install", time.Hour)},
-			want:     Decision{Action: ActionInstall, Cause: CauseInterrupted, Replace: true},
+			want:     Decision{Action: ActionInstall, Cause: CauseInterrupted, Replace: 1},
 		},
 	}
 	for name, tc := range tests {

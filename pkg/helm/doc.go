@@ -20,8 +20,8 @@
 //
 // Everything that others see. The release records are those of Helm's own
 // Secrets driver, so that helm list, history, get, rollback and uninstall work on
-// them; one label more ([InputsLabel]) says what the engine made a revision
-// from. Helm's actions decide what happens in which order: hooks with their
+// them; labels of the engine's own ([InputsLabel], [RollbackLabel]) say what it
+// made a revision from. Helm's actions decide what happens in which order: hooks with their
 // weights and deletion policies, crds/ before templates, keep policies, the
 // history's length. The objects carry Helm's label and annotations, and are
 // applied on the server's side under Helm's own field manager ([FieldManager]).
@@ -48,6 +48,23 @@
 // made, and no later one has, is removed before its record goes. An operation of
 // somebody else is waited for, until it counts as abandoned. A revision that
 // somebody else made is upgraded away.
+//
+// # Rolling back
+//
+// When to give up is for the caller to say; [Engine.Rollback] then makes a new
+// revision with the manifest of an older one, and [Snapshot] names the last good
+// one. A rollback costs C+3 requests for C objects that differ, when the engine
+// saw the last success itself: what no attempt has sent since is as it was.
+//
+// The record of a rollback keeps two digests: of the inputs that are deployed
+// again, and of those that were given up. While either is wanted, the release
+// stays as it is, drift is mended, and [Decision] says in RolledBack that the
+// wanted inputs are not deployed. Any other inputs are upgraded to. A rollback
+// that fails or is cut off is redone in its place, unless other inputs are wanted
+// by then.
+//
+// Helm calls superseded whatever was followed by something else; the engine marks
+// its attempts that failed, so that none of them is ever rolled back to.
 //
 // # Drift
 //
@@ -125,6 +142,8 @@
 //     after an uninstall.
 //   - Hooks are not watched for drift, and neither are objects in namespaces
 //     that [Config.Namespaces] leaves out.
+//   - Owner references of a stored manifest are renewed only by the engine's own
+//     rollback, and only with [Release.Owner] set.
 //   - The capabilities that a chart sees are no part of the input digest: a newer
 //     API server alone is no reason for an upgrade.
 //   - The template function lookup asks the API server, each time.

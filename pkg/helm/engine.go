@@ -70,7 +70,7 @@ type Config struct {
 // Operation tells about an operation that has ended.
 type Operation struct {
 	Release cache.ObjectName
-	// Action is Install, Upgrade, Reapply, Repair or Uninstall.
+	// Action is Install, Upgrade, Rollback, Reapply, Repair or Uninstall.
 	Action   string
 	Duration time.Duration
 	// Drifts are what a Repair was for.
@@ -90,6 +90,7 @@ type Engine struct {
 	bodies      *bodyCache
 	locks       keyedMutex
 	flights     flights
+	attempts    attempts
 	maxHistory  int
 	timeout     time.Duration
 	logger      *slog.Logger
@@ -208,6 +209,10 @@ func (e *Engine) publish(n news) {
 type Snapshot struct {
 	// Record is the newest revision's; nil when there is none.
 	Record *Record
+	// LastGood is the newest revision before Record that was deployed and neither
+	// failed nor was rolled back from: what to roll back to when Record stands for
+	// a failure. It is nil when there is none.
+	LastGood *Record
 	// BaselineKnown says that the given baseline is that of the newest revision,
 	// so that Drifts and Health can be told.
 	BaselineKnown bool
@@ -219,7 +224,10 @@ type Snapshot struct {
 // of kinds that nobody watched before: it waits until those are filled. The
 // error wraps [ErrNotSynced] when they do not in time.
 func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline Baseline) (Snapshot, error) {
-	snapshot := Snapshot{Record: e.records.latest(release)}
+	var snapshot Snapshot
+	if history := e.records.history(release); len(history) > 0 {
+		snapshot.Record, snapshot.LastGood = history[len(history)-1], lastGood(history)
+	}
 	if snapshot.Record == nil || baseline.Revision != snapshot.Record.Revision {
 		return snapshot, nil
 	}
@@ -268,7 +276,10 @@ func (e *Engine) Decide(release Release, observed Snapshot) (Decision, error) {
 
 // Forget lets go of what is kept for a release that will not be asked about
 // again.
-func (e *Engine) Forget(release cache.ObjectName) { e.watcher.forget(release) }
+func (e *Engine) Forget(release cache.ObjectName) {
+	e.watcher.forget(release)
+	e.attempts.forget(release)
+}
 
 // keyedMutex is a lock for each release.
 type keyedMutex struct {

@@ -87,7 +87,8 @@ func TestInstall(t *testing.T) {
 
 		sum := sha256.Sum256([]byte(f.record(wanted).Manifest))
 		want := &Deployed{
-			Revision: 1, Chart: "demo-app", ChartVersion: "0.1.0", AppVersion: "1.27", ManifestHash: hex.EncodeToString(sum[:]),
+			Revision: 1, Chart: "demo-app", ChartVersion: "0.1.0", AppVersion: "1.27", ChartDigest: wanted.Chart.Digest()[:16],
+			ManifestHash: hex.EncodeToString(sum[:]),
 		}
 		for _, kind := range []string{"Secret", "ConfigMap", "Service", "Deployment"} {
 			object := f.object(kind, "default/web")
@@ -565,8 +566,8 @@ func TestRefusedObject(t *testing.T) {
 				if refusal.Object.String() != "ConfigMap default/b" || !apierrors.IsInvalid(err) || !IsTerminal(err) {
 					t.Errorf("refusal is %v", err)
 				}
-				if decision.Action != ActionInstall || decision.Replace != (attempt > 0) {
-					t.Errorf("attempt %d was to %s, replacing %t", attempt, decision.Action, decision.Replace)
+				if decision.Action != ActionInstall || (decision.Replace == 1) != (attempt > 0) {
+					t.Errorf("attempt %d was to %s, replacing %d", attempt, decision.Action, decision.Replace)
 				}
 				wantRecords(t, f, "web.v1 failed")
 			}

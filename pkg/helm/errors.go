@@ -87,6 +87,18 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("release %s is %s by somebody else", e.Release, e.Status)
 }
 
+// NoSuchRevisionError means that a release cannot be rolled back to a revision:
+// it is not in the history before the newest one, or it failed itself.
+type NoSuchRevisionError struct {
+	Release  string
+	Revision int
+}
+
+// Error implements error.
+func (e *NoSuchRevisionError) Error() string {
+	return fmt.Sprintf("release %s has no good revision %d to roll back to", e.Release, e.Revision)
+}
+
 // IsTerminal reports whether the operation fails again until its inputs, or the
 // objects in its way, change.
 func IsTerminal(err error) bool {
@@ -95,9 +107,10 @@ func IsTerminal(err error) bool {
 		refused  *RefusedError
 		conflict *OwnershipConflictError
 		tooLarge *ReleaseTooLargeError
+		missing  *NoSuchRevisionError
 	)
 	return errors.As(err, &render) || errors.As(err, &refused) || errors.As(err, &conflict) ||
-		errors.As(err, &tooLarge) || errors.Is(err, ErrInvalidChart)
+		errors.As(err, &tooLarge) || errors.As(err, &missing) || errors.Is(err, ErrInvalidChart)
 }
 
 // refused wraps an API server's answer that will not change by asking again.

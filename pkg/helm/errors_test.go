@@ -27,6 +27,7 @@ func TestIsTerminal(t *testing.T) {
 		"refused":            {&RefusedError{Err: cause}, true},
 		"somebody else's":    {&OwnershipConflictError{}, true},
 		"too large":          {&ReleaseTooLargeError{Err: cause}, true},
+		"no such revision":   {&NoSuchRevisionError{}, true},
 		"not a chart":        {ErrInvalidChart, true},
 		"wrapped":            {fmt.Errorf("sync: %w", &RenderError{Err: cause}), true},
 		"joined with others": {errors.Join(cause, &OwnershipConflictError{}), true},

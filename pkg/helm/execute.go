@@ -33,9 +33,6 @@ import (
 // outcome may take.
 const recordGrace = 30 * time.Second
 
-// actionUninstall names in logs and metrics what Decide never chooses.
-const actionUninstall Action = "Uninstall"
-
 // Execute does what was decided and returns the release as it is then; nil when
 // there was nothing to do. The operation goes on when ctx is canceled, so that
 // a shutdown does not leave a release pending; Config.Timeout ends it. Errors
@@ -51,6 +48,10 @@ func (e *Engine) Execute(ctx context.Context, wanted Release, decision Decision,
 		return e.measured(ctx, wanted.Key(), decision, baseline, func(o *operation) (*Deployed, error) {
 			return o.repair(decision, baseline)
 		})
+	case ActionRollback:
+		return e.measured(ctx, wanted.Key(), decision, baseline, func(o *operation) (*Deployed, error) {
+			return o.rollback(wanted, decision)
+		})
 	case ActionWait:
 		return nil, &BusyError{Release: wanted.Key().String(), Status: "being changed", RetryAfter: decision.RetryAfter}
 	case ActionNone:
@@ -58,24 +59,6 @@ func (e *Engine) Execute(ctx context.Context, wanted Release, decision Decision,
 	default:
 		return nil, fmt.Errorf("release %s: unknown action %q", wanted.Key(), decision.Action)
 	}
-}
-
-// Uninstall removes the release's objects and all its records; hooks run.
-// Objects with helm.sh/resource-policy: keep, and those that no longer belong to
-// the release, stay. It is no error when there is nothing to uninstall.
-func (e *Engine) Uninstall(ctx context.Context, name cache.ObjectName, baseline Baseline) error {
-	defer e.locks.lock(name)()
-	if e.records.latest(name) == nil && len(baseline.Inventory) == 0 {
-		e.watcher.forget(name)
-		return nil
-	}
-	_, err := e.measured(ctx, name, Decision{Action: actionUninstall}, baseline, func(o *operation) (*Deployed, error) {
-		return nil, o.uninstall(baseline)
-	})
-	if err == nil {
-		e.watcher.forget(name)
-	}
-	return err
 }
 
 // measured runs an operation under its own deadline and tells how it went.
@@ -102,6 +85,9 @@ func (e *Engine) measured(ctx context.Context, name cache.ObjectName, decision D
 	store.secrets.deletedRecord = func(record metav1.Object) { e.flights.noteDelete(name, record) }
 	e.flights.begin(name)
 	deployed, err := run(o)
+	if deployed != nil {
+		e.attempts.succeeded(name, deployed.Revision)
+	}
 	for _, n := range e.flights.end(name) {
 		e.publish(n)
 	}
@@ -146,8 +132,10 @@ func (o *operation) deploy(wanted Release, decision Decision) (*Deployed, error)
 		return nil, err
 	}
 	record := o.store.newest()
-	if record != nil && decision.Replace {
-		o.replace(record)
+	if decision.Replace != 0 {
+		if err := o.replace(decision.Replace); err != nil {
+			return nil, err
+		}
 		record = o.store.newest()
 	} else {
 		o.trusted = record != nil && common.Status(record.Status) == common.StatusDeployed && record.Revision == o.baseline.Revision
@@ -208,7 +196,7 @@ func (o *operation) install(cfg *action.Configuration, wanted Release, inputs st
 	install.WaitStrategy = kube.HookOnlyStrategy
 	install.Timeout = o.engine.timeout
 	install.DisableOpenAPIValidation = true
-	install.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs)}
+	install.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, wanted.Chart.shortDigest())}
 	install.PostRenderer = o.postRenderer(wanted)
 	install.PostRenderStrategy = action.PostRenderStrategyNoHooks
 	result, err := install.RunWithContext(context.WithoutCancel(o.ctx), parsed, wanted.Values)
@@ -230,7 +218,7 @@ func (o *operation) upgrade(cfg *action.Configuration, wanted Release, inputs st
 	upgrade.WaitStrategy = kube.HookOnlyStrategy
 	upgrade.Timeout = o.engine.timeout
 	upgrade.DisableOpenAPIValidation = true
-	upgrade.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs)}
+	upgrade.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, wanted.Chart.shortDigest())}
 	upgrade.PostRenderer = o.postRenderer(wanted)
 	upgrade.PostRenderStrategy = action.PostRenderStrategyNoHooks
 	result, err := upgrade.RunWithContext(context.WithoutCancel(o.ctx), wanted.Name, parsed, wanted.Values)
@@ -262,26 +250,32 @@ func releaseOf(result release.Releaser, err error) (*releasev1.Release, error) {
 // outcome turns what an install or upgrade returned into the engine's errors,
 // and removes the record of an attempt that was refused as a whole.
 func (o *operation) outcome(wanted Release, err error) error {
-	// Helm only logs when it cannot write the outcome of a success.
-	if err == nil {
-		err = o.store.failure
-	}
-	if err == nil {
+	if err = o.fault(err); err == nil {
 		return nil
 	}
 	var conflict *OwnershipConflictError
 	if errors.As(o.failure, &conflict) {
 		return errors.Join(conflict, o.dropRefused())
 	}
+	if o.failure == nil && o.store.failure == nil && !o.store.begun && !errors.Is(err, ErrInvalidChart) {
+		return &RenderError{Chart: wanted.Chart.Name(), Err: err}
+	}
+	return err
+}
+
+// fault is what went wrong in one of Helm's actions that returned the error:
+// Helm reduces some errors to text, and only logs when it cannot write the
+// outcome of a success.
+func (o *operation) fault(err error) error {
 	switch {
+	case err == nil:
+		return o.store.failure
 	case o.failure != nil:
 		return o.failure
 	case errors.Is(err, driver.ErrReleaseExists):
 		return &BusyError{Release: o.release.String(), Status: "being changed"}
 	case o.store.failure != nil:
 		return o.store.failure
-	case !o.store.begun && !errors.Is(err, ErrInvalidChart):
-		return &RenderError{Chart: wanted.Chart.Name(), Err: err}
 	default:
 		return err
 	}
@@ -292,18 +286,22 @@ func (o *operation) outcome(wanted Release, err error) error {
 // would have refused before it wrote one.
 func (o *operation) dropRefused() error {
 	record := o.store.newest()
-	if o.touched || record == nil || common.Status(record.Status) != common.StatusFailed {
+	if o.touched || record == nil || record.Revision != o.store.written() || common.Status(record.Status) != common.StatusFailed {
 		return nil
 	}
-	_, err := o.store.Delete(record.secret.Name)
-	return err
+	return o.store.drop(record.secret.Name)
 }
 
 // replace prepares the operation to take the place of an attempt that failed or
 // was interrupted. That attempt may have changed objects, and its record is all
-// that tells.
-func (o *operation) replace(unfinished *Record) {
-	o.store.replaced, o.touched = unfinished, true
+// that tells. It fails when that is not what the newest revision is any more.
+func (o *operation) replace(revision int) error {
+	newest := o.store.newest()
+	if newest == nil || newest.Revision != revision || !newest.unfinished() {
+		return fmt.Errorf("release %s: %w: it was changed in the meantime", o.release, ErrNotSynced)
+	}
+	o.store.replaced, o.touched = newest, true
+	return nil
 }
 
 // removeLeftovers removes objects of earlier revisions that the next one does
@@ -357,6 +355,9 @@ func (o *operation) deployed(rls *releasev1.Release) *Deployed {
 		Revision:     rls.Version,
 		ManifestHash: hex.EncodeToString(sum[:]),
 		Inventory:    o.inventory,
+	}
+	if record := o.store.newest(); record != nil && record.Revision == rls.Version {
+		deployed.ChartDigest, deployed.RolledBackTo = record.ChartDigest, record.RolledBackTo
 	}
 	if rls.Chart != nil && rls.Chart.Metadata != nil {
 		deployed.Chart = rls.Chart.Metadata.Name
@@ -427,100 +428,4 @@ func (o *operation) repairObject(info *resource.Info, decision Decision) error {
 	}
 	o.record(info, result)
 	return nil
-}
-
-func (o *operation) uninstall(baseline Baseline) error {
-	newest := o.store.newest()
-	if newest == nil {
-		return o.removeInventory(baseline)
-	}
-	cfg, err := o.configuration()
-	if err != nil {
-		return err
-	}
-	rls, err := o.store.read(newest.Revision)
-	if err == nil {
-		err = o.removeLeftovers(rls, true)
-	}
-	if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
-		return err
-	}
-	return o.runUninstall(cfg)
-}
-
-func (o *operation) runUninstall(cfg *action.Configuration) error {
-	uninstall := action.NewUninstall(cfg)
-	uninstall.IgnoreNotFound = true
-	uninstall.WaitStrategy = kube.HookOnlyStrategy
-	uninstall.DeletionPropagation = "background"
-	uninstall.Timeout = o.engine.timeout
-	// Helm asks whose each object is before it deletes it. Without a client it
-	// leaves that to Delete, which mostly knows without asking.
-	o.existence, o.store.purging = nil, true
-	_, err := uninstall.Run(o.release.Name)
-	o.existence, o.store.purging = absent, false
-	switch {
-	case o.failure != nil:
-		return o.failure
-	case o.store.failure != nil:
-		return o.store.failure
-	default:
-		return err
-	}
-}
-
-// removeInventory deletes what is left of a release whose records are gone.
-func (o *operation) removeInventory(baseline Baseline) error {
-	for _, entry := range baseline.Inventory {
-		mapping, err := o.engine.mapper.mapping(entry.groupVersionKind())
-		if err != nil {
-			o.logger.Warn("Cannot remove an object of a kind that is gone",
-				slog.String("object", entry.String()), slog.Any("error", err))
-			continue
-		}
-		info := &resource.Info{Mapping: mapping, Namespace: entry.Namespace, Name: entry.Name}
-		if err := o.remove(info, metav1.DeletePropagationBackground); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// quietHandler makes debug messages of all messages.
-type quietHandler struct {
-	slog.Handler
-}
-
-// Enabled implements slog.Handler.
-func (h quietHandler) Enabled(ctx context.Context, _ slog.Level) bool {
-	return h.Handler.Enabled(ctx, slog.LevelDebug)
-}
-
-// Handle implements slog.Handler.
-func (h quietHandler) Handle(ctx context.Context, record slog.Record) error {
-	record.Level = slog.LevelDebug
-	return h.Handler.Handle(ctx, record)
-}
-
-// WithAttrs implements slog.Handler.
-func (h quietHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return quietHandler{h.Handler.WithAttrs(attrs)}
-}
-
-// WithGroup implements slog.Handler.
-func (h quietHandler) WithGroup(name string) slog.Handler {
-	return quietHandler{h.Handler.WithGroup(name)}
-}
-
-// logWriter writes what hooks print to the log.
-type logWriter struct {
-	logger *slog.Logger
-}
-
-// Write implements io.Writer.
-func (w *logWriter) Write(p []byte) (int, error) {
-	for line := range bytes.Lines(p) {
-		w.logger.Info("Hook output", slog.String("line", string(bytes.TrimRight(line, "\n"))))
-	}
-	return len(p), nil
 }

@@ -24,6 +24,8 @@ type faultCase struct {
 	// wanted is the release in the end; with uninstall, there is to be none.
 	wanted    func(t *testing.T) Release
 	uninstall bool
+	// rollback gives up what is wanted as soon as it has failed.
+	rollback bool
 	// brief cases go through what others have gone through, and are spared the
 	// faults that are like another one.
 	brief bool
@@ -45,8 +47,14 @@ func faultCases() map[string]faultCase {
 	hooked := func(t *testing.T) Release {
 		t.Helper()
 		return made(t, map[string]string{
-			"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install,pre-upgrade", 0),
+			"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install,pre-upgrade,pre-rollback", 0),
 			"templates/post.yaml": hook("post", "post-install,post-delete", 0, "hook-succeeded", "before-hook-creation"),
+		})
+	}
+	refused := func(t *testing.T) Release {
+		t.Helper()
+		return made(t, map[string]string{
+			"templates/a.yaml": configMap("a", "9"), "templates/d.yaml": configMap("d", "9"), "templates/e.yaml": configMap("e", "bad"),
 		})
 	}
 	nothing := func(*testing.T, *fixture) {}
@@ -99,6 +107,25 @@ func faultCases() map[string]faultCase {
 			_, err := f.reconcile(made(t, map[string]string{"templates/a.yaml": configMap("a", "9"), "templates/e.yaml": configMap("e", "bad")}))
 			_ = wantError[*RefusedError](t, err)
 		}},
+		"rollback": {rollback: true, wanted: refused, prepare: func(t *testing.T, f *fixture) {
+			t.Helper()
+			f.with(func() { f.refuse = refuseBad })
+			install(three)(t, f)
+			_, err := f.reconcile(refused(t))
+			_ = wantError[*RefusedError](t, err)
+		}},
+		"rollback with hooks": {rollback: true, brief: true, wanted: refused, prepare: func(t *testing.T, f *fixture) {
+			t.Helper()
+			f.with(func() { f.refuse = refuseBad })
+			install(hooked)(t, f)
+			_, err := f.reconcile(refused(t))
+			_ = wantError[*RefusedError](t, err)
+		}},
+		"rollback of what is deployed": {rollback: true, brief: true, wanted: changed, prepare: func(t *testing.T, f *fixture) {
+			t.Helper()
+			install(three)(t, f)
+			f.must(changed(t), ActionUpgrade, CauseInputsChanged)
+		}},
 		"after a refused install": {brief: true, wanted: changed, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
 			f.with(func() { f.refuse = refuseBad })
@@ -114,8 +141,32 @@ func (c faultCase) act(f *fixture, wanted Release) (done bool, err error) {
 		err := f.engine.Uninstall(f.t.Context(), wanted.Key(), f.baseline)
 		return err == nil, err
 	}
+	if c.rollback {
+		if done, err := rollBack(f, wanted); done || err != nil {
+			return false, err
+		}
+	}
 	decision, err := f.reconcile(wanted)
 	return err == nil && decision.Action == ActionNone, err
+}
+
+// rollBack does what a controller does that has had enough of the wanted inputs:
+// once the newest revision was an attempt at them, it rolls back.
+func rollBack(f *fixture, wanted Release) (done bool, err error) {
+	f.t.Helper()
+	observed, err := f.engine.Observe(f.t.Context(), wanted.Key(), f.baseline)
+	if err != nil {
+		return false, err
+	}
+	inputs, err := wanted.InputDigest()
+	if err != nil || observed.Record == nil || observed.Record.Inputs != inputs || observed.LastGood == nil {
+		return false, err
+	}
+	deployed, err := f.engine.Rollback(f.t.Context(), wanted, f.baseline, observed.LastGood.Revision)
+	if err == nil {
+		f.baseline = deployed.Baseline()
+	}
+	return err == nil, err
 }
 
 // converge acts until nothing is left to do, as a controller does with its

@@ -46,6 +46,10 @@ type operation struct {
 	// manifest. After an attempt that did not succeed they may not, and their
 	// fingerprints do not tell: those stand for who owns which field.
 	trusted bool
+	// base, when set, are the known objects as their manifest has them, in place of
+	// what Helm takes for the current manifest: attempts that failed have come after
+	// it. Objects that those have sent count as changed.
+	base kube.ResourceList
 	// clientSide says that the release was last applied on the client's side. Its
 	// objects are then taken over before they are applied.
 	clientSide bool
@@ -216,12 +220,12 @@ func (o *operation) update(original, target *resource.Info, result *kube.Result)
 	if err != nil {
 		return err
 	}
-	if original == nil {
-		return o.create(target, result)
-	}
 	if entry, ok := o.unchanged(original, target); ok {
 		o.inventory = append(o.inventory, entry)
 		return nil
+	}
+	if original == nil {
+		return o.create(target, result)
 	}
 	if o.clientSide {
 		if err := o.takeOver(target); err != nil {
@@ -247,6 +251,12 @@ func (o *operation) update(original, target *resource.Info, result *kube.Result)
 func (o *operation) unchanged(original, target *resource.Info) (InventoryEntry, bool) {
 	entry, ok := o.known[reference(target)]
 	if !ok || !o.trusted {
+		return InventoryEntry{}, false
+	}
+	if o.base != nil {
+		original = o.base.Get(target)
+	}
+	if original == nil || o.base != nil && o.engine.attempts.sent(o.release, entry.ObjectReference) {
 		return InventoryEntry{}, false
 	}
 	got, ok := o.observed(target)

@@ -4,11 +4,13 @@
 package helm
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/utils/ptr"
 	kyaml "sigs.k8s.io/yaml"
 )
 
@@ -26,6 +29,8 @@ import (
 type ownerReferences struct {
 	owner     metav1.OwnerReference
 	namespace string
+	// renewed says that the manifests may have an owner of earlier times.
+	renewed bool
 	// namespaced reports whether objects of a kind lie in a namespace.
 	namespaced func(schema.GroupVersionKind) (bool, error)
 }
@@ -100,9 +105,73 @@ func (r *ownerReferences) own(object *unstructured.Unstructured) error {
 	if !namespaced {
 		return nil
 	}
-	references := slices.DeleteFunc(object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
-		return reference.UID == r.owner.UID
-	})
-	object.SetOwnerReferences(append(references, r.owner))
+	object.SetOwnerReferences(append(r.others(object), r.owner))
 	return nil
+}
+
+// others are the owners of the object besides the one that all objects get. An
+// object has one controller at most; and an owner of the same name is the same
+// one, made anew.
+func (r *ownerReferences) others(object *unstructured.Unstructured) []metav1.OwnerReference {
+	return slices.DeleteFunc(object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
+		return reference.UID == r.owner.UID || r.renewed && (ptr.Deref(reference.Controller, false) ||
+			reference.Kind == r.owner.Kind && reference.Name == r.owner.Name)
+	})
+}
+
+// renew puts the owner into a stored manifest, in place of an earlier one.
+// Documents that have it already stay as they are, to the byte.
+func (r *ownerReferences) renew(manifest string) (string, error) {
+	renewer := *r
+	renewer.renewed = true
+	reader := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
+	var renewed strings.Builder
+	changed := false
+	for {
+		before, err := reader.Read()
+		if errors.Is(err, io.EOF) && changed {
+			return renewed.String(), nil
+		}
+		if errors.Is(err, io.EOF) {
+			return manifest, nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("parse manifest: %w", err)
+		}
+		before = bytes.TrimPrefix(before, []byte("---\n")) // The reader leaves it before the first.
+		after, err := renewer.renewDocument(before)
+		if err != nil {
+			return "", err
+		}
+		changed = changed || !bytes.Equal(before, after)
+		renewed.WriteString("---\n")
+		renewed.Write(after)
+	}
+}
+
+func (r *ownerReferences) renewDocument(document []byte) ([]byte, error) {
+	object, err := nextObject(yaml.NewYAMLOrJSONDecoder(bytes.NewReader(document), 4096))
+	if errors.Is(err, io.EOF) {
+		return document, nil // Comments only.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("parse manifest: %w", err)
+	}
+	before := object.DeepCopy()
+	if err := r.own(object); err != nil || equalContent(before, object) {
+		return document, err
+	}
+	var renewed bytes.Buffer
+	for line := range bytes.Lines(document) {
+		if !bytes.HasPrefix(line, []byte("#")) {
+			break
+		}
+		renewed.Write(line) // Helm notes there which file it is from.
+	}
+	content, err := kyaml.Marshal(object.Object)
+	if err != nil {
+		return nil, fmt.Errorf("write %s %q: %w", object.GetKind(), object.GetName(), err)
+	}
+	renewed.Write(content)
+	return renewed.Bytes(), nil
 }

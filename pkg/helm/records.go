@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"helm.sh/helm/v4/pkg/release/common"
 	"helm.sh/helm/v4/pkg/storage"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,10 +24,19 @@ import (
 )
 
 // InputsLabel is the label on a release record that says which inputs the
-// engine made it from: "<revision>-<digest>". Helm carries the labels of a
-// release over to the next revision, whoever makes it; the revision inside the
-// value tells whether the label speaks of the record that it is on.
+// engine made it from: "<revision>-<digest>-<beginning of the chart's digest>".
+// Helm carries the labels of a release over to the next revision, whoever makes
+// it; the revision inside the value tells whether the label speaks of the record
+// that it is on. A failed attempt has "-x" at the end, since Helm may call it
+// superseded later, as it calls what was deployed.
 const InputsLabel = "engine.demo.example.com/inputs"
+
+// RollbackLabel is the label on the record of a rollback that this engine made:
+// "<revision>-<revision rolled back to>-<digest of the inputs given up>".
+const RollbackLabel = "engine.demo.example.com/rollback"
+
+// failedMark ends the InputsLabel of a failed attempt.
+const failedMark = "-x"
 
 const (
 	recordSelector   = "owner=helm"
@@ -44,18 +54,75 @@ type Record struct {
 	Revision int
 	// Status is Helm's status: deployed, failed, pending-upgrade, ...
 	Status string
-	// Own says that this engine made the revision, and Inputs from what.
+	// Own says that this engine made the revision, and Inputs from what. A
+	// rollback has the inputs of the revision that it brought back.
 	Own    bool
 	Inputs string
+	// ChartDigest is the beginning of the digest of the chart that the engine made
+	// the revision from, see [Record.MadeFrom]; empty when it is not known.
+	ChartDigest string
+	// Failed says that the engine's attempt to make the revision failed, whatever
+	// its status says now.
+	Failed bool
+	// RolledBackTo is the revision whose manifest this one brought back, and
+	// Abandoned the digest of the inputs that were given up for it; zero unless the
+	// revision is a rollback that this engine made.
+	RolledBackTo int
+	Abandoned    string
 	// Changed is when the record was last written.
 	Changed time.Time
 
 	secret *metav1.PartialObjectMetadata
 }
 
+// MadeFrom reports whether the engine made the revision from the chart: from the
+// same files, not merely from one of the same version.
+func (r *Record) MadeFrom(chart *Chart) bool {
+	return r.Own && r.ChartDigest == chart.shortDigest()
+}
+
+// settles reports whether the revision is the answer to those inputs: it has
+// them, or they were given up for it.
+func (r *Record) settles(inputs string) bool {
+	return r.Inputs == inputs || r.RolledBackTo != 0 && r.Abandoned == inputs
+}
+
+// unfinished reports whether the revision is an attempt that did not succeed.
+func (r *Record) unfinished() bool {
+	status := common.Status(r.Status)
+	return status == common.StatusFailed || status.IsPending()
+}
+
+// good reports whether the revision was deployed once.
+func (r *Record) good() bool {
+	status := common.Status(r.Status)
+	return !r.Failed && (status == common.StatusDeployed || status == common.StatusSuperseded)
+}
+
+// lastGood returns the newest good revision before the newest one that was not
+// rolled back from; nil when there is none. The history is sorted, oldest first.
+func lastGood(history []*Record) *Record {
+	givenUp := 0
+	for i := len(history) - 1; i >= 0; i-- {
+		record := history[i]
+		if i < len(history)-1 && record.Revision != givenUp && record.good() {
+			return record
+		}
+		if givenUp = 0; record.RolledBackTo != 0 {
+			givenUp = record.Revision - 1
+		}
+	}
+	return nil
+}
+
 // inputsLabel is the value of InputsLabel.
-func inputsLabel(revision int, inputs string) string {
-	return strconv.Itoa(revision) + "-" + inputs
+func inputsLabel(revision int, inputs, chart string) string {
+	return strconv.Itoa(revision) + "-" + inputs + "-" + chart
+}
+
+// rollbackLabel is the value of RollbackLabel.
+func rollbackLabel(revision, to int, abandoned string) string {
+	return strconv.Itoa(revision) + "-" + strconv.Itoa(to) + "-" + abandoned
 }
 
 // recordOf reads a record from the labels of its Secret; nil when they are not
@@ -71,9 +138,19 @@ func recordOf(secret *metav1.PartialObjectMetadata) *Record {
 		Changed:  changedAt(secret),
 		secret:   secret,
 	}
-	made, inputs, _ := strings.Cut(secret.Labels[InputsLabel], "-")
+	inputs, failed := strings.CutSuffix(secret.Labels[InputsLabel], failedMark)
+	made, inputs, _ := strings.Cut(inputs, "-")
+	if made != strconv.Itoa(revision) {
+		return record
+	}
+	record.Own, record.Failed = true, failed
+	record.Inputs, record.ChartDigest, _ = strings.Cut(inputs, "-")
+	made, to, _ := strings.Cut(secret.Labels[RollbackLabel], "-")
 	if made == strconv.Itoa(revision) {
-		record.Own, record.Inputs = true, inputs
+		to, abandoned, _ := strings.Cut(to, "-")
+		if older, err := strconv.Atoi(to); err == nil {
+			record.RolledBackTo, record.Abandoned = older, abandoned
+		}
 	}
 	return record
 }

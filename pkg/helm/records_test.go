@@ -34,6 +34,22 @@ func TestRecordOf(t *testing.T) {
 			recordSecret("3", map[string]string{InputsLabel: "3-abcdef"}),
 			&Record{Revision: 3, Status: "deployed", Own: true, Inputs: "abcdef", Changed: created},
 		},
+		"own, with its chart": {
+			recordSecret("3", map[string]string{InputsLabel: "3-abcdef-0123"}),
+			&Record{Revision: 3, Status: "deployed", Own: true, Inputs: "abcdef", ChartDigest: "0123", Changed: created},
+		},
+		"failed, and called superseded since": {
+			recordSecret("3", map[string]string{"status": "superseded", InputsLabel: "3-abcdef-0123-x"}),
+			&Record{Revision: 3, Status: "superseded", Own: true, Inputs: "abcdef", ChartDigest: "0123", Failed: true, Changed: created},
+		},
+		"rollback": {
+			recordSecret("5", map[string]string{InputsLabel: "5-abcdef-0123", RollbackLabel: "5-3-fedcba"}),
+			&Record{Revision: 5, Status: "deployed", Own: true, Inputs: "abcdef", ChartDigest: "0123", RolledBackTo: 3, Abandoned: "fedcba", Changed: created},
+		},
+		"after a rollback": {
+			recordSecret("6", map[string]string{InputsLabel: "6-abcdef-0123", RollbackLabel: "5-3-fedcba"}),
+			&Record{Revision: 6, Status: "deployed", Own: true, Inputs: "abcdef", ChartDigest: "0123", Changed: created},
+		},
 		"of the helm CLI": {
 			recordSecret("3", nil),
 			&Record{Revision: 3, Status: "deployed", Changed: created},
@@ -156,6 +172,48 @@ func TestRecordsView(t *testing.T) {
 			}
 			if got := r.history(cache.ObjectName{Namespace: "default", Name: "web"}); got != nil {
 				t.Errorf("history = %v, want none", got)
+			}
+		})
+	}
+}
+
+func TestLastGood(t *testing.T) {
+	good := func(revision int, status string) *Record {
+		return &Record{Revision: revision, Status: status, Own: true}
+	}
+	failed := func(revision int, status string) *Record {
+		return &Record{Revision: revision, Status: status, Own: true, Failed: true}
+	}
+	rollback := func(revision, to int, status string) *Record {
+		return &Record{Revision: revision, Status: status, Own: true, RolledBackTo: to}
+	}
+	tests := map[string]struct {
+		history []*Record
+		want    int
+	}{
+		"nothing":             {nil, 0},
+		"a failed install":    {[]*Record{failed(1, "failed")}, 0},
+		"a failed upgrade":    {[]*Record{good(1, "superseded"), good(2, "deployed"), failed(3, "failed")}, 2},
+		"deployed, unhealthy": {[]*Record{good(1, "superseded"), good(2, "superseded"), good(3, "deployed")}, 2},
+		"failures before":     {[]*Record{good(1, "superseded"), failed(2, "superseded"), failed(3, "failed"), failed(4, "failed")}, 1},
+		"of somebody else":    {[]*Record{{Revision: 1, Status: "superseded"}, {Revision: 2, Status: "failed"}}, 1},
+		"a failed rollback":   {[]*Record{good(1, "superseded"), good(2, "deployed"), rollback(3, 1, "failed")}, 1},
+		"after rollbacks": {[]*Record{
+			good(1, "superseded"), good(2, "superseded"), rollback(3, 1, "superseded"), failed(4, "failed"), rollback(5, 3, "deployed"), good(6, "failed"),
+		}, 5},
+		"an unhealthy rollback": {[]*Record{good(1, "superseded"), good(2, "superseded"), rollback(3, 1, "deployed")}, 1},
+		"one rollback after the other": {[]*Record{
+			good(1, "superseded"), good(2, "superseded"), good(3, "superseded"), rollback(4, 2, "superseded"), rollback(5, 1, "deployed"),
+		}, 2},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := 0
+			if record := lastGood(tc.history); record != nil {
+				got = record.Revision
+			}
+			if got != tc.want {
+				t.Errorf("last good revision is %d, want %d", got, tc.want)
 			}
 		})
 	}

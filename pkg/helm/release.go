@@ -102,6 +102,12 @@ type Deployed struct {
 	Chart        string
 	ChartVersion string
 	AppVersion   string
+	// ChartDigest is the beginning of the chart's digest, as [Record] has it;
+	// empty when it is not known.
+	ChartDigest string
+	// RolledBackTo is the revision whose manifest is deployed again; 0 unless the
+	// revision is a rollback of the engine.
+	RolledBackTo int
 	// ManifestHash is the sha256, in hex, of the deployed manifest.
 	ManifestHash string
 	Inventory    []InventoryEntry

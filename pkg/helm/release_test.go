@@ -62,7 +62,12 @@ func TestInputDigest(t *testing.T) {
 		})
 	}
 	t.Run("fits into a label with any revision", func(t *testing.T) {
-		if errs := validation.IsValidLabelValue(inputsLabel(math.MaxInt32, unchanged)); len(errs) > 0 {
+		if errs := validation.IsValidLabelValue(inputsLabel(math.MaxInt32, unchanged, "0123456789abcdef") + failedMark); len(errs) > 0 {
+			t.Error(errs)
+		}
+	})
+	t.Run("fits into the label of a rollback", func(t *testing.T) {
+		if errs := validation.IsValidLabelValue(rollbackLabel(math.MaxInt32, math.MaxInt32, unchanged)); len(errs) > 0 {
 			t.Error(errs)
 		}
 	})

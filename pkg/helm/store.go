@@ -8,7 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"helm.sh/helm/v4/pkg/release"
@@ -38,6 +41,11 @@ type store struct {
 	// revision replaces it: there is no moment at which nothing tells that the
 	// objects may be half changed.
 	replaced *Record
+	// target is the revision that a rollback brings back; 0 in other operations.
+	// A rollback that is interrupted needs it again.
+	target int
+	// made is the newest revision that this operation has written, or was about to.
+	made *releasev1.Release
 	// beforeCreate is called with a revision before its record is written.
 	beforeCreate func(next *releasev1.Release) error
 	// begun says that Helm came to write a record, which it does after rendering.
@@ -142,6 +150,7 @@ func (s *store) Create(key string, rls release.Releaser) error {
 		if err := s.beforeCreate(next); err != nil {
 			return err
 		}
+		s.made = next
 	}
 	if s.replaced != nil && key == s.replaced.secret.Name {
 		s.replaced = nil
@@ -153,6 +162,14 @@ func (s *store) Create(key string, rls release.Releaser) error {
 // Update writes an existing record. In an uninstall there need not be one any
 // more: the namespace may be on its way out, too.
 func (s *store) Update(key string, rls release.Releaser) error {
+	if next, ok := rls.(*releasev1.Release); ok {
+		if s.target != 0 && s.unfinished && next.Info.Status == common.StatusSuperseded {
+			// Helm calls superseded what a failed rollback began from. Its objects are
+			// still there to be removed, which its status has to tell.
+			return nil
+		}
+		markFailed(next)
+	}
 	err := s.Secrets.Update(key, rls)
 	if s.purging && apierrors.IsNotFound(err) {
 		return nil
@@ -160,8 +177,30 @@ func (s *store) Update(key string, rls release.Releaser) error {
 	return s.note(err)
 }
 
+// markFailed puts the mark of a failed attempt into its label.
+func markFailed(rls *releasev1.Release) {
+	value := rls.Labels[InputsLabel]
+	made, _, _ := strings.Cut(value, "-")
+	if rls.Info.Status != common.StatusFailed || made != strconv.Itoa(rls.Version) || strings.HasSuffix(value, failedMark) {
+		return
+	}
+	rls.Labels = maps.Clone(rls.Labels)
+	rls.Labels[InputsLabel] = value + failedMark
+}
+
+// written is the revision that this operation has written, or was about to; 0
+// when it came to none.
+func (s *store) written() int {
+	if s.made == nil {
+		return 0
+	}
+	return s.made.Version
+}
+
 // Delete removes a record, without reading it first. Helm's uninstall deletes
-// one after another; the first call then removes them all in one request.
+// one after another; the first call then removes them all in one request. Other
+// actions make room in the history: of that, the newest revision stays, because
+// the next one counts from it, and so does the target of a rollback.
 func (s *store) Delete(key string) (release.Releaser, error) {
 	if s.purging && s.unfinished {
 		return nil, errors.New("kept for the next attempt")
@@ -169,11 +208,20 @@ func (s *store) Delete(key string) (release.Releaser, error) {
 	if s.purging {
 		return nil, s.note(s.secrets.purge(context.Background(), s.release, s.records.history(s.release)))
 	}
-	err := s.secrets.Delete(context.Background(), key, metav1.DeleteOptions{})
-	if apierrors.IsNotFound(err) {
+	newest := s.newest()
+	if newest != nil && key == newest.secret.Name || s.target != 0 && key == recordSecretName(s.release.Name, s.target) {
 		return nil, nil
 	}
-	return nil, s.note(err)
+	return nil, s.drop(key)
+}
+
+// drop removes one record.
+func (s *store) drop(key string) error {
+	err := s.secrets.Delete(context.Background(), key, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return s.note(err)
 }
 
 // read reads the record of a revision.

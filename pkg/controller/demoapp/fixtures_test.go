@@ -660,7 +660,7 @@ func (e *engine) Execute(_ context.Context, wanted helm.Release, decision helm.D
 		}
 		err = e.nextFailure()
 		if err == nil || leavesRecord(err) {
-			r.attempt(inputs, decision.Replace, err == nil)
+			r.attempt(inputs, decision.Replace != 0, err == nil)
 		}
 		if err != nil {
 			return nil, err

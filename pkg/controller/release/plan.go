@@ -65,9 +65,9 @@ func Observe(ctx context.Context, engine Observer, request Request) (Plan, error
 	return plan, nil
 }
 
-// rollsOut reports whether the action brings anything new.
+// rollsOut reports whether the action makes a new revision.
 func rollsOut(action helm.Action) bool {
-	return action == helm.ActionInstall || action == helm.ActionUpgrade
+	return action == helm.ActionInstall || action == helm.ActionUpgrade || action == helm.ActionRollback
 }
 
 // keep decides as if what is deployed were what is wanted. Only a release that

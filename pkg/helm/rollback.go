@@ -1,0 +1,192 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/release/common"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+)
+
+// Rollback makes a new revision with the manifest of an older one, which must
+// be good, and gives up the wanted inputs for it: [Decide] keeps the older state
+// from then on, until other inputs are wanted. Hooks run. Owner references in the
+// manifest are those of wanted.Owner, if that is set: the owner that the older
+// revision was made for may be gone.
+//
+// A rollback that fails or is interrupted is decided on again (see
+// [ActionRollback]). Besides the errors of [Engine.Execute], it fails with a
+// [*NoSuchRevisionError]. Snapshot.LastGood names a revision to roll back to.
+//
+// Without wanted.Chart, the inputs given up are those of the newest revision.
+func (e *Engine) Rollback(ctx context.Context, wanted Release, baseline Baseline, toRevision int) (*Deployed, error) {
+	return e.Execute(ctx, wanted, Decision{Action: ActionRollback, To: toRevision}, baseline)
+}
+
+// rollback brings back the manifest of an older revision.
+func (o *operation) rollback(wanted Release, decision Decision) (*Deployed, error) {
+	target, abandoned, err := o.prepareRollback(wanted, decision)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := o.configuration()
+	if err != nil {
+		return nil, err
+	}
+	newest := o.store.newest()
+	if err := o.inspect(newest); err != nil {
+		return nil, err
+	}
+	if err := o.trust(newest, target); err != nil {
+		return nil, err
+	}
+	o.store.target = target.Revision
+	// What the failed attempt made is in the manifest that Helm begins from, and
+	// is removed with the rest of what the target does not have.
+	o.store.beforeCreate = func(next *releasev1.Release) error {
+		return o.adaptRollback(next, wanted, target, abandoned)
+	}
+	rollback := action.NewRollback(cfg)
+	rollback.Version = target.Revision
+	rollback.Timeout = o.engine.timeout
+	rollback.WaitStrategy = kube.HookOnlyStrategy
+	rollback.ServerSideApply = "true"
+	rollback.ForceConflicts = true
+	rollback.CleanupOnFail = true
+	rollback.MaxHistory = o.engine.maxHistory
+	if err := o.fault(rollback.Run(o.release.Name)); err != nil {
+		o.failPending(err)
+		return nil, err
+	}
+	return o.deployed(o.store.made), nil
+}
+
+// prepareRollback returns the record to roll back to, and the digest of the
+// inputs that are given up for it. A rollback that did not succeed is replaced.
+func (o *operation) prepareRollback(wanted Release, decision Decision) (target *Record, abandoned string, err error) {
+	newest := o.store.newest()
+	missing := &NoSuchRevisionError{Release: o.release.String(), Revision: decision.To}
+	if newest == nil {
+		return nil, "", missing
+	}
+	replaced := decision.Replace
+	if replaced == 0 && newest.RolledBackTo != 0 && newest.unfinished() {
+		replaced = newest.Revision
+	}
+	switch status := common.Status(newest.Status); {
+	case !newest.Own && status.IsPending(), status == common.StatusUninstalling:
+		return nil, "", &BusyError{Release: o.release.String(), Status: "being changed"}
+	case replaced != 0:
+		if err := o.replace(replaced); err != nil {
+			return nil, "", err
+		}
+	case status.IsPending():
+		if err := o.failInterrupted(newest); err != nil {
+			return nil, "", err
+		}
+	}
+	history := o.store.history()
+	at := slices.IndexFunc(history, func(record *Record) bool {
+		return record.Revision == decision.To && record.Revision < newest.Revision && record.good()
+	})
+	if at < 0 {
+		return nil, "", missing
+	}
+	abandoned, err = givenUp(wanted, decision, newest)
+	return history[at], abandoned, err
+}
+
+// givenUp is the digest of the inputs that a rollback gives up.
+func givenUp(wanted Release, decision Decision, newest *Record) (string, error) {
+	switch {
+	case newest.RolledBackTo != 0 && (decision.Replace != 0 || wanted.Chart == nil):
+		return newest.Abandoned, nil
+	case wanted.Chart == nil:
+		return newest.Inputs, nil
+	}
+	inputs, err := wanted.InputDigest()
+	if err != nil {
+		return "", &RenderError{Chart: wanted.Chart.Name(), Err: err}
+	}
+	return inputs, nil
+}
+
+// trust finds out which manifest the known objects have the content of.
+func (o *operation) trust(newest, target *Record) error {
+	if common.Status(newest.Status) == common.StatusDeployed && newest.Revision == o.baseline.Revision && !o.touched {
+		o.trusted = true
+		return nil
+	}
+	if target.Revision != o.baseline.Revision || o.engine.attempts.since(o.release) != o.baseline.Revision {
+		return nil
+	}
+	for _, record := range o.engine.records.history(o.release) {
+		if record.Revision > target.Revision && !record.Own {
+			return nil
+		}
+	}
+	rls, err := o.store.read(target.Revision)
+	if err != nil {
+		return fmt.Errorf("read revision %d: %w", target.Revision, err)
+	}
+	if o.base, err = o.build(bytes.NewBufferString(rls.Manifest)); err != nil {
+		return err
+	}
+	o.trusted = true
+	return nil
+}
+
+// adaptRollback makes the older revision the newest one: with the owner of
+// today, and with labels that say what it is.
+func (o *operation) adaptRollback(next *releasev1.Release, wanted Release, target *Record, abandoned string) error {
+	next.Labels = maps.Clone(next.Labels)
+	if next.Labels == nil {
+		next.Labels = map[string]string{}
+	}
+	next.Labels[InputsLabel] = inputsLabel(next.Version, target.Inputs, target.ChartDigest)
+	next.Labels[RollbackLabel] = rollbackLabel(next.Version, target.Revision, abandoned)
+	if wanted.Owner == nil {
+		return nil
+	}
+	owners := &ownerReferences{owner: *wanted.Owner, namespace: wanted.Namespace, namespaced: o.engine.mapper.namespaced}
+	var err error
+	if next.Manifest, err = owners.renew(next.Manifest); err != nil {
+		return fmt.Errorf("owner of revision %d: %w", target.Revision, err)
+	}
+	return nil
+}
+
+// failPending marks the rollback's record as failed where Helm left it pending:
+// it does when a hook fails. A record that cannot be written now is found
+// pending by the next decision.
+func (o *operation) failPending(cause error) {
+	made := o.store.made
+	if made == nil || !made.Info.Status.IsPending() {
+		return
+	}
+	newest := o.engine.records.latest(o.release)
+	if newest == nil || newest.Revision != made.Version {
+		return
+	}
+	made.SetStatus(common.StatusFailed, fmt.Sprintf("Rollback %q failed: %s", o.release.Name, cause))
+	_ = o.store.Update(newest.secret.Name, made) // See above.
+}
+
+// failInterrupted marks an attempt as failed that was interrupted, and that a
+// rollback follows.
+func (o *operation) failInterrupted(record *Record) error {
+	rls, err := o.store.read(record.Revision)
+	if err != nil {
+		return fmt.Errorf("read revision %d: %w", record.Revision, err)
+	}
+	rls.SetStatus(common.StatusFailed, "Interrupted")
+	return o.store.Update(record.secret.Name, rls)
+}

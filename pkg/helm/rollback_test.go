@@ -1,0 +1,354 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/release/common"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// first and refusedSecond are what a release is to be, one after the other.
+func first(t *testing.T) Release {
+	t.Helper()
+	return made(t, map[string]string{
+		"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1"), "templates/c.yaml": configMap("c", "1"),
+	})
+}
+
+func refusedSecond(t *testing.T) Release {
+	t.Helper()
+	return made(t, map[string]string{
+		"templates/a.yaml": configMap("a", "2"), "templates/b.yaml": configMap("b", "1"), "templates/d.yaml": configMap("d", "bad"),
+	})
+}
+
+func (f *fixture) rollback(wanted Release, to int) error {
+	f.t.Helper()
+	deployed, err := f.engine.Rollback(f.t.Context(), wanted, f.baseline, to)
+	if err == nil {
+		f.baseline = deployed.Baseline()
+	}
+	return err
+}
+
+// snapshot looks at the release.
+func (f *fixture) snapshot(wanted Release) Snapshot {
+	f.t.Helper()
+	observed, err := f.engine.Observe(f.t.Context(), wanted.Key(), f.baseline)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return observed
+}
+
+// TestRollback: after an upgrade that failed, the state before it comes back,
+// and stays until something else is wanted.
+func TestRollback(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.with(func() { f.refuse = refuseBad })
+		f.must(first(t), ActionInstall, CauseNotInstalled)
+		wanted := refusedSecond(t)
+		_, err := f.reconcile(wanted)
+		_ = wantError[*RefusedError](t, err)
+		synctest.Wait()
+		observed := f.snapshot(wanted)
+		if observed.LastGood == nil || observed.LastGood.Revision != 1 || !observed.Record.Failed {
+			t.Fatalf("last good revision is %+v, newest is %+v", observed.LastGood, observed.Record)
+		}
+		f.taken()
+		if err := f.rollback(wanted, 1); err != nil {
+			t.Fatal(err)
+		}
+		const record = "update secrets default/sh.helm.release.v1.web.v"
+		// Only a was changed; d was never there, which only a look tells.
+		wantRequests(t, f, "create secrets default", "apply configmaps default/a", "get configmaps default/d", record+"1", record+"3")
+		wantRecords(t, f, "web.v1 superseded", "web.v2 failed", "web.v3 deployed")
+		if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/b", "ConfigMap default/c"}, f.names()); diff != "" {
+			t.Errorf("objects (-want +got):\n%s", diff)
+		}
+		for name, object := range mustInstall(t, first(t)) {
+			kind, key, _ := strings.Cut(name, " ")
+			if diff := cmp.Diff(meant(object), meant(f.object(kind, key))); diff != "" {
+				t.Errorf("%s (-as installed +got):\n%s", name, diff)
+			}
+		}
+
+		for range 2 {
+			f.taken()
+			if got, want := f.decide(wanted), (Decision{Action: ActionNone, RolledBack: true}); !cmp.Equal(got, want) {
+				t.Errorf("decided on %+v", got)
+			}
+			wantRequests(t, f)
+			f.restart()
+		}
+		rolledBack := f.snapshot(wanted).Record
+		if rolledBack.RolledBackTo != 1 || !rolledBack.MadeFrom(first(t).Chart) || rolledBack.MadeFrom(wanted.Chart) {
+			t.Errorf("the record is %+v", rolledBack)
+		}
+		f.remove("ConfigMap", "default/b")
+		synctest.Wait()
+		f.must(wanted, ActionRepair, CauseDrift)
+		f.must(first(t), ActionNone, CauseNone)
+		f.must(demo(t, nil), ActionUpgrade, CauseInputsChanged)
+		wantRecords(t, f, "web.v1 superseded", "web.v2 failed", "web.v3 superseded", "web.v4 deployed")
+		if got := f.decide(demo(t, nil)); got.RolledBack || got.Action != ActionNone {
+			t.Errorf("decided on %+v after the upgrade", got)
+		}
+	})
+}
+
+// TestRollbackOfDeployed: what is deployed may turn out to be bad, too.
+func TestRollbackOfDeployed(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
+		wanted := demo(t, map[string]any{"replicaCount": 7})
+		f.must(wanted, ActionUpgrade, CauseInputsChanged)
+		f.taken()
+		if err := f.rollback(wanted, f.snapshot(wanted).LastGood.Revision); err != nil {
+			t.Fatal(err)
+		}
+		const record = "update secrets default/sh.helm.release.v1.web.v"
+		wantRequests(t, f, "create secrets default", "apply deployments default/web", record+"2", record+"3")
+		wantRecords(t, f, "web.v1 superseded", "web.v2 superseded", "web.v3 deployed")
+		f.must(wanted, ActionNone, CauseNone)
+		// The revision that was rolled back from is no good one any more.
+		f.must(demo(t, map[string]any{"replicaCount": 8}), ActionUpgrade, CauseInputsChanged)
+		if got := f.snapshot(wanted).LastGood; got.Revision != 3 {
+			t.Errorf("last good revision is %d, want 3", got.Revision)
+		}
+	})
+}
+
+// TestRollbackOwner: the owner is that of today, and no other controller stays.
+func TestRollbackOwner(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.with(func() { f.refuse = refuseBad })
+		old, now := demoOwner(), demoOwner()
+		now.UID = "u2"
+		before := first(t)
+		before.Owner = &old
+		f.must(before, ActionInstall, CauseNotInstalled)
+		wanted := refusedSecond(t)
+		wanted.Owner = &now
+		_, err := f.reconcile(wanted)
+		_ = wantError[*RefusedError](t, err)
+		if err := f.rollback(wanted, 1); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"default/a", "default/b", "default/c"} {
+			if diff := cmp.Diff([]metav1.OwnerReference{now}, f.object("ConfigMap", name).GetOwnerReferences()); diff != "" {
+				t.Errorf("owners of %s (-want +got):\n%s", name, diff)
+			}
+		}
+		manifest := f.record(wanted).Manifest
+		if strings.Contains(manifest, string(old.UID)) || !strings.Contains(manifest, "---\n# Source: test/templates/a.yaml\n") {
+			t.Errorf("the manifest is\n%s", manifest)
+		}
+		if got := f.decide(wanted); got.Action != ActionNone || !got.RolledBack {
+			t.Errorf("decided on %+v", got)
+		}
+	})
+}
+
+func TestRollbackToNoGoodRevision(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.with(func() { f.refuse = refuseBad })
+		if err := f.rollback(first(t), 1); !errors.As(err, new(*NoSuchRevisionError)) {
+			t.Errorf("without a release: %v", err)
+		}
+		f.must(first(t), ActionInstall, CauseNotInstalled)
+		_, err := f.reconcile(refusedSecond(t))
+		_ = wantError[*RefusedError](t, err)
+		f.must(demo(t, nil), ActionUpgrade, CauseInputsChanged)
+		f.taken()
+		for _, revision := range []int{-1, 0, 2, 3, 4} {
+			missing := wantError[*NoSuchRevisionError](t, f.rollback(demo(t, nil), revision))
+			if missing.Revision != revision || missing.Release != "default/web" {
+				t.Errorf("the error is about %+v", missing)
+			}
+		}
+		wantRequests(t, f)
+	})
+}
+
+// TestRollbackFails: a rollback that is refused is not left pending, is redone in
+// its place, and ends with other inputs.
+func TestRollbackFails(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		good := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")})
+		f.must(good, ActionInstall, CauseNotInstalled)
+		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "2"), "templates/d.yaml": configMap("d", "2")})
+		f.must(wanted, ActionUpgrade, CauseInputsChanged)
+		f.with(func() {
+			f.refuse = func(_ fakeRequest, object *unstructured.Unstructured) error {
+				if value, _, _ := unstructured.NestedString(object.Object, "data", "key"); value == "1" {
+					return refuseBad(fakeRequest{}, &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"key": "bad"}}})
+				}
+				return nil
+			}
+		})
+		_ = wantError[*RefusedError](t, f.rollback(wanted, 1))
+		wantRecords(t, f, "web.v1 superseded", "web.v2 deployed", "web.v3 failed")
+		for range 2 {
+			decision, err := f.reconcile(wanted)
+			_ = wantError[*RefusedError](t, err)
+			if decision.Action != ActionRollback || decision.Replace != 3 || decision.To != 1 {
+				t.Errorf("decided on %+v", decision)
+			}
+		}
+		wantRecords(t, f, "web.v1 superseded", "web.v2 deployed", "web.v3 failed")
+		f.with(func() { f.refuse = nil })
+		last := made(t, map[string]string{"templates/e.yaml": configMap("e", "1")})
+		f.must(last, ActionUpgrade, CauseInputsChanged)
+		if diff := cmp.Diff([]string{"ConfigMap default/e"}, f.names()); diff != "" {
+			t.Errorf("objects (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestRollbackHookFails: Helm itself would leave such a rollback pending.
+func TestRollbackHookFails(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		failing := true
+		f.with(func() {
+			f.react = func(object *unstructured.Unstructured) bool {
+				if object.GetKind() != "Job" || !failing {
+					return jobsEnd(object)
+				}
+				conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+				_ = unstructured.SetNestedSlice(object.Object, []any{map[string]any{"type": "Failed", "status": "True"}}, "status", "conditions")
+				return len(conditions) == 0
+			}
+		})
+		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/h.yaml": hook("h", "pre-rollback", 0)}), ActionInstall, CauseNotInstalled)
+		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "2")})
+		f.must(wanted, ActionUpgrade, CauseInputsChanged)
+		if err := f.rollback(wanted, 1); err == nil || IsTerminal(err) {
+			t.Fatalf("the rollback's error is %v", err)
+		}
+		wantRecords(t, f, "web.v1 superseded", "web.v2 deployed", "web.v3 failed")
+		f.with(func() { failing = false })
+		f.must(wanted, ActionRollback, CauseFailed)
+		wantRecords(t, f, "web.v1 superseded", "web.v2 superseded", "web.v3 deployed")
+	})
+}
+
+// TestRollbackOfPending: somebody else's operation comes first, and an own
+// attempt that was interrupted counts as failed.
+func TestRollbackOfPending(t *testing.T) {
+	for own, wantRecordsAfter := range map[bool][]string{
+		false: {"web.v1 deployed", "web.v2 pending-upgrade"},
+		true:  {"web.v1 superseded", "web.v2 failed", "web.v3 deployed"},
+	} {
+		t.Run(fmt.Sprintf("own %t", own), func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				f.must(first(t), ActionInstall, CauseNotInstalled)
+				wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "2")})
+				if own {
+					f.failFrom(3, faultBefore)
+					_, _ = f.reconcile(wanted)
+					f.with(func() { f.fault = nil })
+					f.restart()
+				} else {
+					f.foreign(wanted, 2, common.StatusPendingUpgrade, nil)
+					synctest.Wait()
+				}
+				err := f.rollback(wanted, 1)
+				if busy := errors.As(err, new(*BusyError)); busy == own {
+					t.Errorf("the error is %v", err)
+				}
+				wantRecords(t, f, wantRecordsAfter...)
+			})
+		})
+	}
+}
+
+// TestRollbackFullHistory: what is rolled back to is not what makes room.
+func TestRollbackFullHistory(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.stop()
+		config := f.config()
+		config.MaxHistory = 2
+		f.start(config)
+		f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
+		wanted := demo(t, map[string]any{"replicaCount": 7})
+		f.must(wanted, ActionUpgrade, CauseInputsChanged)
+		f.failFrom(3, faultBefore)
+		if err := f.rollback(wanted, 1); err == nil {
+			t.Fatal("no error")
+		}
+		f.with(func() { f.fault = nil })
+		f.must(wanted, ActionRollback, CauseInterrupted)
+		f.must(wanted, ActionNone, CauseNone)
+		for replicas := range 3 {
+			f.must(demo(t, map[string]any{"replicaCount": replicas + 2}), ActionUpgrade, CauseInputsChanged)
+		}
+		if got := len(f.records()); got > 2 {
+			t.Errorf("the history is %s", f.records())
+		}
+	})
+}
+
+// TestReplaceNewer: a decision that others have overtaken is not carried out.
+func TestReplaceNewer(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.with(func() { f.refuse = refuseBad })
+		f.must(first(t), ActionInstall, CauseNotInstalled)
+		wanted := refusedSecond(t)
+		_, err := f.reconcile(wanted)
+		_ = wantError[*RefusedError](t, err)
+		decision := f.decide(wanted)
+		f.foreign(first(t), 3, common.StatusFailed, nil)
+		synctest.Wait()
+		f.taken()
+		for _, action := range []Action{ActionUpgrade, ActionRollback} {
+			decision.Action, decision.To = action, 1
+			if _, err := f.engine.Execute(t.Context(), wanted, decision, f.baseline); !errors.Is(err, ErrNotSynced) {
+				t.Errorf("%s: the error is %v", action, err)
+			}
+		}
+		wantRequests(t, f)
+	})
+}
+
+func TestRenewOwner(t *testing.T) {
+	const old = "  ownerReferences:\n  - apiVersion: demo.example.com/v1alpha1\n    controller: true\n    kind: DemoApp\n    name: web\n    uid: gone\n"
+	owner := demoOwner()
+	owners := &ownerReferences{owner: owner, namespace: "default", namespaced: func(kind schema.GroupVersionKind) (bool, error) {
+		return kind.Kind != "ClusterRole", nil
+	}}
+	kept := "---\n# Source: web/templates/role.yaml\napiVersion: v1\nkind: ClusterRole # As it was.\nmetadata:\n  name: web\n"
+	manifest := "---\n# Source: web/templates/a.yaml\n" + configMap("a", "1") + kept
+	manifest = strings.Replace(manifest, "  name: a\n", "  name: a\n"+old, 1)
+	got, err := owners.renew(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(got, "---\n# Source: web/templates/a.yaml\napiVersion: v1\n") || !strings.HasSuffix(got, kept) || strings.Contains(got, "gone") {
+		t.Errorf("the manifest is\n%s", got)
+	}
+	again, err := owners.renew(got)
+	if err != nil || again != got {
+		t.Errorf("renewed again (%v), it is\n%s", err, again)
+	}
+	references := documents(t, got)[0]["metadata"].(map[string]any)["ownerReferences"].([]any)
+	uids := []types.UID{}
+	for _, reference := range references {
+		uids = append(uids, types.UID(reference.(map[string]any)["uid"].(string)))
+	}
+	if !slices.Equal(uids, []types.UID{owner.UID}) {
+		t.Errorf("the owners are %s", uids)
+	}
+}

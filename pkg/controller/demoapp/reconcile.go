@@ -81,7 +81,7 @@ func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	c.unwritten.resume(p)
 	stepErr := c.steps(ctx, p)
 	if stepErr == nil {
-		if wait := c.unwritten.hold(p); wait > 0 {
+		if wait := c.unwritten.hold(p, c.clock.Now()); wait > 0 {
 			c.queue.EnqueueAfter(key, wait, controller.HealthChange)
 			return controller.Result{RequeueAfter: p.next}, nil
 		}

@@ -55,8 +55,10 @@ func (u *unwritten) resume(p *pass) {
 
 // hold keeps the pass's status back, unless it tells something that cannot
 // wait, or an earlier one has waited long enough.
-// It returns when to look again, and zero when the status is to be written.
-func (u *unwritten) hold(p *pass) time.Duration {
+// It returns when to look again, and zero when the status is to be written. The
+// time is now, and not when the pass began: applying objects takes a while, and
+// how they do shows only then.
+func (u *unwritten) hold(p *pass, now time.Time) time.Duration {
 	wait := patience(p.observed.Status, p.app.Status)
 	if wait == 0 || apiequality.Semantic.DeepEqual(p.observed.Status, p.app.Status) {
 		return 0
@@ -65,9 +67,9 @@ func (u *unwritten) hold(p *pass) time.Duration {
 	defer u.mu.Unlock()
 	held, ok := u.held[p.key()]
 	if !ok || held.uid != p.app.UID {
-		held = heldStatus{uid: p.app.UID, since: p.now}
+		held = heldStatus{uid: p.app.UID, since: now}
 	}
-	if wait -= p.now.Sub(held.since); wait <= 0 {
+	if wait -= now.Sub(held.since); wait <= 0 {
 		return 0
 	}
 	held.status = *p.app.Status.DeepCopy()

@@ -75,7 +75,7 @@ func TestUnwritten(t *testing.T) {
 	var u unwritten
 	for _, step := range steps {
 		want := step.pass.app.Status.DeepCopy()
-		equal(t, step.name, step.want, u.hold(step.pass))
+		equal(t, step.name, step.want, u.hold(step.pass, step.pass.now))
 		resumed := look(step.pass.app.UID, 0, 0)
 		u.resume(resumed)
 		if step.want > 0 {

@@ -1,0 +1,95 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// chartObjects is how many objects the chart has.
+const chartObjects = 4
+
+// TestBudget counts what the operator asks the API server for, events included and watches not. Each count is the most
+// that the operation may take on any day.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	began := time.Now()
+	spend := func(what string, most int, do func()) {
+		t.Helper()
+		ns.AwaitQuiet(quiet)
+		began = time.Now()
+		do()
+		ns.AwaitQuiet(quiet)
+		requests := ns.Requests(began)
+		t.Logf("%s: %d requests, at most %d", what, len(requests), most)
+		if len(requests) > most {
+			t.Errorf("%s took %d requests, at most %d are allowed:\n%s", what, len(requests), most, apps.Describe(requests))
+		}
+	}
+	// Pods come and go in their own time, and each time is worth a status.
+	still := apps.Named("web")
+	still.Spec.ReplicaCount = ptr.To[int32](0)
+	change := func(change func(*v1alpha1.DemoAppSpec)) func() {
+		return func() {
+			generation := ns.Change("web", change).Generation
+			ns.Await("web", "reconciled", func(app *v1alpha1.DemoApp) bool {
+				return app.Status.ObservedGeneration == generation && apps.IsReady(app)
+			})
+		}
+	}
+	// How long a Deployment takes to be healthy again, and with it whether that is worth a status, is up to the cluster:
+	// it comes last.
+	stillKinds := slices.Clone(ownedKinds)
+	slices.Reverse(stillKinds)
+	patchObjects := func(kinds int, change func(int) string) func() {
+		return func() {
+			for i := range kinds {
+				patch(t, shared.Dynamic.Resource(stillKinds[i].resource).Namespace(ns.Name), "web", change(i))
+			}
+		}
+	}
+
+	spend("an install", 10, func() { ns.Create(still); ns.AwaitReady("web") })
+	spend("an upgrade of one object", 1+6, change(func(spec *v1alpha1.DemoAppSpec) { spec.Service.Port = 81 }))
+	spend("an upgrade of two objects", 2+6, change(func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Budget" }))
+	spend("fields of others", 0, patchObjects(len(ownedKinds), func(int) string { return `{"metadata": {"annotations": {"other": "field"}}}` }))
+	for drifted := 1; drifted <= len(ownedKinds); drifted++ {
+		spend(fmt.Sprintf("drift of %d objects, one after the other", drifted), drifted*(1+3), func() {
+			patchObjects(drifted, func(i int) string { return stillKinds[i].change })()
+			ns.Await("web", "corrected", apps.IsReady)
+		})
+	}
+	waiting := apps.Waiting("waiting", "nobody")
+	spend("a wait, for the first time", 2+1, func() {
+		ns.Create(waiting)
+		ns.Await("waiting", "waits", func(app *v1alpha1.DemoApp) bool {
+			return apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting)
+		})
+	})
+	spend("a wait that goes on", 0, func() {
+		if _, err := ns.Demo.Patch(t.Context(), "waiting", types.MergePatchType, []byte(`{"metadata": {"labels": {"a": "b"}}}`),
+			metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for port := range int32(12) {
+		// As many revisions as are kept, and more.
+		change(func(spec *v1alpha1.DemoAppSpec) { spec.Service.Port = 100 + port })()
+	}
+	spend("an upgrade of one object, when the history is full", 1+6, change(func(spec *v1alpha1.DemoAppSpec) { spec.Service.Port = 80 }))
+	spend("an uninstall", chartObjects+8, func() { ns.Delete("web"); ns.AwaitGone("web") })
+}

@@ -111,7 +111,7 @@
 // records: the revision that both want to make can be created only once.
 //
 // An operation does not end with the context that it was called with. It has a
-// deadline of its own ([Config.Timeout]), so that a shutdown lets it finish, and
+// deadline of its own ([Release.Timeout]), so that a shutdown lets it finish, and
 // the outcome is recorded even when the deadline has passed. If the process
 // dies anyway, the next one finds the record pending and redoes the attempt:
 // whatever request of whatever operation fails or is the last, trying again

@@ -54,10 +54,11 @@ type Config struct {
 	HTTPClient *http.Client
 	// Namespaces are the ones that releases live in; empty means all.
 	Namespaces []string
-	// MaxHistory is how many revisions of a release are kept; by default
-	// DefaultMaxHistory.
+	// MaxHistory is how many revisions of a release are kept, unless it says so
+	// itself; by default DefaultMaxHistory.
 	MaxHistory int
-	// Timeout bounds one operation, hooks included; by default DefaultTimeout.
+	// Timeout bounds one operation, hooks included, unless the release says so
+	// itself; by default DefaultTimeout.
 	Timeout time.Duration
 	// Logger receives the engine's and Helm's messages; by default slog.Default().
 	Logger *slog.Logger
@@ -264,14 +265,31 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 	return snapshot, nil
 }
 
-// Decide is the package's Decide, at the current time and with the engine's own
+// Decide is the package's Decide, at the current time and with the release's
 // timeout as patience.
 func (e *Engine) Decide(release Release, observed Snapshot) (Decision, error) {
 	inputs, err := release.InputDigest()
 	if err != nil {
 		return Decision{}, &RenderError{Chart: release.Chart.Name(), Err: err}
 	}
-	return Decide(inputs, observed, e.clock.Now(), e.timeout), nil
+	return Decide(inputs, observed, e.clock.Now(), e.limitsOf(release).timeout), nil
+}
+
+// limits are those of an operation on one release.
+type limits struct {
+	timeout    time.Duration
+	maxHistory int
+}
+
+func (e *Engine) limitsOf(release Release) limits {
+	l := limits{timeout: release.Timeout, maxHistory: release.MaxHistory}
+	if l.timeout <= 0 {
+		l.timeout = e.timeout
+	}
+	if l.maxHistory <= 0 {
+		l.maxHistory = e.maxHistory
+	}
+	return l
 }
 
 // Forget lets go of what is kept for a release that will not be asked about

@@ -26,7 +26,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
-	"k8s.io/client-go/tools/cache"
 )
 
 // recordGrace is how much longer than the operation itself the writing of its
@@ -35,21 +34,21 @@ const recordGrace = 30 * time.Second
 
 // Execute does what was decided and returns the release as it is then; nil when
 // there was nothing to do. The operation goes on when ctx is canceled, so that
-// a shutdown does not leave a release pending; Config.Timeout ends it. Errors
+// a shutdown does not leave a release pending; the release's timeout ends it. Errors
 // for which [IsTerminal] holds will come again.
 func (e *Engine) Execute(ctx context.Context, wanted Release, decision Decision, baseline Baseline) (*Deployed, error) {
 	defer e.locks.lock(wanted.Key())()
 	switch decision.Action {
 	case ActionInstall, ActionUpgrade:
-		return e.measured(ctx, wanted.Key(), decision, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
+		return e.measured(ctx, wanted, decision, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
 			return o.deploy(wanted, decision)
 		})
 	case ActionReapply, ActionRepair:
-		return e.measured(ctx, wanted.Key(), decision, baseline, func(o *operation) (*Deployed, error) {
+		return e.measured(ctx, wanted, decision, baseline, func(o *operation) (*Deployed, error) {
 			return o.repair(decision, baseline)
 		})
 	case ActionRollback:
-		return e.measured(ctx, wanted.Key(), decision, baseline, func(o *operation) (*Deployed, error) {
+		return e.measured(ctx, wanted, decision, baseline, func(o *operation) (*Deployed, error) {
 			return o.rollback(wanted, decision)
 		})
 	case ActionWait:
@@ -62,10 +61,11 @@ func (e *Engine) Execute(ctx context.Context, wanted Release, decision Decision,
 }
 
 // measured runs an operation under its own deadline and tells how it went.
-func (e *Engine) measured(ctx context.Context, name cache.ObjectName, decision Decision, baseline Baseline, run func(*operation) (*Deployed, error)) (*Deployed, error) {
+func (e *Engine) measured(ctx context.Context, wanted Release, decision Decision, baseline Baseline, run func(*operation) (*Deployed, error)) (*Deployed, error) {
+	name, limits := wanted.Key(), e.limitsOf(wanted)
 	started := e.clock.Now()
 	ctx = context.WithoutCancel(ctx)
-	ctx, cancel := context.WithTimeout(ctx, e.timeout)
+	ctx, cancel := context.WithTimeout(ctx, limits.timeout)
 	defer cancel()
 	logger := e.logger.With(slog.String("release", name.String()), slog.String("action", string(decision.Action)))
 	deadline, _ := ctx.Deadline()
@@ -74,7 +74,7 @@ func (e *Engine) measured(ctx context.Context, name cache.ObjectName, decision D
 		return nil, err
 	}
 	o := &operation{
-		engine: e, ctx: ctx, release: name, logger: logger, store: store,
+		engine: e, ctx: ctx, release: name, limits: limits, logger: logger, store: store,
 		baseline: baseline, existence: absent, known: map[ObjectReference]InventoryEntry{},
 	}
 	for _, entry := range baseline.Inventory {
@@ -112,7 +112,7 @@ func (o *operation) configuration() (*action.Configuration, error) {
 	cfg.KubeClient = o
 	cfg.Capabilities = capabilities
 	cfg.Releases = storage.Init(o.store)
-	cfg.Releases.MaxHistory = o.engine.maxHistory
+	cfg.Releases.MaxHistory = o.limits.maxHistory
 	cfg.Releases.SetLogger(quiet)
 	cfg.HookOutputFunc = func(namespace, pod, container string) io.Writer {
 		return &logWriter{logger: o.logger.With(slog.String("pod", namespace+"/"+pod), slog.String("container", container))}
@@ -194,7 +194,7 @@ func (o *operation) install(cfg *action.Configuration, wanted Release, inputs st
 	install.ReleaseName, install.Namespace = wanted.Name, wanted.Namespace
 	install.Replace = record != nil
 	install.WaitStrategy = kube.HookOnlyStrategy
-	install.Timeout = o.engine.timeout
+	install.Timeout = o.limits.timeout
 	install.DisableOpenAPIValidation = true
 	install.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, wanted.Chart.shortDigest())}
 	install.PostRenderer = o.postRenderer(wanted)
@@ -214,9 +214,9 @@ func (o *operation) upgrade(cfg *action.Configuration, wanted Release, inputs st
 	upgrade.ForceConflicts = true
 	upgrade.ResetValues = true
 	upgrade.CleanupOnFail = true
-	upgrade.MaxHistory = o.engine.maxHistory
+	upgrade.MaxHistory = o.limits.maxHistory
 	upgrade.WaitStrategy = kube.HookOnlyStrategy
-	upgrade.Timeout = o.engine.timeout
+	upgrade.Timeout = o.limits.timeout
 	upgrade.DisableOpenAPIValidation = true
 	upgrade.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, wanted.Chart.shortDigest())}
 	upgrade.PostRenderer = o.postRenderer(wanted)

@@ -36,6 +36,7 @@ type operation struct {
 	engine   *Engine
 	ctx      context.Context
 	release  cache.ObjectName
+	limits   limits
 	logger   *slog.Logger
 	store    *store
 	cfg      *action.Configuration

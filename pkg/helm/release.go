@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,6 +32,13 @@ type Release struct {
 	// objects, objects in other namespaces, hooks, and objects with
 	// helm.sh/resource-policy: keep.
 	Owner *metav1.OwnerReference
+	// Timeout bounds an operation on this release, hooks included, and is how long
+	// one of somebody else is waited for; 0 means [Config.Timeout].
+	Timeout time.Duration
+	// MaxHistory is how many revisions of this release are kept; 0 means
+	// [Config.MaxHistory]. What the next attempt may need is kept beyond it: the
+	// revision before, the deployed one, and the one that is rolled back to.
+	MaxHistory int
 }
 
 // Key is the name under which the engine knows the release.
@@ -40,8 +48,8 @@ func (r Release) Key() cache.ObjectName {
 
 // InputDigest identifies everything that the release's objects are made from:
 // chart, values and owner. Two equal digests mean that there is nothing to
-// upgrade, whatever a chart with random functions would render. It fails when
-// the values cannot be written as JSON.
+// upgrade, whatever a chart with random functions would render. Timeout and
+// MaxHistory are no part of it. It fails when the values cannot be written as JSON.
 func (r Release) InputDigest() (string, error) {
 	inputs, err := json.Marshal(struct {
 		Release string

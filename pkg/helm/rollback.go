@@ -56,12 +56,12 @@ func (o *operation) rollback(wanted Release, decision Decision) (*Deployed, erro
 	}
 	rollback := action.NewRollback(cfg)
 	rollback.Version = target.Revision
-	rollback.Timeout = o.engine.timeout
+	rollback.Timeout = o.limits.timeout
 	rollback.WaitStrategy = kube.HookOnlyStrategy
 	rollback.ServerSideApply = "true"
 	rollback.ForceConflicts = true
 	rollback.CleanupOnFail = true
-	rollback.MaxHistory = o.engine.maxHistory
+	rollback.MaxHistory = o.limits.maxHistory
 	if err := o.fault(rollback.Run(o.release.Name)); err != nil {
 		o.failPending(err)
 		return nil, err

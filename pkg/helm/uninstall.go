@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
@@ -23,12 +24,19 @@ const actionUninstall Action = "Uninstall"
 // Objects with helm.sh/resource-policy: keep, and those that no longer belong to
 // the release, stay. It is no error when there is nothing to uninstall.
 func (e *Engine) Uninstall(ctx context.Context, name cache.ObjectName, baseline Baseline) error {
+	return e.UninstallWithin(ctx, name, baseline, 0)
+}
+
+// UninstallWithin is Uninstall with a timeout of the release's own; 0 means
+// [Config.Timeout].
+func (e *Engine) UninstallWithin(ctx context.Context, name cache.ObjectName, baseline Baseline, timeout time.Duration) error {
 	defer e.locks.lock(name)()
 	if e.records.latest(name) == nil && len(baseline.Inventory) == 0 {
 		e.Forget(name)
 		return nil
 	}
-	_, err := e.measured(ctx, name, Decision{Action: actionUninstall}, baseline, func(o *operation) (*Deployed, error) {
+	release := Release{Namespace: name.Namespace, Name: name.Name, Timeout: timeout}
+	_, err := e.measured(ctx, release, Decision{Action: actionUninstall}, baseline, func(o *operation) (*Deployed, error) {
 		return nil, o.uninstall(baseline)
 	})
 	if err == nil {
@@ -61,7 +69,7 @@ func (o *operation) runUninstall(cfg *action.Configuration) error {
 	uninstall.IgnoreNotFound = true
 	uninstall.WaitStrategy = kube.HookOnlyStrategy
 	uninstall.DeletionPropagation = "background"
-	uninstall.Timeout = o.engine.timeout
+	uninstall.Timeout = o.limits.timeout
 	// Helm asks whose each object is before it deletes it. Without a client it
 	// leaves that to Delete, which mostly knows without asking.
 	o.existence, o.store.purging = nil, true

@@ -145,7 +145,7 @@ func (w *hookWaiter) WatchUntilReady(resources kube.ResourceList, timeout time.D
 // that breaks is begun again.
 func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition func(*unstructured.Unstructured) (bool, error)) error {
 	if timeout <= 0 {
-		timeout = w.operation.engine.timeout
+		timeout = w.operation.limits.timeout
 	}
 	ctx, cancel := context.WithTimeout(w.operation.ctx, timeout)
 	defer cancel()

@@ -48,13 +48,18 @@ const (
 )
 
 // apply sends one server-side apply, and notes what the object is like after it.
-func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured, mode applyMode) (*unstructured.Unstructured, error) {
+// With a UID, it only succeeds on that very object: another one is invalid, and
+// none is a conflict.
+func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured, mode applyMode, uid types.UID) (*unstructured.Unstructured, error) {
 	desired, err := prepare(object)
 	if err != nil {
 		return nil, &RefusedError{Object: reference(info), Err: err}
 	}
 	if mode == applyCreate {
 		desired.SetResourceVersion(neverResourceVersion)
+	}
+	if uid != "" {
+		desired.SetUID(uid)
 	}
 	data, err := json.Marshal(desired.Object)
 	if err != nil {
@@ -81,34 +86,79 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 	return applied, nil
 }
 
+// put applies an object of the release, be it there or not: over the one that is
+// known to be the release's, or as a new one. An object of somebody else that has
+// taken the name is not touched. Inherited says that the newest revision has the
+// object.
+func (o *operation) put(info *resource.Info, object *unstructured.Unstructured, inherited bool) (*unstructured.Unstructured, error) {
+	got, _ := o.observed(info)
+	if got == nil || got.release() != o.release {
+		applied, _, err := o.ensure(info, object, inherited)
+		return applied, err
+	}
+	applied, err := o.force(info, object, got.UID)
+	if err != nil && otherObject(err) {
+		applied, _, err = o.settle(info, object, got.UID, inherited, err)
+	}
+	return applied, err
+}
+
 // ensure creates an object that is expected to be absent, or takes over one
 // that belongs to the release already. It reports whether it created it.
-func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
-	applied, err := o.apply(info, object, applyCreate)
+func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructured, inherited bool) (*unstructured.Unstructured, bool, error) {
+	applied, err := o.apply(info, object, applyCreate, "")
 	if err == nil || !apierrors.IsConflict(err) {
 		return applied, err == nil, err
 	}
 	// The object that the release made is still ours when somebody took its
 	// marks away.
-	if entry, ok := o.known[reference(info)]; ok && entry.UID != "" {
-		same := object.DeepCopy()
-		same.SetUID(entry.UID)
-		// With another UID it conflicts where nothing exists, and is invalid where
-		// another object does.
-		if applied, err := o.force(info, same); err == nil || !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
+	made := o.known[reference(info)].UID
+	if made != "" {
+		if applied, err = o.force(info, object, made); err == nil || !otherObject(err) {
 			return applied, false, err
 		}
 	}
-	live, getErr := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
-	if getErr != nil {
-		// Gone again, or the conflict was another one, of a quota for instance.
-		return nil, false, errors.Join(err, getErr)
+	return o.settle(info, object, made, inherited, err)
+}
+
+// otherObject reports whether the answer to an apply with a UID may mean that the
+// object is another one, or gone.
+func otherObject(err error) bool { return apierrors.IsConflict(err) || apierrors.IsInvalid(err) }
+
+// settle looks at what is there, after an apply to the object with the UID was
+// answered with the error, and applies the object if that is the release's.
+func (o *operation) settle(info *resource.Info, object *unstructured.Unstructured, uid types.UID, inherited bool, answer error) (*unstructured.Unstructured, bool, error) {
+	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) && uid != "" {
+		applied, err := o.apply(info, object, applyCreate, "")
+		return applied, err == nil, err
 	}
-	if !o.claimed(live) && !sameController(live, object) {
+	if err != nil {
+		// Gone again, or the conflict was another one, of a quota for instance.
+		return nil, false, errors.Join(answer, err)
+	}
+	if uid != "" && live.GetUID() == uid && apierrors.IsInvalid(answer) {
+		return nil, false, answer
+	}
+	if !o.ours(info, live, object, inherited) {
 		return nil, false, &OwnershipConflictError{Object: reference(info), Holder: holder(live)}
 	}
-	applied, err = o.force(info, object)
+	applied, err := o.force(info, object, live.GetUID())
 	return applied, false, err
+}
+
+// ours reports whether a live object belongs to the release: by its UID, by its
+// marks, by its owner, or because it is one that the newest revision applied and
+// that merely lost its marks.
+func (o *operation) ours(info *resource.Info, live, object *unstructured.Unstructured, inherited bool) bool {
+	made := o.known[reference(info)].UID
+	if made == live.GetUID() || o.claimed(live) || sameController(live, object) {
+		return true
+	}
+	manager, marked := live.GetLabels()[managedByLabel], live.GetAnnotations()[releaseNameAnnotation] != ""
+	return inherited && made == "" && metav1.GetControllerOf(live) == nil &&
+		(manager == "" || manager == managedByHelm) && (o.owned(live) || !marked) &&
+		fingerprint(live.GetManagedFields()) != ""
 }
 
 // takeOver turns the fields that Helm owns by client-side apply into fields that
@@ -141,7 +191,7 @@ func (o *operation) takeOver(info *resource.Info) error {
 
 // createOnly creates the object, and is content when it exists.
 func (o *operation) createOnly(info *resource.Info, object *unstructured.Unstructured) error {
-	if _, err := o.apply(info, object, applyCreate); err != nil && !apierrors.IsConflict(err) {
+	if _, err := o.apply(info, object, applyCreate, ""); err != nil && !apierrors.IsConflict(err) {
 		return err
 	}
 	return nil

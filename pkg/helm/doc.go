@@ -28,8 +28,8 @@
 //
 // The engine replaces what is underneath: it is the kube.Interface and the
 // storage driver of those actions. There it knows what they would ask for. It
-// finds out whether an object is in the way by creating it, not by looking
-// first; it leaves out objects that an upgrade does not change; it sends no
+// finds out whether an object is in the way by creating it, and looks first only
+// where hooks would run before; it leaves out objects that an upgrade does not change; it sends no
 // request to find records or to validate. An install of N objects without hooks
 // costs N+2 requests, an upgrade that changes C of them C+3, a repair of D
 // drifted objects D, an uninstall N+2, however long the history is.
@@ -122,9 +122,11 @@
 //
 // Errors are typed. [IsTerminal] tells those that come again until something
 // changes ([RenderError], [RefusedError], [OwnershipConflictError],
-// [ReleaseTooLargeError], [ErrInvalidChart]) from those that may pass. An object
-// that belongs to somebody else is not touched, and what the refused attempt
-// had created by then is taken back.
+// [ReleaseTooLargeError], [NoSuchRevisionError], [ErrInvalidChart]) from those
+// that may pass. An object that belongs to somebody else is not touched, and what
+// the refused attempt had created by then is taken back. An apply over an object
+// that the release has carries its UID: another one that has taken the name in
+// the meantime is looked at first.
 //
 // # Owners
 //

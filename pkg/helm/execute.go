@@ -23,8 +23,8 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
@@ -80,7 +80,7 @@ func (e *Engine) measured(ctx context.Context, wanted Release, decision Decision
 	for _, entry := range baseline.Inventory {
 		o.known[entry.ObjectReference] = entry
 	}
-	store.beforeCreate = func(next *releasev1.Release) error { return o.removeLeftovers(next, false) }
+	store.beforeCreate = o.beforeCreate
 	store.secrets.wroteRecord = func(record metav1.Object) { e.flights.noteWrite(name, record) }
 	store.secrets.deletedRecord = func(record metav1.Object) { e.flights.noteDelete(name, record) }
 	e.flights.begin(name)
@@ -304,6 +304,72 @@ func (o *operation) replace(revision int) error {
 	return nil
 }
 
+// beforeCreate prepares the ground for a revision that is about to be recorded.
+func (o *operation) beforeCreate(next *releasev1.Release) error {
+	if err := o.lookFirst(next); err != nil {
+		return o.note(err)
+	}
+	return o.removeLeftovers(next, false)
+}
+
+// firstHooks are the hooks that run before any object of a revision is applied.
+var firstHooks = map[common.Status]releasev1.HookEvent{
+	common.StatusPendingInstall:  releasev1.HookPreInstall,
+	common.StatusPendingUpgrade:  releasev1.HookPreUpgrade,
+	common.StatusPendingRollback: releasev1.HookPreRollback,
+}
+
+// lookFirst finds objects of somebody else in the way of a revision whose hooks
+// would run before that is found out by applying. A revision without such hooks
+// costs nothing.
+func (o *operation) lookFirst(next *releasev1.Release) error {
+	event := firstHooks[next.Info.Status]
+	if !slices.ContainsFunc(next.Hooks, func(hook *releasev1.Hook) bool { return slices.Contains(hook.Events, event) }) {
+		return nil
+	}
+	resources, err := o.build(bytes.NewBufferString(next.Manifest))
+	if err != nil {
+		return err
+	}
+	if err := o.claimAll(resources); err != nil {
+		return err
+	}
+	for _, info := range resources {
+		if got, _ := o.observed(info); got != nil && got.release() == o.release {
+			continue
+		}
+		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", reference(info), err)
+		}
+		object, err := content(info)
+		if err != nil {
+			return err
+		}
+		// Whether the newest revision has the object is looked at when it is applied.
+		if !o.ours(info, live, object, true) {
+			return &OwnershipConflictError{Object: reference(info), Holder: holder(live)}
+		}
+	}
+	return nil
+}
+
+// claimAll marks the objects of a manifest as part of the release, and has their
+// kinds watched.
+func (o *operation) claimAll(resources kube.ResourceList) error {
+	for _, info := range resources {
+		object, err := content(info)
+		if err != nil {
+			return err
+		}
+		o.claim(object)
+	}
+	return o.watch(resources)
+}
+
 // removeLeftovers removes objects of earlier revisions that the next one does
 // not have: of attempts that failed or were cut off since the deployed revision,
 // and, when the release goes as a whole, of that one as well. It comes before
@@ -382,14 +448,7 @@ func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, err
 	if err != nil {
 		return nil, err
 	}
-	for _, info := range resources {
-		object, err := content(info)
-		if err != nil {
-			return nil, err
-		}
-		o.claim(object)
-	}
-	if err := errors.Join(o.watch(resources), o.store.supersede()); err != nil {
+	if err := errors.Join(o.claimAll(resources), o.store.supersede()); err != nil {
 		return nil, err
 	}
 	// One object that cannot be mended does not keep the others from it.
@@ -415,14 +474,7 @@ func (o *operation) repairObject(info *resource.Info, decision Decision) error {
 			return nil
 		}
 	}
-	apply := func() (*unstructured.Unstructured, error) {
-		if o.present(info) {
-			return o.force(info, object)
-		}
-		result, _, err := o.ensure(info, object)
-		return result, err
-	}
-	result, err := apply()
+	result, err := o.put(info, object, true)
 	if err != nil {
 		return err
 	}

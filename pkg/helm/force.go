@@ -19,20 +19,21 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// force applies an object of the release over whatever others made of it.
+// force applies an object of the release, the one with that UID, over whatever
+// others made of it.
 //
 // There is one change that a forced apply alone cannot undo: somebody gives an
 // item of a list another key, as `kubectl edit service` does when it changes a
 // port. The apply then adds our item beside the changed one, and the API server
 // refuses the two because their names are the same. The list is then put back
 // first.
-func (o *operation) force(info *resource.Info, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	applied, err := o.apply(info, object, applyForce)
+func (o *operation) force(info *resource.Info, object *unstructured.Unstructured, uid types.UID) (*unstructured.Unstructured, error) {
+	applied, err := o.apply(info, object, applyForce, uid)
 	lists := duplicateLists(err)
 	if len(lists) == 0 {
 		return applied, err
 	}
-	if putBackErr := o.putBack(info, object, lists); putBackErr != nil {
+	if putBackErr := o.putBack(info, object, uid, lists); putBackErr != nil {
 		return nil, fmt.Errorf("%w (and its lists could not be put back: %w)", err, putBackErr)
 	}
 	// The lists now belong to us by update, too. What is owned twice would outlive
@@ -40,7 +41,7 @@ func (o *operation) force(info *resource.Info, object *unstructured.Unstructured
 	if err := o.takeOver(info); err != nil {
 		return nil, err
 	}
-	return o.apply(info, object, applyForce)
+	return o.apply(info, object, applyForce, uid)
 }
 
 // duplicateLists returns the paths of the lists in which the API server found
@@ -61,10 +62,13 @@ func duplicateLists(err error) []string {
 }
 
 // putBack replaces the lists in the live object by those of the manifest.
-func (o *operation) putBack(info *resource.Info, object *unstructured.Unstructured, lists []string) error {
+func (o *operation) putBack(info *resource.Info, object *unstructured.Unstructured, uid types.UID, lists []string) error {
 	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 	if err != nil {
 		return err
+	}
+	if live.GetUID() != uid {
+		return errors.New("it is another object")
 	}
 	type step struct {
 		Op    string `json:"op"`

@@ -161,10 +161,10 @@ func (o *operation) create(info *resource.Info, result *kube.Result) error {
 		if isCRD(object) {
 			return o.createOnly(info, object)
 		}
-		_, err := o.apply(info, object, applyKeep)
+		_, err := o.apply(info, object, applyKeep, "")
 		return err
 	}
-	applied, created, err := o.ensure(info, object)
+	applied, created, err := o.ensure(info, object, false)
 	if err != nil {
 		return err
 	}
@@ -233,12 +233,7 @@ func (o *operation) update(original, target *resource.Info, result *kube.Result)
 			return err
 		}
 	}
-	var applied *unstructured.Unstructured
-	if o.present(target) {
-		applied, err = o.force(target, object)
-	} else {
-		applied, _, err = o.ensure(target, object)
-	}
+	applied, err := o.put(target, object, true)
 	if err != nil {
 		return err
 	}
@@ -370,13 +365,6 @@ func (o *operation) observed(info *resource.Info) (*observed, bool) {
 	}
 	got, _ := view.get(info.Namespace, info.Name)
 	return got, true
-}
-
-// present reports whether the object is known to exist and to belong to the
-// release.
-func (o *operation) present(info *resource.Info) bool {
-	got, ok := o.observed(info)
-	return ok && got != nil && got.release() == o.release
 }
 
 // record notes an object as the operation leaves it.

@@ -14,6 +14,7 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Rollback makes a new revision with the manifest of an older one, which must
@@ -153,14 +154,22 @@ func (o *operation) adaptRollback(next *releasev1.Release, wanted Release, targe
 	}
 	next.Labels[InputsLabel] = inputsLabel(next.Version, target.Inputs, target.ChartDigest)
 	next.Labels[RollbackLabel] = rollbackLabel(next.Version, target.Revision, abandoned)
-	if wanted.Owner == nil {
-		return nil
+	if wanted.Owner != nil {
+		if err := o.renewOwner(next, *wanted.Owner); err != nil {
+			return fmt.Errorf("owner of revision %d: %w", target.Revision, err)
+		}
 	}
-	owners := &ownerReferences{owner: *wanted.Owner, namespace: wanted.Namespace, namespaced: o.engine.mapper.namespaced}
-	var err error
-	if next.Manifest, err = owners.renew(next.Manifest); err != nil {
-		return fmt.Errorf("owner of revision %d: %w", target.Revision, err)
+	return o.note(o.lookFirst(next))
+}
+
+// renewOwner makes the owner that of the manifest, in place of an earlier one.
+func (o *operation) renewOwner(next *releasev1.Release, owner metav1.OwnerReference) error {
+	owners := &ownerReferences{owner: owner, namespace: o.release.Namespace, namespaced: o.engine.mapper.namespaced}
+	manifest, err := owners.renew(next.Manifest)
+	if err != nil {
+		return err
 	}
+	next.Manifest = manifest
 	return nil
 }
 

@@ -70,6 +70,19 @@ func (v *view[T]) isOwn(object T) bool {
 	return ok && own.object.GetUID() == object.GetUID() && atLeast(own.object.GetResourceVersion(), object.GetResourceVersion())
 }
 
+// own returns the version of the object that this process wrote and that the
+// store has not reached yet.
+func (v *view[T]) own(object T) (T, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	own, ok := v.written[objectKey(object.GetNamespace(), object.GetName())]
+	if !ok || own.deleted {
+		var none T
+		return none, false
+	}
+	return own.object, true
+}
+
 // isOwnDelete reports whether this process deleted the object.
 func (v *view[T]) isOwnDelete(object T) bool {
 	v.mu.Lock()

@@ -327,6 +327,11 @@ func (w *watcher) handler(view *view[*observed]) cache.ResourceEventHandler {
 		UpdateFunc: func(before, after any) {
 			was, is := before.(*observed), after.(*observed)
 			own := view.isOwn(is)
+			// A watch that begins anew leaves out what was in between. What counts is
+			// the change from what this process last knew.
+			if written, ok := view.own(is); ok && !atLeast(was.ResourceVersion, written.ResourceVersion) {
+				was = written
+			}
 			view.settle(is)
 			if own {
 				return

@@ -1,0 +1,212 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// theirs makes the ConfigMap one of somebody else.
+func theirs(object *unstructured.Unstructured) { object.Object["data"] = map[string]any{"mine": "yes"} }
+
+// TestForeignObjectBeforeHooks: hooks do not run for a revision that cannot be,
+// and nothing is left of it.
+func TestForeignObjectBeforeHooks(t *testing.T) {
+	hooked := func(t *testing.T) Release {
+		t.Helper()
+		return made(t, map[string]string{
+			"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1"),
+			"templates/pre.yaml": hook("pre", "pre-install,pre-upgrade,pre-rollback", 0),
+		})
+	}
+	only := func(t *testing.T) Release {
+		t.Helper()
+		return made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
+	}
+	tests := map[string]struct {
+		// prepare comes before their object is made, attempt after it.
+		prepare func(t *testing.T, f *fixture)
+		attempt func(t *testing.T, f *fixture) error
+		records []string
+	}{
+		"install": {
+			prepare: func(*testing.T, *fixture) {},
+			attempt: func(t *testing.T, f *fixture) error {
+				t.Helper()
+				_, err := f.reconcile(hooked(t))
+				return err
+			},
+			records: []string{},
+		},
+		"upgrade": {
+			prepare: func(t *testing.T, f *fixture) {
+				t.Helper()
+				f.must(only(t), ActionInstall, CauseNotInstalled)
+			},
+			attempt: func(t *testing.T, f *fixture) error {
+				t.Helper()
+				_, err := f.reconcile(hooked(t))
+				return err
+			},
+			records: []string{"web.v1 deployed"},
+		},
+		"upgrade after a failure": {
+			prepare: func(t *testing.T, f *fixture) {
+				t.Helper()
+				f.must(only(t), ActionInstall, CauseNotInstalled)
+				f.with(func() { f.refuse = refuseBad })
+				_, err := f.reconcile(made(t, map[string]string{"templates/a.yaml": configMap("a", "bad")}))
+				_ = wantError[*RefusedError](t, err)
+			},
+			attempt: func(t *testing.T, f *fixture) error {
+				t.Helper()
+				_, err := f.reconcile(hooked(t))
+				return err
+			},
+			records: []string{"web.v1 deployed", "web.v2 failed"},
+		},
+		"rollback": {
+			prepare: func(t *testing.T, f *fixture) {
+				t.Helper()
+				f.must(hooked(t), ActionInstall, CauseNotInstalled)
+				f.must(only(t), ActionUpgrade, CauseInputsChanged)
+			},
+			attempt: func(t *testing.T, f *fixture) error {
+				t.Helper()
+				return f.rollback(only(t), 1)
+			},
+			records: []string{"web.v1 superseded", "web.v2 deployed"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				f.with(func() { f.react = jobsEnd })
+				tc.prepare(t, f)
+				before := f.edit("ConfigMap", "default/b", "kubectl", theirs)
+				synctest.Wait()
+				f.taken()
+				_ = wantError[*OwnershipConflictError](t, tc.attempt(t, f))
+				for _, request := range f.taken() {
+					if strings.Contains(request, "jobs") {
+						t.Errorf("a hook was touched: %s", request)
+					}
+				}
+				wantRecords(t, f, tc.records...)
+				if diff := cmp.Diff(before, f.object("ConfigMap", "default/b")); diff != "" {
+					t.Errorf("their object (-before +after):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestReplacedUnseen: an object that somebody else made in place of ours is not
+// overwritten, although the watch has not told of it yet.
+func TestReplacedUnseen(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}), ActionInstall, CauseNotInstalled)
+		synctest.Wait()
+		f.hold(true)
+		f.remove("ConfigMap", "default/a")
+		before := f.edit("ConfigMap", "default/a", "kubectl", theirs)
+		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "2")})
+		_, err := f.reconcile(wanted)
+		_ = wantError[*OwnershipConflictError](t, err)
+		if diff := cmp.Diff(before, f.object("ConfigMap", "default/a")); diff != "" {
+			t.Errorf("their object (-before +after):\n%s", diff)
+		}
+		f.remove("ConfigMap", "default/a")
+		if _, err := f.reconcile(wanted); err != nil {
+			t.Errorf("with the name free again: %v", err)
+		}
+	})
+}
+
+// TestMarksGoneWithoutBaseline: what the release applied is known by its fields,
+// too, and what carries somebody else's marks is theirs.
+func TestMarksGoneWithoutBaseline(t *testing.T) {
+	tests := map[string]struct {
+		do    func(f *fixture)
+		taken bool
+	}{
+		"label removed": {func(f *fixture) {
+			f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
+		}, true},
+		"all marks removed": {func(f *fixture) {
+			f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
+				object.SetLabels(nil)
+				object.SetAnnotations(nil)
+			})
+		}, true},
+		"given to another release": {func(f *fixture) {
+			f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
+				object.SetAnnotations(map[string]string{releaseNameAnnotation: "other", releaseNamespaceAnnotation: "default"})
+			})
+		}, false},
+		"given to another tool": {func(f *fixture) {
+			f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
+				object.SetLabels(map[string]string{managedByLabel: "tool"})
+			})
+		}, false},
+		"made anew by others": {func(f *fixture) {
+			f.remove("ConfigMap", "default/web")
+			f.edit("ConfigMap", "default/web", "kubectl", theirs)
+		}, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				wanted := demo(t, nil)
+				f.must(wanted, ActionInstall, CauseNotInstalled)
+				tc.do(f)
+				f.baseline = Baseline{}
+				f.restart()
+				_, err := f.reconcile(wanted)
+				if tc.taken {
+					if err != nil {
+						t.Fatal(err)
+					}
+					f.must(wanted, ActionNone, CauseNone)
+					return
+				}
+				_ = wantError[*OwnershipConflictError](t, err)
+			})
+		})
+	}
+}
+
+// TestSameDriftAcrossRelist: the same change that was just mended is told of
+// again, although the watch has seen nothing in between.
+func TestSameDriftAcrossRelist(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := demo(t, nil)
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		change := func() {
+			f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
+				object.Object["data"] = map[string]any{"index.html": "theirs"}
+			})
+		}
+		change()
+		synctest.Wait()
+		f.hold(true)
+		f.must(wanted, ActionRepair, CauseDrift)
+		f.heard()
+		change()
+		f.breakWatches(true)
+		f.hold(false)
+		<-time.After(time.Minute)
+		if got := f.heard(); !slices.Contains(got, "object default/web") {
+			t.Errorf("heard %s", got)
+		}
+		f.must(wanted, ActionRepair, CauseDrift)
+	})
+}

@@ -18,8 +18,8 @@
 //
 // # What stays ordinary Helm
 //
-// Everything that others see. The release records are those of Helm's own
-// Secrets driver, so that helm list, history, get, rollback and uninstall work on
+// Everything that others see. The release records are as Helm's own Secrets
+// driver writes them, so that helm list, history, get, rollback and uninstall work on
 // them; labels of the engine's own ([InputsLabel], [RollbackLabel]) say what it
 // made a revision from. Helm's actions decide what happens in which order: hooks with their
 // weights and deletion policies, crds/ before templates, keep policies, the

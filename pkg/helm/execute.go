@@ -17,7 +17,6 @@ import (
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
-	"helm.sh/helm/v4/pkg/postrenderer"
 	"helm.sh/helm/v4/pkg/release"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
@@ -44,11 +43,11 @@ func (e *Engine) Execute(ctx context.Context, wanted Release, decision Decision,
 			return o.deploy(wanted, decision)
 		})
 	case ActionReapply, ActionRepair:
-		return e.measured(ctx, wanted, decision, baseline, func(o *operation) (*Deployed, error) {
+		return e.measured(ctx, wanted, decision, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // As above.
 			return o.repair(decision, baseline)
 		})
 	case ActionRollback:
-		return e.measured(ctx, wanted, decision, baseline, func(o *operation) (*Deployed, error) {
+		return e.measured(ctx, wanted, decision, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // As above.
 			return o.rollback(wanted, decision)
 		})
 	case ActionWait:
@@ -127,6 +126,7 @@ func (o *operation) deploy(wanted Release, decision Decision) (*Deployed, error)
 	if err != nil {
 		return nil, &RenderError{Chart: wanted.Chart.Name(), Err: err}
 	}
+	o.owner = wanted.Owner
 	cfg, err := o.configuration()
 	if err != nil {
 		return nil, err
@@ -197,8 +197,6 @@ func (o *operation) install(cfg *action.Configuration, wanted Release, inputs st
 	install.Timeout = o.limits.timeout
 	install.DisableOpenAPIValidation = true
 	install.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, wanted.Chart.shortDigest())}
-	install.PostRenderer = o.postRenderer(wanted)
-	install.PostRenderStrategy = action.PostRenderStrategyNoHooks
 	result, err := install.RunWithContext(context.WithoutCancel(o.ctx), parsed, wanted.Values)
 	return releaseOf(result, err)
 }
@@ -219,19 +217,8 @@ func (o *operation) upgrade(cfg *action.Configuration, wanted Release, inputs st
 	upgrade.Timeout = o.limits.timeout
 	upgrade.DisableOpenAPIValidation = true
 	upgrade.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, wanted.Chart.shortDigest())}
-	upgrade.PostRenderer = o.postRenderer(wanted)
-	upgrade.PostRenderStrategy = action.PostRenderStrategyNoHooks
 	result, err := upgrade.RunWithContext(context.WithoutCancel(o.ctx), wanted.Name, parsed, wanted.Values)
 	return releaseOf(result, err)
-}
-
-// postRenderer returns nil, and not a nil pointer in an interface, for a
-// release without an owner.
-func (o *operation) postRenderer(wanted Release) postrenderer.PostRenderer {
-	if wanted.Owner == nil {
-		return nil
-	}
-	return &ownerReferences{owner: *wanted.Owner, namespace: wanted.Namespace, namespaced: o.engine.mapper.namespaced}
 }
 
 // releaseOf looks at the error first: Helm may return a nil release inside a
@@ -306,7 +293,7 @@ func (o *operation) replace(revision int) error {
 
 // beforeCreate prepares the ground for a revision that is about to be recorded.
 func (o *operation) beforeCreate(next *releasev1.Release) error {
-	if err := o.lookFirst(next); err != nil {
+	if err := errors.Join(o.ownManifest(next, false), o.lookFirst(next)); err != nil {
 		return o.note(err)
 	}
 	return o.removeLeftovers(next, false)

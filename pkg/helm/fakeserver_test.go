@@ -48,7 +48,7 @@ import (
 // what exists. No network is involved, so that a test in a synctest bubble has
 // a clock of its own and can wait until nothing moves anymore.
 type fakeServer struct {
-	t *testing.T
+	t testing.TB
 
 	mu       sync.Mutex
 	version  int
@@ -143,7 +143,7 @@ var fakeKinds = map[schema.GroupVersionResource]fakeKind{
 	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}: {schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}, false},
 }
 
-func newFakeServer(t *testing.T) *fakeServer {
+func newFakeServer(t testing.TB) *fakeServer {
 	t.Helper()
 	s := &fakeServer{
 		t:       t,

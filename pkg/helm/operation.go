@@ -21,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -41,6 +40,10 @@ type operation struct {
 	store    *store
 	cfg      *action.Configuration
 	baseline Baseline
+	// owner, when set, is made the controller of the objects.
+	owner *metav1.OwnerReference
+	// parsed are the manifests that were parsed already.
+	parsed map[string][]document
 	// known are the objects of the release as the last operation left them.
 	known map[ObjectReference]InventoryEntry
 	// trusted says that the known objects have the content of the deployed
@@ -87,20 +90,23 @@ func (o *operation) Build(reader io.Reader, _ bool) (kube.ResourceList, error) {
 }
 
 func (o *operation) build(reader io.Reader) (kube.ResourceList, error) {
-	decoder := yaml.NewYAMLOrJSONDecoder(reader, 4096)
+	manifest, err := io.ReadAll(reader)
+	if err != nil {
+		return nil, err
+	}
+	documents, err := o.documents(string(manifest))
+	if err != nil {
+		return nil, &RenderError{Chart: o.release.Name, Err: err}
+	}
 	var list kube.ResourceList
-	for {
-		object, err := nextObject(decoder)
-		if errors.Is(err, io.EOF) {
-			return list, nil
-		}
-		if err != nil {
-			return nil, &RenderError{Chart: o.release.Name, Err: fmt.Errorf("parse manifest: %w", err)}
-		}
-		if err := o.flatten(object, &list); err != nil {
-			return nil, err
+	for _, document := range documents {
+		for _, object := range document.objects {
+			if err := o.flatten(object.DeepCopy(), &list); err != nil {
+				return nil, err
+			}
 		}
 	}
+	return list, nil
 }
 
 // flatten appends an object, or what a List holds.
@@ -164,6 +170,9 @@ func (o *operation) create(info *resource.Info, result *kube.Result) error {
 		_, err := o.apply(info, object, applyKeep, "")
 		return err
 	}
+	if err := o.ownObject(info); err != nil {
+		return err
+	}
 	applied, created, err := o.ensure(info, object, false)
 	if err != nil {
 		return err
@@ -219,6 +228,9 @@ func (o *operation) Update(originals, targets kube.ResourceList, _ ...kube.Clien
 func (o *operation) update(original, target *resource.Info, result *kube.Result) error {
 	object, err := content(target)
 	if err != nil {
+		return err
+	}
+	if err := o.ownObject(target); err != nil {
 		return err
 	}
 	if entry, ok := o.unchanged(original, target); ok {

@@ -4,11 +4,8 @@
 package helm
 
 import (
-	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -23,9 +20,11 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 )
 
-// ownerReferences is a post-renderer that makes one object the controller of
-// all the others. It runs in process, on the manifests that Helm would store,
-// so that the references are part of the release and `helm rollback` keeps them.
+// ownerReferences makes one object the controller of all the others: in the
+// manifest that Helm stores, so that the references are part of the release and
+// `helm rollback` keeps them, and in the objects that are applied. It is no
+// post-renderer of Helm, which parses and writes all documents twice more than
+// that takes.
 type ownerReferences struct {
 	owner     metav1.OwnerReference
 	namespace string
@@ -33,30 +32,6 @@ type ownerReferences struct {
 	renewed bool
 	// namespaced reports whether objects of a kind lie in a namespace.
 	namespaced func(schema.GroupVersionKind) (bool, error)
-}
-
-// Run implements postrenderer.PostRenderer.
-func (r *ownerReferences) Run(manifests *bytes.Buffer) (*bytes.Buffer, error) {
-	reader := yaml.NewYAMLOrJSONDecoder(manifests, 4096)
-	rendered := &bytes.Buffer{}
-	for {
-		object, err := nextObject(reader)
-		if errors.Is(err, io.EOF) {
-			return rendered, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("parse rendered manifest: %w", err)
-		}
-		if err := r.own(object); err != nil {
-			return nil, err
-		}
-		document, err := kyaml.Marshal(object.Object)
-		if err != nil {
-			return nil, fmt.Errorf("write %s %q: %w", object.GetKind(), object.GetName(), err)
-		}
-		rendered.WriteString("---\n")
-		rendered.Write(document)
-	}
 }
 
 // nextObject reads the next document that is not empty; io.EOF ends them. It
@@ -119,59 +94,104 @@ func (r *ownerReferences) others(object *unstructured.Unstructured) []metav1.Own
 	})
 }
 
-// renew puts the owner into a stored manifest, in place of an earlier one.
-// Documents that have it already stay as they are, to the byte.
-func (r *ownerReferences) renew(manifest string) (string, error) {
-	renewer := *r
-	renewer.renewed = true
-	reader := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
-	var renewed strings.Builder
+// write returns the manifest with the references in it. Documents that have them
+// already, or are to have none, stay as they are, to the byte.
+func (r *ownerReferences) write(manifest string, documents []document) (string, error) {
+	var written strings.Builder
 	changed := false
-	for {
-		before, err := reader.Read()
-		if errors.Is(err, io.EOF) && changed {
-			return renewed.String(), nil
-		}
-		if errors.Is(err, io.EOF) {
-			return manifest, nil
-		}
-		if err != nil {
-			return "", fmt.Errorf("parse manifest: %w", err)
-		}
-		before = bytes.TrimPrefix(before, []byte("---\n")) // The reader leaves it before the first.
-		after, err := renewer.renewDocument(before)
+	for _, document := range documents {
+		text, err := r.rewrite(document)
 		if err != nil {
 			return "", err
 		}
-		changed = changed || !bytes.Equal(before, after)
-		renewed.WriteString("---\n")
-		renewed.Write(after)
+		changed = changed || !bytes.Equal(text, document.text)
+		written.WriteString("---\n")
+		written.Write(text)
 	}
+	if !changed {
+		return manifest, nil
+	}
+	return written.String(), nil
 }
 
-func (r *ownerReferences) renewDocument(document []byte) ([]byte, error) {
-	object, err := nextObject(yaml.NewYAMLOrJSONDecoder(bytes.NewReader(document), 4096))
-	if errors.Is(err, io.EOF) {
-		return document, nil // Comments only.
+func (r *ownerReferences) rewrite(d document) ([]byte, error) {
+	changed := false
+	owned := make([]*unstructured.Unstructured, 0, len(d.objects))
+	for _, object := range d.objects {
+		copied := object.DeepCopy()
+		if err := r.own(copied); err != nil {
+			return nil, err
+		}
+		changed = changed || !equalContent(object, copied)
+		owned = append(owned, copied)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("parse manifest: %w", err)
+	if !changed {
+		return d.text, nil
 	}
-	before := object.DeepCopy()
-	if err := r.own(object); err != nil || equalContent(before, object) {
-		return document, err
+	if len(owned) == 1 && !owned[0].IsList() && d.objects[0].GetOwnerReferences() == nil {
+		references, err := kyaml.Marshal(map[string]any{"ownerReferences": []metav1.OwnerReference{r.owner}})
+		if err != nil {
+			return nil, err
+		}
+		if text, ok := insertMetadata(d.text, references); ok {
+			return text, nil
+		}
 	}
-	var renewed bytes.Buffer
-	for line := range bytes.Lines(document) {
+	var text bytes.Buffer
+	for line := range bytes.Lines(d.text) {
 		if !bytes.HasPrefix(line, []byte("#")) {
 			break
 		}
-		renewed.Write(line) // Helm notes there which file it is from.
+		text.Write(line) // Helm notes there which file it is from.
 	}
-	content, err := kyaml.Marshal(object.Object)
-	if err != nil {
-		return nil, fmt.Errorf("write %s %q: %w", object.GetKind(), object.GetName(), err)
+	for i, object := range owned {
+		content, err := kyaml.Marshal(object.Object)
+		if err != nil {
+			return nil, fmt.Errorf("write %s %q: %w", object.GetKind(), object.GetName(), err)
+		}
+		if i > 0 {
+			text.WriteString("---\n")
+		}
+		text.Write(content)
 	}
-	renewed.Write(content)
-	return renewed.Bytes(), nil
+	return text.Bytes(), nil
 }
+
+// insertMetadata puts more fields at the beginning of an object's metadata, and
+// leaves all else as it is written. It only does so where there can be no doubt:
+// in a block mapping, each key begins a line of its own without indentation, so
+// that the one line that begins with "metadata:" is its key.
+func insertMetadata(text, fields []byte) ([]byte, bool) {
+	const key = "metadata:"
+	at, first, offset := -1, true, 0
+	for line := range bytes.Lines(text) {
+		offset += len(line)
+		trimmed := bytes.TrimSpace(line)
+		switch {
+		case len(trimmed) == 0 || trimmed[0] == '#':
+			continue
+		case first && !isLetter(line[0]):
+			return nil, false
+		case bytes.HasPrefix(line, []byte(key)) && (at >= 0 || string(line) != key+"\n"):
+			return nil, false
+		case bytes.HasPrefix(line, []byte(key)):
+			at = offset
+		}
+		first = false
+	}
+	if at < 0 {
+		return nil, false
+	}
+	rest := bytes.TrimLeft(text[at:], " ")
+	indent := text[at : len(text)-len(rest)]
+	if len(indent) == 0 || len(rest) == 0 || !isLetter(rest[0]) {
+		return nil, false
+	}
+	inserted := append(make([]byte, 0, len(text)+2*len(fields)), text[:at]...)
+	for line := range bytes.Lines(fields) {
+		inserted = append(append(inserted, indent...), line...)
+	}
+	return append(inserted, text[at:]...), true
+}
+
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }

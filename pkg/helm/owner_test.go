@@ -4,7 +4,6 @@
 package helm
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"strings"
@@ -40,11 +39,11 @@ func postRender(manifests string) (string, error) {
 			return true, nil
 		},
 	}
-	rendered, err := renderer.Run(bytes.NewBufferString(manifests))
+	documents, err := parseManifest(manifests)
 	if err != nil {
 		return "", err
 	}
-	return rendered.String(), nil
+	return renderer.write(manifests, documents)
 }
 
 // documents splits manifests into what they mean.
@@ -59,7 +58,9 @@ func documents(t *testing.T, manifests string) []map[string]any {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, document)
+		if document != nil {
+			all = append(all, document)
+		}
 	}
 }
 
@@ -178,5 +179,44 @@ func TestOwnerReferencesLargeNumbers(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("rendered lacks %q:\n%s", want, got)
 		}
+	}
+}
+
+// TestInsertMetadata: a document is written anew only where its form leaves doubt.
+func TestInsertMetadata(t *testing.T) {
+	const fields = "ownerReferences:\n- uid: u1\n"
+	tests := map[string]struct{ text, want string }{
+		"as charts write it": {
+			"# Source: a\napiVersion: v1\nmetadata:\n  name: a # It is a.\nkind: ConfigMap\n",
+			"# Source: a\napiVersion: v1\nmetadata:\n  ownerReferences:\n  - uid: u1\n  name: a # It is a.\nkind: ConfigMap\n",
+		},
+		"four spaces": {"a: b\nmetadata:\n    name: a\n", "a: b\nmetadata:\n    ownerReferences:\n    - uid: u1\n    name: a\n"},
+		"metadata of something inside": {
+			"metadata:\n  name: a\nspec:\n  metadata:\n    name: b\n",
+			"metadata:\n  ownerReferences:\n  - uid: u1\n  name: a\nspec:\n  metadata:\n    name: b\n",
+		},
+		"no metadata":             {"a: b\n", ""},
+		"in one line":             {"a: b\nmetadata: {name: a}\n", ""},
+		"a comment behind":        {"metadata: # here\n  name: a\n", ""},
+		"a comment below":         {"metadata:\n  # here\n  name: a\n", ""},
+		"an anchor":               {"metadata:\n  &a\n  name: a\n", ""},
+		"nothing in it":           {"metadata:\nkind: ConfigMap\n", ""},
+		"nothing after it":        {"metadata:\n", ""},
+		"twice":                   {"metadata:\n  name: a\nmetadata:\n  name: b\n", ""},
+		"flow, over lines":        {"{a: {\nmetadata:\n  name\n}}\n", ""},
+		"flow, inside":            {"metadata: {name: a}\nspec: {\nmetadata:\n  name}\n", ""},
+		"indented as a whole":     {"  a: b\n  metadata:\n    name: a\n", ""},
+		"CRLF":                    {"metadata:\r\n  name: a\r\n", ""},
+		"JSON":                    {"{\"metadata\": {\"name\": \"a\"}}\n", ""},
+		"keys that begin alike":   {"metadata:\n  name: a\nmetadata:x: b\n", ""},
+		"keys that are in quotes": {"\"metadata\":\n  name: a\n", ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, ok := insertMetadata([]byte(tc.text), []byte(fields))
+			if ok != (tc.want != "") || string(got) != tc.want {
+				t.Errorf("got (%t)\n%s\nwant\n%s", ok, got, tc.want)
+			}
+		})
 	}
 }

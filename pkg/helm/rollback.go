@@ -14,7 +14,6 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Rollback makes a new revision with the manifest of an older one, which must
@@ -38,6 +37,7 @@ func (o *operation) rollback(wanted Release, decision Decision) (*Deployed, erro
 	if err != nil {
 		return nil, err
 	}
+	o.owner = wanted.Owner
 	cfg, err := o.configuration()
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (o *operation) rollback(wanted Release, decision Decision) (*Deployed, erro
 	// What the failed attempt made is in the manifest that Helm begins from, and
 	// is removed with the rest of what the target does not have.
 	o.store.beforeCreate = func(next *releasev1.Release) error {
-		return o.adaptRollback(next, wanted, target, abandoned)
+		return o.adaptRollback(next, target, abandoned)
 	}
 	rollback := action.NewRollback(cfg)
 	rollback.Version = target.Revision
@@ -147,30 +147,17 @@ func (o *operation) trust(newest, target *Record) error {
 
 // adaptRollback makes the older revision the newest one: with the owner of
 // today, and with labels that say what it is.
-func (o *operation) adaptRollback(next *releasev1.Release, wanted Release, target *Record, abandoned string) error {
+func (o *operation) adaptRollback(next *releasev1.Release, target *Record, abandoned string) error {
 	next.Labels = maps.Clone(next.Labels)
 	if next.Labels == nil {
 		next.Labels = map[string]string{}
 	}
 	next.Labels[InputsLabel] = inputsLabel(next.Version, target.Inputs, target.ChartDigest)
 	next.Labels[RollbackLabel] = rollbackLabel(next.Version, target.Revision, abandoned)
-	if wanted.Owner != nil {
-		if err := o.renewOwner(next, *wanted.Owner); err != nil {
-			return fmt.Errorf("owner of revision %d: %w", target.Revision, err)
-		}
+	if err := o.ownManifest(next, true); err != nil {
+		return fmt.Errorf("owner of revision %d: %w", target.Revision, err)
 	}
 	return o.note(o.lookFirst(next))
-}
-
-// renewOwner makes the owner that of the manifest, in place of an earlier one.
-func (o *operation) renewOwner(next *releasev1.Release, owner metav1.OwnerReference) error {
-	owners := &ownerReferences{owner: owner, namespace: o.release.Namespace, namespaced: o.engine.mapper.namespaced}
-	manifest, err := owners.renew(next.Manifest)
-	if err != nil {
-		return err
-	}
-	next.Manifest = manifest
-	return nil
 }
 
 // failPending marks the rollback's record as failed where Helm left it pending:

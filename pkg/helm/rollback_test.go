@@ -326,20 +326,27 @@ func TestReplaceNewer(t *testing.T) {
 func TestRenewOwner(t *testing.T) {
 	const old = "  ownerReferences:\n  - apiVersion: demo.example.com/v1alpha1\n    controller: true\n    kind: DemoApp\n    name: web\n    uid: gone\n"
 	owner := demoOwner()
-	owners := &ownerReferences{owner: owner, namespace: "default", namespaced: func(kind schema.GroupVersionKind) (bool, error) {
+	owners := &ownerReferences{owner: owner, namespace: "default", renewed: true, namespaced: func(kind schema.GroupVersionKind) (bool, error) {
 		return kind.Kind != "ClusterRole", nil
 	}}
 	kept := "---\n# Source: web/templates/role.yaml\napiVersion: v1\nkind: ClusterRole # As it was.\nmetadata:\n  name: web\n"
 	manifest := "---\n# Source: web/templates/a.yaml\n" + configMap("a", "1") + kept
 	manifest = strings.Replace(manifest, "  name: a\n", "  name: a\n"+old, 1)
-	got, err := owners.renew(manifest)
+	renew := func(manifest string) (string, error) {
+		documents, err := parseManifest(manifest)
+		if err != nil {
+			return "", err
+		}
+		return owners.write(manifest, documents)
+	}
+	got, err := renew(manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(got, "---\n# Source: web/templates/a.yaml\napiVersion: v1\n") || !strings.HasSuffix(got, kept) || strings.Contains(got, "gone") {
 		t.Errorf("the manifest is\n%s", got)
 	}
-	again, err := owners.renew(got)
+	again, err := renew(got)
 	if err != nil || again != got {
 		t.Errorf("renewed again (%v), it is\n%s", err, again)
 	}

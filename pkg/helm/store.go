@@ -27,7 +27,7 @@ import (
 )
 
 // store is Helm's storage driver for one operation on one release. The records
-// are ordinary ones, written by Helm's own Secrets driver; which of them exist
+// are ordinary ones, as Helm's own Secrets driver writes them; which of them exist
 // is known from the index, so that only the content of those that matter is
 // read.
 type store struct {
@@ -154,9 +154,39 @@ func (s *store) Create(key string, rls release.Releaser) error {
 	}
 	if s.replaced != nil && key == s.replaced.secret.Name {
 		s.replaced = nil
-		return s.note(s.Secrets.Update(key, rls))
+		return s.note(s.update(key, rls))
 	}
-	return s.note(s.Secrets.Create(key, rls))
+	return s.note(s.create(key, rls))
+}
+
+// create and update are those of Helm's driver, but for the compressor.
+func (s *store) create(key string, rls release.Releaser) error {
+	next, ok := rls.(*releasev1.Release)
+	if !ok {
+		return fmt.Errorf("release %s: unexpected record %T", s.release, rls)
+	}
+	secret, err := secretOf(key, next, "createdAt")
+	if err != nil {
+		return err
+	}
+	_, err = s.secrets.Create(context.Background(), secret, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return driver.ErrReleaseExists
+	}
+	return err
+}
+
+func (s *store) update(key string, rls release.Releaser) error {
+	next, ok := rls.(*releasev1.Release)
+	if !ok {
+		return fmt.Errorf("release %s: unexpected record %T", s.release, rls)
+	}
+	secret, err := secretOf(key, next, recordModifiedAt)
+	if err != nil {
+		return err
+	}
+	_, err = s.secrets.Update(context.Background(), secret, metav1.UpdateOptions{})
+	return err
 }
 
 // Update writes an existing record. In an uninstall there need not be one any
@@ -170,7 +200,7 @@ func (s *store) Update(key string, rls release.Releaser) error {
 		}
 		markFailed(next)
 	}
-	err := s.Secrets.Update(key, rls)
+	err := s.update(key, rls)
 	if s.purging && apierrors.IsNotFound(err) {
 		return nil
 	}

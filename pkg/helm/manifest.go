@@ -1,0 +1,111 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// document is one document of a manifest, and what it means: nothing, one
+// object, or several in JSON.
+type document struct {
+	text    []byte
+	objects []*unstructured.Unstructured
+}
+
+// parseManifest splits a manifest into its documents.
+func parseManifest(manifest string) ([]document, error) {
+	reader := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
+	var documents []document
+	for {
+		text, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return documents, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("parse manifest: %w", err)
+		}
+		parsed := document{text: bytes.TrimPrefix(text, []byte("---\n"))} // The reader leaves it before the first.
+		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+		for {
+			object, err := nextObject(decoder)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, fmt.Errorf("parse manifest: %w", err)
+			}
+			parsed.objects = append(parsed.objects, object)
+		}
+		documents = append(documents, parsed)
+	}
+}
+
+// documents parses a manifest, and each only once: Helm's actions build the same
+// ones several times. What it returns is shared: do not change it.
+func (o *operation) documents(manifest string) ([]document, error) {
+	if documents, ok := o.parsed[manifest]; ok {
+		return documents, nil
+	}
+	documents, err := parseManifest(manifest)
+	if err != nil {
+		return nil, err
+	}
+	if o.parsed == nil {
+		o.parsed = map[string][]document{}
+	}
+	o.parsed[manifest] = documents
+	return documents, nil
+}
+
+// owners are the references that all objects of the release get; nil for none.
+func (o *operation) owners() *ownerReferences {
+	if o.owner == nil {
+		return nil
+	}
+	return &ownerReferences{owner: *o.owner, namespace: o.release.Namespace, namespaced: o.engine.mapper.namespaced}
+}
+
+// ownManifest puts the owner into the manifest of a revision that is about to be
+// recorded; renewed, in place of earlier ones.
+func (o *operation) ownManifest(next *releasev1.Release, renewed bool) error {
+	owners := o.owners()
+	if owners == nil {
+		return nil
+	}
+	owners.renewed = renewed
+	documents, err := o.documents(next.Manifest)
+	if err != nil {
+		return err
+	}
+	manifest, err := owners.write(next.Manifest, documents)
+	if err != nil {
+		return err
+	}
+	next.Manifest = manifest
+	return nil
+}
+
+// ownObject gives an object of the release its owner, as the manifest has it.
+func (o *operation) ownObject(info *resource.Info) error {
+	owners := o.owners()
+	if owners == nil {
+		return nil
+	}
+	object, err := content(info)
+	if err != nil {
+		return err
+	}
+	return owners.own(object)
+}

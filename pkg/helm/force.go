@@ -25,8 +25,8 @@ import (
 // There is one change that a forced apply alone cannot undo: somebody gives an
 // item of a list another key, as `kubectl edit service` does when it changes a
 // port. The apply then adds our item beside the changed one, and the API server
-// refuses the two because their names are the same. The list is then put back
-// first.
+// refuses the two because their names are the same, or because two need names
+// where one needs none. The list is then put back first.
 func (o *operation) force(info *resource.Info, object *unstructured.Unstructured, uid types.UID) (*unstructured.Unstructured, error) {
 	applied, err := o.apply(info, object, applyForce, uid)
 	lists := duplicateLists(err)
@@ -45,7 +45,8 @@ func (o *operation) force(info *resource.Info, object *unstructured.Unstructured
 }
 
 // duplicateLists returns the paths of the lists in which the API server found
-// an item twice: "spec.ports" for "spec.ports[1].name".
+// an item twice, or items without a name, which it allows of a single one:
+// "spec.ports" for "spec.ports[1].name".
 func duplicateLists(err error) []string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -54,7 +55,8 @@ func duplicateLists(err error) []string {
 	lists := sets.New[string]()
 	for _, cause := range status.Status().Details.Causes {
 		end := strings.LastIndexByte(cause.Field, '[')
-		if cause.Type == metav1.CauseTypeFieldValueDuplicate && end > 0 {
+		nameless := cause.Type == metav1.CauseTypeFieldValueRequired && strings.HasSuffix(cause.Field, "].name")
+		if end > 0 && (nameless || cause.Type == metav1.CauseTypeFieldValueDuplicate) {
 			lists.Insert(cause.Field[:end])
 		}
 	}

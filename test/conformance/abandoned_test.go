@@ -13,10 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -48,18 +47,18 @@ func TestAbandonedCommand(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			fresh := newEngine(t, shared.Namespace(t))
+			fresh := newEngine(t, newNamespace(t))
 			chart := readChart(t, "faults")
 			if err := fresh.converge(t.Context(), fresh.wanted(chart, wanted)); err != nil {
 				t.Fatal(err)
 			}
-			want := look(t, fresh, nil, nil)
+			want := look(t.Context(), t, fresh, nil)
 			currentState.forget(&want)
 			for k := 1; k <= test.writes; k++ {
 				t.Run(fmt.Sprintf("killed at write %d", k), func(t *testing.T) {
 					t.Parallel()
 					clock := clocktesting.NewFakePassiveClock(time.Now())
-					e := newEngine(t, shared.Namespace(t), func(config *helm.Config) { config.Clock = clock })
+					e := newEngine(t, newNamespace(t), func(config *helm.Config) { config.Clock = clock })
 					for _, deployed := range test.deployed {
 						if err := e.converge(t.Context(), e.wanted(chart, deployed)); err != nil {
 							t.Fatal(err)
@@ -82,8 +81,8 @@ func TestAbandonedCommand(t *testing.T) {
 // untilAs passes, in the course of time, until the release is as wanted, and the world like that of another player.
 func (e *engine) untilAs(t *testing.T, wanted helm.Release, want world, clock *clocktesting.FakePassiveClock) func(context.Context) (bool, error) {
 	t.Helper()
-	return func(context.Context) (bool, error) {
-		err := e.pass(t.Context(), wanted)
+	return func(ctx context.Context) (bool, error) {
+		err := e.pass(ctx, wanted)
 		for range maxPasses {
 			if e.last.Action == helm.ActionWait {
 				clock.SetTime(clock.Now().Add(e.last.RetryAfter))
@@ -91,12 +90,12 @@ func (e *engine) untilAs(t *testing.T, wanted helm.Release, want world, clock *c
 			if err == nil && e.last.Action == helm.ActionNone {
 				break
 			}
-			err = e.pass(t.Context(), wanted)
+			err = e.pass(ctx, wanted)
 		}
 		if err != nil || e.last.Action != helm.ActionNone {
 			return false, fmt.Errorf("%s because of %s: %w", e.last.Action, e.last.Cause, err)
 		}
-		got := look(t, e, nil, nil)
+		got := look(ctx, t, e, nil)
 		currentState.forget(&got)
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 			return false, fmt.Errorf("it differs (-want +got):\n%s", diff)
@@ -109,7 +108,7 @@ func (e *engine) untilAs(t *testing.T, wanted helm.Release, want world, clock *c
 func TestBrokenWatches(t *testing.T) {
 	t.Parallel()
 	var s saboteur
-	e := newEngine(t, shared.Namespace(t), s.get)
+	e := newEngine(t, newNamespace(t), s.get)
 	wanted := e.wanted(readChart(t, "faults"), values{"message": "one"})
 	if err := e.converge(t.Context(), wanted); err != nil {
 		t.Fatal(err)

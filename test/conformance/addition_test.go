@@ -34,7 +34,7 @@ func TestAdditionsAreLeftAlone(t *testing.T) {
 	for _, chart := range []string{"plain", "umbrella", "forms", "keep", "places", "dynamic", "changing", "many"} {
 		t.Run(chart, func(t *testing.T) {
 			t.Parallel()
-			namespace := shared.Namespace(t)
+			namespace := newNamespace(t)
 			makeNamespace(t, namespace+otherNamespace)
 			e := newEngine(t, namespace)
 			wanted := e.wanted(readChart(t, chart), nil)

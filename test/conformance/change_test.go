@@ -63,13 +63,11 @@ func TestImmutableFields(t *testing.T) {
 // refuses.
 func TestSchema(t *testing.T) {
 	t.Parallel()
-	// Helm first asks the API server for its schemas, and writes no record of what they do not allow. The engine saves those
-	// requests: applying an object tells the same.
-	late := allRecords("the engine finds out when it applies the object, and records that as a failed revision")
 	tests := []struct {
-		name       string
-		values     values
-		class      string
+		name   string
+		values values
+		class  string
+		// deviations are those of the failing steps.
 		deviations []deviation
 	}{
 		{name: "wrong type", values: values{"count": "many"}, class: classRender},
@@ -77,8 +75,8 @@ func TestSchema(t *testing.T) {
 		{name: "refused by a template", values: values{"count": 101}, class: classRender},
 		{name: "required by a template", values: values{"count": 99}, class: classRender},
 		{name: "not YAML", values: values{"broken": true}, class: classRender},
-		{name: "unknown field", values: values{"unknownField": true}, class: classRefused, deviations: []deviation{late}},
-		{name: "wrong type of a field", values: values{"wrongType": true}, class: classRefused, deviations: []deviation{late}},
+		{name: "unknown field", values: values{"unknownField": true}, class: classRefused, deviations: []deviation{failureText}},
+		{name: "wrong type of a field", values: values{"wrongType": true}, class: classRefused, deviations: []deviation{failureText}},
 		{name: "unknown kind", values: values{"unknownKind": true}, class: classKind},
 	}
 	for _, test := range tests {

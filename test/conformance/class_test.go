@@ -42,7 +42,8 @@ func classOf(err error) string {
 	case errors.As(err, &render), contains(err, "don't meet the specifications of the schema"),
 		contains(err, "execution error at"), contains(err, "error calling"), contains(err, "YAML parse error"):
 		return classRender
-	case errors.As(err, &refused), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), contains(err, "error validating"):
+	case errors.As(err, &refused), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), contains(err, "error validating"),
+		contains(err, "failed to create typed patch object"):
 		return classRefused
 	case meta.IsNoMatchError(err), contains(err, "no matches for kind"):
 		return classKind

@@ -83,10 +83,27 @@ func prints(t *testing.T, p player, args ...string) []string {
 // TestCommandReads holds that the helm command says the same of both players' releases.
 func TestCommandReads(t *testing.T) {
 	t.Parallel()
-	for _, chart := range []string{"plain", "hooks", "umbrella"} {
+	tests := map[string][][]string{
+		"plain": {
+			{"list"},
+			{"list", "--output=json"},
+			{"list", "--filter=w.b", "--deployed", "--short"},
+			{"history", releaseName},
+			{"history", releaseName, "--output=json"},
+			{"status", releaseName},
+			{"status", releaseName, "--revision=1"},
+			{"get", "all", releaseName},
+			{"get", "manifest", releaseName},
+			{"get", "metadata", releaseName},
+			{"get", "notes", releaseName, "--revision=1"},
+		},
+		"hooks":    {{"status", releaseName}, {"get", "hooks", releaseName}},
+		"umbrella": {{"get", "all", releaseName}, {"get", "values", releaseName, "--all"}},
+	}
+	for chart, commands := range tests {
 		t.Run(chart, func(t *testing.T) {
 			t.Parallel()
-			players := []player{newStock(t, shared.Namespace(t), &journal{}), newEngine(t, shared.Namespace(t))}
+			players := []player{newStock(t, newNamespace(t), &journal{}), newEngine(t, newNamespace(t))}
 			for _, p := range players {
 				for _, message := range []string{"one", "two"} {
 					if err := p.deploy(t.Context(), readChart(t, chart), values{"message": message}); err != nil {
@@ -94,21 +111,7 @@ func TestCommandReads(t *testing.T) {
 					}
 				}
 			}
-			for _, args := range [][]string{
-				{"list"},
-				{"list", "--output=json"},
-				{"list", "--filter=w.b", "--deployed", "--short"},
-				{"history", releaseName},
-				{"history", releaseName, "--output=json"},
-				{"status", releaseName},
-				{"status", releaseName, "--revision=1"},
-				{"get", "all", releaseName},
-				{"get", "manifest", releaseName},
-				{"get", "values", releaseName, "--all"},
-				{"get", "hooks", releaseName},
-				{"get", "metadata", releaseName},
-				{"get", "notes", releaseName, "--revision=1"},
-			} {
+			for _, args := range commands {
 				want, got := prints(t, players[0], args...), prints(t, players[1], args...)
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("helm %s (-of Helm's release +of the engine's):\n%s", strings.Join(args, " "), diff)
@@ -142,8 +145,8 @@ func TestCommandChanges(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			e := newEngine(t, shared.Namespace(t))
-			players := []player{newStock(t, shared.Namespace(t), &journal{}), e}
+			e := newEngine(t, newNamespace(t))
+			players := []player{newStock(t, newNamespace(t), &journal{}), e}
 			worlds := make([]world, 0, len(players))
 			wanted := values{"message": "two", "replicas": 1}
 			for _, p := range players {
@@ -155,7 +158,7 @@ func TestCommandChanges(t *testing.T) {
 				_, journal := p.home()
 				journal.take()
 				command(t, p, test.args...)
-				worlds = append(worlds, look(t, p, nil, nil))
+				worlds = append(worlds, look(t.Context(), t, p, nil))
 			}
 			if diff := cmp.Diff(worlds[0], worlds[1], cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("after the command, the engine's release differs (-helm +engine):\n%s", diff)
@@ -177,20 +180,20 @@ func (e *engine) comesBack(t *testing.T, wanted helm.Release) {
 	if err := e.converge(t.Context(), wanted); err != nil {
 		t.Fatal(err)
 	}
-	fresh := newEngine(t, shared.Namespace(t))
+	fresh := newEngine(t, newNamespace(t))
 	again := wanted
 	again.Namespace = fresh.namespace
 	if err := fresh.converge(t.Context(), again); err != nil {
 		t.Fatal(err)
 	}
-	want, got := look(t, fresh, nil, nil), look(t, e, nil, nil)
+	want, got := look(t.Context(), t, fresh, nil), look(t.Context(), t, e, nil)
 	for _, w := range []*world{&want, &got} {
 		currentState.forget(w)
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("not as a fresh install (-fresh +got):\n%s", diff)
 	}
-	if newest := newestRelease(t, e.namespace); newest == nil || newest.Info.Status != "deployed" {
+	if newest := newestRelease(t.Context(), t, e.namespace); newest == nil || newest.Info.Status != "deployed" {
 		t.Errorf("the newest release is %+v", newest)
 	}
 }

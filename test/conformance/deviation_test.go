@@ -7,7 +7,7 @@ package conformance
 
 import "strings"
 
-// The ways in which the engine differs from Helm on purpose.
+// This is the list of the ways in which the engine differs from Helm on purpose. Scenarios name those that they meet.
 
 // failureText: what a failed revision says about its failure has the error's text in it, and the engine's errors are its
 // own.
@@ -23,9 +23,22 @@ var failureText = deviation{
 	},
 }
 
-// allRecords: the two have different revisions.
-func allRecords(why string) deviation {
-	return deviation{why: why, forget: func(w *world) { w.Records = nil }}
+// unfinished: the engine keeps the records of an uninstall that failed in the end.
+var unfinished = deviation{
+	why:    "Helm forgets a release before its last hooks run; the engine keeps what is not finished, for the next attempt",
+	forget: func(w *world) { w.Records = nil },
+}
+
+// known: the engine knows what it made.
+func known(objects ...string) deviation {
+	return deviation{
+		why: "Helm leaves behind an object that lost its label; the engine knows by its UID that it made it, and removes it",
+		expect: func(helm *world) {
+			for _, object := range objects {
+				delete(helm.Objects, object)
+			}
+		},
+	}
 }
 
 // stringData: the engine applies data, Helm stringData, of which the API server knows no change.

@@ -6,6 +6,7 @@
 package conformance
 
 import (
+	"bytes"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +41,7 @@ func TestDynamicChart(t *testing.T) {
 // TestRendersOnce holds that a chart is rendered when its inputs change, and never to find out whether something changed.
 func TestRendersOnce(t *testing.T) {
 	t.Parallel()
-	e := newEngine(t, shared.Namespace(t))
+	e := newEngine(t, newNamespace(t))
 	chart := readChart(t, "dynamic")
 	// A rendering looks up this object, and nothing else reads it.
 	const lookedUp = "configmaps/not-there"
@@ -78,14 +79,14 @@ func TestRendersOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(again.Data["token"]) != string(secret.Data["token"]) || string(again.Data["password"]) != password {
+		if !bytes.Equal(again.Data["token"], secret.Data["token"]) || string(again.Data["password"]) != password {
 			t.Error("the repair made another Secret")
 		}
 		if got := e.journal.readsOf(lookedUp); got != revision+1 {
 			t.Errorf("rendered %d times for %d revisions", got, revision+1)
 		}
 	}
-	if newest := newestRelease(t, e.namespace); newest.Version != 3 {
+	if newest := newestRelease(t.Context(), t, e.namespace); newest.Version != 3 {
 		t.Errorf("revision %d after three changes", newest.Version)
 	}
 }

@@ -137,8 +137,8 @@ func (s *saboteur) strikes(sent *http.Request) (fault, bool) {
 	s.writes++
 	s.countdown--
 	if s.countdown == 0 {
-		resource, name := objectOf(sent.URL.Path)
-		s.struck = sent.Method + " " + resource + "/" + name
+		about := targetOf(sent.URL.Path)
+		s.struck = sent.Method + " " + about.Resource + "/" + about.name
 	}
 	return s.fault, s.countdown == 0 || s.struck != "" && s.fault.kills
 }
@@ -192,7 +192,7 @@ func TestFaults(t *testing.T) {
 func (o operation) play(t *testing.T, k int, fault fault) (world, int) {
 	t.Helper()
 	var s saboteur
-	e := newEngine(t, shared.Namespace(t), s.get)
+	e := newEngine(t, newNamespace(t), s.get)
 	chart := readChart(t, "faults")
 	if o.before != nil {
 		if err := e.converge(t.Context(), e.wanted(chart, o.before)); err != nil {
@@ -218,7 +218,7 @@ func (o operation) play(t *testing.T, k int, fault fault) (world, int) {
 	if k > 0 && s.struck == "" {
 		t.Errorf("there was no write %d", k)
 	}
-	w := look(t, e, nil, nil)
+	w := look(t.Context(), t, e, nil)
 	w.Hooks, w.Created, w.Deleted = nil, nil, nil
 	allRevisions.forget(&w)
 	return w, s.writes

@@ -80,7 +80,26 @@ func TestForeignObjects(t *testing.T) {
 			name: "that lost its mark before it is removed",
 			steps: []step{
 				deploy("install", "changing", nil),
-				patchConfigMap("first", `{"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}`),
+				patchConfigMap("first", unlabel),
+				uninstall.but(known("ConfigMap NAMESPACE/first")),
+			},
+		},
+		{
+			name: "that lost its mark before it is changed",
+			steps: []step{
+				deploy("install", "changing", nil),
+				patchConfigMap("first", unlabel),
+				deploy("upgrade", "changing", values{"version": "v2"}),
+				uninstall,
+			},
+		},
+		{
+			name: "that lost its mark, and nobody knows its UID",
+			steps: []step{
+				deploy("install", "changing", nil),
+				patchConfigMap("first", unlabel),
+				forget,
+				deploy("upgrade", "changing", values{"version": "v2"}),
 				uninstall,
 			},
 		},
@@ -123,6 +142,19 @@ func makeConfigMap(t *testing.T, namespace string, meta metav1.ObjectMeta) {
 
 // otherManager is the field manager of somebody else.
 const otherManager = "other"
+
+// unlabel takes the label from an object that says that Helm manages it.
+const unlabel = `{"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}`
+
+// forget is the step in which an engine starts again, and the baseline is lost.
+var forget = step{name: "forget", do: func(t *testing.T, p player) error {
+	t.Helper()
+	if e, ok := p.(*engine); ok {
+		e.baseline = helm.Baseline{}
+		e.restart()
+	}
+	return nil
+}}
 
 // deleteConfigMap is the step in which somebody deletes an object of the release.
 func deleteConfigMap(name string) step {

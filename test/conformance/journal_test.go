@@ -6,12 +6,13 @@
 package conformance
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // hookPrefix begins the names of all hooks in the charts, so that requests about them can be told.
@@ -37,29 +38,65 @@ type journal struct {
 	requests []request
 	// reads counts the GET requests about objects of a resource.
 	reads map[string]int
+	// touched is where the player has asked for objects by name, or sent some.
+	touched map[place]bool
+}
+
+// place is a resource in a namespace, or in the cluster.
+type place struct {
+	schema.GroupVersionResource
+
+	namespace string
+}
+
+// target is what a request is about; the name is empty for a collection.
+type target struct {
+	place
+
+	name string
 }
 
 // wrap is for rest.Config.Wrap.
 func (j *journal) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(sent *http.Request) (*http.Response, error) {
+		about := targetOf(sent.URL.Path)
+		if sent.Method != http.MethodGet || about.name != "" {
+			j.touch(about.place)
+		}
 		response, err := next.RoundTrip(sent)
 		if err != nil || sent.URL.Query().Has("watch") {
 			return response, err
 		}
-		resource, name := objectOf(sent.URL.Path)
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		switch {
 		case sent.Method != http.MethodGet:
-			j.requests = append(j.requests, request{sent.Method, resource, name, response.StatusCode})
-		case name != "":
+			j.requests = append(j.requests, request{sent.Method, about.Resource, about.name, response.StatusCode})
+		case about.name != "":
 			if j.reads == nil {
 				j.reads = map[string]int{}
 			}
-			j.reads[resource+"/"+name]++
+			j.reads[about.Resource+"/"+about.name]++
 		}
 		return response, nil
 	})
+}
+
+// touch notes a place before the request is sent: one that is not answered may have had its effect.
+func (j *journal) touch(p place) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.touched == nil {
+		j.touched = map[place]bool{}
+	}
+	j.touched[p] = true
+}
+
+// places are where the player may have made something.
+func (j *journal) places() []place {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Collect(maps.Keys(j.touched))
 }
 
 // take returns what was written since the last call.
@@ -84,28 +121,26 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// objectOf reads resource and name from the path of a request about an object; the name is empty for a collection.
-func objectOf(path string) (resource, name string) {
+// targetOf reads from the path of a request what it is about.
+func targetOf(path string) target {
+	var t target
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	switch parts[0] {
-	case "api":
-		parts = parts[min(2, len(parts)):]
-	case "apis":
-		parts = parts[min(3, len(parts)):]
+	switch {
+	case len(parts) > 2 && parts[0] == "api":
+		t.Version, parts = parts[1], parts[2:]
+	case len(parts) > 3 && parts[0] == "apis":
+		t.Group, t.Version, parts = parts[1], parts[2], parts[3:]
 	default:
-		return "", ""
+		return target{}
 	}
 	if len(parts) > 2 && parts[0] == "namespaces" {
-		parts = parts[2:]
+		t.namespace, parts = parts[1], parts[2:]
 	}
-	switch len(parts) {
-	case 0:
-		return "", ""
-	case 1:
-		return parts[0], ""
-	default:
-		return parts[0], parts[1]
+	t.Resource = parts[0]
+	if len(parts) > 1 {
+		t.name = parts[1]
 	}
+	return t
 }
 
 // hooksOf tells what happened to hooks, in order.
@@ -141,15 +176,4 @@ func kindsOf(requests []request, what func(request) bool) []string {
 		}
 	}
 	return slices.Compact(order)
-}
-
-// objectsWritten are the objects other than Secrets that were written.
-func objectsWritten(requests []request) sets.Set[string] {
-	written := sets.New[string]()
-	for _, r := range requests {
-		if r.resource != "secrets" {
-			written.Insert(r.resource + "/" + r.name)
-		}
-	}
-	return written
 }

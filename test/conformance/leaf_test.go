@@ -160,8 +160,7 @@ func mutationsOf(manifest map[string]any, object *unstructured.Unstructured) []m
 	var mutations []mutation
 	for _, leaf := range leavesOf(manifest) {
 		if value, ok := leaf.at(object.Object); ok {
-			mutations = append(mutations, mutation{leaf: leaf, values: changes(value)})
-			mutations = append(mutations, mutation{leaf: leaf})
+			mutations = append(mutations, mutation{leaf: leaf, values: changes(value)}, mutation{leaf: leaf})
 		}
 	}
 	return mutations

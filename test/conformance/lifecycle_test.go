@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 type values = map[string]any
@@ -78,9 +77,6 @@ func TestLifecycle(t *testing.T) {
 		},
 		{
 			name: "crds",
-			kinds: func(namespace string) []kindOf {
-				return []kindOf{{schema.GroupVersionResource{Group: namespace + ".example.com", Version: "v1", Resource: "gadgets"}, true}}
-			},
 			steps: []step{
 				deploy("install", "crds", nil),
 				deploy("upgrade", "crds", values{"size": 2}),

@@ -72,7 +72,7 @@ func (r *modeled) compare(ctx context.Context) error {
 		}
 		for i := range list.Items {
 			object := &list.Items[i]
-			if !ofRelease(object, []string{r.namespace}) {
+			if !ofRelease(object, r.namespace) {
 				continue
 			}
 			got[modelObject{kind, object.GetName()}] = object.Object["data"]

@@ -82,7 +82,7 @@ func managers(managed []metav1.ManagedFieldsEntry) []any {
 	for _, entry := range managed {
 		var fields any
 		if entry.FieldsV1 != nil {
-			if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil {
+			if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
 				fields = err.Error()
 			}
 		}

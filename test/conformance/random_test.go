@@ -73,7 +73,7 @@ func newMachine(t *testing.T) *machine {
 	}
 	var siblings []*engine
 	for range releases {
-		e := &engine{t: t, namespace: shared.Namespace(t), news: make(chan struct{})}
+		e := &engine{t: t, namespace: newNamespace(t), news: make(chan struct{})}
 		siblings = append(siblings, e)
 		m.releases = append(m.releases, &modeled{
 			engine: e, user: stockOn(t, e), wanted: values{"message": "none", "first": true, "second": false},
@@ -246,7 +246,7 @@ func (r *modeled) work(ctx context.Context, m *machine) error {
 			return nil
 		}
 		if r.last.Action == helm.ActionWait {
-			if newest := newestRelease(m.t, r.namespace); newest == nil || !isPending(newest) {
+			if newest := newestRelease(ctx, m.t, r.namespace); newest == nil || !isPending(newest) {
 				return err // It was at work, and has ended. The watch will tell.
 			}
 			m.clock.SetTime(m.clock.Now().Add(r.last.RetryAfter))

@@ -6,6 +6,7 @@
 package conformance
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"testing"
@@ -26,10 +27,10 @@ import (
 const recordPrefix = storage.HelmStorageType + "."
 
 // releasesIn reads all release records of a namespace with Helm's own driver, by the names of their Secrets.
-func releasesIn(t testing.TB, namespace string) (map[string]*releasev1.Release, map[string]corev1.Secret) {
+func releasesIn(ctx context.Context, t testing.TB, namespace string) (map[string]*releasev1.Release, map[string]corev1.Secret) {
 	t.Helper()
 	client := shared.Client.CoreV1().Secrets(namespace)
-	secrets, err := client.List(t.Context(), metav1.ListOptions{LabelSelector: "owner=helm"})
+	secrets, err := client.List(ctx, metav1.ListOptions{LabelSelector: "owner=helm"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,9 +47,9 @@ func releasesIn(t testing.TB, namespace string) (map[string]*releasev1.Release, 
 }
 
 // recordsIn returns the release records of a namespace as values that can be compared.
-func recordsIn(t testing.TB, namespace string) map[string]any {
+func recordsIn(ctx context.Context, t testing.TB, namespace string) map[string]any {
 	t.Helper()
-	releases, secrets := releasesIn(t, namespace)
+	releases, secrets := releasesIn(ctx, t, namespace)
 	records := map[string]any{}
 	for name, release := range releases {
 		data, err := json.Marshal(release)
@@ -133,9 +134,9 @@ func isPending(release *releasev1.Release) bool {
 }
 
 // newestRelease is the release record of the highest revision; nil when there is none.
-func newestRelease(t testing.TB, namespace string) *releasev1.Release {
+func newestRelease(ctx context.Context, t testing.TB, namespace string) *releasev1.Release {
 	t.Helper()
-	releases, _ := releasesIn(t, namespace)
+	releases, _ := releasesIn(ctx, t, namespace)
 	var newest *releasev1.Release
 	for _, release := range releases {
 		if newest == nil || release.Version > newest.Version {

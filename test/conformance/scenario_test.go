@@ -7,6 +7,7 @@ package conformance
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,6 +43,8 @@ type deviation struct {
 	why string
 	// forget takes out of a world, of either player, what the deviation is about.
 	forget func(*world)
+	// expect makes of Helm's world what the engine's is to be. The comparison is then complete.
+	expect func(helm *world)
 }
 
 // scenario is a chart and what is done with it.
@@ -49,8 +52,6 @@ type scenario struct {
 	name string
 	// prepare readies a player's namespace.
 	prepare func(t *testing.T, namespace string)
-	// kinds are those of the chart's own CRDs.
-	kinds func(namespace string) []kindOf
 	// validating has Helm check manifests before it sends them.
 	validating bool
 	steps      []step
@@ -62,7 +63,7 @@ func (s scenario) play(t *testing.T) {
 	stockPlayer.validating = s.validating
 	var deviations []deviation
 	for _, step := range s.steps {
-		current := append(deviations, step.deviations...)
+		current := slices.Concat(deviations, step.deviations)
 		if !step.once {
 			deviations = current
 		}
@@ -72,8 +73,13 @@ func (s scenario) play(t *testing.T) {
 			t.Errorf("%s: got error %q, want %q", step.name, got.Error, step.class)
 		}
 		for _, deviation := range current {
-			deviation.forget(&want)
-			deviation.forget(&got)
+			if deviation.expect != nil {
+				deviation.expect(&want)
+			}
+			if deviation.forget != nil {
+				deviation.forget(&want)
+				deviation.forget(&got)
+			}
 		}
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: the engine differs from Helm (-helm +engine):\n%s", step.name, diff)
@@ -83,7 +89,7 @@ func (s scenario) play(t *testing.T) {
 
 func (s scenario) namespace(t *testing.T) string {
 	t.Helper()
-	namespace := shared.Namespace(t)
+	namespace := newNamespace(t)
 	if s.prepare != nil {
 		s.prepare(t, namespace)
 	}
@@ -98,12 +104,7 @@ func (s scenario) perform(t *testing.T, step step, p player) world {
 	if ctx.Err() != nil {
 		t.Fatalf("%s: took too long: %v", step.name, err)
 	}
-	var kinds []kindOf
-	if s.kinds != nil {
-		namespace, _ := p.home()
-		kinds = s.kinds(namespace)
-	}
-	return look(t, p, kinds, err)
+	return look(ctx, t, p, err)
 }
 
 // deploy is the step that brings the release to these values.

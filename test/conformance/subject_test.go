@@ -35,7 +35,7 @@ type subject struct {
 // subjectsOf returns the objects of the deployed release.
 func subjectsOf(t *testing.T, e *engine) []*subject {
 	t.Helper()
-	manifests := manifestsOf(t, newestRelease(t, e.namespace).Manifest)
+	manifests := manifestsOf(t, newestRelease(t.Context(), t, e.namespace).Manifest)
 	var subjects []*subject
 	for _, entry := range e.baseline.Inventory {
 		s := &subject{ObjectReference: entry.ObjectReference, client: clientOf(t, entry.ObjectReference)}

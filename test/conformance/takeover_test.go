@@ -125,7 +125,7 @@ func TestUnchanged(t *testing.T) {
 	for _, chart := range []string{"plain", "hooks", "dynamic", "umbrella", "forms", "keep", "changing", "many"} {
 		t.Run(chart, func(t *testing.T) {
 			t.Parallel()
-			e := newEngine(t, shared.Namespace(t))
+			e := newEngine(t, newNamespace(t))
 			wanted := e.wanted(readChart(t, chart), nil)
 			if err := e.converge(t.Context(), wanted); err != nil {
 				t.Fatal(err)

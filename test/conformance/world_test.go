@@ -15,11 +15,11 @@ import (
 	"testing"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 
 	"github.com/example/demoapp-controller/test/cluster"
@@ -39,53 +39,48 @@ type world struct {
 	Created, Deleted []string
 }
 
-// notOfReleases are resources whose objects are made by the cluster itself, or that tell nothing.
-var notOfReleases = sets.New(
-	"componentstatuses", "events", "events.events.k8s.io", "nodes", "csinodes.storage.k8s.io",
-	"ipaddresses.networking.k8s.io", "controllerrevisions.apps", "apiservices.apiregistration.k8s.io",
-)
-
-// kindOf is a resource that can be listed.
-type kindOf struct {
-	schema.GroupVersionResource
-
-	namespaced bool
-}
-
-// builtinKinds are the resources that the API server serves before any CRD is made.
-var builtinKinds = sync.OnceValues(func() ([]kindOf, error) {
+// preferred are the versions in which objects are looked at, by resource, whichever version a player uses. Resources of
+// CRDs that charts bring are not among them: those have one version.
+var preferred = sync.OnceValues(func() (map[schema.GroupResource]string, error) {
 	lists, err := discovery.ServerPreferredResources(shared.Client.Discovery())
 	if err != nil {
 		return nil, err
 	}
-	var kinds []kindOf
+	versions := map[schema.GroupResource]string{}
 	for _, list := range lists {
 		groupVersion, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			return nil, err
 		}
 		for _, resource := range list.APIResources {
-			kind := kindOf{groupVersion.WithResource(resource.Name), resource.Namespaced}
-			if slices.Contains(resource.Verbs, "list") && slices.Contains(resource.Verbs, "delete") &&
-				!notOfReleases.Has(kind.GroupResource().String()) {
-				kinds = append(kinds, kind)
-			}
+			versions[groupVersion.WithResource(resource.Name).GroupResource()] = groupVersion.Version
 		}
 	}
-	return kinds, nil
+	return versions, nil
 })
 
-// liveObjects returns the objects that lie in the namespaces, or are cluster-scoped and have a namespace's name in
-// theirs. It leaves out what controllers made, and waits until what is being deleted is gone.
-func liveObjects(t testing.TB, extra []kindOf, namespaces ...string) []*unstructured.Unstructured {
+// liveObjects returns the objects that lie where a player has been, in its namespaces or, if their names have the
+// namespace's name in them, in the cluster. It leaves out what controllers made, and waits until what is being deleted is
+// gone.
+func liveObjects(ctx context.Context, t testing.TB, touched []place, namespace string) []*unstructured.Unstructured {
 	t.Helper()
-	kinds, err := builtinKinds()
+	versions, err := preferred()
 	if err != nil {
 		t.Fatalf("discover the kinds of the API server: %v", err)
 	}
+	places := map[place]bool{
+		// Where others make objects, too.
+		{corev1.SchemeGroupVersion.WithResource("configmaps"), namespace}: true,
+	}
+	for _, p := range touched {
+		if version, ok := versions[p.GroupResource()]; ok {
+			p.Version = version
+		}
+		places[p] = true
+	}
 	var live []*unstructured.Unstructured
-	cluster.Eventually(t.Context(), t, "end of the objects that are deleted", func(ctx context.Context) (bool, error) {
-		live, err = listAll(ctx, append(slices.Clone(kinds), extra...), namespaces)
+	cluster.Eventually(ctx, t, "end of the objects that are deleted", func(ctx context.Context) (bool, error) {
+		live, err = listAll(ctx, slices.Collect(maps.Keys(places)), namespace)
 		if err != nil {
 			return false, err
 		}
@@ -99,58 +94,49 @@ func liveObjects(t testing.TB, extra []kindOf, namespaces ...string) []*unstruct
 	return live
 }
 
-func listAll(ctx context.Context, kinds []kindOf, namespaces []string) ([]*unstructured.Unstructured, error) {
+func listAll(ctx context.Context, places []place, namespace string) ([]*unstructured.Unstructured, error) {
 	var (
 		mu   sync.Mutex
 		live []*unstructured.Unstructured
 	)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
-	list := func(kind kindOf, namespace string) {
+	for _, p := range places {
 		group.Go(func() error {
-			items, err := shared.Dynamic.Resource(kind.GroupVersionResource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+			items, err := shared.Dynamic.Resource(p.GroupVersionResource).Namespace(p.namespace).List(ctx, metav1.ListOptions{})
 			if apierrors.IsNotFound(err) {
 				return nil // The CRD is not there yet, or no more.
 			}
 			if err != nil {
-				return fmt.Errorf("list %s: %w", kind.Resource, err)
+				return fmt.Errorf("list %s: %w", p.Resource, err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			for i := range items.Items {
-				if item := &items.Items[i]; ofRelease(item, namespaces) {
+				if item := &items.Items[i]; ofRelease(item, namespace) {
 					live = append(live, item)
 				}
 			}
 			return nil
 		})
 	}
-	for _, kind := range kinds {
-		if !kind.namespaced {
-			list(kind, "")
-			continue
-		}
-		for _, namespace := range namespaces {
-			list(kind, namespace)
-		}
-	}
 	return live, group.Wait()
 }
 
-// ofRelease reports whether a release made the object, rather than the cluster or a controller.
-func ofRelease(object *unstructured.Unstructured, namespaces []string) bool {
+// ofRelease reports whether a release in the namespace made the object, rather than the cluster or a controller.
+func ofRelease(object *unstructured.Unstructured, namespace string) bool {
 	switch object.GetKind() + "/" + object.GetName() {
 	case "ConfigMap/kube-root-ca.crt", "ServiceAccount/default":
 		return false
 	}
-	if metav1.GetControllerOf(object) != nil || object.GetLabels()["endpoints.kubernetes.io/managed-by"] != "" || object.GetKind() == "Secret" && strings.HasPrefix(object.GetName(), recordPrefix) {
+	record := object.GetKind() == "Secret" && strings.HasPrefix(object.GetName(), recordPrefix)
+	if record || metav1.GetControllerOf(object) != nil || object.GetLabels()["endpoints.kubernetes.io/managed-by"] != "" {
 		return false
 	}
-	if object.GetNamespace() != "" {
-		return true
+	if object.GetKind() == "Namespace" && (object.GetName() == namespace || object.GetName() == namespace+otherNamespace) {
+		return false // The test made it.
 	}
-	return !slices.Contains(namespaces, object.GetName()) &&
-		slices.ContainsFunc(namespaces, func(namespace string) bool { return strings.Contains(object.GetName(), namespace) })
+	return object.GetNamespace() != "" || strings.Contains(object.GetName(), namespace)
 }
 
 // nameOf is the object's name for a person and for comparing.
@@ -163,19 +149,19 @@ func nameOf(object *unstructured.Unstructured) string {
 }
 
 // look returns the world of a player after a step. The step's error is to be of a known class.
-func look(t testing.TB, p player, extra []kindOf, failure error) world {
+func look(ctx context.Context, t testing.TB, p player, failure error) world {
 	t.Helper()
 	namespace, journal := p.home()
 	requests := journal.take()
 	w := world{
 		Error:   classOf(failure),
 		Objects: map[string]any{},
-		Records: recordsIn(t, namespace),
+		Records: recordsIn(ctx, t, namespace),
 		Hooks:   hooksOf(requests),
 		Created: kindsOf(requests, request.created),
 		Deleted: kindsOf(requests, request.deleted),
 	}
-	for _, object := range liveObjects(t, extra, namespace, namespace+otherNamespace) {
+	for _, object := range liveObjects(ctx, t, journal.places(), namespace) {
 		normalized := normalize(object)
 		w.Objects[anonymous(nameOf(object), namespace)] = anonymize(normalized, namespace, string(object.GetUID()))
 	}
@@ -216,4 +202,16 @@ func anonymize(value any, namespace, uid string) any {
 	default:
 		return value
 	}
+}
+
+// newNamespace makes a namespace for a test. It is not deleted in the end: that would be most of the API server's work, and
+// the control plane ends with the tests.
+func newNamespace(t testing.TB) string {
+	t.Helper()
+	created, err := shared.Client.CoreV1().Namespaces().
+		Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created.Name
 }

@@ -71,7 +71,7 @@ clean: ## Remove what was built.
 ##@ Test
 
 .PHONY: test
-test: test-unit test-integration ## Run all tests.
+test: test-unit test-integration test-conformance ## Run all tests.
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests. They need no cluster.
@@ -99,7 +99,7 @@ verify-codegen verify-modules verify-format verify-headers: verify-%:
 
 .PHONY: verify-vet
 verify-vet:
-	go vet -tags integration ./...
+	go vet -tags integration,conformance ./...
 	for module in $(MODULES); do go -C $$module vet ./...; done
 
 .PHONY: lint

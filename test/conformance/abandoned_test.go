@@ -47,18 +47,17 @@ func TestAbandonedCommand(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			fresh := newEngine(t, newNamespace(t))
+			clock := clocktesting.NewFakePassiveClock(time.Now())
+			e := newEngine(t, newNamespace(t), everywhere, func(config *helm.Config) { config.Clock = clock })
 			chart := readChart(t, "faults")
-			if err := fresh.converge(t.Context(), fresh.wanted(chart, wanted)); err != nil {
+			if err := e.converge(t.Context(), e.wanted(chart, wanted)); err != nil {
 				t.Fatal(err)
 			}
-			want := look(t.Context(), t, fresh, nil)
+			want := look(t.Context(), t, e, nil)
 			currentState.forget(&want)
 			for k := 1; k <= test.writes; k++ {
 				t.Run(fmt.Sprintf("killed at write %d", k), func(t *testing.T) {
-					t.Parallel()
-					clock := clocktesting.NewFakePassiveClock(time.Now())
-					e := newEngine(t, newNamespace(t), func(config *helm.Config) { config.Clock = clock })
+					e.move(t, newNamespace(t))
 					for _, deployed := range test.deployed {
 						if err := e.converge(t.Context(), e.wanted(chart, deployed)); err != nil {
 							t.Fatal(err)

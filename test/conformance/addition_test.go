@@ -36,7 +36,7 @@ func TestAdditionsAreLeftAlone(t *testing.T) {
 			t.Parallel()
 			namespace := newNamespace(t)
 			makeNamespace(t, namespace+otherNamespace)
-			e := newEngine(t, namespace)
+			e := newEngine(t, namespace, everywhere)
 			wanted := e.wanted(readChart(t, chart), nil)
 			if err := e.converge(t.Context(), wanted); err != nil {
 				t.Fatal(err)

@@ -18,7 +18,7 @@
 //   - Nothing that users do to a release, in whatever order, keeps the engine from bringing back what is wanted.
 //   - The helm command works on the engine's releases, and the engine on those of the command.
 //
-// The charts are in testdata/charts. The tests have the build tag integration:
+// The charts are in testdata/charts. The tests have the build tag conformance:
 //
-//	go test -tags integration ./test/conformance
+//	go test -tags conformance ./test/conformance
 package conformance

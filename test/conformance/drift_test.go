@@ -67,7 +67,7 @@ func TestEveryLeaf(t *testing.T) {
 			t.Parallel()
 			namespace := newNamespace(t)
 			makeNamespace(t, namespace+otherNamespace)
-			e := newEngine(t, namespace)
+			e := newEngine(t, namespace, everywhere)
 			wanted := e.wanted(readChart(t, test.chart), test.values)
 			if err := e.converge(t.Context(), wanted); err != nil {
 				t.Fatal(err)

@@ -24,13 +24,16 @@ import (
 type engine struct {
 	*helm.Engine
 
-	t         testing.TB
+	// owner is the test that the engine lives for, and t the one that it works in.
+	owner, t  testing.TB
 	namespace string
 	journal   journal
 	baseline  helm.Baseline
 	// last is what was last decided.
 	last helm.Decision
-	stop func()
+	// options are what the engine was started with.
+	options []func(*helm.Config)
+	stop    func()
 
 	mu sync.Mutex
 	// news is closed and replaced at every change that the engine tells of; changes counts those of objects.
@@ -43,19 +46,21 @@ type engine struct {
 // newEngine starts an engine that lives until the test ends.
 func newEngine(t testing.TB, namespace string, options ...func(*helm.Config)) *engine {
 	t.Helper()
-	e := &engine{t: t, namespace: namespace, news: make(chan struct{})}
+	e := &engine{owner: t, t: t, namespace: namespace, options: options, news: make(chan struct{})}
 	e.siblings = []*engine{e}
-	e.start(options...)
+	e.start()
 	return e
 }
 
 // start starts the engine, which knows nothing of an earlier one but the baseline.
-func (e *engine) start(options ...func(*helm.Config)) {
+func (e *engine) start() {
 	e.t.Helper()
 	config := helm.Config{
 		RESTConfig: shared.AdminConfig(), MaxHistory: maxHistory, Timeout: timeout, Logger: slog.New(slog.DiscardHandler),
+		// Each engine would otherwise hear of the releases of all tests.
+		Namespaces: []string{e.namespace},
 	}
-	for _, option := range options {
+	for _, option := range e.options {
 		option(&config)
 	}
 	config.RESTConfig.Wrap(e.journal.wrap)
@@ -67,30 +72,41 @@ func (e *engine) start(options ...func(*helm.Config)) {
 		sibling.Engine = started
 		started.Subscribe(sibling.hear)
 	}
-	ctx, cancel := context.WithCancel(e.t.Context())
+	ctx, cancel := context.WithCancel(e.owner.Context())
 	var running sync.WaitGroup
 	running.Go(func() { started.Run(ctx) })
 	e.stop = sync.OnceFunc(func() {
 		cancel()
 		running.Wait()
 	})
-	e.t.Cleanup(e.stop)
+	e.owner.Cleanup(e.stop)
 	cluster.Eventually(ctx, e.t, "the engine's caches", func(context.Context) (bool, error) { return e.HasSynced(), nil })
 }
 
+// everywhere has an engine watch all namespaces.
+func everywhere(config *helm.Config) { config.Namespaces = nil }
+
 // restart ends the engine, and starts another in its place.
-func (e *engine) restart(options ...func(*helm.Config)) {
+func (e *engine) restart() {
 	e.t.Helper()
 	e.stop()
-	e.start(options...)
+	e.start()
+}
+
+// move has an engine that watches all namespaces work on a new release in another one, for another test.
+func (e *engine) move(t testing.TB, namespace string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.t, e.namespace, e.baseline = t, namespace, helm.Baseline{}
+	e.journal.forget()
 }
 
 func (e *engine) hear(release cache.ObjectName, change helm.Change) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if release != e.key() {
 		return
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	if change == helm.ObjectChanged {
 		e.changes++
 	}

@@ -46,24 +46,17 @@ var faults = []fault{
 		return nil, err
 	}},
 	{name: "conflict", strike: answer(http.StatusConflict, "Conflict")},
+	// With a word of when to come again, client-go does so by itself.
 	{name: "too many requests", strike: answer(http.StatusTooManyRequests, "TooManyRequests")},
-	{name: "too many requests, no word of when", strike: answer(http.StatusTooManyRequests, "TooManyRequests", "Retry-After")},
 	{name: "internal error", strike: answer(http.StatusInternalServerError, "InternalError")},
 }
 
 func unanswered(*http.Request, http.RoundTripper) (*http.Response, error) { return nil, errFault }
 
-// answer is an answer of the API server that it did not give. The headers are left out.
-func answer(code int, reason string, without ...string) func(*http.Request, http.RoundTripper) (*http.Response, error) {
+// answer is an answer of the API server that it did not give.
+func answer(code int, reason string) func(*http.Request, http.RoundTripper) (*http.Response, error) {
 	return func(sent *http.Request, _ http.RoundTripper) (*http.Response, error) {
 		body := fmt.Sprintf(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": %q, "code": %d, "message": "a fault of the test"}`, reason, code)
-		header := http.Header{"Content-Type": {"application/json"}}
-		if code == http.StatusTooManyRequests {
-			header.Set("Retry-After", "0")
-		}
-		for _, name := range without {
-			header.Del(name)
-		}
 		if sent.Body != nil {
 			if err := sent.Body.Close(); err != nil {
 				return nil, err
@@ -71,7 +64,7 @@ func answer(code int, reason string, without ...string) func(*http.Request, http
 		}
 		return &http.Response{
 			Status: strconv.Itoa(code) + " " + reason, StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-			Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: sent,
+			Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: sent,
 		}, nil
 	}
 }
@@ -129,8 +122,8 @@ func (s *saboteur) endWatches() error {
 
 // strikes reports whether the request is to be struck, and by what.
 func (s *saboteur) strikes(sent *http.Request) (fault, bool) {
-	if sent.Method == http.MethodGet {
-		return fault{}, false
+	if sent.Method == http.MethodGet && targetOf(sent.URL.Path).name == "" {
+		return fault{}, false // Lists and watches, and discovery.
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,6 +141,15 @@ func (s *saboteur) arm(k int, fault fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.countdown, s.fault, s.writes, s.struck = k, fault, 0, ""
+}
+
+// disarm lets all writes pass from now on. It returns how many there were, and which one was struck.
+func (s *saboteur) disarm() (writes int, struck string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	writes, struck = s.writes, s.struck
+	s.countdown, s.fault, s.struck = 0, fault{}, ""
+	return writes, struck
 }
 
 // operation is what a fault strikes in the midst of.
@@ -171,57 +173,74 @@ func TestFaults(t *testing.T) {
 	for _, operation := range operations {
 		t.Run(operation.name, func(t *testing.T) {
 			t.Parallel()
-			want, writes := operation.play(t, 0, fault{})
+			want, writes := newStricken(t).play(t, operation, 0, fault{})
 			for _, fault := range faults {
-				for k := 1; k <= writes; k++ {
-					t.Run(fmt.Sprintf("%s at write %d", fault.name, k), func(t *testing.T) {
-						t.Parallel()
-						got, _ := operation.play(t, k, fault)
-						if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-							t.Errorf("another end than without the fault (-without +with):\n%s", diff)
-						}
-					})
-				}
+				t.Run(fault.name, func(t *testing.T) {
+					t.Parallel()
+					s := newStricken(t)
+					for k := 1; k <= writes; k++ {
+						t.Run(fmt.Sprintf("at write %d", k), func(t *testing.T) {
+							got, _ := s.play(t, operation, k, fault)
+							if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+								t.Errorf("another end than without the fault (-without +with):\n%s", diff)
+							}
+						})
+					}
+				})
 			}
 		})
 	}
 }
 
-// play does the operation with a fault at its kth write, then goes on until all is as wanted. It returns what the world is
-// like then, and how many writes there were without one.
-func (o operation) play(t *testing.T, k int, fault fault) (world, int) {
+// stricken is an engine whose requests are struck.
+type stricken struct {
+	*engine
+
+	saboteur saboteur
+}
+
+func newStricken(t *testing.T) *stricken {
 	t.Helper()
-	var s saboteur
-	e := newEngine(t, newNamespace(t), s.get)
+	s := &stricken{}
+	s.engine = newEngine(t, newNamespace(t), everywhere, s.saboteur.get)
+	return s
+}
+
+// play does the operation in a namespace of its own, with a fault at its kth write, then goes on until all is as wanted. It
+// returns what the world is like then, and how many writes there were without one.
+func (s *stricken) play(t *testing.T, o operation, k int, fault fault) (world, int) {
+	t.Helper()
+	s.move(t, newNamespace(t))
 	chart := readChart(t, "faults")
 	if o.before != nil {
-		if err := e.converge(t.Context(), e.wanted(chart, o.before)); err != nil {
+		if err := s.converge(t.Context(), s.wanted(chart, o.before)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.arm(k, fault)
+	s.saboteur.arm(k, fault)
 	reach := func() error {
 		if o.wanted == nil {
-			return e.removeAll()
+			return s.removeAll()
 		}
-		return e.converge(t.Context(), e.wanted(chart, o.wanted))
+		return s.converge(t.Context(), s.wanted(chart, o.wanted))
 	}
 	err := reach()
+	writes, struck := s.saboteur.disarm()
 	if fault.kills {
 		// Another process goes on, and knows what was saved after the last success.
-		e.restart()
+		s.restart()
 		err = reach()
 	}
 	if err != nil {
-		t.Errorf("after a fault at %s: %v", s.struck, err)
+		t.Errorf("after a fault at %s: %v", struck, err)
 	}
-	if k > 0 && s.struck == "" {
+	if k > 0 && struck == "" {
 		t.Errorf("there was no write %d", k)
 	}
-	w := look(t.Context(), t, e, nil)
+	w := look(t.Context(), t, s.engine, nil)
 	w.Hooks, w.Created, w.Deleted = nil, nil, nil
 	allRevisions.forget(&w)
-	return w, s.writes
+	return w, writes
 }
 
 // removeAll uninstalls until that succeeds.

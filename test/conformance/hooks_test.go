@@ -33,15 +33,15 @@ func TestHooks(t *testing.T) {
 				uninstall,
 			},
 		},
-		failingInstall("Job before the install", values{"failing": "pre-install"}, classHook),
+		failingInstall("Job before the install", values{"failing": "pre-install", "policies": false}, classHook),
 		failingInstall("Job after the install", values{"failing": "post-install"}, classHook),
-		failingInstall("Pod after the install", values{"failing": "pod"}, classHook),
-		failingInstall("hook before the install that is refused", values{"refused": "pre-install"}, classRefused),
-		failingInstall("hook after the install that is refused", values{"refused": "post-install"}, classRefused),
+		failingInstall("Pod after the install", values{"failing": "pod", "policies": false}, classHook),
+		failingInstall("hook before the install that is refused", values{"refused": "pre-install", "policies": false}, classRefused),
+		failingInstall("hook after the install that is refused", values{"refused": "post-install", "policies": false}, classRefused),
 		failingUpgrade("Job before the upgrade", values{"failing": "pre-upgrade"}, classHook),
-		failingUpgrade("Job after the upgrade", values{"failing": "post-upgrade"}, classHook),
-		failingUpgrade("hook before the upgrade that is refused", values{"refused": "pre-upgrade"}, classRefused),
-		failingUpgrade("hook after the upgrade that is refused", values{"refused": "post-upgrade"}, classRefused),
+		failingUpgrade("Job after the upgrade", values{"failing": "post-upgrade", "policies": false}, classHook),
+		failingUpgrade("hook before the upgrade that is refused", values{"refused": "pre-upgrade", "policies": false}, classRefused),
+		failingUpgrade("hook after the upgrade that is refused", values{"refused": "post-upgrade", "policies": false}, classRefused),
 		{
 			name: "Job before the uninstall",
 			steps: []step{
@@ -53,7 +53,7 @@ func TestHooks(t *testing.T) {
 		{
 			name: "Job after the uninstall",
 			steps: []step{
-				deploy("install", "hooks", values{"failing": "post-delete"}),
+				deploy("install", "hooks", values{"failing": "post-delete", "policies": false}),
 				uninstall.fails(classHook),
 				deploy("install again", "hooks", nil),
 			},
@@ -61,7 +61,7 @@ func TestHooks(t *testing.T) {
 		{
 			name: "hook before the uninstall that is refused",
 			steps: []step{
-				deploy("install", "hooks", values{"refused": "pre-delete"}),
+				deploy("install", "hooks", values{"refused": "pre-delete", "policies": false}),
 				uninstall.fails(classRefused).but(failureText),
 				uninstall.fails(classRefused),
 			},
@@ -69,7 +69,7 @@ func TestHooks(t *testing.T) {
 		{
 			name: "hook after the uninstall that is refused",
 			steps: []step{
-				deploy("install", "hooks", values{"refused": "post-delete"}),
+				deploy("install", "hooks", values{"refused": "post-delete", "policies": false}),
 				uninstall.fails(classRefused).but(unfinished),
 			},
 		},
@@ -85,16 +85,16 @@ func TestHooks(t *testing.T) {
 func failingInstall(name string, failing values, class string) scenario {
 	return scenario{name: name, steps: []step{
 		deploy("failing install", "hooks", failing).fails(class).but(failureText),
-		deploy("good values", "hooks", values{"message": "good"}),
+		deploy("good values", "hooks", values{"message": "good", "policies": failing["policies"] == nil}),
 		uninstall,
 	}}
 }
 
 func failingUpgrade(name string, failing values, class string) scenario {
 	return scenario{name: name, steps: []step{
-		deploy("install", "hooks", nil),
+		deploy("install", "hooks", values{"policies": failing["policies"] == nil}),
 		deploy("failing upgrade", "hooks", failing).fails(class).but(failureText),
-		deploy("good values", "hooks", values{"message": "good"}),
+		deploy("good values", "hooks", values{"message": "good", "policies": failing["policies"] == nil}),
 		uninstall,
 	}}
 }

@@ -108,6 +108,13 @@ func (j *journal) take() []request {
 	return taken
 }
 
+// forget makes the journal a new one.
+func (j *journal) forget() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.requests, j.reads, j.touched = nil, nil, nil
+}
+
 // readsOf is how often the object was read.
 func (j *journal) readsOf(object string) int {
 	j.mu.Lock()

@@ -62,7 +62,8 @@ func TestLifecycle(t *testing.T) {
 			},
 		},
 		{
-			name: "cluster-scoped objects, and objects elsewhere",
+			name:       "cluster-scoped objects, and objects elsewhere",
+			everywhere: true,
 			prepare: func(t *testing.T, namespace string) {
 				t.Helper()
 				makeNamespace(t, namespace+otherNamespace)

@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"sync"
 	"testing"
 
@@ -26,7 +27,7 @@ import (
 // defaults are flags that have these values unless they are given. Tests mostly wait for the API server, so that more of
 // them can run at a time than there are processors.
 var defaults = map[string]string{
-	"test.parallel":    "6",
+	"test.parallel":    "12",
 	"rapid.checks":     "3",
 	"rapid.steps":      "25",
 	"rapid.shrinktime": "3m",
@@ -56,6 +57,7 @@ func TestMain(m *testing.M) {
 	// The stock client logs there what it returns as well.
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	klog.SetSlogLogger(slog.Default())
+	debug.SetGCPercent(400)                          // Memory for time.
 	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // About kinds that charts use, although they are deprecated.
 	os.Exit(run(m))
 }

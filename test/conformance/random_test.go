@@ -73,7 +73,7 @@ func newMachine(t *testing.T) *machine {
 	}
 	var siblings []*engine
 	for range releases {
-		e := &engine{t: t, namespace: newNamespace(t), news: make(chan struct{})}
+		e := &engine{owner: t, t: t, namespace: newNamespace(t), news: make(chan struct{})}
 		siblings = append(siblings, e)
 		m.releases = append(m.releases, &modeled{
 			engine: e, user: stockOn(t, e), wanted: values{"message": "none", "first": true, "second": false},
@@ -89,7 +89,9 @@ func newMachine(t *testing.T) *machine {
 // start starts an engine for all releases.
 func (m *machine) start() {
 	m.saboteur = &saboteur{}
-	m.releases[0].start(m.saboteur.get, func(config *helm.Config) { config.Clock = m.clock })
+	first := m.releases[0]
+	first.options = []func(*helm.Config){everywhere, m.saboteur.get, func(config *helm.Config) { config.Clock = m.clock }}
+	first.start()
 }
 
 func (m *machine) stop() { m.releases[0].stop() }

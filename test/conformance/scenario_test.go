@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
@@ -54,12 +55,14 @@ type scenario struct {
 	prepare func(t *testing.T, namespace string)
 	// validating has Helm check manifests before it sends them.
 	validating bool
+	// everywhere has the engine watch all namespaces.
+	everywhere bool
 	steps      []step
 }
 
 // play plays the scenario through both, and compares after each step.
 func (s scenario) play(t *testing.T) {
-	stockPlayer, enginePlayer := newStock(t, s.namespace(t), &journal{}), newEngine(t, s.namespace(t))
+	stockPlayer, enginePlayer := newStock(t, s.namespace(t), &journal{}), newEngine(t, s.namespace(t), s.option)
 	stockPlayer.validating = s.validating
 	var deviations []deviation
 	for _, step := range s.steps {
@@ -84,6 +87,13 @@ func (s scenario) play(t *testing.T) {
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: the engine differs from Helm (-helm +engine):\n%s", step.name, diff)
 		}
+	}
+}
+
+// option is how the engine differs from others.
+func (s scenario) option(config *helm.Config) {
+	if s.everywhere {
+		everywhere(config)
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 // maxHistory and timeout are the same for both players.
 const (
 	maxHistory = 10
-	timeout    = 30 * time.Second
+	timeout    = 2 * time.Minute
 )
 
 // stock plays through Helm's own actions, client and storage, as "helm upgrade --install --force-conflicts

@@ -115,15 +115,20 @@ func lastGood(history []*Record) *Record {
 	return nil
 }
 
-// inputsLabel is the value of InputsLabel.
+// inputsLabel is the value of InputsLabel. Of a revision that somebody else made,
+// the inputs are not known, and empty.
 func inputsLabel(revision int, inputs, chart string) string {
-	return strconv.Itoa(revision) + "-" + inputs + "-" + chart
+	return labelOf(strconv.Itoa(revision), inputs, chart)
 }
 
 // rollbackLabel is the value of RollbackLabel.
 func rollbackLabel(revision, to int, abandoned string) string {
-	return strconv.Itoa(revision) + "-" + strconv.Itoa(to) + "-" + abandoned
+	return labelOf(strconv.Itoa(revision), strconv.Itoa(to), abandoned)
 }
+
+// labelOf joins parts to the value of a label, which cannot end in a dash: empty
+// parts at the end are left out.
+func labelOf(parts ...string) string { return strings.TrimRight(strings.Join(parts, "-"), "-") }
 
 // recordOf reads a record from the labels of its Secret; nil when they are not
 // those of a release.

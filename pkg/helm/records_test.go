@@ -46,6 +46,14 @@ func TestRecordOf(t *testing.T) {
 			recordSecret("5", map[string]string{InputsLabel: "5-abcdef-0123", RollbackLabel: "5-3-fedcba"}),
 			&Record{Revision: 5, Status: "deployed", Own: true, Inputs: "abcdef", ChartDigest: "0123", RolledBackTo: 3, Abandoned: "fedcba", Changed: created},
 		},
+		"rollback from and to revisions of the helm CLI": {
+			recordSecret("5", map[string]string{InputsLabel: inputsLabel(5, "", ""), RollbackLabel: rollbackLabel(5, 3, "")}),
+			&Record{Revision: 5, Status: "deployed", Own: true, RolledBackTo: 3, Changed: created},
+		},
+		"that failed": {
+			recordSecret("5", map[string]string{InputsLabel: inputsLabel(5, "", "") + failedMark, RollbackLabel: rollbackLabel(5, 3, "")}),
+			&Record{Revision: 5, Status: "deployed", Own: true, Failed: true, RolledBackTo: 3, Changed: created},
+		},
 		"after a rollback": {
 			recordSecret("6", map[string]string{InputsLabel: "6-abcdef-0123", RollbackLabel: "5-3-fedcba"}),
 			&Record{Revision: 6, Status: "deployed", Own: true, Inputs: "abcdef", ChartDigest: "0123", Changed: created},

@@ -71,6 +71,13 @@ func TestInputDigest(t *testing.T) {
 			t.Error(errs)
 		}
 	})
+	t.Run("fits into the labels of a rollback to what somebody else made", func(t *testing.T) {
+		for _, value := range []string{inputsLabel(3, "", ""), rollbackLabel(3, 1, ""), inputsLabel(3, "", "") + failedMark} {
+			if errs := validation.IsValidLabelValue(value); len(errs) > 0 {
+				t.Error(value, errs)
+			}
+		}
+	})
 	t.Run("values that are no JSON", func(t *testing.T) {
 		if got, err := wanted(func(r *Release) { r.Values["a"] = math.NaN() }).InputDigest(); err == nil {
 			t.Errorf("digest = %q, want an error", got)

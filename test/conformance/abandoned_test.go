@@ -41,7 +41,10 @@ func TestAbandonedCommand(t *testing.T) {
 			t.Helper()
 			return s.deploy(t.Context(), readChart(t, "faults"), other)
 		}, writes: 14},
-		{name: "rollback", deployed: []values{before, wanted}, command: func(_ *testing.T, s *stock) error { return s.rollback(1) }, writes: 6},
+		{name: "rollback", deployed: []values{before, wanted}, command: func(t *testing.T, s *stock) error {
+			t.Helper()
+			return s.rollback(t.Context(), 1)
+		}, writes: 6},
 		{name: "uninstall", deployed: []values{wanted}, command: func(_ *testing.T, s *stock) error { return s.remove(false) }, writes: 13},
 	}
 	for _, test := range tests {

@@ -5,7 +5,10 @@
 
 package conformance
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // This is the list of the ways in which the engine differs from Helm on purpose. Scenarios name those that they meet.
 
@@ -27,6 +30,32 @@ var failureText = deviation{
 var unfinished = deviation{
 	why:    "Helm forgets a release before its last hooks run; the engine keeps what is not finished, for the next attempt",
 	forget: func(w *world) { w.Records = nil },
+}
+
+// givenUp: Helm leaves a rollback pending whose hook fails.
+var givenUp = deviation{
+	why: "a release that stays pending-rollback refuses every upgrade until a person acts; the engine marks it, and the " +
+		"hook, as failed",
+	expect: func(helm *world) {
+		for _, record := range helm.Records {
+			fields := record.(map[string]any)
+			info := fields["info"].(map[string]any)
+			if info["status"] == "pending-rollback" {
+				info["status"], info["description"] = "failed", fmt.Sprintf("Rollback %q failed: a hook", releaseName)
+				fields["secret"].(map[string]any)["labels"].(map[string]any)["status"] = "failed"
+				endHooks(fields["hooks"])
+			}
+		}
+	},
+}
+
+// endHooks notes in a record that the hook failed that it says is running.
+func endHooks(hooks any) {
+	for _, hook := range hooks.([]any) {
+		if run := hook.(map[string]any)["last_run"].(map[string]any); run["phase"] == "Running" {
+			run["phase"], run["completed_at"] = "Failed", "some time"
+		}
+	}
 }
 
 // known: the engine knows what it made.

@@ -139,6 +139,15 @@ func (e *engine) deploy(ctx context.Context, chart source, values map[string]any
 	return e.pass(ctx, e.wanted(chart, values))
 }
 
+// rollback gives up what is deployed.
+func (e *engine) rollback(ctx context.Context, revision int) error {
+	deployed, err := e.Rollback(ctx, helm.Release{Namespace: e.namespace, Name: releaseName}, e.baseline, revision)
+	if deployed != nil {
+		e.baseline = deployed.Baseline()
+	}
+	return err
+}
+
 // pass looks and acts once.
 func (e *engine) pass(ctx context.Context, wanted helm.Release) error {
 	snapshot, err := e.Observe(ctx, e.key(), e.baseline)

@@ -6,6 +6,7 @@
 package conformance
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -155,16 +156,19 @@ func (s *saboteur) disarm() (writes int, struck string) {
 // operation is what a fault strikes in the midst of.
 type operation struct {
 	name string
-	// before is the release's state before it; nil when there is none.
-	before values
+	// before are the release's states before it.
+	before []values
 	// wanted is the state after it; nil when there is to be none.
 	wanted values
+	// rolledBack says that the newest state before it is given up for the first one.
+	rolledBack bool
 }
 
 var operations = []operation{
 	{name: "install", wanted: values{"message": "one"}},
-	{name: "upgrade", before: values{"message": "one"}, wanted: values{"message": "two", "second": true, "first": false}},
-	{name: "uninstall", before: values{"message": "one"}},
+	{name: "upgrade", before: []values{{"message": "one"}}, wanted: values{"message": "two", "second": true, "first": false}},
+	{name: "rollback", before: []values{{"message": "one"}, {"message": "two", "second": true, "first": false}}, rolledBack: true},
+	{name: "uninstall", before: []values{{"message": "one"}}},
 }
 
 // TestFaults strikes each write request of each operation in each way. The engine then comes to the same end as without.
@@ -212,17 +216,21 @@ func (s *stricken) play(t *testing.T, o operation, k int, fault fault) (world, i
 	t.Helper()
 	s.move(t, newNamespace(t))
 	chart := readChart(t, "faults")
-	if o.before != nil {
-		if err := s.converge(t.Context(), s.wanted(chart, o.before)); err != nil {
+	for _, before := range o.before {
+		if err := s.converge(t.Context(), s.wanted(chart, before)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s.saboteur.arm(k, fault)
 	reach := func() error {
-		if o.wanted == nil {
+		switch {
+		case o.rolledBack:
+			return s.giveUp(t.Context(), s.wanted(chart, o.before[len(o.before)-1]))
+		case o.wanted == nil:
 			return s.removeAll()
+		default:
+			return s.converge(t.Context(), s.wanted(chart, o.wanted))
 		}
-		return s.converge(t.Context(), s.wanted(chart, o.wanted))
 	}
 	err := reach()
 	writes, struck := s.saboteur.disarm()
@@ -241,6 +249,21 @@ func (s *stricken) play(t *testing.T, o operation, k int, fault fault) (world, i
 	w.Hooks, w.Created, w.Deleted = nil, nil, nil
 	allRevisions.forget(&w)
 	return w, writes
+}
+
+// giveUp rolls back to the first revision, as often as it takes, and holds that this is the end of it.
+func (e *engine) giveUp(ctx context.Context, wanted helm.Release) error {
+	var errs []error
+	for range maxPasses {
+		if err := e.converge(ctx, wanted); err != nil {
+			return err
+		}
+		if e.last.RolledBack {
+			return nil
+		}
+		errs = append(errs, e.rollback(ctx, 1))
+	}
+	return errors.Join(errs...)
 }
 
 // removeAll uninstalls until that succeeds.

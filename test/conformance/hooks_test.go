@@ -18,7 +18,7 @@ func TestHooks(t *testing.T) {
 			steps: []step{
 				deploy("install", "hooks", nil),
 				deploy("upgrade", "hooks", values{"message": "two"}),
-				rollback("roll back", 1),
+				rollback(1),
 				deploy("upgrade", "hooks", values{"message": "three"}),
 				uninstall,
 			},
@@ -82,28 +82,33 @@ func TestHooks(t *testing.T) {
 	}
 }
 
+// goodLike are values that do not fail, with the same hooks.
+func goodLike(failing values) values {
+	return values{"message": "good", "policies": failing["policies"] != false}
+}
+
 func failingInstall(name string, failing values, class string) scenario {
 	return scenario{name: name, steps: []step{
 		deploy("failing install", "hooks", failing).fails(class).but(failureText),
-		deploy("good values", "hooks", values{"message": "good", "policies": failing["policies"] == nil}),
+		deploy("good values", "hooks", goodLike(failing)),
 		uninstall,
 	}}
 }
 
 func failingUpgrade(name string, failing values, class string) scenario {
 	return scenario{name: name, steps: []step{
-		deploy("install", "hooks", values{"policies": failing["policies"] == nil}),
+		deploy("install", "hooks", goodLike(failing)),
 		deploy("failing upgrade", "hooks", failing).fails(class).but(failureText),
-		deploy("good values", "hooks", values{"message": "good", "policies": failing["policies"] == nil}),
+		deploy("good values", "hooks", goodLike(failing)),
 		uninstall,
 	}}
 }
 
-// rollback is the step in which a user rolls the release back.
-func rollback(name string, revision int) step {
-	return step{name: name, do: func(t *testing.T, p player) error {
+// rollbackByHelm is the step in which a user rolls the release back with Helm itself.
+func rollbackByHelm(revision int) step {
+	return step{name: "roll back", do: func(t *testing.T, p player) error {
 		t.Helper()
-		err := stockOn(t, p).rollback(revision)
+		err := stockOn(t, p).rollback(t.Context(), revision)
 		awaitNewest(t, p)
 		return err
 	}}

@@ -172,7 +172,7 @@ func (m *machine) upgradeByHand(rt *rapid.T) {
 
 func (m *machine) rollBackByHand(rt *rapid.T) {
 	r := m.release(rt)
-	m.byHand(rt, r, func() error { return r.user.rollback(rapid.IntRange(0, 3).Draw(rt, "revision")) })
+	m.byHand(rt, r, func() error { return r.user.rollback(rt.Context(), rapid.IntRange(0, 3).Draw(rt, "revision")) })
 }
 
 func (m *machine) uninstallByHand(rt *rapid.T) {

@@ -123,8 +123,9 @@ func secretOf(secret corev1.Secret) any {
 	labels := maps.Clone(secret.Labels)
 	delete(labels, "createdAt")
 	delete(labels, "modifiedAt")
-	// Which inputs the engine made the revision from.
+	// Which inputs the engine made the revision from, and which revision it brought back.
 	delete(labels, helm.InputsLabel)
+	delete(labels, helm.RollbackLabel)
 	return jsonOf(map[string]any{"type": secret.Type, "labels": labels, "annotations": secret.Annotations})
 }
 

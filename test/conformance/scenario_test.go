@@ -7,6 +7,7 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -21,6 +22,7 @@ import (
 type player interface {
 	// deploy installs the release, or upgrades it.
 	deploy(ctx context.Context, chart source, values map[string]any) error
+	rollback(ctx context.Context, revision int) error
 	uninstall(ctx context.Context) error
 	// home is the player's namespace, and what it has written.
 	home() (namespace string, journal *journal)
@@ -70,10 +72,10 @@ func (s scenario) play(t *testing.T) {
 		if !step.once {
 			deviations = current
 		}
-		want := s.perform(t, step, stockPlayer)
-		got := s.perform(t, step, enginePlayer)
+		want, _ := s.perform(t, step, stockPlayer)
+		got, err := s.perform(t, step, enginePlayer)
 		if got.Error != step.class {
-			t.Errorf("%s: got error %q, want %q", step.name, got.Error, step.class)
+			t.Errorf("%s: got error %q, want %q: %v", step.name, got.Error, step.class, err)
 		}
 		for _, deviation := range current {
 			if deviation.expect != nil {
@@ -106,7 +108,8 @@ func (s scenario) namespace(t *testing.T) string {
 	return namespace
 }
 
-func (s scenario) perform(t *testing.T, step step, p player) world {
+// perform does the step, and returns what it led to, and its error.
+func (s scenario) perform(t *testing.T, step step, p player) (world, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*cluster.DefaultTimeout)
 	defer cancel()
@@ -114,7 +117,7 @@ func (s scenario) perform(t *testing.T, step step, p player) world {
 	if ctx.Err() != nil {
 		t.Fatalf("%s: took too long: %v", step.name, err)
 	}
-	return look(ctx, t, p, err)
+	return look(ctx, t, p, err), err
 }
 
 // deploy is the step that brings the release to these values.
@@ -134,6 +137,14 @@ func (s step) fails(class string) step {
 func (s step) but(deviations ...deviation) step {
 	s.deviations = append(s.deviations, deviations...)
 	return s
+}
+
+// rollback is the step that brings back an older revision.
+func rollback(revision int) step {
+	return step{name: fmt.Sprintf("rollback to revision %d", revision), do: func(t *testing.T, p player) error {
+		t.Helper()
+		return p.rollback(t.Context(), revision)
+	}}
 }
 
 // uninstall is the step that removes the release.

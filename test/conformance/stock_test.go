@@ -127,10 +127,11 @@ func (s *stock) upgrade(ctx context.Context, chart source, values map[string]any
 	return err
 }
 
-func (s *stock) rollback(revision int) error {
+func (s *stock) rollback(_ context.Context, revision int) error {
 	rollback := action.NewRollback(s.configuration())
 	rollback.Version = revision
 	rollback.ServerSideApply, rollback.ForceConflicts = "true", true
+	rollback.CleanupOnFail = true
 	rollback.MaxHistory = maxHistory
 	rollback.WaitStrategy = kube.HookOnlyStrategy
 	rollback.Timeout = timeout

@@ -54,7 +54,7 @@ func TestTakeOver(t *testing.T) {
 			steps: []step{
 				deploy("install", "plain", values{"message": "one"}),
 				deploy("upgrade", "plain", values{"message": "two", "replicas": 1, "extra": false}),
-				rollback("roll back", 1),
+				rollbackByHelm(1),
 				deploy("to what is wanted", "plain", values{"message": "two", "replicas": 1, "extra": false}),
 				uninstall,
 			},

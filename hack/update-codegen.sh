@@ -35,6 +35,7 @@ kube::codegen::gen_register --boilerplate "$boilerplate" pkg/apis
 # The report lists the API rules that apimachinery's own types break; one more
 # line, from a type of ours, is an error.
 kube::codegen::gen_openapi --boilerplate "$boilerplate" \
+  --extra-pkgs k8s.io/apimachinery/pkg/util/intstr \
   --output-dir pkg/generated/openapi \
   --output-pkg "$module/pkg/generated/openapi" \
   --output-model-name-file zz_generated.model_name.go \

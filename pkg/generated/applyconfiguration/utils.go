@@ -21,18 +21,50 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 	// Group=demo.example.com, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithKind("DemoApp"):
 		return &demov1alpha1.DemoAppApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DemoAppCluster"):
+		return &demov1alpha1.DemoAppClusterApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DemoAppClusterSpec"):
+		return &demov1alpha1.DemoAppClusterSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DemoAppClusterStatus"):
+		return &demov1alpha1.DemoAppClusterStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DemoAppSpec"):
 		return &demov1alpha1.DemoAppSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DemoAppStatus"):
 		return &demov1alpha1.DemoAppStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DemoAppTemplate"):
+		return &demov1alpha1.DemoAppTemplateApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DeployedRelease"):
 		return &demov1alpha1.DeployedReleaseApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DriftIgnore"):
+		return &demov1alpha1.DriftIgnoreApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DriftPolicy"):
+		return &demov1alpha1.DriftPolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FailureCounts"):
+		return &demov1alpha1.FailureCountsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GatewayReference"):
+		return &demov1alpha1.GatewayReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("HistoryEntry"):
+		return &demov1alpha1.HistoryEntryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("IngressSpec"):
+		return &demov1alpha1.IngressSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("IngressTLS"):
+		return &demov1alpha1.IngressTLSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InventoryEntry"):
 		return &demov1alpha1.InventoryEntryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Remediation"):
+		return &demov1alpha1.RemediationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):
 		return &demov1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ServiceSpec"):
 		return &demov1alpha1.ServiceSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("TemplateMetadata"):
+		return &demov1alpha1.TemplateMetadataApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("UpdateStrategy"):
+		return &demov1alpha1.UpdateStrategyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("UpgradeWindow"):
+		return &demov1alpha1.UpgradeWindowApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ValuesReference"):
+		return &demov1alpha1.ValuesReferenceApplyConfiguration{}
 
 	}
 	return nil

@@ -39,6 +39,90 @@ const (
 	ConditionDrifted = "Drifted"
 )
 
+// Condition types of the gates. Each is absent while its feature is not used.
+// While several hold a change, each says so, and the message of Ready lists all
+// of them.
+const (
+	// ConditionSuspended is True while spec.suspend is, and absent otherwise.
+	ConditionSuspended = "Suspended"
+	// ConditionUpgradeHeld is True while a change waits for the upgrade window, or
+	// for its turn in the rollout of a new chart, and absent otherwise.
+	ConditionUpgradeHeld = "UpgradeHeld"
+	// ConditionLicensed tells what the licence server said of the app. It is absent
+	// without a licence server.
+	ConditionLicensed = "Licensed"
+	// ConditionValidated tells whether the spec keeps the rules that go beyond its
+	// own fields. It is present after the first visit.
+	ConditionValidated = "Validated"
+	// ConditionExposed tells whether the cluster supports what spec.ingress asks
+	// for. It is absent without spec.ingress.
+	ConditionExposed = "Exposed"
+	// ConditionRemediated is True after an upgrade failed for good and was dealt
+	// with, until the spec changes or an upgrade succeeds. It is absent otherwise.
+	ConditionRemediated = "Remediated"
+)
+
+// Reasons of Suspended.
+const (
+	// ReasonSuspendedBySpec is spec.suspend.
+	ReasonSuspendedBySpec = "SuspendedBySpec"
+)
+
+// Reasons of UpgradeHeld, which Ready repeats where they are the cause.
+const (
+	// ReasonOutsideWindow is a change that waits for the upgrade window. The
+	// message says when it opens next.
+	ReasonOutsideWindow = "OutsideWindow"
+	// ReasonInvalidSchedule is an upgrade window whose schedule or time zone cannot
+	// be understood. A person must act: nothing is rolled out meanwhile.
+	ReasonInvalidSchedule = "InvalidSchedule"
+	// ReasonRolloutQueued is a release that waits for its turn to get a new chart.
+	ReasonRolloutQueued = "RolloutQueued"
+	// ReasonRolloutHalted is a release that does not get a new chart because the
+	// chart failed in too many others.
+	ReasonRolloutHalted = "RolloutHalted"
+)
+
+// Reasons of Licensed, which Ready repeats where they are the cause.
+const (
+	// ReasonLicenseGranted is a licence server that said yes.
+	ReasonLicenseGranted = "LicenseGranted"
+	// ReasonLicenseDenied is a licence server that said no.
+	ReasonLicenseDenied = "LicenseDenied"
+	// ReasonLicenseUnavailable is a licence server that gave no answer that can be
+	// used.
+	ReasonLicenseUnavailable = "LicenseUnavailable"
+)
+
+// Reasons of Validated.
+const (
+	// ReasonValidationSucceeded is a spec that keeps all rules.
+	ReasonValidationSucceeded = "ValidationSucceeded"
+	// ReasonValidationFailed is a spec that breaks a rule; the message says which.
+	// Ready repeats it. It is checked again when what it depends on changes.
+	ReasonValidationFailed = "ValidationFailed"
+)
+
+// Reasons of Exposed.
+const (
+	// ReasonSupported is a cluster that supports all that spec.ingress asks for.
+	ReasonSupported = "Supported"
+	// ReasonIngressClassNotFound is an IngressClass that does not exist.
+	ReasonIngressClassNotFound = "IngressClassNotFound"
+	// ReasonGatewayAPINotFound is a cluster that does not serve HTTPRoutes.
+	ReasonGatewayAPINotFound = "GatewayAPINotFound"
+)
+
+// Reasons of Remediated, which Ready and Stalled repeat.
+const (
+	// ReasonRolledBack is a release that was brought back to its last good
+	// revision.
+	ReasonRolledBack = "RolledBack"
+	// ReasonRetriesExhausted is a release that was left as the last attempt left
+	// it.
+	ReasonRetriesExhausted = "RetriesExhausted"
+)
+
 // Reasons of Initialized.
 const (
 	// ReasonChartLoaded is why Initialized is True: the embedded chart is valid.
@@ -56,6 +140,8 @@ const (
 	ReasonInstallFailed = "InstallFailed"
 	// ReasonUpgradeFailed is an upgrade that failed and is retried.
 	ReasonUpgradeFailed = "UpgradeFailed"
+	// ReasonRollbackFailed is a rollback that failed and is retried.
+	ReasonRollbackFailed = "RollbackFailed"
 	// ReasonRepairFailed is a correction of drift that failed and is retried.
 	ReasonRepairFailed = "RepairFailed"
 	// ReasonRenderFailed is a chart that does not render with these values. It is
@@ -86,6 +172,9 @@ const (
 	ReasonHealthy = "Healthy"
 	// ReasonProgressing is a workload on its way, for example pods that start.
 	ReasonProgressing = "Progressing"
+	// ReasonHealthTimeout is a workload that did not become healthy within
+	// spec.timeout, although spec.waitForReady asks for it.
+	ReasonHealthTimeout = "HealthTimeout"
 	// ReasonUnhealthy is a workload that failed by its own account, for example a
 	// Deployment past its progress deadline.
 	ReasonUnhealthy = "Unhealthy"
@@ -109,6 +198,8 @@ const (
 	// ReasonObjectsChanged is drift of objects: changed, deleted or made anew by
 	// somebody else.
 	ReasonObjectsChanged = "ObjectsChanged"
+	// ReasonForeignFields is drift that consists of fields which others added.
+	ReasonForeignFields = "ForeignFields"
 	// ReasonReleaseChanged is drift of the release itself: upgraded, rolled back
 	// or uninstalled by somebody else, for example with the helm command.
 	ReasonReleaseChanged = "ReleaseChanged"
@@ -127,6 +218,16 @@ const (
 	ReasonKeyInvalid = "KeyInvalid"
 )
 
+// Reasons why values that valuesFrom names cannot be had. Ready, Deployed and
+// Reconciling carry them.
+const (
+	// ReasonValuesNotFound is a ConfigMap or Secret, or a key in it, that does not
+	// exist and is not optional.
+	ReasonValuesNotFound = "ValuesNotFound"
+	// ReasonValuesInvalid is a value that is not a YAML or JSON object.
+	ReasonValuesInvalid = "ValuesInvalid"
+)
+
 // Reasons of Ready and Reconciling during deletion.
 const (
 	// ReasonAuditFailed is an audit record that could not be written. The deletion
@@ -139,4 +240,20 @@ const (
 	// else was done: an admission rule refuses it. The deletion waits and is
 	// retried.
 	ReasonFinalizerFailed = "FinalizerFailed"
+)
+
+// Reasons of Ready of a DemoAppCluster.
+const (
+	// ReasonAllReady is a DemoAppCluster whose nodes all have their DemoApp, up to
+	// date and ready.
+	ReasonAllReady = "AllReady"
+	// ReasonRollingOut is a DemoAppCluster that makes, changes or deletes DemoApps,
+	// or waits for them to become ready.
+	ReasonRollingOut = "RollingOut"
+	// ReasonAppsFailed is a DemoAppCluster with DemoApps that a person must look
+	// at.
+	ReasonAppsFailed = "AppsFailed"
+	// ReasonNameConflict is a DemoApp that exists already and does not belong to
+	// the DemoAppCluster that would make it.
+	ReasonNameConflict = "NameConflict"
 )

@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -146,6 +147,77 @@ type DemoAppSpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	// +optional
 	WaitFor string `json:"waitFor,omitempty"`
+
+	// nodeName is the name of the node that the pods run on. Absent means any.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +optional
+	NodeName string `json:"nodeName,omitempty"`
+
+	// suspend holds everything: nothing is installed, upgraded or repaired. Drift
+	// is still reported, and deletion works. Defaults to false.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
+	// upgradeWindow says when changes may be rolled out. Outside of it they wait;
+	// the first install, the correction of drift and the deletion do not. Absent
+	// means at any time.
+	// +optional
+	UpgradeWindow *UpgradeWindow `json:"upgradeWindow,omitempty"`
+
+	// ingress is how the app is reached from outside the cluster. Absent means not
+	// at all.
+	// +optional
+	Ingress *IngressSpec `json:"ingress,omitempty"`
+
+	// valuesFrom names further values of the chart, at most 16. Later ones win
+	// over earlier ones, spec.values over all of them, and the fields of the spec
+	// that have a value of the chart of their own over everything. The objects are
+	// watched: when the values change, the release follows.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	ValuesFrom []ValuesReference `json:"valuesFrom,omitempty"`
+
+	// values are further values of the chart, a free form that the chart's schema
+	// checks. See valuesFrom for what wins.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Values *runtime.RawExtension `json:"values,omitempty"`
+
+	// remediation says what to do about an install or upgrade that fails. Absent
+	// means to try again with backoff for as long as it takes.
+	// +optional
+	Remediation *Remediation `json:"remediation,omitempty"`
+
+	// drift says what to do when somebody else changed objects of the release.
+	// Absent means to correct it.
+	// +optional
+	Drift *DriftPolicy `json:"drift,omitempty"`
+
+	// maxHistory is how many revisions of the release are kept, 1 to 100. Defaults
+	// to 10.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	MaxHistory *int32 `json:"maxHistory,omitempty"`
+
+	// timeout bounds one operation on the release and, with waitForReady, the time
+	// in which the workload is to become healthy; 1s to 24h. Defaults to 5m.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="timeout must be 1s to 24h"
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// waitForReady says that an install or upgrade has failed when its workload is
+	// not healthy within timeout. Defaults to false: it succeeds when the API
+	// server has taken the objects.
+	// +optional
+	WaitForReady bool `json:"waitForReady,omitempty"`
 }
 
 // SecretKeyReference names one key of a Secret in the namespace of the
@@ -182,6 +254,8 @@ const (
 )
 
 // ServiceSpec is how the app is reached.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.nodePort) || self.type != 'ClusterIP'",message="nodePort needs type NodePort or LoadBalancer",fieldPath=".nodePort",reason=FieldValueForbidden
 type ServiceSpec struct {
 	// type is ClusterIP (inside the cluster only), NodePort (also a port on
 	// every node) or LoadBalancer (also a load balancer of the cloud provider).
@@ -196,6 +270,14 @@ type ServiceSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
 	Port int32 `json:"port,omitempty"`
+
+	// nodePort is the port on every node, 1 to 65535, within the range that the
+	// cluster allows; for the types NodePort and LoadBalancer only. Absent means
+	// one that the cluster chooses.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	NodePort int32 `json:"nodePort,omitempty"`
 }
 
 // DemoAppStatus is what the operator last saw and did.
@@ -225,7 +307,8 @@ type DemoAppStatus struct {
 
 	// lastUpgradeReason is why the operator last changed the objects of the
 	// release: SpecGenerationChanged, DriftDetected, PeriodicResync,
-	// CrossCRDependencyBecameReady, RetryAfterFailure or ChartChanged.
+	// CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged,
+	// ClusterCapabilitiesChanged, UserRequested or Remediation.
 	// +optional
 	LastUpgradeReason UpgradeReason `json:"lastUpgradeReason,omitempty"`
 
@@ -272,6 +355,47 @@ type DemoAppStatus struct {
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	URL string `json:"url,omitempty"`
+
+	// externalURL is where the app answers from outside the cluster, as far as
+	// spec.ingress is deployed.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	// +optional
+	ExternalURL string `json:"externalURL,omitempty"`
+
+	// capabilities lists what of spec.ingress the cluster supported when the
+	// release was last changed: Ingress, HTTPRoute.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	Capabilities []string `json:"capabilities,omitempty"`
+
+	// lastHandledRequestedAt is the value of the annotation
+	// demo.example.com/requested-at that was last acted on.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	LastHandledRequestedAt string `json:"lastHandledRequestedAt,omitempty"`
+
+	// lastHandledForceAt is the value of the annotation demo.example.com/force-at
+	// that was last acted on.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	LastHandledForceAt string `json:"lastHandledForceAt,omitempty"`
+
+	// history is what the operator last did to the release, the newest first, at
+	// most 5 entries.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=5
+	// +optional
+	History []HistoryEntry `json:"history,omitempty"`
+
+	// failures count what failed. Absent means nothing.
+	// +optional
+	Failures *FailureCounts `json:"failures,omitempty"`
 }
 
 // DeployedRelease names a revision of a Helm release and the chart that it
@@ -307,6 +431,12 @@ type DeployedRelease struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	AppVersion string `json:"appVersion,omitempty"`
+
+	// chartDigest tells the chart from another one of the same version.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	ChartDigest string `json:"chartDigest,omitempty"`
 }
 
 // InventoryEntry is one object of the release.
@@ -353,7 +483,7 @@ type InventoryEntry struct {
 
 // UpgradeReason is why the operator last changed the objects of a release.
 //
-// +kubebuilder:validation:Enum=SpecGenerationChanged;DriftDetected;PeriodicResync;CrossCRDependencyBecameReady;RetryAfterFailure;ChartChanged
+// +kubebuilder:validation:Enum=SpecGenerationChanged;DriftDetected;PeriodicResync;CrossCRDependencyBecameReady;RetryAfterFailure;ChartChanged;ClusterCapabilitiesChanged;UserRequested;Remediation
 type UpgradeReason string
 
 // The reasons for a change of the objects of a release.
@@ -375,4 +505,12 @@ const (
 	// UpgradeReasonChartChanged is a change because the operator brought a newer
 	// chart.
 	UpgradeReasonChartChanged UpgradeReason = "ChartChanged"
+	// UpgradeReasonClusterCapabilitiesChanged is a change because support for what
+	// spec.ingress asks for appeared in the cluster, or went.
+	UpgradeReasonClusterCapabilitiesChanged UpgradeReason = "ClusterCapabilitiesChanged"
+	// UpgradeReasonUserRequested is an upgrade that the annotation
+	// demo.example.com/force-at asked for.
+	UpgradeReasonUserRequested UpgradeReason = "UserRequested"
+	// UpgradeReasonRemediation is a rollback after an upgrade that failed.
+	UpgradeReasonRemediation UpgradeReason = "Remediation"
 )

@@ -14,6 +14,26 @@ func (in DemoApp) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DemoAppCluster) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppCluster"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DemoAppClusterList) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppClusterList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DemoAppClusterSpec) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppClusterSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DemoAppClusterStatus) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppClusterStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DemoAppList) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppList"
 }
@@ -29,13 +49,58 @@ func (in DemoAppStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DemoAppTemplate) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppTemplate"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DeployedRelease) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DeployedRelease"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DriftIgnore) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DriftIgnore"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DriftPolicy) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DriftPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in FailureCounts) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.FailureCounts"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayReference) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.GatewayReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in HistoryEntry) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.HistoryEntry"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in IngressSpec) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.IngressSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in IngressTLS) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.IngressTLS"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in InventoryEntry) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.InventoryEntry"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Remediation) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.Remediation"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -46,4 +111,24 @@ func (in SecretKeyReference) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ServiceSpec) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.ServiceSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TemplateMetadata) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.TemplateMetadata"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UpdateStrategy) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.UpdateStrategy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UpgradeWindow) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.UpgradeWindow"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ValuesReference) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.ValuesReference"
 }

@@ -47,6 +47,77 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppStatus
       default: {}
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppCluster
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppClusterSpec
+      default: {}
+    - name: status
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppClusterStatus
+      default: {}
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppClusterSpec
+  map:
+    fields:
+    - name: nodeSelector
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: template
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppTemplate
+      default: {}
+    - name: updateStrategy
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.UpdateStrategy
+      default: {}
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppClusterStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: current
+      type:
+        scalar: numeric
+      default: 0
+    - name: desired
+      type:
+        scalar: numeric
+      default: 0
+    - name: failed
+      type:
+        scalar: numeric
+      default: 0
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: ready
+      type:
+        scalar: numeric
+      default: 0
+    - name: updated
+      type:
+        scalar: numeric
+      default: 0
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppSpec
   map:
     fields:
@@ -56,12 +127,27 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: apiKeyFrom
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.SecretKeyReference
+    - name: drift
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DriftPolicy
     - name: image
       type:
         scalar: string
+    - name: ingress
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.IngressSpec
+    - name: maxHistory
+      type:
+        scalar: numeric
     - name: message
       type:
         scalar: string
+    - name: nodeName
+      type:
+        scalar: string
+    - name: remediation
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.Remediation
     - name: replicaCount
       type:
         scalar: numeric
@@ -69,15 +155,42 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.ServiceSpec
       default: {}
+    - name: suspend
+      type:
+        scalar: boolean
+    - name: timeout
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+    - name: upgradeWindow
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.UpgradeWindow
+    - name: values
+      type:
+        namedType: __untyped_atomic_
+    - name: valuesFrom
+      type:
+        list:
+          elementType:
+            namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.ValuesReference
+          elementRelationship: atomic
     - name: waitFor
       type:
         scalar: string
+    - name: waitForReady
+      type:
+        scalar: boolean
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppStatus
   map:
     fields:
     - name: appliedManifestHash
       type:
         scalar: string
+    - name: capabilities
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
     - name: conditions
       type:
         list:
@@ -89,12 +202,30 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: deployedRelease
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DeployedRelease
+    - name: externalURL
+      type:
+        scalar: string
+    - name: failures
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.FailureCounts
+    - name: history
+      type:
+        list:
+          elementType:
+            namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.HistoryEntry
+          elementRelationship: atomic
     - name: inventory
       type:
         list:
           elementType:
             namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.InventoryEntry
           elementRelationship: atomic
+    - name: lastHandledForceAt
+      type:
+        scalar: string
+    - name: lastHandledRequestedAt
+      type:
+        scalar: string
     - name: lastUpgradeAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
@@ -118,6 +249,17 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: url
       type:
         scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppTemplate
+  map:
+    fields:
+    - name: metadata
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.TemplateMetadata
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppSpec
+      default: {}
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DeployedRelease
   map:
     fields:
@@ -128,6 +270,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: chartDigest
+      type:
+        scalar: string
     - name: chartVersion
       type:
         scalar: string
@@ -140,6 +285,119 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 0
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DriftIgnore
+  map:
+    fields:
+    - name: kind
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+    - name: paths
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DriftPolicy
+  map:
+    fields:
+    - name: foreignFields
+      type:
+        scalar: string
+    - name: ignore
+      type:
+        list:
+          elementType:
+            namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DriftIgnore
+          elementRelationship: atomic
+    - name: mode
+      type:
+        scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.FailureCounts
+  map:
+    fields:
+    - name: consecutive
+      type:
+        scalar: numeric
+    - name: installs
+      type:
+        scalar: numeric
+    - name: repairs
+      type:
+        scalar: numeric
+    - name: rollbacks
+      type:
+        scalar: numeric
+    - name: upgrades
+      type:
+        scalar: numeric
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.GatewayReference
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: namespace
+      type:
+        scalar: string
+    - name: sectionName
+      type:
+        scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.HistoryEntry
+  map:
+    fields:
+    - name: action
+      type:
+        scalar: string
+      default: ""
+    - name: chartVersion
+      type:
+        scalar: string
+    - name: count
+      type:
+        scalar: numeric
+    - name: generation
+      type:
+        scalar: numeric
+    - name: outcome
+      type:
+        scalar: string
+      default: ""
+    - name: reason
+      type:
+        scalar: string
+    - name: revision
+      type:
+        scalar: numeric
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.IngressSpec
+  map:
+    fields:
+    - name: className
+      type:
+        scalar: string
+    - name: gateway
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.GatewayReference
+    - name: host
+      type:
+        scalar: string
+      default: ""
+    - name: tls
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.IngressTLS
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.IngressTLS
+  map:
+    fields:
+    - name: secretName
+      type:
+        scalar: string
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.InventoryEntry
   map:
     fields:
@@ -164,6 +422,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: uid
       type:
         scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.Remediation
+  map:
+    fields:
+    - name: retries
+      type:
+        scalar: numeric
+    - name: strategy
+      type:
+        scalar: string
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.SecretKeyReference
   map:
     fields:
@@ -178,12 +445,64 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.ServiceSpec
   map:
     fields:
+    - name: nodePort
+      type:
+        scalar: numeric
     - name: port
       type:
         scalar: numeric
     - name: type
       type:
         scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.TemplateMetadata
+  map:
+    fields:
+    - name: annotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: labels
+      type:
+        map:
+          elementType:
+            scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.UpdateStrategy
+  map:
+    fields:
+    - name: maxUnavailable
+      type:
+        namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.UpgradeWindow
+  map:
+    fields:
+    - name: duration
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+    - name: schedule
+      type:
+        scalar: string
+      default: ""
+    - name: timeZone
+      type:
+        scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.ValuesReference
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: optional
+      type:
+        scalar: boolean
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
   map:
     fields:
@@ -209,6 +528,8 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
+  scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1
   map:
     elementType:
@@ -335,6 +656,20 @@ var schemaYAML = typed.YAMLObject(`types:
       default: ""
     elementRelationship: atomic
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+  scalar: untyped
+- name: io.k8s.apimachinery.pkg.runtime.RawExtension
+  map:
+    elementType:
+      scalar: untyped
+      list:
+        elementType:
+          namedType: __untyped_atomic_
+        elementRelationship: atomic
+      map:
+        elementType:
+          namedType: __untyped_deduced_
+        elementRelationship: separable
+- name: io.k8s.apimachinery.pkg.util.intstr.IntOrString
   scalar: untyped
 - name: __untyped_atomic_
   scalar: untyped

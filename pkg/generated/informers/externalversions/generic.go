@@ -42,6 +42,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 	// Group=demo.example.com, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithResource("demoapps"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Demo().V1alpha1().DemoApps().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("demoappclusters"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Demo().V1alpha1().DemoAppClusters().Informer()}, nil
 
 	}
 

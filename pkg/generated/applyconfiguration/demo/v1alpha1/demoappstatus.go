@@ -30,7 +30,8 @@ type DemoAppStatusApplyConfiguration struct {
 	DeployedRelease *DeployedReleaseApplyConfiguration `json:"deployedRelease,omitempty"`
 	// lastUpgradeReason is why the operator last changed the objects of the
 	// release: SpecGenerationChanged, DriftDetected, PeriodicResync,
-	// CrossCRDependencyBecameReady, RetryAfterFailure or ChartChanged.
+	// CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged,
+	// ClusterCapabilitiesChanged, UserRequested or Remediation.
 	LastUpgradeReason *demov1alpha1.UpgradeReason `json:"lastUpgradeReason,omitempty"`
 	// lastUpgradeAt is when the operator last changed the objects of the
 	// release.
@@ -51,6 +52,23 @@ type DemoAppStatusApplyConfiguration struct {
 	Selector *string `json:"selector,omitempty"`
 	// url is where the app answers inside the cluster.
 	URL *string `json:"url,omitempty"`
+	// externalURL is where the app answers from outside the cluster, as far as
+	// spec.ingress is deployed.
+	ExternalURL *string `json:"externalURL,omitempty"`
+	// capabilities lists what of spec.ingress the cluster supported when the
+	// release was last changed: Ingress, HTTPRoute.
+	Capabilities []string `json:"capabilities,omitempty"`
+	// lastHandledRequestedAt is the value of the annotation
+	// demo.example.com/requested-at that was last acted on.
+	LastHandledRequestedAt *string `json:"lastHandledRequestedAt,omitempty"`
+	// lastHandledForceAt is the value of the annotation demo.example.com/force-at
+	// that was last acted on.
+	LastHandledForceAt *string `json:"lastHandledForceAt,omitempty"`
+	// history is what the operator last did to the release, the newest first, at
+	// most 5 entries.
+	History []HistoryEntryApplyConfiguration `json:"history,omitempty"`
+	// failures count what failed. Absent means nothing.
+	Failures *FailureCountsApplyConfiguration `json:"failures,omitempty"`
 }
 
 // DemoAppStatusApplyConfiguration constructs a declarative configuration of the DemoAppStatus type for use with
@@ -154,5 +172,60 @@ func (b *DemoAppStatusApplyConfiguration) WithSelector(value string) *DemoAppSta
 // If called multiple times, the URL field is set to the value of the last call.
 func (b *DemoAppStatusApplyConfiguration) WithURL(value string) *DemoAppStatusApplyConfiguration {
 	b.URL = &value
+	return b
+}
+
+// WithExternalURL sets the ExternalURL field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ExternalURL field is set to the value of the last call.
+func (b *DemoAppStatusApplyConfiguration) WithExternalURL(value string) *DemoAppStatusApplyConfiguration {
+	b.ExternalURL = &value
+	return b
+}
+
+// WithCapabilities adds the given value to the Capabilities field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Capabilities field.
+func (b *DemoAppStatusApplyConfiguration) WithCapabilities(values ...string) *DemoAppStatusApplyConfiguration {
+	for i := range values {
+		b.Capabilities = append(b.Capabilities, values[i])
+	}
+	return b
+}
+
+// WithLastHandledRequestedAt sets the LastHandledRequestedAt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastHandledRequestedAt field is set to the value of the last call.
+func (b *DemoAppStatusApplyConfiguration) WithLastHandledRequestedAt(value string) *DemoAppStatusApplyConfiguration {
+	b.LastHandledRequestedAt = &value
+	return b
+}
+
+// WithLastHandledForceAt sets the LastHandledForceAt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastHandledForceAt field is set to the value of the last call.
+func (b *DemoAppStatusApplyConfiguration) WithLastHandledForceAt(value string) *DemoAppStatusApplyConfiguration {
+	b.LastHandledForceAt = &value
+	return b
+}
+
+// WithHistory adds the given value to the History field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the History field.
+func (b *DemoAppStatusApplyConfiguration) WithHistory(values ...*HistoryEntryApplyConfiguration) *DemoAppStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithHistory")
+		}
+		b.History = append(b.History, *values[i])
+	}
+	return b
+}
+
+// WithFailures sets the Failures field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Failures field is set to the value of the last call.
+func (b *DemoAppStatusApplyConfiguration) WithFailures(value *FailureCountsApplyConfiguration) *DemoAppStatusApplyConfiguration {
+	b.Failures = value
 	return b
 }

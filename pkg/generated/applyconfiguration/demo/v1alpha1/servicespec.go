@@ -20,6 +20,10 @@ type ServiceSpecApplyConfiguration struct {
 	Type *demov1alpha1.ServiceType `json:"type,omitempty"`
 	// port is the port of the Service, 1 to 65535. Defaults to 80.
 	Port *int32 `json:"port,omitempty"`
+	// nodePort is the port on every node, 1 to 65535, within the range that the
+	// cluster allows; for the types NodePort and LoadBalancer only. Absent means
+	// one that the cluster chooses.
+	NodePort *int32 `json:"nodePort,omitempty"`
 }
 
 // ServiceSpecApplyConfiguration constructs a declarative configuration of the ServiceSpec type for use with
@@ -41,5 +45,13 @@ func (b *ServiceSpecApplyConfiguration) WithType(value demov1alpha1.ServiceType)
 // If called multiple times, the Port field is set to the value of the last call.
 func (b *ServiceSpecApplyConfiguration) WithPort(value int32) *ServiceSpecApplyConfiguration {
 	b.Port = &value
+	return b
+}
+
+// WithNodePort sets the NodePort field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the NodePort field is set to the value of the last call.
+func (b *ServiceSpecApplyConfiguration) WithNodePort(value int32) *ServiceSpecApplyConfiguration {
+	b.NodePort = &value
 	return b
 }

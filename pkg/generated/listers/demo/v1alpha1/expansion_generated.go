@@ -12,3 +12,11 @@ type DemoAppListerExpansion interface{}
 // DemoAppNamespaceListerExpansion allows custom methods to be added to
 // DemoAppNamespaceLister.
 type DemoAppNamespaceListerExpansion interface{}
+
+// DemoAppClusterListerExpansion allows custom methods to be added to
+// DemoAppClusterLister.
+type DemoAppClusterListerExpansion interface{}
+
+// DemoAppClusterNamespaceListerExpansion allows custom methods to be added to
+// DemoAppClusterNamespaceLister.
+type DemoAppClusterNamespaceListerExpansion interface{}

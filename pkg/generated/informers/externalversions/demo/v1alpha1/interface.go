@@ -13,6 +13,8 @@ import (
 type Interface interface {
 	// DemoApps returns a DemoAppInformer.
 	DemoApps() TypedDemoAppInformer
+	// DemoAppClusters returns a DemoAppClusterInformer.
+	DemoAppClusters() TypedDemoAppClusterInformer
 }
 
 type version struct {
@@ -29,4 +31,9 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakList
 // DemoApps returns a TypedDemoAppInformer.
 func (v *version) DemoApps() TypedDemoAppInformer {
 	return &demoAppInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// DemoAppClusters returns a TypedDemoAppClusterInformer.
+func (v *version) DemoAppClusters() TypedDemoAppClusterInformer {
+	return &demoAppClusterInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }

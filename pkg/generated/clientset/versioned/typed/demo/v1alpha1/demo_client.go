@@ -16,6 +16,7 @@ import (
 type DemoV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	DemoAppsGetter
+	DemoAppClustersGetter
 }
 
 // DemoV1alpha1Client is used to interact with features provided by the demo.example.com group.
@@ -25,6 +26,10 @@ type DemoV1alpha1Client struct {
 
 func (c *DemoV1alpha1Client) DemoApps(namespace string) DemoAppInterface {
 	return newDemoApps(c, namespace)
+}
+
+func (c *DemoV1alpha1Client) DemoAppClusters(namespace string) DemoAppClusterInterface {
+	return newDemoAppClusters(c, namespace)
 }
 
 // NewForConfig creates a new DemoV1alpha1Client for the given config.

@@ -19,6 +19,10 @@ func (c *FakeDemoV1alpha1) DemoApps(namespace string) v1alpha1.DemoAppInterface 
 	return newFakeDemoApps(c, namespace)
 }
 
+func (c *FakeDemoV1alpha1) DemoAppClusters(namespace string) v1alpha1.DemoAppClusterInterface {
+	return newFakeDemoAppClusters(c, namespace)
+}
+
 // RESTClient returns a RESTClient that is used to communicate
 // with API server by this client implementation.
 func (c *FakeDemoV1alpha1) RESTClient() rest.Interface {

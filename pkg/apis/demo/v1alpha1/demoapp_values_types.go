@@ -1,0 +1,51 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// ValuesKind is a kind of object that values of the chart may come from.
+//
+// +kubebuilder:validation:Enum=ConfigMap;Secret
+type ValuesKind string
+
+// The kinds of objects that values may come from.
+const (
+	// ValuesFromConfigMap reads values from a ConfigMap.
+	ValuesFromConfigMap ValuesKind = "ConfigMap"
+	// ValuesFromSecret reads values from a Secret. They never appear in status,
+	// events, logs or audit records.
+	ValuesFromSecret ValuesKind = "Secret"
+)
+
+// DefaultValuesKey is the key of valuesFrom that holds the values, unless the
+// reference names another one.
+const DefaultValuesKey = "values.yaml"
+
+// ValuesReference names values of the chart that are kept in another object in
+// the namespace of the DemoApp.
+type ValuesReference struct {
+	// kind is ConfigMap or Secret.
+	// +required
+	Kind ValuesKind `json:"kind"`
+
+	// name is the name of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +required
+	Name string `json:"name"`
+
+	// key is the key within the object's data that holds the values, as a YAML or
+	// JSON object. Defaults to values.yaml.
+	// +kubebuilder:default=values.yaml
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	// +optional
+	Key string `json:"key,omitempty"`
+
+	// optional says that the object, or the key in it, may be absent. Defaults to
+	// false: the operator waits for it.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
+}

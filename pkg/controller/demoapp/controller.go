@@ -83,6 +83,7 @@ type Controller struct {
 	audit     *auditor
 	engine    Engine
 	chart     *helm.Chart
+	gates     []gate
 	recorder  events.EventRecorder
 	clock     clock.PassiveClock
 	resync    time.Duration

@@ -101,6 +101,7 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 	if err := c.observeRelease(ctx, p); err != nil {
 		return c.reportFailure(p, err)
 	}
+	c.passGates(ctx, p)
 	if c.refusals.rests(p) {
 		return nil
 	}

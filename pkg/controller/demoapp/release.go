@@ -37,11 +37,9 @@ func (c *Controller) observeRelease(ctx context.Context, p *pass) error {
 		}
 	}
 	p.plan, err = release.Observe(ctx, c.engine, release.Request{
-		Key:      p.key(),
-		Wanted:   p.wanted,
-		Held:     len(p.blockers) > 0,
-		Baseline: baselineOf(p.app.Status),
+		Key: p.key(), Wanted: p.wanted, Baseline: baselineOf(p.app.Status),
 	})
+	p.holdIfBlocked()
 	return err
 }
 

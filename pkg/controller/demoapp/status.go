@@ -174,6 +174,9 @@ func statusConfiguration(app *v1alpha1.DemoApp) *demoac.DemoAppApplyConfiguratio
 		if r.AppVersion != "" {
 			deployed.WithAppVersion(r.AppVersion)
 		}
+		if r.ChartDigest != "" {
+			deployed.WithChartDigest(r.ChartDigest)
+		}
 		applied.WithDeployedRelease(deployed)
 	}
 	if s.LastUpgradeReason != "" {
@@ -200,5 +203,54 @@ func statusConfiguration(app *v1alpha1.DemoApp) *demoac.DemoAppApplyConfiguratio
 		}
 		applied.WithInventory(item)
 	}
+	configureExtras(applied, s)
 	return demoac.DemoApp(app.Name, app.Namespace).WithUID(app.UID).WithStatus(applied)
+}
+
+// configureExtras adds what only some features of the spec have a use for.
+func configureExtras(applied *demoac.DemoAppStatusApplyConfiguration, s v1alpha1.DemoAppStatus) {
+	if s.ExternalURL != "" {
+		applied.WithExternalURL(s.ExternalURL)
+	}
+	if len(s.Capabilities) > 0 {
+		applied.WithCapabilities(s.Capabilities...)
+	}
+	if s.LastHandledRequestedAt != "" {
+		applied.WithLastHandledRequestedAt(s.LastHandledRequestedAt)
+	}
+	if s.LastHandledForceAt != "" {
+		applied.WithLastHandledForceAt(s.LastHandledForceAt)
+	}
+	for _, entry := range s.History {
+		applied.WithHistory(historyConfiguration(entry))
+	}
+	if f := s.Failures; f != nil {
+		applied.WithFailures(failuresConfiguration(*f))
+	}
+}
+
+func historyConfiguration(entry v1alpha1.HistoryEntry) *demoac.HistoryEntryApplyConfiguration {
+	applied := demoac.HistoryEntry().WithTime(entry.Time).WithAction(entry.Action).WithOutcome(entry.Outcome)
+	if entry.Reason != "" {
+		applied.WithReason(entry.Reason)
+	}
+	if entry.Revision != 0 {
+		applied.WithRevision(entry.Revision)
+	}
+	if entry.ChartVersion != "" {
+		applied.WithChartVersion(entry.ChartVersion)
+	}
+	if entry.Generation != 0 {
+		applied.WithGeneration(entry.Generation)
+	}
+	if entry.Count > 1 {
+		applied.WithCount(entry.Count)
+	}
+	return applied
+}
+
+func failuresConfiguration(f v1alpha1.FailureCounts) *demoac.FailureCountsApplyConfiguration {
+	return demoac.FailureCounts().
+		WithConsecutive(f.Consecutive).WithInstalls(f.Installs).WithUpgrades(f.Upgrades).
+		WithRepairs(f.Repairs).WithRollbacks(f.Rollbacks)
 }

@@ -27,9 +27,6 @@ type Request struct {
 	// Wanted is the release as it should be; nil when that cannot be told now,
 	// because some input is missing.
 	Wanted *helm.Release
-	// Held says that nothing new may be rolled out. What is deployed is still
-	// kept as it is.
-	Held bool
 	// Baseline is what was kept of the last success.
 	Baseline helm.Baseline
 }
@@ -38,6 +35,9 @@ type Request struct {
 type Plan struct {
 	// Decision is what the engine is to execute now.
 	Decision helm.Decision
+	// Wanted is what it would execute if nothing held it; without an action when
+	// that cannot be told.
+	Wanted helm.Decision
 	// Withheld says that more would be done if nothing held it.
 	Withheld bool
 	// Observed is what the decision was made on.
@@ -52,17 +52,26 @@ func Observe(ctx context.Context, engine Observer, request Request) (Plan, error
 	if err != nil {
 		return Plan{}, fmt.Errorf("look at release %s: %w", request.Key, err)
 	}
-	plan := Plan{Observed: observed}
-	if request.Wanted != nil {
-		if plan.Decision, err = engine.Decide(*request.Wanted, observed); err != nil {
-			return Plan{}, fmt.Errorf("decide on release %s: %w", request.Key, err)
-		}
+	if request.Wanted == nil {
+		return Plan{Observed: observed, Decision: keep(observed), Withheld: true}, nil
 	}
-	if request.Wanted == nil || request.Held && rollsOut(plan.Decision.Action) {
-		plan.Withheld = request.Wanted == nil || plan.Decision.Action != helm.ActionNone
-		plan.Decision = keep(observed)
+	wanted, err := engine.Decide(*request.Wanted, observed)
+	if err != nil {
+		return Plan{}, fmt.Errorf("decide on release %s: %w", request.Key, err)
 	}
-	return plan, nil
+	return Plan{Observed: observed, Decision: wanted, Wanted: wanted}, nil
+}
+
+// RollsOut reports whether the plan would bring anything new if nothing held it.
+func (p *Plan) RollsOut() bool { return rollsOut(p.Wanted.Action) }
+
+// Hold keeps anything new from being rolled out. What is deployed is still kept
+// as it is.
+func (p *Plan) Hold() {
+	if p.RollsOut() {
+		p.Withheld = true
+		p.Decision = keep(p.Observed)
+	}
 }
 
 // rollsOut reports whether the action makes a new revision.

@@ -73,10 +73,15 @@ func TestObserve(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			engine := &observer{snapshot: test.observed}
 			baseline := helm.Baseline{Revision: 2}
-			plan, err := Observe(t.Context(), engine, Request{Key: key, Wanted: test.wanted, Held: test.held, Baseline: baseline})
+			plan, err := Observe(t.Context(), engine, Request{Key: key, Wanted: test.wanted, Baseline: baseline})
 			if err != nil {
 				t.Fatal(err)
 			}
+			wanted := plan.Wanted
+			if test.held {
+				plan.Hold()
+			}
+			equal(t, "wanted decision", wanted, plan.Wanted)
 			equal(t, "decision", test.want, plan.Decision)
 			equal(t, "withheld", test.withheld, plan.Withheld)
 			if plan.Observed.Record != test.observed.Record {

@@ -729,6 +729,13 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 							Format:      "",
 						},
 					},
+					"lastGoodRevision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastGoodRevision is the last revision that was deployed and healthy. It is what remediation goes back to.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
 					"history": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -958,6 +965,20 @@ func schema_pkg_apis_demo_v1alpha1_FailureCounts(ref common.ReferenceCallback) c
 							Description: "consecutive is how many attempts at the current generation have failed since the last one that succeeded. Remediation goes by it.",
 							Type:        []string{"integer"},
 							Format:      "int64",
+						},
+					},
+					"generation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "generation is the generation of the spec that consecutive counts for.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"inputs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inputs stands for the chart and the values that consecutive counts for. Its form is private to the operator.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"installs": {

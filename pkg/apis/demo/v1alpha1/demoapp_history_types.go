@@ -90,6 +90,18 @@ type FailureCounts struct {
 	// +optional
 	Consecutive int64 `json:"consecutive,omitempty"`
 
+	// generation is the generation of the spec that consecutive counts for.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+
+	// inputs stands for the chart and the values that consecutive counts for. Its
+	// form is private to the operator.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Inputs string `json:"inputs,omitempty"`
+
 	// installs is how many installs failed, ever.
 	// +kubebuilder:validation:Minimum=0
 	// +optional

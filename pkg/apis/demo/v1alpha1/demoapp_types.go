@@ -386,6 +386,12 @@ type DemoAppStatus struct {
 	// +optional
 	LastHandledForceAt string `json:"lastHandledForceAt,omitempty"`
 
+	// lastGoodRevision is the last revision that was deployed and healthy. It is
+	// what remediation goes back to.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	LastGoodRevision int64 `json:"lastGoodRevision,omitempty"`
+
 	// history is what the operator last did to the release, the newest first, at
 	// most 5 entries.
 	// +listType=atomic

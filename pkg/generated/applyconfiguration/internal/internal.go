@@ -220,6 +220,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.InventoryEntry
           elementRelationship: atomic
+    - name: lastGoodRevision
+      type:
+        scalar: numeric
     - name: lastHandledForceAt
       type:
         scalar: string
@@ -322,6 +325,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: consecutive
       type:
         scalar: numeric
+    - name: generation
+      type:
+        scalar: numeric
+    - name: inputs
+      type:
+        scalar: string
     - name: installs
       type:
         scalar: numeric

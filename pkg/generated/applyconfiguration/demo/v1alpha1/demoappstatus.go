@@ -64,6 +64,9 @@ type DemoAppStatusApplyConfiguration struct {
 	// lastHandledForceAt is the value of the annotation demo.example.com/force-at
 	// that was last acted on.
 	LastHandledForceAt *string `json:"lastHandledForceAt,omitempty"`
+	// lastGoodRevision is the last revision that was deployed and healthy. It is
+	// what remediation goes back to.
+	LastGoodRevision *int64 `json:"lastGoodRevision,omitempty"`
 	// history is what the operator last did to the release, the newest first, at
 	// most 5 entries.
 	History []HistoryEntryApplyConfiguration `json:"history,omitempty"`
@@ -206,6 +209,14 @@ func (b *DemoAppStatusApplyConfiguration) WithLastHandledRequestedAt(value strin
 // If called multiple times, the LastHandledForceAt field is set to the value of the last call.
 func (b *DemoAppStatusApplyConfiguration) WithLastHandledForceAt(value string) *DemoAppStatusApplyConfiguration {
 	b.LastHandledForceAt = &value
+	return b
+}
+
+// WithLastGoodRevision sets the LastGoodRevision field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastGoodRevision field is set to the value of the last call.
+func (b *DemoAppStatusApplyConfiguration) WithLastGoodRevision(value int64) *DemoAppStatusApplyConfiguration {
+	b.LastGoodRevision = &value
 	return b
 }
 

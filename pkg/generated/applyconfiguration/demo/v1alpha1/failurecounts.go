@@ -13,6 +13,11 @@ type FailureCountsApplyConfiguration struct {
 	// consecutive is how many attempts at the current generation have failed since
 	// the last one that succeeded. Remediation goes by it.
 	Consecutive *int64 `json:"consecutive,omitempty"`
+	// generation is the generation of the spec that consecutive counts for.
+	Generation *int64 `json:"generation,omitempty"`
+	// inputs stands for the chart and the values that consecutive counts for. Its
+	// form is private to the operator.
+	Inputs *string `json:"inputs,omitempty"`
 	// installs is how many installs failed, ever.
 	Installs *int64 `json:"installs,omitempty"`
 	// upgrades is how many upgrades failed, ever.
@@ -34,6 +39,22 @@ func FailureCounts() *FailureCountsApplyConfiguration {
 // If called multiple times, the Consecutive field is set to the value of the last call.
 func (b *FailureCountsApplyConfiguration) WithConsecutive(value int64) *FailureCountsApplyConfiguration {
 	b.Consecutive = &value
+	return b
+}
+
+// WithGeneration sets the Generation field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Generation field is set to the value of the last call.
+func (b *FailureCountsApplyConfiguration) WithGeneration(value int64) *FailureCountsApplyConfiguration {
+	b.Generation = &value
+	return b
+}
+
+// WithInputs sets the Inputs field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Inputs field is set to the value of the last call.
+func (b *FailureCountsApplyConfiguration) WithInputs(value string) *FailureCountsApplyConfiguration {
+	b.Inputs = &value
 	return b
 }
 

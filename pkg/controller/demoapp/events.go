@@ -65,6 +65,8 @@ func releaseTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
 	switch {
 	case was == nil || is.Revision < was.Revision:
 		return event{corev1.EventTypeNormal, "Installed", "Install", "Installed " + what}, true
+	case was.Revision != is.Revision && after.LastUpgradeReason == v1alpha1.UpgradeReasonRemediation:
+		return event{corev1.EventTypeWarning, "RolledBack", "Rollback", "Rolled back with " + what}, true
 	case was.Revision != is.Revision:
 		return event{corev1.EventTypeNormal, "Upgraded", "Upgrade", "Upgraded to " + what}, true
 	}

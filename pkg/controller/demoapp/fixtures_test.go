@@ -580,6 +580,8 @@ type fakeRelease struct {
 	live    map[string]helm.InventoryEntry
 	health  helm.Health
 	writes  int
+	// inputs are those of each revision.
+	inputs map[int]string
 }
 
 // kinds are those of the objects of a release, in the order of its inventory.
@@ -660,11 +662,21 @@ func (e *engine) Execute(_ context.Context, wanted helm.Release, decision helm.D
 		}
 		err = e.nextFailure()
 		if err == nil || leavesRecord(err) {
-			r.attempt(inputs, decision.Replace != 0, err == nil)
+			r.attempt(wanted.Chart, inputs, decision.Replace != 0, err == nil)
 		}
 		if err != nil {
 			return nil, err
 		}
+		r.apply(wanted.Key(), kinds)
+	case helm.ActionRollback:
+		inputs, err := wanted.InputDigest()
+		if err != nil {
+			return nil, err
+		}
+		if err := e.nextFailure(); err != nil {
+			return nil, err
+		}
+		r.rollBack(decision.To, inputs)
 		r.apply(wanted.Key(), kinds)
 	case helm.ActionReapply, helm.ActionRepair:
 		if err := e.nextFailure(); err != nil {
@@ -699,7 +711,7 @@ func leavesRecord(err error) bool {
 }
 
 // attempt writes the record of an install or upgrade.
-func (r *fakeRelease) attempt(inputs string, replace, succeeds bool) {
+func (r *fakeRelease) attempt(chart *helm.Chart, inputs string, replace, succeeds bool) {
 	revision := 1
 	if r.record != nil {
 		revision = r.record.Revision
@@ -707,10 +719,25 @@ func (r *fakeRelease) attempt(inputs string, replace, succeeds bool) {
 			revision++
 		}
 	}
-	r.record = &helm.Record{Revision: revision, Status: "failed", Own: true, Inputs: inputs, Changed: began}
+	r.record = &helm.Record{
+		Revision: revision, Status: "failed", Own: true, Inputs: inputs, ChartDigest: chart.Digest()[:16], Changed: began,
+	}
 	if succeeds {
 		r.record.Status = "deployed"
 	}
+	if r.inputs == nil {
+		r.inputs = map[int]string{}
+	}
+	r.inputs[revision] = inputs
+}
+
+// rollBack makes a new revision of an older one, and gives up those inputs.
+func (r *fakeRelease) rollBack(to int, inputs string) {
+	rolledBack := *r.record
+	rolledBack.Revision++
+	rolledBack.Status, rolledBack.Inputs = "deployed", r.inputs[to]
+	rolledBack.RolledBackTo, rolledBack.Abandoned = to, inputs
+	r.record = &rolledBack
 }
 
 // apply makes the objects of these kinds what they should be.

@@ -4,6 +4,8 @@
 package demoapp
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -47,7 +49,10 @@ func recordSuccess(p *pass, action helm.Action) {
 }
 
 // recordFailure counts an attempt that failed and puts it into the history.
-func recordFailure(p *pass, action helm.Action, chartVersion string) {
+//
+// A failure that no other attempt can avoid is the last one, where remediation
+// counts them.
+func recordFailure(p *pass, action helm.Action, chartVersion string, terminal bool) {
 	known, attempted := historyActions[action]
 	if !attempted {
 		return
@@ -72,8 +77,35 @@ func recordFailure(p *pass, action helm.Action, chartVersion string) {
 		entry.ChartVersion = ""
 		failures.Rollbacks++
 	}
+	if spec := p.app.Spec.Remediation; spec != nil && terminal && failures.Consecutive > 0 {
+		failures.Consecutive = max(failures.Consecutive, orDefault(spec.Retries, defaultRetries)+1)
+	}
 	s.Failures = &failures
 	s.History = remember(s.History, entry)
+}
+
+// recordUnhealthy counts a revision that did not become healthy in time, once.
+func recordUnhealthy(p *pass, revision int64) {
+	s := &p.app.Status
+	if slices.ContainsFunc(s.History, func(entry v1alpha1.HistoryEntry) bool {
+		return entry.Revision == revision && entry.Outcome == v1alpha1.HistoryFailed
+	}) {
+		return
+	}
+	action := v1alpha1.HistoryUpgrade
+	failures := currentFailures(p)
+	failures.Consecutive++
+	if revision == 1 {
+		action = v1alpha1.HistoryInstall
+		failures.Installs++
+	} else {
+		failures.Upgrades++
+	}
+	s.Failures = &failures
+	s.History = remember(s.History, v1alpha1.HistoryEntry{
+		Time: metav1.NewTime(p.now).Rfc3339Copy(), Action: action, Outcome: v1alpha1.HistoryFailed,
+		Revision: revision, ChartVersion: s.DeployedRelease.ChartVersion, Generation: p.app.Generation,
+	})
 }
 
 // currentFailures are the app's failures. Those in a row count for the spec and

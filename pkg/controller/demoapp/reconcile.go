@@ -38,6 +38,8 @@ type pass struct {
 	// it; unset while the key is not known.
 	wanted *helm.Release
 	inputs string
+	// unhealthy says that the deployed revision did not become healthy in time.
+	unhealthy string
 	// next is when to look again.
 	next time.Duration
 }
@@ -101,6 +103,8 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 	if err := c.observeRelease(ctx, p); err != nil {
 		return c.reportFailure(p, err)
 	}
+	c.awaitHealth(p)
+	c.remediate(p)
 	c.passGates(ctx, p)
 	if c.refusals.rests(p) {
 		return nil
@@ -158,5 +162,8 @@ func (c *Controller) wanted(p *pass) *helm.Release {
 		Chart:     c.chart,
 		Values:    desiredValues(p.app.Spec, p.apiKey),
 		Owner:     &owner,
+
+		Timeout:    timeoutOf(p.app.Spec),
+		MaxHistory: maxHistoryOf(p.app.Spec),
 	}
 }

@@ -53,7 +53,12 @@ func TestFirstVisit(t *testing.T) {
 		LastUpgradeAt:       &at,
 		AppliedManifestHash: "hash-" + inputs,
 		Replicas:            1, ReadyReplicas: 1, Selector: "app=a",
-		URL: "http://a.ns.svc",
+		URL:              "http://a.ns.svc",
+		LastGoodRevision: 1,
+		History: []v1alpha1.HistoryEntry{{
+			Time: at, Action: v1alpha1.HistoryInstall, Outcome: v1alpha1.HistorySucceeded,
+			Reason: v1alpha1.UpgradeReasonSpecGenerationChanged, Revision: 1, ChartVersion: "1.0.0", Generation: 1,
+		}},
 	}
 	for i, kind := range kinds {
 		want.Inventory = append(want.Inventory, v1alpha1.InventoryEntry{

@@ -37,12 +37,14 @@ type refusal struct {
 type attempt struct {
 	uid        types.UID
 	generation int64
+	action     helm.Action
 	inputs     string
 	drifts     string
 }
 
 func attemptOf(p *pass) attempt {
-	a := attempt{uid: p.app.UID, generation: p.app.Generation, inputs: p.inputs, drifts: release.Names(p.plan.Decision.Drifts)}
+	decision := p.plan.Decision
+	a := attempt{uid: p.app.UID, generation: p.app.Generation, action: decision.Action, inputs: p.inputs, drifts: release.Names(decision.Drifts)}
 	if p.plan.Withheld && p.plan.Observed.Record != nil {
 		// What is deployed is kept meanwhile, whatever was refused.
 		a.inputs = p.plan.Observed.Record.Inputs

@@ -103,9 +103,13 @@ func (c *Controller) ensureRelease(ctx context.Context, p *pass) error {
 		return err
 	}
 	c.refusals.forget(p.key())
-	recordDeployed(p, deployed, decision)
+	recordDeployed(p, deployed, decision, c.chart)
 	// The plan was made before the change; what counts now is what came of it.
-	return c.observeRelease(ctx, p)
+	if err := c.observeRelease(ctx, p); err != nil {
+		return err
+	}
+	c.remediate(p)
+	return nil
 }
 
 // reportFailure puts an error into the conditions. It returns the error as the
@@ -131,6 +135,11 @@ func (c *Controller) reportFailure(p *pass, err error) error {
 		return err
 	}
 	conditions.Set(v1alpha1.ConditionFailed, metav1.ConditionTrue, reason, err.Error())
+	recordFailure(p, action, c.chart.Version(), terminal)
+	if terminal && action != helm.ActionRollback &&
+		chooseRemedy(p.app.Spec.Remediation, currentFailures(p).Consecutive, p.app.Status.LastGoodRevision) == rollBack {
+		terminal = false // There is something else to try.
+	}
 	if terminal || action == helm.ActionInstall || action == helm.ActionUpgrade {
 		conditions.Set(v1alpha1.ConditionDeployed, metav1.ConditionFalse, reason, err.Error())
 	}

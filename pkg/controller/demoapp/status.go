@@ -43,7 +43,7 @@ func baselineOf(s v1alpha1.DemoAppStatus) helm.Baseline {
 }
 
 // recordDeployed writes down what a success left, and why it came about.
-func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision) {
+func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision, chart *helm.Chart) {
 	s := &p.app.Status
 	failed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionFailed)
 	reason := release.ReasonFor(decision, release.Circumstances{
@@ -51,7 +51,7 @@ func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision) {
 		Deployed:              s.DeployedRelease != nil,
 		SpecChanged:           s.ObservedGeneration != p.app.Generation,
 		Unrecorded:            isAhead(p),
-		ChartChanged:          s.DeployedRelease != nil && s.DeployedRelease.ChartVersion != deployed.ChartVersion,
+		ChartChanged:          chartChanged(p, chart),
 		DependencyBecameReady: p.dependencyBecameReady,
 		Failed:                failed != nil && failed.ObservedGeneration == p.app.Generation,
 	})
@@ -73,6 +73,17 @@ func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision) {
 			UID: entry.UID, Digest: entry.Digest,
 		})
 	}
+	recordSuccess(p, decision.Action)
+	if !p.app.Spec.WaitForReady && decision.Action != helm.ActionRollback {
+		forgetFailures(s)
+	}
+}
+
+// chartChanged reports whether the newest revision was made from another chart
+// than the operator has now.
+func chartChanged(p *pass, chart *helm.Chart) bool {
+	record := p.plan.Observed.Record
+	return record != nil && record.Own && !record.MadeFrom(chart)
 }
 
 // isAhead reports whether an own revision is deployed that the status does not
@@ -98,6 +109,11 @@ func summarize(p *pass) {
 	}
 	s.ObservedGeneration = p.app.Generation
 	s.URL = serviceURL(p.app)
+	if p.unhealthy != "" {
+		p.conditions().Set(v1alpha1.ConditionDeployed, metav1.ConditionFalse, v1alpha1.ReasonHealthTimeout, p.unhealthy)
+		p.conditions().MarkStalled(v1alpha1.ReasonHealthTimeout, p.unhealthy)
+		return
+	}
 	p.conditions().Remove(v1alpha1.ConditionFailed)
 	reason := v1alpha1.ReasonUpgradeSucceeded
 	if s.DeployedRelease.Revision == 1 {
@@ -141,6 +157,8 @@ func summarizeHealth(p *pass, health release.Summary) {
 	conditions := p.conditions()
 	switch {
 	case health.Healthy:
+		p.app.Status.LastGoodRevision = p.app.Status.DeployedRelease.Revision
+		forgetFailures(&p.app.Status)
 		conditions.MarkReady(v1alpha1.ReasonHealthy, fmt.Sprintf("Revision %d is deployed and healthy", p.app.Status.DeployedRelease.Revision))
 	case health.Failed:
 		conditions.MarkStalled(v1alpha1.ReasonUnhealthy, health.Message)
@@ -173,9 +191,6 @@ func statusConfiguration(app *v1alpha1.DemoApp) *demoac.DemoAppApplyConfiguratio
 			WithName(r.Name).WithRevision(r.Revision).WithChart(r.Chart).WithChartVersion(r.ChartVersion)
 		if r.AppVersion != "" {
 			deployed.WithAppVersion(r.AppVersion)
-		}
-		if r.ChartDigest != "" {
-			deployed.WithChartDigest(r.ChartDigest)
 		}
 		applied.WithDeployedRelease(deployed)
 	}
@@ -218,6 +233,9 @@ func configureExtras(applied *demoac.DemoAppStatusApplyConfiguration, s v1alpha1
 	if s.LastHandledRequestedAt != "" {
 		applied.WithLastHandledRequestedAt(s.LastHandledRequestedAt)
 	}
+	if s.LastGoodRevision != 0 {
+		applied.WithLastGoodRevision(s.LastGoodRevision)
+	}
 	if s.LastHandledForceAt != "" {
 		applied.WithLastHandledForceAt(s.LastHandledForceAt)
 	}
@@ -250,7 +268,14 @@ func historyConfiguration(entry v1alpha1.HistoryEntry) *demoac.HistoryEntryApply
 }
 
 func failuresConfiguration(f v1alpha1.FailureCounts) *demoac.FailureCountsApplyConfiguration {
-	return demoac.FailureCounts().
+	applied := demoac.FailureCounts()
+	if f.Generation != 0 {
+		applied.WithGeneration(f.Generation)
+	}
+	if f.Inputs != "" {
+		applied.WithInputs(f.Inputs)
+	}
+	return applied.
 		WithConsecutive(f.Consecutive).WithInstalls(f.Installs).WithUpgrades(f.Upgrades).
 		WithRepairs(f.Repairs).WithRollbacks(f.Rollbacks)
 }

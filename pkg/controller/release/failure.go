@@ -14,6 +14,7 @@ const (
 	ReasonInstallFailed     = "InstallFailed"
 	ReasonUpgradeFailed     = "UpgradeFailed"
 	ReasonRepairFailed      = "RepairFailed"
+	ReasonRollbackFailed    = "RollbackFailed"
 	ReasonObserveFailed     = "ObserveFailed"
 	ReasonRenderFailed      = "RenderFailed"
 	ReasonRefused           = "Refused"
@@ -43,6 +44,8 @@ func FailureReason(err error, action helm.Action) (reason string, terminal bool)
 		return ReasonInstallFailed, helm.IsTerminal(err)
 	case action == helm.ActionUpgrade:
 		return ReasonUpgradeFailed, helm.IsTerminal(err)
+	case action == helm.ActionRollback:
+		return ReasonRollbackFailed, helm.IsTerminal(err)
 	case action == helm.ActionRepair, action == helm.ActionReapply:
 		return ReasonRepairFailed, helm.IsTerminal(err)
 	default:

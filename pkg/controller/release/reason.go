@@ -26,6 +26,8 @@ const (
 	RetryAfterFailure UpgradeReason = "RetryAfterFailure"
 	// ChartChanged: the operator brought another chart.
 	ChartChanged UpgradeReason = "ChartChanged"
+	// Remediation: attempts failed, and the last good revision was brought back.
+	Remediation UpgradeReason = "Remediation"
 )
 
 // Circumstances are what, beside the decision itself, tells why a release
@@ -51,6 +53,9 @@ type Circumstances struct {
 
 // ReasonFor tells why the decision changes the release's objects.
 func ReasonFor(decision helm.Decision, c Circumstances) UpgradeReason {
+	if decision.Action == helm.ActionRollback {
+		return Remediation
+	}
 	switch decision.Cause {
 	case helm.CauseFailed, helm.CauseInterrupted:
 		return RetryAfterFailure

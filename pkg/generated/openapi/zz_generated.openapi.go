@@ -844,13 +844,6 @@ func schema_pkg_apis_demo_v1alpha1_DeployedRelease(ref common.ReferenceCallback)
 							Format:      "",
 						},
 					},
-					"chartDigest": {
-						SchemaProps: spec.SchemaProps{
-							Description: "chartDigest tells the chart from another one of the same version.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
 				},
 				Required: []string{"name", "revision", "chart", "chartVersion"},
 			},

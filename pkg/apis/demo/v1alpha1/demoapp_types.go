@@ -437,12 +437,6 @@ type DeployedRelease struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	AppVersion string `json:"appVersion,omitempty"`
-
-	// chartDigest tells the chart from another one of the same version.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=128
-	// +optional
-	ChartDigest string `json:"chartDigest,omitempty"`
 }
 
 // InventoryEntry is one object of the release.

@@ -273,9 +273,6 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
-    - name: chartDigest
-      type:
-        scalar: string
     - name: chartVersion
       type:
         scalar: string

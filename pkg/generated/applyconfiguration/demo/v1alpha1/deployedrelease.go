@@ -23,8 +23,6 @@ type DeployedReleaseApplyConfiguration struct {
 	// appVersion is the version of the app that the chart says it contains. It
 	// may be absent.
 	AppVersion *string `json:"appVersion,omitempty"`
-	// chartDigest tells the chart from another one of the same version.
-	ChartDigest *string `json:"chartDigest,omitempty"`
 }
 
 // DeployedReleaseApplyConfiguration constructs a declarative configuration of the DeployedRelease type for use with
@@ -70,13 +68,5 @@ func (b *DeployedReleaseApplyConfiguration) WithChartVersion(value string) *Depl
 // If called multiple times, the AppVersion field is set to the value of the last call.
 func (b *DeployedReleaseApplyConfiguration) WithAppVersion(value string) *DeployedReleaseApplyConfiguration {
 	b.AppVersion = &value
-	return b
-}
-
-// WithChartDigest sets the ChartDigest field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the ChartDigest field is set to the value of the last call.
-func (b *DeployedReleaseApplyConfiguration) WithChartDigest(value string) *DeployedReleaseApplyConfiguration {
-	b.ChartDigest = &value
 	return b
 }

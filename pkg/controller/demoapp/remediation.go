@@ -1,0 +1,143 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// defaultRetries is the API's, for objects that were stored before the field had
+// a default.
+const defaultRetries = 3
+
+// remedy is what becomes of a release whose attempts fail.
+type remedy int
+
+const (
+	// retry: another attempt, or nothing has failed.
+	retry remedy = iota
+	// rollBack: bring back the last good revision.
+	rollBack
+	// leave: touch nothing until the spec changes.
+	leave
+)
+
+// chooseRemedy decides by what has failed so far. The last good revision is 0
+// when there is none.
+func chooseRemedy(spec *v1alpha1.Remediation, failed int64, lastGood int64) remedy {
+	switch {
+	case spec == nil || failed <= orDefault(spec.Retries, defaultRetries):
+		return retry
+	case spec.Strategy != v1alpha1.RemediationNone && lastGood > 0:
+		return rollBack
+	default:
+		return leave
+	}
+}
+
+// remediate deals with attempts that have failed as often as they may: it turns
+// the plan into a rollback, or holds it until the spec changes.
+func (c *Controller) remediate(p *pass) {
+	if p.plan.Wanted.RolledBack {
+		// Nothing is left to do; the conditions say again why, whatever they said in
+		// the meantime.
+		p.remediated(v1alpha1.ReasonRolledBack,
+			fmt.Sprintf("Rolled back to revision %d; a change of the spec starts afresh", p.plan.Observed.Record.RolledBackTo))
+		return
+	}
+	failed := currentFailures(p).Consecutive
+	chosen := retry
+	if p.plan.RollsOut() {
+		chosen = chooseRemedy(p.app.Spec.Remediation, failed, lastGood(p))
+	}
+	switch chosen {
+	case retry:
+		p.conditions().Remove(v1alpha1.ConditionRemediated)
+	case rollBack:
+		p.plan.Wanted = helm.Decision{Action: helm.ActionRollback, Cause: helm.CauseFailed, To: int(lastGood(p))}
+		p.plan.Decision = p.plan.Wanted
+	case leave:
+		p.plan.Hold()
+		p.plan.Wanted = helm.Decision{Action: helm.ActionNone}
+		p.remediated(v1alpha1.ReasonRetriesExhausted,
+			fmt.Sprintf("Gave up after %d failed attempts; a change of the spec starts afresh", failed))
+	}
+}
+
+// lastGood is the revision to go back to; 0 when there is none, or when it is
+// what is deployed.
+func lastGood(p *pass) int64 {
+	good := p.app.Status.LastGoodRevision
+	if record := p.plan.Observed.LastGood; good == 0 && record != nil {
+		good = int64(record.Revision)
+	}
+	if record := p.plan.Observed.Record; record == nil || int64(record.Revision) <= good {
+		return 0
+	}
+	return good
+}
+
+// remediated says that failed attempts were dealt with, and that a person has to
+// go on from here.
+func (p *pass) remediated(reason, message string) {
+	if failed := meta.FindStatusCondition(p.app.Status.Conditions, v1alpha1.ConditionFailed); failed != nil {
+		message += ". The last failure: " + failed.Message
+	}
+	p.conditions().Set(v1alpha1.ConditionRemediated, metav1.ConditionTrue, reason, message)
+	p.conditions().Set(v1alpha1.ConditionDeployed, metav1.ConditionFalse, reason, message)
+	p.blockers = append(p.blockers, blocker{reason: reason, message: message, stalled: true})
+}
+
+// awaitHealth holds the app to spec.waitForReady: a new revision that is not
+// healthy in time has failed, and is tried again as remediation says.
+func (c *Controller) awaitHealth(p *pass) {
+	s := &p.app.Status
+	if s.DeployedRelease == nil || p.plan.Wanted.Action != helm.ActionNone || p.plan.Wanted.RolledBack || !p.plan.Observed.BaselineKnown {
+		return
+	}
+	revision := s.DeployedRelease.Revision
+	health := release.Summarize(p.plan.Observed.Health)
+	if s.LastGoodRevision == revision || health.Healthy || !p.app.Spec.WaitForReady {
+		return
+	}
+	timeout := timeoutOf(p.app.Spec)
+	if left := p.plan.Observed.Record.Changed.Add(timeout).Sub(p.now); left > 0 {
+		p.next = min(p.next, left)
+		return
+	}
+	p.unhealthy = fmt.Sprintf("Revision %d is not healthy after %s: %s", revision, timeout, health.Message)
+	recordUnhealthy(p, revision)
+	p.conditions().Set(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonHealthTimeout, p.unhealthy)
+	if p.app.Spec.Remediation != nil {
+		p.plan.Wanted = helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseFailed}
+		p.plan.Decision = p.plan.Wanted
+	}
+}
+
+// timeoutOf is how long an operation on the release may take, and its workload
+// to become healthy.
+func timeoutOf(spec v1alpha1.DemoAppSpec) time.Duration {
+	if spec.Timeout == nil {
+		return helm.DefaultTimeout
+	}
+	return spec.Timeout.Duration
+}
+
+// maxHistoryOf is how many revisions are kept: as many as the spec says, and
+// those that remediation may need to find the way back.
+func maxHistoryOf(spec v1alpha1.DemoAppSpec) int {
+	kept := orDefault(spec.MaxHistory, helm.DefaultMaxHistory)
+	if spec.WaitForReady && spec.Remediation != nil {
+		kept = max(kept, orDefault(spec.Remediation.Retries, defaultRetries)+2)
+	}
+	return int(kept)
+}

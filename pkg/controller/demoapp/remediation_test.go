@@ -1,0 +1,222 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+func TestChooseRemedy(t *testing.T) {
+	remediation := func(retries int32, strategy v1alpha1.RemediationStrategy) *v1alpha1.Remediation {
+		return &v1alpha1.Remediation{Retries: ptr.To(retries), Strategy: strategy}
+	}
+	tests := []struct {
+		name     string
+		spec     *v1alpha1.Remediation
+		failed   int64
+		lastGood int64
+		want     remedy
+	}{
+		{"no remediation", nil, 100, 1, retry},
+		{"nothing failed", remediation(0, v1alpha1.RemediationRollback), 0, 1, retry},
+		{"retries are left", remediation(2, v1alpha1.RemediationRollback), 2, 1, retry},
+		{"no retries are left", remediation(2, v1alpha1.RemediationRollback), 3, 1, rollBack},
+		{"no retries at all", remediation(0, v1alpha1.RemediationRollback), 1, 1, rollBack},
+		{"nothing to go back to", remediation(0, v1alpha1.RemediationRollback), 1, 0, leave},
+		{"not to go back", remediation(0, v1alpha1.RemediationNone), 1, 1, leave},
+		{"the defaults: retries are left", &v1alpha1.Remediation{}, 3, 1, retry},
+		{"the defaults: no retries are left", &v1alpha1.Remediation{}, 4, 1, rollBack},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			equal(t, "remedy", test.want, chooseRemedy(test.spec, test.failed, test.lastGood))
+		})
+	}
+}
+
+func remediating(retries int32, strategy v1alpha1.RemediationStrategy) func(*v1alpha1.DemoApp) {
+	return func(app *v1alpha1.DemoApp) {
+		app.Spec.Remediation = &v1alpha1.Remediation{Retries: &retries, Strategy: strategy}
+	}
+}
+
+// failing changes the spec and lets the attempts fail.
+func (w *world) failing(times int) {
+	w.t.Helper()
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "bad" })
+	for range times {
+		w.engine.failures = []error{errPlain}
+		if _, err := w.pass("a", controller.SpecChange|controller.Retry); err == nil {
+			w.t.Fatal("no error")
+		}
+	}
+	w.recorder.take()
+}
+
+// unfinished makes a pass whose status may be held back.
+func (w *world) unfinished(name string, why controller.Reason) controller.Result {
+	w.t.Helper()
+	w.sync()
+	result, err := w.controller.Reconcile(w.t.Context(), keyOf(name), why)
+	must(w.t, err)
+	return result
+}
+
+func TestRollbackAfterTheLastRetry(t *testing.T) {
+	w := deployed(t, remediating(1, v1alpha1.RemediationRollback))
+	w.failing(2)
+	equal(t, "conditions before", conditions("Ready", "False UpgradeFailed", "Reconciling", "True UpgradeFailed",
+		"Deployed", "False UpgradeFailed", "Failed", "True UpgradeFailed"), w.conditions("a"))
+	w.passes("a", controller.Retry)
+	stalled := conditions("Ready", "False RolledBack", "Stalled", "True RolledBack", "Deployed", "False RolledBack",
+		"Failed", "True UpgradeFailed", "Remediated", "True RolledBack")
+	check := func(step string) {
+		t.Helper()
+		got := w.app("a").Status
+		equal(t, step+": conditions", stalled, w.conditions("a"))
+		equal(t, step+": revision", int64(3), got.DeployedRelease.Revision)
+		equal(t, step+": reason", v1alpha1.UpgradeReasonRemediation, got.LastUpgradeReason)
+		equal(t, step+": observedGeneration", int64(2), got.ObservedGeneration)
+		equal(t, step+": message", true, strings.Contains(w.message("a", "Ready"), "Rolled back to revision 1"))
+	}
+	check("rolled back")
+	events := w.recorder.take()
+	equal(t, "events", 2, len(events))
+	contains(t, "event", events[0], "a Warning RolledBack Rollback Rolled back with revision 3")
+
+	w.calls.take()
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "requests while it rests", []string(nil), w.calls.take())
+	w.start(testChart(t, "1.0.0"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests after a restart", []string(nil), w.calls.take())
+	check("after a restart")
+	w.engine.meddle("a", removes("Secret"))
+	w.passes("a", controller.Drift)
+	check2 := w.conditions("a")
+	equal(t, "conditions after drift of the old revision", stalled, check2)
+	w.recorder.take()
+
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "good" })
+	w.passes("a", controller.SpecChange)
+	equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	equal(t, "last good revision", int64(4), w.app("a").Status.LastGoodRevision)
+}
+
+func TestRetriesExhausted(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.DemoApp){
+		"strategy None": remediating(1, v1alpha1.RemediationNone),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := deployed(t, change)
+			w.failing(2)
+			w.passes("a", controller.Retry)
+			equal(t, "conditions", conditions("Ready", "False RetriesExhausted", "Stalled", "True RetriesExhausted",
+				"Deployed", "False RetriesExhausted", "Failed", "True UpgradeFailed", "Remediated", "True RetriesExhausted"), w.conditions("a"))
+			equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+			w.passes("a", controller.PeriodicResync)
+			equal(t, "requests while it rests", []string(nil), w.calls.take())
+			w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "good" })
+			w.passes("a", controller.SpecChange)
+			equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+		})
+	}
+}
+
+func TestFirstInstallThatFailsForGood(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", remediating(0, v1alpha1.RemediationRollback)))
+	w.engine.failures = []error{errPlain}
+	if _, err := w.pass("a", controller.SpecChange); err == nil {
+		t.Fatal("no error")
+	}
+	w.passes("a", controller.Retry)
+	equal(t, "Ready", "False RetriesExhausted", w.conditions("a")["Ready"])
+}
+
+func TestRefusedUpgradeIsRolledBackAtOnce(t *testing.T) {
+	w := deployed(t, remediating(5, v1alpha1.RemediationRollback))
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "bad" })
+	w.engine.failures = []error{&helm.RefusedError{Object: helm.ObjectReference{Kind: "Secret", Name: "a"}, Err: errPlain}}
+	if _, err := w.pass("a", controller.SpecChange); err == nil || controller.IsTerminal(err) {
+		t.Errorf("error is %v", err)
+	}
+	w.passes("a", controller.Retry)
+	equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
+}
+
+func TestWaitForReady(t *testing.T) {
+	w := deployed(t, remediating(1, v1alpha1.RemediationRollback), func(app *v1alpha1.DemoApp) {
+		app.Spec.WaitForReady = true
+		app.Spec.Timeout = &metav1.Duration{Duration: time.Minute}
+	})
+	starting := func() { w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	w.engine.executing = starting
+	w.clock.SetTime(began)
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "crashes" })
+	w.unfinished("a", controller.SpecChange)
+	for attempt := int64(1); attempt <= 2; attempt++ {
+		w.clock.SetTime(began.Add(30 * time.Second))
+		result := w.unfinished("a", controller.HealthChange)
+		equal(t, "revision", 1+attempt, w.app("a").Status.DeployedRelease.Revision)
+		if result.RequeueAfter > 30*time.Second {
+			t.Errorf("looks again after %s, the time is up in 30 s", result.RequeueAfter)
+		}
+		w.clock.SetTime(began.Add(time.Minute))
+		if attempt == 2 {
+			w.engine.executing = func() { w.engine.meddle("a", becomes(status.CurrentStatus, "", 1)) }
+		}
+		w.unfinished("a", controller.PeriodicResync)
+	}
+	w.passes("a", controller.HealthChange)
+	equal(t, "revision", int64(4), w.app("a").Status.DeployedRelease.Revision)
+	equal(t, "conditions", conditions("Ready", "False RolledBack", "Stalled", "True RolledBack", "Deployed", "False RolledBack",
+		"Failed", "True HealthTimeout", "Remediated", "True RolledBack"), w.conditions("a"))
+	equal(t, "failed upgrades", int64(2), w.app("a").Status.Failures.Upgrades)
+}
+
+func TestWaitForReadyWithoutRemediation(t *testing.T) {
+	w := deployed(t, func(app *v1alpha1.DemoApp) { app.Spec.WaitForReady = true })
+	w.engine.executing = func() { w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "slow" })
+	w.unfinished("a", controller.SpecChange)
+	w.clock.SetTime(began.Add(helm.DefaultTimeout))
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "conditions when the time is up", conditions("Ready", "False HealthTimeout", "Stalled", "True HealthTimeout",
+		"Deployed", "False HealthTimeout", "Failed", "True HealthTimeout"), w.conditions("a"))
+	w.calls.take()
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "requests while it stays so", []string(nil), w.calls.take())
+	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	w.passes("a", controller.HealthChange)
+	equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+}
+
+func TestMaxHistory(t *testing.T) {
+	tests := []struct {
+		name string
+		spec v1alpha1.DemoAppSpec
+		want int
+	}{
+		{"the default", v1alpha1.DemoAppSpec{}, helm.DefaultMaxHistory},
+		{"as the spec says", v1alpha1.DemoAppSpec{MaxHistory: ptr.To[int32](2)}, 2},
+		{
+			"every retry is a revision",
+			v1alpha1.DemoAppSpec{MaxHistory: ptr.To[int32](2), WaitForReady: true, Remediation: &v1alpha1.Remediation{Retries: ptr.To[int32](5)}}, 7,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { equal(t, "revisions", test.want, maxHistoryOf(test.spec)) })
+	}
+}

@@ -92,6 +92,10 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 // object.
 func (o *operation) put(info *resource.Info, object *unstructured.Unstructured, inherited bool) (*unstructured.Unstructured, error) {
 	got, _ := o.observed(info)
+	object, err := o.spare(info, object)
+	if err != nil {
+		return nil, err
+	}
 	if got == nil || got.release() != o.release {
 		applied, _, err := o.ensure(info, object, inherited)
 		return applied, err

@@ -26,6 +26,8 @@ const (
 	DriftReplaced DriftKind = "Replaced"
 	// DriftChanged: somebody changed or removed a field that the engine owns.
 	DriftChanged DriftKind = "Changed"
+	// DriftForeign: somebody added fields, and [Baseline] has them removed.
+	DriftForeign DriftKind = "Foreign"
 )
 
 // Drift is an object of a release that is not what the engine made it.

@@ -5,6 +5,8 @@ package helm
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -91,6 +93,7 @@ type Engine struct {
 	bodies      *bodyCache
 	locks       keyedMutex
 	flights     flights
+	foreign     foreignWatch
 	attempts    attempts
 	maxHistory  int
 	timeout     time.Duration
@@ -139,7 +142,7 @@ func New(config Config) (*Engine, error) {
 	}
 	e.setDefaults()
 	e.mapper = newKindMapper(discoveryClient, config.RESTConfig, e.clock, e.logger)
-	e.watcher = newWatcher(dynamicClient, metadataClient, config.Namespaces, e.publish)
+	e.watcher = newWatcher(dynamicClient, metadataClient, config.Namespaces, &e.foreign, e.publish)
 	var err error
 	if e.records, err = newRecords(metadataClient, config.Namespaces, e.publish); err != nil {
 		return nil, fmt.Errorf("helm engine: %w", err)
@@ -218,6 +221,9 @@ type Snapshot struct {
 	// so that Drifts and Health can be told.
 	BaselineKnown bool
 	Drifts        []Drift
+	// Drifted stands for the state of the objects that have drifted: another one
+	// means that there is something new to see. It is empty without drift.
+	Drifted string
 	Health        []ObjectHealth
 }
 
@@ -249,18 +255,31 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 		return snapshot, fmt.Errorf("observe release %s: %w", release, err)
 	}
 	snapshot.BaselineKnown = true
+	e.foreign.want(release, baseline.RemoveForeign)
+	drifted := sha256.New()
 	for i, entry := range baseline.Inventory {
 		view := e.watcher.view(mappings[i], entry.Namespace)
 		if view == nil {
 			continue // It lies in a namespace that is not watched.
 		}
 		got, _ := view.get(entry.Namespace, entry.Name)
+		if got != nil && e.foreign.has(release, got) {
+			snapshot.Drifts = append(snapshot.Drifts, Drift{Object: entry.ObjectReference, Kind: DriftForeign})
+			fmt.Fprintln(drifted, i, got.UID, got.foreign)
+		}
 		if kind := compare(entry, got); kind != "" {
 			snapshot.Drifts = append(snapshot.Drifts, Drift{Object: entry.ObjectReference, Kind: kind})
+			fmt.Fprintln(drifted, i, kind)
+			if got != nil {
+				fmt.Fprintln(drifted, got.UID, got.digest)
+			}
 		}
 		if got != nil {
 			snapshot.Health = append(snapshot.Health, ObjectHealth{Object: entry.ObjectReference, Health: got.health})
 		}
+	}
+	if len(snapshot.Drifts) > 0 {
+		snapshot.Drifted = hex.EncodeToString(drifted.Sum(nil)[:16])
 	}
 	return snapshot, nil
 }
@@ -297,6 +316,7 @@ func (e *Engine) limitsOf(release Release) limits {
 func (e *Engine) Forget(release cache.ObjectName) {
 	e.watcher.forget(release)
 	e.attempts.forget(release)
+	e.foreign.want(release, false)
 }
 
 // keyedMutex is a lock for each release.

@@ -74,7 +74,7 @@ func (e *Engine) measured(ctx context.Context, wanted Release, decision Decision
 	}
 	o := &operation{
 		engine: e, ctx: ctx, release: name, limits: limits, logger: logger, store: store,
-		baseline: baseline, existence: absent, known: map[ObjectReference]InventoryEntry{},
+		ignore: wanted.Ignore, baseline: baseline, existence: absent, known: map[ObjectReference]InventoryEntry{},
 	}
 	for _, entry := range baseline.Inventory {
 		o.known[entry.ObjectReference] = entry
@@ -461,10 +461,31 @@ func (o *operation) repairObject(info *resource.Info, decision Decision) error {
 			return nil
 		}
 	}
+	if isForeignOnly(decision.Drifts, ref) {
+		return o.removeForeign(info)
+	}
 	result, err := o.put(info, object, true)
 	if err != nil {
 		return err
 	}
+	if slices.Contains(decision.Drifts, Drift{Object: ref, Kind: DriftForeign}) {
+		return o.removeForeign(info)
+	}
 	o.record(info, result)
 	return nil
+}
+
+// isForeignOnly reports whether all that is wrong with an object is what others
+// added.
+func isForeignOnly(drifts []Drift, ref ObjectReference) bool {
+	foreign := false
+	for _, drift := range drifts {
+		if drift.Object == ref {
+			foreign = drift.Kind == DriftForeign
+			if !foreign {
+				return false
+			}
+		}
+	}
+	return foreign
 }

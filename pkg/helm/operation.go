@@ -57,6 +57,8 @@ type operation struct {
 	// clientSide says that the release was last applied on the client's side. Its
 	// objects are then taken over before they are applied.
 	clientSide bool
+	// ignore names fields that others may change.
+	ignore []IgnoreRule
 	// touched says that objects that existed before were changed.
 	touched bool
 

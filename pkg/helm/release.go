@@ -35,6 +35,9 @@ type Release struct {
 	// Timeout bounds an operation on this release, hooks included, and is how long
 	// one of somebody else is waited for; 0 means [Config.Timeout].
 	Timeout time.Duration
+	// Ignore names the fields that others may change. They are no part of
+	// InputDigest.
+	Ignore []IgnoreRule
 	// MaxHistory is how many revisions of this release are kept; 0 means
 	// [Config.MaxHistory]. What the next attempt may need is kept beyond it: the
 	// revision before, the deployed one, and the one that is rolled back to.
@@ -102,6 +105,9 @@ type Baseline struct {
 	// Revision is the release's revision that the inventory belongs to.
 	Revision  int
 	Inventory []InventoryEntry
+	// RemoveForeign makes drift of the fields that others added to the objects,
+	// except for the cluster's own controllers.
+	RemoveForeign bool
 }
 
 // Deployed describes a release after a successful operation.

@@ -41,7 +41,9 @@ type observed struct {
 	metav1.ObjectMeta
 
 	digest string
-	health Health
+	// foreign stands for what others own in the object.
+	foreign string
+	health  Health
 }
 
 // release is the release that the object belongs to.
@@ -62,7 +64,8 @@ func observe(object metav1.Object) *observed {
 			ResourceVersion:   object.GetResourceVersion(),
 			DeletionTimestamp: object.GetDeletionTimestamp(),
 		},
-		digest: fingerprint(object.GetManagedFields()),
+		digest:  fingerprint(object.GetManagedFields()),
+		foreign: foreignDigest(object.GetManagedFields()),
 	}
 	for _, key := range []string{releaseNameAnnotation, releaseNamespaceAnnotation, resourcePolicyAnnotation} {
 		if value, ok := object.GetAnnotations()[key]; ok {
@@ -99,6 +102,7 @@ type watcher struct {
 	dynamic    dynamic.Interface
 	metadata   metadata.Interface
 	namespaces []string
+	foreign    *foreignWatch
 	// notify is told of every change that this process did not make.
 	notify func(news)
 
@@ -122,12 +126,12 @@ type watchedKind struct {
 	failure   *watchFailure
 }
 
-func newWatcher(dynamicClient dynamic.Interface, metadataClient metadata.Interface, namespaces []string, notify func(news)) *watcher {
+func newWatcher(dynamicClient dynamic.Interface, metadataClient metadata.Interface, namespaces []string, foreign *foreignWatch, notify func(news)) *watcher {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	return &watcher{
-		dynamic: dynamicClient, metadata: metadataClient, namespaces: namespaces, notify: notify,
+		dynamic: dynamicClient, metadata: metadataClient, namespaces: namespaces, foreign: foreign, notify: notify,
 		wake: make(chan struct{}, 1), kinds: map[schema.GroupVersionResource]*watchedKind{},
 	}
 }
@@ -341,7 +345,7 @@ func (w *watcher) handler(view *view[*observed]) cache.ResourceEventHandler {
 				w.notify(newsOf(is.release(), ObjectChanged, is, false))
 			}
 			switch {
-			case was.digest != is.digest || was.UID != is.UID:
+			case was.digest != is.digest || was.UID != is.UID || was.foreign != is.foreign && w.foreign.has(release, is):
 				w.notify(newsOf(release, ObjectChanged, is, false))
 			case was.health != is.health:
 				w.notify(newsOf(release, HealthChanged, is, false))

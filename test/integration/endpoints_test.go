@@ -66,7 +66,7 @@ func TestMetrics(t *testing.T) {
 		`helm_operations_total{action="install",result="success"}`,
 		`helm_operations_total{action="repair",result="success"}`,
 		`# TYPE helm_operation_duration_seconds histogram`,
-		`helm_drifted_objects_total{drift="changed"}`,
+		`helm_drifted_objects_total{action="repair",drift="changed"}`,
 		`leader_election_master_status{name="demoapp-controller"} 1`,
 		`# TYPE go_goroutines gauge`,
 		`# TYPE process_resident_memory_bytes gauge`,

@@ -47,8 +47,9 @@ func newMetrics() *processMetrics {
 		}, []string{"action"}),
 		drifts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "helm_drifted_objects_total",
-			Help: "Objects of Helm releases that somebody else changed, by the kind of drift (changed, missing or replaced).",
-		}, []string{"drift"}),
+			Help: "Objects of Helm releases that somebody else changed, by the kind of drift (changed, missing, replaced or foreign) " +
+				"and what was done about it (repair, or explain where it is only reported).",
+		}, []string{"drift", "action"}),
 	}
 	m.registry.MustRegister(
 		m.operations, m.durations, m.drifts,
@@ -86,7 +87,7 @@ func (m *processMetrics) observeOperation(operation helm.Operation) {
 	m.operations.WithLabelValues(action, result).Inc()
 	m.durations.WithLabelValues(action).Observe(operation.Duration.Seconds())
 	for _, drift := range operation.Drifts {
-		m.drifts.WithLabelValues(strings.ToLower(string(drift.Kind))).Inc()
+		m.drifts.WithLabelValues(strings.ToLower(string(drift.Kind)), action).Inc()
 	}
 }
 

@@ -62,7 +62,7 @@ func TestObserveOperation(t *testing.T) {
 		`helm_operations_total{action="upgrade",result="terminal"} 1`,
 		`helm_operations_total{action="repair",result="success"} 1`,
 		`helm_operation_duration_seconds_bucket{action="install",le="1"} 1`,
-		`helm_drifted_objects_total{drift="missing"} 2`,
+		`helm_drifted_objects_total{action="repair",drift="missing"} 2`,
 	} {
 		if !strings.Contains(body, "\n"+want+"\n") {
 			t.Errorf("/metrics without %s", want)

@@ -33,6 +33,7 @@ const fieldManager = "demoapp-controller"
 type Engine interface {
 	release.Observer
 	Execute(ctx context.Context, wanted helm.Release, decision helm.Decision, baseline helm.Baseline) (*helm.Deployed, error)
+	Explain(ctx context.Context, release cache.ObjectName, baseline helm.Baseline, drifts []helm.Drift) ([]helm.Explanation, error)
 	Uninstall(ctx context.Context, release cache.ObjectName, baseline helm.Baseline) error
 	Forget(release cache.ObjectName)
 	HasSynced() bool
@@ -79,14 +80,16 @@ type Controller struct {
 	// unwritten are statuses that are not worth a write of their own yet.
 	unwritten unwritten
 	refusals  refusals
-	keys      *secretKeys
-	audit     *auditor
-	engine    Engine
-	chart     *helm.Chart
-	gates     []gate
-	recorder  events.EventRecorder
-	clock     clock.PassiveClock
-	resync    time.Duration
+	// explanations are of drift that is left as it is.
+	explanations explanations
+	keys         *secretKeys
+	audit        *auditor
+	engine       Engine
+	chart        *helm.Chart
+	gates        []gate
+	recorder     events.EventRecorder
+	clock        clock.PassiveClock
+	resync       time.Duration
 }
 
 // New wires the controller to its informers and to the engine. It starts

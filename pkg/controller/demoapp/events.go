@@ -30,6 +30,9 @@ func (c *Controller) emitTransitions(before, after *v1alpha1.DemoApp) {
 	for _, e := range transitions(before.Status, after.Status) {
 		c.emit(after, e)
 	}
+	if e, ok := driftTransition(before, after); ok {
+		c.emit(after, e)
+	}
 }
 
 func (c *Controller) emit(app *v1alpha1.DemoApp, e event) {
@@ -79,6 +82,20 @@ func releaseTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
 	default:
 		return event{}, false
 	}
+}
+
+// driftTransition tells of drift that is left as it is. Drift that is corrected
+// has its event when that is done.
+func driftTransition(before, after *v1alpha1.DemoApp) (event, bool) {
+	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionDrifted)
+	if is == nil || driftMode(after.Spec) != v1alpha1.DriftWarn {
+		return event{}, false
+	}
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionDrifted)
+	if was != nil && was.Message == is.Message {
+		return event{}, false
+	}
+	return event{corev1.EventTypeWarning, "DriftDetected", "Reconcile", is.Message}, true
 }
 
 func sameInventory(a, b []v1alpha1.InventoryEntry) bool {

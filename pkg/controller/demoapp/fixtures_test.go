@@ -564,6 +564,8 @@ type engine struct {
 	// failures are what the next calls of Execute return.
 	failures                 []error
 	observeErr, uninstallErr error
+	// fields are what Explain finds different in objects of a kind.
+	fields map[string][]string
 	// executing is called by Execute before it does anything.
 	executing func()
 	// wanted is what Execute was called with last.
@@ -766,6 +768,20 @@ func (r *fakeRelease) deployed(chart *helm.Chart) *helm.Deployed {
 		d.Inventory = append(d.Inventory, r.applied[kind])
 	}
 	return d
+}
+
+// Explain implements Engine.
+func (e *engine) Explain(_ context.Context, key cache.ObjectName, _ helm.Baseline, drifts []helm.Drift) ([]helm.Explanation, error) {
+	e.calls.add("explain " + key.Name)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	found := make([]helm.Explanation, 0, len(drifts))
+	for _, drift := range drifts {
+		found = append(found, helm.Explanation{
+			Drift: drift, Fields: slices.Clone(e.fields[drift.Object.Kind]), Live: e.releases[key].live[drift.Object.Kind],
+		})
+	}
+	return found, nil
 }
 
 // Uninstall implements Engine.

@@ -106,6 +106,9 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 	c.awaitHealth(p)
 	c.remediate(p)
 	c.passGates(ctx, p)
+	if err := c.applyDriftPolicy(ctx, p); err != nil {
+		return c.reportFailure(p, err)
+	}
 	if c.refusals.rests(p) {
 		return nil
 	}
@@ -146,6 +149,7 @@ func (c *Controller) forget(key cache.ObjectName, cached *v1alpha1.DemoApp) {
 	}
 	c.unwritten.forget(key)
 	c.refusals.forget(key)
+	c.explanations.forget(key)
 	c.keys.release(key)
 	c.engine.Forget(key)
 }
@@ -165,5 +169,6 @@ func (c *Controller) wanted(p *pass) *helm.Release {
 
 		Timeout:    timeoutOf(p.app.Spec),
 		MaxHistory: maxHistoryOf(p.app.Spec),
+		Ignore:     ignoreRules(p.app.Spec),
 	}
 }

@@ -37,7 +37,7 @@ func (c *Controller) observeRelease(ctx context.Context, p *pass) error {
 		}
 	}
 	p.plan, err = release.Observe(ctx, c.engine, release.Request{
-		Key: p.key(), Wanted: p.wanted, Baseline: baselineOf(p.app.Status),
+		Key: p.key(), Wanted: p.wanted, Baseline: baselineOf(p.app),
 	})
 	p.holdIfBlocked()
 	return err
@@ -64,7 +64,7 @@ func (c *Controller) announceDrift(ctx context.Context, p *pass) error {
 func driftOf(p *pass) (reason, message string) {
 	switch p.plan.Decision.Cause {
 	case helm.CauseDrift:
-		return v1alpha1.ReasonObjectsChanged, release.Names(p.plan.Decision.Drifts)
+		return driftReason(p.plan.Decision.Drifts), release.Names(p.plan.Decision.Drifts)
 	case helm.CauseReleaseChanged:
 		if p.plan.Decision.Action == helm.ActionWait {
 			return "", ""
@@ -89,9 +89,9 @@ func (c *Controller) ensureRelease(ctx context.Context, p *pass) error {
 	wanted := p.wanted
 	if wanted == nil {
 		// What is deployed is repaired without knowing what is wanted.
-		wanted = &helm.Release{Namespace: p.app.Namespace, Name: p.app.Name, Chart: c.chart}
+		wanted = &helm.Release{Namespace: p.app.Namespace, Name: p.app.Name, Chart: c.chart, Ignore: ignoreRules(p.app.Spec)}
 	}
-	deployed, err := c.engine.Execute(ctx, *wanted, decision, baselineOf(p.app.Status))
+	deployed, err := c.engine.Execute(ctx, *wanted, decision, baselineOf(p.app))
 	var busy *helm.BusyError
 	if errors.As(err, &busy) {
 		p.next = min(p.next, max(busy.RetryAfter, busyRetry))

@@ -23,13 +23,16 @@ import (
 var applyOptions = metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
 
 // baselineOf is what the status remembers of the last success.
-func baselineOf(s v1alpha1.DemoAppStatus) helm.Baseline {
+func baselineOf(app *v1alpha1.DemoApp) helm.Baseline {
+	s := app.Status
 	if s.DeployedRelease == nil {
 		return helm.Baseline{}
 	}
 	baseline := helm.Baseline{
 		Revision:  int(s.DeployedRelease.Revision),
 		Inventory: make([]helm.InventoryEntry, 0, len(s.Inventory)),
+
+		RemoveForeign: removesForeign(app.Spec),
 	}
 	for _, entry := range s.Inventory {
 		baseline.Inventory = append(baseline.Inventory, helm.InventoryEntry{

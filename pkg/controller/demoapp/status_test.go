@@ -101,7 +101,7 @@ func TestBaselineOf(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "baseline", test.want, baselineOf(test.status))
+			equal(t, "baseline", test.want, baselineOf(&v1alpha1.DemoApp{Status: test.status}))
 		})
 	}
 }

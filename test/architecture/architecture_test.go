@@ -55,6 +55,10 @@ var layers = []layer{
 	{folder: "pkg/controller/finalizer", may: []string{plumbing}},
 	{folder: "pkg/controller/release", may: []string{plumbing, "pkg/helm"}},
 	{folder: "pkg/controller/status", may: []string{plumbing}},
+	// A room that uses the API only.
+	{folder: "pkg/controller/demoappcluster", may: []string{
+		"pkg/apis", "pkg/generated", plumbing, "pkg/controller/child", "pkg/controller/status",
+	}},
 }
 
 // restricted lists the modules of others that not every layer may import, and the
@@ -117,6 +121,10 @@ func TestRefuse(t *testing.T) {
 		{"pkg/controller/demoapp/inner/x.go", module + "/pkg/controller/demoapp", false},
 		{"pkg/controller/demoapp/x.go", module + "/cmd/demoapp-controller/app", true},
 		{"pkg/controller/demoapp/x.go", "helm.sh/helm/v4/pkg/release/v1", true},
+		{"pkg/controller/demoappcluster/x.go", module + "/pkg/controller/child", false},
+		{"pkg/controller/demoappcluster/x.go", module + "/pkg/controller/demoapp", true},
+		{"pkg/controller/demoappcluster/x.go", module + "/pkg/helm", true},
+		{"pkg/controller/demoapp/x.go", module + "/pkg/controller/demoappcluster", true},
 		{"cmd/demoapp-controller/app/x.go", module + "/pkg/controller/demoapp", false},
 		{"cmd/demoapp-controller/app/x.go", "helm.sh/helm/v4/pkg/action", true},
 		{"cmd/demoapp-controller/app/x.go", "sigs.k8s.io/controller-runtime/pkg/client", true},

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,8 +31,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 )
 
-// demoAppResource is the plural under which the API server serves DemoApps.
-const demoAppResource = "demoapps"
+// ourKinds are the kinds that the API server has to serve, as people call several of them.
+func ourKinds() []string { return []string{"DemoApps", "DemoAppClusters"} }
 
 const (
 	// preflightTimeout bounds the wait for an API server that does not answer.
@@ -129,7 +130,7 @@ func (c *clients) leases(timeout time.Duration) (coordinationv1client.LeasesGett
 	return client, nil
 }
 
-// preflight returns an error that says what to do unless the API server answers and serves DemoApps. A server that does
+// preflight returns an error that says what to do unless the API server answers and serves our kinds. A server that does
 // not answer gets ten seconds; everything else is wrong at once.
 func preflight(ctx context.Context, api discovery.ServerResourcesInterfaceWithContext, host string) error {
 	var resources *metav1.APIResourceList
@@ -139,7 +140,7 @@ func preflight(ctx context.Context, api discovery.ServerResourcesInterfaceWithCo
 	})
 	switch {
 	case apierrors.IsNotFound(err):
-		return errNoDemoApps
+		return notServed(ourKinds()[0])
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the API server at %s refuses the credentials: %w", host, err)
 	case isTransient(err):
@@ -147,15 +148,19 @@ func preflight(ctx context.Context, api discovery.ServerResourcesInterfaceWithCo
 	case err != nil:
 		return fmt.Errorf("asking the API server at %s for the DemoApp API: %w", host, err)
 	}
-	if !slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == demoAppResource }) {
-		return errNoDemoApps
+	for _, kind := range ourKinds() {
+		if !slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == strings.ToLower(kind) }) {
+			return notServed(kind)
+		}
 	}
 	return nil
 }
 
-// errNoDemoApps says that the CRD is missing.
-var errNoDemoApps = fmt.Errorf("the API server does not serve DemoApps (%s): install the CRD with kubectl apply -f artifacts/crds/",
-	demov1alpha1.GroupVersion)
+// notServed says that the CRD of a kind is missing.
+func notServed(kind string) error {
+	return fmt.Errorf("the API server does not serve %s (%s): install the CRDs with kubectl apply -f artifacts/crds/",
+		kind, demov1alpha1.GroupVersion)
+}
 
 // retryTransient calls ask until it succeeds or fails for good, for as long as preflightTimeout, and returns its last
 // error.

@@ -119,12 +119,13 @@ func TestPreflight(t *testing.T) {
 		tls     bool
 		want    string
 	}{
-		{name: "served", handler: resources("demoapps/status", "demoapps")},
-		{name: "no CRD", handler: http.NotFound, want: "the API server does not serve DemoApps (demo.example.com/v1alpha1): install the CRD with kubectl apply -f artifacts/crds/"},
+		{name: "served", handler: resources("demoapps/status", "demoapps", "demoappclusters")},
+		{name: "no CRD", handler: http.NotFound, want: "the API server does not serve DemoApps (demo.example.com/v1alpha1): install the CRDs with kubectl apply -f artifacts/crds/"},
+		{name: "CRDs of an older version", handler: resources("demoapps"), want: "the API server does not serve DemoAppClusters ("},
 		{name: "another kind of the group", handler: resources("others"), want: "the API server does not serve DemoApps"},
 		{name: "bad credentials", handler: status(http.StatusUnauthorized), want: "the API server at HOST refuses the credentials: "},
 		{name: "forbidden", handler: status(http.StatusForbidden), want: "asking the API server at HOST for the DemoApp API: "},
-		{name: "unknown CA", handler: resources("demoapps"), tls: true, want: "asking the API server at HOST for the DemoApp API: "},
+		{name: "unknown CA", handler: resources("demoapps", "demoappclusters"), tls: true, want: "asking the API server at HOST for the DemoApp API: "},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -163,7 +164,7 @@ type flaky struct {
 
 func (f *flaky) ServerResourcesForGroupVersionWithContext(ctx context.Context, _ string) (*metav1.APIResourceList, error) {
 	if time.Now().After(f.recover) {
-		return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "demoapps"}}}, nil
+		return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "demoapps"}, {Name: "demoappclusters"}}}, nil
 	}
 	if f.hangs {
 		<-ctx.Done()

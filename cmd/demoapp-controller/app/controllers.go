@@ -19,6 +19,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/demoapp"
+	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -63,7 +64,14 @@ func assemble(deps dependencies) (*assembly, error) {
 		return nil, err
 	}
 	a := &assembly{}
-	if err := a.addDemoApps(deps, engine); err != nil {
+	apps := map[string]cache.SharedIndexInformer{}
+	for _, namespace := range watchedNamespaces(deps.config.Namespaces) {
+		apps[namespace] = a.watchDemoApps(deps.clients.demo, namespace)
+	}
+	if err := a.addDemoApps(deps, engine, apps); err != nil {
+		return nil, err
+	}
+	if err := a.addDemoAppClusters(deps, apps); err != nil {
 		return nil, err
 	}
 	a.services = append(a.services, service{name: "helm engine", run: func(ctx context.Context) error {
@@ -74,14 +82,13 @@ func assemble(deps dependencies) (*assembly, error) {
 }
 
 // addDemoApps adds the controller of DemoApps and the informers that it reads.
-func (a *assembly) addDemoApps(deps dependencies, engine *helm.Engine) error {
+func (a *assembly) addDemoApps(deps dependencies, engine *helm.Engine, apps map[string]cache.SharedIndexInformer) error {
 	chart, err := helm.LoadFS(charts.DemoApp(), ".")
 	if err != nil {
 		return fmt.Errorf("embedded chart: %w", err)
 	}
-	apps, secrets := map[string]cache.SharedIndexInformer{}, map[string]cache.SharedIndexInformer{}
+	secrets := map[string]cache.SharedIndexInformer{}
 	for _, namespace := range watchedNamespaces(deps.config.Namespaces) {
-		apps[namespace] = a.watchDemoApps(deps.clients.demo, namespace)
 		if secrets[namespace], err = a.watchSecrets(deps.clients.metadata, namespace); err != nil {
 			return err
 		}
@@ -102,6 +109,29 @@ func (a *assembly) addDemoApps(deps dependencies, engine *helm.Engine) error {
 	}
 	a.synced = append(a.synced, room.Synced()...)
 	a.controllers = append(a.controllers, Named{Name: demoapp.Name, Run: room.Run})
+	return nil
+}
+
+// addDemoAppClusters adds the controller of DemoAppClusters, which shares the informers of DemoApps.
+func (a *assembly) addDemoAppClusters(deps dependencies, apps map[string]cache.SharedIndexInformer) error {
+	clusters := map[string]cache.SharedIndexInformer{}
+	for _, namespace := range watchedNamespaces(deps.config.Namespaces) {
+		factory := externalversions.NewSharedInformerFactoryWithOptions(deps.clients.demo, 0, externalversions.WithNamespace(namespace))
+		clusters[namespace] = factory.Demo().V1alpha1().DemoAppClusters().Informer()
+		a.services = append(a.services, informerService("informer of DemoAppClusters", namespace, clusters[namespace]))
+	}
+	nodes := metadatainformer.NewSharedInformerFactory(deps.clients.metadata, 0).
+		ForResource(corev1.SchemeGroupVersion.WithResource("nodes")).Informer()
+	room, err := demoappcluster.New(demoappcluster.Deps{
+		Client: deps.clients.demo.DemoV1alpha1(), ClusterInformers: clusters, AppInformers: apps, Nodes: nodes,
+		Recorder: deps.recorder, Metrics: deps.metrics.controllers, Clock: clock.RealClock{},
+		ResyncPeriod: deps.config.ResyncPeriod,
+	})
+	if err != nil {
+		return err
+	}
+	a.synced = append(a.synced, room.Synced()...)
+	a.controllers = append(a.controllers, Named{Name: demoappcluster.Name, Run: room.Run})
 	return nil
 }
 

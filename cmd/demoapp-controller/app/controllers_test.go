@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/example/demoapp-controller/pkg/controller/demoapp"
+	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
 )
 
 func TestAssemble(t *testing.T) {
@@ -20,14 +21,15 @@ func TestAssemble(t *testing.T) {
 	}{
 		{
 			name:     "all namespaces",
-			services: []string{"informer of DemoApps", "informer of Secrets", "helm engine"},
+			services: []string{"informer of DemoApps", "informer of Secrets", "informer of DemoAppClusters", "helm engine"},
 		},
 		{
 			name:       "some namespaces",
 			namespaces: []string{"a", "b"},
 			services: []string{
-				"informer of DemoApps in a", "informer of Secrets in a",
-				"informer of DemoApps in b", "informer of Secrets in b",
+				"informer of DemoApps in a", "informer of DemoApps in b",
+				"informer of Secrets in a", "informer of Secrets in b",
+				"informer of DemoAppClusters in a", "informer of DemoAppClusters in b",
 				"helm engine",
 			},
 		},
@@ -57,7 +59,7 @@ func TestAssemble(t *testing.T) {
 			if diff := cmp.Diff(test.services, services); diff != "" {
 				t.Errorf("services (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff([]string{demoapp.Name}, controllers); diff != "" {
+			if diff := cmp.Diff([]string{demoapp.Name, demoappcluster.Name}, controllers); diff != "" {
 				t.Errorf("controllers (-want +got):\n%s", diff)
 			}
 			if len(built.synced) == 0 {

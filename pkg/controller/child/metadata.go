@@ -1,0 +1,69 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"bytes"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Metadata gives current the labels and annotations of desired, and takes away
+// those that manager gave it before and that desired no longer has. What others
+// added stays. Who added what is told by the managed fields of current.
+func Metadata(current, desired metav1.Object, manager string) error {
+	owned, err := ownedBy(current, manager)
+	if err != nil {
+		return err
+	}
+	current.SetLabels(merge(owned, "labels", current.GetLabels(), desired.GetLabels()))
+	current.SetAnnotations(merge(owned, "annotations", current.GetAnnotations(), desired.GetAnnotations()))
+	return nil
+}
+
+// HasMetadata reports whether current has all labels and annotations of desired.
+func HasMetadata(current, desired metav1.Object) bool {
+	return contains(current.GetLabels(), desired.GetLabels()) && contains(current.GetAnnotations(), desired.GetAnnotations())
+}
+
+func contains(all, some map[string]string) bool {
+	for key, value := range some {
+		if found, ok := all[key]; !ok || found != value {
+			return false
+		}
+	}
+	return true
+}
+
+func merge(owned *fieldpath.Set, field string, current, desired map[string]string) map[string]string {
+	merged := make(map[string]string, len(current)+len(desired))
+	for key, value := range current {
+		if !owned.Has(fieldpath.MakePathOrDie("metadata", field, key)) {
+			merged[key] = value
+		}
+	}
+	for key, value := range desired {
+		merged[key] = value
+	}
+	return merged
+}
+
+// ownedBy returns the fields of object, but for those of subresources, that
+// manager set.
+func ownedBy(object metav1.Object, manager string) (*fieldpath.Set, error) {
+	owned := fieldpath.NewSet()
+	for _, entry := range object.GetManagedFields() {
+		if entry.Manager != manager || entry.Subresource != "" || entry.FieldsV1 == nil {
+			continue
+		}
+		fields := &fieldpath.Set{}
+		if err := fields.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+			return nil, fmt.Errorf("managed fields of %s: %w", object.GetName(), err)
+		}
+		owned = owned.Union(fields)
+	}
+	return owned, nil
+}

@@ -1,0 +1,230 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoappcluster
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/cache"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+)
+
+const (
+	// maxAppName is the longest name that a DemoApp may have.
+	maxAppName = 53
+	// hashLength is the length of the hashes in names and labels. It leaves a
+	// character of the node's name where that of the DemoAppCluster is as long as
+	// it may be.
+	hashLength = 8
+)
+
+var clusterKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "DemoAppCluster"}
+
+// children are the DemoApps of DemoAppClusters: the caches, and what was written
+// since.
+type children struct {
+	cached controller.Scoped[*v1alpha1.DemoApp]
+	keeper *child.Keeper[*v1alpha1.DemoApp]
+}
+
+func newChildren() children {
+	return children{
+		cached: controller.Scoped[*v1alpha1.DemoApp]{},
+		keeper: child.NewKeeper[*v1alpha1.DemoApp](fieldManager),
+	}
+}
+
+// of are the apps that a DemoAppCluster controls, by name.
+func (c *children) of(cluster *v1alpha1.DemoAppCluster) map[string]*v1alpha1.DemoApp {
+	// The version is read first: what the cache has after that is no older.
+	seen := c.version(cluster.Namespace)
+	cached := c.cached.ByIndex(cluster.Namespace, byOwner, string(cluster.UID))
+	found := map[string]*v1alpha1.DemoApp{}
+	for _, app := range c.keeper.Children(cluster, cached, seen) {
+		found[app.Name] = app
+	}
+	return found
+}
+
+// version is the version that the cache of a namespace has come to.
+func (c *children) version(namespace string) string {
+	for _, scope := range []string{metav1.NamespaceAll, namespace} {
+		if indexer, ok := c.cached[scope]; ok {
+			return indexer.LastStoreSyncResourceVersion()
+		}
+	}
+	return ""
+}
+
+// slots are what is found for each node: the name that its app has to have, and
+// what has that name.
+func (c *children) slots(cluster *v1alpha1.DemoAppCluster, nodes []string) (slots []slot, extra []*v1alpha1.DemoApp) {
+	apps := c.of(cluster)
+	hash := templateHash(cluster.Spec.Template)
+	taken := make(map[string]bool, len(nodes))
+	for _, node := range nodes {
+		s := slot{node: node, desired: desiredApp(cluster, node, hash)}
+		app, ours := apps[s.desired.Name]
+		switch {
+		case taken[s.desired.Name]:
+			s.state = stateTaken // By the app of another node: the hashes of the two are equal.
+		case ours:
+			s.app = app
+			s.state = c.stateOf(app, s.desired)
+		default:
+			s.state = c.stateOfOther(cluster, s.desired.Name)
+		}
+		taken[s.desired.Name] = true
+		slots = append(slots, s)
+	}
+	for _, name := range slices.Sorted(maps.Keys(apps)) {
+		if !taken[name] {
+			extra = append(extra, apps[name])
+		}
+	}
+	return slots, extra
+}
+
+func (c *children) stateOf(app, desired *v1alpha1.DemoApp) state {
+	switch {
+	case c.keeper.IsLeaving(app):
+		return stateLeaving
+	case !isUpdated(app, desired):
+		return stateOutdated
+	default:
+		return stateUpdated
+	}
+}
+
+// stateOfOther is what a name is worth that no app of the DemoAppCluster has.
+func (c *children) stateOfOther(cluster *v1alpha1.DemoAppCluster, name string) state {
+	app, exists := c.cached.Get(cache.NewObjectName(cluster.Namespace, name))
+	if !exists {
+		return stateAbsent
+	}
+	ref := metav1.GetControllerOfNoCopy(app)
+	ofPredecessor := ref != nil && ref.Kind == clusterKind.Kind && ref.Name == cluster.Name && ref.UID != cluster.UID
+	if app.DeletionTimestamp != nil || ofPredecessor {
+		return stateLeaving // The garbage collector sees to those of the predecessor.
+	}
+	return stateTaken
+}
+
+// isUpdated reports whether an app is as its template has it, whatever others
+// added to its metadata.
+func isUpdated(app, desired *v1alpha1.DemoApp) bool {
+	return child.HasMetadata(app, desired) && apiequality.Semantic.DeepEqual(app.Spec, desired.Spec)
+}
+
+// desiredApp is the app of a node.
+func desiredApp(cluster *v1alpha1.DemoAppCluster, node, hash string) *v1alpha1.DemoApp {
+	template := cluster.Spec.Template
+	labels := plain(template.Metadata.Labels)
+	labels[v1alpha1.LabelCluster] = cluster.Name
+	labels[v1alpha1.LabelNode] = shortened(node, validation.LabelValueMaxLength)
+	labels[v1alpha1.LabelTemplateHash] = hash
+	app := &v1alpha1.DemoApp{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       cluster.Namespace,
+			Name:            appName(cluster.Name, node),
+			Labels:          labels,
+			Annotations:     plain(template.Metadata.Annotations),
+			OwnerReferences: []metav1.OwnerReference{child.Reference(cluster, v1alpha1.GroupVersion.String(), clusterKind.Kind)},
+		},
+		Spec: *template.Spec.DeepCopy(),
+	}
+	app.Spec.NodeName = node
+	return app
+}
+
+// updatedApp is an app as it is, but with the spec and the metadata of desired.
+func updatedApp(app, desired *v1alpha1.DemoApp) (*v1alpha1.DemoApp, error) {
+	updated := app.DeepCopy()
+	updated.Spec = desired.Spec
+	if err := child.Metadata(updated, desired, fieldManager); err != nil {
+		return nil, err
+	}
+	return updated, nil
+}
+
+// appName is <cluster>-<node>. A hash of the node's name stands for what is too
+// long for the name of a DemoApp, and follows a name with dots, which a DemoApp's
+// cannot have: that of "a.b" is another than that of "a-b".
+func appName(cluster, node string) string {
+	fits := maxAppName - len(cluster) - len("-")
+	if !strings.Contains(node, ".") {
+		return cluster + "-" + shortened(node, fits)
+	}
+	return cluster + "-" + hashed(strings.ReplaceAll(node, ".", "-"), node, fits)
+}
+
+// shortened is a name, with a hash in the place of what does not fit.
+func shortened(name string, fits int) string {
+	if len(name) <= fits {
+		return name
+	}
+	return hashed(name, name, fits)
+}
+
+// hashed is the part of a text that fits before the hash of an identity.
+func hashed(text, identity string, fits int) string {
+	sum := sha256.Sum256([]byte(identity))
+	hash := hex.EncodeToString(sum[:])[:hashLength]
+	text = strings.TrimRight(text[:max(0, min(len(text), fits-hashLength-1))], "-.")
+	if text == "" {
+		return hash
+	}
+	return text + "-" + hash
+}
+
+// templateHash tells templates apart, for people and their selectors. Keys and
+// free values have no part in it: whoever sees the label could try guesses.
+// Whether an app is up to date is told by its spec.
+func templateHash(template v1alpha1.DemoAppTemplate) string {
+	template = *template.DeepCopy()
+	template.Spec.APIKey = ""
+	template.Spec.Values = nil
+	// What came from the API server has a form in JSON.
+	text, err := json.Marshal(template)
+	if err != nil {
+		text = fmt.Appendf(nil, "%+v", template)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])[:hashLength]
+}
+
+// ownerIndex indexes apps by the UID of their DemoAppCluster.
+func ownerIndex(object any) ([]string, error) {
+	app, ok := object.(*v1alpha1.DemoApp)
+	if !ok {
+		return nil, fmt.Errorf("index of DemoApps: got a %T", object)
+	}
+	if uid := ownerUID(app); uid != "" {
+		return []string{string(uid)}, nil
+	}
+	return nil, nil
+}
+
+// ownerUID is the UID of the DemoAppCluster that controls an app, if one does.
+func ownerUID(app *v1alpha1.DemoApp) types.UID {
+	ref := metav1.GetControllerOfNoCopy(app)
+	if ref == nil || ref.Kind != clusterKind.Kind || schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group != clusterKind.Group {
+		return ""
+	}
+	return ref.UID
+}

@@ -1,0 +1,235 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoappcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	democlient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
+)
+
+// Name is the controller's name in logs and metrics.
+const Name = "demoappcluster"
+
+// fieldManager owns what this controller writes. It is another one than that of
+// the DemoApps' own controller, so that the two can be told apart.
+const fieldManager = "demoappcluster-controller"
+
+const (
+	// workers is how many DemoAppClusters are worked on at once.
+	workers = 2
+	// parallelWrites is how many DemoApps of one DemoAppCluster are written at once.
+	parallelWrites = 10
+)
+
+// byOwner is the index of DemoApps by the UID of the DemoAppCluster that controls
+// them.
+const byOwner = "demoappcluster.owner"
+
+// Deps are what the controller is built from.
+type Deps struct {
+	// Client writes DemoApps and the status of DemoAppClusters.
+	Client interface {
+		democlient.DemoAppsGetter
+		democlient.DemoAppClustersGetter
+	}
+	// ClusterInformers and AppInformers read DemoAppClusters and DemoApps, keyed by
+	// the namespace that each watches.
+	ClusterInformers, AppInformers map[string]cache.SharedIndexInformer
+	// Nodes reads the metadata of Nodes. The controller runs it, from the first
+	// DemoAppCluster on: nobody else may.
+	Nodes cache.SharedIndexInformer
+
+	Recorder events.EventRecorder
+	Metrics  *controller.Metrics
+	Clock    clock.WithTicker
+	// ResyncPeriod is the time after which a DemoAppCluster is looked at although
+	// nothing happened, give or take a tenth.
+	ResyncPeriod time.Duration
+}
+
+// Controller keeps DemoAppClusters.
+type Controller struct {
+	queue  *controller.Controller
+	synced []controller.NamedSync
+
+	apps     democlient.DemoAppsGetter
+	clusters democlient.DemoAppClustersGetter
+	cached   controller.Scoped[*v1alpha1.DemoAppCluster]
+	children children
+	latest   controller.Latest[*v1alpha1.DemoAppCluster]
+	nodes    *nodes
+	pace     pace
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+	resync   time.Duration
+}
+
+// New wires the controller to its informers. It starts nothing.
+func New(deps Deps) (*Controller, error) {
+	c := &Controller{
+		apps:     deps.Client,
+		clusters: deps.Client,
+		cached:   controller.Scoped[*v1alpha1.DemoAppCluster]{},
+		children: newChildren(),
+		recorder: deps.Recorder,
+		clock:    deps.Clock,
+		resync:   deps.ResyncPeriod,
+	}
+	c.queue = controller.New(controller.ReconcilerFunc(c.Reconcile), controller.Options{
+		Name: Name, Workers: workers, Clock: deps.Clock, Metrics: deps.Metrics,
+	})
+	for namespace, informer := range deps.ClusterInformers {
+		c.cached[namespace] = informer.GetIndexer()
+		own, err := controller.AddHandler("demoappclusters", informer, controller.SpecHandler[*v1alpha1.DemoAppCluster](c.queue))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", Name, err)
+		}
+		c.synced = append(c.synced, own)
+	}
+	for namespace, informer := range deps.AppInformers {
+		if err := c.watchApps(namespace, informer); err != nil {
+			return nil, fmt.Errorf("%s: %w", Name, err)
+		}
+	}
+	var err error
+	if c.nodes, err = newNodes(deps.Nodes, c.enqueueAll); err != nil {
+		return nil, fmt.Errorf("%s: %w", Name, err)
+	}
+	// Nodes are not among the caches to wait for: nobody may have to grant the
+	// permission to watch them who has no DemoAppCluster.
+	if _, err = controller.AddHandler("nodes", deps.Nodes, controller.MapHandler(c.queue, c.clustersOn, nodeChanged)); err != nil {
+		return nil, fmt.Errorf("%s: %w", Name, err)
+	}
+	return c, nil
+}
+
+// Run works until stop ends and what was in flight is finished, or until lead
+// ends.
+func (c *Controller) Run(stop, lead context.Context) error {
+	watching, end := context.WithCancel(context.WithoutCancel(lead))
+	var watches sync.WaitGroup
+	watches.Go(func() { c.nodes.run(watching) })
+	defer watches.Wait()
+	defer end()
+	return c.queue.Run(stop, lead, c.synced...)
+}
+
+// Synced are the caches that the controller needs at any rate.
+func (c *Controller) Synced() []controller.NamedSync { return c.synced }
+
+func (c *Controller) watchApps(namespace string, informer cache.SharedIndexInformer) error {
+	if err := informer.AddIndexers(cache.Indexers{byOwner: ownerIndex}); err != nil {
+		return fmt.Errorf("index DemoApps: %w", err)
+	}
+	c.children.cached[namespace] = informer.GetIndexer()
+	owned, err1 := controller.AddHandler("demoapps of demoappclusters", informer,
+		controller.OwnedHandler(c.queue, clusterKind, c.uidOf, appChanged))
+	others, err2 := controller.AddHandler("demoapps beside demoappclusters", informer,
+		controller.MapHandler(c.queue, c.clustersThatMayWant, ownerChanged))
+	c.synced = append(c.synced, owned, others)
+	return errors.Join(err1, err2)
+}
+
+func (c *Controller) uidOf(key cache.ObjectName) (types.UID, bool) {
+	cluster, ok := c.cached.Get(key)
+	if !ok {
+		return "", false
+	}
+	return cluster.UID, true
+}
+
+// enqueueAll asks for a pass over every DemoAppCluster.
+func (c *Controller) enqueueAll() {
+	for _, cluster := range c.all() {
+		c.queue.Enqueue(keyOf(cluster), controller.DependencyReady)
+	}
+}
+
+func (c *Controller) all() []*v1alpha1.DemoAppCluster {
+	var all []*v1alpha1.DemoAppCluster
+	for _, indexer := range c.cached {
+		for _, object := range indexer.List() {
+			if cluster, ok := object.(*v1alpha1.DemoAppCluster); ok {
+				all = append(all, cluster)
+			}
+		}
+	}
+	return all
+}
+
+// clustersOn are the DemoAppClusters that want an app on a node.
+func (c *Controller) clustersOn(node *metav1.PartialObjectMetadata) []cache.ObjectName {
+	var keys []cache.ObjectName
+	for _, cluster := range c.all() {
+		if selector, err := selectorOf(cluster.Spec.NodeSelector); err == nil && matches(node, selector) {
+			keys = append(keys, keyOf(cluster))
+		}
+	}
+	return keys
+}
+
+// clustersThatMayWant are the DemoAppClusters in whose way an app may be: its name
+// begins like those of their apps, and it belongs to somebody else. They look
+// again when it comes or goes.
+func (c *Controller) clustersThatMayWant(app *v1alpha1.DemoApp) []cache.ObjectName {
+	var keys []cache.ObjectName
+	for _, cluster := range c.all() {
+		if cluster.Namespace == app.Namespace && strings.HasPrefix(app.Name, cluster.Name+"-") && !metav1.IsControlledBy(app, cluster) {
+			keys = append(keys, keyOf(cluster))
+		}
+	}
+	return keys
+}
+
+// ownerChanged concerns those who wait for a name.
+func ownerChanged(before, after *v1alpha1.DemoApp) controller.Reason {
+	if before == nil || after == nil || ownerUID(before) != ownerUID(after) ||
+		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) {
+		return controller.DependencyReady
+	}
+	return 0
+}
+
+// appChanged tells what of an app its DemoAppCluster does not look at.
+func appChanged(before, after *v1alpha1.DemoApp) controller.Reason {
+	if before == nil || after == nil || before.Generation != after.Generation ||
+		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+		!child.HasMetadata(before, after) || !child.HasMetadata(after, before) ||
+		isReady(before) != isReady(after) || troubleOf(before) != troubleOf(after) {
+		return controller.HealthChange
+	}
+	return 0
+}
+
+func keyOf(cluster *v1alpha1.DemoAppCluster) cache.ObjectName {
+	return cache.NewObjectName(cluster.Namespace, cluster.Name)
+}
+
+// isReady reports whether an app is ready as its newest spec says.
+func isReady(app *v1alpha1.DemoApp) bool {
+	return isTrue(app, v1alpha1.ConditionReady)
+}
+
+// isTrue reports whether a condition says something of the newest spec, and that
+// it is so.
+func isTrue(app *v1alpha1.DemoApp, conditionType string) bool {
+	condition := meta.FindStatusCondition(app.Status.Conditions, conditionType)
+	return condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == app.Generation
+}

@@ -1,0 +1,90 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoappcluster
+
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+)
+
+// slot is one node and what is found for it.
+type slot struct {
+	node string
+	// desired is the app as it is to be.
+	desired *v1alpha1.DemoApp
+	state   state
+	// app is the one that the DemoAppCluster has there; nil when it has none.
+	app *v1alpha1.DemoApp
+}
+
+// state is what a slot holds.
+type state int
+
+const (
+	// stateAbsent is a slot without an app.
+	stateAbsent state = iota
+	// stateTaken is a slot whose name somebody else's app has.
+	stateTaken
+	// stateLeaving is a slot whose name an app has that is being deleted.
+	stateLeaving
+	// stateOutdated is a slot whose app is not as the template has it.
+	stateOutdated
+	// stateUpdated is a slot whose app is as the template has it.
+	stateUpdated
+)
+
+// plan is what to do now.
+type plan struct {
+	create, update []slot
+	remove         []*v1alpha1.DemoApp
+}
+
+func (p plan) isEmpty() bool { return len(p.create)+len(p.update)+len(p.remove) == 0 }
+
+// decide says what to do now about the slots, and about the apps of no slot.
+//
+// New apps are made and superfluous ones deleted at once: neither takes anything
+// away from anybody. Outdated apps that are not ready are updated at once, since
+// that can only make them better. Those that are ready wait for their turn: as many
+// apps may be unavailable because of the rollout as maxUnavailable says.
+func decide(slots []slot, extra []*v1alpha1.DemoApp, maxUnavailable int) plan {
+	var p plan
+	var ready []slot
+	unavailable := 0
+	for _, s := range slots {
+		switch {
+		case s.state == stateAbsent:
+			p.create = append(p.create, s)
+		case s.state == stateOutdated && isReady(s.app):
+			ready = append(ready, s)
+		case s.state == stateOutdated:
+			p.update = append(p.update, s)
+			unavailable++
+		case s.state == stateUpdated && !isReady(s.app) && wasUpdated(s.app):
+			unavailable++
+		}
+	}
+	turns := min(len(ready), max(0, maxUnavailable-unavailable))
+	p.update = append(p.update, ready[:turns]...)
+	p.remove = extra
+	return p
+}
+
+// wasUpdated reports whether the spec of an app has changed since it was made. One
+// that is not ready and whose spec never changed is new.
+func wasUpdated(app *v1alpha1.DemoApp) bool { return app.Generation > 1 }
+
+// maxUnavailable is how many of the desired apps may be unavailable because of the
+// rollout: at least one, or it would never end.
+func maxUnavailable(strategy v1alpha1.UpdateStrategy, desired int) int {
+	if strategy.MaxUnavailable == nil {
+		return 1
+	}
+	value, err := intstr.GetScaledValueFromIntOrPercent(strategy.MaxUnavailable, desired, true)
+	if err != nil {
+		return 1 // The API server takes no such value.
+	}
+	return max(1, value)
+}

@@ -244,7 +244,7 @@ func TestClientsShareOneConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gvr := schema.GroupVersionResource{Group: demov1alpha1.GroupName, Version: "v1alpha1", Resource: demoAppResource}
+	gvr := schema.GroupVersionResource{Group: demov1alpha1.GroupName, Version: "v1alpha1", Resource: "demoapps"}
 	// Only the requests matter here, not their answers.
 	_, _ = clients.kube.CoreV1().Secrets("a").Get(t.Context(), "b", metav1.GetOptions{})
 	_, _ = clients.demo.DemoV1alpha1().DemoApps("a").Get(t.Context(), "b", metav1.GetOptions{})

@@ -1,0 +1,442 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoappcluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+)
+
+func TestEachNodeGetsItsApp(t *testing.T) {
+	w := newWorld(t, "node-1", "node-2", "Other.is.no.node")
+	w.removeNode("Other.is.no.node")
+	cluster := w.cluster(func(c *v1alpha1.DemoAppCluster) {
+		c.Spec.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"team": "a", v1alpha1.LabelCluster: "forged"}
+		c.Spec.Template.Metadata.Annotations = map[string]v1alpha1.AnnotationValue{"note": "hello"}
+	})
+	w.pass()
+	equal(t, "requests", map[string]int{"create demoapps": 2, "patch demoappclusters/status": 1}, w.take())
+	equal(t, "apps", []string{"web-node-1", "web-node-2"}, w.names())
+	equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
+	equal(t, "counts", [5]int32{2, 2, 2, 0, 0}, w.counts())
+	contains(t, "message", w.messageOf(), "0 of 2 apps are up to date and ready; waiting for web-node-1 (Progressing), web-node-2 (Progressing)")
+
+	app := w.app("web-node-1")
+	equal(t, "labels", map[string]string{
+		"team": "a", v1alpha1.LabelCluster: "web", v1alpha1.LabelNode: "node-1",
+		v1alpha1.LabelTemplateHash: templateHash(cluster.Spec.Template),
+	}, app.Labels)
+	equal(t, "annotations", map[string]string{"note": "hello"}, app.Annotations)
+	equal(t, "spec", v1alpha1.DemoAppSpec{Message: "one", APIKey: plainKey, NodeName: "node-1"}, app.Spec)
+	if !metav1.IsControlledBy(app, cluster) || app.OwnerReferences[0].BlockOwnerDeletion != nil {
+		t.Errorf("owner references: %+v", app.OwnerReferences)
+	}
+
+	w.ready("web-node-1", "web-node-2")
+	w.pass()
+	equal(t, "requests", map[string]int{"patch demoappclusters/status": 1}, w.take())
+	equal(t, "conditions", allReady(), w.conditions())
+	equal(t, "counts", [5]int32{2, 2, 2, 2, 0}, w.counts())
+	equal(t, "observedGeneration", int64(1), w.stored().Status.ObservedGeneration)
+	equal(t, "events", []string{"Normal AllReady: 2 of 2 apps are up to date and ready"}, w.events)
+
+	if result := w.pass(); result.RequeueAfter < 9*time.Minute {
+		t.Errorf("looks again in %v", result.RequeueAfter)
+	}
+	w.start()
+	w.pass()
+	equal(t, "requests when nothing changed", map[string]int{}, w.take())
+}
+
+func TestNodesComeAndGo(t *testing.T) {
+	w := settled(t, []string{"a", "b"})
+	w.node("c", nil)
+	w.removeNode("a")
+	w.pass()
+	equal(t, "requests", map[string]int{"create demoapps": 1, "delete demoapps": 1, "patch demoappclusters/status": 1}, w.take())
+	equal(t, "apps", []string{"web-b", "web-c"}, w.names())
+	equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
+	equal(t, "counts", [5]int32{2, 2, 2, 1, 0}, w.counts())
+	w.ready("web-c")
+	w.pass()
+	equal(t, "conditions", allReady(), w.conditions())
+}
+
+func TestNodeSelector(t *testing.T) {
+	w := newWorld(t, "plain")
+	w.node("fast", map[string]string{"disk": "ssd", "zone": "a"})
+	w.cluster(func(c *v1alpha1.DemoAppCluster) { c.Spec.NodeSelector = map[string]v1alpha1.LabelValue{"disk": "ssd"} })
+	w.pass()
+	equal(t, "apps", []string{"web-fast"}, w.names())
+
+	w.change(func(c *v1alpha1.DemoAppCluster) { c.Spec.NodeSelector["zone"] = "b" })
+	w.pass()
+	equal(t, "apps", []string(nil), w.names())
+	w.pass()
+	equal(t, "conditions", allReady(), w.conditions())
+	contains(t, "message", w.messageOf(), "No node matches")
+
+	w.change(func(c *v1alpha1.DemoAppCluster) { c.Spec.NodeSelector["not a key"] = "b" })
+	w.clock.Step(2 * time.Second)
+	w.sync()
+	if _, err := w.latePass(); !controller.IsTerminal(err) {
+		t.Errorf("error is %v", err)
+	}
+	equal(t, "conditions", stalled(v1alpha1.ReasonValidationFailed), w.conditions())
+	contains(t, "message", w.messageOf(), "spec.nodeSelector", "not a key")
+}
+
+func TestAppsAreNotWrittenTwiceWhileTheCacheIsBehind(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	w.cluster()
+	w.pass()
+	w.take()
+	for range 3 {
+		_, err := w.latePass()
+		must(t, err)
+	}
+	equal(t, "requests after the apps were created", map[string]int{}, w.take())
+
+	w.ready("web-a", "web-b")
+	w.pass()
+	w.change(message("two"))
+	w.pass()
+	w.take()
+	_, err := w.latePass()
+	must(t, err)
+	equal(t, "requests after an app was updated", map[string]int{}, w.take())
+	equal(t, "messages", []string{"two", "one"}, []string{w.app("web-a").Spec.Message, w.app("web-b").Spec.Message})
+
+	w.removeNode("b")
+	w.clock.Step(2 * time.Second)
+	_, err = w.latePass()
+	must(t, err)
+	_, err = w.latePass()
+	must(t, err)
+	equal(t, "requests after an app was deleted", 1, w.take()["delete demoapps"])
+}
+
+func TestRollout(t *testing.T) {
+	w := settled(t, []string{"a", "b", "c", "d"}, maxUnavailableOf("2"))
+	w.report("web-d")
+	w.change(message("two"))
+	updated := func() (names []string) {
+		for _, app := range w.all() {
+			if app.Spec.Message == "two" {
+				names = append(names, app.Name)
+			}
+		}
+		return names
+	}
+	w.pass()
+	equal(t, "updated first, the broken one among them", []string{"web-a", "web-d"}, updated())
+	equal(t, "counts", [5]int32{4, 4, 2, 2, 0}, w.counts())
+	contains(t, "message", w.messageOf(), "0 of 4 apps are up to date and ready", "2 wait for their turn")
+	w.pass()
+	equal(t, "updated while they are not ready", []string{"web-a", "web-d"}, updated())
+	w.ready("web-a")
+	w.pass()
+	equal(t, "updated after one is", []string{"web-a", "web-b", "web-d"}, updated())
+	w.start()
+	w.pass()
+	equal(t, "updated after a restart", []string{"web-a", "web-b", "web-d"}, updated())
+	w.node("e", nil)
+	w.pass()
+	equal(t, "a new node gets its app at once", []string{"web-a", "web-b", "web-d", "web-e"}, updated())
+	w.ready("web-d", "web-b")
+	w.pass()
+	equal(t, "updated at the end", []string{"web-a", "web-b", "web-c", "web-d", "web-e"}, updated())
+	w.ready("web-c", "web-e")
+	w.pass()
+	equal(t, "conditions", allReady(), w.conditions())
+}
+
+func TestBadTemplateStopsAfterMaxUnavailable(t *testing.T) {
+	w := settled(t, []string{"a", "b", "c"})
+	w.change(message("bad"))
+	w.pass()
+	w.stalled("web-a")
+	for range 3 {
+		w.pass()
+	}
+	equal(t, "counts", [5]int32{3, 3, 1, 2, 1}, w.counts())
+	equal(t, "conditions", stalled(v1alpha1.ReasonAppsFailed), w.conditions())
+	contains(t, "message", w.messageOf(), "help is needed by web-a (RenderFailed)", "2 wait for their turn")
+	equal(t, "events", 1, len(w.events))
+
+	w.change(message("good"))
+	w.pass()
+	equal(t, "the broken one gets the new template", "good", w.app("web-a").Spec.Message)
+	equal(t, "the others wait", "one", w.app("web-b").Spec.Message)
+	equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
+}
+
+func TestChangesOfMetadata(t *testing.T) {
+	w := settled(t, []string{"a"}, func(c *v1alpha1.DemoAppCluster) {
+		c.Spec.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"old": "1", "kept": "1"}
+	})
+	app := w.app("web-a")
+	app.Labels["theirs"] = "1"
+	_, err := w.demo.DemoV1alpha1().DemoApps(namespace).Update(t.Context(), app, metav1.UpdateOptions{FieldManager: "somebody"})
+	must(t, err)
+	w.pass()
+	equal(t, "label of somebody else", "1", w.app("web-a").Labels["theirs"])
+
+	w.change(func(c *v1alpha1.DemoAppCluster) {
+		c.Spec.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"kept": "2", "new": "1"}
+	})
+	w.pass()
+	labels := w.app("web-a").Labels
+	delete(labels, v1alpha1.LabelTemplateHash)
+	equal(t, "labels", map[string]string{
+		"kept": "2", "new": "1", "theirs": "1", v1alpha1.LabelCluster: "web", v1alpha1.LabelNode: "a",
+	}, labels)
+}
+
+func TestChangedAppIsSetBack(t *testing.T) {
+	w := settled(t, []string{"a", "b"})
+	app := w.app("web-a")
+	app.Spec.Message = "somebody else's"
+	_, err := w.demo.DemoV1alpha1().DemoApps(namespace).Update(t.Context(), app, metav1.UpdateOptions{})
+	must(t, err)
+	w.take()
+	w.pass()
+	equal(t, "requests", map[string]int{"update demoapps": 1, "patch demoappclusters/status": 1}, w.take())
+	equal(t, "message", "one", w.app("web-a").Spec.Message)
+}
+
+func TestDeletedAppIsMadeAgain(t *testing.T) {
+	w := settled(t, []string{"a"})
+	app := w.app("web-a")
+	app.Finalizers = []string{v1alpha1.Finalizer}
+	_, err := w.demo.DemoV1alpha1().DemoApps(namespace).Update(t.Context(), app, metav1.UpdateOptions{})
+	must(t, err)
+	must(t, w.demo.DemoV1alpha1().DemoApps(namespace).Delete(t.Context(), "web-a", metav1.DeleteOptions{}))
+	w.take()
+	w.pass()
+	equal(t, "requests while it is being deleted", map[string]int{"patch demoappclusters/status": 1}, w.take())
+	equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
+	equal(t, "counts", [5]int32{1, 0, 0, 0, 0}, w.counts())
+
+	app = w.app("web-a")
+	app.Finalizers = nil
+	_, err = w.demo.DemoV1alpha1().DemoApps(namespace).Update(t.Context(), app, metav1.UpdateOptions{})
+	must(t, err)
+	w.pass()
+	if again := w.app("web-a"); again == nil || again.UID == app.UID {
+		t.Errorf("the app is %+v", again)
+	}
+}
+
+func TestNameConflict(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	theirs, err := w.demo.DemoV1alpha1().DemoApps(namespace).Create(t.Context(), &v1alpha1.DemoApp{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-a"},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	w.cluster()
+	w.pass()
+	equal(t, "requests", map[string]int{"create demoapps": 1, "patch demoappclusters/status": 1}, w.take())
+	equal(t, "conditions while the other is on its way", reconciling(v1alpha1.ReasonNameConflict), w.conditions())
+	w.ready("web-b")
+	w.pass()
+	equal(t, "conditions", stalled(v1alpha1.ReasonNameConflict), w.conditions())
+	contains(t, "message", w.messageOf(), "of somebody else is web-a")
+	equal(t, "theirs", theirs, w.app("web-a"))
+
+	must(t, w.demo.DemoV1alpha1().DemoApps(namespace).Delete(t.Context(), "web-a", metav1.DeleteOptions{}))
+	w.pass()
+	w.ready("web-a")
+	w.pass()
+	equal(t, "conditions when it is gone", allReady(), w.conditions())
+}
+
+func TestNameIsTakenBeforeTheCacheKnows(t *testing.T) {
+	w := newWorld(t, "a")
+	w.cluster()
+	w.sync()
+	_, err := w.demo.DemoV1alpha1().DemoApps(namespace).Create(t.Context(), &v1alpha1.DemoApp{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-a"},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	if _, err := w.latePass(); err != nil {
+		t.Errorf("error is %v", err)
+	}
+	w.pass()
+	equal(t, "conditions", stalled(v1alpha1.ReasonNameConflict), w.conditions())
+}
+
+func TestAppsOfAPredecessorAreWaitedFor(t *testing.T) {
+	w := settled(t, []string{"a"})
+	must(t, w.demo.DemoV1alpha1().DemoAppClusters(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	w.cluster()
+	w.pass()
+	equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
+	equal(t, "requests", map[string]int{"patch demoappclusters/status": 1}, w.take())
+}
+
+func TestDeletedClusterIsLeftAlone(t *testing.T) {
+	w := newWorld(t, "a")
+	w.cluster(func(c *v1alpha1.DemoAppCluster) { c.Finalizers = []string{"foregroundDeletion"} })
+	must(t, w.demo.DemoV1alpha1().DemoAppClusters(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	w.take()
+	w.pass()
+	equal(t, "requests", map[string]int{}, w.take())
+}
+
+func TestGoneClusterIsForgotten(t *testing.T) {
+	w := settled(t, []string{"a"})
+	must(t, w.demo.DemoV1alpha1().DemoAppClusters(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	w.sync()
+	w.take()
+	result, err := w.controller.Reconcile(t.Context(), cache.NewObjectName(namespace, "web"), controller.Deleted)
+	if err != nil || result != (controller.Result{}) {
+		t.Errorf("result is %v, error is %v", result, err)
+	}
+	equal(t, "requests", map[string]int{}, w.take())
+	equal(t, "paces", 0, len(w.controller.pace.last))
+}
+
+func TestFailures(t *testing.T) {
+	tests := []struct {
+		name       string
+		err        error
+		requests   int
+		conditions map[string]string
+		terminal   bool
+	}{
+		{"the API server cannot be reached", errPlain, 3, reconciling(v1alpha1.ReasonRollingOut), false},
+		{"a quota", apierrors.NewForbidden(demoApps.GroupResource(), "x", errors.New("exceeded quota, "+plainKey)), 3, reconciling(v1alpha1.ReasonRollingOut), false},
+		{"an invalid template", invalid("x"), 3, stalled(v1alpha1.ReasonRefused), true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, "a", "b", "c", "d", "e", "f", "g")
+			w.cluster()
+			w.refuse = func(verb, _ string) error {
+				if verb == "create" {
+					return test.err
+				}
+				return nil
+			}
+			w.sync()
+			_, err := w.latePass()
+			if !errors.Is(err, test.err) || controller.IsTerminal(err) != test.terminal {
+				t.Errorf("error is %v", err)
+			}
+			equal(t, "requests", test.requests, w.take()["create demoapps"])
+			equal(t, "conditions", test.conditions, w.conditions())
+			contains(t, "message", w.messageOf(), "create web-a")
+			w.refuse = nil
+			w.pass()
+			equal(t, "apps in the end", 7, len(w.names()))
+		})
+	}
+}
+
+func TestOneAppThatCannotBeMadeDoesNotKeepOthersFromIt(t *testing.T) {
+	w := newWorld(t, "a", "b", "c", "d")
+	w.cluster()
+	w.refuse = func(verb, name string) error {
+		if verb == "create" && name == "web-b" {
+			return invalid(name)
+		}
+		return nil
+	}
+	w.sync()
+	if _, err := w.latePass(); !controller.IsTerminal(err) {
+		t.Errorf("error is %v", err)
+	}
+	equal(t, "apps", []string{"web-a", "web-c", "web-d"}, w.names())
+	equal(t, "counts", [5]int32{4, 3, 3, 0, 0}, w.counts())
+}
+
+func TestStatusThatCannotBeWrittenIsTriedAgain(t *testing.T) {
+	w := newWorld(t, "a")
+	w.cluster()
+	w.refuse = func(verb, _ string) error {
+		if verb == "patch" {
+			return errPlain
+		}
+		return nil
+	}
+	w.sync()
+	if _, err := w.latePass(); !errors.Is(err, errPlain) {
+		t.Errorf("error is %v", err)
+	}
+	w.refuse = nil
+	w.pass()
+	equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
+}
+
+func TestFiveHundredNodesAreNoStorm(t *testing.T) {
+	const count = 500
+	w := newWorld(t)
+	w.unguarded = true
+	for i := range count {
+		w.node(fmt.Sprintf("node-%03d", i), nil)
+	}
+	w.cluster(maxUnavailableOf("10%"))
+	w.pass()
+	equal(t, "requests of the first pass", map[string]int{"create demoapps": count, "patch demoappclusters/status": 1}, w.take())
+	_, err := w.latePass()
+	must(t, err)
+	equal(t, "requests while the cache knows of none of them", map[string]int{}, w.take())
+
+	// They become ready within five seconds, 25 at a time, each time with a pass.
+	names := w.names()
+	statuses := 0
+	for i := 0; i < count; i += 25 {
+		w.ready(names[i : i+25]...)
+		w.sync()
+		w.clock.Step(250 * time.Millisecond)
+		_, err := w.latePass()
+		must(t, err)
+		for request, times := range w.take() {
+			if request != "patch demoappclusters/status" {
+				t.Fatalf("%d requests: %s", times, request)
+			}
+			statuses += times
+		}
+	}
+	if statuses > 6 {
+		t.Errorf("the status was written %d times in five seconds", statuses)
+	}
+	w.pass()
+	w.take()
+	equal(t, "conditions", allReady(), w.conditions())
+
+	w.change(message("two"))
+	updates := 0
+	for range 2 * count / 50 {
+		w.pass()
+		updates += w.take()["update demoapps"]
+		var waiting []string
+		for _, app := range w.all() {
+			if !isReady(app) {
+				waiting = append(waiting, app.Name)
+			}
+		}
+		if len(waiting) > 50 {
+			t.Fatalf("%d apps are unavailable", len(waiting))
+		}
+		w.ready(waiting...)
+	}
+	w.pass()
+	equal(t, "updates", count, updates)
+	equal(t, "conditions", allReady(), w.conditions())
+	if text := w.messageOf(); strings.Contains(text, "wait") {
+		t.Error(text)
+	}
+}

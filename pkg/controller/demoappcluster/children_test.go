@@ -1,0 +1,65 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoappcluster
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+)
+
+func TestAppName(t *testing.T) {
+	long := strings.Repeat("x", 42)
+	tests := []struct{ name, cluster, node, want string }{
+		{"short", "web", "node-1", "web-node-1"},
+		{"just fits", long, "0123456789", long + "-0123456789"},
+		{"one too many", long, "01234567890", long + "-0-" + hashed("", "01234567890", 0)},
+		{"cut before a dash", "web", strings.Repeat("y", 39) + "-zzzzzzzzzz", "web-" + strings.Repeat("y", 39) + "-" + hashed("", strings.Repeat("y", 39)+"-zzzzzzzzzz", 0)},
+		{"dots", "web", "ip-10-0-0-1.ec2.internal", "web-ip-10-0-0-1-ec2-internal-" + hashed("", "ip-10-0-0-1.ec2.internal", 0)},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := appName(test.cluster, test.node)
+			equal(t, "name", test.want, got)
+			if len(got) > maxAppName || len(validation.IsDNS1035Label(got)) > 0 {
+				t.Errorf("%q is no name of a DemoApp", got)
+			}
+		})
+	}
+	if appName("web", "a.b") == appName("web", "a-b") {
+		t.Error("two nodes share a name")
+	}
+	node := strings.Repeat("n", 100) + ".example.com"
+	if label := shortened(node, validation.LabelValueMaxLength); len(validation.IsValidLabelValue(label)) > 0 {
+		t.Errorf("%q is no value of a label", label)
+	}
+}
+
+func TestTemplateHash(t *testing.T) {
+	template := v1alpha1.DemoAppTemplate{Spec: v1alpha1.DemoAppSpec{Message: "one", APIKey: plainKey}}
+	hash := templateHash(template)
+	changed := *template.DeepCopy()
+	changed.Spec.Message = "two"
+	if templateHash(changed) == hash {
+		t.Error("another message has the same hash")
+	}
+	secret := *template.DeepCopy()
+	secret.Spec.APIKey = "another-key"
+	secret.Spec.Values = &runtime.RawExtension{Raw: []byte(`{"password": "guess me"}`)}
+	if templateHash(secret) != hash {
+		t.Error("the hash tells of secrets")
+	}
+	equal(t, "template", plainKey, template.Spec.APIKey)
+}
+
+func TestAnotherKeyIsRolledOut(t *testing.T) {
+	w := settled(t, []string{"a"})
+	w.change(func(c *v1alpha1.DemoAppCluster) { c.Spec.Template.Spec.APIKey = "another-secret-key" })
+	w.pass()
+	equal(t, "key", "another-secret-key", w.app("web-a").Spec.APIKey)
+}

@@ -151,6 +151,65 @@ func TestDemoAppValues(t *testing.T) {
 	}
 }
 
+// TestDemoAppPlacement: a node is asked for as a DaemonSet asks for it, and a
+// port on the nodes by its number.
+func TestDemoAppPlacement(t *testing.T) {
+	objects := mustRender(t, map[string]any{
+		"nodeName": "node-1.example.com",
+		"service":  map[string]any{"type": "NodePort", "port": 80, "nodePort": 30080},
+	})
+	pod := typed[appsv1.Deployment](t, objects["Deployment"]).Spec.Template.Spec
+	want := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"node-1.example.com"}}},
+		}}},
+	}}
+	if diff := cmp.Diff(want, pod.Affinity); diff != "" || pod.NodeName != "" {
+		t.Errorf("nodeName is %q, affinity (-want +got):\n%s", pod.NodeName, diff)
+	}
+	if got := typed[corev1.Service](t, objects["Service"]).Spec.Ports[0].NodePort; got != 30080 {
+		t.Errorf("nodePort = %d", got)
+	}
+}
+
+// TestDemoAppFreeValues: what the operator does not set itself gets where it
+// belongs.
+func TestDemoAppFreeValues(t *testing.T) {
+	objects := mustRender(t, map[string]any{
+		"resources":         map[string]any{"limits": map[string]any{"cpu": 1, "memory": "1Gi"}},
+		"extraEnv":          []any{map[string]any{"name": "LEVEL", "value": "debug"}},
+		"podLabels":         map[string]any{"team": "web"},
+		"podAnnotations":    map[string]any{"note": "1"},
+		"nodeSelector":      map[string]any{"disk": "ssd"},
+		"tolerations":       []any{map[string]any{"key": "spot", "operator": "Exists"}},
+		"imagePullSecrets":  []any{map[string]any{"name": "registry"}},
+		"priorityClassName": "high", "serviceAnnotations": map[string]any{"lb": "internal"},
+	})
+	template := typed[appsv1.Deployment](t, objects["Deployment"]).Spec.Template
+	pod, container := template.Spec, template.Spec.Containers[0]
+	// What is merged over the default takes its place key by key.
+	for what, got := range map[string][2]any{
+		"cpu limit":       {"1", container.Resources.Limits.Cpu().String()},
+		"memory limit":    {"1Gi", container.Resources.Limits.Memory().String()},
+		"memory request":  {"16Mi", container.Resources.Requests.Memory().String()},
+		"environment":     {corev1.EnvVar{Name: "LEVEL", Value: "debug"}, container.Env[len(container.Env)-1]},
+		"number of env":   {2, len(container.Env)},
+		"label":           {"web", template.Labels["team"]},
+		"own label":       {"web", template.Labels["app.kubernetes.io/name"]},
+		"annotation":      {"1", template.Annotations["note"]},
+		"annotations":     {3, len(template.Annotations)},
+		"node selector":   {map[string]string{"disk": "ssd"}, pod.NodeSelector},
+		"tolerations":     {[]corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}}, pod.Tolerations},
+		"pull secrets":    {[]corev1.LocalObjectReference{{Name: "registry"}}, pod.ImagePullSecrets},
+		"priority":        {"high", pod.PriorityClassName},
+		"load balancer's": {"internal", objects["Service"].GetAnnotations()["lb"]},
+	} {
+		if diff := cmp.Diff(got[0], got[1]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+}
+
 func TestDemoAppIndexHTML(t *testing.T) {
 	tests := map[string]string{
 		"plain":            "Hello from the hybrid operator",
@@ -277,6 +336,11 @@ func TestDemoAppBadValues(t *testing.T) {
 		"unknown value":     {"replicas": 3},
 		"unknown, deeper":   {"service": map[string]any{"type": "ClusterIP", "port": 80, "name": "x"}},
 		"service is a text": {"service": "ClusterIP"},
+		"resources is text": {"resources": "much"},
+		"our own label":     {"podLabels": map[string]any{"app.kubernetes.io/name": "x"}},
+		"our annotation":    {"podAnnotations": map[string]any{"checksum/config": "x"}},
+		"env without name":  {"extraEnv": []any{map[string]any{"value": "x"}}},
+		"node port above":   {"service": map[string]any{"type": "NodePort", "port": 80, "nodePort": 65536}},
 	}
 	for name, values := range tests {
 		t.Run(name, func(t *testing.T) {

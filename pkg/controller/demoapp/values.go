@@ -28,8 +28,19 @@ func desiredValues(spec v1alpha1.DemoAppSpec, apiKey string) map[string]any {
 		"service": map[string]any{
 			"type": string(orElse(spec.Service.Type, v1alpha1.ServiceTypeClusterIP)),
 			"port": int64(orElse(spec.Service.Port, defaultPort)),
+			// 0 lets the cluster choose. Without a port on the nodes there is none to choose.
+			"nodePort": nodePort(spec),
 		},
+		"nodeName": spec.NodeName,
 	}
+}
+
+// nodePort is the port on every node that a spec asks for; 0 for none.
+func nodePort(spec v1alpha1.DemoAppSpec) int64 {
+	if orElse(spec.Service.Type, v1alpha1.ServiceTypeClusterIP) == v1alpha1.ServiceTypeClusterIP {
+		return 0
+	}
+	return int64(spec.Service.NodePort)
 }
 
 func orDefault(value *int32, fallback int64) int64 {

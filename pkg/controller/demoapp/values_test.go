@@ -23,19 +23,28 @@ func TestDesiredValues(t *testing.T) {
 			"key",
 			map[string]any{
 				"replicaCount": int64(1), "image": "nginx:1.27-alpine", "message": "Hello from the hybrid operator", "apiKey": "key",
-				"service": map[string]any{"type": "ClusterIP", "port": int64(80)},
+				"service": map[string]any{"type": "ClusterIP", "port": int64(80), "nodePort": int64(0)}, "nodeName": "",
 			},
 		},
 		{
 			"all set",
 			v1alpha1.DemoAppSpec{
 				ReplicaCount: &three, Image: "httpd:2", Message: "<b>hi</b>", APIKey: "not this one", WaitFor: "b",
-				Service: v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeNodePort, Port: 8080},
+				Service: v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeNodePort, Port: 8080, NodePort: 30080}, NodeName: "node-1",
 			},
 			"key",
 			map[string]any{
 				"replicaCount": int64(3), "image": "httpd:2", "message": "<b>hi</b>", "apiKey": "key",
-				"service": map[string]any{"type": "NodePort", "port": int64(8080)},
+				"service": map[string]any{"type": "NodePort", "port": int64(8080), "nodePort": int64(30080)}, "nodeName": "node-1",
+			},
+		},
+		{
+			"a node port that its type has no place for",
+			v1alpha1.DemoAppSpec{Service: v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeClusterIP, NodePort: 30080}},
+			"key",
+			map[string]any{
+				"replicaCount": int64(1), "image": "nginx:1.27-alpine", "message": "Hello from the hybrid operator", "apiKey": "key",
+				"service": map[string]any{"type": "ClusterIP", "port": int64(80), "nodePort": int64(0)}, "nodeName": "",
 			},
 		},
 		{
@@ -44,7 +53,7 @@ func TestDesiredValues(t *testing.T) {
 			"key",
 			map[string]any{
 				"replicaCount": int64(0), "image": "nginx:1.27-alpine", "message": "Hello from the hybrid operator", "apiKey": "key",
-				"service": map[string]any{"type": "ClusterIP", "port": int64(80)},
+				"service": map[string]any{"type": "ClusterIP", "port": int64(80), "nodePort": int64(0)}, "nodeName": "",
 			},
 		},
 	}

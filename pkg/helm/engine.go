@@ -224,7 +224,7 @@ type Snapshot struct {
 	// Drifted stands for the state of the objects that have drifted: another one
 	// means that there is something new to see. It is empty without drift.
 	Drifted string
-	Health        []ObjectHealth
+	Health  []ObjectHealth
 }
 
 // Observe looks at a release without sending a request, except for the watches

@@ -20,6 +20,7 @@ func TestExamples(t *testing.T) {
 	examples := map[string][]string{
 		"demoapp.yaml":            {"demoapp-sample"},
 		"demoapp-apikeyfrom.yaml": {"demoapp-with-secret"},
+		"values.yaml":             {"demoapp-with-values"},
 		"waitfor.yaml":            {"app-a", "app-b"},
 	}
 	for file, names := range examples {

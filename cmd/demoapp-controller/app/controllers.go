@@ -88,8 +88,14 @@ func (a *assembly) addDemoApps(deps dependencies, engine *helm.Engine, apps map[
 		return fmt.Errorf("embedded chart: %w", err)
 	}
 	secrets := map[string]cache.SharedIndexInformer{}
+	configMaps := map[string]demoapp.Watch{}
 	for _, namespace := range watchedNamespaces(deps.config.Namespaces) {
 		if secrets[namespace], err = a.watchSecrets(deps.clients.metadata, namespace); err != nil {
+			return err
+		}
+		configMaps[namespace], err = a.watchOnDemand("informer of ConfigMaps", namespace, metadatainformer.NewFilteredMetadataInformer(
+			deps.clients.metadata, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, 0, cache.Indexers{}, nil).Informer())
+		if err != nil {
 			return err
 		}
 	}
@@ -97,7 +103,8 @@ func (a *assembly) addDemoApps(deps dependencies, engine *helm.Engine, apps map[
 	room, err := demoapp.New(demoapp.Deps{
 		Apps: deps.clients.demo.DemoV1alpha1(), AppInformers: apps,
 		Secrets: core, SecretInformers: secrets,
-		ConfigMaps: core, Namespaces: core,
+		ConfigMapWatches: configMaps,
+		ConfigMaps:       core, Namespaces: core,
 		Engine: engine, Chart: chart,
 		Recorder: deps.recorder, Metrics: deps.metrics.controllers, Clock: clock.RealClock{},
 		AuditNamespace: deps.config.AuditNamespace,
@@ -154,6 +161,23 @@ func (a *assembly) watchSecrets(client metadata.Interface, namespace string) (ca
 	}
 	a.services = append(a.services, informerService("informer of Secrets", namespace, informer))
 	return informer, nil
+}
+
+// watchOnDemand makes a metadata informer one that runs from when it is first needed. It keeps what tells objects, and
+// their versions, apart.
+func (a *assembly) watchOnDemand(name, namespace string, informer cache.SharedIndexInformer) (*controller.OnDemand, error) {
+	if err := informer.SetTransform(identityOnly); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	demand := controller.NewOnDemand(informer)
+	if namespace != "" {
+		name += " in " + namespace
+	}
+	a.services = append(a.services, service{name: name, run: func(ctx context.Context) error {
+		demand.Run(ctx)
+		return nil
+	}})
+	return demand, nil
 }
 
 // identityOnly keeps of an object's metadata what tells it, and its versions, apart.

@@ -20,15 +20,18 @@ func TestAssemble(t *testing.T) {
 		services   []string
 	}{
 		{
-			name:     "all namespaces",
-			services: []string{"informer of DemoApps", "informer of Secrets", "informer of DemoAppClusters", "helm engine"},
+			name: "all namespaces",
+			services: []string{
+				"informer of DemoApps", "informer of Secrets", "informer of ConfigMaps", "informer of DemoAppClusters", "helm engine",
+			},
 		},
 		{
 			name:       "some namespaces",
 			namespaces: []string{"a", "b"},
 			services: []string{
 				"informer of DemoApps in a", "informer of DemoApps in b",
-				"informer of Secrets in a", "informer of Secrets in b",
+				"informer of Secrets in a", "informer of ConfigMaps in a",
+				"informer of Secrets in b", "informer of ConfigMaps in b",
 				"informer of DemoAppClusters in a", "informer of DemoAppClusters in b",
 				"helm engine",
 			},

@@ -30,17 +30,17 @@ func TestCheckKey(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			found := checkKey(v1alpha1.SecretKeyReference{Name: "keys", Key: "k"}, test.value)
+			problem := checkKey(v1alpha1.SecretKeyReference{Name: "keys", Key: "k"}, found{text: test.value})
 			if test.message == "" {
-				if found != nil {
-					t.Errorf("refused: %s", found.message)
+				if problem != nil {
+					t.Errorf("refused: %s", problem.message)
 				}
 				return
 			}
-			if found == nil {
+			if problem == nil {
 				t.Fatal("not refused")
 			}
-			equal(t, "blocker", blocker{reason: v1alpha1.ReasonKeyInvalid, message: test.message}, *found)
+			equal(t, "blocker", blocker{reason: v1alpha1.ReasonKeyInvalid, message: test.message}, *problem)
 		})
 	}
 }

@@ -105,7 +105,7 @@ func desiredRecord(app *v1alpha1.DemoApp, namespace string) (*corev1.ConfigMap, 
 	status := app.Status.DeepCopy()
 	for i := range status.Conditions {
 		// Nothing else in a status is somebody else's text.
-		status.Conditions[i].Message = redact(app.Spec.APIKey, status.Conditions[i].Message)
+		status.Conditions[i].Message = redact([]string{app.Spec.APIKey}, status.Conditions[i].Message)
 	}
 	statusJSON, err := json.Marshal(status)
 	if err != nil {

@@ -40,17 +40,27 @@ type Engine interface {
 	Subscribe(func(release cache.ObjectName, change helm.Change))
 }
 
+// Watch is an informer that runs from when it is first needed.
+type Watch interface {
+	Informer() cache.SharedIndexInformer
+	Need(ctx context.Context) error
+}
+
 // Deps are what the controller is built from.
 type Deps struct {
 	// Apps writes DemoApps; AppInformers read them, keyed by the namespace that
 	// each watches.
 	Apps         democlient.DemoAppsGetter
 	AppInformers map[string]cache.SharedIndexInformer
-	// Secrets reads the ones that apiKeyFrom names; SecretInformers watch the
-	// metadata of all Secrets, keyed like AppInformers.
+	// Secrets reads the ones that apiKeyFrom and valuesFrom name; SecretInformers
+	// watch the metadata of all Secrets, keyed like AppInformers.
 	Secrets         corev1client.SecretsGetter
 	SecretInformers map[string]cache.SharedIndexInformer
-	// ConfigMaps and Namespaces are where audit records are written.
+	// ConfigMapWatches watch the metadata of all ConfigMaps, keyed like
+	// AppInformers, from when a DemoApp first names one in valuesFrom.
+	ConfigMapWatches map[string]Watch
+	// ConfigMaps reads those, and with Namespaces is where audit records are
+	// written.
 	ConfigMaps corev1client.ConfigMapsGetter
 	Namespaces corev1client.NamespacesGetter
 
@@ -82,7 +92,7 @@ type Controller struct {
 	refusals  refusals
 	// explanations are of drift that is left as it is.
 	explanations explanations
-	keys         *secretKeys
+	sources      *sources
 	audit        *auditor
 	engine       Engine
 	chart        *helm.Chart
@@ -98,7 +108,7 @@ func New(deps Deps) (*Controller, error) {
 	c := &Controller{
 		apps:     deps.Apps,
 		cached:   controller.Scoped[*v1alpha1.DemoApp]{},
-		keys:     newSecretKeys(deps.Secrets),
+		sources:  newSources(deps.Secrets, deps.ConfigMaps),
 		audit:    &auditor{namespace: deps.AuditNamespace, configMaps: deps.ConfigMaps, namespaces: deps.Namespaces},
 		engine:   deps.Engine,
 		chart:    deps.Chart,
@@ -116,6 +126,11 @@ func New(deps Deps) (*Controller, error) {
 	}
 	for namespace, informer := range deps.SecretInformers {
 		if err := c.watchSecrets(namespace, informer); err != nil {
+			return nil, fmt.Errorf("%s: %w", Name, err)
+		}
+	}
+	for namespace, watch := range deps.ConfigMapWatches {
+		if err := c.watchConfigMaps(namespace, watch); err != nil {
 			return nil, fmt.Errorf("%s: %w", Name, err)
 		}
 	}
@@ -140,7 +155,7 @@ func (c *Controller) Run(stop, lead context.Context) error {
 func (c *Controller) Synced() []controller.NamedSync { return c.synced }
 
 func (c *Controller) watchApps(namespace string, informer cache.SharedIndexInformer) error {
-	if err := informer.AddIndexers(cache.Indexers{byDependency: dependencyIndex, bySecret: secretIndex}); err != nil {
+	if err := informer.AddIndexers(cache.Indexers{byDependency: dependencyIndex, bySource: sourceIndex}); err != nil {
 		return fmt.Errorf("index DemoApps: %w", err)
 	}
 	c.cached[namespace] = informer.GetIndexer()
@@ -152,10 +167,20 @@ func (c *Controller) watchApps(namespace string, informer cache.SharedIndexInfor
 }
 
 func (c *Controller) watchSecrets(namespace string, informer cache.SharedIndexInformer) error {
-	c.keys.cached[namespace] = informer.GetIndexer()
+	c.sources.metadata[v1alpha1.ValuesFromSecret][namespace] = informer.GetIndexer()
 	synced, err := controller.AddHandler("secrets", informer,
-		controller.MapHandler(c.queue, c.usersOf, controller.Always[*metav1.PartialObjectMetadata](controller.SpecChange)))
+		controller.MapHandler(c.queue, c.readersOf(v1alpha1.ValuesFromSecret), controller.Always[*metav1.PartialObjectMetadata](controller.SpecChange)))
 	c.synced = append(c.synced, synced)
+	return err
+}
+
+// watchConfigMaps does not add to what has to be synced before the controller
+// works: whoever needs the watch waits for it.
+func (c *Controller) watchConfigMaps(namespace string, watch Watch) error {
+	c.sources.metadata[v1alpha1.ValuesFromConfigMap][namespace] = watch.Informer().GetIndexer()
+	c.sources.needs[v1alpha1.ValuesFromConfigMap][namespace] = watch
+	_, err := controller.AddHandler("configmaps", watch.Informer(), controller.MapHandler(c.queue,
+		c.readersOf(v1alpha1.ValuesFromConfigMap), controller.Always[*metav1.PartialObjectMetadata](controller.SpecChange)))
 	return err
 }
 

@@ -107,11 +107,12 @@ func TestIndexes(t *testing.T) {
 	tests := []struct {
 		name               string
 		object             any
-		dependency, secret []string
+		dependency, source []string
 	}{
 		{"neither", newApp("a"), nil, nil},
 		{"waitFor", newApp("a", waitsFor("b")), []string{"ns/b"}, nil},
-		{"apiKeyFrom", newApp("a", keyFrom("keys", "k")), nil, []string{"ns/keys"}},
+		{"apiKeyFrom", newApp("a", keyFrom("keys", "k")), nil, []string{"Secret/ns/keys"}},
+		{"valuesFrom", newApp("a", valuesFrom(configMapValues, secretValues)), nil, []string{"ConfigMap/ns/base", "Secret/ns/private"}},
 		{"no app", &metav1.PartialObjectMetadata{}, nil, nil},
 	}
 	for _, test := range tests {
@@ -119,9 +120,9 @@ func TestIndexes(t *testing.T) {
 			dependency, err := dependencyIndex(test.object)
 			must(t, err)
 			equal(t, "by dependency", test.dependency, dependency)
-			secret, err := secretIndex(test.object)
+			source, err := sourceIndex(test.object)
 			must(t, err)
-			equal(t, "by Secret", test.secret, secret)
+			equal(t, "by source", test.source, source)
 		})
 	}
 }

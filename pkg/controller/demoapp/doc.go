@@ -8,7 +8,8 @@
 //
 // It owns the Helm release and, through it, a Deployment, a Service, a ConfigMap
 // and a Secret, all named after the DemoApp, whose controller the DemoApp is. It
-// watches DemoApps, the metadata of Secrets (for apiKeyFrom), and, through the
+// watches DemoApps, the metadata of Secrets (for apiKeyFrom and valuesFrom), that
+// of ConfigMaps from when a DemoApp names one in valuesFrom, and, through the
 // Helm engine, the release's objects and records.
 //
 // # A pass
@@ -25,6 +26,8 @@
 //	waitFor is not deployed                      waits                       DependencyReady=False, Reconciling
 //	waitFor leads back here                      waits for a person          DependencyReady=False, Stalled
 //	Secret or key of apiKeyFrom missing          waits                       Ready=False, Reconciling
+//	what valuesFrom names is missing             waits                       Ready=False, Reconciling
+//	what valuesFrom names is no object           waits for a person          Ready=False, Stalled
 //	object changed, deleted, replaced            applies it again            Drifted while it lasts
 //	release changed with the helm CLI            upgrade to the spec         Drifted while it lasts
 //	attempt failed                               again, with backoff         Failed, Deployed=False, Reconciling

@@ -164,10 +164,11 @@ func driftsOf(explanations []helm.Explanation) []helm.Drift {
 
 // driftReason tells drift of what the chart sets from what others added.
 func driftReason(drifts []helm.Drift) string {
-	if slices.ContainsFunc(drifts, func(drift helm.Drift) bool { return drift.Kind != helm.DriftForeign }) {
-		return v1alpha1.ReasonObjectsChanged
+	changed := func(drift helm.Drift) bool { return drift.Kind != helm.DriftForeign }
+	if len(drifts) > 0 && !slices.ContainsFunc(drifts, changed) {
+		return v1alpha1.ReasonForeignFields
 	}
-	return v1alpha1.ReasonForeignFields
+	return v1alpha1.ReasonObjectsChanged
 }
 
 // maxNamedFields is how many fields of an object are named.

@@ -5,6 +5,7 @@ package demoapp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,7 +59,9 @@ func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error 
 // blockDeletion says why a deletion does not come to its end. It is retried:
 // whatever is in the way has to go at some time.
 func (c *Controller) blockDeletion(ctx context.Context, p *pass, reason string, cause error) error {
-	cause = redactError(p.app.Spec.APIKey, cause)
+	// As far as they can be had: what cannot be read now was not read for this.
+	_ = errors.Join(c.observeAPIKey(ctx, p), c.observeValues(ctx, p))
+	cause = redactError(p.secretTexts(), cause)
 	p.conditions().MarkReconciling(reason, "Deletion waits: "+cause.Error())
 	if err := c.commit(ctx, p); err != nil {
 		return fmt.Errorf("%w (and the status could not be written: %w)", cause, err)

@@ -68,6 +68,7 @@ type world struct {
 	auditErr, namespaceErr, patchErr, statusErr, secretErr error
 
 	apps, secrets cache.SharedIndexInformer
+	configMaps    *watched
 	controller    *Controller
 }
 
@@ -104,7 +105,29 @@ func (w *world) start(chart *helm.Chart) {
 	w.apps = externalversions.NewSharedInformerFactory(w.demo, 0).Demo().V1alpha1().DemoApps().Informer()
 	w.secrets = cache.NewSharedIndexInformer(&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0,
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	w.configMaps = newWatched()
 	w.build(chart, w.clock)
+}
+
+func newWatched() *watched {
+	return &watched{informer: cache.NewSharedIndexInformer(&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
+}
+
+// watched is a Watch that is filled by hand and counts who needs it.
+type watched struct {
+	informer cache.SharedIndexInformer
+	needed   int
+	err      error
+}
+
+// Informer implements Watch.
+func (w *watched) Informer() cache.SharedIndexInformer { return w.informer }
+
+// Need implements Watch.
+func (w *watched) Need(context.Context) error {
+	w.needed++
+	return w.err
 }
 
 // build makes a controller on the world's informers.
@@ -114,7 +137,8 @@ func (w *world) build(chart *helm.Chart, clock clock.WithTicker) {
 	w.controller, err = New(Deps{
 		Apps: w.demo.DemoV1alpha1(), AppInformers: map[string]cache.SharedIndexInformer{"": w.apps},
 		Secrets: w.kube.CoreV1(), SecretInformers: map[string]cache.SharedIndexInformer{"": w.secrets},
-		ConfigMaps: w.kube.CoreV1(), Namespaces: w.kube.CoreV1(),
+		ConfigMapWatches: map[string]Watch{"": w.configMaps},
+		ConfigMaps:       w.kube.CoreV1(), Namespaces: w.kube.CoreV1(),
 		Engine: w.engine, Chart: chart, Recorder: w.recorder, Clock: clock,
 		AuditNamespace: auditNamespace, ResyncPeriod: resync,
 	})
@@ -227,6 +251,12 @@ func (w *world) sync() {
 	items, err = meta.ExtractList(secrets)
 	must(w.t, err)
 	fill(w.t, w.secrets, metadataOf(w.t, items))
+	configMaps, err := w.kube.Tracker().List(corev1.SchemeGroupVersion.WithResource("configmaps"),
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"), "")
+	must(w.t, err)
+	items, err = meta.ExtractList(configMaps)
+	must(w.t, err)
+	fill(w.t, w.configMaps.informer, metadataOf(w.t, items))
 }
 
 func metadataOf(t *testing.T, items []runtime.Object) []runtime.Object {
@@ -273,7 +303,7 @@ func (w *world) latePass(name string, why controller.Reason) (controller.Result,
 	w.calls.take()
 	result, err := w.controller.Reconcile(w.t.Context(), keyOf(name), why)
 	w.checkSecrecy(err)
-	if app := w.app(name); app != nil && !errors.Is(err, helm.ErrNotSynced) {
+	if app := w.app(name); app != nil && !errors.Is(err, helm.ErrNotSynced) && !errors.Is(err, controller.ErrNotSynced) {
 		checkConditions(w.t, app)
 	}
 	return result, err

@@ -31,11 +31,17 @@ type pass struct {
 	blockers []blocker
 	// apiKey is the key to deploy with; it is not known while a blocker says so.
 	apiKey string
+	// values are those that valuesFrom and values bring; valuesUnknown says that a
+	// blocker keeps them from being known.
+	values        map[string]any
+	valuesUnknown bool
+	// secrets are the texts of values from Secrets.
+	secrets []string
 	// dependencyBecameReady says that this is the first pass after a wait.
 	dependencyBecameReady bool
 	plan                  release.Plan
 	// wanted is the release as the app asks for it, and inputs what identifies
-	// it; unset while the key is not known.
+	// it; unset while the key or the values are not known.
 	wanted *helm.Release
 	inputs string
 	// unhealthy says that the deployed revision did not become healthy in time.
@@ -57,6 +63,11 @@ func (p *pass) key() cache.ObjectName {
 
 func (p *pass) conditions() status.Editor {
 	return status.For(&p.app.Status.Conditions, p.app.Generation, p.now)
+}
+
+// secretTexts are what no message may show.
+func (p *pass) secretTexts() []string {
+	return append([]string{p.apiKey}, p.secrets...)
 }
 
 // Reconcile brings one app's release to what its spec says.
@@ -97,6 +108,9 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 	p.conditions().Set(v1alpha1.ConditionInitialized, "True", v1alpha1.ReasonChartLoaded,
 		fmt.Sprintf("Bound to chart %s %s", c.chart.Name(), c.chart.Version()))
 	if err := c.observeAPIKey(ctx, p); err != nil {
+		return c.reportFailure(p, err)
+	}
+	if err := c.observeValues(ctx, p); err != nil {
 		return c.reportFailure(p, err)
 	}
 	c.observeDependency(p)
@@ -150,13 +164,14 @@ func (c *Controller) forget(key cache.ObjectName, cached *v1alpha1.DemoApp) {
 	c.unwritten.forget(key)
 	c.refusals.forget(key)
 	c.explanations.forget(key)
-	c.keys.release(key)
+	c.sources.use(key, nil)
 	c.engine.Forget(key)
 }
 
-// wanted is the release that the app asks for; nil while its key is not known.
+// wanted is the release that the app asks for; nil while its key or its values are not
+// known.
 func (c *Controller) wanted(p *pass) *helm.Release {
-	if p.apiKey == "" {
+	if p.apiKey == "" || p.valuesUnknown {
 		return nil
 	}
 	owner := ownerReference(p.app)
@@ -164,7 +179,7 @@ func (c *Controller) wanted(p *pass) *helm.Release {
 		Namespace: p.app.Namespace,
 		Name:      p.app.Name,
 		Chart:     c.chart,
-		Values:    desiredValues(p.app.Spec, p.apiKey),
+		Values:    merged(p.values, desiredValues(p.app.Spec, p.apiKey)),
 		Owner:     &owner,
 
 		Timeout:    timeoutOf(p.app.Spec),

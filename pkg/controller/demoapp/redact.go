@@ -6,6 +6,7 @@ package demoapp
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,23 +14,34 @@ import (
 // redacted stands where a secret was.
 const redacted = "REDACTED"
 
-// redact takes a key out of a text, in case somebody's message repeats it. An
-// empty key is none.
-func redact(key, text string) string {
-	if key == "" {
+// minSecretLength is the length in bytes from which a text can be a secret.
+// Shorter ones are parts of ordinary words, and are guessed at once anyhow.
+const minSecretLength = 4
+
+// redact takes secrets out of a text, in case somebody's message repeats them.
+// The long ones go first, since a short one may be a part of them.
+func redact(secrets []string, text string) string {
+	if len(secrets) == 0 {
 		return text
 	}
-	for _, form := range formsOf(key) {
+	var forms []string
+	for _, secret := range secrets {
+		if len(secret) >= minSecretLength {
+			forms = append(forms, formsOf(secret)...)
+		}
+	}
+	slices.SortStableFunc(forms, func(a, b string) int { return len(b) - len(a) })
+	for _, form := range forms {
 		text = strings.ReplaceAll(text, form, redacted)
 	}
 	return text
 }
 
-// formsOf are the ways in which a message may write a key: plain, quoted as Go
+// formsOf are the ways in which a message may write a secret: plain, quoted as Go
 // and as JSON do it, and as a Secret holds it.
-func formsOf(key string) []string {
-	forms := []string{key, base64.StdEncoding.EncodeToString([]byte(key)), unquoted(strconv.Quote(key))}
-	if encoded, err := json.Marshal(key); err == nil {
+func formsOf(secret string) []string {
+	forms := []string{secret, base64.StdEncoding.EncodeToString([]byte(secret)), unquoted(strconv.Quote(secret))}
+	if encoded, err := json.Marshal(secret); err == nil {
 		forms = append(forms, unquoted(string(encoded)))
 	}
 	return forms
@@ -37,7 +49,7 @@ func formsOf(key string) []string {
 
 func unquoted(text string) string { return text[1 : len(text)-1] }
 
-// redactedError is an error whose text does not show the key. It still matches
+// redactedError is an error whose text does not show the secrets. It still matches
 // what it wraps.
 type redactedError struct {
 	text string
@@ -50,8 +62,8 @@ func (e *redactedError) Error() string { return e.text }
 // Unwrap returns the error as it was, for matching, not for printing.
 func (e *redactedError) Unwrap() error { return e.err }
 
-func redactError(key string, err error) error {
-	text := redact(key, err.Error())
+func redactError(secrets []string, err error) error {
+	text := redact(secrets, err.Error())
 	if text == err.Error() {
 		return err
 	}

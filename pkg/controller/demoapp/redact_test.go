@@ -19,12 +19,13 @@ func TestRedactError(t *testing.T) {
 		{"as a Secret holds it", "verysecret", "data: dmVyeXNlY3JldA==", "data: REDACTED"},
 		{"quoted", `very"secret`, `invalid value "very\"secret"`, `invalid value "REDACTED"`},
 		{"as JSON", "very<secret>", `{"apiKey":"very\u003csecret\u003e"}`, `{"apiKey":"REDACTED"}`},
+		{"shorter than a secret", "key", "the key is missing", "the key is missing"},
 		{"unknown", "", "connection refused", "connection refused"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			cause := &textError{test.text}
-			err := redactError(test.key, fmt.Errorf("apply: %w", cause))
+			err := redactError([]string{test.key}, fmt.Errorf("apply: %w", cause))
 			equal(t, "text", "apply: "+test.want, err.Error())
 			var found *textError
 			if !errors.As(err, &found) || found != cause {
@@ -32,6 +33,10 @@ func TestRedactError(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRedactNestedSecrets(t *testing.T) {
+	equal(t, "text", "REDACTED and REDACTED", redact([]string{"inner", "with inner in it"}, "with inner in it and inner"))
 }
 
 type textError struct{ text string }

@@ -115,7 +115,7 @@ func (c *Controller) ensureRelease(ctx context.Context, p *pass) error {
 // reportFailure puts an error into the conditions. It returns the error as the
 // queue is to take it: one that trying again cannot help is terminal.
 func (c *Controller) reportFailure(p *pass, err error) error {
-	if errors.Is(err, helm.ErrNotSynced) {
+	if errors.Is(err, helm.ErrNotSynced) || errors.Is(err, controller.ErrNotSynced) {
 		return err
 	}
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
@@ -125,7 +125,7 @@ func (c *Controller) reportFailure(p *pass, err error) error {
 	}
 	action := p.plan.Decision.Action
 	reason, terminal := release.FailureReason(err, action)
-	err = redactError(p.apiKey, err)
+	err = redactError(p.secretTexts(), err)
 	conditions := p.conditions()
 	if reason == v1alpha1.ReasonObserveFailed && !terminal {
 		// Nothing was attempted. What is deployed does as well as before.

@@ -100,6 +100,8 @@ func isAhead(p *pass) bool {
 func summarize(p *pass) {
 	s := &p.app.Status
 	health := release.Summarize(p.plan.Observed.Health)
+	// Somebody's admission may repeat what the chart put into a pod.
+	health.Message = redact(p.secrets, health.Message)
 	if p.plan.Observed.BaselineKnown {
 		s.Replicas, s.ReadyReplicas, s.Selector = health.Replicas, health.ReadyReplicas, health.Selector
 	}

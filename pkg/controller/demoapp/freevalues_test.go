@@ -1,0 +1,241 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+var (
+	configMapValues = v1alpha1.ValuesReference{Kind: v1alpha1.ValuesFromConfigMap, Name: "base"}
+	secretValues    = v1alpha1.ValuesReference{Kind: v1alpha1.ValuesFromSecret, Name: "private", Key: "more"}
+)
+
+func valuesFrom(references ...v1alpha1.ValuesReference) func(*v1alpha1.DemoApp) {
+	return func(app *v1alpha1.DemoApp) { app.Spec.ValuesFrom = references }
+}
+
+func values(raw string) func(*v1alpha1.DemoApp) {
+	return func(app *v1alpha1.DemoApp) { app.Spec.Values = &runtime.RawExtension{Raw: []byte(raw)} }
+}
+
+// configMap makes or replaces the ConfigMap "base".
+func (w *world) configMap(data map[string]string) {
+	w.t.Helper()
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "base"}, Data: data}
+	if _, err := w.kube.CoreV1().Namespaces().Create(w.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		w.t.Fatal(err)
+	}
+	configMaps := w.kube.CoreV1().ConfigMaps(namespace)
+	_, err := configMaps.Create(w.t.Context(), object, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = configMaps.Update(w.t.Context(), object, metav1.UpdateOptions{})
+	}
+	must(w.t, err)
+}
+
+// private makes or replaces the Secret "private".
+func (w *world) private(text string) {
+	w.t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "private"}, Data: map[string][]byte{"more": []byte(text)}}
+	secrets := w.kube.CoreV1().Secrets(namespace)
+	_, err := secrets.Create(w.t.Context(), secret, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = secrets.Update(w.t.Context(), secret, metav1.UpdateOptions{})
+	}
+	must(w.t, err)
+}
+
+func TestParseValues(t *testing.T) {
+	tests := []struct {
+		name, text string
+		want       map[string]any
+		says       string
+	}{
+		{"YAML", "a: 1\nb: {c: [x, 2.5, true]}", map[string]any{"a": int64(1), "b": map[string]any{"c": []any{"x", 2.5, true}}}, ""},
+		{"JSON", `{"a": 1000000}`, map[string]any{"a": int64(1000000)}, ""},
+		{"null within", "a: null", map[string]any{"a": nil}, ""},
+		{"nothing", "", nil, ""},
+		{"only comments", "# none yet\n", nil, ""},
+		{"a list", "- a", nil, "not an object"},
+		{"a text", "hello", nil, "not an object"},
+		{"no YAML", "a: [", nil, "cannot be parsed"},
+		{"a key twice", "a: 1\na: 2", nil, "already set"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := parseValues(test.text)
+			if (err != nil) != (test.says != "") || err != nil && !strings.Contains(err.Error(), test.says) {
+				t.Fatalf("error is %v, want one that says %q", err, test.says)
+			}
+			equal(t, "values", test.want, got)
+		})
+	}
+}
+
+func TestMergedValues(t *testing.T) {
+	base := map[string]any{"a": map[string]any{"x": 1, "y": 2}, "list": []any{1, 2}, "kept": true}
+	over := map[string]any{"a": map[string]any{"y": 3, "z": 4}, "list": []any{3}, "gone": nil}
+	want := map[string]any{"a": map[string]any{"x": 1, "y": 3, "z": 4}, "list": []any{3}, "kept": true, "gone": nil}
+	equal(t, "merged", want, merged(base, over))
+	equal(t, "object over text", map[string]any{"a": map[string]any{"b": 1}}, merged(map[string]any{"a": "text"}, map[string]any{"a": map[string]any{"b": 1}}))
+	equal(t, "text over object", map[string]any{"a": "text"}, merged(map[string]any{"a": map[string]any{"b": 1}}, map[string]any{"a": "text"}))
+	equal(t, "base", map[string]any{"a": map[string]any{"x": 1, "y": 2}, "list": []any{1, 2}, "kept": true}, base)
+	equal(t, "nothing", map[string]any{}, merged(nil, nil))
+}
+
+func TestValuesAreMergedInOrder(t *testing.T) {
+	w := newWorld(t)
+	w.configMap(map[string]string{"values.yaml": "a: base\nb: base\nc: base\nd: base\nservice: {extra: base, port: 1}"})
+	w.private("b: private\nc: private")
+	w.create(newApp("a", valuesFrom(configMapValues, secretValues), values(`{"c": "own", "message": "not this"}`)))
+	w.passes("a", controller.SpecChange)
+	got := w.engine.wanted.Values
+	for key, want := range map[string]any{
+		"a": "base", "b": "private", "c": "own", "d": "base", "message": "hello", "apiKey": plainKey,
+		"service": map[string]any{"type": "ClusterIP", "port": int64(80), "nodePort": int64(0), "extra": "base"},
+	} {
+		equal(t, key, want, got[key])
+	}
+	equal(t, "requests", []string{
+		"patch demoapps a", "get configmaps base", "get secrets private", "Install a NotInstalled", "apply demoapps/status a",
+	}, w.calls.take())
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "requests when nothing changed", []string(nil), w.calls.take())
+
+	w.configMap(map[string]string{"values.yaml": "a: new"})
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests for other values", []string{"get configmaps base", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "a", any("new"), w.engine.wanted.Values["a"])
+	w.configMap(map[string]string{"values.yaml": "a: new", "other": "x"})
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests for another key", []string{"get configmaps base"}, w.calls.take())
+
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.ValuesFrom, app.Spec.Values = nil, nil })
+	w.passes("a", controller.SpecChange)
+	equal(t, "objects that are kept when nobody uses them", 0, len(w.controller.sources.known))
+	equal(t, "a", nil, w.engine.wanted.Values["a"])
+}
+
+func TestConfigMapsAreWatchedOnDemand(t *testing.T) {
+	w := deployed(t)
+	w.create(newApp("b", keyFrom("keys", "k"), values(`{"a": 1}`)))
+	w.passes("b", controller.SpecChange)
+	equal(t, "needs without valuesFrom", 0, w.configMaps.needed)
+	w.create(newApp("c", valuesFrom(configMapValues)))
+	w.configMaps.err = controller.ErrNotSynced
+	_, err := w.pass("c", controller.SpecChange)
+	if !errors.Is(err, controller.ErrNotSynced) {
+		t.Errorf("error is %v", err)
+	}
+	equal(t, "conditions while nothing is known", conditions(), w.conditions("c"))
+}
+
+func TestValuesThatCannotBeHad(t *testing.T) {
+	tests := []struct {
+		name     string
+		from     v1alpha1.ValuesReference
+		prepare  func(*world)
+		stalled  bool
+		message  string
+		optional string
+	}{
+		{
+			"no ConfigMap", configMapValues, func(*world) {}, false,
+			`valuesFrom[0]: ConfigMap "base", which is to hold key "values.yaml", does not exist in this namespace`, "True Healthy",
+		},
+		{
+			"no key", configMapValues, func(w *world) { w.configMap(map[string]string{"other": ""}) }, false,
+			`valuesFrom[0]: ConfigMap "base" has no key "values.yaml"`, "True Healthy",
+		},
+		{
+			"not an object", configMapValues, func(w *world) { w.configMap(map[string]string{"values.yaml": "[1]"}) }, true,
+			`valuesFrom[0]: Key "values.yaml" of ConfigMap "base" is not a YAML or JSON object: it is not an object (key: value)`, "False ValuesInvalid",
+		},
+		{
+			"a Secret that is no YAML", secretValues, func(w *world) { w.private("{hidden-secret: [") }, true,
+			`valuesFrom[0]: Key "more" of Secret "private" is not a YAML or JSON object`, "False ValuesInvalid",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			test.prepare(w)
+			w.create(newApp("a", valuesFrom(test.from)))
+			w.passes("a", controller.SpecChange)
+			reason, other := v1alpha1.ReasonValuesNotFound, "Reconciling"
+			if test.stalled {
+				reason, other = v1alpha1.ReasonValuesInvalid, "Stalled"
+			}
+			equal(t, "conditions", conditions("Ready", "False "+reason, other, "True "+reason, "Deployed", "False "+reason), w.conditions("a"))
+			equal(t, "message", test.message, w.message("a", v1alpha1.ConditionReady))
+			equal(t, "events", []string{"a Warning " + reason + " Reconcile " + test.message}, w.recorder.take())
+
+			from := test.from
+			from.Optional = true
+			w.create(newApp("b", valuesFrom(from)))
+			w.passes("b", controller.SpecChange)
+			equal(t, "Ready where it is optional", test.optional, w.conditions("b")["Ready"])
+
+			w.configMap(map[string]string{"values.yaml": "x: 1"})
+			w.private("x: 1")
+			w.passes("a", controller.SpecChange)
+			equal(t, "conditions afterwards", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+			equal(t, "x", any(int64(1)), w.engine.wanted.Values["x"])
+		})
+	}
+}
+
+// TestWhatRunsIsKeptWithoutItsValues: drift is repaired, nothing is rolled out,
+// and all that is missing is told of.
+func TestWhatRunsIsKeptWithoutItsValues(t *testing.T) {
+	w := newWorld(t)
+	w.private("x: 1")
+	w.create(newApp("a", valuesFrom(secretValues)))
+	w.passes("a", controller.SpecChange)
+	must(t, w.kube.CoreV1().Secrets(namespace).Delete(t.Context(), "private", metav1.DeleteOptions{}))
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message, app.Spec.WaitFor = "new", "b" })
+	w.passes("a", controller.SpecChange)
+	equal(t, "Ready", "False ValuesNotFound", w.conditions("a")["Ready"])
+	equal(t, "Deployed", "True InstallSucceeded", w.conditions("a")["Deployed"])
+	contains(t, "message", w.message("a", v1alpha1.ConditionReady), `Secret "private"`)
+	contains(t, "message", w.message("a", v1alpha1.ConditionReady), `DemoApp "b"`)
+	w.engine.meddle("a", removes("Secret"))
+	w.passes("a", controller.Drift)
+	equal(t, "requests for drift", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+}
+
+func TestValuesFromSecretsStaySecret(t *testing.T) {
+	w := newWorld(t)
+	w.private("extraEnv: [{name: PASSWORD, value: hidden-secret}]")
+	w.create(newApp("a", valuesFrom(secretValues)))
+	w.engine.failures = []error{&helm.RenderError{Chart: "demo-app", Err: fmt.Errorf("at '/extraEnv/0': got \"hidden-secret\": %w", errPlain)}}
+	_, err := w.pass("a", controller.SpecChange)
+	for what, text := range map[string]string{
+		"error": err.Error(), "status": asJSON(t, w.app("a").Status), "events": strings.Join(w.recorder.all(), "\n"),
+	} {
+		if strings.Contains(text, "hidden-secret") {
+			t.Errorf("%s shows it: %s", what, text)
+		}
+	}
+	contains(t, "message", w.message("a", v1alpha1.ConditionStalled), "at '/extraEnv/0': got \"REDACTED\"")
+
+	w.engine.uninstallErr = fmt.Errorf("refused hidden-secret: %w", errPlain)
+	w.delete("a")
+	_, err = w.pass("a", controller.SpecChange)
+	contains(t, "error of the deletion", err.Error(), "refused REDACTED")
+	contains(t, "message of the deletion", w.message("a", v1alpha1.ConditionReady), "refused REDACTED")
+}

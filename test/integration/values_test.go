@@ -1,0 +1,195 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// createValues makes a ConfigMap with values in it.
+func createValues(t *testing.T, ns *apps.Namespace, name, text string) {
+	t.Helper()
+	_, err := shared.Client.CoreV1().ConfigMaps(ns.Name).Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{v1alpha1.DefaultValuesKey: text},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withValues returns a DemoApp with values from the ConfigMap base, the key theKey of the Secret my-secret, and its own.
+func withValues(name, own string) *v1alpha1.DemoApp {
+	app := apps.Named(name)
+	app.Spec.ValuesFrom = []v1alpha1.ValuesReference{
+		{Kind: v1alpha1.ValuesFromConfigMap, Name: "base"},
+		{Kind: v1alpha1.ValuesFromSecret, Name: "my-secret", Key: "theKey"},
+	}
+	if own != "" {
+		app.Spec.Values = &runtime.RawExtension{Raw: []byte(own)}
+	}
+	return app
+}
+
+func TestValuesFromElsewhere(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(withValues("web", `{"podAnnotations": {"c": "own"}, "message": "not this one"}`))
+	app := ns.Await("web", "waiting", func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonValuesNotFound)
+	})
+	for _, part := range []string{`ConfigMap "base"`, `Secret "my-secret"`} {
+		if message := apps.Condition(app, v1alpha1.ConditionReady).Message; !strings.Contains(message, part) {
+			t.Errorf("%q does not say %q", message, part)
+		}
+	}
+	assertNothingInstalled(t, ns, "web")
+
+	// Each of them appears, and the release is rolled out by itself.
+	createValues(t, ns, "base", "podAnnotations: {a: base, b: base, c: base}\nreplicaCount: 7")
+	createSecret(t, ns, map[string]string{"theKey": "podAnnotations: {b: private, c: private}"})
+	ns.AwaitReady("web")
+	objects := ns.Objects("web")
+	for key, want := range map[string]string{"a": "base", "b": "private", "c": "own"} {
+		if got := objects.Deployment.Spec.Template.Annotations[key]; got != want {
+			t.Errorf("annotation %s is %q, want %q", key, got, want)
+		}
+	}
+	if *objects.Deployment.Spec.Replicas != 1 || !strings.Contains(objects.ConfigMap.Data["index.html"], "Hello from the hybrid operator") {
+		t.Errorf("values won over the fields of the spec: %+v, %q", objects.Deployment.Spec.Replicas, objects.ConfigMap.Data)
+	}
+	ns.AwaitQuiet(quiet)
+
+	// What is not the values changes nothing but that the object is read.
+	begin := time.Now()
+	patchConfigMap(t, ns, "base", `{"metadata": {"labels": {"team": "x"}}, "data": {"other": "x"}}`)
+	ns.AwaitQuiet(quiet)
+	for _, request := range ns.Requests(begin) {
+		if request.Verb != "get" || request.Resource != "configmaps" || request.Name != "base" {
+			t.Errorf("the operator did more than to read the ConfigMap:\n%s", apps.Describe(ns.Requests(begin)))
+			break
+		}
+	}
+	patchConfigMap(t, ns, "base", `{"data": {"values.yaml": "podAnnotations: {a: changed}"}}`)
+	app = ns.Await("web", "upgraded", func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && apps.Revision(app) == 2 })
+	if got := ns.Objects("web").Deployment.Spec.Template.Annotations["a"]; got != "changed" {
+		t.Errorf("annotation a is %q", got)
+	}
+	if app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonSpecGenerationChanged {
+		t.Errorf("lastUpgradeReason is %s", app.Status.LastUpgradeReason)
+	}
+}
+
+func patchConfigMap(t *testing.T, ns *apps.Namespace, name, change string) {
+	t.Helper()
+	_, err := shared.Client.CoreV1().ConfigMaps(ns.Name).Patch(t.Context(), name, types.MergePatchType, []byte(change), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestValuesThatAreWrong(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, values, reason string
+		says                 []string
+	}{
+		{"against the schema", "resources: much", v1alpha1.ReasonRenderFailed, []string{"/resources"}},
+		{"unknown", "replicas: 3", v1alpha1.ReasonRenderFailed, []string{"replicas"}},
+		{"the chart's own label", "podLabels: {app.kubernetes.io/name: x}", v1alpha1.ReasonRenderFailed, []string{"/podLabels/app.kubernetes.io~1name"}},
+		{"a list", "[1, 2]", v1alpha1.ReasonValuesInvalid, []string{`ConfigMap "base"`, "values.yaml", "not an object"}},
+		{"no YAML", "a: [", v1alpha1.ReasonValuesInvalid, []string{`ConfigMap "base"`, "values.yaml", "parsed"}},
+		{"refused by the API server", "extraEnv: [{name: not=a=name}]", v1alpha1.ReasonRefused, []string{"not=a=name"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			createValues(t, ns, "base", test.values)
+			app := apps.Named("web")
+			app.Spec.ValuesFrom = []v1alpha1.ValuesReference{{Kind: v1alpha1.ValuesFromConfigMap, Name: "base"}}
+			ns.Create(app)
+			app = ns.Await("web", "stalled", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, test.reason) })
+			for _, part := range test.says {
+				if message := apps.Condition(app, v1alpha1.ConditionReady).Message; !strings.Contains(message, part) {
+					t.Errorf("%q does not say %q", message, part)
+				}
+			}
+			patchConfigMap(t, ns, "base", `{"data": {"values.yaml": "podLabels: {team: web}"}}`)
+			ns.AwaitReady("web")
+			if got := ns.Objects("web").Deployment.Spec.Template.Labels["team"]; got != "web" {
+				t.Errorf("label team is %q", got)
+			}
+		})
+	}
+}
+
+func TestValuesFromSecretsStaySecret(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	secret := `private"=<value>\of ` + ns.Name
+	createValues(t, ns, "base", "{}")
+	// A name that the API server refuses, and repeats.
+	createSecret(t, ns, map[string]string{"theKey": asJSON(t, map[string]any{"extraEnv": []any{map[string]any{"name": secret}}})})
+	ns.Create(withValues("web", ""))
+	app := ns.Await("web", "refused", isRefused)
+	if message := apps.Condition(app, v1alpha1.ConditionFailed).Message; !strings.Contains(message, "REDACTED") {
+		t.Errorf("the message should have the value redacted: %s", message)
+	}
+	patchSecret(t, ns, `{"stringData": {"theKey": "`+"not: [yaml of "+ns.Name+`"}}`)
+	ns.Await("web", "invalid", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, v1alpha1.ReasonValuesInvalid) })
+	ns.Delete("web")
+	ns.AwaitGone("web")
+	ns.AwaitQuiet(quiet)
+	for place, text := range writings(t, ns, []string{"web"}) {
+		for _, hidden := range []string{secret, "yaml of " + ns.Name} {
+			if form := formIn(text, hidden); form != "" {
+				t.Errorf("%s: the value %s is in it", place, form)
+			}
+		}
+	}
+}
+
+// TestPlacement installs on a node, at a port of all nodes.
+func TestPlacement(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	nodes, err := shared.Client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(nodes.Items) == 0 {
+		t.Fatalf("no nodes: %v", err)
+	}
+	node := nodes.Items[len(nodes.Items)-1].Name
+	app := apps.Named("web")
+	app.Spec.NodeName = node
+	app.Spec.Service = v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeNodePort, NodePort: 31999}
+	ns.Create(app)
+	ns.AwaitReady("web")
+	if got := ns.Objects("web").Service.Spec.Ports[0].NodePort; got != 31999 {
+		t.Errorf("nodePort is %d", got)
+	}
+	pods, err := shared.Client.CoreV1().Pods(ns.Name).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range pods.Items {
+		if got := pods.Items[i].Spec.NodeName; got != node {
+			t.Errorf("a pod runs on %s, want %s", got, node)
+		}
+	}
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.NodeName = "no-such-node" })
+	ns.Await("web", "pending", func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonProgressing)
+	})
+}

@@ -108,6 +108,8 @@ func (c *Controller) ensureRelease(ctx context.Context, p *pass) error {
 	if err := c.observeRelease(ctx, p); err != nil {
 		return err
 	}
+	p.unhealthy = ""
+	c.awaitHealth(p)
 	c.remediate(p)
 	return nil
 }

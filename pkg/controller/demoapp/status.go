@@ -229,12 +229,6 @@ func statusConfiguration(app *v1alpha1.DemoApp) *demoac.DemoAppApplyConfiguratio
 
 // configureExtras adds what only some features of the spec have a use for.
 func configureExtras(applied *demoac.DemoAppStatusApplyConfiguration, s v1alpha1.DemoAppStatus) {
-	if s.ExternalURL != "" {
-		applied.WithExternalURL(s.ExternalURL)
-	}
-	if len(s.Capabilities) > 0 {
-		applied.WithCapabilities(s.Capabilities...)
-	}
 	if s.LastHandledRequestedAt != "" {
 		applied.WithLastHandledRequestedAt(s.LastHandledRequestedAt)
 	}

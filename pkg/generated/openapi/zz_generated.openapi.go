@@ -34,10 +34,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.DriftIgnore{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_DriftIgnore(ref),
 		v1alpha1.DriftPolicy{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_DriftPolicy(ref),
 		v1alpha1.FailureCounts{}.OpenAPIModelName():        schema_pkg_apis_demo_v1alpha1_FailureCounts(ref),
-		v1alpha1.GatewayReference{}.OpenAPIModelName():     schema_pkg_apis_demo_v1alpha1_GatewayReference(ref),
 		v1alpha1.HistoryEntry{}.OpenAPIModelName():         schema_pkg_apis_demo_v1alpha1_HistoryEntry(ref),
-		v1alpha1.IngressSpec{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_IngressSpec(ref),
-		v1alpha1.IngressTLS{}.OpenAPIModelName():           schema_pkg_apis_demo_v1alpha1_IngressTLS(ref),
 		v1alpha1.InventoryEntry{}.OpenAPIModelName():       schema_pkg_apis_demo_v1alpha1_InventoryEntry(ref),
 		v1alpha1.Remediation{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_Remediation(ref),
 		v1alpha1.SecretKeyReference{}.OpenAPIModelName():   schema_pkg_apis_demo_v1alpha1_SecretKeyReference(ref),
@@ -510,12 +507,6 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref common.ReferenceCallback) com
 							Ref:         ref(v1alpha1.UpgradeWindow{}.OpenAPIModelName()),
 						},
 					},
-					"ingress": {
-						SchemaProps: spec.SchemaProps{
-							Description: "ingress is how the app is reached from outside the cluster. Absent means not at all.",
-							Ref:         ref(v1alpha1.IngressSpec{}.OpenAPIModelName()),
-						},
-					},
 					"valuesFrom": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -576,7 +567,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref common.ReferenceCallback) com
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.DriftPolicy{}.OpenAPIModelName(), v1alpha1.IngressSpec{}.OpenAPIModelName(), v1alpha1.Remediation{}.OpenAPIModelName(), v1alpha1.SecretKeyReference{}.OpenAPIModelName(), v1alpha1.ServiceSpec{}.OpenAPIModelName(), v1alpha1.UpgradeWindow{}.OpenAPIModelName(), v1alpha1.ValuesReference{}.OpenAPIModelName(), v1.Duration{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+			v1alpha1.DriftPolicy{}.OpenAPIModelName(), v1alpha1.Remediation{}.OpenAPIModelName(), v1alpha1.SecretKeyReference{}.OpenAPIModelName(), v1alpha1.ServiceSpec{}.OpenAPIModelName(), v1alpha1.UpgradeWindow{}.OpenAPIModelName(), v1alpha1.ValuesReference{}.OpenAPIModelName(), v1.Duration{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -623,7 +614,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 					},
 					"lastUpgradeReason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastUpgradeReason is why the operator last changed the objects of the release: SpecGenerationChanged, DriftDetected, PeriodicResync, CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged, ClusterCapabilitiesChanged, UserRequested or Remediation.",
+							Description: "lastUpgradeReason is why the operator last changed the objects of the release: SpecGenerationChanged, DriftDetected, PeriodicResync, CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged, UserRequested or Remediation.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -687,32 +678,6 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 							Description: "url is where the app answers inside the cluster.",
 							Type:        []string{"string"},
 							Format:      "",
-						},
-					},
-					"externalURL": {
-						SchemaProps: spec.SchemaProps{
-							Description: "externalURL is where the app answers from outside the cluster, as far as spec.ingress is deployed.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"capabilities": {
-						VendorExtensible: spec.VendorExtensible{
-							Extensions: spec.Extensions{
-								"x-kubernetes-list-type": "set",
-							},
-						},
-						SchemaProps: spec.SchemaProps{
-							Description: "capabilities lists what of spec.ingress the cluster supported when the release was last changed: Ingress, HTTPRoute.",
-							Type:        []string{"array"},
-							Items: &spec.SchemaOrArray{
-								Schema: &spec.Schema{
-									SchemaProps: spec.SchemaProps{
-										Type:   []string{"string"},
-										Format: "",
-									},
-								},
-							},
 						},
 					},
 					"lastHandledRequestedAt": {
@@ -1008,42 +973,6 @@ func schema_pkg_apis_demo_v1alpha1_FailureCounts(ref common.ReferenceCallback) c
 	}
 }
 
-func schema_pkg_apis_demo_v1alpha1_GatewayReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "GatewayReference names a Gateway.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"name": {
-						SchemaProps: spec.SchemaProps{
-							Description: "name is the name of the Gateway.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"namespace": {
-						SchemaProps: spec.SchemaProps{
-							Description: "namespace is the namespace of the Gateway. Defaults to that of the DemoApp.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"sectionName": {
-						SchemaProps: spec.SchemaProps{
-							Description: "sectionName is the name of a listener of the Gateway. Absent means all.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-				},
-				Required: []string{"name"},
-			},
-		},
-	}
-}
-
 func schema_pkg_apis_demo_v1alpha1_HistoryEntry(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1114,69 +1043,6 @@ func schema_pkg_apis_demo_v1alpha1_HistoryEntry(ref common.ReferenceCallback) co
 		},
 		Dependencies: []string{
 			v1.Time{}.OpenAPIModelName()},
-	}
-}
-
-func schema_pkg_apis_demo_v1alpha1_IngressSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "IngressSpec says how the app is reached from outside the cluster. An Ingress is made where the cluster has the IngressClass, an HTTPRoute where it serves the Gateway API. Both follow when the support appears or goes.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"host": {
-						SchemaProps: spec.SchemaProps{
-							Description: "host is the DNS name that the app answers to; its first label may be \"*\".",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"className": {
-						SchemaProps: spec.SchemaProps{
-							Description: "className is the name of the IngressClass. The Ingress is made as soon as an IngressClass of this name exists, and goes with it. Absent means no Ingress.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"tls": {
-						SchemaProps: spec.SchemaProps{
-							Description: "tls is how the Ingress ends TLS. Absent means plain HTTP. The listeners of a Gateway have TLS of their own.",
-							Ref:         ref(v1alpha1.IngressTLS{}.OpenAPIModelName()),
-						},
-					},
-					"gateway": {
-						SchemaProps: spec.SchemaProps{
-							Description: "gateway names the Gateway that an HTTPRoute is attached to. The HTTPRoute is made as soon as the cluster serves gateway.networking.k8s.io/v1, and goes with it. Absent means no HTTPRoute.",
-							Ref:         ref(v1alpha1.GatewayReference{}.OpenAPIModelName()),
-						},
-					},
-				},
-				Required: []string{"host"},
-			},
-		},
-		Dependencies: []string{
-			v1alpha1.GatewayReference{}.OpenAPIModelName(), v1alpha1.IngressTLS{}.OpenAPIModelName()},
-	}
-}
-
-func schema_pkg_apis_demo_v1alpha1_IngressTLS(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "IngressTLS is how an Ingress ends TLS.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"secretName": {
-						SchemaProps: spec.SchemaProps{
-							Description: "secretName is the name of the Secret of type kubernetes.io/tls in the namespace of the DemoApp. Absent means the Ingress controller's default certificate.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-				},
-			},
-		},
 	}
 }
 

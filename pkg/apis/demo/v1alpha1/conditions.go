@@ -45,18 +45,12 @@ const (
 const (
 	// ConditionSuspended is True while spec.suspend is, and absent otherwise.
 	ConditionSuspended = "Suspended"
-	// ConditionUpgradeHeld is True while a change waits for the upgrade window, or
-	// for its turn in the rollout of a new chart, and absent otherwise.
+	// ConditionUpgradeHeld is True while a change waits for the upgrade window, and
+	// absent otherwise.
 	ConditionUpgradeHeld = "UpgradeHeld"
 	// ConditionLicensed tells what the licence server said of the app. It is absent
 	// without a licence server.
 	ConditionLicensed = "Licensed"
-	// ConditionValidated tells whether the spec keeps the rules that go beyond its
-	// own fields. It is present after the first visit.
-	ConditionValidated = "Validated"
-	// ConditionExposed tells whether the cluster supports what spec.ingress asks
-	// for. It is absent without spec.ingress.
-	ConditionExposed = "Exposed"
 	// ConditionRemediated is True after an upgrade failed for good and was dealt
 	// with, until the spec changes or an upgrade succeeds. It is absent otherwise.
 	ConditionRemediated = "Remediated"
@@ -76,11 +70,6 @@ const (
 	// ReasonInvalidSchedule is an upgrade window whose schedule or time zone cannot
 	// be understood. A person must act: nothing is rolled out meanwhile.
 	ReasonInvalidSchedule = "InvalidSchedule"
-	// ReasonRolloutQueued is a release that waits for its turn to get a new chart.
-	ReasonRolloutQueued = "RolloutQueued"
-	// ReasonRolloutHalted is a release that does not get a new chart because the
-	// chart failed in too many others.
-	ReasonRolloutHalted = "RolloutHalted"
 )
 
 // Reasons of Licensed, which Ready repeats where they are the cause.
@@ -92,25 +81,6 @@ const (
 	// ReasonLicenseUnavailable is a licence server that gave no answer that can be
 	// used.
 	ReasonLicenseUnavailable = "LicenseUnavailable"
-)
-
-// Reasons of Validated.
-const (
-	// ReasonValidationSucceeded is a spec that keeps all rules.
-	ReasonValidationSucceeded = "ValidationSucceeded"
-	// ReasonValidationFailed is a spec that breaks a rule; the message says which.
-	// Ready repeats it. It is checked again when what it depends on changes.
-	ReasonValidationFailed = "ValidationFailed"
-)
-
-// Reasons of Exposed.
-const (
-	// ReasonSupported is a cluster that supports all that spec.ingress asks for.
-	ReasonSupported = "Supported"
-	// ReasonIngressClassNotFound is an IngressClass that does not exist.
-	ReasonIngressClassNotFound = "IngressClassNotFound"
-	// ReasonGatewayAPINotFound is a cluster that does not serve HTTPRoutes.
-	ReasonGatewayAPINotFound = "GatewayAPINotFound"
 )
 
 // Reasons of Remediated, which Ready and Stalled repeat.
@@ -253,6 +223,9 @@ const (
 	// ReasonAppsFailed is a DemoAppCluster with DemoApps that a person must look
 	// at.
 	ReasonAppsFailed = "AppsFailed"
+	// ReasonValidationFailed is a template or a selector that the API server
+	// refuses.
+	ReasonValidationFailed = "ValidationFailed"
 	// ReasonNameConflict is a DemoApp that exists already and does not belong to
 	// the DemoAppCluster that would make it.
 	ReasonNameConflict = "NameConflict"

@@ -166,11 +166,6 @@ type DemoAppSpec struct {
 	// +optional
 	UpgradeWindow *UpgradeWindow `json:"upgradeWindow,omitempty"`
 
-	// ingress is how the app is reached from outside the cluster. Absent means not
-	// at all.
-	// +optional
-	Ingress *IngressSpec `json:"ingress,omitempty"`
-
 	// valuesFrom names further values of the chart, at most 16. Later ones win
 	// over earlier ones, spec.values over all of them, and the fields of the spec
 	// that have a value of the chart of their own over everything. The objects are
@@ -308,7 +303,7 @@ type DemoAppStatus struct {
 	// lastUpgradeReason is why the operator last changed the objects of the
 	// release: SpecGenerationChanged, DriftDetected, PeriodicResync,
 	// CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged,
-	// ClusterCapabilitiesChanged, UserRequested or Remediation.
+	// UserRequested or Remediation.
 	// +optional
 	LastUpgradeReason UpgradeReason `json:"lastUpgradeReason,omitempty"`
 
@@ -355,22 +350,6 @@ type DemoAppStatus struct {
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	URL string `json:"url,omitempty"`
-
-	// externalURL is where the app answers from outside the cluster, as far as
-	// spec.ingress is deployed.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=2048
-	// +optional
-	ExternalURL string `json:"externalURL,omitempty"`
-
-	// capabilities lists what of spec.ingress the cluster supported when the
-	// release was last changed: Ingress, HTTPRoute.
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=63
-	// +optional
-	Capabilities []string `json:"capabilities,omitempty"`
 
 	// lastHandledRequestedAt is the value of the annotation
 	// demo.example.com/requested-at that was last acted on.
@@ -483,7 +462,7 @@ type InventoryEntry struct {
 
 // UpgradeReason is why the operator last changed the objects of a release.
 //
-// +kubebuilder:validation:Enum=SpecGenerationChanged;DriftDetected;PeriodicResync;CrossCRDependencyBecameReady;RetryAfterFailure;ChartChanged;ClusterCapabilitiesChanged;UserRequested;Remediation
+// +kubebuilder:validation:Enum=SpecGenerationChanged;DriftDetected;PeriodicResync;CrossCRDependencyBecameReady;RetryAfterFailure;ChartChanged;UserRequested;Remediation
 type UpgradeReason string
 
 // The reasons for a change of the objects of a release.
@@ -505,9 +484,6 @@ const (
 	// UpgradeReasonChartChanged is a change because the operator brought a newer
 	// chart.
 	UpgradeReasonChartChanged UpgradeReason = "ChartChanged"
-	// UpgradeReasonClusterCapabilitiesChanged is a change because support for what
-	// spec.ingress asks for appeared in the cluster, or went.
-	UpgradeReasonClusterCapabilitiesChanged UpgradeReason = "ClusterCapabilitiesChanged"
 	// UpgradeReasonUserRequested is an upgrade that the annotation
 	// demo.example.com/force-at asked for.
 	UpgradeReasonUserRequested UpgradeReason = "UserRequested"

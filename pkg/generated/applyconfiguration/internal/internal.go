@@ -133,9 +133,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: image
       type:
         scalar: string
-    - name: ingress
-      type:
-        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.IngressSpec
     - name: maxHistory
       type:
         scalar: numeric
@@ -185,12 +182,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: appliedManifestHash
       type:
         scalar: string
-    - name: capabilities
-      type:
-        list:
-          elementType:
-            scalar: string
-          elementRelationship: associative
     - name: conditions
       type:
         list:
@@ -202,9 +193,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: deployedRelease
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DeployedRelease
-    - name: externalURL
-      type:
-        scalar: string
     - name: failures
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.FailureCounts
@@ -340,19 +328,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: upgrades
       type:
         scalar: numeric
-- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.GatewayReference
-  map:
-    fields:
-    - name: name
-      type:
-        scalar: string
-      default: ""
-    - name: namespace
-      type:
-        scalar: string
-    - name: sectionName
-      type:
-        scalar: string
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.HistoryEntry
   map:
     fields:
@@ -382,28 +357,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: time
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
-- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.IngressSpec
-  map:
-    fields:
-    - name: className
-      type:
-        scalar: string
-    - name: gateway
-      type:
-        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.GatewayReference
-    - name: host
-      type:
-        scalar: string
-      default: ""
-    - name: tls
-      type:
-        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.IngressTLS
-- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.IngressTLS
-  map:
-    fields:
-    - name: secretName
-      type:
-        scalar: string
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.InventoryEntry
   map:
     fields:

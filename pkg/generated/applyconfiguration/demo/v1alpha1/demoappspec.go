@@ -52,9 +52,6 @@ type DemoAppSpecApplyConfiguration struct {
 	// the first install, the correction of drift and the deletion do not. Absent
 	// means at any time.
 	UpgradeWindow *UpgradeWindowApplyConfiguration `json:"upgradeWindow,omitempty"`
-	// ingress is how the app is reached from outside the cluster. Absent means not
-	// at all.
-	Ingress *IngressSpecApplyConfiguration `json:"ingress,omitempty"`
 	// valuesFrom names further values of the chart, at most 16. Later ones win
 	// over earlier ones, spec.values over all of them, and the fields of the spec
 	// that have a value of the chart of their own over everything. The objects are
@@ -164,14 +161,6 @@ func (b *DemoAppSpecApplyConfiguration) WithSuspend(value bool) *DemoAppSpecAppl
 // If called multiple times, the UpgradeWindow field is set to the value of the last call.
 func (b *DemoAppSpecApplyConfiguration) WithUpgradeWindow(value *UpgradeWindowApplyConfiguration) *DemoAppSpecApplyConfiguration {
 	b.UpgradeWindow = value
-	return b
-}
-
-// WithIngress sets the Ingress field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Ingress field is set to the value of the last call.
-func (b *DemoAppSpecApplyConfiguration) WithIngress(value *IngressSpecApplyConfiguration) *DemoAppSpecApplyConfiguration {
-	b.Ingress = value
 	return b
 }
 

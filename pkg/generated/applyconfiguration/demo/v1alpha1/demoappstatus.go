@@ -31,7 +31,7 @@ type DemoAppStatusApplyConfiguration struct {
 	// lastUpgradeReason is why the operator last changed the objects of the
 	// release: SpecGenerationChanged, DriftDetected, PeriodicResync,
 	// CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged,
-	// ClusterCapabilitiesChanged, UserRequested or Remediation.
+	// UserRequested or Remediation.
 	LastUpgradeReason *demov1alpha1.UpgradeReason `json:"lastUpgradeReason,omitempty"`
 	// lastUpgradeAt is when the operator last changed the objects of the
 	// release.
@@ -52,12 +52,6 @@ type DemoAppStatusApplyConfiguration struct {
 	Selector *string `json:"selector,omitempty"`
 	// url is where the app answers inside the cluster.
 	URL *string `json:"url,omitempty"`
-	// externalURL is where the app answers from outside the cluster, as far as
-	// spec.ingress is deployed.
-	ExternalURL *string `json:"externalURL,omitempty"`
-	// capabilities lists what of spec.ingress the cluster supported when the
-	// release was last changed: Ingress, HTTPRoute.
-	Capabilities []string `json:"capabilities,omitempty"`
 	// lastHandledRequestedAt is the value of the annotation
 	// demo.example.com/requested-at that was last acted on.
 	LastHandledRequestedAt *string `json:"lastHandledRequestedAt,omitempty"`
@@ -175,24 +169,6 @@ func (b *DemoAppStatusApplyConfiguration) WithSelector(value string) *DemoAppSta
 // If called multiple times, the URL field is set to the value of the last call.
 func (b *DemoAppStatusApplyConfiguration) WithURL(value string) *DemoAppStatusApplyConfiguration {
 	b.URL = &value
-	return b
-}
-
-// WithExternalURL sets the ExternalURL field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the ExternalURL field is set to the value of the last call.
-func (b *DemoAppStatusApplyConfiguration) WithExternalURL(value string) *DemoAppStatusApplyConfiguration {
-	b.ExternalURL = &value
-	return b
-}
-
-// WithCapabilities adds the given value to the Capabilities field in the declarative configuration
-// and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, values provided by each call will be appended to the Capabilities field.
-func (b *DemoAppStatusApplyConfiguration) WithCapabilities(values ...string) *DemoAppStatusApplyConfiguration {
-	for i := range values {
-		b.Capabilities = append(b.Capabilities, values[i])
-	}
 	return b
 }
 

@@ -116,6 +116,9 @@ func New(deps Deps) (*Controller, error) {
 		clock:    deps.Clock,
 		resync:   deps.ResyncPeriod,
 	}
+	c.gates = []gate{
+		c.suspend,
+	}
 	c.queue = controller.New(controller.ReconcilerFunc(c.Reconcile), controller.Options{
 		Name: Name, Workers: deps.Workers, Clock: deps.Clock, Metrics: deps.Metrics,
 	})

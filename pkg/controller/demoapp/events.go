@@ -5,6 +5,7 @@ package demoapp
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,6 +76,9 @@ func releaseTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
 	}
 	drifted := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionDrifted)
 	switch {
+	case meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionSuspended):
+		// Whoever undid the drift, it was not the operator.
+		return event{}, false
 	case drifted != nil && meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionDrifted) == nil:
 		return event{corev1.EventTypeNormal, "DriftCorrected", "Repair", "Corrected " + drifted.Message}, true
 	case !before.LastUpgradeAt.Equal(after.LastUpgradeAt) || !sameInventory(before.Inventory, after.Inventory):
@@ -110,6 +114,9 @@ func sameInventory(a, b []v1alpha1.InventoryEntry) bool {
 	return true
 }
 
+// deliberate are the reasons not to be ready that somebody wanted.
+var deliberate = []string{v1alpha1.ReasonWaiting, v1alpha1.ReasonSuspendedBySpec}
+
 // readyTransition tells of a reason not to be ready that is new. Pods that start
 // are none, and a retry of the same failure is not new.
 func readyTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
@@ -122,7 +129,7 @@ func readyTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
 		return event{}, false
 	}
 	eventType := corev1.EventTypeWarning
-	if is.Reason == v1alpha1.ReasonWaiting {
+	if slices.Contains(deliberate, is.Reason) {
 		eventType = corev1.EventTypeNormal
 	}
 	return event{eventType, is.Reason, "Reconcile", is.Message}, true

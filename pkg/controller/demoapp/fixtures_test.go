@@ -389,7 +389,7 @@ func checkConditions(t *testing.T, app *v1alpha1.DemoApp) {
 	if is(v1alpha1.ConditionReady) == (is(v1alpha1.ConditionStalled) || is(v1alpha1.ConditionReconciling)) {
 		t.Errorf("Ready is %+v beside Stalled=%t, Reconciling=%t", ready, is(v1alpha1.ConditionStalled), is(v1alpha1.ConditionReconciling))
 	}
-	for _, onlyTrue := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionReconciling, v1alpha1.ConditionFailed, v1alpha1.ConditionDrifted} {
+	for _, onlyTrue := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionReconciling, v1alpha1.ConditionFailed, v1alpha1.ConditionDrifted, v1alpha1.ConditionSuspended, v1alpha1.ConditionUpgradeHeld} {
 		if meta.FindStatusCondition(app.Status.Conditions, onlyTrue) != nil && !is(onlyTrue) {
 			t.Errorf("condition %s is there and not True", onlyTrue)
 		}

@@ -46,7 +46,7 @@ func (c *Controller) observeRelease(ctx context.Context, p *pass) error {
 // announceDrift makes drift visible before it is corrected: the status says so
 // from the moment that it is seen.
 func (c *Controller) announceDrift(ctx context.Context, p *pass) error {
-	reason, message := driftOf(p)
+	reason, message := driftOf(p, p.plan.Decision)
 	if reason == "" {
 		return nil
 	}
@@ -60,13 +60,13 @@ func (c *Controller) announceDrift(ctx context.Context, p *pass) error {
 }
 
 // driftOf says what somebody else changed; nothing when it is not drift that
-// makes the release change.
-func driftOf(p *pass) (reason, message string) {
-	switch p.plan.Decision.Cause {
+// the decision is about.
+func driftOf(p *pass, decision helm.Decision) (reason, message string) {
+	switch decision.Cause {
 	case helm.CauseDrift:
-		return driftReason(p.plan.Decision.Drifts), release.Names(p.plan.Decision.Drifts)
+		return driftReason(decision.Drifts), release.Names(decision.Drifts)
 	case helm.CauseReleaseChanged:
-		if p.plan.Decision.Action == helm.ActionWait {
+		if decision.Action == helm.ActionWait {
 			return "", ""
 		}
 		record := p.plan.Observed.Record

@@ -505,7 +505,7 @@ func TestDriftOf(t *testing.T) {
 			p := &pass{observed: test.app, app: test.app.DeepCopy(), plan: release.Plan{
 				Decision: test.decision, Observed: helm.Snapshot{Record: &helm.Record{Revision: 2, Status: "deployed"}},
 			}}
-			reason, _ := driftOf(p)
+			reason, _ := driftOf(p, p.plan.Decision)
 			equal(t, "reason", test.want, reason)
 		})
 	}

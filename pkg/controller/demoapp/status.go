@@ -105,7 +105,7 @@ func summarize(p *pass) {
 	if p.plan.Observed.BaselineKnown {
 		s.Replicas, s.ReadyReplicas, s.Selector = health.Replicas, health.ReadyReplicas, health.Selector
 	}
-	if len(p.plan.Observed.Drifts) == 0 {
+	if len(p.plan.Observed.Drifts) == 0 && !p.plan.Suspended {
 		p.conditions().Remove(v1alpha1.ConditionDrifted)
 	}
 	if p.plan.Withheld || p.plan.Decision.Action == helm.ActionWait || slices.ContainsFunc(p.blockers, needsPerson) {
@@ -160,7 +160,10 @@ func needsPerson(b blocker) bool { return b.stalled }
 
 func summarizeHealth(p *pass, health release.Summary) {
 	conditions := p.conditions()
+	missing := missingObjects(p)
 	switch {
+	case missing != "":
+		conditions.MarkStalled(v1alpha1.ReasonUnhealthy, missing)
 	case health.Healthy:
 		p.app.Status.LastGoodRevision = p.app.Status.DeployedRelease.Revision
 		forgetFailures(&p.app.Status)

@@ -40,6 +40,8 @@ type Plan struct {
 	Wanted helm.Decision
 	// Withheld says that more would be done if nothing held it.
 	Withheld bool
+	// Suspended says that nothing at all is to be done.
+	Suspended bool
 	// Observed is what the decision was made on.
 	Observed helm.Snapshot
 }
@@ -70,7 +72,22 @@ func (p *Plan) RollsOut() bool { return rollsOut(p.Wanted.Action) }
 func (p *Plan) Hold() {
 	if p.RollsOut() {
 		p.Withheld = true
-		p.Decision = keep(p.Observed)
+		if !p.Suspended {
+			p.Decision = keep(p.Observed)
+		}
+	}
+}
+
+// Suspend keeps everything from being done, also what would keep the deployed
+// release as it is. Drift that is known by name does not count as withheld: the
+// release is the one that is wanted.
+func (p *Plan) Suspend() {
+	p.Suspended = true
+	p.Decision = helm.Decision{Action: helm.ActionNone}
+	switch p.Wanted.Action {
+	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionReapply, helm.ActionWait:
+		p.Withheld = true
+	case helm.ActionNone, helm.ActionRepair:
 	}
 }
 

@@ -113,3 +113,28 @@ func TestObserveFails(t *testing.T) {
 		})
 	}
 }
+
+func TestSuspend(t *testing.T) {
+	tests := []struct {
+		wanted   helm.Action
+		withheld bool
+	}{
+		{helm.ActionNone, false},
+		{helm.ActionRepair, false},
+		{helm.ActionReapply, true},
+		{helm.ActionInstall, true},
+		{helm.ActionUpgrade, true},
+		{helm.ActionWait, true},
+	}
+	for _, test := range tests {
+		t.Run(string(test.wanted), func(t *testing.T) {
+			decision := helm.Decision{Action: test.wanted}
+			plan := Plan{Decision: decision, Wanted: decision}
+			plan.Suspend()
+			plan.Hold()
+			equal(t, "decision", helm.Decision{Action: helm.ActionNone}, plan.Decision)
+			equal(t, "wanted decision", decision, plan.Wanted)
+			equal(t, "withheld", test.withheld, plan.Withheld)
+		})
+	}
+}

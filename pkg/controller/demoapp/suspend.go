@@ -1,0 +1,67 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// suspend is the gate of spec.suspend: nothing is done to the release, and what
+// others do to it is reported. An app for which nothing would be done anyway
+// stays as ready as it is.
+func (c *Controller) suspend(_ context.Context, p *pass) {
+	if !p.app.Spec.Suspend {
+		p.conditions().Remove(v1alpha1.ConditionSuspended)
+		return
+	}
+	p.plan.Suspend()
+	p.conditions().Set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspendedBySpec,
+		"Nothing is installed, upgraded or repaired while spec.suspend is true")
+	if reason, message := suspendedDrift(p); reason != "" {
+		p.conditions().Set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
+	} else {
+		p.conditions().Remove(v1alpha1.ConditionDrifted)
+	}
+	if p.plan.Withheld {
+		// Whatever else is in the way, it matters only after this.
+		p.blockers = slices.Insert(p.blockers, 0, blocker{
+			reason: v1alpha1.ReasonSuspendedBySpec, message: "A change waits until spec.suspend is false",
+		})
+	}
+}
+
+// suspendedDrift says what somebody else changed, also where an upgrade that
+// waits would overwrite it.
+func suspendedDrift(p *pass) (reason, message string) {
+	if drifts := p.plan.Observed.Drifts; len(drifts) > 0 {
+		return driftReason(drifts), release.Names(drifts)
+	}
+	return driftOf(p, p.plan.Wanted)
+}
+
+// missingObjects says which objects a suspended app lacks and nobody will bring
+// back. Those that are missing have no health of their own to report.
+func missingObjects(p *pass) string {
+	if !p.plan.Suspended {
+		return ""
+	}
+	var missing []string
+	for _, drift := range p.plan.Observed.Drifts {
+		if drift.Kind == helm.DriftMissing {
+			missing = append(missing, drift.Object.Kind+" "+drift.Object.Name)
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return "Missing while spec.suspend is true: " + strings.Join(missing, ", ")
+}

@@ -1,0 +1,206 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"testing"
+	"time"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+func suspended(is bool) func(*v1alpha1.DemoApp) {
+	return func(app *v1alpha1.DemoApp) { app.Spec.Suspend = is }
+}
+
+func TestSuspend(t *testing.T) {
+	const (
+		isSuspended = "True SuspendedBySpec"
+		waits       = "False SuspendedBySpec"
+		installed   = "True InstallSucceeded"
+	)
+	tests := []struct {
+		name   string
+		change func(w *world)
+		want   map[string]string
+		// drifted is the message of Drifted, ready that of Ready.
+		drifted, ready string
+		// handled says that the generation counts as reconciled.
+		handled bool
+	}{
+		{
+			"nothing to do", func(*world) {},
+			conditions("Suspended", isSuspended, "Ready", "True Healthy", "Deployed", installed),
+			"", "Revision 1 is deployed and healthy", true,
+		},
+		{
+			"a change of the spec", func(w *world) { w.change("a", says("other")) },
+			conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
+			"", "A change waits until spec.suspend is false", false,
+		},
+		{
+			"a newer chart", func(w *world) { w.start(testChart(t, "1.1.0")) },
+			conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
+			"", "A change waits until spec.suspend is false", false,
+		},
+		{
+			"drift", func(w *world) { w.engine.meddle("a", edits("ConfigMap")) },
+			conditions("Suspended", isSuspended, "Drifted", "True ObjectsChanged", "Ready", "True Healthy", "Deployed", installed),
+			"ConfigMap a (changed)", "Revision 1 is deployed and healthy", true,
+		},
+		{
+			"a deleted object", func(w *world) { w.engine.meddle("a", removes("Deployment")) },
+			conditions("Suspended", isSuspended, "Drifted", "True ObjectsChanged", "Ready", "False Unhealthy", "Stalled", "True Unhealthy", "Deployed", installed),
+			"Deployment a (missing)", "Missing while spec.suspend is true: Deployment a", true,
+		},
+		{
+			"drift and a change", func(w *world) { w.engine.meddle("a", edits("Service")); w.change("a", says("other")) },
+			conditions("Suspended", isSuspended, "Drifted", "True ObjectsChanged", "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
+			"Service a (changed)", "A change waits until spec.suspend is false", false,
+		},
+		{
+			"rolled back by hand", func(w *world) { w.engine.meddle("a", rewrites(2, "deployed")) },
+			conditions("Suspended", isSuspended, "Drifted", "True ReleaseChanged", "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
+			"Revision 2 (deployed) of the release was not made by this operator", "A change waits until spec.suspend is false", false,
+		},
+		{
+			"uninstalled by hand", func(w *world) { w.engine.meddle("a", func(r *fakeRelease) { r.record = nil; clear(r.live) }) },
+			conditions("Suspended", isSuspended, "Drifted", "True ReleaseChanged", "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
+			"Release a was uninstalled", "A change waits until spec.suspend is false", false,
+		},
+		{
+			"somebody else in the middle of it", func(w *world) { w.engine.meddle("a", rewrites(2, "pending-upgrade")) },
+			conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
+			"", "A change waits until spec.suspend is false", false,
+		},
+		{
+			"a release that the status does not know", func(w *world) {
+				w.report("a", func(app *v1alpha1.DemoApp) { app.Status = v1alpha1.DemoAppStatus{ObservedGeneration: -1} })
+			},
+			conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", waits),
+			"", "A change waits until spec.suspend is false", false,
+		},
+		{
+			"another gate is closed", func(w *world) {
+				w.change("a", says("other"))
+				w.change("a", waitsFor("b"))
+			},
+			conditions("Suspended", isSuspended, "DependencyReady", "False Waiting", "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
+			"", `A change waits until spec.suspend is false; Waiting for DemoApp "b", which does not exist`, false,
+		},
+		{
+			"the key is missing", func(w *world) { w.change("a", keyFrom("keys", "k")) },
+			conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
+			"", `A change waits until spec.suspend is false; Secret "keys", which is to hold key "k", does not exist in this namespace`, false,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := deployed(t)
+			w.change("a", suspended(true))
+			test.change(w)
+			for range 2 {
+				w.passes("a", controller.SpecChange)
+				equal(t, "requests about the release", 0, releaseCalls(w.calls.take()))
+				equal(t, "conditions", test.want, w.conditions("a"))
+				equal(t, "what drifted", test.drifted, w.message("a", v1alpha1.ConditionDrifted))
+				equal(t, "message of Ready", test.ready, w.message("a", v1alpha1.ConditionReady))
+				equal(t, "handled", test.handled, w.app("a").Status.ObservedGeneration == w.app("a").Generation)
+				// A new process says the same again.
+				w.start(w.controller.chart)
+			}
+			w.passes("a", controller.PeriodicResync)
+			equal(t, "requests of the next pass", []string(nil), w.calls.take())
+		})
+	}
+}
+
+// releaseCalls counts what the engine was asked to do.
+func releaseCalls(calls []string) int {
+	count := 0
+	for _, call := range calls {
+		if call[0] >= 'A' && call[0] <= 'Z' {
+			count++
+		}
+	}
+	return count
+}
+
+func TestResume(t *testing.T) {
+	w := deployed(t)
+	w.change("a", suspended(true))
+	w.engine.meddle("a", edits("ConfigMap"))
+	w.passes("a", controller.SpecChange)
+	w.recorder.take()
+	w.change("a", suspended(false))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "events", []string{"a Normal DriftCorrected Repair Corrected ConfigMap a (changed)"}, w.recorder.take())
+	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+
+	w.change("a", suspended(true))
+	w.change("a", says("other"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "events", []string{"a Normal SuspendedBySpec Reconcile A change waits until spec.suspend is false"}, w.recorder.take())
+	w.change("a", suspended(false))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+}
+
+func TestDriftThatEndsWhileSuspended(t *testing.T) {
+	w := deployed(t)
+	w.change("a", suspended(true))
+	var before helm.InventoryEntry
+	w.engine.meddle("a", func(r *fakeRelease) { before = r.live["ConfigMap"]; edits("ConfigMap")(r) })
+	w.passes("a", controller.Drift)
+	w.engine.meddle("a", func(r *fakeRelease) { r.live["ConfigMap"] = before })
+	w.passes("a", controller.Drift)
+	equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	equal(t, "events", []string(nil), w.recorder.take())
+}
+
+func TestSuspendedFromTheStart(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", suspended(true)))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Deployed", "False SuspendedBySpec",
+		"Ready", "False SuspendedBySpec", "Reconciling", "True SuspendedBySpec"), w.conditions("a"))
+	equal(t, "observedGeneration", int64(-1), w.app("a").Status.ObservedGeneration)
+	w.change("a", suspended(false))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+}
+
+func TestSuspendAfterAFailure(t *testing.T) {
+	w := deployed(t)
+	w.change("a", says("other"))
+	w.engine.failures = []error{errPlain}
+	_, err := w.pass("a", controller.SpecChange)
+	equal(t, "failed", true, err != nil)
+	w.change("a", suspended(true))
+	w.clock.Step(time.Minute)
+	w.passes("a", controller.SpecChange|controller.Retry)
+	equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Failed", "True UpgradeFailed",
+		"Deployed", "False UpgradeFailed", "Ready", "False SuspendedBySpec", "Reconciling", "True SuspendedBySpec"), w.conditions("a"))
+	w.change("a", suspended(false))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"Upgrade a Failed", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+}
+
+func TestSuspendedIsDeleted(t *testing.T) {
+	w := deployed(t)
+	w.change("a", suspended(true))
+	w.passes("a", controller.SpecChange)
+	w.delete("a")
+	w.passes("a", controller.SpecChange)
+	if app := w.app("a"); app != nil {
+		t.Errorf("it is still there: %+v", app.ObjectMeta)
+	}
+	equal(t, "releases", 0, len(w.engine.releases))
+}

@@ -1,0 +1,127 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+func suspend(is bool) func(*v1alpha1.DemoAppSpec) {
+	return func(spec *v1alpha1.DemoAppSpec) { spec.Suspend = is }
+}
+
+// isHeld tells a DemoApp whose newest generation waits for this reason.
+func isHeld(reason string) func(*v1alpha1.DemoApp) bool {
+	return func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, reason) &&
+			apps.Has(app, v1alpha1.ConditionReconciling, metav1.ConditionTrue, reason) &&
+			apps.Condition(app, v1alpha1.ConditionReady).ObservedGeneration == app.Generation
+	}
+}
+
+// writeOver changes the page of a DemoApp as somebody with kubectl would.
+func writeOver(t *testing.T, ns *apps.Namespace, name string) {
+	t.Helper()
+	_, err := shared.Client.CoreV1().ConfigMaps(ns.Name).Patch(t.Context(), name, types.MergePatchType,
+		[]byte(`{"data": {"index.html": "not ours"}}`), metav1.PatchOptions{FieldManager: "somebody"})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSuspendHoldsEverything(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Named("web"))
+	ns.AwaitReady("web")
+	ns.Change("web", suspend(true))
+	app := ns.Await("web", "suspended and ready", func(app *v1alpha1.DemoApp) bool {
+		return apps.IsReady(app) && apps.Has(app, v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspendedBySpec)
+	})
+	handled := app.Status.ObservedGeneration
+
+	writeOver(t, ns, "web")
+	app = ns.Await("web", "drifted", func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, v1alpha1.ConditionDrifted, metav1.ConditionTrue, v1alpha1.ReasonObjectsChanged)
+	})
+	if message := apps.Condition(app, v1alpha1.ConditionDrifted).Message; message != "ConfigMap web (changed)" || !apps.IsReady(app) {
+		t.Errorf("drift %q, Ready %+v", message, apps.Condition(app, v1alpha1.ConditionReady))
+	}
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "later" })
+	app = ns.Await("web", "held", isHeld(v1alpha1.ReasonSuspendedBySpec))
+	if app.Status.ObservedGeneration != handled {
+		t.Errorf("observedGeneration is %d, want %d", app.Status.ObservedGeneration, handled)
+	}
+	ns.AwaitEvent("web", v1alpha1.ReasonSuspendedBySpec, "A change waits until spec.suspend is false")
+	ns.AwaitQuiet(quiet)
+	if page := ns.Objects("web").ConfigMap.Data["index.html"]; page != "not ours" {
+		t.Errorf("the page is %q", page)
+	}
+
+	resumed := time.Now()
+	ns.Change("web", suspend(false))
+	app = ns.AwaitReady("web")
+	if took := time.Since(resumed); took > 10*time.Second {
+		t.Errorf("resuming took %s", took)
+	}
+	if page := ns.Objects("web").ConfigMap.Data["index.html"]; !strings.Contains(page, "later") {
+		t.Errorf("the page is %q", page)
+	}
+	if !apps.IsAbsent(app, v1alpha1.ConditionSuspended) || !apps.IsAbsent(app, v1alpha1.ConditionDrifted) || apps.Revision(app) != 2 {
+		t.Errorf("revision %d with %+v", apps.Revision(app), app.Status.Conditions)
+	}
+}
+
+func TestSuspendedFromTheStart(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	app := apps.Named("web")
+	app.Spec.Suspend = true
+	ns.Create(app)
+	app = ns.Await("web", "held", isHeld(v1alpha1.ReasonSuspendedBySpec))
+	if app.Status.ObservedGeneration != -1 || len(ns.Objects("web").All()) > 0 || len(ns.Records("web")) > 0 {
+		t.Errorf("observedGeneration %d, objects %v", app.Status.ObservedGeneration, ns.Objects("web").All())
+	}
+	ns.Change("web", suspend(false))
+	ns.AwaitReady("web")
+}
+
+func TestSuspendExample(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	if err := shared.ApplyFiles(t.Context(), ns.Name, "artifacts/examples/suspend.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	ns.Await("suspended", "held", isHeld(v1alpha1.ReasonSuspendedBySpec))
+}
+
+func TestDeletionWhileSuspendedAndDrifted(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(apps.Named("web"))
+	ns.AwaitReady("web")
+	ns.Change("web", suspend(true))
+	writeOver(t, ns, "web")
+	ns.Await("web", "drifted", func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, v1alpha1.ConditionDrifted, metav1.ConditionTrue, "")
+	})
+	ns.Delete("web")
+	ns.AwaitGone("web")
+	if left := ns.Objects("web").All(); len(left) > 0 || len(ns.Records("web")) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if records := ns.AuditRecords("web"); len(records) != 1 {
+		t.Errorf("%d audit records", len(records))
+	}
+}

@@ -57,6 +57,9 @@ const (
 	CauseBaselineUnknown Cause = "BaselineUnknown"
 	// CauseDrift: somebody else changed or deleted objects of the release.
 	CauseDrift Cause = "Drift"
+	// CauseRequested: somebody asked for an upgrade to equal inputs. Decide never
+	// gives it; callers put it into a decision of their own.
+	CauseRequested Cause = "Requested"
 )
 
 // Decision is what to do about a release, and why.

@@ -22,6 +22,7 @@ func TestExamples(t *testing.T) {
 		"demoapp-apikeyfrom.yaml": {"demoapp-with-secret"},
 		"values.yaml":             {"demoapp-with-values"},
 		"waitfor.yaml":            {"app-a", "app-b"},
+		"reconcile-now.yaml":      {"on-request"},
 	}
 	for file, names := range examples {
 		t.Run(file, func(t *testing.T) {

@@ -90,6 +90,7 @@ type Controller struct {
 	// unwritten are statuses that are not worth a write of their own yet.
 	unwritten unwritten
 	refusals  refusals
+	ignored   ignoredRequests
 	// explanations are of drift that is left as it is.
 	explanations explanations
 	sources      *sources
@@ -162,7 +163,8 @@ func (c *Controller) watchApps(namespace string, informer cache.SharedIndexInfor
 		return fmt.Errorf("index DemoApps: %w", err)
 	}
 	c.cached[namespace] = informer.GetIndexer()
-	own, err1 := controller.AddHandler("demoapps", informer, controller.SpecHandler[*v1alpha1.DemoApp](c.queue))
+	own, err1 := controller.AddHandler("demoapps", informer, controller.SpecHandler[*v1alpha1.DemoApp](c.queue,
+		v1alpha1.AnnotationRequestedAt, v1alpha1.AnnotationForceAt))
 	dependants, err2 := controller.AddHandler("dependants of demoapps", informer,
 		controller.MapHandler(c.queue, c.dependants, dependencyChanged))
 	c.synced = append(c.synced, own, dependants)

@@ -33,6 +33,7 @@
 //	attempt failed                               again, with backoff         Failed, Deployed=False, Reconciling
 //	attempt refused                              waits for a change          Failed, Deployed=False, Stalled
 //	operator was killed in the middle            the attempt again           as the attempt ends
+//	annotation requested-at, or force-at         a full pass, an upgrade     as the pass ends
 //	spec.suspend                                 nothing, not even repair    Suspended; Ready=False if a change waits
 //	deployed, pods starting                      waits for events            Ready=False/Progressing, Reconciling
 //	deployed and healthy                         nothing                     Ready

@@ -46,6 +46,10 @@ type pass struct {
 	inputs string
 	// unhealthy says that the deployed revision did not become healthy in time.
 	unhealthy string
+	// requested says that a user asked for this pass, and forceAt is the value by
+	// which one asked for an upgrade; empty when nobody did.
+	requested bool
+	forceAt   string
 	// next is when to look again.
 	next time.Duration
 }
@@ -93,6 +97,7 @@ func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	p := &pass{observed: app, app: app.DeepCopy(), why: why, now: c.clock.Now(), next: controller.Jitter(c.resync)}
 	c.unwritten.resume(p)
 	stepErr := c.steps(ctx, p)
+	p.answerRequest(stepErr)
 	if stepErr == nil {
 		if wait := c.unwritten.hold(p, c.clock.Now()); wait > 0 {
 			c.queue.EnqueueAfter(key, wait, controller.HealthChange)
@@ -107,6 +112,7 @@ func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why co
 func (c *Controller) steps(ctx context.Context, p *pass) error {
 	p.conditions().Set(v1alpha1.ConditionInitialized, "True", v1alpha1.ReasonChartLoaded,
 		fmt.Sprintf("Bound to chart %s %s", c.chart.Name(), c.chart.Version()))
+	c.observeRequest(p)
 	if err := c.observeAPIKey(ctx, p); err != nil {
 		return c.reportFailure(p, err)
 	}
@@ -165,6 +171,7 @@ func (c *Controller) forget(key cache.ObjectName, cached *v1alpha1.DemoApp) {
 	c.refusals.forget(key)
 	c.explanations.forget(key)
 	c.sources.use(key, nil)
+	c.ignored.forget(key)
 	c.engine.Forget(key)
 }
 

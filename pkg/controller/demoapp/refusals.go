@@ -20,7 +20,7 @@ import (
 const refusedRetry = 5 * time.Minute
 
 // refusals remembers which attempts were refused, so that nothing but another
-// spec, other inputs, or time brings about the next. After a restart there is
+// spec, other inputs, a request, or time brings about the next. After a restart there is
 // one.
 type refusals struct {
 	mu   sync.Mutex
@@ -57,6 +57,10 @@ func attemptOf(p *pass) attempt {
 func (r *refusals) rests(p *pass) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if p.requested {
+		delete(r.last, p.key())
+		return false
+	}
 	if p.plan.Decision.Action == helm.ActionNone {
 		if !p.plan.Withheld {
 			// The release is as wanted: what was refused is wanted no more.

@@ -39,6 +39,9 @@ func (c *Controller) observeRelease(ctx context.Context, p *pass) error {
 	p.plan, err = release.Observe(ctx, c.engine, release.Request{
 		Key: p.key(), Wanted: p.wanted, Baseline: baselineOf(p.app),
 	})
+	if p.forceAt != "" {
+		p.plan.Force()
+	}
 	p.holdIfBlocked()
 	return err
 }
@@ -75,7 +78,7 @@ func driftOf(p *pass, decision helm.Decision) (reason, message string) {
 		if deployed := p.observed.Status.DeployedRelease; deployed != nil && p.app.Status.ObservedGeneration >= 0 {
 			return v1alpha1.ReasonReleaseChanged, fmt.Sprintf("Release %s was uninstalled", deployed.Name)
 		}
-	case helm.CauseNone, helm.CauseInputsChanged, helm.CauseFailed, helm.CauseInterrupted, helm.CauseBaselineUnknown:
+	case helm.CauseNone, helm.CauseInputsChanged, helm.CauseFailed, helm.CauseInterrupted, helm.CauseBaselineUnknown, helm.CauseRequested:
 	}
 	return "", ""
 }
@@ -150,6 +153,7 @@ func (c *Controller) reportFailure(p *pass, err error) error {
 		return err
 	}
 	conditions.MarkStalled(reason, err.Error())
+	p.answerForce(action)
 	if !p.plan.Withheld {
 		p.app.Status.ObservedGeneration = p.app.Generation
 	}

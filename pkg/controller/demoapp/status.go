@@ -58,6 +58,7 @@ func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision, ch
 		DependencyBecameReady: p.dependencyBecameReady,
 		Failed:                failed != nil && failed.ObservedGeneration == p.app.Generation,
 	})
+	p.answerForce(decision.Action)
 	at := metav1.NewTime(p.now).Rfc3339Copy()
 	s.LastUpgradeReason = v1alpha1.UpgradeReason(reason)
 	s.LastUpgradeAt = &at

@@ -90,6 +90,9 @@ func (u *unwritten) forget(key cache.ObjectName) {
 // rollout of a revision has come; zero for one that says anything else.
 func patience(written, next v1alpha1.DemoAppStatus) time.Duration {
 	ready := meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionReady)
+	if next.LastHandledRequestedAt != written.LastHandledRequestedAt || next.LastHandledForceAt != written.LastHandledForceAt {
+		return 0 // Somebody waits for the answer.
+	}
 	if ready == nil || ready.Reason != v1alpha1.ReasonProgressing || next.DeployedRelease == nil ||
 		meta.FindStatusCondition(written.Conditions, v1alpha1.ConditionFailed) != nil {
 		return 0

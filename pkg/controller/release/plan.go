@@ -64,6 +64,18 @@ func Observe(ctx context.Context, engine Observer, request Request) (Plan, error
 	return Plan{Observed: observed, Decision: wanted, Wanted: wanted}, nil
 }
 
+// Force makes an upgrade of a plan that would only keep the release as it is. A
+// plan that brings something new anyway stays as it is, and so does one that
+// cannot tell what is wanted, or that waits for somebody else.
+func (p *Plan) Force() {
+	switch p.Wanted.Action {
+	case helm.ActionNone, helm.ActionReapply, helm.ActionRepair:
+		p.Wanted = helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseRequested}
+		p.Decision = p.Wanted
+	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionWait:
+	}
+}
+
 // RollsOut reports whether the plan would bring anything new if nothing held it.
 func (p *Plan) RollsOut() bool { return rollsOut(p.Wanted.Action) }
 

@@ -138,3 +138,30 @@ func TestSuspend(t *testing.T) {
 		})
 	}
 }
+
+func TestForce(t *testing.T) {
+	forced := helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseRequested}
+	failed := helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseFailed, Replace: true}
+	install := helm.Decision{Action: helm.ActionInstall, Cause: helm.CauseNotInstalled}
+	wait := helm.Decision{Action: helm.ActionWait, Cause: helm.CauseReleaseChanged}
+	tests := []struct {
+		name         string
+		wanted, want helm.Decision
+	}{
+		{"nothing to do", helm.Decision{Action: helm.ActionNone}, forced},
+		{"drift", helm.Decision{Action: helm.ActionRepair, Cause: helm.CauseDrift}, forced},
+		{"unknown baseline", helm.Decision{Action: helm.ActionReapply, Cause: helm.CauseBaselineUnknown}, forced},
+		{"nothing installed", install, install},
+		{"a failed attempt", failed, failed},
+		{"somebody else in the middle of it", wait, wait},
+		{"unknown", helm.Decision{}, helm.Decision{}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			plan := Plan{Decision: test.wanted, Wanted: test.wanted}
+			plan.Force()
+			equal(t, "wanted decision", test.want, plan.Wanted)
+			equal(t, "decision", test.want, plan.Decision)
+		})
+	}
+}

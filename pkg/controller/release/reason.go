@@ -28,6 +28,8 @@ const (
 	ChartChanged UpgradeReason = "ChartChanged"
 	// Remediation: attempts failed, and the last good revision was brought back.
 	Remediation UpgradeReason = "Remediation"
+	// UserRequested: a user asked for an upgrade although nothing had changed.
+	UserRequested UpgradeReason = "UserRequested"
 )
 
 // Circumstances are what, beside the decision itself, tells why a release
@@ -59,6 +61,8 @@ func ReasonFor(decision helm.Decision, c Circumstances) UpgradeReason {
 	switch decision.Cause {
 	case helm.CauseFailed, helm.CauseInterrupted:
 		return RetryAfterFailure
+	case helm.CauseRequested:
+		return UserRequested
 	case helm.CauseNotInstalled:
 		if c.Deployed && !c.SpecChanged {
 			return foundBy(c.Why)

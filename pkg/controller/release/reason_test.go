@@ -53,6 +53,9 @@ func TestReasonFor(t *testing.T) {
 		{"attempt was cut off", helm.CauseInterrupted, with(deployed, spec), RetryAfterFailure},
 		{"first attempt was cut off", helm.CauseInterrupted, Circumstances{SpecChanged: true}, RetryAfterFailure},
 
+		{"asked for", helm.CauseRequested, deployed, UserRequested},
+		{"asked for, the rest does not matter", helm.CauseRequested, with(with(deployed, spec), because(resync|retry)), UserRequested},
+
 		{"drift", helm.CauseDrift, with(deployed, because(controller.Drift)), DriftDetected},
 		{"drift, no event", helm.CauseDrift, with(deployed, because(resync)), PeriodicResync},
 		{"drift, no event, at the second attempt", helm.CauseDrift, with(deployed, because(resync|retry)), PeriodicResync},

@@ -1,0 +1,170 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// asks sets the annotations by which a user asks for something; an empty value
+// leaves one out.
+func asks(requestedAt, forceAt string) func(*v1alpha1.DemoApp) {
+	return func(app *v1alpha1.DemoApp) {
+		app.Annotations = map[string]string{}
+		if requestedAt != "" {
+			app.Annotations[v1alpha1.AnnotationRequestedAt] = requestedAt
+		}
+		if forceAt != "" {
+			app.Annotations[v1alpha1.AnnotationForceAt] = forceAt
+		}
+	}
+}
+
+func TestRequest(t *testing.T) {
+	longest := strings.Repeat("ü", maxRequestLength)
+	answer := []string{"apply demoapps/status a"}
+	upgrade := []string{"Upgrade a Requested", "apply demoapps/status a"}
+	tests := []struct {
+		name              string
+		asks              func(*v1alpha1.DemoApp)
+		calls             []string
+		handled, handled2 string
+		event             string
+	}{
+		{"nothing", asks("", ""), nil, "", "", ""},
+		{"a pass", asks("now", ""), answer, "now", "", ""},
+		{"as long as may be", asks(longest, ""), answer, longest, "", ""},
+		{"too long", asks(longest+"x", longest+"x"), nil, "", "", "its value has 257 characters; it may have 256"},
+		{"no value", func(app *v1alpha1.DemoApp) {
+			app.Annotations = map[string]string{v1alpha1.AnnotationRequestedAt: "", v1alpha1.AnnotationForceAt: ""}
+		}, nil, "", "", "it has no value"},
+		{"an upgrade", asks("now", "now"), upgrade, "now", "now", ""},
+		{"an upgrade of another time", asks("now", "then"), answer, "now", "", ""},
+		{"an upgrade without a request", asks("", "now"), nil, "", "", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := deployed(t)
+			w.change("a", test.asks)
+			w.passes("a", controller.SpecChange)
+			equal(t, "requests", test.calls, w.calls.take())
+			equal(t, "lastHandledRequestedAt", test.handled, w.app("a").Status.LastHandledRequestedAt)
+			equal(t, "lastHandledForceAt", test.handled2, w.app("a").Status.LastHandledForceAt)
+			if test.event != "" {
+				events := w.recorder.take()
+				equal(t, "number of events", 1, len(events))
+				contains(t, "event", events[0], "a Warning RequestIgnored Reconcile Annotation demo.example.com/requested-at is ignored: "+test.event)
+			}
+			w.recorder.take()
+			w.passes("a", controller.SpecChange)
+			w.start(testChart(t, "1.0.0"))
+			if test.event == "" {
+				w.passes("a", controller.SpecChange)
+			}
+			equal(t, "requests of later passes", []string(nil), w.calls.take())
+			equal(t, "events of later passes", []string(nil), w.recorder.take())
+		})
+	}
+}
+
+func TestForcedUpgrade(t *testing.T) {
+	w := deployed(t)
+	w.engine.meddle("a", edits("ConfigMap"))
+	w.change("a", asks("now", "now"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonUserRequested, w.app("a").Status.LastUpgradeReason)
+	equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
+	equal(t, "events", []string{"a Normal Upgraded Upgrade Upgraded to revision 2 of chart demo-app 1.0.0 (UserRequested)"}, w.recorder.take())
+	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	// The value is added where the request has been answered already.
+	w.change("a", asks("later", ""))
+	w.passes("a", controller.SpecChange)
+	w.change("a", asks("later", "later"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"Upgrade a Requested", "apply demoapps/status a"}, w.calls.take())
+}
+
+func TestForcedUpgradeFails(t *testing.T) {
+	w := deployed(t)
+	w.engine.failures = []error{errPlain}
+	w.change("a", asks("now", "now"))
+	_, err := w.pass("a", controller.SpecChange)
+	equal(t, "failed", true, err != nil)
+	equal(t, "answers", []string{"now", ""}, []string{w.app("a").Status.LastHandledRequestedAt, w.app("a").Status.LastHandledForceAt})
+	w.passes("a", controller.SpecChange|controller.Retry)
+	equal(t, "requests", []string{"Upgrade a Failed", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "answer", "now", w.app("a").Status.LastHandledForceAt)
+
+	// What cannot succeed is not tried again and again.
+	w.engine.failures = []error{&helm.RenderError{Chart: "demo-app", Err: errPlain}}
+	w.change("a", asks("later", "later"))
+	_, err = w.pass("a", controller.SpecChange)
+	equal(t, "terminal", true, controller.IsTerminal(err))
+	equal(t, "answer", "later", w.app("a").Status.LastHandledForceAt)
+}
+
+func TestForcedUpgradeThatIsHeld(t *testing.T) {
+	w := deployed(t)
+	w.change("a", waitsFor("b"))
+	w.change("a", asks("now", "now"))
+	w.engine.meddle("a", edits("ConfigMap"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "Ready", "False Waiting", w.conditions("a")["Ready"])
+	equal(t, "answers", []string{"now", ""}, []string{w.app("a").Status.LastHandledRequestedAt, w.app("a").Status.LastHandledForceAt})
+	w.change("a", suspended(true))
+	w.change("a", waitsFor(""))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests while suspended", []string{"apply demoapps/status a"}, w.calls.take())
+	w.change("a", suspended(false))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"Upgrade a Requested", "apply demoapps/status a"}, w.calls.take())
+}
+
+func TestRequestIsAnsweredWhateverComesOfIt(t *testing.T) {
+	w := deployed(t)
+	w.change("a", says("other"))
+	w.change("a", asks("now", ""))
+	w.engine.observeErr = helm.ErrNotSynced
+	_, err := w.pass("a", controller.SpecChange)
+	equal(t, "failed", true, err != nil)
+	equal(t, "answer to a pass that could not begin", "", w.app("a").Status.LastHandledRequestedAt)
+	w.engine.observeErr = nil
+	w.engine.failures = []error{errPlain}
+	_, err = w.pass("a", controller.SpecChange)
+	equal(t, "failed", true, err != nil)
+	equal(t, "answer", "now", w.app("a").Status.LastHandledRequestedAt)
+}
+
+func TestRequestIsAnsweredAtOnceWhilePodsStart(t *testing.T) {
+	w := deployed(t)
+	w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0))
+	w.change("a", asks("now", ""))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+	equal(t, "answer", "now", w.app("a").Status.LastHandledRequestedAt)
+}
+
+func TestRequestTriesAgainWhatRests(t *testing.T) {
+	w := deployed(t)
+	w.change("a", says("other"))
+	w.engine.failures = []error{&helm.RenderError{Chart: "demo-app", Err: errPlain}}
+	_, err := w.pass("a", controller.SpecChange)
+	equal(t, "terminal", true, controller.IsTerminal(err))
+	w.clock.Step(time.Second)
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "requests while it rests", []string(nil), w.calls.take())
+	w.change("a", asks("now", ""))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
+}

@@ -43,6 +43,7 @@ var steps = []string{
 	"pkg/controller/finalizer",
 	"pkg/controller/release",
 	"pkg/controller/status",
+	"pkg/controller/window",
 }
 
 var layers = []layer{
@@ -59,6 +60,7 @@ var layers = []layer{
 	{folder: "pkg/controller/demoappcluster", may: []string{
 		"pkg/apis", "pkg/generated", plumbing, "pkg/controller/child", "pkg/controller/status",
 	}},
+	{folder: "pkg/controller/window"},
 }
 
 // restricted lists the modules of others that not every layer may import, and the

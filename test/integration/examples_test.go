@@ -23,6 +23,7 @@ func TestExamples(t *testing.T) {
 		"values.yaml":             {"demoapp-with-values"},
 		"waitfor.yaml":            {"app-a", "app-b"},
 		"reconcile-now.yaml":      {"on-request"},
+		"upgrade-window.yaml":     {"night-shift"},
 	}
 	for file, names := range examples {
 		t.Run(file, func(t *testing.T) {

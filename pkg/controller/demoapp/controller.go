@@ -119,6 +119,7 @@ func New(deps Deps) (*Controller, error) {
 	}
 	c.gates = []gate{
 		c.suspend,
+		c.holdUntilWindow,
 	}
 	c.queue = controller.New(controller.ReconcilerFunc(c.Reconcile), controller.Options{
 		Name: Name, Workers: deps.Workers, Clock: deps.Clock, Metrics: deps.Metrics,

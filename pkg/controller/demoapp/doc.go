@@ -34,6 +34,7 @@
 //	attempt refused                              waits for a change          Failed, Deployed=False, Stalled
 //	operator was killed in the middle            the attempt again           as the attempt ends
 //	annotation requested-at, or force-at         a full pass, an upgrade     as the pass ends
+//	change outside of spec.upgradeWindow         waits until it opens        UpgradeHeld, Reconciling
 //	spec.suspend                                 nothing, not even repair    Suspended; Ready=False if a change waits
 //	deployed, pods starting                      waits for events            Ready=False/Progressing, Reconciling
 //	deployed and healthy                         nothing                     Ready

@@ -1,0 +1,213 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// opensAt sets a window that opens for an hour. The tests begin at 03:04 UTC.
+func opensAt(schedule, zone string) func(*v1alpha1.DemoApp) {
+	return func(app *v1alpha1.DemoApp) {
+		app.Spec.UpgradeWindow = &v1alpha1.UpgradeWindow{
+			Schedule: schedule, TimeZone: zone, Duration: metav1.Duration{Duration: time.Hour},
+		}
+	}
+}
+
+const (
+	outside    = "A change waits for the upgrade window, which opens at 2026-01-02T03:15:00Z (UTC)"
+	isHeld     = "True OutsideWindow"
+	isNotReady = "False OutsideWindow"
+)
+
+// heldConditions are those of an app whose upgrade waits for the window.
+func heldConditions(more ...string) map[string]string {
+	return conditions(append([]string{
+		"UpgradeHeld", isHeld, "Ready", isNotReady, "Reconciling", isHeld, "Deployed", "True InstallSucceeded",
+	}, more...)...)
+}
+
+func TestUpgradeWaitsForTheWindow(t *testing.T) {
+	changes := map[string]func(w *world){
+		"spec":  func(w *world) { w.change("a", says("other")) },
+		"key":   func(w *world) { w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.APIKey = "another-secret" }) },
+		"chart": func(w *world) { w.start(testChart(t, "1.1.0")) },
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			w := deployed(t, opensAt("15 3 * * *", "UTC"))
+			change(w)
+			result := w.passes("a", controller.SpecChange)
+			equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+			equal(t, "conditions", heldConditions(), w.conditions("a"))
+			equal(t, "message of UpgradeHeld", outside, w.message("a", v1alpha1.ConditionUpgradeHeld))
+			equal(t, "events", []string{"a Normal OutsideWindow Reconcile " + outside}, w.recorder.take())
+			opens := time.Date(2026, 1, 2, 3, 15, 0, 0, time.UTC)
+			equal(t, "next look", opens.Sub(w.clock.Now()), result.RequeueAfter)
+
+			// Neither another look nor a new process changes anything.
+			w.start(w.controller.chart)
+			w.passes("a", controller.SpecChange)
+			equal(t, "requests of another look", []string(nil), w.calls.take())
+
+			w.clock.SetTime(opens)
+			w.passes("a", controller.PeriodicResync)
+			equal(t, "requests when it opens", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+			equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+		})
+	}
+}
+
+func TestWhatTheWindowDoesNotHold(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(w *world)
+		calls  []string
+	}{
+		{"nothing to do", func(*world) {}, nil},
+		{"drift", func(w *world) { w.engine.meddle("a", edits("ConfigMap")) }, []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}},
+		{"rolled back by hand", func(w *world) { w.engine.meddle("a", rewrites(2, "deployed")) }, []string{
+			"apply demoapps/status a", "Upgrade a ReleaseChanged", "apply demoapps/status a",
+		}},
+		{"uninstalled by hand", func(w *world) { w.engine.meddle("a", func(r *fakeRelease) { r.record = nil; clear(r.live) }) }, []string{
+			"apply demoapps/status a", "Install a NotInstalled", "apply demoapps/status a",
+		}},
+		{"forced", func(w *world) { w.change("a", asks("now", "now")) }, []string{"Upgrade a Requested", "apply demoapps/status a"}},
+		{"forced, with a change", func(w *world) {
+			w.change("a", says("other"))
+			w.passes("a", controller.SpecChange)
+			w.change("a", asks("now", "now"))
+		}, []string{"Upgrade a InputsChanged", "apply demoapps/status a"}},
+		{"cut off", func(w *world) {
+			inputs, err := w.engine.wanted.InputDigest()
+			must(t, err)
+			w.engine.meddle("a", func(r *fakeRelease) {
+				r.record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: inputs, Changed: began}
+			})
+		}, []string{"Upgrade a Interrupted", "apply demoapps/status a"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := deployed(t, opensAt("15 3 * * *", "UTC"))
+			test.change(w)
+			w.passes("a", controller.SpecChange)
+			equal(t, "requests", test.calls, w.calls.take())
+			equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
+			equal(t, "UpgradeHeld", "", w.conditions("a")["UpgradeHeld"])
+		})
+	}
+}
+
+func TestWhatTheWindowHoldsBesides(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(w *world)
+		calls  []string
+		want   map[string]string
+	}{
+		{
+			"drift and a change", func(w *world) { w.engine.meddle("a", edits("ConfigMap")); w.change("a", says("other")) },
+			[]string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, heldConditions(),
+		},
+		{
+			"rolled back by hand, and a change", func(w *world) {
+				w.change("a", says("other"))
+				w.passes("a", controller.SpecChange)
+				w.engine.meddle("a", rewrites(2, "deployed"))
+			}, nil, heldConditions(),
+		},
+		{
+			"cut off, and a change", func(w *world) {
+				w.engine.meddle("a", func(r *fakeRelease) {
+					r.record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: "older", Changed: began}
+				})
+			}, []string{"apply demoapps/status a"}, heldConditions(),
+		},
+		{
+			"the retry of a failed upgrade", func(w *world) {
+				w.clock.SetTime(time.Date(2026, 1, 2, 3, 15, 0, 0, time.UTC))
+				w.change("a", says("other"))
+				w.engine.failures = []error{errPlain}
+				_, err := w.pass("a", controller.SpecChange)
+				equal(t, "failed", true, err != nil)
+				w.clock.SetTime(time.Date(2026, 1, 2, 4, 15, 0, 0, time.UTC))
+			}, []string{"apply demoapps/status a"}, heldConditions("Failed", "True UpgradeFailed", "Deployed", "False UpgradeFailed"),
+		},
+		{
+			"suspended as well", func(w *world) { w.change("a", says("other")); w.change("a", suspended(true)) },
+			[]string{"apply demoapps/status a"}, heldConditions(
+				"Suspended", "True SuspendedBySpec", "Ready", "False SuspendedBySpec", "Reconciling", "True SuspendedBySpec"),
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := deployed(t, opensAt("15 3 * * *", "UTC"))
+			test.change(w)
+			w.passes("a", controller.SpecChange)
+			equal(t, "requests", test.calls, w.calls.take())
+			equal(t, "conditions", test.want, w.conditions("a"))
+			contains(t, "message of Ready", w.message("a", v1alpha1.ConditionReady), "A change waits for the upgrade window")
+		})
+	}
+}
+
+func TestFirstInstallOutsideTheWindow(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", opensAt("15 3 * * *", "UTC")))
+	w.engine.failures = []error{errPlain}
+	_, err := w.pass("a", controller.SpecChange)
+	equal(t, "failed", true, err != nil)
+	w.passes("a", controller.Retry)
+	equal(t, "requests", []string{"Install a Failed", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+}
+
+func TestChangeThatIsTakenBack(t *testing.T) {
+	w := deployed(t, opensAt("15 3 * * *", "UTC"))
+	w.change("a", says("other"))
+	w.passes("a", controller.SpecChange)
+	w.change("a", says("hello"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+}
+
+func TestInvalidWindow(t *testing.T) {
+	tests := map[string]struct {
+		window  func(*v1alpha1.DemoApp)
+		message string
+	}{
+		"schedule":  {opensAt("61 3 * * *", "UTC"), `upgradeWindow: schedule "61 3 * * *" cannot be understood`},
+		"time zone": {opensAt("15 3 * * *", "Europe/Atlantis"), `upgradeWindow: time zone "Europe/Atlantis" is not one of the IANA database`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.create(newApp("a", test.window))
+			w.passes("a", controller.SpecChange)
+			equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
+			equal(t, "conditions", conditions("UpgradeHeld", "True InvalidSchedule", "Deployed", "False InvalidSchedule",
+				"Ready", "False InvalidSchedule", "Stalled", "True InvalidSchedule"), w.conditions("a"))
+			contains(t, "message of Ready", w.message("a", v1alpha1.ConditionReady), test.message)
+			w.change("a", opensAt("15 3 * * *", "UTC"))
+			w.passes("a", controller.SpecChange)
+			equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+
+			w.change("a", test.window)
+			w.change("a", asks("now", "now"))
+			w.engine.meddle("a", edits("ConfigMap"))
+			w.passes("a", controller.SpecChange)
+			equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+			equal(t, "conditions", conditions("UpgradeHeld", "True InvalidSchedule", "Deployed", "True InstallSucceeded",
+				"Ready", "False InvalidSchedule", "Stalled", "True InvalidSchedule"), w.conditions("a"))
+		})
+	}
+}

@@ -41,6 +41,7 @@ var steps = []string{
 	"pkg/controller/child",
 	fakes,
 	"pkg/controller/finalizer",
+	"pkg/controller/license",
 	"pkg/controller/release",
 	"pkg/controller/status",
 	"pkg/controller/window",
@@ -54,6 +55,7 @@ var layers = []layer{
 	{folder: "pkg/controller/child", may: []string{plumbing}},
 	{folder: fakes, may: []string{plumbing}},
 	{folder: "pkg/controller/finalizer", may: []string{plumbing}},
+	{folder: "pkg/controller/license"},
 	{folder: "pkg/controller/release", may: []string{plumbing, "pkg/helm"}},
 	{folder: "pkg/controller/status", may: []string{plumbing}},
 	// A room that uses the API only.

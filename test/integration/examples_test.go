@@ -24,6 +24,7 @@ func TestExamples(t *testing.T) {
 		"waitfor.yaml":            {"app-a", "app-b"},
 		"reconcile-now.yaml":      {"on-request"},
 		"upgrade-window.yaml":     {"night-shift"},
+		"license.yaml":            {"licensed"},
 	}
 	for file, names := range examples {
 		t.Run(file, func(t *testing.T) {

@@ -6,6 +6,7 @@
 package integration
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -43,6 +45,10 @@ func TestUpgradeWaitsForTheWindow(t *testing.T) {
 	writeOver(t, ns, "web")
 	ns.AwaitEvent("web", "DriftCorrected", "ConfigMap web (changed)")
 
+	// The next minute may be further away than a test waits for a DemoApp.
+	cluster.Eventually(t.Context(), t, "window about to open", func(context.Context) (bool, error) {
+		return time.Until(opens) < 30*time.Second, nil
+	})
 	app = ns.Await("web", "upgraded", func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && apps.Revision(app) == 2 })
 	if at := app.Status.LastUpgradeAt.Time; at.Before(opens) || at.After(opens.Add(10*time.Second)) {
 		t.Errorf("the window opened at %s, and the upgrade came at %s", opens, at)

@@ -20,6 +20,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/demoapp"
 	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
+	"github.com/example/demoapp-controller/pkg/controller/license"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -99,6 +100,10 @@ func (a *assembly) addDemoApps(deps dependencies, engine *helm.Engine, apps map[
 			return err
 		}
 	}
+	licenses, err := newLicenses(deps.config)
+	if err != nil {
+		return err
+	}
 	core := deps.clients.kube.CoreV1()
 	room, err := demoapp.New(demoapp.Deps{
 		Apps: deps.clients.demo.DemoV1alpha1(), AppInformers: apps,
@@ -110,6 +115,8 @@ func (a *assembly) addDemoApps(deps dependencies, engine *helm.Engine, apps map[
 		AuditNamespace: deps.config.AuditNamespace,
 		ResyncPeriod:   deps.config.ResyncPeriod,
 		Workers:        deps.config.Workers,
+		Licenses:       licenses,
+		LicenseRetry:   deps.config.LicenseRetry,
 	})
 	if err != nil {
 		return err
@@ -140,6 +147,22 @@ func (a *assembly) addDemoAppClusters(deps dependencies, apps map[string]cache.S
 	a.synced = append(a.synced, room.Synced()...)
 	a.controllers = append(a.controllers, Named{Name: demoappcluster.Name, Run: room.Run})
 	return nil
+}
+
+// newLicenses returns the client of the license server; nil when there is none. No answer outlives the time after which
+// it is asked for again.
+func newLicenses(config Config) (demoapp.Licenses, error) {
+	if config.LicenseURL == "" {
+		return nil, nil
+	}
+	at, err := license.ParseURL(config.LicenseURL)
+	if err != nil {
+		return nil, fmt.Errorf("--license-url: %w", err)
+	}
+	half := config.LicenseRetry / 2
+	return license.New(license.Config{
+		URL: at, TTL: min(half, license.DefaultTTL), Pause: min(half, license.DefaultPause), Clock: clock.RealClock{},
+	}), nil
 }
 
 func (a *assembly) watchDemoApps(client versioned.Interface, namespace string) cache.SharedIndexInformer {

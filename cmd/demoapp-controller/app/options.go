@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/leaderelection"
+
+	"github.com/example/demoapp-controller/pkg/controller/license"
 )
 
 // Values of --logging-format.
@@ -42,6 +44,11 @@ type Options struct {
 	ResyncPeriod time.Duration
 	// AuditNamespace receives the audit records of deleted DemoApps.
 	AuditNamespace string
+	// LicenseURL is the template of the URL that is asked before an install or upgrade; empty means that nobody is asked.
+	// It may hold a secret.
+	LicenseURL string
+	// LicenseRetry is the time until the license server is asked again after it did not agree.
+	LicenseRetry time.Duration
 	// LeaderElection configures the lease.
 	LeaderElection LeaderElectionOptions
 	// MetricsBindAddress is the host:port of /metrics; "0" is off.
@@ -78,6 +85,7 @@ func NewOptions() *Options {
 		Workers:        10,
 		ResyncPeriod:   10 * time.Minute,
 		AuditNamespace: "demoapp-audit",
+		LicenseRetry:   2 * time.Minute,
 		LeaderElection: LeaderElectionOptions{
 			Enabled:       true,
 			LeaseDuration: 15 * time.Second,
@@ -103,6 +111,11 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 		"`time` between two full checks of a DemoApp that no event has touched; jittered")
 	fs.StringVar(&o.AuditNamespace, "audit-namespace", o.AuditNamespace,
 		"`namespace` for the audit records of deleted DemoApps; created if missing")
+	fs.StringVar(&o.LicenseURL, "license-url", o.LicenseURL,
+		"`url` asked before each install and upgrade, which wait unless it answers 200; a Go template over .Namespace, .Name "+
+			"and .Image; https, or http on loopback (default none)")
+	fs.DurationVar(&o.LicenseRetry, "license-retry", o.LicenseRetry,
+		"`time` until the license server is asked again after it did not agree; jittered")
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
 		"`host:port` of /metrics; 0 is off, port 0 picks a free one")
 	fs.StringVar(&o.ProbeBindAddress, "health-probe-bind-address", o.ProbeBindAddress,
@@ -149,6 +162,14 @@ func (o *Options) Validate() error {
 	}
 	if reason := namespaceProblem(o.AuditNamespace); reason != "" {
 		bad("--audit-namespace", o.AuditNamespace, "is not the name of a namespace: %s", reason)
+	}
+	if o.LicenseURL != "" {
+		if _, err := license.ParseURL(o.LicenseURL); err != nil {
+			bad("--license-url", "(not shown)", "%v", err)
+		}
+	}
+	if o.LicenseRetry < time.Second {
+		bad("--license-retry", o.LicenseRetry, "must be at least 1s, for example 2m")
 	}
 	if o.ShutdownTimeout <= 0 {
 		bad("--shutdown-timeout", o.ShutdownTimeout, "must be longer than 0, for example 25s")

@@ -34,6 +34,8 @@ func TestFlagsAndDefaults(t *testing.T) {
 		"workers":                         "10",
 		"resync-period":                   "10m0s",
 		"audit-namespace":                 "demoapp-audit",
+		"license-url":                     "",
+		"license-retry":                   "2m0s",
 		"leader-elect":                    "true",
 		"leader-elect-lease-duration":     "15s",
 		"leader-elect-renew-deadline":     "10s",
@@ -98,6 +100,18 @@ func TestValidate(t *testing.T) {
 		{name: "no retry period", args: []string{"--leader-elect-retry-period=0"}, want: []string{"--leader-elect-retry-period=0s: "}},
 		{name: "bad lease name", args: []string{"--leader-elect-resource-name=A"}, want: []string{"--leader-elect-resource-name=A: "}},
 		{name: "bad lease namespace", args: []string{"--leader-elect-resource-namespace=a.b"}, want: []string{"--leader-elect-resource-namespace=a.b: "}},
+		{name: "license server", args: []string{"--license-url=https://license.example.com/{{.Namespace}}/{{.Name}}?image={{.Image}}"}},
+		{
+			name: "license server without encryption",
+			args: []string{"--license-url=http://license.example.com/?token=hunter2"},
+			want: []string{"--license-url=(not shown): must begin with https://"},
+		},
+		{
+			name: "license server of an unknown field",
+			args: []string{"--license-url=https://license.example.com/{{.Spec}}"},
+			want: []string{"--license-url=(not shown): uses something else than .Namespace, .Name and .Image"},
+		},
+		{name: "license server is asked too often", args: []string{"--license-retry=10ms"}, want: []string{"--license-retry=10ms: must be at least 1s"}},
 		{name: "lease ignored when off", args: []string{"--leader-elect=false", "--leader-elect-lease-duration=1s"}},
 	}
 	for _, test := range tests {

@@ -75,6 +75,11 @@ type Deps struct {
 	// ResyncPeriod is the time after which an app is looked at although nothing
 	// happened, give or take a tenth.
 	ResyncPeriod time.Duration
+	// Licenses is asked before something is rolled out; nil for no license server.
+	Licenses Licenses
+	// LicenseRetry is when it is asked again after it did not agree, give or take a
+	// tenth.
+	LicenseRetry time.Duration
 	// Workers is how many apps are worked on at once.
 	Workers int
 }
@@ -101,6 +106,9 @@ type Controller struct {
 	recorder     events.EventRecorder
 	clock        clock.PassiveClock
 	resync       time.Duration
+
+	licenses     Licenses
+	licenseRetry time.Duration
 }
 
 // New wires the controller to its informers and to the engine. It starts
@@ -116,10 +124,13 @@ func New(deps Deps) (*Controller, error) {
 		recorder: deps.Recorder,
 		clock:    deps.Clock,
 		resync:   deps.ResyncPeriod,
+
+		licenses: deps.Licenses, licenseRetry: deps.LicenseRetry,
 	}
 	c.gates = []gate{
 		c.suspend,
 		c.holdUntilWindow,
+		c.askLicense,
 	}
 	c.queue = controller.New(controller.ReconcilerFunc(c.Reconcile), controller.Options{
 		Name: Name, Workers: deps.Workers, Clock: deps.Clock, Metrics: deps.Metrics,

@@ -67,6 +67,9 @@ type world struct {
 	// The errors with which requests fail, while they are set.
 	auditErr, namespaceErr, patchErr, statusErr, secretErr error
 
+	// licenses is the license server; nil for none.
+	licenses Licenses
+
 	apps, secrets cache.SharedIndexInformer
 	configMaps    *watched
 	controller    *Controller
@@ -140,7 +143,7 @@ func (w *world) build(chart *helm.Chart, clock clock.WithTicker) {
 		ConfigMapWatches: map[string]Watch{"": w.configMaps},
 		ConfigMaps:       w.kube.CoreV1(), Namespaces: w.kube.CoreV1(),
 		Engine: w.engine, Chart: chart, Recorder: w.recorder, Clock: clock,
-		AuditNamespace: auditNamespace, ResyncPeriod: resync,
+		AuditNamespace: auditNamespace, ResyncPeriod: resync, Licenses: w.licenses, LicenseRetry: 2 * time.Minute,
 	})
 	if err != nil {
 		w.t.Fatal(err)

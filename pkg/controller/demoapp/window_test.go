@@ -24,7 +24,7 @@ func opensAt(schedule, zone string) func(*v1alpha1.DemoApp) {
 }
 
 const (
-	outside    = "A change waits for the upgrade window, which opens at 2026-01-02T03:15:00Z (UTC)"
+	outside    = "A change waits for the upgrade window, which opens at 2026-01-02T03:10:00Z (UTC)"
 	isHeld     = "True OutsideWindow"
 	isNotReady = "False OutsideWindow"
 )
@@ -44,14 +44,14 @@ func TestUpgradeWaitsForTheWindow(t *testing.T) {
 	}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
-			w := deployed(t, opensAt("15 3 * * *", "UTC"))
+			w := deployed(t, opensAt("10 3 * * *", "UTC"))
 			change(w)
 			result := w.passes("a", controller.SpecChange)
 			equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
 			equal(t, "conditions", heldConditions(), w.conditions("a"))
 			equal(t, "message of UpgradeHeld", outside, w.message("a", v1alpha1.ConditionUpgradeHeld))
 			equal(t, "events", []string{"a Normal OutsideWindow Reconcile " + outside}, w.recorder.take())
-			opens := time.Date(2026, 1, 2, 3, 15, 0, 0, time.UTC)
+			opens := time.Date(2026, 1, 2, 3, 10, 0, 0, time.UTC)
 			equal(t, "next look", opens.Sub(w.clock.Now()), result.RequeueAfter)
 
 			// Neither another look nor a new process changes anything.
@@ -97,7 +97,7 @@ func TestWhatTheWindowDoesNotHold(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			w := deployed(t, opensAt("15 3 * * *", "UTC"))
+			w := deployed(t, opensAt("10 3 * * *", "UTC"))
 			test.change(w)
 			w.passes("a", controller.SpecChange)
 			equal(t, "requests", test.calls, w.calls.take())
@@ -134,7 +134,7 @@ func TestWhatTheWindowHoldsBesides(t *testing.T) {
 		},
 		{
 			"the retry of a failed upgrade", func(w *world) {
-				w.clock.SetTime(time.Date(2026, 1, 2, 3, 15, 0, 0, time.UTC))
+				w.clock.SetTime(time.Date(2026, 1, 2, 3, 10, 0, 0, time.UTC))
 				w.change("a", says("other"))
 				w.engine.failures = []error{errPlain}
 				_, err := w.pass("a", controller.SpecChange)
@@ -150,7 +150,7 @@ func TestWhatTheWindowHoldsBesides(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			w := deployed(t, opensAt("15 3 * * *", "UTC"))
+			w := deployed(t, opensAt("10 3 * * *", "UTC"))
 			test.change(w)
 			w.passes("a", controller.SpecChange)
 			equal(t, "requests", test.calls, w.calls.take())
@@ -162,7 +162,7 @@ func TestWhatTheWindowHoldsBesides(t *testing.T) {
 
 func TestFirstInstallOutsideTheWindow(t *testing.T) {
 	w := newWorld(t)
-	w.create(newApp("a", opensAt("15 3 * * *", "UTC")))
+	w.create(newApp("a", opensAt("10 3 * * *", "UTC")))
 	w.engine.failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
@@ -172,7 +172,7 @@ func TestFirstInstallOutsideTheWindow(t *testing.T) {
 }
 
 func TestChangeThatIsTakenBack(t *testing.T) {
-	w := deployed(t, opensAt("15 3 * * *", "UTC"))
+	w := deployed(t, opensAt("10 3 * * *", "UTC"))
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
 	w.change("a", says("hello"))
@@ -186,7 +186,7 @@ func TestInvalidWindow(t *testing.T) {
 		message string
 	}{
 		"schedule":  {opensAt("61 3 * * *", "UTC"), `upgradeWindow: schedule "61 3 * * *" cannot be understood`},
-		"time zone": {opensAt("15 3 * * *", "Europe/Atlantis"), `upgradeWindow: time zone "Europe/Atlantis" is not one of the IANA database`},
+		"time zone": {opensAt("10 3 * * *", "Europe/Atlantis"), `upgradeWindow: time zone "Europe/Atlantis" is not one of the IANA database`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestInvalidWindow(t *testing.T) {
 			equal(t, "conditions", conditions("UpgradeHeld", "True InvalidSchedule", "Deployed", "False InvalidSchedule",
 				"Ready", "False InvalidSchedule", "Stalled", "True InvalidSchedule"), w.conditions("a"))
 			contains(t, "message of Ready", w.message("a", v1alpha1.ConditionReady), test.message)
-			w.change("a", opensAt("15 3 * * *", "UTC"))
+			w.change("a", opensAt("10 3 * * *", "UTC"))
 			w.passes("a", controller.SpecChange)
 			equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 

@@ -35,7 +35,7 @@
 //	operator was killed in the middle            the attempt again           as the attempt ends
 //	annotation requested-at, or force-at         a full pass, an upgrade     as the pass ends
 //	change outside of spec.upgradeWindow         waits until it opens        UpgradeHeld, Reconciling
-//	licence denied, or not to be had             asks again after a while    Licensed=False, Reconciling
+//	license denied, or not to be had             asks again after a while    Licensed=False, Reconciling
 //	spec.suspend                                 nothing, not even repair    Suspended; Ready=False if a change waits
 //	deployed, pods starting                      waits for events            Ready=False/Progressing, Reconciling
 //	deployed and healthy                         nothing                     Ready

@@ -8,9 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/license"
+	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 // licenses is a license server that gives one answer.
@@ -139,4 +142,20 @@ func TestLicenseServerIsNoMore(t *testing.T) {
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+}
+
+func TestLicenseOfAStatusThatWasHeldBack(t *testing.T) {
+	w, server := newWorld(t), &licenses{answer: denied}
+	w.licenses = server
+	w.start(testChart(t, "1.0.0"))
+	w.create(newApp("a"))
+	w.passes("a", controller.SpecChange)
+	server.answer = granted
+	w.engine.executing = func() { w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	w.engine.releases[keyOf("a")] = &fakeRelease{live: map[string]helm.InventoryEntry{}}
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "requests", []string{"Install a NotInstalled"}, w.calls.take())
+	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	w.passes("a", controller.HealthChange)
+	equal(t, "conditions", conditions("Licensed", "True LicenseGranted", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }

@@ -50,6 +50,10 @@ func (u *unwritten) resume(p *pass) {
 		written := p.app.Status.Conditions
 		p.app.Status = *held.status.DeepCopy()
 		p.app.Status.Conditions = written
+		// The license server is not asked again by each pass.
+		if licensed := meta.FindStatusCondition(held.status.Conditions, v1alpha1.ConditionLicensed); licensed != nil {
+			meta.SetStatusCondition(&p.app.Status.Conditions, *licensed)
+		}
 	}
 }
 

@@ -116,7 +116,8 @@ func TestWhatTheWindowHoldsBesides(t *testing.T) {
 	}{
 		{
 			"drift and a change", func(w *world) { w.engine.meddle("a", edits("ConfigMap")); w.change("a", says("other")) },
-			[]string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, heldConditions(),
+			[]string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"},
+			heldConditions(),
 		},
 		{
 			"rolled back by hand, and a change", func(w *world) {
@@ -144,7 +145,8 @@ func TestWhatTheWindowHoldsBesides(t *testing.T) {
 		},
 		{
 			"suspended as well", func(w *world) { w.change("a", says("other")); w.change("a", suspended(true)) },
-			[]string{"apply demoapps/status a"}, heldConditions(
+			[]string{"apply demoapps/status a"},
+			heldConditions(
 				"Suspended", "True SuspendedBySpec", "Ready", "False SuspendedBySpec", "Reconciling", "True SuspendedBySpec"),
 		},
 	}

@@ -133,7 +133,7 @@ func orElse[T comparable](value, fallback T) T {
 func (c *Client) Ask(ctx context.Context, subject Subject, anew bool) Answer {
 	at, err := c.config.URL.of(subject)
 	if err != nil {
-		return Answer{Unavailable, "The URL of the licence server cannot be made for this app"}
+		return Answer{Unavailable, "The URL of the license server cannot be made for this app"}
 	}
 	id := at.String()
 	if known, ok := c.recall(id); ok && !anew {
@@ -145,7 +145,7 @@ func (c *Client) Ask(ctx context.Context, subject Subject, anew bool) Answer {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
 	case <-ctx.Done():
-		return Answer{Unavailable, "The licence server has too many questions to answer"}
+		return Answer{Unavailable, "The license server has too many questions to answer"}
 	}
 	// Others may have learned in the meantime that it does not answer.
 	if known, ok := c.recall(id); ok && !anew {
@@ -163,7 +163,7 @@ func (c *Client) Ask(ctx context.Context, subject Subject, anew bool) Answer {
 func (c *Client) ask(ctx context.Context, at *url.URL) (answer Answer, reached bool) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
 	if err != nil {
-		return Answer{Unavailable, "The URL of the licence server cannot be used"}, true
+		return Answer{Unavailable, "The URL of the license server cannot be used"}, true
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
@@ -174,7 +174,7 @@ func (c *Client) ask(ctx context.Context, at *url.URL) (answer Answer, reached b
 	case err != nil:
 		return Answer{Unavailable, c.describe(err)}, false
 	case read > maxBody:
-		return Answer{Unavailable, fmt.Sprintf("The answer of the licence server is larger than %d KiB", maxBody>>10)}, true
+		return Answer{Unavailable, fmt.Sprintf("The answer of the license server is larger than %d KiB", maxBody>>10)}, true
 	default:
 		return judge(response.StatusCode), true
 	}
@@ -183,10 +183,10 @@ func (c *Client) ask(ctx context.Context, at *url.URL) (answer Answer, reached b
 // judge goes by the status code alone. Being asked to come back later is no
 // answer.
 func judge(code int) Answer {
-	said := fmt.Sprintf("The licence server answered %d %s", code, http.StatusText(code))
+	said := fmt.Sprintf("The license server answered %d %s", code, http.StatusText(code))
 	switch {
 	case code == http.StatusOK:
-		return Answer{Granted, "The licence server granted it"}
+		return Answer{Granted, "The license server granted it"}
 	case code == http.StatusRequestTimeout || code == http.StatusTooManyRequests:
 		return Answer{Unavailable, said}
 	case code >= 400 && code < 500:
@@ -225,17 +225,17 @@ func (c *Client) describe(err error) string {
 	)
 	switch {
 	case errors.Is(err, errForeignRedirect):
-		return "The licence server redirects to another host"
+		return "The license server redirects to another host"
 	case errors.Is(err, errManyRedirects):
-		return "The licence server redirects too often"
+		return "The license server redirects too often"
 	case errors.As(err, &name):
-		return "The name of the licence server cannot be resolved"
+		return "The name of the license server cannot be resolved"
 	case errors.As(err, &certificate):
-		return "The certificate of the licence server cannot be verified"
+		return "The certificate of the license server cannot be verified"
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Sprintf("The licence server did not answer within %s", c.config.Timeout)
+		return fmt.Sprintf("The license server did not answer within %s", c.config.Timeout)
 	default:
-		return "The licence server cannot be reached, or breaks off"
+		return "The license server cannot be reached, or breaks off"
 	}
 }
 

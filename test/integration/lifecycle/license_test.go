@@ -60,7 +60,7 @@ func TestLicenseServer(t *testing.T) {
 
 	// The license is lost while the app runs: a change waits, also for the next operator, and drift is corrected.
 	code.Store(http.StatusPaymentRequired)
-	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "later" })
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Image = "nginx:1.28-alpine" }) // The yes to the old one may still count.
 	ns.Await("web", "denied", isUnlicensed(v1alpha1.ReasonLicenseDenied))
 	operator.Stop()
 	if strings.Contains(operator.Log(), token) {

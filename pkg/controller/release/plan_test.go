@@ -141,7 +141,7 @@ func TestSuspend(t *testing.T) {
 
 func TestForce(t *testing.T) {
 	forced := helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseRequested}
-	failed := helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseFailed, Replace: true}
+	failed := helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseFailed, Replace: 2}
 	install := helm.Decision{Action: helm.ActionInstall, Cause: helm.CauseNotInstalled}
 	wait := helm.Decision{Action: helm.ActionWait, Cause: helm.CauseReleaseChanged}
 	tests := []struct {

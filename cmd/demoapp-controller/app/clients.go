@@ -149,7 +149,7 @@ func preflight(ctx context.Context, api discovery.ServerResourcesInterfaceWithCo
 		return fmt.Errorf("asking the API server at %s for the DemoApp API: %w", host, err)
 	}
 	for _, kind := range ourKinds() {
-		if !slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == strings.ToLower(kind) }) {
+		if !slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return strings.EqualFold(r.Name, kind) }) {
 			return notServed(kind)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -142,7 +141,7 @@ func TestDelete(t *testing.T) {
 	must(t, k.Create(t.Context(), client, newMap("a")))
 	again := get(t, client, "a")
 	must(t, k.Delete(t.Context(), client, object))
-	equal(t, "its successor", types.UID(again.UID), get(t, client, "a").UID)
+	equal(t, "its successor", again.UID, get(t, client, "a").UID)
 	k.Children(owner, []*corev1.ConfigMap{again}, early)
 	if k.IsLeaving(again) {
 		t.Error("the successor leaves")

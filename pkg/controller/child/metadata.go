@@ -4,7 +4,6 @@
 package child
 
 import (
-	"bytes"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,7 +59,7 @@ func ownedBy(object metav1.Object, manager string) (*fieldpath.Set, error) {
 			continue
 		}
 		fields := &fieldpath.Set{}
-		if err := fields.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 			return nil, fmt.Errorf("managed fields of %s: %w", object.GetName(), err)
 		}
 		owned = owned.Union(fields)

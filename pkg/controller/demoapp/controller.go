@@ -128,7 +128,7 @@ func New(deps Deps) (*Controller, error) {
 		licenses: deps.Licenses, licenseRetry: deps.LicenseRetry,
 	}
 	c.gates = []gate{
-		c.suspend,
+		c.holdWhileSuspended,
 		c.holdUntilWindow,
 		c.askLicense,
 	}

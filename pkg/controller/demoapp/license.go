@@ -12,6 +12,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/license"
+	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 // Licenses is what the controller needs of a license server.
@@ -28,7 +29,7 @@ func (c *Controller) askLicense(ctx context.Context, p *pass) {
 		p.conditions().Remove(v1alpha1.ConditionLicensed)
 		return
 	}
-	if !p.plan.RollsOut() {
+	if wanted := p.plan.Wanted.Action; wanted != helm.ActionInstall && wanted != helm.ActionUpgrade {
 		p.keepLicense()
 		return
 	}

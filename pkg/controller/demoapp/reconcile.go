@@ -129,6 +129,7 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 	if err := c.applyDriftPolicy(ctx, p); err != nil {
 		return c.reportFailure(p, err)
 	}
+	p.suspend()
 	if c.refusals.rests(p) {
 		return nil
 	}

@@ -69,7 +69,12 @@ func (p *pass) answerRequest(err error) {
 // action was one that has come to its end. One that is tried again is not
 // answered yet.
 func (p *pass) answerForce(action helm.Action) {
-	if p.forceAt == "" || action != helm.ActionInstall && action != helm.ActionUpgrade {
+	switch action {
+	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionRollback:
+	case helm.ActionNone, helm.ActionReapply, helm.ActionRepair, helm.ActionWait:
+		return
+	}
+	if p.forceAt == "" {
 		return
 	}
 	p.app.Status.LastHandledForceAt = p.forceAt

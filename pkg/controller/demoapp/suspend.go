@@ -15,28 +15,44 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// suspend is the gate of spec.suspend: nothing is done to the release, and what
-// others do to it is reported. An app for which nothing would be done anyway
-// stays as ready as it is.
-func (c *Controller) suspend(_ context.Context, p *pass) {
+// holdWhileSuspended is the gate of spec.suspend. An app for which nothing would
+// be done anyway stays as ready as it is.
+func (c *Controller) holdWhileSuspended(_ context.Context, p *pass) {
 	if !p.app.Spec.Suspend {
 		p.conditions().Remove(v1alpha1.ConditionSuspended)
 		return
 	}
-	p.plan.Suspend()
 	p.conditions().Set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspendedBySpec,
 		"Nothing is installed, upgraded or repaired while spec.suspend is true")
-	if reason, message := suspendedDrift(p); reason != "" {
-		p.conditions().Set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
-	} else {
+	if p.plan.RollsOut() || p.plan.Withheld {
+		p.blockSuspended()
+	}
+}
+
+// suspend stops what gates let through, the correction of drift above all, and
+// reports the drift that the policy is left with.
+func (p *pass) suspend() {
+	if !p.app.Spec.Suspend {
+		return
+	}
+	held := p.plan.Withheld
+	if p.plan.Suspend(); p.plan.Withheld && !held {
+		p.blockSuspended()
+	}
+	reason, message := suspendedDrift(p)
+	switch {
+	case reason == "":
 		p.conditions().Remove(v1alpha1.ConditionDrifted)
+	case reason == v1alpha1.ReasonReleaseChanged || driftMode(p.app.Spec) != v1alpha1.DriftWarn:
+		p.conditions().Set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
 	}
-	if p.plan.Withheld {
-		// Whatever else is in the way, it matters only after this.
-		p.blockers = slices.Insert(p.blockers, 0, blocker{
-			reason: v1alpha1.ReasonSuspendedBySpec, message: "A change waits until spec.suspend is false",
-		})
-	}
+}
+
+// blockSuspended comes first: whatever else is in the way matters only after it.
+func (p *pass) blockSuspended() {
+	p.blockers = slices.Insert(p.blockers, 0, blocker{
+		reason: v1alpha1.ReasonSuspendedBySpec, message: "A change waits until spec.suspend is false",
+	})
 }
 
 // suspendedDrift says what somebody else changed, also where an upgrade that

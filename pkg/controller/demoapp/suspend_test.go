@@ -204,3 +204,15 @@ func TestSuspendedIsDeleted(t *testing.T) {
 	}
 	equal(t, "releases", 0, len(w.engine.releases))
 }
+
+func TestDriftPolicyWhileSuspended(t *testing.T) {
+	w := deployed(t, func(app *v1alpha1.DemoApp) { app.Spec.Drift = &v1alpha1.DriftPolicy{Mode: v1alpha1.DriftOff} })
+	w.change("a", suspended(true))
+	w.engine.meddle("a", edits("ConfigMap"))
+	w.passes("a", controller.Drift)
+	equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+	w.change("a", says("other"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "Drifted", "", w.conditions("a")["Drifted"])
+	equal(t, "Ready", "False SuspendedBySpec", w.conditions("a")["Ready"])
+}

@@ -66,13 +66,17 @@ func Observe(ctx context.Context, engine Observer, request Request) (Plan, error
 
 // Force makes an upgrade of a plan that would only keep the release as it is. A
 // plan that brings something new anyway stays as it is, and so does one that
-// cannot tell what is wanted, or that waits for somebody else.
+// cannot tell what is wanted, that waits for somebody else, or that keeps what
+// failed attempts were rolled back to.
 func (p *Plan) Force() {
+	if p.Wanted.RolledBack {
+		return
+	}
 	switch p.Wanted.Action {
 	case helm.ActionNone, helm.ActionReapply, helm.ActionRepair:
 		p.Wanted = helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseRequested}
 		p.Decision = p.Wanted
-	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionWait:
+	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionRollback, helm.ActionWait:
 	}
 }
 
@@ -97,7 +101,7 @@ func (p *Plan) Suspend() {
 	p.Suspended = true
 	p.Decision = helm.Decision{Action: helm.ActionNone}
 	switch p.Wanted.Action {
-	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionReapply, helm.ActionWait:
+	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionRollback, helm.ActionReapply, helm.ActionWait:
 		p.Withheld = true
 	case helm.ActionNone, helm.ActionRepair:
 	}

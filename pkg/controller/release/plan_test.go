@@ -124,6 +124,7 @@ func TestSuspend(t *testing.T) {
 		{helm.ActionReapply, true},
 		{helm.ActionInstall, true},
 		{helm.ActionUpgrade, true},
+		{helm.ActionRollback, true},
 		{helm.ActionWait, true},
 	}
 	for _, test := range tests {
@@ -152,6 +153,7 @@ func TestForce(t *testing.T) {
 		{"drift", helm.Decision{Action: helm.ActionRepair, Cause: helm.CauseDrift}, forced},
 		{"unknown baseline", helm.Decision{Action: helm.ActionReapply, Cause: helm.CauseBaselineUnknown}, forced},
 		{"nothing installed", install, install},
+		{"rolled back", helm.Decision{Action: helm.ActionNone, RolledBack: true}, helm.Decision{Action: helm.ActionNone, RolledBack: true}},
 		{"a failed attempt", failed, failed},
 		{"somebody else in the middle of it", wait, wait},
 		{"unknown", helm.Decision{}, helm.Decision{}},

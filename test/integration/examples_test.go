@@ -20,6 +20,8 @@ func TestExamples(t *testing.T) {
 	examples := map[string][]string{
 		"demoapp.yaml":            {"demoapp-sample"},
 		"demoapp-apikeyfrom.yaml": {"demoapp-with-secret"},
+		"drift-policy.yaml":       {"kept-clean"},
+		"remediation.yaml":        {"careful"},
 		"values.yaml":             {"demoapp-with-values"},
 		"waitfor.yaml":            {"app-a", "app-b"},
 		"reconcile-now.yaml":      {"on-request"},

@@ -1,0 +1,148 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+const shared = `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  labels: {ours: a, theirs: b}
+  finalizers: [theirs.example.com/finalizer]
+  managedFields:
+  - manager: helm
+    operation: Apply
+    apiVersion: apps/v1
+    fieldsType: FieldsV1
+    fieldsV1: {"f:metadata": {"f:labels": {"f:ours": {}}}, "f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"web\"}": {".": {}, "f:name": {}, "f:image": {}}}}}}}
+  - manager: kubectl-patch
+    operation: Update
+    apiVersion: apps/v1
+    fieldsType: FieldsV1
+    fieldsV1: {"f:metadata": {"f:labels": {"f:theirs": {}}, "f:finalizers": {".": {}, "v:\"theirs.example.com/finalizer\"": {}}, "f:annotations": {"f:shared": {}}}, "f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"extra\"}": {".": {}, "f:name": {}, "f:image": {}}}}}}}
+  - manager: kube-controller-manager
+    operation: Update
+    apiVersion: apps/v1
+    fieldsType: FieldsV1
+    fieldsV1: {"f:metadata": {"f:annotations": {"f:shared": {}}}}
+  - manager: kubectl-scale
+    operation: Update
+    apiVersion: apps/v1
+    subresource: scale
+    fieldsType: FieldsV1
+    fieldsV1: {"f:spec": {"f:minReadySeconds": {}}}
+  annotations: {shared: c}
+spec:
+  replicas: 1
+  minReadySeconds: 5
+  template:
+    spec:
+      containers:
+      - {name: web, image: "web:1"}
+      - {name: extra, image: "extra:1"}
+`
+
+func TestForeignFields(t *testing.T) {
+	live := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(shared), &live.Object); err != nil {
+		t.Fatal(err)
+	}
+	fields, err := foreignFields(live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, path := range pathsOf(fields) {
+		paths = append(paths, path.String())
+	}
+	containers := `.spec.template.spec.containers[name="extra"]`
+	if diff := cmp.Diff([]string{".metadata.labels.theirs", containers, containers + ".image", containers + ".name"}, paths); diff != "" {
+		t.Errorf("foreign fields (-want +got):\n%s", diff)
+	}
+	left, err := withoutFields(live, fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"ours": "a"}, left.GetLabels()); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"theirs.example.com/finalizer"}, left.GetFinalizers()); diff != "" {
+		t.Errorf("finalizers (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"shared": "c"}, left.GetAnnotations()); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	kept, _, err := unstructured.NestedSlice(left.Object, "spec", "template", "spec", "containers")
+	if err != nil || len(kept) != 1 {
+		t.Errorf("containers are %v, %v", kept, err)
+	}
+}
+
+// TestForeignFieldsOfUnknownKinds: without a schema, maps can be told apart by
+// their keys, and lists are one.
+func TestForeignFieldsOfUnknownKinds(t *testing.T) {
+	live := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(`
+apiVersion: example.com/v1
+kind: Thing
+metadata:
+  name: web
+  managedFields:
+  - {manager: helm, operation: Apply, apiVersion: example.com/v1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:ours": {}}}}
+  - {manager: somebody, operation: Update, apiVersion: example.com/v1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:theirs": {"f:deep": {}}}}}
+spec: {ours: 1, theirs: {deep: [1, 2]}}
+`), &live.Object); err != nil {
+		t.Fatal(err)
+	}
+	fields, err := foreignFields(live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := withoutFields(live, fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, there, err := unstructured.NestedFieldNoCopy(left.Object, "spec", "theirs", "deep"); there || err != nil {
+		t.Errorf("left is %v, %v", left.Object, err)
+	}
+	if _, there, err := unstructured.NestedFieldNoCopy(left.Object, "spec", "ours"); !there || err != nil {
+		t.Errorf("left is %v, %v", left.Object, err)
+	}
+}
+
+func TestForeignWatch(t *testing.T) {
+	var f foreignWatch
+	release := (Release{Namespace: "ns", Name: "web"}).Key()
+	got := &observed{foreign: "1"}
+	got.UID = "uid"
+	check := func(step string, want bool) {
+		t.Helper()
+		if has := f.has(release, got); has != want {
+			t.Errorf("%s: has is %t", step, has)
+		}
+	}
+	check("nobody asked", false)
+	f.want(release, true)
+	check("asked", true)
+	f.accept(release, "uid", "1")
+	check("accepted", false)
+	f.want(release, true)
+	check("asked again", false)
+	got.foreign = "2"
+	check("more of it", true)
+	got.foreign = ""
+	check("nothing", false)
+	f.want(release, false)
+	f.want(release, true)
+	got.foreign = "1"
+	check("after a while", true)
+}

@@ -109,7 +109,7 @@ func (o *operation) explainObject(info *resource.Info, explanation *Explanation)
 	if err != nil {
 		return fmt.Errorf("compare %s: %w", reference(info), err)
 	}
-	explanation.Fields = differences(comparable(applied), comparable(live), "")
+	explanation.Fields = differences(stable(applied), stable(live), "")
 	return nil
 }
 
@@ -129,8 +129,8 @@ func (o *operation) applyDry(info *resource.Info, object *unstructured.Unstructu
 	})
 }
 
-// comparable is an object without what the API server keeps for itself.
-func comparable(object *unstructured.Unstructured) map[string]any {
+// stable is an object without what the API server keeps for itself.
+func stable(object *unstructured.Unstructured) map[string]any {
 	compared := object.DeepCopy().Object
 	delete(compared, "status")
 	for _, field := range []string{"managedFields", "resourceVersion", "generation"} {

@@ -196,13 +196,6 @@ func (f *foreignWatch) want(release cache.ObjectName, wanted bool) {
 	}
 }
 
-// wanted reports whether a release is to be kept free of fields of others.
-func (f *foreignWatch) wanted(release cache.ObjectName) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.accepted[release] != nil
-}
-
 func (f *foreignWatch) accept(release cache.ObjectName, uid types.UID, digest string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

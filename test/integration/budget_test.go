@@ -69,8 +69,14 @@ func TestBudget(t *testing.T) {
 	spend("fields of others", 0, patchObjects(len(ownedKinds), func(int) string { return `{"metadata": {"annotations": {"other": "field"}}}` }))
 	for drifted := 1; drifted <= len(ownedKinds); drifted++ {
 		spend(fmt.Sprintf("drift of %d objects, one after the other", drifted), drifted*(1+3), func() {
+			known := len(ns.Versions("web"))
 			patchObjects(drifted, func(i int) string { return stillKinds[i].change })()
-			ns.Await("web", "corrected", apps.IsReady)
+			ns.Await("web", "corrected", func(app *v1alpha1.DemoApp) bool {
+				return apps.IsReady(app) && apps.IsAbsent(app, v1alpha1.ConditionDrifted) &&
+					slices.ContainsFunc(ns.Versions("web")[known:], func(version apps.Version) bool {
+						return !apps.IsAbsent(version.App, v1alpha1.ConditionDrifted)
+					})
+			})
 		})
 	}
 	waiting := apps.Waiting("waiting", "nobody")

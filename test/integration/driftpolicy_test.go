@@ -160,11 +160,15 @@ func TestForeignFieldsAreRemoved(t *testing.T) {
 
 	// Who applies what the chart has, too, adds nothing that could be removed.
 	ns.AwaitQuiet(quiet)
+	known := len(ns.Versions("web"))
 	configMaps := shared.Dynamic.Resource(ownedKinds[2].resource).Namespace(ns.Name)
 	same := `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "labels": {"app.kubernetes.io/name": "web"}}}`
 	if _, err := configMaps.Patch(t.Context(), "web", types.ApplyPatchType, []byte(same), metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
 		t.Fatal(err)
 	}
+	ns.Await("web", "looked at", func(app *v1alpha1.DemoApp) bool {
+		return len(ns.Versions("web")) > known && apps.IsReady(app) && apps.IsAbsent(app, v1alpha1.ConditionDrifted)
+	})
 	ns.AwaitQuiet(quiet)
 	began := time.Now()
 	ns.AwaitQuiet(quiet)

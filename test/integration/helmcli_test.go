@@ -103,8 +103,8 @@ func TestHelmCommandReadsReleases(t *testing.T) {
 	}
 	values := helmJSON[map[string]any](t, ns, "get", "values", "web")
 	if want := map[string]any{
-		"apiKey": "key-of-web", "image": "nginx:1.27-alpine", "message": "Second", "replicaCount": 1.0,
-		"service": map[string]any{"type": "ClusterIP", "port": 80.0},
+		"apiKey": "key-of-web", "image": "nginx:1.27-alpine", "message": "Second", "replicaCount": 1.0, "nodeName": "",
+		"service": map[string]any{"type": "ClusterIP", "port": 80.0, "nodePort": 0.0},
 	}; !cmp.Equal(want, values) {
 		t.Errorf("helm get values: %s", cmp.Diff(want, values))
 	}

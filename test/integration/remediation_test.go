@@ -74,6 +74,7 @@ func TestRefusedUpgradeIsRolledBack(t *testing.T) {
 
 // TestUnhealthyUpgrade: an upgrade whose pods never start has failed.
 func TestUnhealthyUpgrade(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		strategy v1alpha1.RemediationStrategy
 		reason   string

@@ -213,7 +213,8 @@ func TestMaxHistory(t *testing.T) {
 		{"as the spec says", v1alpha1.DemoAppSpec{MaxHistory: ptr.To[int32](2)}, 2},
 		{
 			"every retry is a revision",
-			v1alpha1.DemoAppSpec{MaxHistory: ptr.To[int32](2), WaitForReady: true, Remediation: &v1alpha1.Remediation{Retries: ptr.To[int32](5)}}, 7,
+			v1alpha1.DemoAppSpec{MaxHistory: ptr.To[int32](2), WaitForReady: true, Remediation: &v1alpha1.Remediation{Retries: ptr.To[int32](5)}},
+			7,
 		},
 	}
 	for _, test := range tests {

@@ -48,8 +48,8 @@ const (
 	// ConditionUpgradeHeld is True while a change waits for the upgrade window, and
 	// absent otherwise.
 	ConditionUpgradeHeld = "UpgradeHeld"
-	// ConditionLicensed tells what the licence server said of the app. It is absent
-	// without a licence server.
+	// ConditionLicensed tells what the license server said of the app. It is absent
+	// without a license server.
 	ConditionLicensed = "Licensed"
 	// ConditionRemediated is True after an upgrade failed for good and was dealt
 	// with, until the spec changes or an upgrade succeeds. It is absent otherwise.
@@ -74,11 +74,11 @@ const (
 
 // Reasons of Licensed, which Ready repeats where they are the cause.
 const (
-	// ReasonLicenseGranted is a licence server that said yes.
+	// ReasonLicenseGranted is a license server that said yes.
 	ReasonLicenseGranted = "LicenseGranted"
-	// ReasonLicenseDenied is a licence server that said no.
+	// ReasonLicenseDenied is a license server that said no.
 	ReasonLicenseDenied = "LicenseDenied"
-	// ReasonLicenseUnavailable is a licence server that gave no answer that can be
+	// ReasonLicenseUnavailable is a license server that gave no answer that can be
 	// used.
 	ReasonLicenseUnavailable = "LicenseUnavailable"
 )

@@ -93,7 +93,7 @@ func TestUnhealthyUpgrade(t *testing.T) {
 			ns.Create(app)
 			ns.AwaitReady("web")
 			ns.Change("web", func(spec *v1alpha1.DemoAppSpec) {
-				spec.NodeName, spec.Timeout = "nowhere", &metav1.Duration{Duration: time.Second}
+				spec.NodeName, spec.Timeout = "nowhere", &metav1.Duration{Duration: 8 * time.Second}
 			})
 			stalled := ns.Await("web", "given up", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, test.reason) })
 			if got := stalled.Status.Failures.Upgrades; got != 2 {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -28,16 +29,17 @@ func TestRefusedUpgradeIsRolledBack(t *testing.T) {
 	app.Spec.Remediation = &v1alpha1.Remediation{}
 	ns.Create(app)
 	ns.AwaitReady("web")
+	attempt := func(ctx context.Context) error {
+		_, err := shared.Client.CoreV1().Services(ns.Name).Patch(ctx, "web", types.JSONPatchType,
+			[]byte(`[{"op": "replace", "path": "/spec/ports/0/port", "value": 6666}]`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
 	allow := policy{
 		name: "services-" + ns.Name, namespace: ns.Name, version: "v1", resource: "services",
 		operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
 		expression: "object.spec.ports.all(p, p.port != 6666)",
 		message:    `"not this port"`,
-	}.apply(t, func(ctx context.Context) error {
-		_, err := shared.Client.CoreV1().Services(ns.Name).Patch(ctx, "web", types.JSONPatchType,
-			[]byte(`[{"op": "replace", "path": "/spec/ports/0/port", "value": 6666}]`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-		return err
-	})
+	}.apply(t, attempt)
 
 	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message, spec.Service.Port = "Half of it", 6666 })
 	rolledBack := ns.Await("web", "rolled back", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, v1alpha1.ReasonRolledBack) })
@@ -62,6 +64,7 @@ func TestRefusedUpgradeIsRolledBack(t *testing.T) {
 	})
 
 	allow()
+	cluster.Eventually(t.Context(), t, "the policy is gone", func(ctx context.Context) (bool, error) { return attempt(ctx) == nil, nil })
 	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "All of it" })
 	app = ns.AwaitReady("web")
 	if !apps.IsAbsent(app, v1alpha1.ConditionRemediated) {

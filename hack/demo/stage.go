@@ -178,7 +178,7 @@ func (f *foreignStage) leave(ctx context.Context, stopOperator func() error) err
 		"delete -f " + rbacFile,
 		// Together, since a namespace takes seconds to end.
 		"delete namespace " + strings.Join(namespaces, " "),
-		"delete -f " + crdFile,
+		"delete -f " + crdFiles,
 	}
 	for _, command := range commands {
 		errs = append(errs, f.remove(ctx, command))

@@ -98,10 +98,10 @@ const (
 	tourLabel       = "demo.example.com/tour"
 	systemNamespace = "demoapp-system"
 	auditNamespace  = "demoapp-audit"
-	crdName         = "demoapps.demo.example.com"
+	crdNames        = "crd/demoapps.demo.example.com crd/demoappclusters.demo.example.com"
 	serviceAccount  = "demoapp-controller"
 
-	crdFile       = "artifacts/crds/demo.example.com_demoapps.yaml"
+	crdFiles      = "artifacts/crds/"
 	namespaceFile = "artifacts/deploy/00-namespace.yaml"
 	rbacFile      = "artifacts/deploy/10-rbac.yaml"
 )
@@ -158,8 +158,8 @@ func install(operator performer) step {
 			{command: "kubectl create namespace " + tourNamespace},
 			{command: fmt.Sprintf("kubectl label namespace %s %s=true pod-security.kubernetes.io/enforce=restricted",
 				tourNamespace, tourLabel)},
-			{command: "kubectl apply -f " + crdFile},
-			{command: fmt.Sprintf("kubectl wait crd/%s --for=condition=Established --timeout=%.0fs", crdName,
+			{command: "kubectl apply -f " + crdFiles},
+			{command: fmt.Sprintf("kubectl wait %s --for=condition=Established --timeout=%.0fs", crdNames,
 				waitLimit.Seconds())},
 			{command: fmt.Sprintf("kubectl apply -f %s -f %s", namespaceFile, rbacFile)},
 			{

@@ -46,9 +46,9 @@ func TestTourStaysInItsNamespace(t *testing.T) {
 	clusterWide := []string{
 		"kubectl create namespace " + tourNamespace,
 		"kubectl label namespace " + tourNamespace + " ",
-		"kubectl apply -f " + crdFile,
+		"kubectl apply -f " + crdFiles,
 		"kubectl apply -f " + namespaceFile + " -f " + rbacFile,
-		"kubectl wait crd/" + crdName + " ",
+		"kubectl wait " + crdNames + " ",
 		"kubectl -n " + systemNamespace + " create token ",
 		"kubectl -n " + auditNamespace + " get ",
 		fakeOperator{}.command(),

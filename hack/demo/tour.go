@@ -98,7 +98,8 @@ const (
 	tourLabel       = "demo.example.com/tour"
 	systemNamespace = "demoapp-system"
 	auditNamespace  = "demoapp-audit"
-	crdNames        = "crd/demoapps.demo.example.com crd/demoappclusters.demo.example.com"
+	crdName         = "demoapps.demo.example.com"
+	crdNames        = "crd/" + crdName + " crd/demoappclusters.demo.example.com"
 	serviceAccount  = "demoapp-controller"
 
 	crdFiles      = "artifacts/crds/"

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,7 +22,6 @@ import (
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -43,7 +43,6 @@ const (
 type kindMapper struct {
 	discovery discovery.CachedDiscoveryInterface
 	mapper    meta.ResettableRESTMapper
-	config    *rest.Config
 	clock     clock.PassiveClock
 	logger    *slog.Logger
 
@@ -53,19 +52,20 @@ type kindMapper struct {
 	stale        bool
 }
 
-func newKindMapper(client discovery.DiscoveryInterface, config *rest.Config, clock clock.PassiveClock, logger *slog.Logger) *kindMapper {
+func newKindMapper(client discovery.DiscoveryInterface, clock clock.PassiveClock, logger *slog.Logger) *kindMapper {
 	cached := memory.NewMemCacheClient(client)
 	return &kindMapper{
 		discovery: cached,
 		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(cached),
-		config:    config,
 		clock:     clock,
 		logger:    logger,
 	}
 }
 
 // mapping returns the mapping of a kind. An unknown kind is looked for once
-// more, in case its CRD came unnoticed.
+// more, in case its CRD came unnoticed. It fails with a [meta.NoKindMatchError] only
+// when the API server does not serve the kind: one of an aggregated API that does not
+// answer is no kind that is gone.
 func (m *kindMapper) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	m.renew()
 	mapping, err := m.mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -73,7 +73,32 @@ func (m *kindMapper) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, e
 		m.refresh()
 		mapping, err = m.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	}
+	if meta.IsNoMatchError(err) {
+		served, silent := m.serves(kind)
+		if silent != nil {
+			return nil, silent
+		}
+		if served {
+			// Its API has found its voice again.
+			m.refresh()
+			mapping, err = m.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		}
+	}
 	return mapping, err
+}
+
+// serves reports whether a kind is among those that its API tells of. It fails when
+// the API does not answer; one that did not is asked again.
+func (m *kindMapper) serves(kind schema.GroupVersionKind) (bool, error) {
+	version := kind.GroupVersion().String()
+	kinds, err := m.discovery.ServerResourcesForGroupVersion(version)
+	if errors.Is(err, memory.ErrCacheNotFound) || apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("kinds of %s: %w", version, err)
+	}
+	return slices.ContainsFunc(kinds.APIResources, func(resource metav1.APIResource) bool { return resource.Kind == kind.Kind }), nil
 }
 
 func (m *kindMapper) mayRefresh(interval time.Duration) bool {
@@ -201,10 +226,6 @@ func (m *kindMapper) current() (*common.Capabilities, error) {
 	}
 	return m.capabilities.Copy(), nil
 }
-
-// ToRESTConfig implements action.RESTClientGetter. The template function lookup
-// makes its client from it.
-func (m *kindMapper) ToRESTConfig() (*rest.Config, error) { return rest.CopyConfig(m.config), nil }
 
 // ToDiscoveryClient implements action.RESTClientGetter.
 func (m *kindMapper) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {

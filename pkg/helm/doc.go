@@ -148,7 +148,13 @@
 //     rollback, and only with [Release.Owner] set.
 //   - The capabilities that a chart sees are no part of the input digest: a newer
 //     API server alone is no reason for an upgrade.
-//   - The template function lookup asks the API server, each time.
+//   - The template function lookup asks the API server whenever the chart is
+//     rendered, which is once for each change, under the engine's permissions. What
+//     it finds is no part of the input digest, and not watched. A lookup that the
+//     API server refuses fails the operation, and is tried again.
+//   - Objects of a kind that the API server no longer serves are taken for gone when
+//     the release is upgraded or uninstalled. In a release that still wants them they
+//     are drift, which is repaired when the kind is served again.
 //   - The engine reads "create only" as Kubernetes 1.36 does: an apply with a
 //     resourceVersion that the object never had conflicts, even when forced.
 //   - The engine keeps about 1.3 KB in memory for every object of a release, as

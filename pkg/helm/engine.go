@@ -10,12 +10,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -84,6 +87,8 @@ type Operation struct {
 // Engine installs, upgrades, repairs and uninstalls releases. See the package
 // documentation.
 type Engine struct {
+	// remote is the way of the engine's own HTTP client, for clients that Helm makes.
+	remote      *rest.Config
 	clientset   kubernetes.Interface
 	dynamic     dynamic.Interface
 	metadata    metadata.Interface
@@ -129,7 +134,13 @@ func New(config Config) (*Engine, error) {
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, fmt.Errorf("helm engine: %w", err)
 	}
+	server, _, err := rest.DefaultServerUrlFor(config.RESTConfig)
+	if err != nil {
+		return nil, fmt.Errorf("helm engine: %w", err)
+	}
 	e := &Engine{
+		// The HTTP client brings the credentials.
+		remote:      &rest.Config{Host: server.String(), UserAgent: config.RESTConfig.UserAgent, QPS: config.RESTConfig.QPS, Burst: config.RESTConfig.Burst, Transport: client.Transport},
 		clientset:   clientset,
 		dynamic:     dynamicClient,
 		metadata:    metadataClient,
@@ -141,9 +152,8 @@ func New(config Config) (*Engine, error) {
 		onOperation: config.OnOperation,
 	}
 	e.setDefaults()
-	e.mapper = newKindMapper(discoveryClient, config.RESTConfig, e.clock, e.logger)
+	e.mapper = newKindMapper(discoveryClient, e.clock, e.logger)
 	e.watcher = newWatcher(dynamicClient, metadataClient, config.Namespaces, &e.foreign, e.publish)
-	var err error
 	if e.records, err = newRecords(metadataClient, config.Namespaces, e.publish); err != nil {
 		return nil, fmt.Errorf("helm engine: %w", err)
 	}
@@ -238,31 +248,25 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 	if snapshot.Record == nil || baseline.Revision != snapshot.Record.Revision {
 		return snapshot, nil
 	}
-	mappings := make([]*meta.RESTMapping, 0, len(baseline.Inventory))
-	for _, entry := range baseline.Inventory {
-		mapping, err := e.mapper.mapping(entry.groupVersionKind())
-		if meta.IsNoMatchError(err) {
-			// The kind itself was removed, and its objects with it. Only a reapply
-			// can say more.
-			return snapshot, nil
-		}
-		if err != nil {
-			return snapshot, fmt.Errorf("observe release %s: %w", release, err)
-		}
-		mappings = append(mappings, mapping)
+	mappings, err := e.mappings(baseline.Inventory)
+	if err != nil {
+		return snapshot, fmt.Errorf("observe release %s: %w", release, err)
 	}
-	if err := e.watcher.need(ctx, release, mappings); err != nil {
+	if err := e.watcher.need(ctx, release, slices.Collect(maps.Values(mappings))); err != nil {
 		return snapshot, fmt.Errorf("observe release %s: %w", release, err)
 	}
 	snapshot.BaselineKnown = true
 	e.foreign.want(release, baseline.RemoveForeign)
 	drifted := sha256.New()
 	for i, entry := range baseline.Inventory {
-		view := e.watcher.view(mappings[i], entry.Namespace)
-		if view == nil {
-			continue // It lies in a namespace that is not watched.
+		var got *observed
+		if mapping, served := mappings[entry.groupVersionKind()]; served {
+			view := e.watcher.view(mapping, entry.Namespace)
+			if view == nil {
+				continue // It lies in a namespace that is not watched.
+			}
+			got, _ = view.get(entry.Namespace, entry.Name)
 		}
-		got, _ := view.get(entry.Namespace, entry.Name)
 		if got != nil && e.foreign.has(release, got) {
 			snapshot.Drifts = append(snapshot.Drifts, Drift{Object: entry.ObjectReference, Kind: DriftForeign})
 			fmt.Fprintln(drifted, i, got.UID, got.foreign)
@@ -282,6 +286,26 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 		snapshot.Drifted = hex.EncodeToString(drifted.Sum(nil)[:16])
 	}
 	return snapshot, nil
+}
+
+// mappings are those of the kinds in the inventory. A kind that is no longer served
+// has none; it took its objects with it.
+func (e *Engine) mappings(inventory []InventoryEntry) (map[schema.GroupVersionKind]*meta.RESTMapping, error) {
+	mappings := map[schema.GroupVersionKind]*meta.RESTMapping{}
+	for _, entry := range inventory {
+		kind := entry.groupVersionKind()
+		if _, known := mappings[kind]; known {
+			continue
+		}
+		mapping, err := e.mapper.mapping(kind)
+		if err != nil && !meta.IsNoMatchError(err) {
+			return nil, err
+		}
+		if err == nil {
+			mappings[kind] = mapping
+		}
+	}
+	return mappings, nil
 }
 
 // Decide is the package's Decide, at the current time and with the release's

@@ -202,13 +202,6 @@ func TestMaxHistory(t *testing.T) {
 
 // TestDrift changes a release behind the engine's back.
 func TestDrift(t *testing.T) {
-	set := func(value any, fields ...string) func(*unstructured.Unstructured) {
-		return func(object *unstructured.Unstructured) {
-			if err := unstructured.SetNestedField(object.Object, value, fields...); err != nil {
-				panic(err)
-			}
-		}
-	}
 	web := func(apiVersion, kind string) ObjectReference {
 		return ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: "default", Name: "web"}
 	}
@@ -221,14 +214,14 @@ func TestDrift(t *testing.T) {
 	}{
 		"a value changed": {
 			do: func(f *fixture) {
-				f.edit("ConfigMap", "default/web", "kubectl", set("<html>mine</html>", "data", "index.html"))
+				f.edit("ConfigMap", "default/web", "kubectl", change("<html>mine</html>", "data", "index.html"))
 			},
 			heard:    []string{"object default/web"},
 			drifts:   []Drift{{web("v1", "ConfigMap"), DriftChanged}},
 			requests: []string{"apply configmaps default/web"},
 		},
 		"a key of a Secret changed": {
-			do:       func(f *fixture) { f.edit("Secret", "default/web", "kubectl", set("bWluZQ==", "data", "apiKey")) },
+			do:       func(f *fixture) { f.edit("Secret", "default/web", "kubectl", change("bWluZQ==", "data", "apiKey")) },
 			heard:    []string{"object default/web"},
 			drifts:   []Drift{{web("v1", "Secret"), DriftChanged}},
 			requests: []string{"apply secrets default/web"},
@@ -244,7 +237,7 @@ func TestDrift(t *testing.T) {
 			requests: []string{"apply services default/web"},
 		},
 		"scaled by hand": {
-			do:       func(f *fixture) { f.edit("Deployment", "default/web", "kubectl", set(int64(9), "spec", "replicas")) },
+			do:       func(f *fixture) { f.edit("Deployment", "default/web", "kubectl", change(int64(9), "spec", "replicas")) },
 			heard:    []string{"object default/web"},
 			drifts:   []Drift{{web("apps/v1", "Deployment"), DriftChanged}},
 			requests: []string{"apply deployments default/web"},
@@ -276,7 +269,7 @@ func TestDrift(t *testing.T) {
 		},
 		"the release's name in it changed": {
 			do: func(f *fixture) {
-				f.edit("ConfigMap", "default/web", "kubectl", set("other", "metadata", "annotations", releaseNameAnnotation))
+				f.edit("ConfigMap", "default/web", "kubectl", change("other", "metadata", "annotations", releaseNameAnnotation))
 			},
 			heard:    []string{"object default/other", "object default/web"},
 			drifts:   []Drift{{web("v1", "ConfigMap"), DriftChanged}},
@@ -298,7 +291,7 @@ func TestDrift(t *testing.T) {
 		"two at once": {
 			do: func(f *fixture) {
 				f.remove("ConfigMap", "default/web")
-				f.edit("Deployment", "default/web", "kubectl", set(int64(9), "spec", "replicas"))
+				f.edit("Deployment", "default/web", "kubectl", change(int64(9), "spec", "replicas"))
 			},
 			heard:    []string{"object default/web"},
 			drifts:   []Drift{{web("v1", "ConfigMap"), DriftMissing}, {web("apps/v1", "Deployment"), DriftChanged}},
@@ -306,16 +299,16 @@ func TestDrift(t *testing.T) {
 		},
 		"a field of their own": {
 			do: func(f *fixture) {
-				f.edit("ConfigMap", "default/web", "kubectl", set("theirs", "data", "more"))
-				f.edit("Deployment", "default/web", "kubectl", set("yes", "metadata", "annotations", "theirs"))
+				f.edit("ConfigMap", "default/web", "kubectl", change("theirs", "data", "more"))
+				f.edit("Deployment", "default/web", "kubectl", change("yes", "metadata", "annotations", "theirs"))
 			},
 		},
 		"our field again, with our value": {
-			do: func(f *fixture) { f.edit("Deployment", "default/web", "kubectl", set(int64(1), "spec", "replicas")) },
+			do: func(f *fixture) { f.edit("Deployment", "default/web", "kubectl", change(int64(1), "spec", "replicas")) },
 		},
 		"status": {
 			do: func(f *fixture) {
-				f.editPart("Deployment", "default/web", "kube-controller-manager", "status", set(int64(1), "status", "replicas"))
+				f.editPart("Deployment", "default/web", "kube-controller-manager", "status", change(int64(1), "status", "replicas"))
 			},
 			heard: []string{"health default/web"},
 		},
@@ -1292,8 +1285,9 @@ func TestObserveFails(t *testing.T) {
 				ObjectReference: ObjectReference{APIVersion: "example.com/v1", Kind: "Thing", Name: "a"},
 			})
 			observed, err := f.engine.Observe(t.Context(), wanted.Key(), baseline)
-			if err != nil || observed.BaselineKnown || observed.Record == nil {
-				t.Errorf("observed %+v, %v, want a record and no baseline", observed, err)
+			want := []Drift{{Object: baseline.Inventory[len(baseline.Inventory)-1].ObjectReference, Kind: DriftMissing}}
+			if err != nil || !observed.BaselineKnown || !slices.Equal(observed.Drifts, want) {
+				t.Errorf("observed %+v, %v, want that the object is missing", observed, err)
 			}
 		})
 	})

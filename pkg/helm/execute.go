@@ -4,7 +4,6 @@
 package helm
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -23,6 +22,7 @@ import (
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/resource"
 )
@@ -107,7 +107,8 @@ func (o *operation) configuration() (*action.Configuration, error) {
 	// theirs. The caller decides what to show of them.
 	quiet := quietHandler{o.logger.Handler()}
 	cfg := action.NewConfiguration(action.ConfigurationSetLogger(quiet))
-	cfg.RESTClientGetter = o.engine.mapper
+	o.lookups = &lookups{kindMapper: o.engine.mapper, operation: o}
+	cfg.RESTClientGetter = o.lookups
 	cfg.KubeClient = o
 	cfg.Capabilities = capabilities
 	cfg.Releases = storage.Init(o.store)
@@ -195,7 +196,6 @@ func (o *operation) install(cfg *action.Configuration, wanted Release, inputs st
 	install.Replace = record != nil
 	install.WaitStrategy = kube.HookOnlyStrategy
 	install.Timeout = o.limits.timeout
-	install.DisableOpenAPIValidation = true
 	install.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, wanted.Chart.shortDigest())}
 	result, err := install.RunWithContext(context.WithoutCancel(o.ctx), parsed, wanted.Values)
 	return releaseOf(result, err)
@@ -215,7 +215,6 @@ func (o *operation) upgrade(cfg *action.Configuration, wanted Release, inputs st
 	upgrade.MaxHistory = o.limits.maxHistory
 	upgrade.WaitStrategy = kube.HookOnlyStrategy
 	upgrade.Timeout = o.limits.timeout
-	upgrade.DisableOpenAPIValidation = true
 	upgrade.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, wanted.Chart.shortDigest())}
 	result, err := upgrade.RunWithContext(context.WithoutCancel(o.ctx), wanted.Name, parsed, wanted.Values)
 	return releaseOf(result, err)
@@ -245,6 +244,10 @@ func (o *operation) outcome(wanted Release, err error) error {
 		return errors.Join(conflict, o.dropRefused())
 	}
 	if o.failure == nil && o.store.failure == nil && !o.store.begun && !errors.Is(err, ErrInvalidChart) {
+		// What the chart asked for is not the chart's fault.
+		if failure := o.lookups.failure(); failure != nil {
+			return failure
+		}
 		return &RenderError{Chart: wanted.Chart.Name(), Err: err}
 	}
 	return err
@@ -314,7 +317,7 @@ func (o *operation) lookFirst(next *releasev1.Release) error {
 	if !slices.ContainsFunc(next.Hooks, func(hook *releasev1.Hook) bool { return slices.Contains(hook.Events, event) }) {
 		return nil
 	}
-	resources, err := o.build(bytes.NewBufferString(next.Manifest))
+	resources, err := o.build(next.Manifest)
 	if err != nil {
 		return err
 	}
@@ -366,7 +369,7 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 	if len(history) == 0 || common.Status(history[len(history)-1].Status) == common.StatusDeployed {
 		return nil
 	}
-	kept, err := o.build(bytes.NewBufferString(next.Manifest))
+	kept, err := o.former(next.Manifest)
 	if err != nil {
 		return err
 	}
@@ -380,7 +383,7 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 		if err != nil {
 			return fmt.Errorf("read revision %d: %w", record.Revision, err)
 		}
-		made, err := o.build(bytes.NewBufferString(rls.Manifest))
+		made, err := o.former(rls.Manifest)
 		if err != nil {
 			o.logger.Warn("Cannot tell what a revision made", slog.Int("revision", record.Revision), slog.Any("error", err))
 			continue
@@ -431,15 +434,15 @@ func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, err
 	if err != nil {
 		return nil, fmt.Errorf("read the deployed release: %w", err)
 	}
-	resources, err := o.build(bytes.NewBufferString(rls.Manifest))
-	if err != nil {
-		return nil, err
+	resources, unserved := o.build(rls.Manifest)
+	if unserved != nil && !meta.IsNoMatchError(unserved) {
+		return nil, unserved
 	}
 	if err := errors.Join(o.claimAll(resources), o.store.supersede()); err != nil {
 		return nil, err
 	}
 	// One object that cannot be mended does not keep the others from it.
-	var errs []error
+	errs := []error{unserved}
 	for _, info := range resources {
 		errs = append(errs, o.repairObject(info, decision))
 	}

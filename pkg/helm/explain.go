@@ -4,7 +4,6 @@
 package helm
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,7 +55,7 @@ func (o *operation) explain(drifts []Drift) ([]Explanation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the deployed release: %w", err)
 	}
-	resources, err := o.build(bytes.NewBufferString(rls.Manifest))
+	resources, err := o.former(rls.Manifest)
 	if err != nil {
 		return nil, err
 	}

@@ -16,10 +16,20 @@ import (
 	"time"
 
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 )
+
+// TestMain takes the brake out of client-go's error handling: it sleeps while it
+// holds a lock, by a clock that the bubbles of all tests share and each sets back.
+// Whoever waits for that lock keeps the clock of its bubble from going on.
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // It is what the variable is for.
+	m.Run()
+}
 
 // fixture is an engine that runs on a fake API server, and what a controller
 // would keep for one release.
@@ -218,4 +228,13 @@ func wantError[T error](t *testing.T, err error) T {
 		t.Fatalf("error is %v (%T), want a %T", err, err, want)
 	}
 	return want
+}
+
+// change is an edit that sets a field.
+func change(value any, path ...string) func(*unstructured.Unstructured) {
+	return func(object *unstructured.Unstructured) {
+		if err := unstructured.SetNestedField(object.Object, value, path...); err != nil {
+			panic(err)
+		}
+	}
 }

@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,7 @@ type operation struct {
 	logger   *slog.Logger
 	store    *store
 	cfg      *action.Configuration
+	lookups  *lookups
 	baseline Baseline
 	// owner, when set, is made the controller of the objects.
 	owner *metav1.OwnerReference
@@ -84,31 +86,57 @@ func (o *operation) note(err error) error {
 // IsReachable implements kube.Interface. The next request will tell.
 func (o *operation) IsReachable() error { return nil }
 
-// Build implements kube.Interface. It never asks the API server to validate:
-// applying an object does so strictly.
-func (o *operation) Build(reader io.Reader, _ bool) (kube.ResourceList, error) {
-	list, err := o.build(reader)
+// Build implements kube.Interface. Helm has what it is about to apply validated,
+// and nothing else. The API server is not asked for that, since applying an object
+// validates it strictly; but each object then has to be of a kind that is served.
+// What a release has had is built without those of kinds that are gone, for the
+// objects went with their kind: neither an upgrade nor an uninstall is to fail for
+// their sake.
+func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
+	manifest, err := io.ReadAll(reader)
+	if err != nil {
+		return nil, o.note(err)
+	}
+	build := o.former
+	if validate {
+		build = o.build
+	}
+	list, err := build(string(manifest))
 	return list, o.note(err)
 }
 
-func (o *operation) build(reader io.Reader) (kube.ResourceList, error) {
-	manifest, err := io.ReadAll(reader)
-	if err != nil {
-		return nil, err
+// former builds what a release has had, without the objects of kinds that are gone.
+func (o *operation) former(manifest string) (kube.ResourceList, error) {
+	list, err := o.build(manifest)
+	if meta.IsNoMatchError(err) {
+		o.logger.Warn("Objects of a kind that is no longer served are taken for gone", slog.Any("error", err))
+		return list, nil
 	}
-	documents, err := o.documents(string(manifest))
+	return list, err
+}
+
+// build parses a manifest. When it has objects of kinds that are not served, it
+// returns the others beside the error.
+func (o *operation) build(manifest string) (kube.ResourceList, error) {
+	documents, err := o.documents(manifest)
 	if err != nil {
 		return nil, &RenderError{Chart: o.release.Name, Err: err}
 	}
 	var list kube.ResourceList
+	var unknown error
 	for _, document := range documents {
 		for _, object := range document.objects {
-			if err := o.flatten(object.DeepCopy(), &list); err != nil {
+			err := o.flatten(object.DeepCopy(), &list)
+			if meta.IsNoMatchError(err) {
+				unknown = cmp.Or(unknown, err)
+				continue
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
 	}
-	return list, nil
+	return list, unknown
 }
 
 // flatten appends an object, or what a List holds.

@@ -80,7 +80,7 @@ func TestBuildFails(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		for name, tc := range tests {
 			o := newOperation(f)
-			_, err := o.Build(strings.NewReader(tc.manifest), false)
+			_, err := o.Build(strings.NewReader(tc.manifest), true)
 			if err == nil || IsTerminal(err) != tc.render || meta.IsNoMatchError(err) == tc.render {
 				t.Errorf("%s: error is %v, want a RenderError %t", name, err, tc.render)
 			}

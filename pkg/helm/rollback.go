@@ -4,7 +4,6 @@
 package helm
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -138,7 +137,7 @@ func (o *operation) trust(newest, target *Record) error {
 	if err != nil {
 		return fmt.Errorf("read revision %d: %w", target.Revision, err)
 	}
-	if o.base, err = o.build(bytes.NewBufferString(rls.Manifest)); err != nil {
+	if o.base, err = o.former(rls.Manifest); err != nil {
 		return err
 	}
 	o.trusted = true
@@ -154,6 +153,10 @@ func (o *operation) adaptRollback(next *releasev1.Release, target *Record, aband
 	}
 	next.Labels[InputsLabel] = inputsLabel(next.Version, target.Inputs, target.ChartDigest)
 	next.Labels[RollbackLabel] = rollbackLabel(next.Version, target.Revision, abandoned)
+	// Helm does not have what it brings back validated.
+	if _, err := o.build(next.Manifest); err != nil {
+		return o.note(fmt.Errorf("revision %d: %w", target.Revision, err))
+	}
 	if err := o.ownManifest(next, true); err != nil {
 		return fmt.Errorf("owner of revision %d: %w", target.Revision, err)
 	}

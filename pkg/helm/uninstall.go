@@ -6,12 +6,13 @@ package helm
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
 	"time"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/tools/cache"
@@ -89,10 +90,11 @@ func (o *operation) runUninstall(cfg *action.Configuration) error {
 func (o *operation) removeInventory(baseline Baseline) error {
 	for _, entry := range baseline.Inventory {
 		mapping, err := o.engine.mapper.mapping(entry.groupVersionKind())
+		if meta.IsNoMatchError(err) {
+			continue // It went with its kind.
+		}
 		if err != nil {
-			o.logger.Warn("Cannot remove an object of a kind that is gone",
-				slog.String("object", entry.String()), slog.Any("error", err))
-			continue
+			return fmt.Errorf("delete %s: %w", entry, err)
 		}
 		info := &resource.Info{Mapping: mapping, Namespace: entry.Namespace, Name: entry.Name}
 		if err := o.remove(info, metav1.DeletePropagationBackground); err != nil {

@@ -1,0 +1,136 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+)
+
+// lookups is what Helm makes the client of the template function lookup from; one
+// for each operation. Helm discovers the kind anew at each call, has no deadline, and
+// reduces the errors to text of the template's. Here what is known of the kinds is
+// not asked for, the operation's deadline ends the call, and the error is kept.
+type lookups struct {
+	*kindMapper
+
+	operation *operation
+
+	mu sync.Mutex
+	// failures are those of the requests that were not repeated with success.
+	failures map[string]error
+}
+
+// ToRESTConfig implements action.RESTClientGetter.
+func (l *lookups) ToRESTConfig() (*rest.Config, error) {
+	config := rest.CopyConfig(l.operation.engine.remote)
+	next := config.Transport
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	config.Transport = &lookupTransport{lookups: l, next: next}
+	return config, nil
+}
+
+// failure is an error that a lookup ended with; nil when none did. That there is no
+// such object is none.
+func (l *lookups) failure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, err := range l.failures {
+		return fmt.Errorf("lookup in chart of %s: %w", l.operation.release, err)
+	}
+	return nil
+}
+
+func (l *lookups) note(request *http.Request, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		delete(l.failures, request.URL.String())
+		return
+	}
+	if l.failures == nil {
+		l.failures = map[string]error{}
+	}
+	l.failures[request.URL.String()] = err
+}
+
+type lookupTransport struct {
+	lookups *lookups
+	next    http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *lookupTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if version, ok := discovered(request.URL.Path); ok {
+		if kinds, err := t.lookups.discovery.ServerResourcesForGroupVersion(version); err == nil {
+			return answerJSON(request, kinds)
+		}
+	}
+	response, err := t.next.RoundTrip(request.WithContext(t.lookups.operation.ctx))
+	if err != nil {
+		t.lookups.note(request, err)
+		return nil, err
+	}
+	if response.StatusCode < http.StatusBadRequest || response.StatusCode == http.StatusNotFound {
+		t.lookups.note(request, nil)
+		return response, nil
+	}
+	refusal, err := refusalOf(response)
+	t.lookups.note(request, refusal)
+	return response, err
+}
+
+// discovered is the group and version whose kinds the path asks for.
+func discovered(path string) (version string, ok bool) {
+	if version, ok = strings.CutPrefix(path, "/api/"); ok {
+		return version, !strings.Contains(version, "/")
+	}
+	version, ok = strings.CutPrefix(path, "/apis/")
+	return version, ok && strings.Count(version, "/") == 1
+}
+
+func answerJSON(request *http.Request, object any) (*http.Response, error) {
+	body, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}}, ContentLength: int64(len(body)),
+		Body: io.NopCloser(bytes.NewReader(body)), Request: request,
+	}, nil
+}
+
+// maxRefusal bounds what is read of an API server's refusal, in bytes.
+const maxRefusal = 64 << 10
+
+// refusalOf is the error that the API server answered with. The response can be read
+// once more.
+func refusalOf(response *http.Response) (refusal, err error) {
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+	if err != nil {
+		return nil, err
+	}
+	if err := response.Body.Close(); err != nil {
+		return nil, err
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	status := metav1.Status{}
+	if err := json.Unmarshal(body, &status); err != nil || status.Status != metav1.StatusFailure {
+		return fmt.Errorf("the API server answered %s", response.Status), nil
+	}
+	return apierrors.FromObject(&status), nil
+}

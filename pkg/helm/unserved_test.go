@@ -1,0 +1,163 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// withThing is a release with an object of a kind that comes and goes.
+func withThing(t *testing.T, data string) Release {
+	t.Helper()
+	return made(t, map[string]string{
+		"templates/thing.yaml":     "apiVersion: example.com/v1\nkind: Thing\nmetadata:\n  name: thing\nspec:\n  data: " + data + "\n",
+		"templates/configmap.yaml": configMap("config", data),
+	})
+}
+
+// withoutThing is the same release, without that object.
+func withoutThing(t *testing.T, data string) Release {
+	t.Helper()
+	return made(t, map[string]string{"templates/configmap.yaml": configMap("config", data)})
+}
+
+// serveThings serves the kind from now on, or no longer; with the kind go its
+// objects.
+func (f *fixture) serveThings(served bool) {
+	f.t.Helper()
+	if served {
+		f.serveKind(thingsResource, thingKind.Kind, true)
+	} else {
+		if f.object(thingKind.Kind, "default/thing") != nil {
+			f.remove(thingKind.Kind, "default/thing")
+		}
+		f.with(func() { delete(f.kinds, thingsResource) })
+	}
+	f.edit("CustomResourceDefinition", "things.example.com", "kubectl", change(time.Now().String(), "metadata", "annotations", "changed"))
+	synctest.Wait()
+	<-time.After(staleInterval)
+}
+
+// TestKindGoes: a kind that is no longer served takes its objects with it. What
+// the release has beside them can be changed as ever.
+func TestKindGoes(t *testing.T) {
+	gone := func(t *testing.T, test func(*testing.T, *fixture)) {
+		t.Helper()
+		bubble(t, func(t *testing.T, f *fixture) {
+			f.serveThings(true)
+			f.must(withThing(t, "one"), ActionInstall, CauseNotInstalled)
+			f.serveThings(false)
+			f.heard()
+			f.taken()
+			test(t, f)
+		})
+	}
+	t.Run("it is drift, and repaired when the kind is back", func(t *testing.T) {
+		gone(t, func(t *testing.T, f *fixture) {
+			f.edit("ConfigMap", "default/config", "kubectl", change("theirs", "data", "key"))
+			synctest.Wait()
+			decision, err := f.reconcile(withThing(t, "one"))
+			if decision.Action != ActionRepair || !meta.IsNoMatchError(err) || IsTerminal(err) {
+				t.Fatalf("decided on %+v, error %v, want a repair that lacks the kind", decision, err)
+			}
+			if diff := cmp.Diff([]string{"apply configmaps default/config"}, f.taken()); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+			f.serveThings(true)
+			f.must(withThing(t, "one"), ActionRepair, CauseDrift)
+			if f.object(thingKind.Kind, "default/thing") == nil {
+				t.Error("the object is not there again")
+			}
+			f.must(withThing(t, "one"), ActionNone, "")
+		})
+	})
+	t.Run("upgrade without it", func(t *testing.T) {
+		gone(t, func(t *testing.T, f *fixture) {
+			f.must(withoutThing(t, "two"), ActionUpgrade, CauseInputsChanged)
+			f.must(withoutThing(t, "two"), ActionNone, "")
+		})
+	})
+	t.Run("upgrade with it fails before anything is changed", func(t *testing.T) {
+		gone(t, func(t *testing.T, f *fixture) {
+			_, err := f.reconcile(withThing(t, "two"))
+			if !meta.IsNoMatchError(err) || IsTerminal(err) {
+				t.Fatalf("error is %v, want an unknown kind", err)
+			}
+			if got := f.taken(); len(got) > 0 {
+				t.Errorf("requests were made: %s", got)
+			}
+		})
+	})
+	t.Run("rollback to it fails before anything is changed", func(t *testing.T) {
+		gone(t, func(t *testing.T, f *fixture) {
+			f.must(withoutThing(t, "two"), ActionUpgrade, CauseInputsChanged)
+			f.taken()
+			_, err := f.engine.Rollback(t.Context(), withoutThing(t, "two"), f.baseline, 1)
+			if !meta.IsNoMatchError(err) || IsTerminal(err) {
+				t.Fatalf("error is %v, want an unknown kind", err)
+			}
+			if got := f.taken(); len(got) > 0 {
+				t.Errorf("requests were made: %s", got)
+			}
+		})
+	})
+	t.Run("uninstall", func(t *testing.T) {
+		gone(t, func(t *testing.T, f *fixture) {
+			if err := f.engine.Uninstall(t.Context(), withThing(t, "one").Key(), f.baseline); err != nil {
+				t.Fatal(err)
+			}
+			if f.object("ConfigMap", "default/config") != nil {
+				t.Error("the other object is still there")
+			}
+		})
+	})
+}
+
+// TestKindIsSilent: an aggregated API that does not answer has not gone, and
+// neither have its objects.
+func TestKindIsSilent(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.serveThings(true)
+		f.must(withThing(t, "one"), ActionInstall, CauseNotInstalled)
+		silent := true
+		f.with(func() {
+			f.refuse = func(request fakeRequest, _ *unstructured.Unstructured) error {
+				if silent && request.verb == "discover" && request.key.name == "/apis/"+thingKind.GroupVersion().String() {
+					return apierrors.NewServiceUnavailable("no endpoints")
+				}
+				return nil
+			}
+		})
+		f.edit("APIService", "v1.example.com", "kubectl", func(*unstructured.Unstructured) {})
+		synctest.Wait()
+		<-time.After(staleInterval)
+		f.taken()
+		wanted := withThing(t, "one")
+		_, observing := f.engine.Observe(t.Context(), wanted.Key(), f.baseline)
+		_, upgrading := f.engine.Execute(t.Context(), withoutThing(t, "two"), Decision{Action: ActionUpgrade}, f.baseline)
+		if got := f.taken(); len(got) > 0 {
+			t.Errorf("requests were made: %s", got)
+		}
+		uninstalling := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline)
+		for name, err := range map[string]error{"observe": observing, "upgrade": upgrading, "uninstall": uninstalling} {
+			if !apierrors.IsServiceUnavailable(err) || IsTerminal(err) {
+				t.Errorf("%s: error is %v, want the API server's", name, err)
+			}
+		}
+		f.with(func() { silent = false })
+		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+			t.Fatal(err)
+		}
+		if f.object(thingKind.Kind, "default/thing") != nil || f.object("ConfigMap", "default/config") != nil {
+			t.Error("something of the release is left")
+		}
+	})
+}

@@ -22,15 +22,21 @@ import (
 // recordType is the type of the Secrets that hold release records.
 const recordType = "helm.sh/release.v1"
 
-// encoders are the compressors that records are written with. Each has about a
-// megabyte of tables, a hundred times what it compresses.
-var encoders = sync.Pool{New: func() any {
-	writer, err := gzip.NewWriterLevel(nil, gzip.BestCompression)
+// Compressors that records are written with. Each has about a megabyte of tables, a
+// hundred times what it compresses. Records of what has ended are kept, and written
+// as small as Helm writes them; one of what is pending is soon replaced.
+var (
+	ended   = sync.Pool{New: func() any { return newEncoder(gzip.BestCompression) }}
+	pending = sync.Pool{New: func() any { return newEncoder(gzip.BestSpeed) }}
+)
+
+func newEncoder(level int) *gzip.Writer {
+	writer, err := gzip.NewWriterLevel(nil, level)
 	if err != nil {
-		panic(fmt.Sprintf("gzip: %v", err)) // The level is a constant.
+		panic(fmt.Sprintf("gzip: %v", err)) // The levels are constants.
 	}
 	return writer
-}}
+}
 
 // secretOf is the Secret of a record as Helm's own driver writes it; at is
 // the label that says when: createdAt or modifiedAt.
@@ -40,6 +46,10 @@ func secretOf(key string, rls *releasev1.Release, at string) (*corev1.Secret, er
 		return nil, fmt.Errorf("encode revision %d of release %s: %w", rls.Version, rls.Name, err)
 	}
 	var compressed bytes.Buffer
+	encoders := &ended
+	if rls.Info.Status.IsPending() {
+		encoders = &pending
+	}
 	writer := encoders.Get().(*gzip.Writer)
 	defer encoders.Put(writer)
 	writer.Reset(&compressed)

@@ -61,6 +61,32 @@ spec: {type: LoadBalancer}
 	}
 }
 
+// TestManagedFields: what fingerprints are made of is the same in both forms of an
+// object, whatever others own in it.
+func TestManagedFields(t *testing.T) {
+	whole := object(t, `
+apiVersion: v1
+kind: Service
+metadata:
+  name: web
+  managedFields:
+    - {manager: kubectl, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:ports": {}}}}
+    - {manager: helm, operation: Apply, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {".": {}, "f:type": {}, "f:ports": {'k:{"port":80}': {}}}}}
+    - {manager: helm, operation: Apply, subresource: status, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:status": {}}}
+    - {manager: bare, operation: Update}
+`)
+	slow, fast := whole.GetManagedFields(), managedFields(whole)
+	if got, want := fingerprint(fast), fingerprint(slow); got != want || got == "" {
+		t.Errorf("fingerprint is %q, want %q", got, want)
+	}
+	if got, want := foreignDigest(fast), foreignDigest(slow); got != want || got == "" {
+		t.Errorf("digest of the fields of others is %q, want %q", got, want)
+	}
+	if got := managedFields(object(t, "{apiVersion: v1, kind: Service, metadata: {name: web}}")); len(got) > 0 {
+		t.Errorf("fields of an object that has none: %v", got)
+	}
+}
+
 func TestTransform(t *testing.T) {
 	first, err := transform(object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"))
 	if err != nil {

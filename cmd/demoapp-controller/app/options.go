@@ -55,6 +55,8 @@ type Options struct {
 	MetricsBindAddress string
 	// ProbeBindAddress is the host:port of /healthz and /readyz; "0" is off.
 	ProbeBindAddress string
+	// PprofBindAddress is the host:port of /debug/pprof; "0" is off.
+	PprofBindAddress string
 	// ShutdownTimeout bounds the wait for work in flight after a signal.
 	ShutdownTimeout time.Duration
 	// LoggingFormat is LoggingFormatText or LoggingFormatJSON.
@@ -95,6 +97,7 @@ func NewOptions() *Options {
 		},
 		MetricsBindAddress: ":8080",
 		ProbeBindAddress:   ":8081",
+		PprofBindAddress:   addressOff,
 		ShutdownTimeout:    25 * time.Second,
 		LoggingFormat:      LoggingFormatText,
 	}
@@ -120,6 +123,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 		"`host:port` of /metrics; 0 is off, port 0 picks a free one")
 	fs.StringVar(&o.ProbeBindAddress, "health-probe-bind-address", o.ProbeBindAddress,
 		"`host:port` of /healthz and /readyz; 0 is off, port 0 picks a free one")
+	fs.StringVar(&o.PprofBindAddress, "pprof-bind-address", o.PprofBindAddress,
+		"`host:port` of /debug/pprof, which shows to anybody who can reach it what the process does; 0 is off, port 0 picks a free one")
 	fs.DurationVar(&o.ShutdownTimeout, "shutdown-timeout", o.ShutdownTimeout,
 		"`time` that work in flight has to finish after a signal; keep it below the pod's terminationGracePeriodSeconds")
 	fs.StringVar(&o.LoggingFormat, "logging-format", o.LoggingFormat, "`format` of the log: text or json")
@@ -189,15 +194,23 @@ func (o *Options) Validate() error {
 type reportFunc func(flag string, value any, format string, args ...any)
 
 func (o *Options) validateAddresses(bad reportFunc) {
-	if reason := addressProblem(o.MetricsBindAddress); reason != "" {
-		bad("--metrics-bind-address", o.MetricsBindAddress, "%s; use host:port, :port, or 0 for off", reason)
-	}
-	if reason := addressProblem(o.ProbeBindAddress); reason != "" {
-		bad("--health-probe-bind-address", o.ProbeBindAddress, "%s; use host:port, :port, or 0 for off", reason)
-	}
-	_, port, err := net.SplitHostPort(o.ProbeBindAddress)
-	if err == nil && port != "0" && o.ProbeBindAddress == o.MetricsBindAddress {
-		bad("--health-probe-bind-address", o.ProbeBindAddress, "is taken by --metrics-bind-address; use another port")
+	taken := map[string]string{}
+	for _, endpoint := range []struct{ flag, address string }{
+		{"--metrics-bind-address", o.MetricsBindAddress},
+		{"--health-probe-bind-address", o.ProbeBindAddress},
+		{"--pprof-bind-address", o.PprofBindAddress},
+	} {
+		if reason := addressProblem(endpoint.address); reason != "" {
+			bad(endpoint.flag, endpoint.address, "%s; use host:port, :port, or 0 for off", reason)
+		}
+		_, port, err := net.SplitHostPort(endpoint.address)
+		if err != nil || port == "0" {
+			continue
+		}
+		if by, ok := taken[endpoint.address]; ok {
+			bad(endpoint.flag, endpoint.address, "is taken by %s; use another port", by)
+		}
+		taken[endpoint.address] = endpoint.flag
 	}
 }
 

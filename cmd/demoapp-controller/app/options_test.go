@@ -44,6 +44,7 @@ func TestFlagsAndDefaults(t *testing.T) {
 		"leader-elect-resource-name":      "demoapp-controller",
 		"metrics-bind-address":            ":8080",
 		"health-probe-bind-address":       ":8081",
+		"pprof-bind-address":              "0",
 		"shutdown-timeout":                "25s",
 		"logging-format":                  "text",
 		"v":                               "0",
@@ -82,6 +83,12 @@ func TestValidate(t *testing.T) {
 			args: []string{"--metrics-bind-address=:9000", "--health-probe-bind-address=:9000"},
 			want: []string{"--health-probe-bind-address=:9000: is taken by --metrics-bind-address"},
 		},
+		{
+			name: "one address for two of three",
+			args: []string{"--metrics-bind-address=:9000", "--pprof-bind-address=:9000"},
+			want: []string{"--pprof-bind-address=:9000: is taken by --metrics-bind-address"},
+		},
+		{name: "bad pprof address", args: []string{"--pprof-bind-address=x"}, want: []string{"--pprof-bind-address=x: "}},
 		{
 			name: "lease shorter than the renew deadline",
 			args: []string{"--leader-elect-lease-duration=10s"},

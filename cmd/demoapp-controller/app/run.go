@@ -6,7 +6,7 @@ package app
 import (
 	"context"
 	"errors"
-	"slices"
+	"net/http"
 	"strings"
 	"time"
 
@@ -48,15 +48,24 @@ func Run(stop context.Context, cfg Config) error {
 
 // listenAll binds the endpoints that are not off.
 func listenAll(ctx context.Context, cfg Config, metrics *processMetrics, ready *readiness) ([]*server, error) {
-	metricsServer, err := listen(ctx, "metrics", "--metrics-bind-address", cfg.MetricsBindAddress, metricsHandler(metrics.registry))
-	if err != nil {
-		return nil, err
+	var servers []*server
+	for _, endpoint := range []struct {
+		name, flag, address string
+		handler             http.Handler
+	}{
+		{"metrics", "--metrics-bind-address", cfg.MetricsBindAddress, metricsHandler(metrics.registry)},
+		{"probes", "--health-probe-bind-address", cfg.ProbeBindAddress, probeHandler(ready)},
+		{"pprof", "--pprof-bind-address", cfg.PprofBindAddress, pprofHandler()},
+	} {
+		s, err := listen(ctx, endpoint.name, endpoint.flag, endpoint.address, endpoint.handler)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil {
+			servers = append(servers, s)
+		}
 	}
-	probeServer, err := listen(ctx, "probes", "--health-probe-bind-address", cfg.ProbeBindAddress, probeHandler(ready))
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc([]*server{metricsServer, probeServer}, func(s *server) bool { return s == nil }), nil
+	return servers, nil
 }
 
 // logStart tells what is being started, once it is known that it can be: before, the one line in the log is the reason

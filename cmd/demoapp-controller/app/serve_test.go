@@ -71,6 +71,30 @@ func get(t *testing.T, handler http.Handler, path string) (code int, body string
 	return answer.Code, answer.Body.String()
 }
 
+func TestPprof(t *testing.T) {
+	server := httptest.NewServer(pprofHandler())
+	defer server.Close()
+	for path, want := range map[string]int{
+		"/debug/pprof/": http.StatusOK, "/debug/pprof/heap": http.StatusOK, "/debug/pprof/cmdline": http.StatusOK,
+		"/debug/pprof/none": http.StatusNotFound, "/metrics": http.StatusNotFound,
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := server.Client().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := answer.Body.Close(); err != nil {
+			t.Error(err)
+		}
+		if answer.StatusCode != want {
+			t.Errorf("%s: status %d, want %d", path, answer.StatusCode, want)
+		}
+	}
+}
+
 func TestServerOff(t *testing.T) {
 	s, err := listen(t.Context(), "metrics", "--metrics-bind-address", "0", http.NotFoundHandler())
 	if s != nil || err != nil {

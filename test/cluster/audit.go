@@ -98,6 +98,8 @@ type auditLog struct {
 	offset int64
 	events []AuditEvent
 	byID   map[string]int
+	// lent says that callers may still look at the events as they are.
+	lent bool
 }
 
 // read returns all requests that the log has by now. The caller must not change them.
@@ -124,6 +126,7 @@ func (l *auditLog) read() ([]AuditEvent, error) {
 		}
 	}
 	l.offset += int64(len(complete))
+	l.lent = true
 	return slices.Clip(l.events), nil
 }
 
@@ -143,8 +146,9 @@ func (l *auditLog) add(line []byte) error {
 		return nil
 	}
 	if !event.Completed.IsZero() {
-		// Earlier callers may still look at the old version.
-		l.events = slices.Clone(l.events)
+		if l.lent {
+			l.events, l.lent = slices.Clone(l.events), false
+		}
 		l.events[index] = event
 	}
 	return nil

@@ -247,9 +247,18 @@ func (b *bench) floorInstall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	before, err := ownCPU()
+	if err != nil {
+		return err
+	}
 	b.result.floorInstall, err = b.work(ctx, func(then func(string)) error {
 		return b.create(ctx, floorNamespace, b.size, then)
 	}, f.install)
+	if err != nil {
+		return err
+	}
+	after, err := ownCPU()
+	b.result.floorCPU = after - before
 	return err
 }
 

@@ -51,6 +51,10 @@ func run() error {
 		}
 		o.sizes = append(o.sizes, size)
 	}
+	var err error
+	if o.root, err = filepath.Abs(o.root); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	binary, err := buildOperator(ctx, o.root)
@@ -65,8 +69,12 @@ func run() error {
 			return fmt.Errorf("%d DemoApps: %w", size, err)
 		}
 		results = append(results, r)
+		// Each size takes long: what is measured is not to be lost with the next one.
+		if err := writeReport(filepath.Join(o.root, *out), machine(), o, results); err != nil {
+			return err
+		}
 	}
-	return writeReport(filepath.Join(o.root, *out), machine(), o, results)
+	return nil
 }
 
 // machine describes where the figures come from.

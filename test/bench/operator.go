@@ -86,8 +86,13 @@ func (p *process) stop() error {
 }
 
 // cpu is the CPU time that the operator has used.
-func (p *process) cpu() (time.Duration, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.command.Process.Pid))
+func (p *process) cpu() (time.Duration, error) { return cpuOf(p.command.Process.Pid) }
+
+// ownCPU is the CPU time that this process has used.
+func ownCPU() (time.Duration, error) { return cpuOf(os.Getpid()) }
+
+func cpuOf(pid int) (time.Duration, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}

@@ -27,18 +27,9 @@ const chartObjects = 4
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	began := time.Now()
 	spend := func(what string, most int, do func()) {
 		t.Helper()
-		ns.AwaitQuiet(quiet)
-		began = time.Now()
-		do()
-		ns.AwaitQuiet(quiet)
-		requests := ns.Requests(began)
-		t.Logf("%s: %d requests, at most %d", what, len(requests), most)
-		if len(requests) > most {
-			t.Errorf("%s took %d requests, at most %d are allowed:\n%s", what, len(requests), most, apps.Describe(requests))
-		}
+		spendAtMost(t, ns, what, most, do)
 	}
 	// Pods come and go in their own time, and each time is worth a status.
 	still := apps.Named("web")
@@ -98,4 +89,42 @@ func TestBudget(t *testing.T) {
 	}
 	spend("an upgrade of one object, when the history is full", 1+6, change(func(spec *v1alpha1.DemoAppSpec) { spec.Service.Port = 80 }))
 	spend("an uninstall", chartObjects+8, func() { ns.Delete("web"); ns.AwaitGone("web") })
+}
+
+// TestBudgetOfRollback counts what giving up an upgrade takes, whose pods find no node.
+func TestBudgetOfRollback(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	app := apps.Named("web")
+	app.Spec.WaitForReady = true
+	app.Spec.Remediation = &v1alpha1.Remediation{Retries: ptr.To[int32](0), Strategy: v1alpha1.RemediationRollback}
+	ns.Create(app)
+	ns.AwaitReady("web")
+	// Long enough that what the upgrade takes is over before it is given up.
+	patience := 20 * time.Second
+	spendAtMost(t, ns, "an upgrade of one object", 1+6, func() {
+		ns.Change("web", func(spec *v1alpha1.DemoAppSpec) {
+			spec.NodeName, spec.Timeout = "nowhere", &metav1.Duration{Duration: patience}
+		})
+		ns.Await("web", "upgraded", func(app *v1alpha1.DemoApp) bool { return apps.Revision(app) == 2 })
+	})
+	spendAtMost(t, ns, "a rollback of one object", 1+6, func() {
+		ns.Await("web", "rolled back", func(app *v1alpha1.DemoApp) bool {
+			return apps.Revision(app) == 3 && apps.IsStalled(app, v1alpha1.ReasonRolledBack)
+		})
+	})
+}
+
+// spendAtMost counts the operator's requests about a namespace from before do until they cease.
+func spendAtMost(t *testing.T, ns *apps.Namespace, what string, most int, do func()) {
+	t.Helper()
+	ns.AwaitQuiet(quiet)
+	began := time.Now()
+	do()
+	ns.AwaitQuiet(quiet)
+	requests := ns.Requests(began)
+	t.Logf("%s: %d requests, at most %d", what, len(requests), most)
+	if len(requests) > most {
+		t.Errorf("%s took %d requests, at most %d are allowed:\n%s", what, len(requests), most, apps.Describe(requests))
+	}
 }

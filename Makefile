@@ -71,7 +71,7 @@ clean: ## Remove what was built.
 ##@ Test
 
 .PHONY: test
-test: test-unit test-integration ## Run all tests.
+test: test-unit test-integration test-conformance ## Run all tests.
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests. They need no cluster.

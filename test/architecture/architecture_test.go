@@ -43,6 +43,7 @@ var steps = []string{
 	"pkg/controller/finalizer",
 	"pkg/controller/license",
 	"pkg/controller/release",
+	"pkg/controller/rollout",
 	"pkg/controller/status",
 	"pkg/controller/window",
 }
@@ -57,6 +58,7 @@ var layers = []layer{
 	{folder: "pkg/controller/finalizer", may: []string{plumbing}},
 	{folder: "pkg/controller/license"},
 	{folder: "pkg/controller/release", may: []string{plumbing, "pkg/helm"}},
+	{folder: "pkg/controller/rollout"},
 	{folder: "pkg/controller/status", may: []string{plumbing}},
 	// A room that uses the API only.
 	{folder: "pkg/controller/demoappcluster", may: []string{

@@ -46,7 +46,20 @@ type Operator struct {
 // so override them. When the test ends, the operator is stopped; if the test failed, its log is shown.
 func StartOperator(ctx context.Context, t testing.TB, c *Cluster, args ...string) *Operator {
 	t.Helper()
-	o := LaunchOperator(ctx, t, c, args...)
+	return awaitReady(ctx, t, LaunchOperator(ctx, t, c, args...))
+}
+
+// StartOperatorBinary does what StartOperator does, with an operator that the test has built itself.
+func StartOperatorBinary(ctx context.Context, t testing.TB, c *Cluster, binary string, args ...string) *Operator {
+	t.Helper()
+	if _, err := c.prepareOperator(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return awaitReady(ctx, t, launch(ctx, t, c, binary, args...))
+}
+
+func awaitReady(ctx context.Context, t testing.TB, o *Operator) *Operator {
+	t.Helper()
 	Eventually(ctx, t, "operator ready", func(ctx context.Context) (bool, error) {
 		select {
 		case <-o.exited:
@@ -66,6 +79,11 @@ func LaunchOperator(ctx context.Context, t testing.TB, c *Cluster, args ...strin
 	if err != nil {
 		t.Fatal(err)
 	}
+	return launch(ctx, t, c, binary, args...)
+}
+
+func launch(ctx context.Context, t testing.TB, c *Cluster, binary string, args ...string) *Operator {
+	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := c.WriteServiceAccountKubeconfig(ctx, OperatorNamespace, OperatorServiceAccount, kubeconfig); err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/demoapp"
 	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
 	"github.com/example/demoapp-controller/pkg/controller/license"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -117,10 +118,12 @@ func (a *assembly) addDemoApps(deps dependencies, engine *helm.Engine, apps map[
 		Workers:        deps.config.Workers,
 		Licenses:       licenses,
 		LicenseRetry:   deps.config.LicenseRetry,
+		RolloutLimits:  rollout.Limits{Active: deps.config.MaxConcurrentRollouts, Failed: deps.config.RolloutFailureThreshold},
 	})
 	if err != nil {
 		return err
 	}
+	deps.metrics.observeRollouts(room.Rollouts)
 	a.synced = append(a.synced, room.Synced()...)
 	a.controllers = append(a.controllers, Named{Name: demoapp.Name, Run: room.Run})
 	return nil

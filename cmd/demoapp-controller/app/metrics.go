@@ -14,6 +14,7 @@ import (
 	clientmetrics "k8s.io/client-go/tools/metrics"
 
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -60,6 +61,22 @@ func newMetrics() *processMetrics {
 	)
 	m.controllers = controller.NewMetrics(m.registry)
 	return m
+}
+
+// observeRollouts shows from now on how many DemoApps wait for a newer chart, are on their way to it and have failed
+// with it.
+func (m *processMetrics) observeRollouts(counts func() rollout.Counts) {
+	for state, count := range map[string]func(rollout.Counts) int{
+		"queued": func(c rollout.Counts) int { return c.Queued },
+		"active": func(c rollout.Counts) int { return c.Active },
+		"failed": func(c rollout.Counts) int { return c.Failed },
+	} {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name:        "demoapp_chart_rollouts",
+			Help:        "DemoApps that wait for a newer chart, are on their way to it, or have failed with it, by state (queued, active or failed).",
+			ConstLabels: prometheus.Labels{"state": state},
+		}, func() float64 { return float64(count(counts())) }))
+	}
 }
 
 // leading returns a function that records whether this process leads; it starts out as a standby.

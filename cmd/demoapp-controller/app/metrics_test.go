@@ -12,6 +12,7 @@ import (
 
 	clientmetrics "k8s.io/client-go/tools/metrics"
 
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -45,6 +46,19 @@ func TestMetrics(t *testing.T) {
 		want := "\n" + `leader_election_master_status{name="demoapp-controller"} ` + map[bool]string{true: "1", false: "0"}[leads] + "\n"
 		if _, body := get(t, handler, "/metrics"); !strings.Contains(body, want) {
 			t.Errorf("/metrics without %q", want)
+		}
+	}
+}
+
+func TestObserveRollouts(t *testing.T) {
+	m := newMetrics()
+	m.observeRollouts(func() rollout.Counts { return rollout.Counts{Queued: 5, Active: 10, Failed: 2} })
+	_, body := get(t, metricsHandler(m.registry), "/metrics")
+	for _, want := range []string{
+		`demoapp_chart_rollouts{state="queued"} 5`, `demoapp_chart_rollouts{state="active"} 10`, `demoapp_chart_rollouts{state="failed"} 2`,
+	} {
+		if !strings.Contains(body, "\n"+want+"\n") {
+			t.Errorf("/metrics without %s", want)
 		}
 	}
 }

@@ -49,6 +49,10 @@ type Options struct {
 	LicenseURL string
 	// LicenseRetry is the time until the license server is asked again after it did not agree.
 	LicenseRetry time.Duration
+	// MaxConcurrentRollouts is how many DemoApps are upgraded to a newer chart at a time; 0 is any number.
+	MaxConcurrentRollouts int
+	// RolloutFailureThreshold is the number of failures that halts the rollout of a newer chart; 0 is none.
+	RolloutFailureThreshold int
 	// LeaderElection configures the lease.
 	LeaderElection LeaderElectionOptions
 	// MetricsBindAddress is the host:port of /metrics; "0" is off.
@@ -88,6 +92,10 @@ func NewOptions() *Options {
 		ResyncPeriod:   10 * time.Minute,
 		AuditNamespace: "demoapp-audit",
 		LicenseRetry:   2 * time.Minute,
+
+		MaxConcurrentRollouts:   10,
+		RolloutFailureThreshold: 3,
+
 		LeaderElection: LeaderElectionOptions{
 			Enabled:       true,
 			LeaseDuration: 15 * time.Second,
@@ -119,6 +127,10 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 			"and .Image; https, or http on loopback (default none)")
 	fs.DurationVar(&o.LicenseRetry, "license-retry", o.LicenseRetry,
 		"`time` until the license server is asked again after it did not agree; jittered")
+	fs.IntVar(&o.MaxConcurrentRollouts, "max-concurrent-rollouts", o.MaxConcurrentRollouts,
+		"`number` of DemoApps that are upgraded to a newer chart at the same time; 0 is any number")
+	fs.IntVar(&o.RolloutFailureThreshold, "rollout-failure-threshold", o.RolloutFailureThreshold,
+		"`number` of DemoApps that have failed with a newer chart at which no further ones are upgraded to it; 0 is never")
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
 		"`host:port` of /metrics; 0 is off, port 0 picks a free one")
 	fs.StringVar(&o.ProbeBindAddress, "health-probe-bind-address", o.ProbeBindAddress,
@@ -175,6 +187,12 @@ func (o *Options) Validate() error {
 	}
 	if o.LicenseRetry < time.Second {
 		bad("--license-retry", o.LicenseRetry, "must be at least 1s, for example 2m")
+	}
+	if o.MaxConcurrentRollouts < 0 {
+		bad("--max-concurrent-rollouts", o.MaxConcurrentRollouts, "must be at least 1, or 0 for any number")
+	}
+	if o.RolloutFailureThreshold < 0 {
+		bad("--rollout-failure-threshold", o.RolloutFailureThreshold, "must be at least 1, or 0 for never")
 	}
 	if o.ShutdownTimeout <= 0 {
 		bad("--shutdown-timeout", o.ShutdownTimeout, "must be longer than 0, for example 25s")

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	democlient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -80,6 +82,8 @@ type Deps struct {
 	// LicenseRetry is when it is asked again after it did not agree, give or take a
 	// tenth.
 	LicenseRetry time.Duration
+	// RolloutLimits bound the rollout of a newer chart.
+	RolloutLimits rollout.Limits
 	// Workers is how many apps are worked on at once.
 	Workers int
 }
@@ -109,6 +113,11 @@ type Controller struct {
 
 	licenses     Licenses
 	licenseRetry time.Duration
+
+	// rollouts is who waits for a newer chart, which recall fills once.
+	rollouts      *rollout.Queue
+	rolloutLimits rollout.Limits
+	recall        sync.Once
 }
 
 // New wires the controller to its informers and to the engine. It starts
@@ -126,11 +135,15 @@ func New(deps Deps) (*Controller, error) {
 		resync:   deps.ResyncPeriod,
 
 		licenses: deps.Licenses, licenseRetry: deps.LicenseRetry,
+
+		rolloutLimits: deps.RolloutLimits,
 	}
+	c.rollouts = newRollouts(deps.RolloutLimits, func() *controller.Controller { return c.queue })
 	c.gates = []gate{
 		c.holdWhileSuspended,
 		c.holdUntilWindow,
 		c.askLicense,
+		c.holdForRollout, // Stays the last one: who is held by another takes no turn.
 	}
 	c.queue = controller.New(controller.ReconcilerFunc(c.Reconcile), controller.Options{
 		Name: Name, Workers: deps.Workers, Clock: deps.Clock, Metrics: deps.Metrics,

@@ -35,6 +35,8 @@
 //	operator was killed in the middle            the attempt again           as the attempt ends
 //	annotation requested-at, or force-at         a full pass, an upgrade     as the pass ends
 //	change outside of spec.upgradeWindow         waits until it opens        UpgradeHeld, Reconciling
+//	newer chart, and others are first            waits for its turn          UpgradeHeld, Reconciling
+//	newer chart, and it fails for many           waits until it works        UpgradeHeld, Reconciling
 //	license denied, or not to be had             asks again after a while    Licensed=False, Reconciling
 //	spec.suspend                                 nothing, not even repair    Suspended; Ready=False if a change waits
 //	deployed, pods starting                      waits for events            Ready=False/Progressing, Reconciling

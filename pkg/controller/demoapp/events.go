@@ -115,7 +115,9 @@ func sameInventory(a, b []v1alpha1.InventoryEntry) bool {
 }
 
 // deliberate are the reasons not to be ready that somebody wanted.
-var deliberate = []string{v1alpha1.ReasonWaiting, v1alpha1.ReasonSuspendedBySpec, v1alpha1.ReasonOutsideWindow}
+var deliberate = []string{
+	v1alpha1.ReasonWaiting, v1alpha1.ReasonSuspendedBySpec, v1alpha1.ReasonOutsideWindow, v1alpha1.ReasonRolloutQueued,
+}
 
 // readyTransition tells of a reason not to be ready that is new. Pods that start
 // are none, and a retry of the same failure is not new.

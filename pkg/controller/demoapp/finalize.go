@@ -13,6 +13,7 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/finalizer"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 )
 
 // finalize ends an app: audit record, then release, then finalizer. Each step
@@ -23,6 +24,7 @@ func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error 
 		return nil
 	}
 	p := &pass{observed: app, app: app.DeepCopy(), now: c.clock.Now()}
+	c.rollouts.Set(p.key(), rollout.Settled)
 	written, err := c.audit.ensureRecord(ctx, app)
 	if err != nil && app.Namespace == c.audit.namespace && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		// The record would go with the namespace that the app goes with.

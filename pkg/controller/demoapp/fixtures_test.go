@@ -34,6 +34,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	demofake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -69,6 +70,8 @@ type world struct {
 
 	// licenses is the license server; nil for none.
 	licenses Licenses
+	// rolloutLimits bound the rollout of a newer chart; zero for none.
+	rolloutLimits rollout.Limits
 
 	apps, secrets cache.SharedIndexInformer
 	configMaps    *watched
@@ -144,6 +147,7 @@ func (w *world) build(chart *helm.Chart, clock clock.WithTicker) {
 		ConfigMaps:       w.kube.CoreV1(), Namespaces: w.kube.CoreV1(),
 		Engine: w.engine, Chart: chart, Recorder: w.recorder, Clock: clock,
 		AuditNamespace: auditNamespace, ResyncPeriod: resync, Licenses: w.licenses, LicenseRetry: 2 * time.Minute,
+		RolloutLimits: w.rolloutLimits,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -617,6 +621,8 @@ type fakeRelease struct {
 	writes  int
 	// inputs are those of each revision.
 	inputs map[int]string
+	// past are the records before the newest one.
+	past []helm.Record
 }
 
 // kinds are those of the objects of a release, in the order of its inventory.
@@ -640,7 +646,7 @@ func (e *engine) Observe(_ context.Context, key cache.ObjectName, baseline helm.
 		return helm.Snapshot{}, nil
 	}
 	record := *r.record
-	snapshot := helm.Snapshot{Record: &record, BaselineKnown: baseline.Revision == record.Revision}
+	snapshot := helm.Snapshot{Record: &record, LastGood: r.lastGood(), BaselineKnown: baseline.Revision == record.Revision}
 	if !snapshot.BaselineKnown {
 		return snapshot, nil
 	}
@@ -752,6 +758,7 @@ func (r *fakeRelease) attempt(chart *helm.Chart, inputs string, replace, succeed
 		revision = r.record.Revision
 		if !replace {
 			revision++
+			r.past = append(r.past, *r.record)
 		}
 	}
 	r.record = &helm.Record{
@@ -769,10 +776,26 @@ func (r *fakeRelease) attempt(chart *helm.Chart, inputs string, replace, succeed
 // rollBack makes a new revision of an older one, and gives up those inputs.
 func (r *fakeRelease) rollBack(to int, inputs string) {
 	rolledBack := *r.record
+	r.past = append(r.past, *r.record)
+	for _, record := range r.past {
+		if record.Revision == to {
+			rolledBack.ChartDigest = record.ChartDigest
+		}
+	}
 	rolledBack.Revision++
 	rolledBack.Status, rolledBack.Inputs = "deployed", r.inputs[to]
 	rolledBack.RolledBackTo, rolledBack.Abandoned = to, inputs
 	r.record = &rolledBack
+}
+
+// lastGood is the newest record before the present one that was deployed.
+func (r *fakeRelease) lastGood() *helm.Record {
+	for _, record := range slices.Backward(r.past) {
+		if record.Status == "deployed" {
+			return &record
+		}
+	}
+	return nil
 }
 
 // apply makes the objects of these kinds what they should be.

@@ -15,6 +15,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/finalizer"
 	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/controller/status"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -96,6 +97,7 @@ func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why co
 
 	p := &pass{observed: app, app: app.DeepCopy(), why: why, now: c.clock.Now(), next: controller.Jitter(c.resync)}
 	c.unwritten.resume(p)
+	defer c.settleRollout(p) // At the end: whose turn is next can be seen from the statuses.
 	stepErr := c.steps(ctx, p)
 	p.answerRequest(stepErr)
 	if stepErr == nil {
@@ -173,6 +175,7 @@ func (c *Controller) forget(key cache.ObjectName, cached *v1alpha1.DemoApp) {
 	c.explanations.forget(key)
 	c.sources.use(key, nil)
 	c.ignored.forget(key)
+	c.rollouts.Set(key, rollout.Settled)
 	c.engine.Forget(key)
 }
 

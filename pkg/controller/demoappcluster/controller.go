@@ -227,6 +227,15 @@ func isReady(app *v1alpha1.DemoApp) bool {
 	return isTrue(app, v1alpha1.ConditionReady)
 }
 
+// isServing reports whether an app is ready but for a newer chart, which waits for
+// its turn. Another spec would take its workload away, as that of a ready one.
+func isServing(app *v1alpha1.DemoApp) bool {
+	ready := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.ConditionReady)
+	waits := ready != nil && ready.ObservedGeneration == app.Generation &&
+		(ready.Reason == v1alpha1.ReasonRolloutQueued || ready.Reason == v1alpha1.ReasonRolloutHalted)
+	return waits || isReady(app)
+}
+
 // isTrue reports whether a condition says something of the newest spec, and that
 // it is so.
 func isTrue(app *v1alpha1.DemoApp, conditionType string) bool {

@@ -28,6 +28,7 @@
 //	being deleted                                waits, then creates it      -
 //	other template, not ready                    updates it, at once         unavailable
 //	other template, ready                        updates it in its turn      unavailable from then on
+//	... but for a newer chart, which waits       the same                    the same
 //	this template, updated, not ready            waits                       unavailable
 //	this template, new, not ready                waits                       current, updated
 //	this template, ready                         nothing                     current, updated, ready

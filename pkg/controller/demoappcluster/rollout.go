@@ -47,7 +47,7 @@ func (p plan) isEmpty() bool { return len(p.create)+len(p.update)+len(p.remove) 
 //
 // New apps are made and superfluous ones deleted at once: neither takes anything
 // away from anybody. Outdated apps that are not ready are updated at once, since
-// that can only make them better. Those that are ready wait for their turn: as many
+// that can only make them better. Those that are serving wait for their turn: as many
 // apps may be unavailable because of the rollout as maxUnavailable says.
 func decide(slots []slot, extra []*v1alpha1.DemoApp, maxUnavailable int) plan {
 	var p plan
@@ -57,12 +57,12 @@ func decide(slots []slot, extra []*v1alpha1.DemoApp, maxUnavailable int) plan {
 		switch {
 		case s.state == stateAbsent:
 			p.create = append(p.create, s)
-		case s.state == stateOutdated && isReady(s.app):
+		case s.state == stateOutdated && isServing(s.app):
 			ready = append(ready, s)
 		case s.state == stateOutdated:
 			p.update = append(p.update, s)
 			unavailable++
-		case s.state == stateUpdated && !isReady(s.app) && wasUpdated(s.app):
+		case s.state == stateUpdated && !isServing(s.app) && wasUpdated(s.app):
 			unavailable++
 		}
 	}

@@ -31,6 +31,11 @@ func TestDecide(t *testing.T) {
 	done := func(name string) slot { return at(name, stateUpdated, 2, true) }
 	underway := func(name string) slot { return at(name, stateUpdated, 2, false) }
 	fresh := func(name string) slot { return at(name, stateUpdated, 1, false) }
+	held := func(name string, s state, reason string) slot {
+		slot := at(name, s, 2, true)
+		slot.app.Status.Conditions[0].Status, slot.app.Status.Conditions[0].Reason = metav1.ConditionFalse, reason
+		return slot
+	}
 	tests := []struct {
 		name           string
 		slots          []slot
@@ -48,6 +53,9 @@ func TestDecide(t *testing.T) {
 		{"new ones do not count", []slot{fresh("a"), old("b")}, 1, nil, []string{"b"}},
 		{"broken ones come first", []slot{old("a"), broken("b"), broken("c")}, 1, nil, []string{"b", "c"}},
 		{"broken ones leave room", []slot{old("a"), broken("b")}, 2, nil, []string{"b", "a"}},
+		{"a newer chart that waits breaks nothing", []slot{
+			held("a", stateOutdated, v1alpha1.ReasonRolloutQueued), held("b", stateOutdated, v1alpha1.ReasonRolloutHalted), held("c", stateUpdated, v1alpha1.ReasonRolloutQueued),
+		}, 1, nil, []string{"a"}},
 		{"more on their way than may be", []slot{underway("a"), underway("b"), old("c")}, 1, nil, nil},
 	}
 	for _, test := range tests {

@@ -202,7 +202,7 @@ func find(slots []slot) findings {
 			f.taken = append(f.taken, name)
 		case s.state == stateAbsent, s.state == stateLeaving:
 			f.waiting = append(f.waiting, name)
-		case s.state == stateOutdated && isReady(s.app):
+		case s.state == stateOutdated && isServing(s.app):
 			f.queued++
 		case isReady(s.app):
 			f.done++

@@ -6,11 +6,11 @@
 package lifecycle
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -29,7 +29,7 @@ func TestNewerChartIsRolledOut(t *testing.T) {
 	before := ns.AwaitReady("web")
 	operator.Stop()
 
-	startNewer(t)
+	cluster.StartOperatorBinary(t.Context(), t, shared, newerOperator(t))
 	app := ns.Await("web", "deployed with the newer chart", func(app *v1alpha1.DemoApp) bool {
 		return apps.IsReady(app) && app.Status.DeployedRelease.ChartVersion == newerVersion
 	})
@@ -45,52 +45,44 @@ func TestNewerChartIsRolledOut(t *testing.T) {
 	assertRecords(t, ns, []string{"web"}, "v1 superseded", "v2 deployed")
 }
 
-// startNewer starts an operator with another version of the chart embedded, until the test ends.
-func startNewer(t *testing.T) {
+// newerOperator builds an operator with another version of the chart embedded, and returns its binary. That chart does not
+// render for DemoApps whose names begin with "bad", and the pods of those that begin with "slow" do not start.
+func newerOperator(t *testing.T) string {
 	t.Helper()
-	chart := filepath.Join(shared.Root(), "pkg", "helm", "charts", "demo-app", "Chart.yaml")
-	content, err := os.ReadFile(chart)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(string(content), "\n")
-	for i := range lines {
-		if strings.HasPrefix(lines[i], "version:") {
-			lines[i] = "version: " + newerVersion
-		}
-	}
-	dir := t.TempDir()
-	newer, overlay := filepath.Join(dir, "Chart.yaml"), filepath.Join(dir, "overlay.json")
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{chart: newer}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for file, content := range map[string][]byte{newer: []byte(strings.Join(lines, "\n")), overlay: replace} {
-		if err := os.WriteFile(file, content, 0o600); err != nil {
+	dir, chart := t.TempDir(), filepath.Join(shared.Root(), "pkg", "helm", "charts", "demo-app")
+	replaced := map[string]string{}
+	replace := func(file string, change func(content string) string) {
+		content, err := os.ReadFile(filepath.Join(chart, file))
+		if err != nil {
 			t.Fatal(err)
 		}
+		changed := filepath.Join(dir, filepath.Base(file))
+		if err := os.WriteFile(changed, []byte(change(string(content))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replaced[filepath.Join(chart, file)] = changed
 	}
-	binary, kubeconfig := filepath.Join(dir, "operator"), filepath.Join(dir, "kubeconfig")
-	build := exec.CommandContext(t.Context(), "go", "build", "-overlay="+overlay, "-o", binary, "./cmd/demoapp-controller")
+	replace("Chart.yaml", func(content string) string {
+		return regexp.MustCompile(`(?m)^version: .*$`).ReplaceAllString(content, "version: "+newerVersion)
+	})
+	replace(filepath.Join("templates", "service.yaml"), func(content string) string {
+		return content + `{{- if hasPrefix "bad" .Release.Name }}{{ fail "nobody has tried this" }}{{ end }}` + "\n"
+	})
+	replace(filepath.Join("templates", "deployment.yaml"), func(content string) string {
+		return strings.Replace(content, ".Values.image ", `(ternary "registry.invalid/slow:1" .Values.image (hasPrefix "slow" .Release.Name)) `, 1)
+	})
+	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlayFile, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "operator")
+	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay="+overlayFile, "-o", binary, "./cmd/demoapp-controller")
 	build.Dir = shared.Root()
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the newer operator: %v\n%s", err, output)
 	}
-	if err := shared.WriteServiceAccountKubeconfig(t.Context(), cluster.OperatorNamespace, cluster.OperatorServiceAccount, kubeconfig); err != nil {
-		t.Fatal(err)
-	}
-	command := exec.CommandContext(t.Context(), binary, "--kubeconfig="+kubeconfig,
-		"--leader-elect-resource-namespace="+cluster.OperatorNamespace, "--metrics-bind-address=0", "--health-probe-bind-address=0")
-	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
-	var log bytes.Buffer
-	command.Stdout, command.Stderr = &log, &log
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		// The end of the test's context has asked it to end.
-		if err := command.Wait(); t.Failed() {
-			t.Logf("the newer operator ended (%v):\n%s", err, log.String())
-		}
-	})
+	return binary
 }

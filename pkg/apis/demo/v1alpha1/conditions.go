@@ -45,8 +45,8 @@ const (
 const (
 	// ConditionSuspended is True while spec.suspend is, and absent otherwise.
 	ConditionSuspended = "Suspended"
-	// ConditionUpgradeHeld is True while a change waits for the upgrade window, and
-	// absent otherwise.
+	// ConditionUpgradeHeld is True while a change waits for the upgrade window, or a
+	// newer chart for its turn, and absent otherwise.
 	ConditionUpgradeHeld = "UpgradeHeld"
 	// ConditionLicensed tells what the license server said of the app. It is absent
 	// without a license server.
@@ -70,6 +70,14 @@ const (
 	// ReasonInvalidSchedule is an upgrade window whose schedule or time zone cannot
 	// be understood. A person must act: nothing is rolled out meanwhile.
 	ReasonInvalidSchedule = "InvalidSchedule"
+	// ReasonRolloutQueued is a newer chart that other DemoApps get first: as many as
+	// --max-concurrent-rollouts allows are on their way to it.
+	ReasonRolloutQueued = "RolloutQueued"
+	// ReasonRolloutHalted is a newer chart that --rollout-failure-threshold DemoApps
+	// have failed with. It is rolled out no further until some of them recover,
+	// change or are deleted; the annotation demo.example.com/force-at upgrades a
+	// DemoApp all the same.
+	ReasonRolloutHalted = "RolloutHalted"
 )
 
 // Reasons of Licensed, which Ready repeats where they are the cause.

@@ -1,0 +1,493 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+const (
+	queued = "Chart demo-app 1.1.0 waits for its turn: it is rolled out to 1 DemoApps at a time"
+	halted = "Chart demo-app 1.1.0 is rolled out no further, since 1 DemoApps or more have failed with it; " +
+		"it goes on when they recover, change or are deleted, and demo.example.com/force-at upgrades this one now"
+)
+
+// fleet is a world with these apps deployed, and an operator with a newer chart
+// that has not looked at them yet.
+func fleet(t *testing.T, limits rollout.Limits, names ...string) *world {
+	t.Helper()
+	w := newWorld(t)
+	for i, name := range names {
+		w.create(newApp(name, func(app *v1alpha1.DemoApp) {
+			app.CreationTimestamp = metav1.NewTime(began.Add(time.Duration(i) * time.Second))
+		}))
+		w.passes(name, controller.SpecChange)
+	}
+	w.clock.Step(time.Minute)
+	w.recorder.take()
+	w.rolloutLimits = limits
+	w.start(testChart(t, "1.1.0"))
+	return w
+}
+
+// rolloutConditions are those of an app whose newer chart waits.
+func rolloutConditions(reason string, more ...string) map[string]string {
+	return conditions(append([]string{
+		"UpgradeHeld", "True " + reason, "Ready", "False " + reason, "Reconciling", "True " + reason, "Deployed", "True InstallSucceeded",
+	}, more...)...)
+}
+
+// begins gets an app the newer chart, with pods that take their time.
+func (w *world) begins(name string) {
+	w.t.Helper()
+	w.engine.meddle(name, becomes(status.InProgressStatus, "0 of 1 pods are ready", 0))
+	w.onItsWay(name)
+	equal(w.t, "chart of "+name, "1.1.0", w.app(name).Status.DeployedRelease.ChartVersion)
+}
+
+// onItsWay makes passes over an app until its status is not held back any longer.
+func (w *world) onItsWay(name string) {
+	w.t.Helper()
+	w.sync()
+	_, err := w.controller.Reconcile(w.t.Context(), keyOf(name), controller.SpecChange)
+	must(w.t, err)
+	w.clock.Step(settleTime)
+	w.passes(name, controller.HealthChange)
+}
+
+// waits holds that the newer chart waits for that reason.
+func (w *world) waits(name, reason string) {
+	w.t.Helper()
+	w.passes(name, controller.SpecChange)
+	equal(w.t, "conditions of "+name, rolloutConditions(reason), w.conditions(name))
+	equal(w.t, "chart of "+name, "1.0.0", w.app(name).Status.DeployedRelease.ChartVersion)
+}
+
+func TestNewerChartWaitsForItsTurn(t *testing.T) {
+	w := fleet(t, rollout.Limits{Active: 1}, "a", "b")
+	w.begins("a")
+	equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
+
+	w.recorder.take()
+	result := w.passes("b", controller.SpecChange)
+	equal(t, "requests", []string{"apply demoapps/status b"}, w.calls.take())
+	equal(t, "conditions", rolloutConditions(v1alpha1.ReasonRolloutQueued), w.conditions("b"))
+	equal(t, "message", queued, w.message("b", v1alpha1.ConditionUpgradeHeld))
+	equal(t, "message of Ready", queued, w.message("b", v1alpha1.ConditionReady))
+	equal(t, "events", []string{"b Normal RolloutQueued Reconcile " + queued}, w.recorder.take())
+	if result.RequeueAfter < resync*9/10 {
+		t.Errorf("the next look is after %s", result.RequeueAfter)
+	}
+	w.passes("b", controller.PeriodicResync)
+	equal(t, "requests of another look", []string(nil), w.calls.take())
+	equal(t, "counts", rollout.Counts{Queued: 1, Active: 1}, w.controller.Rollouts())
+
+	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	w.passes("a", controller.HealthChange)
+	equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
+	w.passes("b", controller.DependencyReady)
+	equal(t, "requests of its turn", []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, w.calls.take())
+	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("b"))
+	equal(t, "reason", v1alpha1.UpgradeReasonChartChanged, w.app("b").Status.LastUpgradeReason)
+	equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
+}
+
+func TestChartThatIsTheSameCostsNothing(t *testing.T) {
+	w := fleet(t, rollout.Limits{Active: 1, Failed: 1}, "a")
+	w.start(testChart(t, "1.0.0"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string(nil), w.calls.take())
+
+	// Neither what is wrong with an app's own change nor what is new counts.
+	w.change("a", says("other"))
+	w.engine.failures = []error{errPlain}
+	_, err := w.pass("a", controller.SpecChange)
+	equal(t, "failed", true, err != nil)
+	w.create(newApp("b"))
+	w.passes("b", controller.SpecChange)
+	equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
+}
+
+func TestWhatDoesNotWaitForItsTurn(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(w *world)
+		calls  []string
+		reason v1alpha1.UpgradeReason
+	}{
+		{"spec", func(w *world) { w.change("b", says("other")) }, []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, v1alpha1.UpgradeReasonSpecGenerationChanged},
+		{"forced", func(w *world) { w.change("b", asks("now", "now")) }, []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, v1alpha1.UpgradeReasonChartChanged},
+		{"uninstalled by hand", func(w *world) { w.engine.meddle("b", func(r *fakeRelease) { r.record = nil; clear(r.live) }) }, []string{
+			"apply demoapps/status b", "Install b NotInstalled", "apply demoapps/status b",
+		}, v1alpha1.UpgradeReasonDriftDetected},
+		{"rolled back by hand", func(w *world) { w.engine.meddle("b", rewrites(2, "deployed")) }, []string{
+			"apply demoapps/status b", "Upgrade b ReleaseChanged", "apply demoapps/status b",
+		}, v1alpha1.UpgradeReasonDriftDetected},
+		{"cut off", func(w *world) {
+			w.engine.meddle("b", func(r *fakeRelease) {
+				r.record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: "older", Changed: began}
+			})
+		}, []string{"Upgrade b Interrupted", "apply demoapps/status b"}, v1alpha1.UpgradeReasonRetryAfterFailure},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := fleet(t, rollout.Limits{Active: 1}, "a", "b")
+			w.begins("a")
+			w.waits("b", v1alpha1.ReasonRolloutQueued)
+			test.change(w)
+			w.passes("b", controller.SpecChange)
+			equal(t, "requests", test.calls, w.calls.take())
+			equal(t, "Ready", "True Healthy", w.conditions("b")["Ready"])
+			equal(t, "UpgradeHeld", "", w.conditions("b")["UpgradeHeld"])
+			equal(t, "reason", test.reason, w.app("b").Status.LastUpgradeReason)
+		})
+	}
+}
+
+func TestKeyOfAnAppThatWaits(t *testing.T) {
+	w := newWorld(t)
+	w.secret(map[string]string{"k": "first-key"})
+	w.create(newApp("a"))
+	w.create(newApp("b", keyFrom("keys", "k")))
+	w.passes("a", controller.SpecChange)
+	w.passes("b", controller.SpecChange)
+	w.rolloutLimits = rollout.Limits{Active: 1}
+	w.start(testChart(t, "1.1.0"))
+	w.begins("a")
+	w.waits("b", v1alpha1.ReasonRolloutQueued)
+
+	w.secret(map[string]string{"k": "second-key"})
+	w.change("b", suspended(true))
+	w.passes("b", controller.SpecChange)
+	equal(t, "while it is suspended", "1.0.0", w.app("b").Status.DeployedRelease.ChartVersion)
+	w.change("b", suspended(false))
+	w.begins("b")
+	equal(t, "counts", rollout.Counts{Active: 2}, w.controller.Rollouts())
+}
+
+// TestOwnChangeTakesATurn: who did not have to wait counts all the same.
+func TestOwnChangeTakesATurn(t *testing.T) {
+	w := fleet(t, rollout.Limits{Active: 1}, "a", "b")
+	w.change("a", says("other"))
+	w.begins("a")
+	w.waits("b", v1alpha1.ReasonRolloutQueued)
+}
+
+func TestRolloutIsHalted(t *testing.T) {
+	fails := map[string]func(w *world){
+		"an upgrade that fails": func(w *world) { w.engine.failures = []error{errPlain} },
+		"an upgrade that is refused": func(w *world) {
+			w.engine.failures = []error{&helm.RefusedError{Err: errPlain}}
+		},
+		"a chart that does not render": func(w *world) { w.engine.failures = []error{&helm.RenderError{Err: errPlain}} },
+		"an unhealthy workload":        func(w *world) { w.engine.meddle("a", becomes(status.FailedStatus, "gave up", 0)) },
+	}
+	for name, fail := range fails {
+		t.Run(name, func(t *testing.T) {
+			w := fleet(t, rollout.Limits{Active: 5, Failed: 1}, "a", "b", "c")
+			fail(w)
+			_, _ = w.pass("a", controller.SpecChange) // What comes of it is the status.
+			equal(t, "Ready", "False", w.conditions("a")["Ready"][:5])
+			equal(t, "counts", rollout.Counts{Failed: 1}, w.controller.Rollouts())
+			w.waits("b", v1alpha1.ReasonRolloutHalted)
+			equal(t, "message", halted, w.message("b", v1alpha1.ConditionReady))
+			contains(t, "events", fmt.Sprint(w.recorder.take()), "b Warning RolloutHalted Reconcile "+halted)
+			w.passes("b", controller.PeriodicResync)
+			equal(t, "requests of another look", []string(nil), w.calls.take())
+
+			// It is known to the next process, too.
+			w.start(testChart(t, "1.1.0"))
+			w.passes("b", controller.SpecChange)
+			equal(t, "requests of the next process", []string(nil), w.calls.take())
+			equal(t, "counts", rollout.Counts{Queued: 1, Failed: 1}, w.controller.Rollouts())
+
+			w.change("c", asks("now", "now"))
+			w.passes("c", controller.SpecChange)
+			equal(t, "who is forced", "True Healthy", w.conditions("c")["Ready"])
+
+			w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+			w.change("a", asks("now", ""))
+			w.passes("a", controller.SpecChange)
+			equal(t, "counts when it has recovered", rollout.Counts{Active: 1}, w.controller.Rollouts())
+			w.passes("b", controller.DependencyReady)
+			equal(t, "who has waited", "True Healthy", w.conditions("b")["Ready"])
+			equal(t, "counts at the end", rollout.Counts{}, w.controller.Rollouts())
+		})
+	}
+}
+
+func TestRollbackHaltsTheRollout(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", func(app *v1alpha1.DemoApp) { app.Spec.Remediation = &v1alpha1.Remediation{Retries: new(int32)} }))
+	w.create(newApp("b"))
+	w.passes("a", controller.SpecChange)
+	w.passes("b", controller.SpecChange)
+	w.rolloutLimits = rollout.Limits{Active: 5, Failed: 1}
+	w.start(testChart(t, "1.1.0"))
+	w.engine.failures = []error{errPlain}
+	_, err := w.pass("a", controller.SpecChange)
+	equal(t, "failed", true, err != nil)
+	w.passes("a", controller.Retry)
+	equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
+	w.waits("b", v1alpha1.ReasonRolloutHalted)
+	w.start(testChart(t, "1.1.0"))
+	w.waits("b", v1alpha1.ReasonRolloutHalted)
+	w.passes("a", controller.SpecChange)
+	equal(t, "counts", rollout.Counts{Queued: 1, Failed: 1}, w.controller.Rollouts())
+	w.start(testChart(t, "1.2.0"))
+	w.passes("b", controller.SpecChange)
+	equal(t, "who gets a chart that is mended", "True Healthy", w.conditions("b")["Ready"])
+}
+
+// TestOldFailuresDoNotHaltTheRollout: what did not work before says nothing about the chart.
+func TestOldFailuresDoNotHaltTheRollout(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"a", "b"} {
+		w.create(newApp(name))
+		w.passes(name, controller.SpecChange)
+	}
+	w.change("a", says("other"))
+	w.engine.failures = []error{&helm.RefusedError{Err: errPlain}, &helm.RefusedError{Err: errPlain}}
+	_, err := w.pass("a", controller.SpecChange)
+	equal(t, "failed", true, err != nil)
+
+	w.rolloutLimits = rollout.Limits{Active: 1, Failed: 1}
+	w.start(testChart(t, "1.1.0"))
+	_, err = w.pass("a", controller.SpecChange)
+	equal(t, "failed again", true, err != nil)
+	equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
+	w.begins("b")
+	equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
+}
+
+func TestDeletionEndsTheHalt(t *testing.T) {
+	w := fleet(t, rollout.Limits{Active: 5, Failed: 1}, "a", "b")
+	w.engine.failures = []error{errPlain}
+	_, err := w.pass("a", controller.SpecChange)
+	equal(t, "failed", true, err != nil)
+	w.waits("b", v1alpha1.ReasonRolloutHalted)
+	now := metav1.NewTime(w.clock.Now())
+	w.change("a", func(app *v1alpha1.DemoApp) { app.DeletionTimestamp = &now })
+	w.passes("a", controller.SpecChange)
+	equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
+}
+
+func TestRestartInTheMiddleOfARollout(t *testing.T) {
+	w := fleet(t, rollout.Limits{Active: 2}, "a", "b", "c")
+	w.begins("a")
+	w.begins("b")
+	w.waits("c", v1alpha1.ReasonRolloutQueued)
+
+	w.start(testChart(t, "1.1.0"))
+	w.passes("c", controller.SpecChange)
+	equal(t, "requests", []string(nil), w.calls.take())
+	equal(t, "counts", rollout.Counts{Queued: 1, Active: 2}, w.controller.Rollouts())
+	w.passes("b", controller.SpecChange)
+	w.change("a", suspended(true))
+	w.onItsWay("a")
+	equal(t, "counts when one is suspended", rollout.Counts{Active: 2}, w.controller.Rollouts())
+}
+
+func TestHeldAppsTakeNoTurn(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*v1alpha1.DemoApp)
+		reason string
+		// held is the reason of UpgradeHeld while the rollout is halted.
+		held string
+	}{
+		{"suspended", suspended(true), v1alpha1.ReasonSuspendedBySpec, v1alpha1.ReasonRolloutHalted},
+		{"outside of its window", opensAt("10 3 * * *", "UTC"), v1alpha1.ReasonOutsideWindow, v1alpha1.ReasonOutsideWindow},
+		{"waiting for another", waitsFor("nobody"), v1alpha1.ReasonWaiting, v1alpha1.ReasonRolloutHalted},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := fleet(t, rollout.Limits{Active: 1, Failed: 1}, "a", "b", "c")
+			w.report("a", func(app *v1alpha1.DemoApp) { app.Status.ObservedGeneration = 2 })
+			w.change("a", test.change) // Only the chart is new to it, all the same.
+			w.passes("a", controller.SpecChange)
+			equal(t, "Ready", "False "+test.reason, w.conditions("a")["Ready"])
+			if got := w.message("a", v1alpha1.ConditionReady); slices.Contains([]string{queued, halted}, got) {
+				t.Errorf("the message of Ready is %q", got)
+			}
+			equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
+
+			w.engine.failures = []error{errPlain}
+			_, err := w.pass("b", controller.SpecChange)
+			equal(t, "failed", true, err != nil)
+			w.passes("a", controller.DependencyReady)
+			equal(t, "Ready", "False "+test.reason, w.conditions("a")["Ready"])
+			contains(t, "message of Ready", w.message("a", v1alpha1.ConditionReady), "; "+halted)
+			equal(t, "UpgradeHeld", "True "+test.held, w.conditions("a")["UpgradeHeld"])
+
+			w.change("b", says("something that works"))
+			w.passes("b", controller.SpecChange)
+			w.passes("a", controller.DependencyReady)
+			if held := w.conditions("a")["UpgradeHeld"]; held == "True "+v1alpha1.ReasonRolloutHalted {
+				t.Errorf("UpgradeHeld is %q when the rollout goes on", held)
+			}
+		})
+	}
+}
+
+func TestUnreadableKeyLosesItsTurn(t *testing.T) {
+	w := newWorld(t)
+	w.secret(map[string]string{"k": "first-key"})
+	for _, app := range []*v1alpha1.DemoApp{newApp("a"), newApp("b", keyFrom("keys", "k")), newApp("c")} {
+		w.create(app)
+		w.passes(app.Name, controller.SpecChange)
+	}
+	w.rolloutLimits = rollout.Limits{Active: 1}
+	w.start(testChart(t, "1.1.0"))
+	w.begins("a")
+	w.waits("b", v1alpha1.ReasonRolloutQueued)
+	w.secret(map[string]string{"k": "second-key"})
+	w.secretErr = errPlain
+	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	w.passes("a", controller.HealthChange)
+	equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
+	_, err := w.pass("b", controller.DependencyReady)
+	equal(t, "failed", true, err != nil)
+	equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
+}
+
+func TestBusyReleaseLosesItsTurn(t *testing.T) {
+	w := fleet(t, rollout.Limits{Active: 1}, "a", "b")
+	w.engine.failures = []error{&helm.BusyError{Release: "a", Status: "being changed"}}
+	w.passes("a", controller.SpecChange)
+	equal(t, "Ready", "False ReleaseBusy", w.conditions("a")["Ready"])
+	equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
+}
+
+func TestLiveRollout(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		names := []string{"a", "b", "c"}
+		for _, name := range names {
+			w.create(newApp(name))
+		}
+		settle()
+		w.controller.rolloutLimits = rollout.Limits{Active: 1, Failed: 1}
+		w.controller.rollouts = newRollouts(w.controller.rolloutLimits, func() *controller.Controller { return w.controller.queue })
+		for _, name := range names {
+			w.engine.meddle(name, func(r *fakeRelease) {
+				r.record.ChartDigest, r.record.Inputs = "older", "older"
+				r.health = helm.Health{Status: status.InProgressStatus, Message: "0 of 1"}
+			})
+			w.engine.publish(name, helm.RecordChanged)
+		}
+		advance(2 * time.Second)
+		count := func(reason string) (found []string) {
+			for _, name := range names {
+				if w.is(name, v1alpha1.ConditionReady) == reason {
+					found = append(found, name)
+				}
+			}
+			return found
+		}
+		first := count("False Progressing")
+		equal(t, "on their way", 1, len(first))
+		equal(t, "queued", 2, len(count("False RolloutQueued")))
+
+		w.engine.meddle(first[0], becomes(status.CurrentStatus, "", 1))
+		w.engine.publish(first[0], helm.HealthChanged)
+		advance(2 * time.Second)
+		equal(t, "done", first, count("True Healthy"))
+		second := count("False Progressing")
+		equal(t, "on their way then", 1, len(second))
+
+		w.engine.meddle(second[0], becomes(status.FailedStatus, "gave up", 0))
+		w.engine.publish(second[0], helm.HealthChanged)
+		advance(2 * haltNotice)
+		equal(t, "halted", 1, len(count("False RolloutHalted")))
+
+		w.delete(second[0])
+		advance(2 * time.Second)
+	})
+}
+
+func TestRolloutStanding(t *testing.T) {
+	chart := testChart(t, "1.1.0")
+	digest := chart.Digest()[:16]
+	const inputs = "new-inputs"
+	older := func(revision int) *helm.Record {
+		return &helm.Record{Revision: revision, Status: "deployed", Own: true, Inputs: "old-inputs", ChartDigest: "older"}
+	}
+	newer := func(revision int) *helm.Record {
+		return &helm.Record{Revision: revision, Status: "deployed", Own: true, Inputs: inputs, ChartDigest: digest}
+	}
+	healthyAt := func(revision int64) func(*v1alpha1.DemoApp) {
+		return func(app *v1alpha1.DemoApp) { app.Status.LastGoodRevision = revision }
+	}
+	fails := func(of string) func(*v1alpha1.DemoApp) {
+		return func(app *v1alpha1.DemoApp) {
+			app.Status.Failures = &v1alpha1.FailureCounts{Consecutive: 1, Generation: 1, Inputs: of}
+			app.Status.History = []v1alpha1.HistoryEntry{{Action: v1alpha1.HistoryUpgrade, Outcome: v1alpha1.HistoryFailed, ChartVersion: "1.1.0", Generation: 1}}
+		}
+	}
+	past := func(entries ...v1alpha1.HistoryEntry) func(*v1alpha1.DemoApp) {
+		return func(app *v1alpha1.DemoApp) { app.Status.History = append(app.Status.History, entries...) }
+	}
+	rolledBack := older(3)
+	rolledBack.RolledBackTo, rolledBack.Abandoned = 1, inputs
+	gotChart := v1alpha1.HistoryEntry{Reason: v1alpha1.UpgradeReasonChartChanged, ChartVersion: "1.1.0", Revision: 2}
+	tests := []struct {
+		name     string
+		observed helm.Snapshot
+		app      []func(*v1alpha1.DemoApp)
+		want     rollout.Standing
+	}{
+		{"not installed", helm.Snapshot{}, nil, rollout.Settled},
+		{"somebody else's revision", helm.Snapshot{Record: &helm.Record{Revision: 2}, LastGood: older(1)}, nil, rollout.Settled},
+		{"installed with it", helm.Snapshot{Record: newer(1)}, nil, rollout.Settled},
+		{"does not have it", helm.Snapshot{Record: older(1)}, []func(*v1alpha1.DemoApp){healthyAt(1)}, rollout.Due},
+		{"has it, and pods start", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*v1alpha1.DemoApp){healthyAt(1)}, rollout.Active},
+		{"has it, and is healthy", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*v1alpha1.DemoApp){healthyAt(2)}, rollout.Settled},
+		{"has it, and gave up", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*v1alpha1.DemoApp){
+			healthyAt(1), condition(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonUnhealthy),
+		}, rollout.Failed},
+		{"has it, and another spec since, and pods start", helm.Snapshot{Record: newer(3), LastGood: newer(2)}, []func(*v1alpha1.DemoApp){
+			healthyAt(1), past(gotChart),
+		}, rollout.Active},
+		{"was healthy with it, and another spec fails", helm.Snapshot{Record: newer(3), LastGood: newer(2)}, []func(*v1alpha1.DemoApp){
+			healthyAt(2), fails(inputs), past(gotChart),
+		}, rollout.Settled},
+		{"is healthy with it, and another spec does not render", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*v1alpha1.DemoApp){
+			healthyAt(2), fails(inputs),
+		}, rollout.Settled},
+		{"never was healthy", helm.Snapshot{Record: newer(2), LastGood: older(1)}, nil, rollout.Settled},
+		{"was not healthy lately", helm.Snapshot{Record: newer(3), LastGood: older(2)}, []func(*v1alpha1.DemoApp){healthyAt(1)}, rollout.Settled},
+		{"has it, and is suspended", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*v1alpha1.DemoApp){healthyAt(1), suspended(true)}, rollout.Settled},
+		{"failed with it", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*v1alpha1.DemoApp){fails(inputs)}, rollout.Failed},
+		{"failed without a revision", helm.Snapshot{Record: older(1)}, []func(*v1alpha1.DemoApp){fails(inputs)}, rollout.Failed},
+		{"failed with what is wanted no more", helm.Snapshot{Record: older(1)}, []func(*v1alpha1.DemoApp){fails("others")}, rollout.Due},
+		{"rolled back", helm.Snapshot{Record: rolledBack, LastGood: older(1)}, []func(*v1alpha1.DemoApp){healthyAt(1), fails(inputs)}, rollout.Failed},
+		{"failed with the older one, too", helm.Snapshot{Record: newer(3), LastGood: older(1)}, []func(*v1alpha1.DemoApp){
+			fails(inputs), past(v1alpha1.HistoryEntry{Action: v1alpha1.HistoryUpgrade, Outcome: v1alpha1.HistoryFailed, ChartVersion: "1.0.0"}),
+		}, rollout.Settled},
+		{"worked with the older one", helm.Snapshot{Record: newer(3), LastGood: older(1)}, []func(*v1alpha1.DemoApp){
+			fails(inputs), past(v1alpha1.HistoryEntry{Action: v1alpha1.HistoryUpgrade, Outcome: v1alpha1.HistorySucceeded, ChartVersion: "1.0.0"}),
+		}, rollout.Failed},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			app := newApp("a", test.app...)
+			app.Generation = 1
+			equal(t, "standing", test.want, rolloutStanding(app, test.observed, chart, inputs))
+			if test.name != "failed with what is wanted no more" {
+				equal(t, "standing as far as it is stored", test.want, rolloutStanding(app, test.observed, chart, ""))
+			}
+		})
+	}
+}

@@ -1,0 +1,205 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// isHeldBack tells a DemoApp whose newer chart waits for this reason.
+func isHeldBack(reason string) func(*v1alpha1.DemoApp) bool {
+	return func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, v1alpha1.ConditionUpgradeHeld, metav1.ConditionTrue, reason) &&
+			apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, reason)
+	}
+}
+
+// hasNewerChart tells a DemoApp that has got the newer chart, healthy or not.
+func hasNewerChart(app *v1alpha1.DemoApp) bool {
+	return app.Status.DeployedRelease != nil && app.Status.DeployedRelease.ChartVersion == newerVersion
+}
+
+// isOnItsWay tells one that is not healthy with it yet.
+func isOnItsWay(app *v1alpha1.DemoApp) bool { return hasNewerChart(app) && !apps.IsReady(app) }
+
+// createFleet creates DemoApps and returns their names when all are ready.
+func createFleet(ns *apps.Namespace, names ...string) []string {
+	for _, name := range names {
+		ns.Create(apps.Named(name))
+	}
+	awaitReady(ns, names, 1)
+	return names
+}
+
+// which returns the names of those that done holds for.
+func which(ns *apps.Namespace, names []string, done func(*v1alpha1.DemoApp) bool) (found []string) {
+	for _, name := range names {
+		if count(ns, []string{name}, done) > 0 {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// mostOnTheirWay returns how many were on their way to the newer chart at once.
+func mostOnTheirWay(t *testing.T, ns *apps.Namespace, names []string) (most int) {
+	t.Helper()
+	var versions []*v1alpha1.DemoApp
+	for _, name := range names {
+		for _, version := range ns.Versions(name) {
+			versions = append(versions, version.App)
+		}
+	}
+	slices.SortFunc(versions, func(a, b *v1alpha1.DemoApp) int {
+		order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return order
+	})
+	now := map[string]bool{}
+	for _, app := range versions {
+		if delete(now, app.Name); isOnItsWay(app) {
+			now[app.Name] = true
+		}
+		most = max(most, len(now))
+	}
+	return most
+}
+
+// awaitRollouts waits until the operator counts so many DemoApps.
+func awaitRollouts(t *testing.T, operator *cluster.Operator, counts map[string]int) {
+	t.Helper()
+	cluster.Eventually(t.Context(), t, fmt.Sprintf("rollouts: %v", counts), func(ctx context.Context) (bool, error) {
+		metrics, err := operator.Metrics(ctx)
+		for state, want := range counts {
+			if !strings.Contains(metrics, fmt.Sprintf("\ndemoapp_chart_rollouts{state=%q} %d\n", state, want)) {
+				return false, err
+			}
+		}
+		return true, err
+	})
+}
+
+func TestNewerChartIsRolledOutToAFewAtATime(t *testing.T) {
+	ns := newNamespace(t)
+	operator := cluster.StartOperator(t.Context(), t, shared)
+	slow := createFleet(ns, "slow-1", "slow-2")
+	webs := createFleet(ns, "web-1", "web-2", "web-3", "web-4", "web-5")
+	operator.Stop()
+
+	// The two oldest have their turn soon, and keep it: their pods do not start.
+	binary := newerOperator(t)
+	args := append([]string{"--max-concurrent-rollouts=2"}, shortLease...)
+	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, args...)
+	for _, name := range slow {
+		ns.Await(name, "on its way", isOnItsWay)
+	}
+	done := which(ns, webs, hasNewerChart)
+	waiting := slices.DeleteFunc(slices.Clone(webs), func(name string) bool { return slices.Contains(done, name) })
+	if len(waiting) < 3 {
+		t.Fatalf("%v were let through", done)
+	}
+	for _, name := range waiting {
+		app := ns.Await(name, "queued", isHeldBack(v1alpha1.ReasonRolloutQueued))
+		if message := apps.Condition(app, v1alpha1.ConditionReady).Message; !strings.Contains(message, "2 DemoApps at a time") {
+			t.Errorf("the message of Ready is %q", message)
+		}
+	}
+	ns.AwaitEvent(waiting[0], v1alpha1.ReasonRolloutQueued, "waits for its turn")
+	awaitQuiet(t)
+
+	// The next process knows how far it has come, and writes nothing.
+	before, begin := versions(ns, webs), time.Now()
+	operator.Kill()
+	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, args...)
+	awaitLead(t, operator)
+	awaitRollouts(t, operator, map[string]int{"queued": len(waiting), "active": 2, "failed": 0})
+	awaitQuiet(t)
+	assertNoWork(t, begin)
+	if after := versions(ns, webs); !slices.Equal(before, after) {
+		t.Errorf("DemoApps were written:\nbefore %v\nafter  %v", before, after)
+	}
+	if most := mostOnTheirWay(t, ns, append(webs, slow...)); most > 2 {
+		t.Errorf("%d were on their way at once", most)
+	}
+
+	// A change of one's own goes through at once.
+	ns.Change(waiting[0], func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Second" })
+	app := ns.Await(waiting[0], "ready with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && hasNewerChart(app) })
+	if app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonSpecGenerationChanged {
+		t.Errorf("it was upgraded because of %s", app.Status.LastUpgradeReason)
+	}
+	if got := which(ns, waiting, hasNewerChart); len(got) != 1 {
+		t.Errorf("others were let through: %v", got)
+	}
+
+	// A place that becomes free is taken, by one after the other.
+	ns.Delete(slow[0])
+	for _, name := range waiting[1:] {
+		app := ns.Await(name, "ready with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && hasNewerChart(app) })
+		if app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonChartChanged || !apps.IsAbsent(app, v1alpha1.ConditionUpgradeHeld) {
+			t.Errorf("%s was upgraded because of %s; UpgradeHeld is %+v", name, app.Status.LastUpgradeReason, apps.Condition(app, v1alpha1.ConditionUpgradeHeld))
+		}
+	}
+	awaitRollouts(t, operator, map[string]int{"queued": 0, "active": 1, "failed": 0})
+}
+
+func TestRolloutOfABadChartIsHalted(t *testing.T) {
+	ns := newNamespace(t)
+	operator := cluster.StartOperator(t.Context(), t, shared)
+	bad := createFleet(ns, "bad-1", "bad-2")
+	webs := createFleet(ns, "web-1", "web-2", "web-3")
+	operator.Stop()
+
+	binary := newerOperator(t)
+	args := append([]string{"--max-concurrent-rollouts=1", "--rollout-failure-threshold=2"}, shortLease...)
+	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, args...)
+	for _, name := range bad {
+		ns.Await(name, "failed with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, v1alpha1.ReasonRenderFailed) })
+	}
+	waiting := slices.DeleteFunc(slices.Clone(webs), func(name string) bool { return slices.Contains(which(ns, webs, hasNewerChart), name) })
+	if len(waiting) < 2 {
+		t.Fatalf("%v are all that wait", waiting)
+	}
+	for _, name := range waiting {
+		ns.Await(name, "halted", isHeldBack(v1alpha1.ReasonRolloutHalted))
+	}
+	ns.AwaitEvent(waiting[0], v1alpha1.ReasonRolloutHalted, "2 DemoApps or more have failed")
+
+	// It stays halted, and one that is forced goes through.
+	operator.Stop()
+	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, args...)
+	awaitRollouts(t, operator, map[string]int{"queued": len(waiting), "active": 0, "failed": 2})
+	force := fmt.Sprintf(`{"metadata": {"annotations": {%q: "now", %q: "now"}}}`, v1alpha1.AnnotationRequestedAt, v1alpha1.AnnotationForceAt)
+	if _, err := ns.Demo.Patch(t.Context(), waiting[0], types.MergePatchType, []byte(force), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ns.Await(waiting[0], "ready with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && hasNewerChart(app) })
+	if got := which(ns, waiting, hasNewerChart); len(got) != 1 {
+		t.Errorf("others were let through: %v", got)
+	}
+
+	// It goes on when one of those that failed is gone.
+	ns.Delete(bad[0])
+	for _, name := range waiting[1:] {
+		ns.Await(name, "ready with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && hasNewerChart(app) })
+	}
+	awaitRollouts(t, operator, map[string]int{"queued": 0, "active": 0, "failed": 1})
+}

@@ -61,7 +61,7 @@ image: ## Build a container image into bin/image.tar, without a container engine
 	go -C hack/tools run ./image --binary $(CURDIR)/bin/image/demoapp-controller --tag $(IMAGE) --output $(CURDIR)/bin/image.tar
 
 .PHONY: generate
-generate: ## Write the generated code and the CRDs.
+generate: ## Write the generated code, the CRDs and docs/api.md.
 	hack/update-codegen.sh
 
 .PHONY: clean

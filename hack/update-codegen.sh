@@ -2,9 +2,9 @@
 # Copyright The DemoApp Controller Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes all generated code and the CustomResourceDefinitions from the types in
-# pkg/apis. The generators are pinned in hack/tools/go.mod. "make generate" calls
-# it; "make verify" runs it in a copy of the tree.
+# Writes all generated code, the CustomResourceDefinitions and docs/api.md from the
+# types in pkg/apis. The generators are pinned in hack/tools/go.mod. "make generate"
+# calls it; "make verify" runs it in a copy of the tree.
 
 set -euo pipefail
 
@@ -51,3 +51,7 @@ kube::codegen::gen_client --boilerplate "$boilerplate" \
 
 go tool -modfile=hack/tools/go.mod controller-gen crd \
   paths=./pkg/apis/... output:crd:dir=artifacts/crds
+
+go tool -modfile=hack/tools/go.mod crd-ref-docs --source-path=./pkg/apis \
+  --config=hack/api-docs/config.yaml --templates-dir=hack/api-docs \
+  --renderer=markdown --output-path=docs/api.md --log-level=ERROR

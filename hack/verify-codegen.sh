@@ -12,8 +12,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 
-inputs=(go.mod go.sum hack pkg artifacts)
-generated=(hack/openapi-violations.list pkg/apis pkg/generated artifacts/crds)
+inputs=(go.mod go.sum hack pkg artifacts docs)
+generated=(hack/openapi-violations.list pkg/apis pkg/generated artifacts/crds docs/api.md)
 
 tar -cf - "${inputs[@]}" | tar -xf - -C "$copy"
 if ! CODEGEN_BIN="$PWD/bin/codegen" "$copy/hack/update-codegen.sh" >"$copy/log" 2>&1; then

@@ -1,0 +1,8 @@
+{{- define "gvDetails" -}}
+{{- $gv := . -}}
+Kinds of `{{ $gv.GroupVersionString }}`:
+{{ range $gv.SortedKinds }}
+- {{ $gv.TypeForKind . | markdownRenderTypeLink }}
+{{- end }}
+{{ range $gv.SortedTypes }}{{ template "type" . }}{{ end -}}
+{{- end -}}

@@ -63,13 +63,18 @@ func perform(ctx context.Context, scr *screen, kubeconfig string) (err error) {
 	if err := build(ctx, scr); err != nil {
 		return err
 	}
+	licenses, err := startLicenses(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cleaned(scr, err, licenses.stop()) }()
 	place, sh, err := enter(ctx, scr, kubeconfig, dir)
 	if err != nil {
 		return err
 	}
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	op, err := newOperator(ctx, sh, dir, func(err error) { cancel(err) })
+	op, err := newOperator(ctx, sh, dir, licenses.url(), func(err error) { cancel(err) })
 	stop := func() error { return nil }
 	if err == nil {
 		stop = op.stop
@@ -87,7 +92,7 @@ func perform(ctx context.Context, scr *screen, kubeconfig string) (err error) {
 	if err != nil {
 		return err
 	}
-	failed := play(running, scr, sh, op)
+	failed := play(running, scr, sh, op, licenses)
 	if failed && ctx.Err() == nil {
 		diagnose(ctx, scr, sh, op)
 	}
@@ -107,9 +112,9 @@ func cleaned(scr *screen, err, left error) error {
 }
 
 // play plays the tour and shows how it went.
-func play(ctx context.Context, scr *screen, sh shell, op *operator) (failed bool) {
+func play(ctx context.Context, scr *screen, sh shell, op *operator, licenses licensor) (failed bool) {
 	p := &player{shell: sh, screen: scr, now: time.Now, limit: actLimit}
-	outcomes := p.play(ctx, tour(op))
+	outcomes := p.play(ctx, tour(op, licenses))
 	scr.summary(outcomes)
 	for _, o := range outcomes {
 		if o.err != nil {

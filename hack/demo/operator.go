@@ -38,6 +38,8 @@ type operator struct {
 	kubeconfig string
 	// log is an open file there. It is closed by stop.
 	log *os.File
+	// licenseURL is the template of the URL of the license server.
+	licenseURL string
 	// probes is the host:port of /readyz.
 	probes string
 	// crashed is called when the process ends and nobody asked it to.
@@ -51,7 +53,7 @@ type operator struct {
 }
 
 // newOperator returns the operator, not started yet. Its files go to dir.
-func newOperator(ctx context.Context, sh shell, dir string, crashed func(error)) (*operator, error) {
+func newOperator(ctx context.Context, sh shell, dir, licenseURL string, crashed func(error)) (*operator, error) {
 	config, err := sh.run(ctx, "kubectl config view --minify --flatten --raw -o json")
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %s: %w", strings.TrimSpace(config), err)
@@ -68,6 +70,7 @@ func newOperator(ctx context.Context, sh shell, dir string, crashed func(error))
 		config:     []byte(config),
 		kubeconfig: filepath.Join(dir, "operator.kubeconfig"),
 		log:        log,
+		licenseURL: licenseURL,
 		probes:     probes,
 		crashed:    crashed,
 		ended:      make(chan struct{}),
@@ -90,7 +93,10 @@ func freeAddress(ctx context.Context) (string, error) {
 }
 
 func (o *operator) args() []string {
-	return []string{"--kubeconfig=" + o.kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=" + o.probes}
+	return []string{
+		"--kubeconfig=" + o.kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=" + o.probes,
+		"--license-url=" + o.licenseURL,
+	}
 }
 
 // command implements performer.

@@ -186,11 +186,11 @@ func (f *foreignStage) leave(ctx context.Context, stopOperator func() error) err
 	return errors.Join(errs...)
 }
 
-// removeDemoApps deletes the DemoApps of the tour while the operator runs. Where it does not, or fails, their finalizers
+// removeDemoApps deletes the DemoApps of the tour, and before them what makes them, while the operator runs. Where it does not, or fails, their finalizers
 // are taken off: the tour's own objects are no loss.
 func (f *foreignStage) removeDemoApps(ctx context.Context, stopOperator func() error) error {
 	const patience = "20s"
-	_, deleteErr := f.ask(ctx, "-n "+tourNamespace+" delete demoapps --all --timeout="+patience)
+	_, deleteErr := f.ask(ctx, "-n "+tourNamespace+" delete demoappclusters,demoapps --all --timeout="+patience)
 	stopErr := stopOperator()
 	left, err := f.ask(ctx, "-n "+tourNamespace+" get demoapps -o name")
 	if err != nil {

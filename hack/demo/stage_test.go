@@ -70,7 +70,7 @@ func TestEnterForeign(t *testing.T) {
 
 func TestLeaveForeign(t *testing.T) {
 	const (
-		deleteApps = "kubectl -n demoapp-tour delete demoapps --all --timeout=20s"
+		deleteApps = "kubectl -n demoapp-tour delete demoappclusters,demoapps --all --timeout=20s"
 		listApps   = "kubectl -n demoapp-tour get demoapps -o name"
 		stop       = "(the operator stops)"
 		deleteAll  = "kubectl delete namespace demoapp-tour demoapp-system demoapp-audit --ignore-not-found --timeout=60s"

@@ -21,6 +21,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/demoapp"
 	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
 	"github.com/example/demoapp-controller/pkg/controller/license"
+	"github.com/example/demoapp-controller/pkg/controller/registries"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
@@ -105,6 +106,10 @@ func (a *assembly) addDemoApps(deps dependencies, engine *helm.Engine, apps map[
 	if err != nil {
 		return err
 	}
+	allowed, err := registries.Parse(deps.config.AllowedRegistries)
+	if err != nil {
+		return fmt.Errorf("--allowed-registries: %w", err)
+	}
 	core := deps.clients.kube.CoreV1()
 	room, err := demoapp.New(demoapp.Deps{
 		Apps: deps.clients.demo.DemoV1alpha1(), AppInformers: apps,
@@ -119,6 +124,7 @@ func (a *assembly) addDemoApps(deps dependencies, engine *helm.Engine, apps map[
 		Licenses:       licenses,
 		LicenseRetry:   deps.config.LicenseRetry,
 		RolloutLimits:  rollout.Limits{Active: deps.config.MaxConcurrentRollouts, Failed: deps.config.RolloutFailureThreshold},
+		Registries:     allowed,
 	})
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/example/demoapp-controller/pkg/controller/license"
+	"github.com/example/demoapp-controller/pkg/controller/registries"
 )
 
 // Values of --logging-format.
@@ -53,6 +54,8 @@ type Options struct {
 	MaxConcurrentRollouts int
 	// RolloutFailureThreshold is the number of failures that halts the rollout of a newer chart; 0 is none.
 	RolloutFailureThreshold int
+	// AllowedRegistries are where the images of DemoApps may come from; empty means anywhere.
+	AllowedRegistries []string
 	// LeaderElection configures the lease.
 	LeaderElection LeaderElectionOptions
 	// MetricsBindAddress is the host:port of /metrics; "0" is off.
@@ -131,6 +134,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 		"`number` of DemoApps that are upgraded to a newer chart at the same time; 0 is any number")
 	fs.IntVar(&o.RolloutFailureThreshold, "rollout-failure-threshold", o.RolloutFailureThreshold,
 		"`number` of DemoApps that have failed with a newer chart at which no further ones are upgraded to it; 0 is never")
+	fs.StringSliceVar(&o.AllowedRegistries, "allowed-registries", o.AllowedRegistries,
+		"comma-separated `registries` that images may come from, each a host or a host and the beginning of a path, for example "+
+			"docker.io/library (default all)")
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
 		"`host:port` of /metrics; 0 is off, port 0 picks a free one")
 	fs.StringVar(&o.ProbeBindAddress, "health-probe-bind-address", o.ProbeBindAddress,
@@ -193,6 +199,9 @@ func (o *Options) Validate() error {
 	}
 	if o.RolloutFailureThreshold < 0 {
 		bad("--rollout-failure-threshold", o.RolloutFailureThreshold, "must be at least 1, or 0 for never")
+	}
+	if _, err := registries.Parse(o.AllowedRegistries); err != nil {
+		bad("--allowed-registries", strings.Join(o.AllowedRegistries, ","), "%v", err)
 	}
 	if o.ShutdownTimeout <= 0 {
 		bad("--shutdown-timeout", o.ShutdownTimeout, "must be longer than 0, for example 25s")

@@ -38,6 +38,7 @@ func TestFlagsAndDefaults(t *testing.T) {
 		"license-retry":                   "2m0s",
 		"max-concurrent-rollouts":         "10",
 		"rollout-failure-threshold":       "3",
+		"allowed-registries":              "[]",
 		"leader-elect":                    "true",
 		"leader-elect-lease-duration":     "15s",
 		"leader-elect-renew-deadline":     "10s",
@@ -126,6 +127,14 @@ func TestValidate(t *testing.T) {
 			want: []string{"--max-concurrent-rollouts=-1: must be at least 1", "--rollout-failure-threshold=-1: must be at least 1"},
 		},
 		{name: "license server is asked too often", args: []string{"--license-retry=10ms"}, want: []string{"--license-retry=10ms: must be at least 1s"}},
+		{name: "registries", args: []string{"--allowed-registries=docker.io/library, registry.example.com:5000"}},
+		{name: "no registries", args: []string{"--allowed-registries="}},
+		{
+			name: "registry that is a URL",
+			args: []string{"--allowed-registries=docker.io,https://quay.io"},
+			want: []string{`--allowed-registries=docker.io,https://quay.io: "https://quay.io" is not a registry: `},
+		},
+		{name: "empty registry", args: []string{"--allowed-registries=quay.io,"}, want: []string{`--allowed-registries=quay.io,: "" is not a registry: `}},
 		{name: "lease ignored when off", args: []string{"--leader-elect=false", "--leader-elect-lease-duration=1s"}},
 	}
 	for _, test := range tests {

@@ -18,6 +18,7 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/registries"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	democlient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
@@ -84,6 +85,8 @@ type Deps struct {
 	LicenseRetry time.Duration
 	// RolloutLimits bound the rollout of a newer chart.
 	RolloutLimits rollout.Limits
+	// Registries are where images may come from.
+	Registries registries.List
 	// Workers is how many apps are worked on at once.
 	Workers int
 }
@@ -113,6 +116,7 @@ type Controller struct {
 
 	licenses     Licenses
 	licenseRetry time.Duration
+	registries   registries.List
 
 	// rollouts is who waits for a newer chart, which recall fills once.
 	rollouts      *rollout.Queue
@@ -134,7 +138,7 @@ func New(deps Deps) (*Controller, error) {
 		clock:    deps.Clock,
 		resync:   deps.ResyncPeriod,
 
-		licenses: deps.Licenses, licenseRetry: deps.LicenseRetry,
+		licenses: deps.Licenses, licenseRetry: deps.LicenseRetry, registries: deps.Registries,
 
 		rolloutLimits: deps.RolloutLimits,
 	}
@@ -142,6 +146,7 @@ func New(deps Deps) (*Controller, error) {
 	c.gates = []gate{
 		c.holdWhileSuspended,
 		c.holdUntilWindow,
+		c.validate,
 		c.askLicense,
 		c.holdForRollout, // Stays the last one: who is held by another takes no turn.
 	}
@@ -184,7 +189,7 @@ func (c *Controller) Run(stop, lead context.Context) error {
 func (c *Controller) Synced() []controller.NamedSync { return c.synced }
 
 func (c *Controller) watchApps(namespace string, informer cache.SharedIndexInformer) error {
-	if err := informer.AddIndexers(cache.Indexers{byDependency: dependencyIndex, bySource: sourceIndex}); err != nil {
+	if err := informer.AddIndexers(cache.Indexers{byDependency: dependencyIndex, bySource: sourceIndex, byClaim: claimIndex}); err != nil {
 		return fmt.Errorf("index DemoApps: %w", err)
 	}
 	c.cached[namespace] = informer.GetIndexer()
@@ -192,8 +197,9 @@ func (c *Controller) watchApps(namespace string, informer cache.SharedIndexInfor
 		v1alpha1.AnnotationRequestedAt, v1alpha1.AnnotationForceAt))
 	dependants, err2 := controller.AddHandler("dependants of demoapps", informer,
 		controller.MapHandler(c.queue, c.dependants, dependencyChanged))
-	c.synced = append(c.synced, own, dependants)
-	return errors.Join(err1, err2)
+	rivals, err3 := controller.AddHandler("rivals of demoapps", informer, controller.MapHandler(c.queue, c.rivals, claimsChanged))
+	c.synced = append(c.synced, own, dependants, rivals)
+	return errors.Join(err1, err2, err3)
 }
 
 func (c *Controller) watchSecrets(namespace string, informer cache.SharedIndexInformer) error {

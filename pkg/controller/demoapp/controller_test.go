@@ -346,7 +346,7 @@ func TestSynced(t *testing.T) {
 	for _, synced := range newWorld(t).controller.Synced() {
 		names = append(names, synced.Name)
 	}
-	equal(t, "what work waits for", []string{"demoapps", "dependants of demoapps", "secrets", "release records"}, names)
+	equal(t, "what work waits for", []string{"demoapps", "dependants of demoapps", "rivals of demoapps", "secrets", "release records"}, names)
 }
 
 func TestNewFails(t *testing.T) {

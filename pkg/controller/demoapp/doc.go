@@ -38,6 +38,7 @@
 //	newer chart, and others are first            waits for its turn          UpgradeHeld, Reconciling
 //	newer chart, and it fails for many           waits until it works        UpgradeHeld, Reconciling
 //	license denied, or not to be had             asks again after a while    Licensed=False, Reconciling
+//	image, node port not valid                   waits for a person          Validated=False, Stalled
 //	spec.suspend                                 nothing, not even repair    Suspended; Ready=False if a change waits
 //	deployed, pods starting                      waits for events            Ready=False/Progressing, Reconciling
 //	deployed and healthy                         nothing                     Ready

@@ -34,6 +34,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/pkg/controller/registries"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	demofake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
@@ -72,6 +73,8 @@ type world struct {
 	licenses Licenses
 	// rolloutLimits bound the rollout of a newer chart; zero for none.
 	rolloutLimits rollout.Limits
+	// registries are those that images may come from; all by default.
+	registries registries.List
 
 	apps, secrets cache.SharedIndexInformer
 	configMaps    *watched
@@ -148,6 +151,7 @@ func (w *world) build(chart *helm.Chart, clock clock.WithTicker) {
 		Engine: w.engine, Chart: chart, Recorder: w.recorder, Clock: clock,
 		AuditNamespace: auditNamespace, ResyncPeriod: resync, Licenses: w.licenses, LicenseRetry: 2 * time.Minute,
 		RolloutLimits: w.rolloutLimits,
+		Registries: w.registries,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -583,6 +587,17 @@ func (r *recorder) take() []string {
 	news := r.news
 	r.old, r.news = append(r.old, news...), nil
 	return news
+}
+
+// of are all events about an app.
+func (r *recorder) of(name string) []string {
+	var found []string
+	for _, e := range r.all() {
+		if event, ok := strings.CutPrefix(e, name+" "); ok {
+			found = append(found, event)
+		}
+	}
+	return found
 }
 
 func (r *recorder) all() []string {

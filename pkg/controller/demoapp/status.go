@@ -69,6 +69,7 @@ func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision, ch
 		ChartVersion: deployed.ChartVersion,
 		AppVersion:   deployed.AppVersion,
 	}
+	recordClaims(p, decision.Action)
 	s.AppliedManifestHash = deployed.ManifestHash
 	s.Inventory = make([]v1alpha1.InventoryEntry, 0, len(deployed.Inventory))
 	for _, entry := range deployed.Inventory {
@@ -235,6 +236,9 @@ func statusConfiguration(app *v1alpha1.DemoApp) *demoac.DemoAppApplyConfiguratio
 func configureExtras(applied *demoac.DemoAppStatusApplyConfiguration, s v1alpha1.DemoAppStatus) {
 	if s.LastHandledRequestedAt != "" {
 		applied.WithLastHandledRequestedAt(s.LastHandledRequestedAt)
+	}
+	if s.NodePort != 0 {
+		applied.WithNodePort(s.NodePort)
 	}
 	if s.LastGoodRevision != 0 {
 		applied.WithLastGoodRevision(s.LastGoodRevision)

@@ -80,5 +80,6 @@ func (p *pass) correctsDrift(chart *helm.Chart) bool {
 	s := p.app.Status
 	return p.plan.Wanted.Cause == helm.CauseReleaseChanged && s.DeployedRelease != nil &&
 		s.DeployedRelease.ChartVersion == chart.Version() && s.ObservedGeneration == p.app.Generation &&
-		meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionUpgradeHeld) == nil
+		meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionUpgradeHeld) == nil &&
+		!meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionValidated)
 }

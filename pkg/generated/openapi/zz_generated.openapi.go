@@ -680,6 +680,13 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 							Format:      "",
 						},
 					},
+					"nodePort": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nodePort is spec.service.nodePort as it was last deployed. As long as it is here, no other DemoApp of the namespace gets that port.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 					"lastHandledRequestedAt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "lastHandledRequestedAt is the value of the annotation demo.example.com/requested-at that was last acted on.",

@@ -51,6 +51,11 @@ const (
 	// ConditionLicensed tells what the license server said of the app. It is absent
 	// without a license server.
 	ConditionLicensed = "Licensed"
+	// ConditionValidated tells whether the app keeps the rules that only the
+	// operator can check: its image is from an allowed registry, and no older app
+	// of its namespace has its node port. It is absent while
+	// all registries are allowed and the app asks for nothing that another may have.
+	ConditionValidated = "Validated"
 	// ConditionRemediated is True after an upgrade failed for good and was dealt
 	// with, until the spec changes or an upgrade succeeds. It is absent otherwise.
 	ConditionRemediated = "Remediated"
@@ -89,6 +94,17 @@ const (
 	// ReasonLicenseUnavailable is a license server that gave no answer that can be
 	// used.
 	ReasonLicenseUnavailable = "LicenseUnavailable"
+)
+
+// Reasons of Validated, which Ready and Deployed repeat where they are the
+// cause.
+const (
+	// ReasonValidationSucceeded is an app that keeps the rules.
+	ReasonValidationSucceeded = "ValidationSucceeded"
+	// ReasonValidationFailed is an app that breaks them. A person must act: nothing
+	// new is rolled out meanwhile. Of a DemoAppCluster, it is a template or a
+	// selector that the API server refuses.
+	ReasonValidationFailed = "ValidationFailed"
 )
 
 // Reasons of Remediated, which Ready and Stalled repeat.
@@ -231,9 +247,6 @@ const (
 	// ReasonAppsFailed is a DemoAppCluster with DemoApps that a person must look
 	// at.
 	ReasonAppsFailed = "AppsFailed"
-	// ReasonValidationFailed is a template or a selector that the API server
-	// refuses.
-	ReasonValidationFailed = "ValidationFailed"
 	// ReasonNameConflict is a DemoApp that exists already and does not belong to
 	// the DemoAppCluster that would make it.
 	ReasonNameConflict = "NameConflict"

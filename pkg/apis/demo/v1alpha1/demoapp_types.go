@@ -351,6 +351,13 @@ type DemoAppStatus struct {
 	// +optional
 	URL string `json:"url,omitempty"`
 
+	// nodePort is spec.service.nodePort as it was last deployed. As long as it is
+	// here, no other DemoApp of the namespace gets that port.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	NodePort int32 `json:"nodePort,omitempty"`
+
 	// lastHandledRequestedAt is the value of the annotation
 	// demo.example.com/requested-at that was last acted on.
 	// +kubebuilder:validation:MinLength=1

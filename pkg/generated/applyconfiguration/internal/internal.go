@@ -223,6 +223,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: lastUpgradeReason
       type:
         scalar: string
+    - name: nodePort
+      type:
+        scalar: numeric
     - name: observedGeneration
       type:
         scalar: numeric

@@ -52,6 +52,9 @@ type DemoAppStatusApplyConfiguration struct {
 	Selector *string `json:"selector,omitempty"`
 	// url is where the app answers inside the cluster.
 	URL *string `json:"url,omitempty"`
+	// nodePort is spec.service.nodePort as it was last deployed. As long as it is
+	// here, no other DemoApp of the namespace gets that port.
+	NodePort *int32 `json:"nodePort,omitempty"`
 	// lastHandledRequestedAt is the value of the annotation
 	// demo.example.com/requested-at that was last acted on.
 	LastHandledRequestedAt *string `json:"lastHandledRequestedAt,omitempty"`
@@ -169,6 +172,14 @@ func (b *DemoAppStatusApplyConfiguration) WithSelector(value string) *DemoAppSta
 // If called multiple times, the URL field is set to the value of the last call.
 func (b *DemoAppStatusApplyConfiguration) WithURL(value string) *DemoAppStatusApplyConfiguration {
 	b.URL = &value
+	return b
+}
+
+// WithNodePort sets the NodePort field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the NodePort field is set to the value of the last call.
+func (b *DemoAppStatusApplyConfiguration) WithNodePort(value int32) *DemoAppStatusApplyConfiguration {
+	b.NodePort = &value
 	return b
 }
 

@@ -1,0 +1,140 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"k8s.io/client-go/tools/cache"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// byClaim indexes DemoApps by what only one of them may have in a namespace.
+const byClaim = "claims"
+
+// claim is something that only one DemoApp of a namespace may have.
+type claim struct {
+	kind, value string
+}
+
+// String names the claim in a sentence.
+func (c claim) String() string { return c.kind + " " + c.value }
+
+// in is the claim's value in the index.
+func (c claim) in(namespace string) string { return namespace + "/" + c.String() }
+
+// wantedClaims are what a spec asks for.
+func wantedClaims(spec v1alpha1.DemoAppSpec) []claim {
+	var claims []claim
+	if port := nodePort(spec); port != 0 {
+		claims = append(claims, nodePortClaim(port))
+	}
+	return claims
+}
+
+// usedClaims are what the deployed release has, which the spec may no longer ask
+// for.
+func usedClaims(s v1alpha1.DemoAppStatus) []claim {
+	var claims []claim
+	if s.NodePort != 0 {
+		claims = append(claims, nodePortClaim(int64(s.NodePort)))
+	}
+	return claims
+}
+
+func nodePortClaim(port int64) claim { return claim{"node port", strconv.FormatInt(port, 10)} }
+
+// claimsOf are what an app asks for or has.
+func claimsOf(app *v1alpha1.DemoApp) []claim {
+	claims := wantedClaims(app.Spec)
+	for _, used := range usedClaims(app.Status) {
+		if !slices.Contains(claims, used) {
+			claims = append(claims, used)
+		}
+	}
+	return claims
+}
+
+// recordClaims writes down what the release has after a success.
+func recordClaims(p *pass, action helm.Action) {
+	switch action {
+	case helm.ActionInstall, helm.ActionUpgrade:
+		p.app.Status.NodePort = int32(nodePort(p.app.Spec)) //nolint:gosec // It was one before.
+	case helm.ActionRollback:
+		p.app.Status.NodePort = 0 // Of an older spec, which is not known any more.
+	case helm.ActionNone, helm.ActionWait, helm.ActionReapply, helm.ActionRepair:
+	}
+}
+
+func claimIndex(object any) ([]string, error) {
+	app, ok := object.(*v1alpha1.DemoApp)
+	if !ok {
+		return nil, nil
+	}
+	var values []string
+	for _, claim := range claimsOf(app) {
+		values = append(values, claim.in(app.Namespace))
+	}
+	return values, nil
+}
+
+// rivals are the other apps that ask for something that this one asks for or
+// has.
+func (c *Controller) rivals(app *v1alpha1.DemoApp) []cache.ObjectName {
+	var rivals []cache.ObjectName
+	for _, claim := range claimsOf(app) {
+		for _, other := range c.claimants(app, claim) {
+			rivals = append(rivals, cache.MetaObjectToName(other))
+		}
+	}
+	return rivals
+}
+
+// claimants are the apps beside this one that ask for a claim or have it, the
+// oldest first.
+func (c *Controller) claimants(app *v1alpha1.DemoApp, claim claim) []*v1alpha1.DemoApp {
+	others := slices.DeleteFunc(c.cached.ByIndex(app.Namespace, byClaim, claim.in(app.Namespace)),
+		func(other *v1alpha1.DemoApp) bool { return other.Name == app.Name })
+	slices.SortFunc(others, compareAge)
+	return others
+}
+
+// claimsChanged tells whether a change of an app matters to its rivals.
+func claimsChanged(before, after *v1alpha1.DemoApp) controller.Reason {
+	if before != nil && after != nil &&
+		slices.Equal(wantedClaims(before.Spec), wantedClaims(after.Spec)) &&
+		slices.Equal(usedClaims(before.Status), usedClaims(after.Status)) {
+		return 0
+	}
+	return controller.SpecChange
+}
+
+// obstacle says why an app cannot have what it asks for, given the others that
+// ask for it or have it, the oldest first; nothing when it can. It stalls unless the
+// other one is about to give it up.
+func obstacle(app *v1alpha1.DemoApp, claim claim, others []*v1alpha1.DemoApp) (message string, stalled bool) {
+	for _, other := range others {
+		if slices.Contains(wantedClaims(other.Spec), claim) && compareAge(other, app) < 0 {
+			return fmt.Sprintf("%s belongs to DemoApp %q, which is older", claim, other.Name), true
+		}
+	}
+	for _, other := range others {
+		if slices.Contains(usedClaims(other.Status), claim) {
+			return fmt.Sprintf("%s is still in use by DemoApp %q", claim, other.Name), slices.Contains(wantedClaims(other.Spec), claim)
+		}
+	}
+	return "", false
+}
+
+// compareAge puts the older of two apps first. Ages are whole seconds; of two
+// that are of the same, the order of their names decides.
+func compareAge(a, b *v1alpha1.DemoApp) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+}

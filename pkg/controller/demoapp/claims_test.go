@@ -1,0 +1,177 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+)
+
+// atNodePort asks for a port on the nodes.
+func atNodePort(port int32) func(*v1alpha1.DemoApp) {
+	return func(app *v1alpha1.DemoApp) {
+		app.Spec.Service = v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeNodePort, NodePort: port}
+	}
+}
+
+// bornAfter sets when an app was created.
+func bornAfter(age time.Duration) func(*v1alpha1.DemoApp) {
+	return func(app *v1alpha1.DemoApp) { app.CreationTimestamp = metav1.NewTime(began.Add(age)) }
+}
+
+// usesNodePort has a port on the nodes deployed.
+func usesNodePort(port int32) func(*v1alpha1.DemoApp) {
+	return func(app *v1alpha1.DemoApp) { app.Status.NodePort = port }
+}
+
+func TestClaims(t *testing.T) {
+	tests := []struct {
+		name   string
+		object any
+		want   []string
+	}{
+		{"nothing", newApp("a"), nil},
+		{"node port", newApp("a", atNodePort(30080)), []string{"ns/node port 30080"}},
+		{"node port that is deployed, too", newApp("a", atNodePort(30080), usesNodePort(30080)), []string{"ns/node port 30080"}},
+		{"one that is deployed, and another", newApp("a", atNodePort(30080), usesNodePort(30081)), []string{"ns/node port 30080", "ns/node port 30081"}},
+		{"one that is only deployed", newApp("a", usesNodePort(30080)), []string{"ns/node port 30080"}},
+		{"one that the cluster chooses", newApp("a", atNodePort(0)), nil},
+		{"one that its type has no place for", newApp("a", func(app *v1alpha1.DemoApp) { app.Spec.Service.NodePort = 30080 }), nil},
+		{"no app", &metav1.PartialObjectMetadata{}, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := claimIndex(test.object)
+			must(t, err)
+			equal(t, "claims", test.want, got)
+		})
+	}
+}
+
+func TestClaimsChanged(t *testing.T) {
+	app := func(change ...func(*v1alpha1.DemoApp)) *v1alpha1.DemoApp { return newApp("b", change...) }
+	tests := []struct {
+		name          string
+		before, after *v1alpha1.DemoApp
+		want          controller.Reason
+	}{
+		{"appears", nil, app(atNodePort(1)), controller.SpecChange},
+		{"is gone", app(atNodePort(1)), nil, controller.SpecChange},
+		{"asks for another", app(atNodePort(1)), app(atNodePort(2)), controller.SpecChange},
+		{"asks for none", app(atNodePort(1)), app(), controller.SpecChange},
+		{"has given it up", app(usesNodePort(1)), app(), controller.SpecChange},
+		{"asks for the same", app(atNodePort(1)), app(atNodePort(1), says("other"), isUp), 0},
+		{"asks for none as before", app(), app(says("other")), 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			equal(t, "reason", test.want, claimsChanged(test.before, test.after))
+		})
+	}
+}
+
+func TestObstacle(t *testing.T) {
+	const (
+		older = `node port 1 belongs to DemoApp "o", which is older`
+		inUse = `node port 1 is still in use by DemoApp "o"`
+	)
+	other := func(change ...func(*v1alpha1.DemoApp)) *v1alpha1.DemoApp { return newApp("o", change...) }
+	tests := []struct {
+		name    string
+		others  []*v1alpha1.DemoApp
+		want    string
+		stalled bool
+	}{
+		{"nobody else", nil, "", false},
+		{"an older one", []*v1alpha1.DemoApp{other(atNodePort(1), bornAfter(-time.Second))}, older, true},
+		{"an older one that has it", []*v1alpha1.DemoApp{other(atNodePort(1), usesNodePort(1), bornAfter(-time.Second))}, older, true},
+		{"an older one that is about to give it up", []*v1alpha1.DemoApp{other(atNodePort(2), usesNodePort(1), bornAfter(-time.Second))}, inUse, false},
+		{"a younger one", []*v1alpha1.DemoApp{other(atNodePort(1), bornAfter(time.Second))}, "", false},
+		{"a younger one that has it", []*v1alpha1.DemoApp{other(atNodePort(1), usesNodePort(1), bornAfter(time.Second))}, inUse, true},
+		{"a younger one that is about to give it up", []*v1alpha1.DemoApp{other(usesNodePort(1), bornAfter(time.Second))}, inUse, false},
+		{"one that has it, and an older one", []*v1alpha1.DemoApp{
+			newApp("p", usesNodePort(1), bornAfter(-time.Hour)), other(atNodePort(1), bornAfter(-time.Second)),
+		}, older, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, stalled := obstacle(newApp("a", atNodePort(1), bornAfter(0)), nodePortClaim(1), test.others)
+			equal(t, "message", test.want, got)
+			equal(t, "stalled", test.stalled, stalled)
+		})
+	}
+}
+
+func TestCompareAge(t *testing.T) {
+	tests := []struct {
+		name string
+		a, b *v1alpha1.DemoApp
+		want int
+	}{
+		{"older", newApp("b", bornAfter(0)), newApp("a", bornAfter(time.Second)), -1},
+		{"younger", newApp("a", bornAfter(time.Second)), newApp("b", bornAfter(0)), 1},
+		{"of the same second, by name", newApp("a", bornAfter(0)), newApp("b", bornAfter(0)), -1},
+		{"of the same second, by name, the other way round", newApp("b", bornAfter(0)), newApp("a", bornAfter(0)), 1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			equal(t, "order", test.want, compareAge(test.a, test.b))
+		})
+	}
+}
+
+// TestHolderThatIsHeld: who gives a claim up keeps it until its release has
+// followed.
+func TestHolderThatIsHeld(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", atNodePort(30080), opensAt("10 3 * * *", "UTC")))
+	w.create(newApp("b", atNodePort(30080)))
+	w.passes("a", controller.SpecChange)
+	equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
+	w.change("a", atNodePort(0))
+	w.passes("a", controller.SpecChange)
+	w.passes("b", controller.SpecChange)
+	equal(t, "Ready while the other is held", "False ValidationFailed", w.is("b", v1alpha1.ConditionReady))
+	equal(t, "Reconciling", "True ValidationFailed", w.is("b", v1alpha1.ConditionReconciling))
+	equal(t, "message", `Node port 30080 is still in use by DemoApp "a"`, w.message("b", v1alpha1.ConditionReady))
+
+	w.clock.Step(10 * time.Minute)
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "nodePort", int32(0), w.app("a").Status.NodePort)
+	w.passes("b", controller.SpecChange)
+	equal(t, "Ready in the end", "True Healthy", w.is("b", v1alpha1.ConditionReady))
+}
+
+func TestHolderThatChangesAndGoes(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		for _, name := range []string{"c", "b", "a"} {
+			w.create(newApp(name, atNodePort(30080)))
+			advance(time.Second)
+		}
+		w.create(newApp("other", atNodePort(30081)))
+		settle()
+		equal(t, "Ready of the oldest", "True Healthy", w.is("c", v1alpha1.ConditionReady))
+		for _, name := range []string{"a", "b"} {
+			equal(t, "Ready of "+name, "False ValidationFailed", w.is(name, v1alpha1.ConditionReady))
+			equal(t, "message of "+name, `Node port 30080 belongs to DemoApp "c", which is older`, w.message(name, v1alpha1.ConditionReady))
+		}
+		looks := w.engine.passesOver("other")
+		w.change("c", atNodePort(30082))
+		settle()
+		equal(t, "Ready of the next", "True Healthy", w.is("b", v1alpha1.ConditionReady))
+		equal(t, "message of the last", `Node port 30080 belongs to DemoApp "b", which is older`, w.message("a", v1alpha1.ConditionReady))
+		equal(t, "events of the last", []string{
+			`Warning ValidationFailed Reconcile Node port 30080 belongs to DemoApp "c", which is older`,
+		}, w.recorder.of("a"))
+		w.delete("b")
+		settle()
+		equal(t, "Ready of the last", "True Healthy", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "looks at one with another port", looks, w.engine.passesOver("other"))
+	})
+}

@@ -1,0 +1,183 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"testing"
+	"time"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/registries"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+const (
+	isInvalid  = "False ValidationFailed"
+	isStalled  = "True ValidationFailed"
+	isValid    = "True ValidationSucceeded"
+	notAllowed = "Image docker.io/library/nginx is not from an allowed registry: quay.io"
+)
+
+func hasImage(image string) func(*v1alpha1.DemoApp) {
+	return func(app *v1alpha1.DemoApp) { app.Spec.Image = image }
+}
+
+// allowing is a world with an operator that allows these registries.
+func allowing(t *testing.T, entries ...string) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.allow(entries...)
+	return w
+}
+
+// allow starts a new process with another flag.
+func (w *world) allow(entries ...string) {
+	w.t.Helper()
+	var err error
+	w.registries, err = registries.Parse(entries)
+	must(w.t, err)
+	w.start(testChart(w.t, "1.0.0"))
+}
+
+func TestImageThatIsNotAllowed(t *testing.T) {
+	w := allowing(t, "quay.io")
+	w.create(newApp("a"))
+	result := w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "conditions", conditions("Validated", isInvalid, "Deployed", isInvalid, "Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
+	equal(t, "message", notAllowed, w.message("a", v1alpha1.ConditionReady))
+	equal(t, "events", []string{"a Warning ValidationFailed Reconcile " + notAllowed}, w.recorder.take())
+	if wait := result.RequeueAfter; wait < validationRetry*9/10 || wait > validationRetry*11/10 {
+		t.Errorf("next look in %v", wait)
+	}
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "requests of another look", []string(nil), w.calls.take())
+	w.change("a", hasImage("quay.io/team/web:v1"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "conditions", conditions("Validated", isValid, "Deployed", "True InstallSucceeded", "Ready", "True Healthy"), w.conditions("a"))
+	equal(t, "message", "Image quay.io/team/web is from an allowed registry", w.message("a", v1alpha1.ConditionValidated))
+}
+
+func TestRegistriesThatAreAllowedNoMore(t *testing.T) {
+	w := deployed(t)
+	w.allow("quay.io")
+	w.engine.meddle("a", edits("ConfigMap"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "conditions of what runs", conditions("Validated", isInvalid, "Deployed", "True InstallSucceeded",
+		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
+
+	w.change("a", says("other"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests of a change", []string{"apply demoapps/status a"}, w.calls.take())
+
+	w.allow()
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "conditions", conditions("Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
+}
+
+func TestEverythingThatIsNotValid(t *testing.T) {
+	w := allowing(t, "quay.io")
+	w.create(newApp("a", hasImage("quay.io/web"), atNodePort(30080)))
+	w.create(newApp("b", atNodePort(30080), waitsFor("db"), opensAt("10 3 * * *", "UTC")))
+	w.passes("a", controller.SpecChange)
+	equal(t, "message of Validated", "Image quay.io/web is from an allowed registry; node port 30080 is this DemoApp's",
+		w.message("a", v1alpha1.ConditionValidated))
+	w.passes("b", controller.SpecChange)
+	const both = notAllowed + `; node port 30080 belongs to DemoApp "a", which is older`
+	equal(t, "message of Validated", both, w.message("b", v1alpha1.ConditionValidated))
+	equal(t, "message of Ready", `Waiting for DemoApp "db", which does not exist; `+both, w.message("b", v1alpha1.ConditionReady))
+	equal(t, "conditions", conditions("DependencyReady", "False Waiting", "Validated", isInvalid,
+		"Deployed", isInvalid, "Ready", isInvalid, "Stalled", isStalled), w.conditions("b"))
+
+	w.change("b", hasImage("quay.io/web"))
+	w.change("b", atNodePort(30081))
+	w.passes("b", controller.SpecChange)
+	equal(t, "message of Validated", `Image quay.io/web is from an allowed registry; node port 30081 is this DemoApp's; `+
+		`waitFor: Waiting for DemoApp "db", which does not exist`, w.message("b", v1alpha1.ConditionValidated))
+	equal(t, "Ready", "False Waiting", w.is("b", v1alpha1.ConditionReady))
+}
+
+func TestNotValidAndHeld(t *testing.T) {
+	w := deployed(t, opensAt("10 3 * * *", "UTC"))
+	w.allow("quay.io")
+	w.change("a", says("other"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "conditions", conditions("UpgradeHeld", isHeld, "Validated", isInvalid, "Deployed", "True InstallSucceeded",
+		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
+	equal(t, "message of Ready", outside+"; "+notAllowed, w.message("a", v1alpha1.ConditionReady))
+}
+
+// TestNotValidIsNoWayAroundTheWindow: what the helm command did is set back at
+// any time, but not together with a change that was not valid so far.
+func TestNotValidIsNoWayAroundTheWindow(t *testing.T) {
+	w := deployed(t, opensAt("0 3 * * *", "UTC"))
+	w.allow("quay.io")
+	w.change("a", says("other"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "UpgradeHeld while it is open", "", w.is("a", v1alpha1.ConditionUpgradeHeld))
+
+	w.clock.Step(2 * time.Hour)
+	w.engine.meddle("a", rewrites(2, "deployed"))
+	w.allow()
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+	equal(t, "Ready", isNotReady, w.is("a", v1alpha1.ConditionReady))
+}
+
+func TestNotValidAndSuspended(t *testing.T) {
+	w := deployed(t)
+	w.allow("quay.io")
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Suspend, app.Spec.Message = true, "other" })
+	w.passes("a", controller.SpecChange)
+	equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Validated", isInvalid, "Deployed", "True InstallSucceeded",
+		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
+	equal(t, "message of Ready", "A change waits until spec.suspend is false; "+notAllowed, w.message("a", v1alpha1.ConditionReady))
+	w.delete("a")
+	w.passes("a", controller.SpecChange)
+	if w.app("a") != nil {
+		t.Error("the app is still there")
+	}
+}
+
+func TestNotValidAndWithoutLicense(t *testing.T) {
+	w, server := licensed(t)
+	server.answer = denied
+	w.allow("quay.io")
+	w.change("a", says("other"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "conditions", conditions("Validated", isInvalid, "Licensed", "False LicenseDenied", "Deployed", "True InstallSucceeded",
+		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
+	equal(t, "message of Ready", notAllowed+"; no", w.message("a", v1alpha1.ConditionReady))
+}
+
+func TestForcedUpgradeIsValidated(t *testing.T) {
+	w := deployed(t)
+	w.allow("quay.io")
+	w.change("a", asks("now", "now"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+	w.allow()
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"Upgrade a Requested", "apply demoapps/status a"}, w.calls.take())
+}
+
+func TestRollbackIsNotValidated(t *testing.T) {
+	none := int32(0)
+	w := deployed(t, func(app *v1alpha1.DemoApp) { app.Spec.Remediation = &v1alpha1.Remediation{Retries: &none} })
+	w.engine.failures = []error{&helm.RefusedError{Err: errPlain}}
+	w.change("a", says("other"))
+	if _, err := w.pass("a", controller.SpecChange); err == nil {
+		t.Fatal("the upgrade did not fail")
+	}
+	w.allow("quay.io")
+	w.passes("a", controller.Retry)
+	equal(t, "requests", []string{"Rollback a Failed", "apply demoapps/status a"}, w.calls.take())
+	w.passes("a", controller.SpecChange)
+	equal(t, "Validated", isInvalid, w.is("a", v1alpha1.ConditionValidated))
+	contains(t, "Ready", w.message("a", v1alpha1.ConditionReady), notAllowed)
+}

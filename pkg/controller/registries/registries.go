@@ -1,0 +1,78 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registries
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/distribution/reference"
+)
+
+// legacyHub is the old name of docker.io, which is read as the new one.
+const legacyHub = "index.docker.io"
+
+// List is where images may come from. The zero value allows all images.
+type List struct {
+	// prefixes are hosts in lower case, some with the beginning of a path.
+	prefixes []string
+}
+
+// Parse reads entries of the form host[:port][/path]; blanks around them are
+// dropped. The error quotes the first one that has another form, and says what
+// would be right.
+func Parse(entries []string) (List, error) {
+	list := List{prefixes: make([]string, 0, len(entries))}
+	for _, entry := range entries {
+		prefix, err := parsePrefix(strings.TrimSpace(entry))
+		if err != nil {
+			return List{}, fmt.Errorf("%q is not a registry: %w", entry, err)
+		}
+		list.prefixes = append(list.prefixes, prefix)
+	}
+	return list, nil
+}
+
+// parsePrefix lets an image below the entry tell what the entry means.
+func parsePrefix(entry string) (string, error) {
+	if entry == "" {
+		return "", errors.New("it is empty")
+	}
+	host, path, hasPath := strings.Cut(entry, "/")
+	named, err := reference.ParseNormalizedNamed(entry + "/image")
+	if err != nil {
+		return "", errors.New("use a host, or a host and a path, without a scheme and a tag, for example registry.example.com/team")
+	}
+	domain := reference.Domain(named)
+	if domain != host && host != legacyHub {
+		return "", fmt.Errorf("it does not begin with a host; write %s/%s if you mean that", domain, entry)
+	}
+	if domain = strings.ToLower(domain); !hasPath {
+		return domain, nil
+	}
+	return domain + "/" + path, nil
+}
+
+// IsEmpty reports whether all images are allowed.
+func (l List) IsEmpty() bool { return len(l.prefixes) == 0 }
+
+// Check returns the whole name of an image, without tag and digest. The error
+// says in a sentence why the image is not allowed.
+func (l List) Check(image string) (name string, err error) {
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return "", fmt.Errorf("image %q is not a reference to an image: %w", image, err)
+	}
+	name = strings.ToLower(reference.Domain(named)) + "/" + reference.Path(named)
+	if l.IsEmpty() {
+		return name, nil
+	}
+	for _, prefix := range l.prefixes {
+		if name == prefix || strings.HasPrefix(name, prefix+"/") {
+			return name, nil
+		}
+	}
+	return "", fmt.Errorf("image %s is not from an allowed registry: %s", name, strings.Join(l.prefixes, ", "))
+}

@@ -1,0 +1,112 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// atNodePort returns a DemoApp at a port of all nodes. Ports are those of the whole cluster: each test has its own.
+func atNodePort(name string, port int32) *v1alpha1.DemoApp {
+	app := apps.Named(name)
+	app.Spec.Service = v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeNodePort, NodePort: port}
+	return app
+}
+
+// isInvalid tells a DemoApp whose newest generation is not valid, for what the message says.
+func isInvalid(parts ...string) func(*v1alpha1.DemoApp) bool {
+	return func(app *v1alpha1.DemoApp) bool {
+		for _, part := range parts {
+			if !strings.Contains(apps.Condition(app, v1alpha1.ConditionValidated).Message, part) {
+				return false
+			}
+		}
+		return apps.IsStalled(app, v1alpha1.ReasonValidationFailed) &&
+			apps.Has(app, v1alpha1.ConditionValidated, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed) &&
+			apps.Condition(app, v1alpha1.ConditionReady).ObservedGeneration == app.Generation
+	}
+}
+
+func TestTheOlderKeepsTheNodePort(t *testing.T) {
+	t.Parallel()
+	const port, another = 31901, 31902
+	ns := newNamespace(t)
+	// Of two of the same second, the name decides.
+	ns.Create(atNodePort("a-holder", port))
+	ns.AwaitReady("a-holder")
+	ns.Create(atNodePort("b-next", port))
+	app := ns.Await("b-next", "not valid", isInvalid("31901", `"a-holder"`))
+	if !apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed) {
+		t.Errorf("Deployed is %+v", apps.Condition(app, v1alpha1.ConditionDeployed))
+	}
+	assertNothingInstalled(t, ns, "b-next")
+	ns.AwaitEvent("b-next", v1alpha1.ReasonValidationFailed, "31901", "a-holder")
+	ns.Create(atNodePort("c-last", port))
+	ns.Await("c-last", "not valid", isInvalid("31901", `"a-holder"`))
+
+	// The holder takes another port: the next one moves up, and the last one is told of it.
+	ns.Change("a-holder", func(spec *v1alpha1.DemoAppSpec) { spec.Service.NodePort = another })
+	ns.AwaitReady("b-next")
+	if got := ns.Objects("b-next").Service.Spec.Ports[0].NodePort; got != port {
+		t.Errorf("nodePort is %d", got)
+	}
+	ns.Await("c-last", "not valid because of another", isInvalid("31901", `"b-next"`))
+
+	// One that runs is told when it asks for what is taken, and goes on to run.
+	ns.Change("b-next", func(spec *v1alpha1.DemoAppSpec) { spec.Service.NodePort = another })
+	app = ns.Await("b-next", "not valid", isInvalid("31902", `"a-holder"`))
+	if apps.Revision(app) != 1 || !apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionTrue, "") {
+		t.Errorf("revision %d, Deployed %+v", apps.Revision(app), apps.Condition(app, v1alpha1.ConditionDeployed))
+	}
+	writeOver(t, ns, "b-next")
+	ns.AwaitEvent("b-next", "DriftCorrected", "ConfigMap b-next (changed)")
+
+	// The deletion of one that is not valid works, and that of the holder helps the other ones.
+	ns.Delete("b-next")
+	ns.AwaitGone("b-next")
+	ns.AwaitReady("c-last")
+	ns.Change("c-last", func(spec *v1alpha1.DemoAppSpec) { spec.Service.NodePort = another })
+	ns.Await("c-last", "not valid", isInvalid("31902", `"a-holder"`))
+	ns.Delete("a-holder")
+	ns.AwaitGone("a-holder")
+	app = ns.AwaitReady("c-last")
+	if !apps.Has(app, v1alpha1.ConditionValidated, metav1.ConditionTrue, v1alpha1.ReasonValidationSucceeded) {
+		t.Errorf("Validated is %+v", apps.Condition(app, v1alpha1.ConditionValidated))
+	}
+	if got := ns.Objects("c-last").Service.Spec.Ports[0].NodePort; got != another {
+		t.Errorf("nodePort is %d", got)
+	}
+	ns.AwaitQuiet(quiet)
+	ns.Delete("c-last") // The port is the cluster's.
+	ns.AwaitGone("c-last")
+}
+
+func TestNotValidAndSuspended(t *testing.T) {
+	t.Parallel()
+	const port = 31903
+	ns := newNamespace(t)
+	ns.Create(atNodePort("a-holder", port))
+	ns.AwaitReady("a-holder")
+	suspended := atNodePort("b-next", port)
+	suspended.Spec.Suspend, suspended.Spec.WaitFor = true, "nobody"
+	ns.Create(suspended)
+	app := ns.Await("b-next", "not valid", isInvalid(`"a-holder"`))
+	for _, part := range []string{"spec.suspend", "31903", `"nobody"`} {
+		if message := apps.Condition(app, v1alpha1.ConditionReady).Message; !strings.Contains(message, part) {
+			t.Errorf("%q does not say %q", message, part)
+		}
+	}
+	for _, name := range []string{"b-next", "a-holder"} {
+		ns.Delete(name)
+		ns.AwaitGone(name)
+	}
+}

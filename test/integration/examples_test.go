@@ -27,6 +27,7 @@ func TestExamples(t *testing.T) {
 		"reconcile-now.yaml":      {"on-request"},
 		"upgrade-window.yaml":     {"night-shift"},
 		"license.yaml":            {"licensed"},
+		"ingress.yaml":            {"demoapp-outside"},
 		"validation.yaml":         {"port-holder"},
 	}
 	for file, names := range examples {

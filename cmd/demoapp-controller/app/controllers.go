@@ -9,8 +9,13 @@ import (
 	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
@@ -97,12 +102,21 @@ func (a *assembly) addDemoApps(deps dependencies, engine *helm.Engine, apps map[
 			return err
 		}
 		configMaps[namespace], err = a.watchOnDemand("informer of ConfigMaps", namespace, metadatainformer.NewFilteredMetadataInformer(
-			deps.clients.metadata, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, 0, cache.Indexers{}, nil).Informer())
+			deps.clients.metadata, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, 0, cache.Indexers{}, nil).Informer(), identityOnly)
 		if err != nil {
 			return err
 		}
 	}
 	licenses, err := newLicenses(deps.config)
+	if err != nil {
+		return err
+	}
+	classes, err := a.watchOnDemand("informer of IngressClasses", "", metadatainformer.NewFilteredMetadataInformer(
+		deps.clients.metadata, networkingv1.SchemeGroupVersion.WithResource("ingressclasses"), metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer(), identityOnly)
+	if err != nil {
+		return err
+	}
+	definition, err := a.watchDefinition(deps.clients.dynamic, demoapp.HTTPRouteCRD)
 	if err != nil {
 		return err
 	}
@@ -115,7 +129,8 @@ func (a *assembly) addDemoApps(deps dependencies, engine *helm.Engine, apps map[
 		Apps: deps.clients.demo.DemoV1alpha1(), AppInformers: apps,
 		Secrets: core, SecretInformers: secrets,
 		ConfigMapWatches: configMaps,
-		ConfigMaps:       core, Namespaces: core,
+		IngressClasses:   classes, HTTPRouteDefinition: definition,
+		ConfigMaps: core, Namespaces: core,
 		Engine: engine, Chart: chart,
 		Recorder: deps.recorder, Metrics: deps.metrics.controllers, Clock: clock.RealClock{},
 		AuditNamespace: deps.config.AuditNamespace,
@@ -195,10 +210,20 @@ func (a *assembly) watchSecrets(client metadata.Interface, namespace string) (ca
 	return informer, nil
 }
 
-// watchOnDemand makes a metadata informer one that runs from when it is first needed. It keeps what tells objects, and
-// their versions, apart.
-func (a *assembly) watchOnDemand(name, namespace string, informer cache.SharedIndexInformer) (*controller.OnDemand, error) {
-	if err := informer.SetTransform(identityOnly); err != nil {
+// watchDefinition watches one CustomResourceDefinition, from when that is first needed. Its metadata would not tell whether
+// it is served.
+func (a *assembly) watchDefinition(client dynamic.Interface, name string) (*controller.OnDemand, error) {
+	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, definitions, metav1.NamespaceAll, 0, cache.Indexers{}, func(options *metav1.ListOptions) {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	}).Informer()
+	return a.watchOnDemand("informer of CustomResourceDefinition "+name, metav1.NamespaceAll, informer, servedOnly)
+}
+
+// watchOnDemand makes an informer one that runs from when it is first needed, and that keeps of each object what keep
+// leaves of it.
+func (a *assembly) watchOnDemand(name, namespace string, informer cache.SharedIndexInformer, keep cache.TransformFunc) (*controller.OnDemand, error) {
+	if err := informer.SetTransform(keep); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	demand := controller.NewOnDemand(informer)
@@ -221,6 +246,35 @@ func identityOnly(object any) (any, error) {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: whole.Namespace, Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion,
 	}}, nil
+}
+
+// servedOnly keeps of a CustomResourceDefinition what tells whether, and in which versions, it is served. Most of one is its
+// schemas.
+func servedOnly(object any) (any, error) {
+	whole, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return object, nil
+	}
+	kept := &unstructured.Unstructured{Object: map[string]any{}}
+	kept.SetGroupVersionKind(whole.GroupVersionKind())
+	kept.SetName(whole.GetName())
+	kept.SetUID(whole.GetUID())
+	kept.SetResourceVersion(whole.GetResourceVersion())
+	kept.SetDeletionTimestamp(whole.GetDeletionTimestamp())
+	var versions []any
+	defined, _, err := unstructured.NestedFieldNoCopy(whole.Object, "spec", "versions")
+	if list, ok := defined.([]any); ok && err == nil {
+		for _, item := range list {
+			if version, ok := item.(map[string]any); ok {
+				versions = append(versions, map[string]any{"name": version["name"], "served": version["served"]})
+			}
+		}
+	}
+	kept.Object["spec"] = map[string]any{"versions": versions}
+	if conditions, found, err := unstructured.NestedSlice(whole.Object, "status", "conditions"); found && err == nil {
+		kept.Object["status"] = map[string]any{"conditions": conditions}
+	}
+	return kept, nil
 }
 
 // watchedNamespaces returns the namespaces to build informers for; one that is empty stands for all.

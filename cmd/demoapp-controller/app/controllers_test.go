@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/example/demoapp-controller/pkg/controller/demoapp"
@@ -22,7 +23,9 @@ func TestAssemble(t *testing.T) {
 		{
 			name: "all namespaces",
 			services: []string{
-				"informer of DemoApps", "informer of Secrets", "informer of ConfigMaps", "informer of DemoAppClusters", "helm engine",
+				"informer of DemoApps", "informer of Secrets", "informer of ConfigMaps",
+				"informer of IngressClasses", "informer of CustomResourceDefinition httproutes.gateway.networking.k8s.io",
+				"informer of DemoAppClusters", "helm engine",
 			},
 		},
 		{
@@ -32,6 +35,7 @@ func TestAssemble(t *testing.T) {
 				"informer of DemoApps in a", "informer of DemoApps in b",
 				"informer of Secrets in a", "informer of ConfigMaps in a",
 				"informer of Secrets in b", "informer of ConfigMaps in b",
+				"informer of IngressClasses", "informer of CustomResourceDefinition httproutes.gateway.networking.k8s.io",
 				"informer of DemoAppClusters in a", "informer of DemoAppClusters in b",
 				"helm engine",
 			},
@@ -72,6 +76,55 @@ func TestAssemble(t *testing.T) {
 				if s.HasSynced() {
 					t.Errorf("%s is synced before its informer runs", s.Name)
 				}
+			}
+		})
+	}
+}
+
+func TestServedOnly(t *testing.T) {
+	whole := func(status map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+			"metadata": map[string]any{
+				"name": "webs.example.com", "uid": "1", "resourceVersion": "2", "deletionTimestamp": "2026-01-02T03:04:05Z",
+				"annotations": map[string]any{"long": "text"},
+			},
+			"spec": map[string]any{
+				"group":    "example.com",
+				"versions": []any{map[string]any{"name": "v1", "served": true, "schema": map[string]any{"large": "very"}}},
+			},
+			"status": status,
+		}}
+	}
+	conditions := map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
+	kept := func(status map[string]any) *unstructured.Unstructured {
+		object := map[string]any{
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+			"metadata": map[string]any{"name": "webs.example.com", "uid": "1", "resourceVersion": "2", "deletionTimestamp": "2026-01-02T03:04:05Z"},
+			"spec":     map[string]any{"versions": []any{map[string]any{"name": "v1", "served": true}}},
+		}
+		if status != nil {
+			object["status"] = status
+		}
+		return &unstructured.Unstructured{Object: object}
+	}
+	tests := []struct {
+		name         string
+		object, want any
+	}{
+		{"whole", whole(map[string]any{"conditions": conditions["conditions"], "acceptedNames": map[string]any{}}), kept(conditions)},
+		{"just made", whole(map[string]any{}), kept(nil)},
+		{"slim already", kept(conditions), kept(conditions)},
+		{"a tombstone", "gone", "gone"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := servedOnly(test.object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("kept (-want +got):\n%s", diff)
 			}
 		})
 	}

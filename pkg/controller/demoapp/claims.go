@@ -6,6 +6,7 @@ package demoapp
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 
@@ -36,6 +37,9 @@ func wantedClaims(spec v1alpha1.DemoAppSpec) []claim {
 	if port := nodePort(spec); port != 0 {
 		claims = append(claims, nodePortClaim(port))
 	}
+	if spec.Ingress != nil {
+		claims = append(claims, hostClaim(spec.Ingress.Host))
+	}
 	return claims
 }
 
@@ -46,8 +50,13 @@ func usedClaims(s v1alpha1.DemoAppStatus) []claim {
 	if s.NodePort != 0 {
 		claims = append(claims, nodePortClaim(int64(s.NodePort)))
 	}
+	if address, err := url.Parse(s.ExternalURL); err == nil && address.Host != "" {
+		claims = append(claims, hostClaim(address.Host))
+	}
 	return claims
 }
+
+func hostClaim(host string) claim { return claim{"host", host} }
 
 func nodePortClaim(port int64) claim { return claim{"node port", strconv.FormatInt(port, 10)} }
 

@@ -30,6 +30,11 @@ func usesNodePort(port int32) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) { app.Status.NodePort = port }
 }
 
+// answersAt has a host deployed.
+func answersAt(address string) func(*v1alpha1.DemoApp) {
+	return func(app *v1alpha1.DemoApp) { app.Status.ExternalURL = address }
+}
+
 func TestClaims(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -43,6 +48,11 @@ func TestClaims(t *testing.T) {
 		{"one that is only deployed", newApp("a", usesNodePort(30080)), []string{"ns/node port 30080"}},
 		{"one that the cluster chooses", newApp("a", atNodePort(0)), nil},
 		{"one that its type has no place for", newApp("a", func(app *v1alpha1.DemoApp) { app.Spec.Service.NodePort = 30080 }), nil},
+		{"host", newApp("a", exposedBy("nginx")), []string{"ns/host web.example.com"}},
+		{"host that is deployed, too", newApp("a", exposedBy("nginx"), answersAt("https://web.example.com")), []string{"ns/host web.example.com"}},
+		{"one that is deployed, and another host", newApp("a", exposedBy("nginx"), answersAt("http://old.example.com")), []string{
+			"ns/host web.example.com", "ns/host old.example.com",
+		}},
 		{"no app", &metav1.PartialObjectMetadata{}, nil},
 	}
 	for _, test := range tests {

@@ -62,6 +62,10 @@ type Deps struct {
 	// ConfigMapWatches watch the metadata of all ConfigMaps, keyed like
 	// AppInformers, from when a DemoApp first names one in valuesFrom.
 	ConfigMapWatches map[string]Watch
+	// IngressClasses watches the metadata of all IngressClasses, and
+	// HTTPRouteDefinition the CustomResourceDefinition [HTTPRouteCRD] as an
+	// unstructured object, from when a DemoApp first needs to know of them.
+	IngressClasses, HTTPRouteDefinition Watch
 	// ConfigMaps reads those, and with Namespaces is where audit records are
 	// written.
 	ConfigMaps corev1client.ConfigMapsGetter
@@ -106,6 +110,7 @@ type Controller struct {
 	// explanations are of drift that is left as it is.
 	explanations explanations
 	sources      *sources
+	capabilities *capabilities
 	audit        *auditor
 	engine       Engine
 	chart        *helm.Chart
@@ -168,6 +173,9 @@ func New(deps Deps) (*Controller, error) {
 			return nil, fmt.Errorf("%s: %w", Name, err)
 		}
 	}
+	if err := c.watchCapabilities(deps.IngressClasses, deps.HTTPRouteDefinition); err != nil {
+		return nil, fmt.Errorf("%s: %w", Name, err)
+	}
 	c.synced = append(c.synced, controller.NamedSync{Name: "release records", HasSynced: deps.Engine.HasSynced})
 	deps.Engine.Subscribe(func(release cache.ObjectName, change helm.Change) {
 		// Most releases of a cluster may be those of others. An app that is not in
@@ -189,7 +197,9 @@ func (c *Controller) Run(stop, lead context.Context) error {
 func (c *Controller) Synced() []controller.NamedSync { return c.synced }
 
 func (c *Controller) watchApps(namespace string, informer cache.SharedIndexInformer) error {
-	if err := informer.AddIndexers(cache.Indexers{byDependency: dependencyIndex, bySource: sourceIndex, byClaim: claimIndex}); err != nil {
+	if err := informer.AddIndexers(cache.Indexers{
+		byDependency: dependencyIndex, bySource: sourceIndex, byClaim: claimIndex, byCapability: capabilityIndex,
+	}); err != nil {
 		return fmt.Errorf("index DemoApps: %w", err)
 	}
 	c.cached[namespace] = informer.GetIndexer()

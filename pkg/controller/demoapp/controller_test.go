@@ -15,7 +15,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/metadata/metadatainformer"
 	clienttesting "k8s.io/client-go/testing"
@@ -59,10 +62,16 @@ func live(t *testing.T, play func(t *testing.T, w *world)) {
 		secrets := metadatainformer.NewSharedInformerFactory(w.metadata, 0)
 		w.apps = apps.Demo().V1alpha1().DemoApps().Informer()
 		w.secrets = secrets.ForResource(corev1.SchemeGroupVersion.WithResource("secrets")).Informer()
+		w.classes = &watched{informer: secrets.ForResource(ingressClasses).Informer()}
+		w.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+			map[schema.GroupVersionResource]string{definitions: "CustomResourceDefinitionList"})
+		crds := dynamicinformer.NewDynamicSharedInformerFactory(w.dynamic, 0)
+		w.definition = &watched{informer: crds.ForResource(definitions).Informer()}
 		w.engine.subscribers = nil
 		w.build(testChart(t, "1.0.0"), clock.RealClock{})
 		apps.StartWithContext(ctx)
 		secrets.Start(ctx.Done())
+		crds.Start(ctx.Done())
 		ended := make(chan error, 1)
 		_, lead := ktesting.NewTestContext(t)
 		go func() { ended <- w.controller.Run(ctx, lead) }()
@@ -76,6 +85,7 @@ func live(t *testing.T, play func(t *testing.T, w *world)) {
 		}
 		apps.Shutdown()
 		secrets.Shutdown()
+		crds.Shutdown()
 	})
 }
 

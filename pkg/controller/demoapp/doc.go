@@ -6,11 +6,13 @@
 //
 // # What it owns and watches
 //
-// It owns the Helm release and, through it, a Deployment, a Service, a ConfigMap
-// and a Secret, all named after the DemoApp, whose controller the DemoApp is. It
-// watches DemoApps, the metadata of Secrets (for apiKeyFrom and valuesFrom), that
-// of ConfigMaps from when a DemoApp names one in valuesFrom, and, through the
-// Helm engine, the release's objects and records.
+// It owns the Helm release and, through it, a Deployment, a Service, a ConfigMap,
+// a Secret and, for spec.ingress, an Ingress and an HTTPRoute, all named after the
+// DemoApp, whose controller the DemoApp is. It watches DemoApps, the metadata of
+// Secrets (for apiKeyFrom and valuesFrom), that of ConfigMaps from when a DemoApp
+// names one in valuesFrom, that of IngressClasses and the definition of HTTPRoutes
+// from when spec.ingress of a DemoApp depends on them, and, through the Helm
+// engine, the release's objects and records.
 //
 // # A pass
 //
@@ -28,6 +30,7 @@
 //	Secret or key of apiKeyFrom missing          waits                       Ready=False, Reconciling
 //	what valuesFrom names is missing             waits                       Ready=False, Reconciling
 //	what valuesFrom names is no object           waits for a person          Ready=False, Stalled
+//	support for spec.ingress comes or goes       upgrade                     Exposed
 //	object changed, deleted, replaced            applies it again            Drifted while it lasts
 //	release changed with the helm CLI            upgrade to the spec         Drifted while it lasts
 //	attempt failed                               again, with backoff         Failed, Deployed=False, Reconciling
@@ -38,7 +41,7 @@
 //	newer chart, and others are first            waits for its turn          UpgradeHeld, Reconciling
 //	newer chart, and it fails for many           waits until it works        UpgradeHeld, Reconciling
 //	license denied, or not to be had             asks again after a while    Licensed=False, Reconciling
-//	image, node port not valid                   waits for a person          Validated=False, Stalled
+//	image, node port or host not valid           waits for a person          Validated=False, Stalled
 //	spec.suspend                                 nothing, not even repair    Suspended; Ready=False if a change waits
 //	deployed, pods starting                      waits for events            Ready=False/Progressing, Reconciling
 //	deployed and healthy                         nothing                     Ready

@@ -34,6 +34,9 @@ func (c *Controller) emitTransitions(before, after *v1alpha1.DemoApp) {
 	if e, ok := driftTransition(before, after); ok {
 		c.emit(after, e)
 	}
+	if e, ok := exposureTransition(before.Status, after.Status); ok {
+		c.emit(after, e)
+	}
 }
 
 func (c *Controller) emit(app *v1alpha1.DemoApp, e event) {

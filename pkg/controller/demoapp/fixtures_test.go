@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -61,6 +62,7 @@ type world struct {
 	demo     *demofake.Clientset
 	kube     *kubefake.Clientset
 	metadata *metadatafake.FakeMetadataClient
+	dynamic  *dynamicfake.FakeDynamicClient
 	engine   *engine
 	recorder *recorder
 	clock    *clocktesting.FakeClock
@@ -78,7 +80,10 @@ type world struct {
 
 	apps, secrets cache.SharedIndexInformer
 	configMaps    *watched
-	controller    *Controller
+	// classes are the IngressClasses, and definition the CustomResourceDefinition
+	// of HTTPRoutes.
+	classes, definition *watched
+	controller          *Controller
 }
 
 func newWorld(t *testing.T) *world {
@@ -114,7 +119,7 @@ func (w *world) start(chart *helm.Chart) {
 	w.apps = externalversions.NewSharedInformerFactory(w.demo, 0).Demo().V1alpha1().DemoApps().Informer()
 	w.secrets = cache.NewSharedIndexInformer(&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0,
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	w.configMaps = newWatched()
+	w.configMaps, w.classes, w.definition = newWatched(), newWatched(), newWatched()
 	w.build(chart, w.clock)
 }
 
@@ -147,11 +152,12 @@ func (w *world) build(chart *helm.Chart, clock clock.WithTicker) {
 		Apps: w.demo.DemoV1alpha1(), AppInformers: map[string]cache.SharedIndexInformer{"": w.apps},
 		Secrets: w.kube.CoreV1(), SecretInformers: map[string]cache.SharedIndexInformer{"": w.secrets},
 		ConfigMapWatches: map[string]Watch{"": w.configMaps},
-		ConfigMaps:       w.kube.CoreV1(), Namespaces: w.kube.CoreV1(),
+		IngressClasses:   w.classes, HTTPRouteDefinition: w.definition,
+		ConfigMaps: w.kube.CoreV1(), Namespaces: w.kube.CoreV1(),
 		Engine: w.engine, Chart: chart, Recorder: w.recorder, Clock: clock,
 		AuditNamespace: auditNamespace, ResyncPeriod: resync, Licenses: w.licenses, LicenseRetry: 2 * time.Minute,
 		RolloutLimits: w.rolloutLimits,
-		Registries: w.registries,
+		Registries:    w.registries,
 	})
 	if err != nil {
 		w.t.Fatal(err)

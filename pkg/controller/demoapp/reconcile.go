@@ -38,6 +38,8 @@ type pass struct {
 	valuesUnknown bool
 	// secrets are the texts of values from Secrets.
 	secrets []string
+	// exposure is what of spec.ingress the cluster supports.
+	exposure exposure
 	// dependencyBecameReady says that this is the first pass after a wait.
 	dependencyBecameReady bool
 	plan                  release.Plan
@@ -99,6 +101,7 @@ func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	c.unwritten.resume(p)
 	defer c.settleRollout(p) // At the end: whose turn is next can be seen from the statuses.
 	stepErr := c.steps(ctx, p)
+	p.summarizeExposure()
 	p.answerRequest(stepErr)
 	if stepErr == nil {
 		if wait := c.unwritten.hold(p, c.clock.Now()); wait > 0 {
@@ -121,10 +124,14 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 	if err := c.observeValues(ctx, p); err != nil {
 		return c.reportFailure(p, err)
 	}
+	if err := c.observeExposure(ctx, p); err != nil {
+		return c.reportFailure(p, err)
+	}
 	c.observeDependency(p)
 	if err := c.observeRelease(ctx, p); err != nil {
 		return c.reportFailure(p, err)
 	}
+	p.summarizeExposure()
 	c.awaitHealth(p)
 	c.remediate(p)
 	c.passGates(ctx, p)
@@ -190,7 +197,7 @@ func (c *Controller) wanted(p *pass) *helm.Release {
 		Namespace: p.app.Namespace,
 		Name:      p.app.Name,
 		Chart:     c.chart,
-		Values:    merged(p.values, desiredValues(p.app.Spec, p.apiKey)),
+		Values:    merged(p.values, desiredValues(p.app.Spec, p.apiKey, p.exposure)),
 		Owner:     &owner,
 
 		Timeout:    timeoutOf(p.app.Spec),

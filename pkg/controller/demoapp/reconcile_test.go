@@ -38,7 +38,7 @@ func TestFirstVisit(t *testing.T) {
 
 	wanted := w.engine.wanted
 	isController := true
-	equal(t, "values", desiredValues(created.Spec, plainKey), wanted.Values)
+	equal(t, "values", desiredValues(created.Spec, plainKey, exposure{}), wanted.Values)
 	equal(t, "owner", &metav1.OwnerReference{
 		APIVersion: "demo.example.com/v1alpha1", Kind: "DemoApp", Name: "a", UID: created.UID, Controller: &isController,
 	}, wanted.Owner)

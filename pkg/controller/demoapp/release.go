@@ -128,6 +128,10 @@ func (c *Controller) reportFailure(p *pass, err error) error {
 		p.next = min(p.next, terminatingRetry)
 		return nil
 	}
+	if p.awaitsKind(err) {
+		p.conditions().MarkReconciling(v1alpha1.ReasonGatewayAPIMissing, err.Error())
+		return err
+	}
 	action := p.plan.Decision.Action
 	reason, terminal := release.FailureReason(err, action)
 	err = redactError(p.secretTexts(), err)

@@ -127,7 +127,7 @@ func TestAttemptThatWasCutOff(t *testing.T) {
 	w.engine.meddle("a", func(r *fakeRelease) {
 		inputs, err := helm.Release{
 			Namespace: namespace, Name: "a", Chart: testChart(t, "1.0.0"),
-			Values: desiredValues(w.app("a").Spec, plainKey), Owner: w.engine.wanted.Owner,
+			Values: desiredValues(w.app("a").Spec, plainKey, exposure{}), Owner: w.engine.wanted.Owner,
 		}.InputDigest()
 		must(t, err)
 		r.record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: inputs, Changed: began}

@@ -55,6 +55,7 @@ func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision, ch
 		SpecChanged:           s.ObservedGeneration != p.app.Generation,
 		Unrecorded:            isAhead(p),
 		ChartChanged:          chartChanged(p, chart),
+		CapabilitiesChanged:   capabilitiesChanged(p, chart),
 		DependencyBecameReady: p.dependencyBecameReady,
 		Failed:                failed != nil && failed.ObservedGeneration == p.app.Generation,
 	})
@@ -236,6 +237,9 @@ func statusConfiguration(app *v1alpha1.DemoApp) *demoac.DemoAppApplyConfiguratio
 func configureExtras(applied *demoac.DemoAppStatusApplyConfiguration, s v1alpha1.DemoAppStatus) {
 	if s.LastHandledRequestedAt != "" {
 		applied.WithLastHandledRequestedAt(s.LastHandledRequestedAt)
+	}
+	if s.ExternalURL != "" {
+		applied.WithExternalURL(s.ExternalURL)
 	}
 	if s.NodePort != 0 {
 		applied.WithNodePort(s.NodePort)

@@ -44,7 +44,7 @@ func fullStatus() v1alpha1.DemoAppStatus {
 		{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "a", UID: "uid-2", Digest: "d2"},
 	}
 	app.Status.Replicas, app.Status.ReadyReplicas, app.Status.Selector = 3, 2, "app=a"
-	app.Status.URL = "http://a.ns.svc"
+	app.Status.URL, app.Status.ExternalURL, app.Status.NodePort = "http://a.ns.svc", "https://web.example.com", 30080
 	return app.Status
 }
 

@@ -19,7 +19,7 @@ const (
 
 // desiredValues are the chart's values for a spec. All of them are set, so that
 // a chart's own defaults never show through.
-func desiredValues(spec v1alpha1.DemoAppSpec, apiKey string) map[string]any {
+func desiredValues(spec v1alpha1.DemoAppSpec, apiKey string, found exposure) map[string]any {
 	return map[string]any{
 		"replicaCount": orDefault(spec.ReplicaCount, defaultReplicas),
 		"image":        orElse(spec.Image, defaultImage),
@@ -31,7 +31,9 @@ func desiredValues(spec v1alpha1.DemoAppSpec, apiKey string) map[string]any {
 			// 0 lets the cluster choose. Without a port on the nodes there is none to choose.
 			"nodePort": nodePort(spec),
 		},
-		"nodeName": spec.NodeName,
+		"nodeName":  spec.NodeName,
+		"ingress":   ingressValues(spec.Ingress, found),
+		"httpRoute": httpRouteValues(spec.Ingress, found),
 	}
 }
 

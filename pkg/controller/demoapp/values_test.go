@@ -9,6 +9,14 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 )
 
+// The chart's values for a spec without ingress.
+var (
+	noIngress = map[string]any{
+		"enabled": false, "host": "", "className": "", "tls": map[string]any{"enabled": false, "secretName": ""},
+	}
+	noHTTPRoute = map[string]any{"enabled": false, "host": "", "gateway": map[string]any{"name": "", "namespace": ""}}
+)
+
 func TestDesiredValues(t *testing.T) {
 	zero, three := int32(0), int32(3)
 	tests := []struct {
@@ -24,6 +32,7 @@ func TestDesiredValues(t *testing.T) {
 			map[string]any{
 				"replicaCount": int64(1), "image": "nginx:1.27-alpine", "message": "Hello from the hybrid operator", "apiKey": "key",
 				"service": map[string]any{"type": "ClusterIP", "port": int64(80), "nodePort": int64(0)}, "nodeName": "",
+				"ingress": noIngress, "httpRoute": noHTTPRoute,
 			},
 		},
 		{
@@ -36,6 +45,7 @@ func TestDesiredValues(t *testing.T) {
 			map[string]any{
 				"replicaCount": int64(3), "image": "httpd:2", "message": "<b>hi</b>", "apiKey": "key",
 				"service": map[string]any{"type": "NodePort", "port": int64(8080), "nodePort": int64(30080)}, "nodeName": "node-1",
+				"ingress": noIngress, "httpRoute": noHTTPRoute,
 			},
 		},
 		{
@@ -45,6 +55,7 @@ func TestDesiredValues(t *testing.T) {
 			map[string]any{
 				"replicaCount": int64(1), "image": "nginx:1.27-alpine", "message": "Hello from the hybrid operator", "apiKey": "key",
 				"service": map[string]any{"type": "ClusterIP", "port": int64(80), "nodePort": int64(0)}, "nodeName": "",
+				"ingress": noIngress, "httpRoute": noHTTPRoute,
 			},
 		},
 		{
@@ -54,12 +65,32 @@ func TestDesiredValues(t *testing.T) {
 			map[string]any{
 				"replicaCount": int64(0), "image": "nginx:1.27-alpine", "message": "Hello from the hybrid operator", "apiKey": "key",
 				"service": map[string]any{"type": "ClusterIP", "port": int64(80), "nodePort": int64(0)}, "nodeName": "",
+				"ingress": noIngress, "httpRoute": noHTTPRoute,
+			},
+		},
+		{
+			"a way in from outside that the cluster supports half of",
+			v1alpha1.DemoAppSpec{Ingress: &v1alpha1.IngressSpec{
+				Host: "web.example.com", ClassName: "nginx", TLS: &v1alpha1.IngressTLS{SecretName: "cert"},
+				Gateway: &v1alpha1.GatewayReference{Name: "public", Namespace: "infra"},
+			}},
+			"key",
+			map[string]any{
+				"replicaCount": int64(1), "image": "nginx:1.27-alpine", "message": "Hello from the hybrid operator", "apiKey": "key",
+				"service": map[string]any{"type": "ClusterIP", "port": int64(80), "nodePort": int64(0)}, "nodeName": "",
+				"ingress": map[string]any{
+					"enabled": true, "host": "web.example.com", "className": "nginx",
+					"tls": map[string]any{"enabled": true, "secretName": "cert"},
+				},
+				"httpRoute": map[string]any{
+					"enabled": false, "host": "web.example.com", "gateway": map[string]any{"name": "public", "namespace": "infra"},
+				},
 			},
 		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "values", test.want, desiredValues(test.spec, test.apiKey))
+			equal(t, "values", test.want, desiredValues(test.spec, test.apiKey, exposure{ingress: test.spec.Ingress != nil}))
 		})
 	}
 }

@@ -26,6 +26,9 @@ const (
 	RetryAfterFailure UpgradeReason = "RetryAfterFailure"
 	// ChartChanged: the operator brought another chart.
 	ChartChanged UpgradeReason = "ChartChanged"
+	// ClusterCapabilitiesChanged: the cluster supports something that the spec asks
+	// for now, or no longer.
+	ClusterCapabilitiesChanged UpgradeReason = "ClusterCapabilitiesChanged"
 	// Remediation: attempts failed, and the last good revision was brought back.
 	Remediation UpgradeReason = "Remediation"
 	// UserRequested: a user asked for an upgrade although nothing had changed.
@@ -46,6 +49,9 @@ type Circumstances struct {
 	Unrecorded bool
 	// ChartChanged says that the chart's version is not the one last deployed.
 	ChartChanged bool
+	// CapabilitiesChanged says that nothing but what the cluster supports is other
+	// than it was at the newest revision.
+	CapabilitiesChanged bool
 	// DependencyBecameReady says that the change had to wait for something else
 	// until now.
 	DependencyBecameReady bool
@@ -78,6 +84,8 @@ func ReasonFor(decision helm.Decision, c Circumstances) UpgradeReason {
 	switch {
 	case c.DependencyBecameReady:
 		return CrossCRDependencyBecameReady
+	case c.CapabilitiesChanged && !c.SpecChanged:
+		return ClusterCapabilitiesChanged
 	case c.Failed:
 		return RetryAfterFailure
 	case c.ChartChanged && !c.SpecChanged:

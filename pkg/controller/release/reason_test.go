@@ -20,6 +20,7 @@ func TestReasonFor(t *testing.T) {
 	spec := func(c *Circumstances) { c.SpecChanged = true }
 	ready := func(c *Circumstances) { c.DependencyBecameReady = true }
 	failed := func(c *Circumstances) { c.Failed = true }
+	supported := func(c *Circumstances) { c.CapabilitiesChanged = true }
 	newChart := func(c *Circumstances) { c.ChartChanged = true }
 	because := func(why controller.Reason) func(*Circumstances) {
 		return func(c *Circumstances) { c.Why = why }
@@ -46,6 +47,10 @@ func TestReasonFor(t *testing.T) {
 		{"new chart and spec", helm.CauseInputsChanged, with(with(deployed, newChart), spec), SpecGenerationChanged},
 		{"new chart that was refused", helm.CauseInputsChanged, with(with(deployed, newChart), failed), RetryAfterFailure},
 		{"new chart that had to wait", helm.CauseInputsChanged, with(with(deployed, newChart), ready), CrossCRDependencyBecameReady},
+		{"support that came or went", helm.CauseInputsChanged, with(deployed, supported), ClusterCapabilitiesChanged},
+		{"support that came, and a new spec", helm.CauseInputsChanged, with(with(deployed, supported), spec), SpecGenerationChanged},
+		{"support that came, after a failure", helm.CauseInputsChanged, with(with(deployed, supported), failed), ClusterCapabilitiesChanged},
+		{"support that came while it waited", helm.CauseInputsChanged, with(with(deployed, supported), ready), CrossCRDependencyBecameReady},
 		{"new inputs found on the periodic look", helm.CauseInputsChanged, with(deployed, because(resync)), SpecGenerationChanged},
 
 		{"attempt failed", helm.CauseFailed, with(deployed, failed), RetryAfterFailure},

@@ -41,8 +41,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &demov1alpha1.DriftPolicyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FailureCounts"):
 		return &demov1alpha1.FailureCountsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GatewayReference"):
+		return &demov1alpha1.GatewayReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HistoryEntry"):
 		return &demov1alpha1.HistoryEntryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("IngressSpec"):
+		return &demov1alpha1.IngressSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("IngressTLS"):
+		return &demov1alpha1.IngressTLSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("InventoryEntry"):
 		return &demov1alpha1.InventoryEntryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Remediation"):

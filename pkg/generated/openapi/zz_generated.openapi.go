@@ -34,7 +34,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.DriftIgnore{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_DriftIgnore(ref),
 		v1alpha1.DriftPolicy{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_DriftPolicy(ref),
 		v1alpha1.FailureCounts{}.OpenAPIModelName():        schema_pkg_apis_demo_v1alpha1_FailureCounts(ref),
+		v1alpha1.GatewayReference{}.OpenAPIModelName():     schema_pkg_apis_demo_v1alpha1_GatewayReference(ref),
 		v1alpha1.HistoryEntry{}.OpenAPIModelName():         schema_pkg_apis_demo_v1alpha1_HistoryEntry(ref),
+		v1alpha1.IngressSpec{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_IngressSpec(ref),
+		v1alpha1.IngressTLS{}.OpenAPIModelName():           schema_pkg_apis_demo_v1alpha1_IngressTLS(ref),
 		v1alpha1.InventoryEntry{}.OpenAPIModelName():       schema_pkg_apis_demo_v1alpha1_InventoryEntry(ref),
 		v1alpha1.Remediation{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_Remediation(ref),
 		v1alpha1.SecretKeyReference{}.OpenAPIModelName():   schema_pkg_apis_demo_v1alpha1_SecretKeyReference(ref),
@@ -106,7 +109,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoApp(ref common.ReferenceCallback) common.
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DemoApp is a small web page, served by the Helm chart demo-app that is embedded in the operator. The operator installs one release of the chart with the name and namespace of the DemoApp, keeps it as the spec says, and reports in the status what it did and why.\n\nThe release consists of a Deployment, a Service, a ConfigMap and a Secret, all named after the DemoApp. Whatever others change in them that the chart sets is set back; what they add is left alone. When the DemoApp is deleted, a record is written to the audit namespace before the release is uninstalled.",
+				Description: "DemoApp is a small web page, served by the Helm chart demo-app that is embedded in the operator. The operator installs one release of the chart with the name and namespace of the DemoApp, keeps it as the spec says, and reports in the status what it did and why.\n\nThe release consists of a Deployment, a Service, a ConfigMap and a Secret, and with spec.ingress of an Ingress and an HTTPRoute, all named after the DemoApp. Whatever others change in them that the chart sets is set back; what they add is left alone. When the DemoApp is deleted, a record is written to the audit namespace before the release is uninstalled.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -480,6 +483,12 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref common.ReferenceCallback) com
 							Ref:         ref(v1alpha1.ServiceSpec{}.OpenAPIModelName()),
 						},
 					},
+					"ingress": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ingress is how the app is reached from outside the cluster. Absent means not at all, but for what service says.",
+							Ref:         ref(v1alpha1.IngressSpec{}.OpenAPIModelName()),
+						},
+					},
 					"waitFor": {
 						SchemaProps: spec.SchemaProps{
 							Description: "waitFor is the name of another DemoApp in this namespace. As long as that one is not deployed, nothing is installed or upgraded for this one. Absent means not to wait.",
@@ -567,7 +576,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref common.ReferenceCallback) com
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.DriftPolicy{}.OpenAPIModelName(), v1alpha1.Remediation{}.OpenAPIModelName(), v1alpha1.SecretKeyReference{}.OpenAPIModelName(), v1alpha1.ServiceSpec{}.OpenAPIModelName(), v1alpha1.UpgradeWindow{}.OpenAPIModelName(), v1alpha1.ValuesReference{}.OpenAPIModelName(), v1.Duration{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+			v1alpha1.DriftPolicy{}.OpenAPIModelName(), v1alpha1.IngressSpec{}.OpenAPIModelName(), v1alpha1.Remediation{}.OpenAPIModelName(), v1alpha1.SecretKeyReference{}.OpenAPIModelName(), v1alpha1.ServiceSpec{}.OpenAPIModelName(), v1alpha1.UpgradeWindow{}.OpenAPIModelName(), v1alpha1.ValuesReference{}.OpenAPIModelName(), v1.Duration{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -614,7 +623,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 					},
 					"lastUpgradeReason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastUpgradeReason is why the operator last changed the objects of the release: SpecGenerationChanged, DriftDetected, PeriodicResync, CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged, UserRequested or Remediation.",
+							Description: "lastUpgradeReason is why the operator last changed the objects of the release: SpecGenerationChanged, DriftDetected, PeriodicResync, CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged, ClusterCapabilitiesChanged, UserRequested or Remediation.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -676,6 +685,13 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 					"url": {
 						SchemaProps: spec.SchemaProps{
 							Description: "url is where the app answers inside the cluster.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"externalURL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "externalURL is where the app answers outside the cluster. It is absent while nothing that spec.ingress asks for is deployed, and for a host with \"*\".",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -980,6 +996,35 @@ func schema_pkg_apis_demo_v1alpha1_FailureCounts(ref common.ReferenceCallback) c
 	}
 }
 
+func schema_pkg_apis_demo_v1alpha1_GatewayReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "GatewayReference names a Gateway of gateway.networking.k8s.io.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the name of the Gateway.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is the namespace of the Gateway, which has to allow routes from that of the DemoApp. Absent means that of the DemoApp.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+	}
+}
+
 func schema_pkg_apis_demo_v1alpha1_HistoryEntry(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1050,6 +1095,69 @@ func schema_pkg_apis_demo_v1alpha1_HistoryEntry(ref common.ReferenceCallback) co
 		},
 		Dependencies: []string{
 			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_demo_v1alpha1_IngressSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "IngressSpec says how the app is reached from outside the cluster: by an Ingress, by an HTTPRoute, or by both. Each is there as long as the cluster supports it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"host": {
+						SchemaProps: spec.SchemaProps{
+							Description: "host is the name by which the app is reached: a DNS name in lower case of at most 253 characters. Its first part may be \"*\". Of two DemoApps in a namespace with the same host, the older keeps it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"className": {
+						SchemaProps: spec.SchemaProps{
+							Description: "className is the name of the IngressClass of an Ingress. As long as the cluster has no such IngressClass, there is no Ingress. Absent means none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"tls": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tls says that the app is reached by https. A Gateway has certificates of its own; for one, tls only tells what status.externalURL begins with. Absent means http.",
+							Ref:         ref(v1alpha1.IngressTLS{}.OpenAPIModelName()),
+						},
+					},
+					"gateway": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gateway names the Gateway of an HTTPRoute. As long as the cluster does not have the Gateway API, there is no HTTPRoute. Absent means none.",
+							Ref:         ref(v1alpha1.GatewayReference{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"host"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GatewayReference{}.OpenAPIModelName(), v1alpha1.IngressTLS{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_demo_v1alpha1_IngressTLS(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "IngressTLS says how an Ingress does TLS.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"secretName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretName is the name of the Secret, of type kubernetes.io/tls and in the namespace of the DemoApp, with the certificate of the Ingress. Absent means the one that the ingress controller has for all.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
 	}
 }
 

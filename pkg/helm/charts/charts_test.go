@@ -23,6 +23,8 @@ func TestDemoAppFiles(t *testing.T) {
 		"templates/_helpers.tpl",
 		"templates/configmap.yaml",
 		"templates/deployment.yaml",
+		"templates/httproute.yaml",
+		"templates/ingress.yaml",
 		"templates/secret.yaml",
 		"templates/service.yaml",
 		"values.schema.json",

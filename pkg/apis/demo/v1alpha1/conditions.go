@@ -53,9 +53,12 @@ const (
 	ConditionLicensed = "Licensed"
 	// ConditionValidated tells whether the app keeps the rules that only the
 	// operator can check: its image is from an allowed registry, and no older app
-	// of its namespace has its node port. It is absent while
-	// all registries are allowed and the app asks for nothing that another may have.
+	// of its namespace has its node port or its host. It is absent while all
+	// registries are allowed and the app asks for nothing that another may have.
 	ConditionValidated = "Validated"
+	// ConditionExposed tells whether all that spec.ingress asks for is deployed. It
+	// is absent without spec.ingress, and holds nothing.
+	ConditionExposed = "Exposed"
 	// ConditionRemediated is True after an upgrade failed for good and was dealt
 	// with, until the spec changes or an upgrade succeeds. It is absent otherwise.
 	ConditionRemediated = "Remediated"
@@ -105,6 +108,22 @@ const (
 	// new is rolled out meanwhile. Of a DemoAppCluster, it is a template or a
 	// selector that the API server refuses.
 	ReasonValidationFailed = "ValidationFailed"
+)
+
+// Reasons of Exposed.
+const (
+	// ReasonRouteDeployed is an app whose Ingress and HTTPRoute are deployed, as far
+	// as they are asked for.
+	ReasonRouteDeployed = "RouteDeployed"
+	// ReasonRouteNotDeployed is an app whose Ingress or HTTPRoute is not deployed
+	// yet. Ready says what it waits for.
+	ReasonRouteNotDeployed = "RouteNotDeployed"
+	// ReasonIngressClassMissing is an IngressClass that the cluster does not have.
+	// The Ingress is made as soon as it does.
+	ReasonIngressClassMissing = "IngressClassMissing"
+	// ReasonGatewayAPIMissing is a cluster without the kind HTTPRoute of
+	// gateway.networking.k8s.io/v1. The HTTPRoute is made as soon as it has it.
+	ReasonGatewayAPIMissing = "GatewayAPIMissing"
 )
 
 // Reasons of Remediated, which Ready and Stalled repeat.

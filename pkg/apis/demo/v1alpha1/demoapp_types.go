@@ -46,7 +46,8 @@ const (
 // reports in the status what it did and why.
 //
 // The release consists of a Deployment, a Service, a ConfigMap and a Secret,
-// all named after the DemoApp. Whatever others change in them that the chart
+// and with spec.ingress of an Ingress and an HTTPRoute, all named after the
+// DemoApp. Whatever others change in them that the chart
 // sets is set back; what they add is left alone. When the DemoApp is deleted,
 // a record is written to the audit namespace before the release is
 // uninstalled.
@@ -138,6 +139,11 @@ type DemoAppSpec struct {
 	// +kubebuilder:default={}
 	// +optional
 	Service ServiceSpec `json:"service,omitzero"`
+
+	// ingress is how the app is reached from outside the cluster. Absent means not
+	// at all, but for what service says.
+	// +optional
+	Ingress *IngressSpec `json:"ingress,omitempty"`
 
 	// waitFor is the name of another DemoApp in this namespace. As long as that
 	// one is not deployed, nothing is installed or upgraded for this one. Absent
@@ -303,7 +309,7 @@ type DemoAppStatus struct {
 	// lastUpgradeReason is why the operator last changed the objects of the
 	// release: SpecGenerationChanged, DriftDetected, PeriodicResync,
 	// CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged,
-	// UserRequested or Remediation.
+	// ClusterCapabilitiesChanged, UserRequested or Remediation.
 	// +optional
 	LastUpgradeReason UpgradeReason `json:"lastUpgradeReason,omitempty"`
 
@@ -350,6 +356,13 @@ type DemoAppStatus struct {
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	URL string `json:"url,omitempty"`
+
+	// externalURL is where the app answers outside the cluster. It is absent while
+	// nothing that spec.ingress asks for is deployed, and for a host with "*".
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	// +optional
+	ExternalURL string `json:"externalURL,omitempty"`
 
 	// nodePort is spec.service.nodePort as it was last deployed. As long as it is
 	// here, no other DemoApp of the namespace gets that port.
@@ -469,7 +482,7 @@ type InventoryEntry struct {
 
 // UpgradeReason is why the operator last changed the objects of a release.
 //
-// +kubebuilder:validation:Enum=SpecGenerationChanged;DriftDetected;PeriodicResync;CrossCRDependencyBecameReady;RetryAfterFailure;ChartChanged;UserRequested;Remediation
+// +kubebuilder:validation:Enum=SpecGenerationChanged;DriftDetected;PeriodicResync;CrossCRDependencyBecameReady;RetryAfterFailure;ChartChanged;ClusterCapabilitiesChanged;UserRequested;Remediation
 type UpgradeReason string
 
 // The reasons for a change of the objects of a release.
@@ -491,6 +504,9 @@ const (
 	// UpgradeReasonChartChanged is a change because the operator brought a newer
 	// chart.
 	UpgradeReasonChartChanged UpgradeReason = "ChartChanged"
+	// UpgradeReasonClusterCapabilitiesChanged is a change because the cluster
+	// supports something that spec.ingress asks for now, or no longer.
+	UpgradeReasonClusterCapabilitiesChanged UpgradeReason = "ClusterCapabilitiesChanged"
 	// UpgradeReasonUserRequested is an upgrade that the annotation
 	// demo.example.com/force-at asked for.
 	UpgradeReasonUserRequested UpgradeReason = "UserRequested"

@@ -74,8 +74,23 @@ func (in FailureCounts) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in GatewayReference) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.GatewayReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in HistoryEntry) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.HistoryEntry"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in IngressSpec) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.IngressSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in IngressTLS) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.IngressTLS"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

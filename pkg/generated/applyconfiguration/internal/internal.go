@@ -133,6 +133,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: image
       type:
         scalar: string
+    - name: ingress
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.IngressSpec
     - name: maxHistory
       type:
         scalar: numeric
@@ -193,6 +196,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: deployedRelease
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DeployedRelease
+    - name: externalURL
+      type:
+        scalar: string
     - name: failures
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.FailureCounts
@@ -331,6 +337,16 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: upgrades
       type:
         scalar: numeric
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.GatewayReference
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: namespace
+      type:
+        scalar: string
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.HistoryEntry
   map:
     fields:
@@ -360,6 +376,28 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: time
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.IngressSpec
+  map:
+    fields:
+    - name: className
+      type:
+        scalar: string
+    - name: gateway
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.GatewayReference
+    - name: host
+      type:
+        scalar: string
+      default: ""
+    - name: tls
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.IngressTLS
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.IngressTLS
+  map:
+    fields:
+    - name: secretName
+      type:
+        scalar: string
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.InventoryEntry
   map:
     fields:

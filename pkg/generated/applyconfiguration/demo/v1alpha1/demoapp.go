@@ -23,7 +23,8 @@ import (
 // reports in the status what it did and why.
 //
 // The release consists of a Deployment, a Service, a ConfigMap and a Secret,
-// all named after the DemoApp. Whatever others change in them that the chart
+// and with spec.ingress of an Ingress and an HTTPRoute, all named after the
+// DemoApp. Whatever others change in them that the chart
 // sets is set back; what they add is left alone. When the DemoApp is deleted,
 // a record is written to the audit namespace before the release is
 // uninstalled.

@@ -39,6 +39,9 @@ type DemoAppSpecApplyConfiguration struct {
 	// service is how the app is reached. Defaults to port 80 of a ClusterIP
 	// Service.
 	Service *ServiceSpecApplyConfiguration `json:"service,omitempty"`
+	// ingress is how the app is reached from outside the cluster. Absent means not
+	// at all, but for what service says.
+	Ingress *IngressSpecApplyConfiguration `json:"ingress,omitempty"`
 	// waitFor is the name of another DemoApp in this namespace. As long as that
 	// one is not deployed, nothing is installed or upgraded for this one. Absent
 	// means not to wait.
@@ -129,6 +132,14 @@ func (b *DemoAppSpecApplyConfiguration) WithAPIKeyFrom(value *SecretKeyReference
 // If called multiple times, the Service field is set to the value of the last call.
 func (b *DemoAppSpecApplyConfiguration) WithService(value *ServiceSpecApplyConfiguration) *DemoAppSpecApplyConfiguration {
 	b.Service = value
+	return b
+}
+
+// WithIngress sets the Ingress field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Ingress field is set to the value of the last call.
+func (b *DemoAppSpecApplyConfiguration) WithIngress(value *IngressSpecApplyConfiguration) *DemoAppSpecApplyConfiguration {
+	b.Ingress = value
 	return b
 }
 

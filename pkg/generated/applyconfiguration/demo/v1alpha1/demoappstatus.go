@@ -31,7 +31,7 @@ type DemoAppStatusApplyConfiguration struct {
 	// lastUpgradeReason is why the operator last changed the objects of the
 	// release: SpecGenerationChanged, DriftDetected, PeriodicResync,
 	// CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged,
-	// UserRequested or Remediation.
+	// ClusterCapabilitiesChanged, UserRequested or Remediation.
 	LastUpgradeReason *demov1alpha1.UpgradeReason `json:"lastUpgradeReason,omitempty"`
 	// lastUpgradeAt is when the operator last changed the objects of the
 	// release.
@@ -52,6 +52,9 @@ type DemoAppStatusApplyConfiguration struct {
 	Selector *string `json:"selector,omitempty"`
 	// url is where the app answers inside the cluster.
 	URL *string `json:"url,omitempty"`
+	// externalURL is where the app answers outside the cluster. It is absent while
+	// nothing that spec.ingress asks for is deployed, and for a host with "*".
+	ExternalURL *string `json:"externalURL,omitempty"`
 	// nodePort is spec.service.nodePort as it was last deployed. As long as it is
 	// here, no other DemoApp of the namespace gets that port.
 	NodePort *int32 `json:"nodePort,omitempty"`
@@ -172,6 +175,14 @@ func (b *DemoAppStatusApplyConfiguration) WithSelector(value string) *DemoAppSta
 // If called multiple times, the URL field is set to the value of the last call.
 func (b *DemoAppStatusApplyConfiguration) WithURL(value string) *DemoAppStatusApplyConfiguration {
 	b.URL = &value
+	return b
+}
+
+// WithExternalURL sets the ExternalURL field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ExternalURL field is set to the value of the last call.
+func (b *DemoAppStatusApplyConfiguration) WithExternalURL(value string) *DemoAppStatusApplyConfiguration {
+	b.ExternalURL = &value
 	return b
 }
 

@@ -1,0 +1,146 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+)
+
+// HTTPRouteCRD is the CustomResourceDefinition of the Gateway API's HTTPRoutes.
+const HTTPRouteCRD = "httproutes.gateway.networking.k8s.io"
+
+// httpRouteVersion is the one that the chart renders.
+const httpRouteVersion = "v1"
+
+// byCapability indexes DemoApps by what they need the cluster to support.
+const byCapability = "capabilities"
+
+// httpRoutes is the Gateway API in the index, and ingressClass is a class.
+const httpRoutes = "HTTPRoute"
+
+func ingressClass(name string) string { return "IngressClass/" + name }
+
+func capabilityIndex(object any) ([]string, error) {
+	app, ok := object.(*v1alpha1.DemoApp)
+	if !ok || app.Spec.Ingress == nil {
+		return nil, nil
+	}
+	var needed []string
+	if name := app.Spec.Ingress.ClassName; name != "" {
+		needed = append(needed, ingressClass(name))
+	}
+	if app.Spec.Ingress.Gateway != nil {
+		needed = append(needed, httpRoutes)
+	}
+	return needed, nil
+}
+
+// capabilities knows what the cluster supports. It asks, and watches, from when
+// an app first needs to know.
+type capabilities struct {
+	classWatch, crdWatch Watch
+	classes              controller.Scoped[*metav1.PartialObjectMetadata]
+	crds                 controller.Scoped[*unstructured.Unstructured]
+}
+
+// hasClass reports whether there is an IngressClass of the name. The error wraps
+// controller.ErrNotSynced when that is not known yet.
+func (c *capabilities) hasClass(ctx context.Context, name string) (bool, error) {
+	if err := c.classWatch.Need(ctx); err != nil {
+		return false, fmt.Errorf("watch IngressClasses: %w", err)
+	}
+	_, ok := c.classes.Get(cache.ObjectName{Name: name})
+	return ok, nil
+}
+
+// hasHTTPRoutes reports whether the API server has the kind HTTPRoute; for the
+// error, see hasClass.
+func (c *capabilities) hasHTTPRoutes(ctx context.Context) (bool, error) {
+	if err := c.crdWatch.Need(ctx); err != nil {
+		return false, fmt.Errorf("watch the CustomResourceDefinition %s: %w", HTTPRouteCRD, err)
+	}
+	crd, ok := c.crds.Get(cache.ObjectName{Name: HTTPRouteCRD})
+	return ok && servesHTTPRoutes(crd), nil
+}
+
+// servesHTTPRoutes reports whether the API server serves what the
+// CustomResourceDefinition defines, in the version that the chart renders. One
+// that is being deleted takes all HTTPRoutes with it.
+func servesHTTPRoutes(crd *unstructured.Unstructured) bool {
+	if crd == nil || crd.GetName() != HTTPRouteCRD || crd.GetDeletionTimestamp() != nil {
+		return false
+	}
+	return hasItem(crd, []string{"status", "conditions"}, map[string]any{"type": "Established", "status": "True"}) &&
+		hasItem(crd, []string{"spec", "versions"}, map[string]any{"name": httpRouteVersion, "served": true})
+}
+
+// hasItem reports whether a list of an object has an item with these fields.
+func hasItem(object *unstructured.Unstructured, path []string, fields map[string]any) bool {
+	items, _, err := unstructured.NestedSlice(object.Object, path...)
+	if err != nil {
+		return false
+	}
+	for _, item := range items {
+		found, ok := item.(map[string]any)
+		for name, value := range fields {
+			ok = ok && found[name] == value
+		}
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+// watchCapabilities enqueues the apps that depend on what the cluster supports,
+// when that changes. Like the watches of ConfigMaps, these are no part of what
+// has to be synced before the controller works.
+func (c *Controller) watchCapabilities(classes, crds Watch) error {
+	c.capabilities = &capabilities{
+		classWatch: classes, crdWatch: crds,
+		classes: controller.Scoped[*metav1.PartialObjectMetadata]{metav1.NamespaceAll: classes.Informer().GetIndexer()},
+		crds:    controller.Scoped[*unstructured.Unstructured]{metav1.NamespaceAll: crds.Informer().GetIndexer()},
+	}
+	_, err := controller.AddHandler("ingressclasses", classes.Informer(), controller.MapHandler(c.queue,
+		func(class *metav1.PartialObjectMetadata) []cache.ObjectName {
+			return c.dependOn(ingressClass(class.Name))
+		},
+		func(before, after *metav1.PartialObjectMetadata) controller.Reason {
+			if before != nil && after != nil {
+				return 0
+			}
+			return controller.SpecChange
+		}))
+	if err != nil {
+		return err
+	}
+	_, err = controller.AddHandler("customresourcedefinitions", crds.Informer(), controller.MapHandler(c.queue,
+		func(*unstructured.Unstructured) []cache.ObjectName { return c.dependOn(httpRoutes) },
+		func(before, after *unstructured.Unstructured) controller.Reason {
+			if servesHTTPRoutes(before) == servesHTTPRoutes(after) {
+				return 0
+			}
+			return controller.SpecChange
+		}))
+	return err
+}
+
+// dependOn are the apps that need the cluster to support something.
+func (c *Controller) dependOn(capability string) []cache.ObjectName {
+	var keys []cache.ObjectName
+	for namespace := range c.cached {
+		for _, app := range c.cached.ByIndex(namespace, byCapability, capability) {
+			keys = append(keys, cache.MetaObjectToName(app))
+		}
+	}
+	return keys
+}

@@ -1,0 +1,169 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"testing"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+)
+
+var (
+	ingressClasses = networkingv1.SchemeGroupVersion.WithResource("ingressclasses")
+	definitions    = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+)
+
+// classNamed is the metadata of an IngressClass.
+func classNamed(name string) *metav1.PartialObjectMetadata {
+	class := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "class", ResourceVersion: "1"}}
+	class.SetGroupVersionKind(networkingv1.SchemeGroupVersion.WithKind("IngressClass"))
+	return class
+}
+
+// httpRouteDefinition is the definition of HTTPRoutes, as one API server has it.
+func httpRouteDefinition(change ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
+	definition := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": HTTPRouteCRD, "uid": "definition", "resourceVersion": "1"},
+		"spec": map[string]any{"versions": []any{
+			map[string]any{"name": "v1", "served": true}, map[string]any{"name": "v1beta1", "served": true},
+		}},
+		"status": map[string]any{"conditions": []any{
+			map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"},
+		}},
+	}}
+	for _, c := range change {
+		c(definition)
+	}
+	return definition
+}
+
+// hasClasses makes the cluster have these IngressClasses, and no others.
+func (w *world) hasClasses(names ...string) {
+	w.t.Helper()
+	var classes []runtime.Object
+	for _, name := range names {
+		classes = append(classes, classNamed(name))
+	}
+	fill(w.t, w.classes.informer, classes)
+}
+
+// hasDefinition makes the cluster have this definition of HTTPRoutes; none for
+// nil.
+func (w *world) hasDefinition(definition *unstructured.Unstructured) {
+	w.t.Helper()
+	var definitions []runtime.Object
+	if definition != nil {
+		definitions = append(definitions, definition)
+	}
+	fill(w.t, w.definition.informer, definitions)
+}
+
+func TestServesHTTPRoutes(t *testing.T) {
+	with := func(value any, path ...string) *unstructured.Unstructured {
+		return httpRouteDefinition(func(definition *unstructured.Unstructured) {
+			must(t, unstructured.SetNestedField(definition.Object, value, path...))
+		})
+	}
+	tests := []struct {
+		name       string
+		definition *unstructured.Unstructured
+		want       bool
+	}{
+		{"served", httpRouteDefinition(), true},
+		{"none", nil, false},
+		{"another", with("gateways.gateway.networking.k8s.io", "metadata", "name"), false},
+		{"just made", with(map[string]any{}, "status"), false},
+		{"not established", with([]any{map[string]any{"type": "Established", "status": "False"}}, "status", "conditions"), false},
+		{"being deleted", with("2026-01-02T03:04:05Z", "metadata", "deletionTimestamp"), false},
+		{"too old", with([]any{map[string]any{"name": "v1beta1", "served": true}}, "spec", "versions"), false},
+		{"not served", with([]any{map[string]any{"name": "v1", "served": false}}, "spec", "versions"), false},
+		{"no list of versions", with("v1", "spec", "versions"), false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			equal(t, "served", test.want, servesHTTPRoutes(test.definition))
+		})
+	}
+}
+
+func TestCapabilityIndex(t *testing.T) {
+	tests := []struct {
+		name   string
+		object any
+		want   []string
+	}{
+		{"none", newApp("a"), nil},
+		{"class", newApp("a", exposedBy("nginx")), []string{"IngressClass/nginx"}},
+		{"Gateway", newApp("a", exposedBy("", "public")), []string{"HTTPRoute"}},
+		{"both", newApp("a", exposedBy("nginx", "public")), []string{"IngressClass/nginx", "HTTPRoute"}},
+		{"no app", &metav1.PartialObjectMetadata{}, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := capabilityIndex(test.object)
+			must(t, err)
+			equal(t, "needs", test.want, got)
+		})
+	}
+}
+
+func TestCapabilitiesThatComeAndGo(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		w.create(newApp("a", exposedBy("nginx")))
+		w.create(newApp("b", exposedBy("", "public"), atHost("b.example.com")))
+		w.create(newApp("c", exposedBy("traefik"), atHost("c.example.com")))
+		w.create(newApp("d"))
+		settle()
+		why := func(name string) v1alpha1.UpgradeReason { return w.app(name).Status.LastUpgradeReason }
+		revision := func(name string) int64 { return w.app(name).Status.DeployedRelease.Revision }
+		looks := map[string]int{}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			equal(t, "revision of "+name, int64(1), revision(name))
+			looks[name] = w.engine.passesOver(name)
+		}
+		must(t, w.metadata.Tracker().Create(ingressClasses, classNamed("nginx"), ""))
+		must(t, w.dynamic.Tracker().Create(definitions, httpRouteDefinition(), ""))
+		settle()
+		for _, name := range []string{"a", "b"} {
+			equal(t, "Exposed of "+name, "True RouteDeployed", w.is(name, v1alpha1.ConditionExposed))
+			equal(t, "why "+name+" changed", v1alpha1.UpgradeReasonClusterCapabilitiesChanged, why(name))
+		}
+		must(t, w.metadata.Tracker().Delete(ingressClasses, "", "nginx"))
+		must(t, w.dynamic.Tracker().Update(definitions, httpRouteDefinition(func(definition *unstructured.Unstructured) {
+			definition.SetResourceVersion("2")
+			definition.SetDeletionTimestamp(&metav1.Time{Time: began})
+		}), ""))
+		settle()
+		equal(t, "Exposed of a", "False IngressClassMissing", w.is("a", v1alpha1.ConditionExposed))
+		equal(t, "Exposed of b", "False GatewayAPIMissing", w.is("b", v1alpha1.ConditionExposed))
+		for _, name := range []string{"a", "b"} {
+			equal(t, "revision of "+name, int64(3), revision(name))
+			looks[name] = w.engine.passesOver(name)
+		}
+		must(t, w.dynamic.Tracker().Delete(definitions, "", HTTPRouteCRD))
+		settle()
+		for _, name := range []string{"a", "b", "c", "d"} {
+			equal(t, "looks at "+name+", for which nothing changed", looks[name], w.engine.passesOver(name))
+		}
+	})
+}
+
+func TestNobodyWatchesWhatNobodyNeeds(t *testing.T) {
+	w := deployed(t)
+	equal(t, "needs of IngressClasses and of the definition", []int{0, 0}, []int{w.classes.needed, w.definition.needed})
+	w.change("a", exposedBy("nginx"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "needs of the definition", 0, w.definition.needed)
+	if w.classes.needed == 0 {
+		t.Error("nobody watches IngressClasses")
+	}
+}

@@ -1,0 +1,191 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// exposure is what of spec.ingress the cluster supports, once that is known.
+type exposure struct {
+	known, ingress, httpRoute bool
+}
+
+// observeExposure finds out what of spec.ingress the cluster supports.
+func (c *Controller) observeExposure(ctx context.Context, p *pass) (err error) {
+	spec := p.app.Spec.Ingress
+	if spec == nil {
+		return nil
+	}
+	if spec.ClassName != "" {
+		if p.exposure.ingress, err = c.capabilities.hasClass(ctx, spec.ClassName); err != nil {
+			return err
+		}
+	}
+	if spec.Gateway != nil {
+		if p.exposure.httpRoute, err = c.capabilities.hasHTTPRoutes(ctx); err != nil {
+			return err
+		}
+	}
+	p.exposure.known = true
+	return nil
+}
+
+// ingressValues and httpRouteValues are the chart's values for spec.ingress. All
+// but "enabled" follow the spec alone: see capabilitiesChanged.
+func ingressValues(spec *v1alpha1.IngressSpec, found exposure) map[string]any {
+	if spec == nil {
+		spec = &v1alpha1.IngressSpec{}
+	}
+	tls := orElse(spec.TLS, &v1alpha1.IngressTLS{})
+	return map[string]any{
+		"enabled": found.ingress, "host": spec.Host, "className": spec.ClassName,
+		"tls": map[string]any{"enabled": spec.TLS != nil, "secretName": tls.SecretName},
+	}
+}
+
+func httpRouteValues(spec *v1alpha1.IngressSpec, found exposure) map[string]any {
+	if spec == nil {
+		spec = &v1alpha1.IngressSpec{}
+	}
+	gateway := orElse(spec.Gateway, &v1alpha1.GatewayReference{})
+	return map[string]any{
+		"enabled": found.httpRoute, "host": spec.Host,
+		"gateway": map[string]any{"name": gateway.Name, "namespace": gateway.Namespace},
+	}
+}
+
+// capabilitiesChanged reports whether the newest revision is what would be
+// wanted now if the cluster supported something else of spec.ingress.
+func capabilitiesChanged(p *pass, chart *helm.Chart) bool {
+	record := p.plan.Observed.Record
+	if p.app.Spec.Ingress == nil || p.wanted == nil || record == nil || !record.MadeFrom(chart) || record.Inputs == p.inputs {
+		return false
+	}
+	for _, was := range []exposure{{}, {ingress: true}, {httpRoute: true}, {ingress: true, httpRoute: true}} {
+		before := *p.wanted
+		before.Values = merged(p.wanted.Values, map[string]any{
+			"ingress":   map[string]any{"enabled": was.ingress},
+			"httpRoute": map[string]any{"enabled": was.httpRoute},
+		})
+		if inputs, err := before.InputDigest(); err == nil && inputs == record.Inputs {
+			return true
+		}
+	}
+	return false
+}
+
+// missing says what of spec.ingress the cluster does not support; nothing when
+// it supports all of it.
+func (e exposure) missing(spec v1alpha1.IngressSpec) (reason, message string) {
+	var messages []string
+	if spec.Gateway != nil && !e.httpRoute {
+		reason = v1alpha1.ReasonGatewayAPIMissing
+		messages = append(messages, "The cluster does not have the kind HTTPRoute of gateway.networking.k8s.io/"+httpRouteVersion)
+	}
+	if spec.ClassName != "" && !e.ingress {
+		reason = v1alpha1.ReasonIngressClassMissing
+		messages = append([]string{fmt.Sprintf("IngressClass %q does not exist", spec.ClassName)}, messages...)
+	}
+	return reason, strings.Join(messages, "; ")
+}
+
+// summarizeExposure says whether the app can be reached from outside the
+// cluster. While a change waits, what was deployed before counts.
+func (p *pass) summarizeExposure() {
+	s, spec, settled := &p.app.Status, p.app.Spec.Ingress, p.isSettled()
+	if spec == nil {
+		p.conditions().Remove(v1alpha1.ConditionExposed)
+		if settled {
+			s.ExternalURL = ""
+		}
+		return
+	}
+	last := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionExposed)
+	if !p.exposure.known {
+		if last != nil {
+			p.conditions().Set(last.Type, last.Status, last.Reason, last.Message)
+		}
+		return
+	}
+	switch {
+	case !p.exposure.ingress && !p.exposure.httpRoute:
+		s.ExternalURL = ""
+	case settled:
+		s.ExternalURL = externalURL(*spec)
+	}
+	reason, message := p.exposure.missing(*spec)
+	switch {
+	case reason != "":
+		p.conditions().Set(v1alpha1.ConditionExposed, metav1.ConditionFalse, reason, message)
+	case settled:
+		p.conditions().Set(v1alpha1.ConditionExposed, metav1.ConditionTrue, v1alpha1.ReasonRouteDeployed,
+			fmt.Sprintf("%s for host %s", p.exposure, spec.Host))
+	case last != nil && last.Status == metav1.ConditionTrue:
+		p.conditions().Set(last.Type, last.Status, last.Reason, last.Message)
+	default:
+		p.conditions().Set(v1alpha1.ConditionExposed, metav1.ConditionFalse, v1alpha1.ReasonRouteNotDeployed,
+			fmt.Sprintf("%s for host %s: not deployed yet", p.exposure, spec.Host))
+	}
+}
+
+// String names what is rendered.
+func (e exposure) String() string {
+	var kinds []string
+	if e.ingress {
+		kinds = append(kinds, "Ingress")
+	}
+	if e.httpRoute {
+		kinds = append(kinds, "HTTPRoute")
+	}
+	return strings.Join(kinds, " and ")
+}
+
+// isSettled reports whether the deployed release is the one that is wanted.
+func (p *pass) isSettled() bool {
+	return p.wanted != nil && p.app.Status.DeployedRelease != nil && p.plan.Observed.Record != nil &&
+		!p.plan.Withheld && !p.plan.RollsOut() && !p.plan.Wanted.RolledBack && p.plan.Wanted.Action != helm.ActionWait
+}
+
+// externalURL is where the app answers outside the cluster; nothing for a host
+// that stands for many.
+func externalURL(spec v1alpha1.IngressSpec) string {
+	if strings.HasPrefix(spec.Host, "*") {
+		return ""
+	}
+	address := url.URL{Scheme: "http", Host: spec.Host}
+	if spec.TLS != nil {
+		address.Scheme = "https"
+	}
+	return address.String()
+}
+
+// exposureTransition tells that the cluster does not support, or no longer,
+// what spec.ingress asks for. That it does has the event of the upgrade.
+func exposureTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
+	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionExposed)
+	if is == nil || is.Status == metav1.ConditionTrue || is.Reason == v1alpha1.ReasonRouteNotDeployed {
+		return event{}, false
+	}
+	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionExposed)
+	if was != nil && was.Reason == is.Reason {
+		return event{}, false
+	}
+	return event{corev1.EventTypeWarning, is.Reason, "Reconcile", is.Message}, true
+}
+
+// awaitsKind reports whether an operation failed because the API server does
+// not serve HTTPRoutes everywhere yet: their CustomResourceDefinition has come a
+// moment ago. Nothing was changed, and trying again soon helps.
+func (p *pass) awaitsKind(err error) bool { return p.exposure.httpRoute && meta.IsNoMatchError(err) }

@@ -1,0 +1,259 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+)
+
+const (
+	noClass     = "False IngressClassMissing"
+	noGateway   = "False GatewayAPIMissing"
+	isExposed   = "True RouteDeployed"
+	noClassText = `IngressClass "nginx" does not exist`
+	noRouteText = "The cluster does not have the kind HTTPRoute of gateway.networking.k8s.io/v1"
+)
+
+// exposedBy asks for an Ingress of a class and for an HTTPRoute of a Gateway.
+func exposedBy(class string, gateway ...string) func(*v1alpha1.DemoApp) {
+	return func(app *v1alpha1.DemoApp) {
+		app.Spec.Ingress = &v1alpha1.IngressSpec{Host: "web.example.com", ClassName: class}
+		for _, name := range gateway {
+			app.Spec.Ingress.Gateway = &v1alpha1.GatewayReference{Name: name}
+		}
+	}
+}
+
+func atHost(host string) func(*v1alpha1.DemoApp) {
+	return func(app *v1alpha1.DemoApp) { app.Spec.Ingress.Host = host }
+}
+
+// rendersIngress reports whether the release that was deployed last has an
+// Ingress, and an HTTPRoute.
+func (w *world) renders() (ingress, httpRoute any) {
+	w.t.Helper()
+	of := func(name string) any {
+		values, ok := w.engine.wanted.Values[name].(map[string]any)
+		if !ok {
+			w.t.Fatalf("no values for %s", name)
+		}
+		return values["enabled"]
+	}
+	return of("ingress"), of("httpRoute")
+}
+
+func TestExternalURL(t *testing.T) {
+	tests := []struct {
+		name string
+		spec v1alpha1.IngressSpec
+		want string
+	}{
+		{"http", v1alpha1.IngressSpec{Host: "web.example.com"}, "http://web.example.com"},
+		{"https", v1alpha1.IngressSpec{Host: "web.example.com", TLS: &v1alpha1.IngressTLS{}}, "https://web.example.com"},
+		{"many hosts", v1alpha1.IngressSpec{Host: "*.example.com"}, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			equal(t, "url", test.want, externalURL(test.spec))
+		})
+	}
+}
+
+func TestIngressClassThatComesAndGoes(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", exposedBy("nginx")))
+	w.hasClasses("traefik")
+	w.passes("a", controller.SpecChange)
+	without := conditions("Validated", isValid, "Exposed", noClass, "Deployed", "True InstallSucceeded", "Ready", "True Healthy")
+	equal(t, "requests", []string{"patch demoapps a", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "conditions without the class", without, w.conditions("a"))
+	equal(t, "message", noClassText, w.message("a", v1alpha1.ConditionExposed))
+	equal(t, "externalURL", "", w.app("a").Status.ExternalURL)
+	equal(t, "events", []string{
+		"a Normal Installed Install Installed revision 1 of chart demo-app 1.0.0 (SpecGenerationChanged)",
+		"a Warning IngressClassMissing Reconcile " + noClassText,
+	}, w.recorder.take())
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "requests of another look", []string(nil), w.calls.take())
+
+	w.hasClasses("traefik", "nginx")
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonClusterCapabilitiesChanged, w.app("a").Status.LastUpgradeReason)
+	equal(t, "conditions with the class", conditions("Validated", isValid, "Exposed", isExposed, "Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
+	equal(t, "message", "Ingress for host web.example.com", w.message("a", v1alpha1.ConditionExposed))
+	equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
+	ingress, httpRoute := w.renders()
+	equal(t, "rendered", []any{true, false}, []any{ingress, httpRoute})
+	equal(t, "events", []string{
+		"a Normal Upgraded Upgrade Upgraded to revision 2 of chart demo-app 1.0.0 (ClusterCapabilitiesChanged)",
+	}, w.recorder.take())
+
+	// A new process knows as much.
+	w.start(testChart(t, "1.0.0"))
+	w.hasClasses("nginx")
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests of a new process", []string(nil), w.calls.take())
+
+	w.hasClasses()
+	w.passes("a", controller.SpecChange)
+	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonClusterCapabilitiesChanged, w.app("a").Status.LastUpgradeReason)
+	without["Deployed"] = "True UpgradeSucceeded"
+	equal(t, "conditions without the class", without, w.conditions("a"))
+	equal(t, "externalURL", "", w.app("a").Status.ExternalURL)
+
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Ingress = nil })
+	w.passes("a", controller.SpecChange)
+	equal(t, "conditions without spec.ingress", conditions("Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
+	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
+}
+
+func TestGatewayBesideIngress(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", exposedBy("nginx", "public"), func(app *v1alpha1.DemoApp) { app.Spec.Ingress.TLS = &v1alpha1.IngressTLS{} }))
+	w.passes("a", controller.SpecChange)
+	equal(t, "Exposed without either", noClass, w.is("a", v1alpha1.ConditionExposed))
+	equal(t, "message", noClassText+"; "+noRouteText, w.message("a", v1alpha1.ConditionExposed))
+	w.hasClasses("nginx")
+	w.passes("a", controller.SpecChange)
+	equal(t, "Exposed by the Ingress", noGateway, w.is("a", v1alpha1.ConditionExposed))
+	equal(t, "externalURL", "https://web.example.com", w.app("a").Status.ExternalURL)
+	w.recorder.take()
+	w.hasDefinition(httpRouteDefinition())
+	w.passes("a", controller.SpecChange)
+	equal(t, "Exposed by both", isExposed, w.is("a", v1alpha1.ConditionExposed))
+	equal(t, "message", "Ingress and HTTPRoute for host web.example.com", w.message("a", v1alpha1.ConditionExposed))
+	ingress, httpRoute := w.renders()
+	equal(t, "rendered", []any{true, true}, []any{ingress, httpRoute})
+	// Both go at once.
+	w.hasClasses()
+	w.hasDefinition(nil)
+	w.passes("a", controller.SpecChange)
+	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonClusterCapabilitiesChanged, w.app("a").Status.LastUpgradeReason)
+	equal(t, "revision", int64(4), w.app("a").Status.DeployedRelease.Revision)
+}
+
+func TestClassThatComesWithAnotherChange(t *testing.T) {
+	tests := map[string]struct {
+		change func(w *world)
+		want   v1alpha1.UpgradeReason
+	}{
+		"spec": {func(w *world) { w.change("a", says("other")) }, v1alpha1.UpgradeReasonSpecGenerationChanged},
+		"spec without values": {func(w *world) {
+			w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.WaitForReady = true })
+		}, v1alpha1.UpgradeReasonSpecGenerationChanged},
+		"chart": {func(w *world) { w.start(testChart(t, "1.1.0")) }, v1alpha1.UpgradeReasonChartChanged},
+		"none":  {func(*world) {}, v1alpha1.UpgradeReasonClusterCapabilitiesChanged},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.create(newApp("a", exposedBy("nginx")))
+			w.passes("a", controller.SpecChange)
+			test.change(w)
+			w.hasClasses("nginx")
+			w.passes("a", controller.SpecChange)
+			equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
+			equal(t, "lastUpgradeReason", test.want, w.app("a").Status.LastUpgradeReason)
+		})
+	}
+}
+
+func TestExposureOfAChangeThatWaits(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", exposedBy("nginx"), opensAt("10 3 * * *", "UTC")))
+	w.hasClasses("nginx")
+	w.passes("a", controller.SpecChange)
+	equal(t, "Exposed", isExposed, w.is("a", v1alpha1.ConditionExposed))
+	w.change("a", atHost("new.example.com"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "conditions of a host that waits", heldConditions("Validated", isValid, "Exposed", isExposed), w.conditions("a"))
+	equal(t, "message", "Ingress for host web.example.com", w.message("a", v1alpha1.ConditionExposed))
+	equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
+	w.hasClasses()
+	w.passes("a", controller.SpecChange)
+	equal(t, "conditions without the class", heldConditions("Validated", isValid, "Exposed", noClass), w.conditions("a"))
+	equal(t, "externalURL", "", w.app("a").Status.ExternalURL)
+	w.hasClasses("nginx")
+	w.passes("a", controller.SpecChange)
+	equal(t, "conditions of what came back", heldConditions("Validated", isValid, "Exposed", "False RouteNotDeployed"), w.conditions("a"))
+	w.clock.Step(10 * time.Minute)
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "Exposed in the end", isExposed, w.is("a", v1alpha1.ConditionExposed))
+	equal(t, "externalURL", "http://new.example.com", w.app("a").Status.ExternalURL)
+}
+
+func TestClassThatComesWhileSuspended(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", exposedBy("nginx")))
+	w.passes("a", controller.SpecChange)
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Suspend = true })
+	w.hasClasses("nginx")
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+	equal(t, "Ready", "False SuspendedBySpec", w.is("a", v1alpha1.ConditionReady))
+	equal(t, "Exposed", "False RouteNotDeployed", w.is("a", v1alpha1.ConditionExposed))
+	w.delete("a")
+	w.passes("a", controller.SpecChange)
+	if w.app("a") != nil {
+		t.Error("the app is still there")
+	}
+}
+
+// TestHTTPRoutesThatAreNotServedEverywhere: the definition is there, and the
+// engine has not heard of it yet.
+func TestHTTPRoutesThatAreNotServedEverywhere(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", exposedBy("", "public")))
+	w.passes("a", controller.SpecChange)
+	w.hasDefinition(httpRouteDefinition())
+	unknown := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}}
+	w.engine.failures = []error{fmt.Errorf("build: %w", unknown)}
+	if _, err := w.pass("a", controller.SpecChange); !errors.Is(err, unknown) {
+		t.Errorf("the pass returned %v, which does not bring about another one", err)
+	}
+	equal(t, "conditions", conditions("Validated", isValid, "Exposed", "False RouteNotDeployed", "Deployed", "True InstallSucceeded",
+		"Ready", noGateway, "Reconciling", "True GatewayAPIMissing"), w.conditions("a"))
+	equal(t, "failures", (*v1alpha1.FailureCounts)(nil), w.app("a").Status.Failures)
+}
+
+func TestExposureThatIsNotKnown(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", exposedBy("nginx")))
+	w.hasClasses("nginx")
+	w.passes("a", controller.SpecChange)
+	w.classes.err = controller.ErrNotSynced
+	w.change("a", says("other"))
+	if _, err := w.pass("a", controller.SpecChange); !errors.Is(err, controller.ErrNotSynced) {
+		t.Errorf("the pass returned %v", err)
+	}
+	equal(t, "Exposed", isExposed, w.is("a", v1alpha1.ConditionExposed))
+	equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
+}
+
+func TestHostThatTwoWant(t *testing.T) {
+	w := newWorld(t)
+	w.hasClasses("nginx")
+	w.create(newApp("a", exposedBy("nginx")))
+	w.create(newApp("b", exposedBy("", "public")))
+	w.passes("a", controller.SpecChange)
+	w.passes("b", controller.SpecChange)
+	equal(t, "message", `Host web.example.com belongs to DemoApp "a", which is older`, w.message("b", v1alpha1.ConditionValidated))
+	equal(t, "Ready", "False ValidationFailed", w.is("b", v1alpha1.ConditionReady))
+	w.change("a", atHost("other.example.com"))
+	w.passes("b", controller.SpecChange)
+	equal(t, "message", `Host web.example.com is still in use by DemoApp "a"`, w.message("b", v1alpha1.ConditionValidated))
+	w.passes("a", controller.SpecChange)
+	w.passes("b", controller.SpecChange)
+	equal(t, "Ready", "True Healthy", w.is("b", v1alpha1.ConditionReady))
+}

@@ -71,14 +71,14 @@ func claimsOf(app *v1alpha1.DemoApp) []claim {
 	return claims
 }
 
-// recordClaims writes down what the release has after a success.
+// recordClaims writes down what the release has after a success. A repair of what
+// is deployed tells nothing of it while a change waits.
 func recordClaims(p *pass, action helm.Action) {
-	switch action {
-	case helm.ActionInstall, helm.ActionUpgrade:
-		p.app.Status.NodePort = int32(nodePort(p.app.Spec)) //nolint:gosec // It was one before.
-	case helm.ActionRollback:
+	switch {
+	case action == helm.ActionRollback:
 		p.app.Status.NodePort = 0 // Of an older spec, which is not known any more.
-	case helm.ActionNone, helm.ActionWait, helm.ActionReapply, helm.ActionRepair:
+	case p.wanted != nil && !p.plan.Withheld && !p.plan.Wanted.RolledBack:
+		p.app.Status.NodePort = int32(nodePort(p.app.Spec)) //nolint:gosec // It was one before.
 	}
 }
 

@@ -151,11 +151,28 @@ func TestHolderThatIsHeld(t *testing.T) {
 	equal(t, "Reconciling", "True ValidationFailed", w.is("b", v1alpha1.ConditionReconciling))
 	equal(t, "message", `Node port 30080 is still in use by DemoApp "a"`, w.message("b", v1alpha1.ConditionReady))
 
+	w.engine.meddle("a", edits("Service"))
+	w.passes("a", controller.Drift)
+	equal(t, "nodePort after a repair", int32(30080), w.app("a").Status.NodePort)
+
 	w.clock.Step(10 * time.Minute)
 	w.passes("a", controller.PeriodicResync)
 	equal(t, "nodePort", int32(0), w.app("a").Status.NodePort)
 	w.passes("b", controller.SpecChange)
 	equal(t, "Ready in the end", "True Healthy", w.is("b", v1alpha1.ConditionReady))
+}
+
+// TestClaimsThatWereNotRecorded: the process ended before it could write what it
+// had deployed.
+func TestClaimsThatWereNotRecorded(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", atNodePort(30080)))
+	w.passes("a", controller.SpecChange)
+	w.report("a", func(app *v1alpha1.DemoApp) { app.Status = v1alpha1.DemoAppStatus{ObservedGeneration: -1} })
+	w.start(testChart(t, "1.0.0"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string{"Reapply a BaselineUnknown", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
 }
 
 func TestHolderThatChangesAndGoes(t *testing.T) {

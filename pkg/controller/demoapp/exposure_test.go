@@ -38,7 +38,7 @@ func atHost(host string) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) { app.Spec.Ingress.Host = host }
 }
 
-// rendersIngress reports whether the release that was deployed last has an
+// renders reports whether the release that was deployed last has an
 // Ingress, and an HTTPRoute.
 func (w *world) renders() (ingress, httpRoute any) {
 	w.t.Helper()

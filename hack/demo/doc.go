@@ -26,7 +26,7 @@
 //
 // # Layout
 //
-// tour.go is the tour, a table of the steps in steps.go, steps_gates.go and steps_policies.go; license.go is the license
+// tour.go is the tour, a table of the steps in steps.go, steps_gates.go, steps_policies.go and steps_cluster.go; license.go is the license
 // server of one of them. play.go plays such a table on a shell, shell.go is the shell, print.go is what the user sees.
 // operator.go and stage.go build up what the tour needs and tear it down. main.go holds them together.
 package main

@@ -179,6 +179,7 @@ func (f *foreignStage) leave(ctx context.Context, stopOperator func() error) err
 		// Together, since a namespace takes seconds to end.
 		"delete namespace " + strings.Join(namespaces, " "),
 		"delete -f " + crdFiles,
+		"delete ingressclass " + tourClass,
 	}
 	for _, command := range commands {
 		errs = append(errs, f.remove(ctx, command))

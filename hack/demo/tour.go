@@ -171,6 +171,8 @@ func tour(operator performer, licenses licensor) []step {
 		driftPolicy(),
 		window(time.Now()),
 		license(licenses),
+		validation(),
+		exposure(),
 		dependency(),
 		rotation(),
 		values(),

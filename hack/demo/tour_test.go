@@ -52,6 +52,8 @@ func TestTourStaysInItsNamespace(t *testing.T) {
 		"kubectl create namespace " + tourNamespace,
 		"kubectl label namespace " + tourNamespace + " ",
 		"kubectl apply -f " + crdFiles,
+		"echo '{\"apiVersion\":\"networking.k8s.io/v1\",\"kind\":\"IngressClass\",\"metadata\":{\"name\":\"" + tourClass + "\"}",
+		"kubectl delete ingressclass " + tourClass,
 		"kubectl apply -f " + namespaceFile + " -f " + rbacFile,
 		"kubectl wait " + crdNames + " ",
 		"kubectl -n " + systemNamespace + " create token ",

@@ -77,7 +77,10 @@ func recordClaims(p *pass, action helm.Action) {
 	switch {
 	case action == helm.ActionRollback:
 		p.app.Status.NodePort = 0 // Of an older spec, which is not known any more.
-	case p.wanted != nil && !p.plan.Withheld && !p.plan.Wanted.RolledBack:
+	case p.wanted == nil || p.plan.Withheld || p.plan.Wanted.RolledBack:
+	case nodePort(p.app.Spec) == 0 && hasNodePort(p.app.Spec):
+		// The API server leaves a Service that asks for none the port that it has.
+	default:
 		p.app.Status.NodePort = int32(nodePort(p.app.Spec)) //nolint:gosec // It was one before.
 	}
 }

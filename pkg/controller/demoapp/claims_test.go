@@ -25,6 +25,9 @@ func bornAfter(age time.Duration) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) { app.CreationTimestamp = metav1.NewTime(began.Add(age)) }
 }
 
+// atNoNodePort has no port on the nodes.
+func atNoNodePort(app *v1alpha1.DemoApp) { app.Spec.Service = v1alpha1.ServiceSpec{} }
+
 // usesNodePort has a port on the nodes deployed.
 func usesNodePort(port int32) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) { app.Status.NodePort = port }
@@ -144,7 +147,7 @@ func TestHolderThatIsHeld(t *testing.T) {
 	w.create(newApp("b", atNodePort(30080)))
 	w.passes("a", controller.SpecChange)
 	equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
-	w.change("a", atNodePort(0))
+	w.change("a", atNoNodePort)
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
 	equal(t, "Ready while the other is held", "False ValidationFailed", w.is("b", v1alpha1.ConditionReady))
@@ -158,6 +161,24 @@ func TestHolderThatIsHeld(t *testing.T) {
 	w.clock.Step(10 * time.Minute)
 	w.passes("a", controller.PeriodicResync)
 	equal(t, "nodePort", int32(0), w.app("a").Status.NodePort)
+	w.passes("b", controller.SpecChange)
+	equal(t, "Ready in the end", "True Healthy", w.is("b", v1alpha1.ConditionReady))
+}
+
+// TestHolderThatAsksForNone: the API server leaves a Service the port that it has
+// when it merely asks for none in particular.
+func TestHolderThatAsksForNone(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", atNodePort(30080)))
+	w.create(newApp("b", atNodePort(30080)))
+	w.passes("a", controller.SpecChange)
+	w.change("a", atNodePort(0))
+	w.passes("a", controller.SpecChange)
+	equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
+	w.passes("b", controller.SpecChange)
+	equal(t, "message", `Node port 30080 is still in use by DemoApp "a"`, w.message("b", v1alpha1.ConditionReady))
+	w.change("a", atNoNodePort)
+	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
 	equal(t, "Ready in the end", "True Healthy", w.is("b", v1alpha1.ConditionReady))
 }

@@ -39,10 +39,15 @@ func desiredValues(spec v1alpha1.DemoAppSpec, apiKey string, found exposure) map
 
 // nodePort is the port on every node that a spec asks for; 0 for none.
 func nodePort(spec v1alpha1.DemoAppSpec) int64 {
-	if orElse(spec.Service.Type, v1alpha1.ServiceTypeClusterIP) == v1alpha1.ServiceTypeClusterIP {
+	if !hasNodePort(spec) {
 		return 0
 	}
 	return int64(spec.Service.NodePort)
+}
+
+// hasNodePort reports whether the Service has a port on every node, asked for or not.
+func hasNodePort(spec v1alpha1.DemoAppSpec) bool {
+	return orElse(spec.Service.Type, v1alpha1.ServiceTypeClusterIP) != v1alpha1.ServiceTypeClusterIP
 }
 
 func orDefault(value *int32, fallback int64) int64 {

@@ -364,8 +364,9 @@ type DemoAppStatus struct {
 	// +optional
 	ExternalURL string `json:"externalURL,omitempty"`
 
-	// nodePort is spec.service.nodePort as it was last deployed. As long as it is
-	// here, no other DemoApp of the namespace gets that port.
+	// nodePort is spec.service.nodePort as it was last deployed. A Service that asks
+	// for none later keeps it, unless its type changes. As long as it is here, no
+	// other DemoApp of the namespace gets that port.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +optional

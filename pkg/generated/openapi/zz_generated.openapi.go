@@ -698,7 +698,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 					},
 					"nodePort": {
 						SchemaProps: spec.SchemaProps{
-							Description: "nodePort is spec.service.nodePort as it was last deployed. As long as it is here, no other DemoApp of the namespace gets that port.",
+							Description: "nodePort is spec.service.nodePort as it was last deployed. A Service that asks for none later keeps it, unless its type changes. As long as it is here, no other DemoApp of the namespace gets that port.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},

@@ -55,8 +55,9 @@ type DemoAppStatusApplyConfiguration struct {
 	// externalURL is where the app answers outside the cluster. It is absent while
 	// nothing that spec.ingress asks for is deployed, and for a host with "*".
 	ExternalURL *string `json:"externalURL,omitempty"`
-	// nodePort is spec.service.nodePort as it was last deployed. As long as it is
-	// here, no other DemoApp of the namespace gets that port.
+	// nodePort is spec.service.nodePort as it was last deployed. A Service that asks
+	// for none later keeps it, unless its type changes. As long as it is here, no
+	// other DemoApp of the namespace gets that port.
 	NodePort *int32 `json:"nodePort,omitempty"`
 	// lastHandledRequestedAt is the value of the annotation
 	// demo.example.com/requested-at that was last acted on.

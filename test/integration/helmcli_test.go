@@ -105,6 +105,10 @@ func TestHelmCommandReadsReleases(t *testing.T) {
 	if want := map[string]any{
 		"apiKey": "key-of-web", "image": "nginx:1.27-alpine", "message": "Second", "replicaCount": 1.0, "nodeName": "",
 		"service": map[string]any{"type": "ClusterIP", "port": 80.0, "nodePort": 0.0},
+		"ingress": map[string]any{
+			"enabled": false, "host": "", "className": "", "tls": map[string]any{"enabled": false, "secretName": ""},
+		},
+		"httpRoute": map[string]any{"enabled": false, "host": "", "gateway": map[string]any{"name": "", "namespace": ""}},
 	}; !cmp.Equal(want, values) {
 		t.Errorf("helm get values: %s", cmp.Diff(want, values))
 	}

@@ -51,14 +51,21 @@ func (c *Controller) emit(app *v1alpha1.DemoApp, e event) {
 }
 
 // transitions are the events that the difference between two statuses is worth:
-// one for a change of the release, one for a new reason not to be ready.
+// one for a change of the release, one for a new reason not to be ready. Where the
+// change is that reason, as a rollback is, they are one.
 func transitions(before, after v1alpha1.DemoAppStatus) []event {
-	var found []event
-	if e, ok := releaseTransition(before, after); ok {
-		found = append(found, e)
+	changed, isChanged := releaseTransition(before, after)
+	unready, isUnready := readyTransition(before, after)
+	if isChanged && isUnready && changed.reason == unready.reason {
+		changed.note += ". " + unready.note
+		return []event{changed}
 	}
-	if e, ok := readyTransition(before, after); ok {
-		found = append(found, e)
+	var found []event
+	if isChanged {
+		found = append(found, changed)
+	}
+	if isUnready {
+		found = append(found, unready)
 	}
 	return found
 }

@@ -92,8 +92,9 @@ func TestRollbackAfterTheLastRetry(t *testing.T) {
 	}
 	check("rolled back")
 	events := w.recorder.take()
-	equal(t, "events", 2, len(events))
+	equal(t, "events", 1, len(events))
 	contains(t, "event", events[0], "a Warning RolledBack Rollback Rolled back with revision 3")
+	contains(t, "event", events[0], "Rolled back to revision 1")
 
 	w.calls.take()
 	w.passes("a", controller.PeriodicResync)

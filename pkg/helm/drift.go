@@ -34,7 +34,13 @@ const (
 type Drift struct {
 	Object ObjectReference
 	Kind   DriftKind
+	// Unserved says that the object is missing together with its kind, which the API
+	// server no longer serves. It cannot be repaired before that is back.
+	Unserved bool
 }
+
+// String names the object and what is wrong with it.
+func (d Drift) String() string { return d.Object.String() + " " + string(d.Kind) }
 
 // compare tells how what is observed differs from the baseline. An empty kind
 // means not at all.

@@ -260,7 +260,8 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 	drifted := sha256.New()
 	for i, entry := range baseline.Inventory {
 		var got *observed
-		if mapping, served := mappings[entry.groupVersionKind()]; served {
+		mapping, served := mappings[entry.groupVersionKind()]
+		if served {
 			view := e.watcher.view(mapping, entry.Namespace)
 			if view == nil {
 				continue // It lies in a namespace that is not watched.
@@ -272,7 +273,7 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 			fmt.Fprintln(drifted, i, got.UID, got.foreign)
 		}
 		if kind := compare(entry, got); kind != "" {
-			snapshot.Drifts = append(snapshot.Drifts, Drift{Object: entry.ObjectReference, Kind: kind})
+			snapshot.Drifts = append(snapshot.Drifts, Drift{Object: entry.ObjectReference, Kind: kind, Unserved: !served})
 			fmt.Fprintln(drifted, i, kind)
 			if got != nil {
 				fmt.Fprintln(drifted, got.UID, got.digest)

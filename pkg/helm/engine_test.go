@@ -217,13 +217,13 @@ func TestDrift(t *testing.T) {
 				f.edit("ConfigMap", "default/web", "kubectl", change("<html>mine</html>", "data", "index.html"))
 			},
 			heard:    []string{"object default/web"},
-			drifts:   []Drift{{web("v1", "ConfigMap"), DriftChanged}},
+			drifts:   []Drift{{Object: web("v1", "ConfigMap"), Kind: DriftChanged}},
 			requests: []string{"apply configmaps default/web"},
 		},
 		"a key of a Secret changed": {
 			do:       func(f *fixture) { f.edit("Secret", "default/web", "kubectl", change("bWluZQ==", "data", "apiKey")) },
 			heard:    []string{"object default/web"},
-			drifts:   []Drift{{web("v1", "Secret"), DriftChanged}},
+			drifts:   []Drift{{Object: web("v1", "Secret"), Kind: DriftChanged}},
 			requests: []string{"apply secrets default/web"},
 		},
 		"a field removed": {
@@ -233,19 +233,19 @@ func TestDrift(t *testing.T) {
 				})
 			},
 			heard:    []string{"object default/web"},
-			drifts:   []Drift{{web("v1", "Service"), DriftChanged}},
+			drifts:   []Drift{{Object: web("v1", "Service"), Kind: DriftChanged}},
 			requests: []string{"apply services default/web"},
 		},
 		"scaled by hand": {
 			do:       func(f *fixture) { f.edit("Deployment", "default/web", "kubectl", change(int64(9), "spec", "replicas")) },
 			heard:    []string{"object default/web"},
-			drifts:   []Drift{{web("apps/v1", "Deployment"), DriftChanged}},
+			drifts:   []Drift{{Object: web("apps/v1", "Deployment"), Kind: DriftChanged}},
 			requests: []string{"apply deployments default/web"},
 		},
 		"deleted": {
 			do:       func(f *fixture) { f.remove("Service", "default/web") },
 			heard:    []string{"object default/web"},
-			drifts:   []Drift{{web("v1", "Service"), DriftMissing}},
+			drifts:   []Drift{{Object: web("v1", "Service"), Kind: DriftMissing}},
 			requests: []string{"apply services default/web"},
 		},
 		"the label gone by which it is watched": {
@@ -253,7 +253,7 @@ func TestDrift(t *testing.T) {
 				f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
 			},
 			heard:    []string{"object default/web"},
-			drifts:   []Drift{{web("v1", "ConfigMap"), DriftMissing}},
+			drifts:   []Drift{{Object: web("v1", "ConfigMap"), Kind: DriftMissing}},
 			requests: []string{"apply configmaps default/web", "apply configmaps default/web"},
 		},
 		"all marks gone": {
@@ -264,7 +264,7 @@ func TestDrift(t *testing.T) {
 				})
 			},
 			heard:    []string{"object default/web"},
-			drifts:   []Drift{{web("v1", "ConfigMap"), DriftMissing}},
+			drifts:   []Drift{{Object: web("v1", "ConfigMap"), Kind: DriftMissing}},
 			requests: []string{"apply configmaps default/web", "apply configmaps default/web"},
 		},
 		"the release's name in it changed": {
@@ -272,7 +272,7 @@ func TestDrift(t *testing.T) {
 				f.edit("ConfigMap", "default/web", "kubectl", change("other", "metadata", "annotations", releaseNameAnnotation))
 			},
 			heard:    []string{"object default/other", "object default/web"},
-			drifts:   []Drift{{web("v1", "ConfigMap"), DriftChanged}},
+			drifts:   []Drift{{Object: web("v1", "ConfigMap"), Kind: DriftChanged}},
 			requests: []string{"apply configmaps default/web", "apply configmaps default/web"},
 		},
 		"replaced by one that carries our marks": {
@@ -285,7 +285,7 @@ func TestDrift(t *testing.T) {
 				})
 			},
 			heard:    []string{"object default/web"},
-			drifts:   []Drift{{web("v1", "ConfigMap"), DriftReplaced}},
+			drifts:   []Drift{{Object: web("v1", "ConfigMap"), Kind: DriftReplaced}},
 			requests: []string{"apply configmaps default/web"},
 		},
 		"two at once": {
@@ -294,7 +294,7 @@ func TestDrift(t *testing.T) {
 				f.edit("Deployment", "default/web", "kubectl", change(int64(9), "spec", "replicas"))
 			},
 			heard:    []string{"object default/web"},
-			drifts:   []Drift{{web("v1", "ConfigMap"), DriftMissing}, {web("apps/v1", "Deployment"), DriftChanged}},
+			drifts:   []Drift{{Object: web("v1", "ConfigMap"), Kind: DriftMissing}, {Object: web("apps/v1", "Deployment"), Kind: DriftChanged}},
 			requests: []string{"apply configmaps default/web", "apply deployments default/web"},
 		},
 		"a field of their own": {
@@ -1285,7 +1285,7 @@ func TestObserveFails(t *testing.T) {
 				ObjectReference: ObjectReference{APIVersion: "example.com/v1", Kind: "Thing", Name: "a"},
 			})
 			observed, err := f.engine.Observe(t.Context(), wanted.Key(), baseline)
-			want := []Drift{{Object: baseline.Inventory[len(baseline.Inventory)-1].ObjectReference, Kind: DriftMissing}}
+			want := []Drift{{Object: baseline.Inventory[len(baseline.Inventory)-1].ObjectReference, Kind: DriftMissing, Unserved: true}}
 			if err != nil || !observed.BaselineKnown || !slices.Equal(observed.Drifts, want) {
 				t.Errorf("observed %+v, %v, want that the object is missing", observed, err)
 			}

@@ -161,6 +161,6 @@ func ExampleDecide() {
 	// Output:
 	// Install NotInstalled []
 	// None  []
-	// Repair Drift [{Service default/web Missing}]
+	// Repair Drift [Service default/web Missing]
 	// Upgrade ReleaseChanged []
 }

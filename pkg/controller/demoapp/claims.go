@@ -133,8 +133,18 @@ func claimsChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 // other one is about to give it up.
 func obstacle(app *v1alpha1.DemoApp, claim claim, others []*v1alpha1.DemoApp) (message string, stalled bool) {
 	for _, other := range others {
-		if slices.Contains(wantedClaims(other.Spec), claim) && compareAge(other, app) < 0 {
+		if !slices.Contains(wantedClaims(other.Spec), claim) {
+			continue
+		}
+		uses, mine := slices.Contains(usedClaims(other.Status), claim), slices.Contains(usedClaims(app.Status), claim)
+		// Who of two of the same second was seen first is chance, and settled.
+		settled := other.CreationTimestamp.Equal(&app.CreationTimestamp) && uses != mine
+		switch {
+		case settled && mine:
+		case compareAge(other, app) < 0:
 			return fmt.Sprintf("%s belongs to DemoApp %q, which is older", claim, other.Name), true
+		case settled:
+			return fmt.Sprintf("%s belongs to DemoApp %q, which has it already", claim, other.Name), true
 		}
 	}
 	for _, other := range others {

@@ -92,6 +92,7 @@ func TestClaimsChanged(t *testing.T) {
 func TestObstacle(t *testing.T) {
 	const (
 		older = `node port 1 belongs to DemoApp "o", which is older`
+		has   = `node port 1 belongs to DemoApp "o", which has it already`
 		inUse = `node port 1 is still in use by DemoApp "o"`
 	)
 	other := func(change ...func(*v1alpha1.DemoApp)) *v1alpha1.DemoApp { return newApp("o", change...) }
@@ -105,6 +106,8 @@ func TestObstacle(t *testing.T) {
 		{"an older one", []*v1alpha1.DemoApp{other(atNodePort(1), bornAfter(-time.Second))}, older, true},
 		{"an older one that has it", []*v1alpha1.DemoApp{other(atNodePort(1), usesNodePort(1), bornAfter(-time.Second))}, older, true},
 		{"an older one that is about to give it up", []*v1alpha1.DemoApp{other(atNodePort(2), usesNodePort(1), bornAfter(-time.Second))}, inUse, false},
+		{"one of the same second whose name comes later", []*v1alpha1.DemoApp{other(atNodePort(1), bornAfter(0))}, "", false},
+		{"one of the same second that has it", []*v1alpha1.DemoApp{other(atNodePort(1), usesNodePort(1), bornAfter(0))}, has, true},
 		{"a younger one", []*v1alpha1.DemoApp{other(atNodePort(1), bornAfter(time.Second))}, "", false},
 		{"a younger one that has it", []*v1alpha1.DemoApp{other(atNodePort(1), usesNodePort(1), bornAfter(time.Second))}, inUse, true},
 		{"a younger one that is about to give it up", []*v1alpha1.DemoApp{other(usesNodePort(1), bornAfter(time.Second))}, inUse, false},

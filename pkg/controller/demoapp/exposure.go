@@ -74,16 +74,20 @@ func capabilitiesChanged(p *pass, chart *helm.Chart) bool {
 		return false
 	}
 	for _, was := range []exposure{{}, {ingress: true}, {httpRoute: true}, {ingress: true, httpRoute: true}} {
-		before := *p.wanted
-		before.Values = merged(p.wanted.Values, map[string]any{
-			"ingress":   map[string]any{"enabled": was.ingress},
-			"httpRoute": map[string]any{"enabled": was.httpRoute},
-		})
-		if inputs, err := before.InputDigest(); err == nil && inputs == record.Inputs {
+		if inputs, err := withExposure(*p.wanted, was).InputDigest(); err == nil && inputs == record.Inputs {
 			return true
 		}
 	}
 	return false
+}
+
+// withExposure is the release as it would be wanted if the cluster supported this.
+func withExposure(wanted helm.Release, found exposure) helm.Release {
+	wanted.Values = merged(wanted.Values, map[string]any{
+		"ingress":   map[string]any{"enabled": found.ingress},
+		"httpRoute": map[string]any{"enabled": found.httpRoute},
+	})
+	return wanted
 }
 
 // missing says what of spec.ingress the cluster does not support; nothing when

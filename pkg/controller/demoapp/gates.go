@@ -5,6 +5,10 @@ package demoapp
 
 import (
 	"context"
+	"slices"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 // gate looks at what the plan is about to change, says what it finds in a
@@ -21,8 +25,14 @@ func (c *Controller) passGates(ctx context.Context, p *pass) {
 	p.holdIfBlocked()
 }
 
-// holdIfBlocked keeps a change back that something is in the way of.
+// holdIfBlocked keeps a change back that something is in the way of. The way back to
+// what ran before waits for no other app: it brings nothing new.
 func (p *pass) holdIfBlocked() {
+	if p.plan.Wanted.Action == helm.ActionRollback {
+		p.blockers = slices.DeleteFunc(p.blockers, func(b blocker) bool {
+			return b.reason == v1alpha1.ReasonWaiting || b.reason == v1alpha1.ReasonDependencyCycle
+		})
+	}
 	if len(p.blockers) > 0 {
 		p.plan.Hold()
 	}

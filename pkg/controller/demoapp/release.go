@@ -129,6 +129,7 @@ func (c *Controller) reportFailure(p *pass, err error) error {
 		return nil
 	}
 	if p.awaitsKind(err) {
+		err = redactError(p.secretTexts(), err)
 		p.conditions().MarkReconciling(v1alpha1.ReasonGatewayAPIMissing, err.Error())
 		return err
 	}

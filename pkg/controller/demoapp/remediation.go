@@ -101,7 +101,7 @@ func (p *pass) remediated(reason, message string) {
 // healthy in time has failed, and is tried again as remediation says.
 func (c *Controller) awaitHealth(p *pass) {
 	s := &p.app.Status
-	if s.DeployedRelease == nil || p.plan.Wanted.Action != helm.ActionNone || p.plan.Wanted.RolledBack || !p.plan.Observed.BaselineKnown {
+	if s.DeployedRelease == nil || p.plan.Wanted.RolledBack || !p.plan.Observed.BaselineKnown || !keepsRevision(p.plan.Wanted.Action) {
 		return
 	}
 	revision := s.DeployedRelease.Revision
@@ -121,6 +121,13 @@ func (c *Controller) awaitHealth(p *pass) {
 		p.plan.Wanted = helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseFailed}
 		p.plan.Decision = p.plan.Wanted
 	}
+}
+
+// keepsRevision reports whether the newest revision is the one that is wanted, be it
+// that objects of it have drifted: drift that is left as it is must not keep the
+// revision from being judged.
+func keepsRevision(action helm.Action) bool {
+	return action == helm.ActionNone || action == helm.ActionRepair
 }
 
 // timeoutOf is how long an operation on the release may take, and its workload

@@ -107,12 +107,63 @@ func TestRollbackAfterTheLastRetry(t *testing.T) {
 	w.passes("a", controller.Drift)
 	check2 := w.conditions("a")
 	equal(t, "conditions after drift of the old revision", stalled, check2)
+	equal(t, "failures in a row, which a repair does not end", int64(2), w.app("a").Status.Failures.Consecutive)
 	w.recorder.take()
 
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "good" })
 	w.passes("a", controller.SpecChange)
 	equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 	equal(t, "last good revision", int64(4), w.app("a").Status.LastGoodRevision)
+}
+
+// TestBadSpecsInARow: each is rolled back, however many come after one another, and
+// to what was brought back before: the first good revision leaves the history.
+func TestBadSpecsInARow(t *testing.T) {
+	w := deployed(t, remediating(0, v1alpha1.RemediationRollback))
+	for _, message := range []string{"bad", "worse", "worst"} {
+		w.change("a", says(message))
+		w.engine.failures = []error{errPlain}
+		if _, err := w.pass("a", controller.SpecChange); err == nil {
+			t.Fatal("no error")
+		}
+		w.passes("a", controller.Retry)
+		equal(t, message+": Ready", "False RolledBack", w.conditions("a")["Ready"])
+		s := w.app("a").Status
+		equal(t, message+": last good revision", s.DeployedRelease.Revision, s.LastGoodRevision)
+	}
+}
+
+// TestHealthOfWhatRunsWhileAChangeIsHeld: it is what to go back to.
+func TestHealthOfWhatRunsWhileAChangeIsHeld(t *testing.T) {
+	w := deployed(t)
+	w.engine.executing = func() { w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	w.change("a", says("second"))
+	w.unfinished("a", controller.SpecChange)
+	w.engine.executing = nil
+	w.change("a", func(app *v1alpha1.DemoApp) {
+		says("third")(app)
+		opensAt("10 3 * * *", "UTC")(app)
+	})
+	w.passes("a", controller.SpecChange)
+	equal(t, "last good revision before", int64(1), w.app("a").Status.LastGoodRevision)
+	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	w.passes("a", controller.HealthChange)
+	equal(t, "Ready", "False OutsideWindow", w.conditions("a")["Ready"])
+	equal(t, "last good revision", int64(2), w.app("a").Status.LastGoodRevision)
+}
+
+// TestRollbackWaitsForNobody: the way back brings nothing new.
+func TestRollbackWaitsForNobody(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("b"))
+	w.passes("b", controller.SpecChange)
+	w.create(newApp("a", waitsFor("b"), remediating(0, v1alpha1.RemediationRollback)))
+	w.passes("a", controller.SpecChange)
+	w.failing(1)
+	w.report("b", func(app *v1alpha1.DemoApp) { app.Status.Conditions = nil })
+	w.passes("a", controller.DependencyReady)
+	equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
+	equal(t, "DependencyReady", "False Waiting", w.conditions("a")["DependencyReady"])
 }
 
 func TestRetriesExhausted(t *testing.T) {
@@ -202,6 +253,22 @@ func TestWaitForReadyWithoutRemediation(t *testing.T) {
 	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+}
+
+// TestHealthIsJudgedDespiteDrift: drift that is left as it is does not keep a revision
+// from being judged.
+func TestHealthIsJudgedDespiteDrift(t *testing.T) {
+	w := deployed(t, func(app *v1alpha1.DemoApp) {
+		app.Spec.WaitForReady = true
+		app.Spec.Drift = &v1alpha1.DriftPolicy{Mode: v1alpha1.DriftOff}
+	})
+	w.engine.executing = func() { w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	w.change("a", says("slow"))
+	w.unfinished("a", controller.SpecChange)
+	w.engine.meddle("a", edits("ConfigMap"))
+	w.clock.SetTime(began.Add(helm.DefaultTimeout))
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "Ready", "False HealthTimeout", w.conditions("a")["Ready"])
 }
 
 func TestMaxHistory(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -60,7 +61,7 @@ func requestProblem(value string) string {
 // answerRequest repeats the value of the request, whatever came of the pass: it
 // was made. One that could not even begin is made again.
 func (p *pass) answerRequest(err error) {
-	if p.requested && !errors.Is(err, helm.ErrNotSynced) {
+	if p.requested && !errors.Is(err, helm.ErrNotSynced) && !errors.Is(err, controller.ErrNotSynced) {
 		p.app.Status.LastHandledRequestedAt = p.app.Annotations[v1alpha1.AnnotationRequestedAt]
 	}
 }

@@ -56,11 +56,12 @@ func (c *Controller) holdForRollout(ctx context.Context, p *pass) {
 		return
 	}
 	c.recall.Do(func() { c.recallRollouts(ctx) })
+	inputs := p.ownInputs()
 	asked, waits := c.rollouts.Asked(p.key())
 	if !waits {
-		asked = p.inputs
+		asked = inputs
 	}
-	switch chartOnly := p.isChartOnly(asked); {
+	switch chartOnly := p.isChartOnly() && asked == inputs; {
 	case len(p.blockers) > 0:
 		if c.rollouts.StandAside(p.key(), asked) && chartOnly {
 			c.holdRollout(p, v1alpha1.ReasonRolloutHalted)
@@ -69,7 +70,7 @@ func (c *Controller) holdForRollout(ctx context.Context, p *pass) {
 	case !chartOnly:
 		c.rollouts.Set(p.key(), rollout.Active)
 	default:
-		switch c.rollouts.Ask(p.key(), p.app.CreationTimestamp.Time, p.inputs) {
+		switch c.rollouts.Ask(p.key(), p.app.CreationTimestamp.Time, inputs) {
 		case rollout.Queued:
 			c.holdRollout(p, v1alpha1.ReasonRolloutQueued)
 			return
@@ -83,11 +84,23 @@ func (c *Controller) holdForRollout(ctx context.Context, p *pass) {
 }
 
 // isChartOnly reports whether the chart is all that the upgrade would change, and
-// nobody forces it. Key and values are the app's own change when they are others
-// than those with which it began to wait.
-func (p *pass) isChartOnly(asked string) bool {
+// nobody forces it; but for key and values, which are the app's own change when they
+// are others than those with which it began to wait.
+func (p *pass) isChartOnly() bool {
 	return p.plan.Wanted.Cause == helm.CauseInputsChanged && p.forceAt == "" &&
-		p.app.Status.ObservedGeneration == p.app.Generation && asked == p.inputs
+		p.app.Status.ObservedGeneration == p.app.Generation
+}
+
+// ownInputs identify what is wanted but for what the cluster supports, which changes
+// for many apps at a time: none of them is to pass those that wait for the chart.
+func (p *pass) ownInputs() string {
+	if p.app.Spec.Ingress == nil || p.wanted == nil {
+		return p.inputs
+	}
+	if inputs, err := withExposure(*p.wanted, exposure{}).InputDigest(); err == nil {
+		return inputs
+	}
+	return p.inputs
 }
 
 // holdRollout says that the newer chart waits, and why. What keeps the condition

@@ -251,6 +251,27 @@ func TestRollbackHaltsTheRollout(t *testing.T) {
 	equal(t, "who gets a chart that is mended", "True Healthy", w.conditions("b")["Ready"])
 }
 
+// TestCapabilitiesDoNotPassTheRollout: what the cluster begins to support changes for
+// many apps at once, which then wait for the newer chart as before.
+func TestCapabilitiesDoNotPassTheRollout(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a"))
+	w.create(newApp("b", exposedBy("nginx")))
+	w.passes("a", controller.SpecChange)
+	w.passes("b", controller.SpecChange)
+	w.rolloutLimits = rollout.Limits{Active: 5, Failed: 1}
+	w.start(testChart(t, "1.1.0"))
+	w.engine.failures = []error{errPlain}
+	_, err := w.pass("a", controller.SpecChange)
+	equal(t, "failed", true, err != nil)
+	w.passes("b", controller.SpecChange)
+	equal(t, "Ready", "False RolloutHalted", w.is("b", v1alpha1.ConditionReady))
+	w.hasClasses("nginx")
+	w.passes("b", controller.DependencyReady)
+	equal(t, "Ready when the class is there", "False RolloutHalted", w.is("b", v1alpha1.ConditionReady))
+	equal(t, "chart", "1.0.0", w.app("b").Status.DeployedRelease.ChartVersion)
+}
+
 // TestOldFailuresDoNotHaltTheRollout: what did not work before says nothing about the chart.
 func TestOldFailuresDoNotHaltTheRollout(t *testing.T) {
 	w := newWorld(t)

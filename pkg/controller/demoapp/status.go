@@ -80,8 +80,15 @@ func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision, ch
 		})
 	}
 	recordSuccess(p, decision.Action)
-	if !p.app.Spec.WaitForReady && decision.Action != helm.ActionRollback {
-		forgetFailures(s)
+	switch decision.Action {
+	case helm.ActionInstall, helm.ActionUpgrade:
+		if !p.app.Spec.WaitForReady {
+			forgetFailures(s)
+		}
+	case helm.ActionRollback:
+		// It is the good one again, and the older one may go with the history.
+		s.LastGoodRevision = s.DeployedRelease.Revision
+	case helm.ActionNone, helm.ActionReapply, helm.ActionRepair, helm.ActionWait:
 	}
 }
 
@@ -112,6 +119,10 @@ func summarize(p *pass) {
 		p.conditions().Remove(v1alpha1.ConditionDrifted)
 	}
 	if p.plan.Withheld || p.plan.Decision.Action == helm.ActionWait || slices.ContainsFunc(p.blockers, needsPerson) {
+		if isDeployedNewest(p) && health.Healthy && missingObjects(p) == "" {
+			// What is held may fail one day, and this is what to go back to then.
+			s.LastGoodRevision = s.DeployedRelease.Revision
+		}
 		summarizeBlocked(p)
 		return
 	}
@@ -130,6 +141,13 @@ func summarize(p *pass) {
 	p.conditions().Set(v1alpha1.ConditionDeployed, metav1.ConditionTrue, reason, fmt.Sprintf("Revision %d of chart %s %s is deployed",
 		s.DeployedRelease.Revision, s.DeployedRelease.Chart, s.DeployedRelease.ChartVersion))
 	summarizeHealth(p, health)
+}
+
+// isDeployedNewest reports whether the newest revision is the one that the status
+// speaks of, so that the health that is seen is its own.
+func isDeployedNewest(p *pass) bool {
+	deployed, record := p.app.Status.DeployedRelease, p.plan.Observed.Record
+	return deployed != nil && record != nil && int64(record.Revision) == deployed.Revision && p.plan.Observed.BaselineKnown
 }
 
 // summarizeBlocked says what a change waits for. What was deployed before stays

@@ -6,6 +6,7 @@ package release
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
@@ -119,6 +120,9 @@ func keep(observed helm.Snapshot) helm.Decision {
 	if observed.Record == nil {
 		return helm.Decision{Action: helm.ActionNone}
 	}
+	// An object that went with its kind is not repaired for the sake of a release
+	// that may no longer be wanted like that.
+	observed.Drifts = slices.DeleteFunc(slices.Clone(observed.Drifts), func(drift helm.Drift) bool { return drift.Unserved })
 	decision := helm.Decide(observed.Record.Inputs, observed, time.Time{}, 0)
 	if rollsOut(decision.Action) || decision.Action == helm.ActionWait {
 		return helm.Decision{Action: helm.ActionNone}

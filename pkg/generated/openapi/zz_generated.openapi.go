@@ -719,7 +719,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 					},
 					"lastGoodRevision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastGoodRevision is the last revision that was deployed and healthy. It is what remediation goes back to.",
+							Description: "lastGoodRevision is the last revision that was deployed and healthy, or that brought such a one back. It is what remediation goes back to.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},

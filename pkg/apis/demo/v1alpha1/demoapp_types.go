@@ -386,8 +386,8 @@ type DemoAppStatus struct {
 	// +optional
 	LastHandledForceAt string `json:"lastHandledForceAt,omitempty"`
 
-	// lastGoodRevision is the last revision that was deployed and healthy. It is
-	// what remediation goes back to.
+	// lastGoodRevision is the last revision that was deployed and healthy, or that
+	// brought such a one back. It is what remediation goes back to.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	LastGoodRevision int64 `json:"lastGoodRevision,omitempty"`

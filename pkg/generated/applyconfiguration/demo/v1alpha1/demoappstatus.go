@@ -65,8 +65,8 @@ type DemoAppStatusApplyConfiguration struct {
 	// lastHandledForceAt is the value of the annotation demo.example.com/force-at
 	// that was last acted on.
 	LastHandledForceAt *string `json:"lastHandledForceAt,omitempty"`
-	// lastGoodRevision is the last revision that was deployed and healthy. It is
-	// what remediation goes back to.
+	// lastGoodRevision is the last revision that was deployed and healthy, or that
+	// brought such a one back. It is what remediation goes back to.
 	LastGoodRevision *int64 `json:"lastGoodRevision,omitempty"`
 	// history is what the operator last did to the release, the newest first, at
 	// most 5 entries.

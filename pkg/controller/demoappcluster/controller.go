@@ -212,7 +212,8 @@ func appChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 	if before == nil || after == nil || before.Generation != after.Generation ||
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
 		!child.HasMetadata(before, after) || !child.HasMetadata(after, before) ||
-		isReady(before) != isReady(after) || troubleOf(before) != troubleOf(after) {
+		isReady(before) != isReady(after) || troubleOf(before) != troubleOf(after) ||
+		isServing(before) != isServing(after) || hasArrived(before) != hasArrived(after) {
 		return controller.HealthChange
 	}
 	return 0
@@ -225,15 +226,6 @@ func keyOf(cluster *v1alpha1.DemoAppCluster) cache.ObjectName {
 // isReady reports whether an app is ready as its newest spec says.
 func isReady(app *v1alpha1.DemoApp) bool {
 	return isTrue(app, v1alpha1.ConditionReady)
-}
-
-// isServing reports whether an app is ready but for a newer chart, which waits for
-// its turn. Another spec would take its workload away, as that of a ready one.
-func isServing(app *v1alpha1.DemoApp) bool {
-	ready := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.ConditionReady)
-	waits := ready != nil && ready.ObservedGeneration == app.Generation &&
-		(ready.Reason == v1alpha1.ReasonRolloutQueued || ready.Reason == v1alpha1.ReasonRolloutHalted)
-	return waits || isReady(app)
 }
 
 // isTrue reports whether a condition says something of the newest spec, and that

@@ -26,10 +26,11 @@
 //	no DemoApp                                   creates it, at once         -
 //	DemoApp for a node that is gone              deletes it, at once         -
 //	being deleted                                waits, then creates it      -
-//	other template, not ready                    updates it, at once         unavailable
+//	other template, does not serve               updates it, at once         unavailable
 //	other template, ready                        updates it in its turn      unavailable from then on
-//	... but for a newer chart, which waits       the same                    the same
+//	... or held by a gate while its pods serve   the same                    the same
 //	this template, updated, not ready            waits                       unavailable
+//	... but for a newer chart, which waits       nothing                     current, updated
 //	this template, new, not ready                waits                       current, updated
 //	this template, ready                         nothing                     current, updated, ready
 //	DemoApp of that name belongs to another      leaves it alone             NameConflict

@@ -273,6 +273,21 @@ func (w *world) stalled(name string) {
 		isSo(v1alpha1.ConditionStalled, v1alpha1.ReasonRenderFailed))
 }
 
+// held says of apps that their pods serve, and that their images are not allowed.
+func (w *world) held(names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		w.report(name, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonValidationFailed},
+			isSo(v1alpha1.ConditionStalled, v1alpha1.ReasonValidationFailed))
+		app := w.app(name)
+		app.Status.DeployedRelease = &v1alpha1.DeployedRelease{Name: name, Revision: 1}
+		app.Status.LastGoodRevision, app.Status.Replicas, app.Status.ReadyReplicas = 1, 1, 1
+		_, err := w.demo.DemoV1alpha1().DemoApps(namespace).UpdateStatus(w.t.Context(), app, metav1.UpdateOptions{})
+		must(w.t, err)
+	}
+	w.take()
+}
+
 func isSo(conditionType, reason string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: reason}
 }

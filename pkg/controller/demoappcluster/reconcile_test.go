@@ -182,6 +182,29 @@ func TestBadTemplateStopsAfterMaxUnavailable(t *testing.T) {
 	equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
 }
 
+func TestAppsThatGatesHoldChangeInTurn(t *testing.T) {
+	w := settled(t, []string{"a", "b", "c"})
+	w.held(w.names()...)
+	w.change(message("two"))
+	w.pass()
+	w.pass()
+	updated := 0
+	for _, app := range w.all() {
+		if app.Spec.Message == "two" {
+			updated++
+		}
+	}
+	equal(t, "updated", 1, updated)
+	contains(t, "message", w.messageOf(), "2 wait for their turn")
+	w.held("web-a")
+	w.pass()
+	equal(t, "updated while the gate holds the first", []string{"two", "one", "one"},
+		[]string{w.app("web-a").Spec.Message, w.app("web-b").Spec.Message, w.app("web-c").Spec.Message})
+	w.ready("web-a")
+	w.pass()
+	equal(t, "updated after it let the first through", "two", w.app("web-b").Spec.Message)
+}
+
 func TestChangesOfMetadata(t *testing.T) {
 	w := settled(t, []string{"a"}, func(c *v1alpha1.DemoAppCluster) {
 		c.Spec.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"old": "1", "kept": "1"}

@@ -4,6 +4,9 @@
 package demoappcluster
 
 import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -46,30 +49,65 @@ func (p plan) isEmpty() bool { return len(p.create)+len(p.update)+len(p.remove) 
 // decide says what to do now about the slots, and about the apps of no slot.
 //
 // New apps are made and superfluous ones deleted at once: neither takes anything
-// away from anybody. Outdated apps that are not ready are updated at once, since
-// that can only make them better. Those that are serving wait for their turn: as many
-// apps may be unavailable because of the rollout as maxUnavailable says.
+// away from anybody. Outdated apps that do not serve are updated at once, since
+// that can only make them better. Those that do wait for their turn, also where a
+// gate keeps them from being ready: as many apps may be unavailable because of the
+// rollout as maxUnavailable says. An app that has the template and is held by a gate
+// counts as one of them, or all would change together when the gate opens.
 func decide(slots []slot, extra []*v1alpha1.DemoApp, maxUnavailable int) plan {
 	var p plan
-	var ready []slot
+	var serving []slot
 	unavailable := 0
 	for _, s := range slots {
 		switch {
 		case s.state == stateAbsent:
 			p.create = append(p.create, s)
 		case s.state == stateOutdated && isServing(s.app):
-			ready = append(ready, s)
+			serving = append(serving, s)
 		case s.state == stateOutdated:
 			p.update = append(p.update, s)
 			unavailable++
-		case s.state == stateUpdated && !isServing(s.app) && wasUpdated(s.app):
+		case s.state == stateUpdated && !hasArrived(s.app) && wasUpdated(s.app):
 			unavailable++
 		}
 	}
-	turns := min(len(ready), max(0, maxUnavailable-unavailable))
-	p.update = append(p.update, ready[:turns]...)
+	turns := min(len(serving), max(0, maxUnavailable-unavailable))
+	p.update = append(p.update, serving[:turns]...)
 	p.remove = extra
 	return p
+}
+
+// isServing reports whether another spec would take a workload away: the app is
+// ready, or its pods are and only something that holds a change keeps it from being
+// so. That is told by the workload, whatever the gate. What is not known of the
+// newest spec, and one whose last rollout has failed or has not come to its end,
+// does not count: old pods may be ready beside new ones that never will be.
+func isServing(app *v1alpha1.DemoApp) bool {
+	if isReady(app) {
+		return true
+	}
+	s := app.Status
+	ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.ObservedGeneration != app.Generation || s.DeployedRelease == nil ||
+		slices.Contains(workloadReasons, ready.Reason) ||
+		meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionFailed) ||
+		meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionRemediated) {
+		return false
+	}
+	if s.LastGoodRevision != 0 && s.LastGoodRevision < s.DeployedRelease.Revision {
+		return false // What is deployed was never healthy. An older operator did not write this down.
+	}
+	wantsNone := app.Spec.ReplicaCount != nil && *app.Spec.ReplicaCount == 0
+	return s.ReadyReplicas >= s.Replicas && (s.Replicas > 0 || wantsNone)
+}
+
+// workloadReasons are those of Ready that are about the workload itself.
+var workloadReasons = []string{v1alpha1.ReasonProgressing, v1alpha1.ReasonUnhealthy, v1alpha1.ReasonHealthTimeout}
+
+// hasArrived reports whether an app serves as its newest spec says. It does not have
+// to be ready: a newer chart may wait.
+func hasArrived(app *v1alpha1.DemoApp) bool {
+	return isReady(app) || isServing(app) && isTrue(app, v1alpha1.ConditionDeployed)
 }
 
 // wasUpdated reports whether the spec of an app has changed since it was made. One

@@ -31,10 +31,9 @@ func TestDecide(t *testing.T) {
 	done := func(name string) slot { return at(name, stateUpdated, 2, true) }
 	underway := func(name string) slot { return at(name, stateUpdated, 2, false) }
 	fresh := func(name string) slot { return at(name, stateUpdated, 1, false) }
-	held := func(name string, s state, reason string) slot {
-		slot := at(name, s, 2, true)
-		slot.app.Status.Conditions[0].Status, slot.app.Status.Conditions[0].Reason = metav1.ConditionFalse, reason
-		return slot
+	held := func(name string, s state, reason string) slot { return slotOf(name, s, heldApp(reason)) }
+	arrived := func(name, reason string) slot {
+		return slotOf(name, stateUpdated, heldApp(reason, condition(v1alpha1.ConditionDeployed, 2)))
 	}
 	tests := []struct {
 		name           string
@@ -54,8 +53,18 @@ func TestDecide(t *testing.T) {
 		{"broken ones come first", []slot{old("a"), broken("b"), broken("c")}, 1, nil, []string{"b", "c"}},
 		{"broken ones leave room", []slot{old("a"), broken("b")}, 2, nil, []string{"b", "a"}},
 		{"a newer chart that waits breaks nothing", []slot{
-			held("a", stateOutdated, v1alpha1.ReasonRolloutQueued), held("b", stateOutdated, v1alpha1.ReasonRolloutHalted), held("c", stateUpdated, v1alpha1.ReasonRolloutQueued),
+			held("a", stateOutdated, v1alpha1.ReasonRolloutQueued), held("b", stateOutdated, v1alpha1.ReasonRolloutHalted), arrived("c", v1alpha1.ReasonRolloutQueued),
 		}, 1, nil, []string{"a"}},
+		{"held by gates, they change one at a time", []slot{
+			held("a", stateOutdated, v1alpha1.ReasonOutsideWindow), held("b", stateOutdated, v1alpha1.ReasonValidationFailed),
+			held("c", stateOutdated, v1alpha1.ReasonLicenseDenied), held("d", stateOutdated, v1alpha1.ReasonLicenseUnavailable),
+		}, 1, nil, []string{"a"}},
+		{"one that a gate holds back from the template holds the others back", []slot{
+			held("a", stateUpdated, v1alpha1.ReasonOutsideWindow), held("b", stateOutdated, v1alpha1.ReasonOutsideWindow), old("c"),
+		}, 1, nil, nil},
+		{"one for which only a newer chart waits for the window does not", []slot{
+			arrived("a", v1alpha1.ReasonOutsideWindow), held("b", stateOutdated, v1alpha1.ReasonOutsideWindow),
+		}, 1, nil, []string{"b"}},
 		{"more on their way than may be", []slot{underway("a"), underway("b"), old("c")}, 1, nil, nil},
 	}
 	for _, test := range tests {
@@ -65,6 +74,78 @@ func TestDecide(t *testing.T) {
 			equal(t, "created", test.create, nodesOf(p.create))
 			equal(t, "updated", test.update, nodesOf(p.update))
 			equal(t, "removed", extra, p.remove)
+		})
+	}
+}
+
+// slotOf is a slot with an app.
+func slotOf(name string, s state, app *v1alpha1.DemoApp) slot {
+	app.Name = name
+	return slot{node: name, desired: &v1alpha1.DemoApp{ObjectMeta: metav1.ObjectMeta{Name: name}}, state: s, app: app}
+}
+
+// heldApp is an app that serves, and that is not ready for a reason.
+func heldApp(reason string, others ...metav1.Condition) *v1alpha1.DemoApp {
+	ready := condition(v1alpha1.ConditionReady, 2)
+	ready.Status, ready.Reason = metav1.ConditionFalse, reason
+	return &v1alpha1.DemoApp{
+		ObjectMeta: metav1.ObjectMeta{Generation: 2},
+		Status: v1alpha1.DemoAppStatus{
+			DeployedRelease: &v1alpha1.DeployedRelease{Revision: 3}, LastGoodRevision: 3, Replicas: 2, ReadyReplicas: 2,
+			Conditions: append(others, ready),
+		},
+	}
+}
+
+// condition is a condition that is True at a generation.
+func condition(conditionType string, generation int64) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, ObservedGeneration: generation}
+}
+
+func TestServing(t *testing.T) {
+	none := int32(0)
+	with := func(reason string, change func(*v1alpha1.DemoApp)) *v1alpha1.DemoApp {
+		app := heldApp(reason, condition(v1alpha1.ConditionDeployed, 1))
+		change(app)
+		return app
+	}
+	held := func(change func(*v1alpha1.DemoApp)) *v1alpha1.DemoApp {
+		return with(v1alpha1.ReasonOutsideWindow, change)
+	}
+	failed := func(conditionType string) func(*v1alpha1.DemoApp) {
+		return func(a *v1alpha1.DemoApp) {
+			a.Status.Conditions = append(a.Status.Conditions, condition(conditionType, 2))
+		}
+	}
+	as := func(*v1alpha1.DemoApp) {}
+	tests := []struct {
+		name             string
+		app              *v1alpha1.DemoApp
+		serving, arrived bool
+	}{
+		{"nothing known", &v1alpha1.DemoApp{}, false, false},
+		{"held", held(as), true, false},
+		{"held by something else", with(v1alpha1.ReasonSecretNotFound, as), true, false},
+		{"held, deployed as the spec says", held(func(a *v1alpha1.DemoApp) { a.Status.Conditions[0].ObservedGeneration = 2 }), true, true},
+		{"of an older spec", held(func(a *v1alpha1.DemoApp) { a.Generation = 3 }), false, false},
+		{"never deployed", held(func(a *v1alpha1.DemoApp) { a.Status.DeployedRelease = nil }), false, false},
+		{"a pod is not ready", held(func(a *v1alpha1.DemoApp) { a.Status.ReadyReplicas = 1 }), false, false},
+		{"no pods", held(func(a *v1alpha1.DemoApp) { a.Status.Replicas, a.Status.ReadyReplicas = 0, 0 }), false, false},
+		{"no pods wanted", held(func(a *v1alpha1.DemoApp) {
+			a.Spec.ReplicaCount, a.Status.Replicas, a.Status.ReadyReplicas = &none, 0, 0
+		}), true, false},
+		{"the newest revision was never healthy", held(func(a *v1alpha1.DemoApp) { a.Status.LastGoodRevision = 2 }), false, false},
+		{"of an operator that did not tell which was", held(func(a *v1alpha1.DemoApp) { a.Status.LastGoodRevision = 0 }), true, false},
+		{"the last attempt failed", held(failed(v1alpha1.ConditionFailed)), false, false},
+		{"rolled back", held(failed(v1alpha1.ConditionRemediated)), false, false},
+		{"progressing", with(v1alpha1.ReasonProgressing, as), false, false},
+		{"unhealthy", with(v1alpha1.ReasonUnhealthy, as), false, false},
+		{"not healthy in time", with(v1alpha1.ReasonHealthTimeout, as), false, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			equal(t, "serving", test.serving, isServing(test.app))
+			equal(t, "arrived", test.arrived, hasArrived(test.app))
 		})
 	}
 }

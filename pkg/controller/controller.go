@@ -249,6 +249,11 @@ func (c *Controller) process(ctx context.Context, key cache.ObjectName, why Reas
 		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.conflicts)
 		c.metrics.end(resultConflict, took)
 		logger.V(4).Info("Reconcile met a conflict", "why", why, "retryIn", delay, "err", err)
+	case IsPending(err):
+		// Nothing has failed, and the informer wakes the key.
+		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.conflicts)
+		c.metrics.end(resultSuccess, took)
+		logger.V(4).Info("Reconcile waits for an informer", "why", why, "retryIn", delay, "err", err)
 	default:
 		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.failures)
 		c.metrics.end(resultError, took)

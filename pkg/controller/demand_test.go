@@ -6,13 +6,19 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
@@ -28,51 +34,190 @@ func source(lists *atomic.Int32) *cache.ListWatch {
 	}
 }
 
+// wakes counts how often each key is woken.
+type wakes struct {
+	mu    sync.Mutex
+	count map[cache.ObjectName]int
+}
+
+// Enqueue implements Enqueuer.
+func (w *wakes) Enqueue(key cache.ObjectName, why Reason) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.count == nil {
+		w.count = map[cache.ObjectName]int{}
+	}
+	if why == DependencyReady {
+		w.count[key]++
+	}
+}
+
+// want checks how often each key was woken so far.
+func (w *wakes) want(t *testing.T, what string, want map[cache.ObjectName]int) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !maps.Equal(want, w.count) {
+		t.Errorf("%s: woken %v, want %v", what, w.count, want)
+	}
+}
+
+// demand is an informer on demand that runs until the test ends, in its bubble.
+func demand(t *testing.T, source *cache.ListWatch) (*OnDemand, func()) {
+	t.Helper()
+	d, err := NewOnDemand(cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(source, unlisted{}), &corev1.ConfigMap{}, 0, cache.Indexers{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		d.Run(ctx)
+		close(ended)
+	}()
+	return d, func() {
+		stop()
+		<-ended
+	}
+}
+
 func TestOnDemandStartsWhenNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lists atomic.Int32
-		demand := NewOnDemand(cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(source(&lists), unlisted{}), &corev1.ConfigMap{}, 0, cache.Indexers{}))
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() {
-			demand.Run(ctx)
-			close(ended)
-		}()
+		var woken wakes
+		d, stop := demand(t, source(&lists))
+		defer stop()
 		synctest.Wait()
 		if got := lists.Load(); got != 0 {
 			t.Errorf("%d lists before it is needed", got)
 		}
-		for range 2 {
-			if err := demand.Need(ctx); err != nil {
-				t.Fatal(err)
+		for _, key := range []cache.ObjectName{keyA, keyB, keyA} {
+			if err := d.Need(key, &woken); !errors.Is(err, ErrNotSynced) || !IsPending(err) {
+				t.Errorf("error before it is filled is %v", err)
 			}
 		}
-		if _, ok, err := demand.Informer().GetIndexer().GetByKey("ns/a"); !ok || err != nil {
+		advance(time.Second)
+		woken.want(t, "when it is filled", map[cache.ObjectName]int{keyA: 1, keyB: 1})
+		if err := d.Need(keyA, &woken); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok, err := d.Informer().GetIndexer().GetByKey("ns/a"); !ok || err != nil {
 			t.Errorf("what there is is not there: %v", err)
 		}
+		advance(time.Hour)
+		woken.want(t, "an hour later", map[cache.ObjectName]int{keyA: 1, keyB: 1})
 		if got := lists.Load(); got != 1 {
 			t.Errorf("%d lists", got)
 		}
-		stop()
-		<-ended
 	})
 }
 
-func TestOnDemandThatIsNotFilled(t *testing.T) {
+func TestOnDemandThatIsForbidden(t *testing.T) {
+	// client-go spaces reports of errors by the time since the process began, which
+	// lies a quarter of a century after the time in the bubble.
+	handlers := utilruntime.ErrorHandlers
+	utilruntime.ErrorHandlers = handlers[:1]                //nolint:reassign // It is what the variable is for.
+	defer func() { utilruntime.ErrorHandlers = handlers }() //nolint:reassign // As above.
 	synctest.Test(t, func(t *testing.T) {
 		var lists atomic.Int32
-		demand := NewOnDemand(cache.NewSharedIndexInformer(source(&lists), &corev1.ConfigMap{}, 0, cache.Indexers{}))
-		// It does not run.
-		if err := demand.Need(t.Context()); !errors.Is(err, ErrNotSynced) {
+		var forbidden atomic.Bool
+		var woken wakes
+		from := source(&lists)
+		list := from.ListWithContextFunc
+		from.ListWithContextFunc = func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			found, err := list(ctx, options)
+			if forbidden.Load() {
+				return nil, apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no rule allows it"))
+			}
+			return found, err
+		}
+		forbidden.Store(true)
+		d, stop := demand(t, from)
+		defer stop()
+		if err := d.Need(keyA, &woken); !IsPending(err) {
+			t.Errorf("error before the answer is %v", err)
+		}
+		advance(time.Second)
+		woken.want(t, "by the first failure", map[cache.ObjectName]int{keyA: 1})
+		for _, key := range []cache.ObjectName{keyA, keyB} {
+			err := d.Need(key, &woken)
+			var unfilled *UnfilledError
+			if !errors.Is(err, ErrNotSynced) || !errors.As(err, &unfilled) || !apierrors.IsForbidden(unfilled.Failure) || IsPending(err) {
+				t.Errorf("error is %v", err)
+			}
+			if want := "configmaps is forbidden: no rule allows it"; err != nil && err.Error() != want {
+				t.Errorf("the message is %q, want %q", err, want)
+			}
+		}
+		advance(10 * time.Minute)
+		if got := lists.Load(); got < 2 {
+			t.Errorf("%d lists: it is not tried again", got)
+		}
+		woken.want(t, "by further failures", map[cache.ObjectName]int{keyA: 1})
+		forbidden.Store(false)
+		advance(2 * time.Minute)
+		woken.want(t, "when it is allowed", map[cache.ObjectName]int{keyA: 2, keyB: 1})
+		if err := d.Need(keyA, &woken); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestOnDemandWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lists atomic.Int32
+		var woken wakes
+		from := source(&lists)
+		from.ListWithContextFunc = func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		d, stop := demand(t, from)
+		defer stop()
+		if err := d.Need(keyA, &woken); !IsPending(err) {
+			t.Errorf("error at first is %v", err)
+		}
+		advance(9 * time.Second)
+		woken.want(t, "while an answer may come", nil)
+		advance(2 * time.Second)
+		woken.want(t, "when none has come", map[cache.ObjectName]int{keyA: 1})
+		if err := d.Need(keyA, &woken); !errors.Is(err, errNoAnswer) {
 			t.Errorf("error is %v", err)
 		}
-		ctx, stop := context.WithCancel(t.Context())
+	})
+}
+
+func TestOnDemandThatDoesNotRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lists atomic.Int32
+		d, stop := demand(t, source(&lists))
 		stop()
-		other := NewOnDemand(demand.Informer())
-		other.Run(ctx)
+		if err := d.Need(keyA, &wakes{}); !errors.Is(err, ErrNotSynced) {
+			t.Errorf("error is %v", err)
+		}
 		if got := lists.Load(); got != 0 {
 			t.Errorf("%d lists", got)
 		}
+	})
+}
+
+func TestPassThatWaitsForAnInformer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		var passes atomic.Int32
+		r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) {
+			if passes.Add(1) == 1 {
+				return Result{}, fmt.Errorf("look at it: %w", &UnfilledError{})
+			}
+			return Result{}, nil
+		}
+		r.run()
+		r.Enqueue(keyA, SpecChange)
+		synctest.Wait()
+		r.Enqueue(keyA, DependencyReady)
+		advance(time.Minute)
+		r.want(pass{keyA, SpecChange, 0}, pass{keyA, SpecChange | DependencyReady | Retry, 0})
+		r.finish()
 	})
 }
 

@@ -37,6 +37,8 @@
 //     Options.BaseDelay to Options.MaxDelay, with jitter, for ever;
 //   - a conflict (409): after a shorter delay, and logged at verbosity 4 only,
 //     because a newer version of the object is already on its way;
+//   - an [*UnfilledError] without a failure: as a conflict, or when the
+//     informer is filled;
 //   - [Terminal]: on the next change, or at Result.RequeueAfter where set;
 //   - a panic: recovered, logged with its stack, then as any error.
 //

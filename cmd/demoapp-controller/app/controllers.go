@@ -226,7 +226,10 @@ func (a *assembly) watchOnDemand(name, namespace string, informer cache.SharedIn
 	if err := informer.SetTransform(keep); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	demand := controller.NewOnDemand(informer)
+	demand, err := controller.NewOnDemand(informer)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	if namespace != "" {
 		name += " in " + namespace
 	}

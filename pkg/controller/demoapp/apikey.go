@@ -30,7 +30,7 @@ func (c *Controller) observeAPIKey(ctx context.Context, p *pass) error {
 		return nil
 	}
 	object := cache.ObjectName{Namespace: p.app.Namespace, Name: from.Name}
-	got, err := c.sources.read(ctx, sourceKey{sourceObject{v1alpha1.ValuesFromSecret, object}, from.Key})
+	got, err := c.sources.read(ctx, p.key(), sourceKey{sourceObject{v1alpha1.ValuesFromSecret, object}, from.Key})
 	if err != nil {
 		return fmt.Errorf("read the key that apiKeyFrom names: %w", err)
 	}

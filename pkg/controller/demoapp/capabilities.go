@@ -4,7 +4,7 @@
 package demoapp
 
 import (
-	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,16 +47,27 @@ func capabilityIndex(object any) ([]string, error) {
 // capabilities knows what the cluster supports. It asks, and watches, from when
 // an app first needs to know.
 type capabilities struct {
+	queue                controller.Enqueuer
 	classWatch, crdWatch Watch
 	classes              controller.Scoped[*metav1.PartialObjectMetadata]
 	crds                 controller.Scoped[*unstructured.Unstructured]
 }
 
-// hasClass reports whether there is an IngressClass of the name. The error wraps
-// controller.ErrNotSynced when that is not known yet.
-func (c *capabilities) hasClass(ctx context.Context, name string) (bool, error) {
-	if err := c.classWatch.Need(ctx); err != nil {
-		return false, fmt.Errorf("watch IngressClasses: %w", err)
+// failureOf is why an informer cannot be filled; nil while it is being filled, and
+// for any other error.
+func failureOf(err error) error {
+	var unfilled *controller.UnfilledError
+	if errors.As(err, &unfilled) {
+		return unfilled.Failure
+	}
+	return nil
+}
+
+// hasClass reports, for an app, whether there is an IngressClass of the name. The
+// error wraps a *controller.UnfilledError when that is not known yet.
+func (c *capabilities) hasClass(app cache.ObjectName, name string) (bool, error) {
+	if err := c.classWatch.Need(app, c.queue); err != nil {
+		return false, fmt.Errorf("IngressClasses cannot be watched: %w", err)
 	}
 	_, ok := c.classes.Get(cache.ObjectName{Name: name})
 	return ok, nil
@@ -64,9 +75,9 @@ func (c *capabilities) hasClass(ctx context.Context, name string) (bool, error) 
 
 // hasHTTPRoutes reports whether the API server has the kind HTTPRoute; for the
 // error, see hasClass.
-func (c *capabilities) hasHTTPRoutes(ctx context.Context) (bool, error) {
-	if err := c.crdWatch.Need(ctx); err != nil {
-		return false, fmt.Errorf("watch the CustomResourceDefinition %s: %w", HTTPRouteCRD, err)
+func (c *capabilities) hasHTTPRoutes(app cache.ObjectName) (bool, error) {
+	if err := c.crdWatch.Need(app, c.queue); err != nil {
+		return false, fmt.Errorf("CustomResourceDefinition %s cannot be watched: %w", HTTPRouteCRD, err)
 	}
 	crd, ok := c.crds.Get(cache.ObjectName{Name: HTTPRouteCRD})
 	return ok && servesHTTPRoutes(crd), nil
@@ -106,7 +117,7 @@ func hasItem(object *unstructured.Unstructured, path []string, fields map[string
 // has to be synced before the controller works.
 func (c *Controller) watchCapabilities(classes, crds Watch) error {
 	c.capabilities = &capabilities{
-		classWatch: classes, crdWatch: crds,
+		queue: c.queue, classWatch: classes, crdWatch: crds,
 		classes: controller.Scoped[*metav1.PartialObjectMetadata]{metav1.NamespaceAll: classes.Informer().GetIndexer()},
 		crds:    controller.Scoped[*unstructured.Unstructured]{metav1.NamespaceAll: crds.Informer().GetIndexer()},
 	}

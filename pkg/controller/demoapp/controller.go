@@ -46,7 +46,9 @@ type Engine interface {
 // Watch is an informer that runs from when it is first needed.
 type Watch interface {
 	Informer() cache.SharedIndexInformer
-	Need(ctx context.Context) error
+	// Need is nil when the informer holds what there is. Otherwise it is a
+	// *controller.UnfilledError, and the key is queued when that changes.
+	Need(key cache.ObjectName, queue controller.Enqueuer) error
 }
 
 // Deps are what the controller is built from.
@@ -152,12 +154,14 @@ func New(deps Deps) (*Controller, error) {
 		c.holdWhileSuspended,
 		c.holdUntilWindow,
 		c.validate,
+		holdUnknownExposure,
 		c.askLicense,
 		c.holdForRollout, // Stays the last one: who is held by another takes no turn.
 	}
 	c.queue = controller.New(controller.ReconcilerFunc(c.Reconcile), controller.Options{
 		Name: Name, Workers: deps.Workers, Clock: deps.Clock, Metrics: deps.Metrics,
 	})
+	c.sources.queue = c.queue
 	for namespace, informer := range deps.AppInformers {
 		if err := c.watchApps(namespace, informer); err != nil {
 			return nil, fmt.Errorf("%s: %w", Name, err)
@@ -221,7 +225,7 @@ func (c *Controller) watchSecrets(namespace string, informer cache.SharedIndexIn
 }
 
 // watchConfigMaps does not add to what has to be synced before the controller
-// works: whoever needs the watch waits for it.
+// works: whoever needs the watch waits for it, in the queue.
 func (c *Controller) watchConfigMaps(namespace string, watch Watch) error {
 	c.sources.metadata[v1alpha1.ValuesFromConfigMap][namespace] = watch.Informer().GetIndexer()
 	c.sources.needs[v1alpha1.ValuesFromConfigMap][namespace] = watch

@@ -31,6 +31,8 @@
 //	what valuesFrom names is missing             waits                       Ready=False, Reconciling
 //	what valuesFrom names is no object           waits for a person          Ready=False, Stalled
 //	support for spec.ingress comes or goes       upgrade                     Exposed
+//	... and may not be watched                   keeps what is deployed      Exposed=False where something is missing
+//	ConfigMaps may not be watched                waits                       Ready=False, Reconciling
 //	object changed, deleted, replaced            applies it again            Drifted while it lasts
 //	release changed with the helm CLI            upgrade to the spec         Drifted while it lasts
 //	attempt failed                               again, with backoff         Failed, Deployed=False, Reconciling

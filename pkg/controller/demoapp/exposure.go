@@ -5,8 +5,10 @@ package demoapp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,26 +22,58 @@ import (
 // exposure is what of spec.ingress the cluster supports, once that is known.
 type exposure struct {
 	known, ingress, httpRoute bool
+	// ingressFailure and httpRouteFailure are why it cannot be found out. What is
+	// deployed then stands for what is supported.
+	ingressFailure, httpRouteFailure error
 }
 
-// observeExposure finds out what of spec.ingress the cluster supports.
-func (c *Controller) observeExposure(ctx context.Context, p *pass) (err error) {
-	spec := p.app.Spec.Ingress
+// observeExposure finds out what of spec.ingress the cluster supports. Where the
+// operator may not know, what is deployed is kept: Exposed holds nothing.
+func (c *Controller) observeExposure(p *pass) error {
+	spec, found := p.app.Spec.Ingress, exposure{known: true}
 	if spec == nil {
 		return nil
 	}
 	if spec.ClassName != "" {
-		if p.exposure.ingress, err = c.capabilities.hasClass(ctx, spec.ClassName); err != nil {
+		has, err := c.capabilities.hasClass(p.key(), spec.ClassName)
+		if failureOf(err) != nil {
+			has, found.ingressFailure = hasDeployed(p.app, "Ingress"), err
+		} else if err != nil {
 			return err
 		}
+		found.ingress = has
 	}
 	if spec.Gateway != nil {
-		if p.exposure.httpRoute, err = c.capabilities.hasHTTPRoutes(ctx); err != nil {
+		has, err := c.capabilities.hasHTTPRoutes(p.key())
+		if failureOf(err) != nil {
+			has, found.httpRouteFailure = hasDeployed(p.app, "HTTPRoute"), err
+		} else if err != nil {
 			return err
 		}
+		found.httpRoute = has
 	}
-	p.exposure.known = true
+	p.exposure = found
 	return nil
+}
+
+// hasDeployed reports whether the deployed release has an object of a kind under the
+// app's own name, which is what the chart calls it.
+func hasDeployed(app *v1alpha1.DemoApp, kind string) bool {
+	return slices.ContainsFunc(app.Status.Inventory, func(entry v1alpha1.InventoryEntry) bool {
+		return entry.Kind == kind && entry.Name == app.Name
+	})
+}
+
+// holdUnknownExposure is the gate of a release that the status does not know: what it
+// has of spec.ingress, an upgrade could take away while the cluster cannot be asked.
+func holdUnknownExposure(_ context.Context, p *pass) {
+	failure := errors.Join(p.exposure.ingressFailure, p.exposure.httpRouteFailure)
+	if failure == nil || p.app.Status.DeployedRelease != nil || p.plan.Observed.Record == nil {
+		return
+	}
+	p.blockers = append(p.blockers, blocker{
+		reason: v1alpha1.ReasonObserveFailed, message: strings.ReplaceAll(failure.Error(), "\n", "; "),
+	})
 }
 
 // ingressValues and httpRouteValues are the chart's values for spec.ingress. All
@@ -90,19 +124,28 @@ func withExposure(wanted helm.Release, found exposure) helm.Release {
 	return wanted
 }
 
-// missing says what of spec.ingress the cluster does not support; nothing when
-// it supports all of it.
+// missing says what of spec.ingress the cluster does not support, or may not; nothing
+// when it supports all of it.
 func (e exposure) missing(spec v1alpha1.IngressSpec) (reason, message string) {
 	var messages []string
 	if spec.Gateway != nil && !e.httpRoute {
-		reason = v1alpha1.ReasonGatewayAPIMissing
-		messages = append(messages, "The cluster does not have the kind HTTPRoute of gateway.networking.k8s.io/"+httpRouteVersion)
+		why, text := orFailure(e.httpRouteFailure, v1alpha1.ReasonGatewayAPIMissing,
+			"The cluster does not have the kind HTTPRoute of gateway.networking.k8s.io/"+httpRouteVersion)
+		reason, messages = why, append(messages, text)
 	}
 	if spec.ClassName != "" && !e.ingress {
-		reason = v1alpha1.ReasonIngressClassMissing
-		messages = append([]string{fmt.Sprintf("IngressClass %q does not exist", spec.ClassName)}, messages...)
+		why, text := orFailure(e.ingressFailure, v1alpha1.ReasonIngressClassMissing, fmt.Sprintf("IngressClass %q does not exist", spec.ClassName))
+		reason, messages = why, append([]string{text}, messages...)
 	}
 	return reason, strings.Join(messages, "; ")
+}
+
+// orFailure is what is missing or, where that cannot be told, why.
+func orFailure(failure error, reason, message string) (why, text string) {
+	if failure != nil {
+		return v1alpha1.ReasonObserveFailed, failure.Error()
+	}
+	return reason, message
 }
 
 // summarizeExposure says whether the app can be reached from outside the

@@ -6,14 +6,18 @@ package demoapp
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 const (
@@ -256,4 +260,88 @@ func TestHostThatTwoWant(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
 	equal(t, "Ready", "True Healthy", w.is("b", v1alpha1.ConditionReady))
+}
+
+// errForbidden is what an informer that may not watch says.
+func errForbidden(resource string) error {
+	return &controller.UnfilledError{
+		Failure: apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("no rule allows it")),
+	}
+}
+
+const classesForbidden = "IngressClasses cannot be watched: ingressclasses is forbidden: no rule allows it"
+
+func TestNothingIsSaidBeforeTheClusterHasAnswered(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", exposedBy("nginx")))
+	w.classes.err = &controller.UnfilledError{}
+	if _, err := w.pass("a", controller.SpecChange); !controller.IsPending(err) {
+		t.Errorf("the pass returned %v", err)
+	}
+	equal(t, "requests", []string{"patch demoapps a"}, w.calls.take())
+}
+
+func TestAppIsInstalledWithoutWhatMayNotBeWatched(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", exposedBy("nginx", "public")))
+	w.classes.err = errForbidden("ingressclasses")
+	w.passes("a", controller.SpecChange)
+	without := conditions("Validated", isValid, "Exposed", "False ObserveFailed", "Deployed", "True InstallSucceeded", "Ready", "True Healthy")
+	equal(t, "conditions", without, w.conditions("a"))
+	equal(t, "message", classesForbidden+"; "+noRouteText, w.message("a", v1alpha1.ConditionExposed))
+	ingress, httpRoute := w.renders()
+	equal(t, "rendered", []any{false, false}, []any{ingress, httpRoute})
+	equal(t, "event", true, slices.Contains(w.recorder.take(), "a Warning ObserveFailed Reconcile "+classesForbidden+"; "+noRouteText))
+
+	w.engine.meddle("a", removes("Service"))
+	w.passes("a", controller.Drift)
+	equal(t, "requests when there is drift", true, slices.Contains(w.calls.take(), "Repair a Drift"))
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "conditions after it", without, w.conditions("a"))
+
+	w.classes.err = nil
+	w.hasClasses("nginx")
+	w.passes("a", controller.DependencyReady)
+	equal(t, "Exposed when it may be watched", noGateway, w.is("a", v1alpha1.ConditionExposed))
+	ingress, _ = w.renders()
+	equal(t, "rendered", true, ingress)
+}
+
+func TestDeployedIngressIsKeptWhileItMayNotBeKnown(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", exposedBy("nginx")))
+	w.hasClasses("nginx")
+	w.passes("a", controller.SpecChange)
+	entry := v1alpha1.InventoryEntry{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Namespace: namespace, Name: "a", UID: "u", Digest: "d"}
+	w.report("a", func(app *v1alpha1.DemoApp) { app.Status.Inventory = append(app.Status.Inventory, entry) })
+	w.engine.meddle("a", func(r *fakeRelease) {
+		r.live["Ingress"] = helm.InventoryEntry{ObjectReference: helm.ObjectReference{
+			APIVersion: entry.APIVersion, Kind: entry.Kind, Namespace: namespace, Name: "a",
+		}, UID: entry.UID, Digest: entry.Digest}
+	})
+
+	w.start(testChart(t, "1.0.0"))
+	w.classes.err = errForbidden("ingressclasses")
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", []string(nil), w.calls.take())
+	equal(t, "Exposed", isExposed, w.is("a", v1alpha1.ConditionExposed))
+	equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
+	w.change("a", says("other"))
+	w.passes("a", controller.SpecChange)
+	ingress, _ := w.renders()
+	equal(t, "rendered with another message", []any{true, "other"}, []any{ingress, w.engine.wanted.Values["message"]})
+}
+
+func TestReleaseThatTheStatusDoesNotKnowIsHeldWhileItMayNotBeKnown(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", exposedBy("nginx")))
+	w.hasClasses("nginx")
+	w.passes("a", controller.SpecChange)
+	w.report("a", func(app *v1alpha1.DemoApp) { app.Status = v1alpha1.DemoAppStatus{ObservedGeneration: -1} })
+	w.start(testChart(t, "1.0.0"))
+	w.classes.err = errForbidden("ingressclasses")
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests", false, slices.ContainsFunc(w.calls.take(), func(call string) bool { return strings.HasPrefix(call, "Upgrade") }))
+	equal(t, "Ready", "False ObserveFailed", w.is("a", v1alpha1.ConditionReady))
+	equal(t, "message", classesForbidden, w.message("a", v1alpha1.ConditionReady))
 }

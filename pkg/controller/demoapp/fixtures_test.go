@@ -139,7 +139,7 @@ type watched struct {
 func (w *watched) Informer() cache.SharedIndexInformer { return w.informer }
 
 // Need implements Watch.
-func (w *watched) Need(context.Context) error {
+func (w *watched) Need(cache.ObjectName, controller.Enqueuer) error {
 	w.needed++
 	return w.err
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
 )
 
 // errNotAnObject is the error of values that are a list, a number or a text.
@@ -23,8 +24,14 @@ var errNotAnObject = errors.New("it is not an object (key: value)")
 // later ones over the earlier ones. While one of them cannot be had, the release
 // waits.
 func (c *Controller) observeValues(ctx context.Context, p *pass) error {
+	var unfilled error
 	for i, from := range p.app.Spec.ValuesFrom {
 		values, missing, err := c.readValues(ctx, p, from)
+		if errors.Is(err, controller.ErrNotSynced) {
+			// The Secrets after it are read all the same: no message may show what they hold.
+			unfilled = errors.Join(unfilled, fmt.Errorf("read valuesFrom[%d]: %w", i, err))
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("read valuesFrom[%d]: %w", i, err)
 		}
@@ -36,8 +43,8 @@ func (c *Controller) observeValues(ctx context.Context, p *pass) error {
 		}
 		p.values = merged(p.values, values)
 	}
-	if p.app.Spec.Values == nil {
-		return nil
+	if unfilled != nil || p.app.Spec.Values == nil {
+		return unfilled
 	}
 	values, err := parseValues(string(p.app.Spec.Values.Raw))
 	if err != nil {
@@ -55,7 +62,11 @@ func (c *Controller) readValues(ctx context.Context, p *pass, from v1alpha1.Valu
 		sourceObject{from.Kind, cache.ObjectName{Namespace: p.app.Namespace, Name: from.Name}},
 		orElse(from.Key, v1alpha1.DefaultValuesKey),
 	}
-	got, err := c.sources.read(ctx, key)
+	got, err := c.sources.read(ctx, p.key(), key)
+	if failure := failureOf(err); failure != nil {
+		// What is deployed is kept as it is meanwhile.
+		return nil, &blocker{reason: v1alpha1.ReasonObserveFailed, message: err.Error()}, nil //nolint:nilerr // The watch tries again, and wakes the app.
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -6,6 +6,7 @@ package demoapp
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -238,4 +239,22 @@ func TestValuesFromSecretsStaySecret(t *testing.T) {
 	_, err = w.pass("a", controller.SpecChange)
 	contains(t, "error of the deletion", err.Error(), "refused REDACTED")
 	contains(t, "message of the deletion", w.message("a", v1alpha1.ConditionReady), "refused REDACTED")
+}
+
+func TestConfigMapsThatMayNotBeWatched(t *testing.T) {
+	const message = "valuesFrom[0]: ConfigMaps cannot be watched: configmaps is forbidden: no rule allows it"
+	w := deployed(t)
+	w.configMaps.err = errForbidden("configmaps")
+	w.create(newApp("b", valuesFrom(configMapValues)))
+	w.passes("b", controller.SpecChange)
+	equal(t, "conditions of a new app", conditions("Deployed", "False ObserveFailed", "Ready", "False ObserveFailed",
+		"Reconciling", "True ObserveFailed"), w.conditions("b"))
+	equal(t, "message", message, w.message("b", v1alpha1.ConditionReady))
+
+	w.change("a", valuesFrom(configMapValues))
+	w.engine.meddle("a", removes("Service"))
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests when there is drift", true, slices.Contains(w.calls.take(), "Repair a Drift"))
+	equal(t, "Ready of one that runs", "False ObserveFailed", w.is("a", v1alpha1.ConditionReady))
+	equal(t, "Reconciling", "True ObserveFailed", w.is("a", v1alpha1.ConditionReconciling))
 }

@@ -101,6 +101,9 @@ func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	c.unwritten.resume(p)
 	defer c.settleRollout(p) // At the end: whose turn is next can be seen from the statuses.
 	stepErr := c.steps(ctx, p)
+	if controller.IsPending(stepErr) {
+		return controller.Result{}, stepErr // Nothing was looked at yet, and there is nothing to say.
+	}
 	p.summarizeExposure()
 	p.answerRequest(stepErr)
 	if stepErr == nil {
@@ -124,7 +127,7 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 	if err := c.observeValues(ctx, p); err != nil {
 		return c.reportFailure(p, err)
 	}
-	if err := c.observeExposure(ctx, p); err != nil {
+	if err := c.observeExposure(p); err != nil {
 		return c.reportFailure(p, err)
 	}
 	c.observeDependency(p)

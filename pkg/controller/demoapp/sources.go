@@ -88,6 +88,8 @@ type sources struct {
 	// before it can be asked, both by kind.
 	metadata map[v1alpha1.ValuesKind]controller.Scoped[*metav1.PartialObjectMetadata]
 	needs    map[v1alpha1.ValuesKind]map[string]Watch
+	// queue gets the apps that asked before it was.
+	queue controller.Enqueuer
 
 	mu    sync.Mutex
 	known map[sourceObject]*knownObject
@@ -127,12 +129,13 @@ type found struct {
 	noObject, noKey bool
 }
 
-// read returns what a key holds. Only keys that an app uses can be read.
-func (s *sources) read(ctx context.Context, key sourceKey) (found, error) {
+// read returns what a key holds, for an app that uses it. The error wraps a
+// *controller.UnfilledError when that is not known yet.
+func (s *sources) read(ctx context.Context, app cache.ObjectName, key sourceKey) (found, error) {
 	for _, namespace := range []string{metav1.NamespaceAll, key.object.Namespace} {
 		if watch, ok := s.needs[key.kind][namespace]; ok {
-			if err := watch.Need(ctx); err != nil {
-				return found{}, fmt.Errorf("watch %ss: %w", key.kind, err)
+			if err := watch.Need(app, s.queue); err != nil {
+				return found{}, fmt.Errorf("%ss cannot be watched: %w", key.kind, err)
 			}
 		}
 	}

@@ -168,7 +168,7 @@ const (
 	// is installed.
 	ReasonOwnershipConflict = "OwnershipConflict"
 	// ReasonObserveFailed is a failure to read what is needed to decide; it is
-	// retried.
+	// retried. Exposed has it as well.
 	ReasonObserveFailed = "ObserveFailed"
 	// ReasonReleaseBusy is a release that somebody else is changing, most likely
 	// with the helm command.

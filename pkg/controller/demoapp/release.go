@@ -117,10 +117,16 @@ func (c *Controller) ensureRelease(ctx context.Context, p *pass) error {
 	return nil
 }
 
+// couldNotBegin reports whether a pass ended before it could look at all that it
+// needs: a cache is not filled yet.
+func couldNotBegin(err error) bool {
+	return errors.Is(err, helm.ErrNotSynced) || errors.Is(err, controller.ErrNotSynced)
+}
+
 // reportFailure puts an error into the conditions. It returns the error as the
 // queue is to take it: one that trying again cannot help is terminal.
 func (c *Controller) reportFailure(p *pass, err error) error {
-	if errors.Is(err, helm.ErrNotSynced) || errors.Is(err, controller.ErrNotSynced) {
+	if couldNotBegin(err) {
 		return err
 	}
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {

@@ -4,7 +4,6 @@
 package demoapp
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"unicode/utf8"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -61,7 +59,7 @@ func requestProblem(value string) string {
 // answerRequest repeats the value of the request, whatever came of the pass: it
 // was made. One that could not even begin is made again.
 func (p *pass) answerRequest(err error) {
-	if p.requested && !errors.Is(err, helm.ErrNotSynced) && !errors.Is(err, controller.ErrNotSynced) {
+	if p.requested && !couldNotBegin(err) {
 		p.app.Status.LastHandledRequestedAt = p.app.Annotations[v1alpha1.AnnotationRequestedAt]
 	}
 }

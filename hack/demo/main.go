@@ -63,6 +63,10 @@ func perform(ctx context.Context, scr *screen, kubeconfig string) (err error) {
 	if err := build(ctx, scr); err != nil {
 		return err
 	}
+	newer, err := buildNewer(ctx, scr, dir)
+	if err != nil {
+		return err
+	}
 	licenses, err := startLicenses(ctx)
 	if err != nil {
 		return err
@@ -74,7 +78,7 @@ func perform(ctx context.Context, scr *screen, kubeconfig string) (err error) {
 	}
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	op, err := newOperator(ctx, sh, dir, licenses.url(), func(err error) { cancel(err) })
+	op, err := newOperator(ctx, sh, dir, newer, licenses.url(), func(err error) { cancel(err) })
 	stop := func() error { return nil }
 	if err == nil {
 		stop = op.stop
@@ -113,8 +117,13 @@ func cleaned(scr *screen, err, left error) error {
 
 // play plays the tour and shows how it went.
 func play(ctx context.Context, scr *screen, sh shell, op *operator, licenses licensor) (failed bool) {
+	hasGateways, err := hasGatewayAPI(ctx, sh)
+	if err != nil {
+		scr.failure(err)
+		return true
+	}
 	p := &player{shell: sh, screen: scr, now: time.Now, limit: actLimit}
-	outcomes := p.play(ctx, tour(op, licenses))
+	outcomes := p.play(ctx, tour(op, licenses, hasGateways))
 	scr.summary(outcomes)
 	for _, o := range outcomes {
 		if o.err != nil {

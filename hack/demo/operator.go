@@ -13,10 +13,8 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -26,8 +24,6 @@ const (
 	operatorSource = "cmd/demoapp-controller"
 	// readyPoll is the time between two looks at /readyz.
 	readyPoll = 50 * time.Millisecond
-	// stopLimit is longer than the operator's --shutdown-timeout, 25s.
-	stopLimit = 30 * time.Second
 )
 
 // operator is the operator as a process on this machine.
@@ -38,6 +34,8 @@ type operator struct {
 	kubeconfig string
 	// log is an open file there. It is closed by stop.
 	log *os.File
+	// newer is the binary of its newer version.
+	newer string
 	// licenseURL is the template of the URL of the license server.
 	licenseURL string
 	// probes is the host:port of /readyz.
@@ -45,15 +43,12 @@ type operator struct {
 	// crashed is called when the process ends and nobody asked it to.
 	crashed func(error)
 
-	process *exec.Cmd
-	// ended is closed when the process has ended.
-	ended chan struct{}
-	// stopping is closed when it was asked to.
-	stopping chan struct{}
+	// process is nil until the operator was started.
+	process *process
 }
 
 // newOperator returns the operator, not started yet. Its files go to dir.
-func newOperator(ctx context.Context, sh shell, dir, licenseURL string, crashed func(error)) (*operator, error) {
+func newOperator(ctx context.Context, sh shell, dir, newer, licenseURL string, crashed func(error)) (*operator, error) {
 	config, err := sh.run(ctx, "kubectl config view --minify --flatten --raw -o json")
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %s: %w", strings.TrimSpace(config), err)
@@ -70,11 +65,10 @@ func newOperator(ctx context.Context, sh shell, dir, licenseURL string, crashed 
 		config:     []byte(config),
 		kubeconfig: filepath.Join(dir, "operator.kubeconfig"),
 		log:        log,
+		newer:      newer,
 		licenseURL: licenseURL,
 		probes:     probes,
 		crashed:    crashed,
-		ended:      make(chan struct{}),
-		stopping:   make(chan struct{}),
 	}, nil
 }
 
@@ -151,34 +145,38 @@ func withToken(config []byte, token string) ([]byte, error) {
 
 // start implements performer.
 func (o *operator) start(ctx context.Context) (string, error) {
-	// Not ended by ctx: whatever ends the tour, the operator is ended by stop, in order.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), operatorBinary, o.args()...)
-	cmd.Stdout, cmd.Stderr = o.log, o.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		return "", fmt.Errorf("start the operator: %w", err)
+	return o.run(ctx, operatorBinary, o.args())
+}
+
+// newerArgs are what the newer operator is told: with few DemoApps, the defaults would never hold one back.
+func (o *operator) newerArgs() []string {
+	return append(o.args(), "--max-concurrent-rollouts=1", "--rollout-failure-threshold=1")
+}
+
+// newerCommand implements performer.
+func (o *operator) newerCommand() string {
+	return o.newer + " " + strings.Join(o.newerArgs(), " ") + " &"
+}
+
+// startNewer implements performer.
+func (o *operator) startNewer(ctx context.Context) (string, error) {
+	return o.run(ctx, o.newer, o.newerArgs())
+}
+
+// run starts a binary and returns when it is ready.
+func (o *operator) run(ctx context.Context, binary string, args []string) (output string, err error) {
+	o.process, err = startProcess(ctx, o.log, o.crashed, binary, args...)
+	if err != nil {
+		return "", err
 	}
-	o.process = cmd
-	go o.wait()
 	if err := o.awaitReady(ctx); err != nil {
 		return "", err
 	}
 	return "ready, says http://" + o.probes + "/readyz", nil
 }
 
-// wait waits for the end of the process, and tells whom it may concern.
-func (o *operator) wait() {
-	err := o.process.Wait()
-	close(o.ended)
-	select {
-	case <-o.stopping:
-	default:
-		if err == nil {
-			err = errors.New("exit status 0")
-		}
-		o.crashed(fmt.Errorf("the operator ended by itself: %w", err))
-	}
-}
+// end implements performer.
+func (o *operator) end(context.Context) (string, error) { return "", o.process.stop() }
 
 func (o *operator) awaitReady(ctx context.Context) error {
 	ticker := time.NewTicker(readyPoll)
@@ -187,7 +185,7 @@ func (o *operator) awaitReady(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("the operator is not ready: %w", context.Cause(ctx))
-		case <-o.ended:
+		case <-o.process.ended:
 			return errors.New("the operator ended before it was ready")
 		case <-ticker.C:
 		}
@@ -209,30 +207,13 @@ func (o *operator) ready(ctx context.Context) bool {
 	return errors.Join(err, answer.Body.Close()) == nil && answer.StatusCode == http.StatusOK
 }
 
-// stop ends the process, if it was started, and waits for it. It may be called again.
+// stop ends the operator, if it runs, for good. It may be called again.
 func (o *operator) stop() error {
-	if o.process == nil {
-		return o.closeLog()
+	var err error
+	if o.process != nil {
+		err = o.process.stop()
 	}
-	select {
-	case <-o.ended:
-		return o.closeLog() // Its process id may be somebody else's by now.
-	case <-o.stopping:
-	default:
-		close(o.stopping)
-	}
-	// The only error is that the process has ended in this moment, which is as well.
-	_ = syscall.Kill(-o.process.Process.Pid, syscall.SIGTERM)
-	timer := time.NewTimer(stopLimit)
-	defer timer.Stop()
-	select {
-	case <-o.ended:
-		return o.closeLog()
-	case <-timer.C:
-		_ = syscall.Kill(-o.process.Process.Pid, syscall.SIGKILL)
-		<-o.ended
-		return errors.Join(fmt.Errorf("the operator did not stop within %s and was killed", stopLimit), o.closeLog())
-	}
+	return errors.Join(err, o.closeLog())
 }
 
 // closeLog closes the log, which may have been closed before.

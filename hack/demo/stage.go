@@ -180,6 +180,7 @@ func (f *foreignStage) leave(ctx context.Context, stopOperator func() error) err
 		"delete namespace " + strings.Join(namespaces, " "),
 		"delete -f " + crdFiles,
 		"delete ingressclass " + tourClass,
+		"delete crd -l " + tourLabel + "=true",
 	}
 	for _, command := range commands {
 		errs = append(errs, f.remove(ctx, command))

@@ -3,6 +3,18 @@
 
 package main
 
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+const (
+	// routeCRD is what tells that a cluster has the Gateway API. The tour brings as much of it as an HTTPRoute takes.
+	routeCRD     = "httproutes.gateway.networking.k8s.io"
+	routeCRDFile = "test/integration/testdata/httproute-crd.yaml"
+)
+
 // tourClass is the IngressClass that the tour gives the cluster, and takes away again.
 const tourClass = "demoapp-tour"
 
@@ -25,6 +37,46 @@ func exposure() step {
 			waitFor(app, "condition=Exposed=false"),
 		},
 	}
+}
+
+// hasGatewayAPI asks whether the cluster has it already: then it is not the tour's to bring and to remove.
+func hasGatewayAPI(ctx context.Context, sh shell) (bool, error) {
+	output, err := sh.run(ctx, "kubectl get crd "+routeCRD+" --ignore-not-found -o name")
+	if err != nil {
+		return false, fmt.Errorf("look for the Gateway API: %s: %w", strings.TrimSpace(output), err)
+	}
+	return strings.TrimSpace(output) != "", nil
+}
+
+// gateway goes on with the app of exposure. With isThere, the cluster has the Gateway API of its own.
+func gateway(isThere bool) step {
+	const app, reason = "da/demoapp-outside", `jsonpath='{.status.conditions[?(@.type=="Exposed")].reason}'=`
+	change := act{command: patchApp("demoapp-outside", `{"spec":{"ingress":{"className":null,"gateway":{"name":"public"}}}}`)}
+	show := act{
+		command: in("get httproute demoapp-outside -o jsonpath='{.spec.hostnames} {.spec.parentRefs[*].name}'"),
+		want:    prints(`["outside.example.com"] public`),
+	}
+	s := step{
+		title: "The Gateway API comes, and goes",
+		note:  "The same app asks for an HTTPRoute instead. It gets one when the cluster gets the kind, and runs without it before and after.",
+	}
+	if isThere {
+		s.acts = []act{change, waitFor(app, reason+"RouteDeployed"), show}
+		return s
+	}
+	s.acts = []act{
+		change,
+		waitFor(app, reason+"GatewayAPIMissing"),
+		waitFor(app, "condition=Ready"),
+		{command: "kubectl label --local -f " + routeCRDFile + " " + tourLabel + "=true -o yaml | kubectl create -f -"},
+		waitFor(app, "condition=Exposed"),
+		{command: field(app, ".status.lastUpgradeReason"), want: prints("ClusterCapabilitiesChanged")},
+		show,
+		{command: fmt.Sprintf("kubectl delete crd -l %s=true --timeout=%.0fs", tourLabel, waitLimit.Seconds())},
+		waitFor(app, reason+"GatewayAPIMissing"),
+		waitFor(app, "condition=Ready"),
+	}
+	return s
 }
 
 func validation() step {

@@ -22,6 +22,34 @@ func driftPolicy() step {
 	}
 }
 
+func driftRules() step {
+	const app = "kept-clean"
+	return step{
+		title: "Drift that is welcome, and additions that are not",
+		note: "The replicas are an autoscaler's, so they stay, also when the Deployment is corrected for something else. " +
+			"With foreignFields: Remove, what others add inside the objects goes.",
+		acts: []act{
+			{command: in("apply -f artifacts/examples/drift-policy.yaml")},
+			waitFor("da/"+app, "condition=Ready"),
+			{command: in("scale deployment/" + app + " --replicas=2")},
+			{
+				command: in("label deployment/" + app + " team=blue"),
+				effect: &effect{
+					watch:  in("get deployment " + app + ` --watch -o jsonpath='replicas={.spec.replicas} team={.metadata.labels.team}.{"\n"}'`),
+					before: "replicas=2 team=blue.", after: "replicas=2 team=.", verb: "taken away",
+				},
+			},
+			{
+				command: in("patch configmap " + app + ` --type=merge -p '{"data":{"extra":"key"}}'`),
+				effect: &effect{
+					watch:  in("get configmap " + app + ` --watch -o jsonpath='extra={.data.extra}.{"\n"}'`),
+					before: "extra=key.", after: "extra=.", verb: "taken away",
+				},
+			},
+		},
+	}
+}
+
 func values() step {
 	const app = "demoapp-with-values"
 	team := field("deployment "+app, ".spec.template.metadata.labels.team")
@@ -53,6 +81,58 @@ func remediation() step {
 			{command: said(app, "Remediated"), want: shows("Rolled back to revision 1", "Sometimes")},
 			{command: patchApp("careful", `{"spec":{"values":null}}`)},
 			waitFor(app, "condition=Ready"),
+		},
+	}
+}
+
+// unhealthy goes on with the app of remediation.
+func unhealthy() step {
+	const app = "da/careful"
+	return step{
+		title: "Pods that do not become ready are a failure",
+		note: "Its spec says waitForReady. The image does not exist, so the pods are not ready in time, and the last good " +
+			"revision is brought back.",
+		acts: []act{
+			{command: patchApp("careful", `{"spec":{"image":"registry.invalid/nginx:1","timeout":"2s","remediation":{"retries":0}}}`)},
+			waitFor(app, "condition=Remediated"),
+			{command: said(app, "Remediated"), want: shows("Rolled back to revision", "is not healthy after 2s")},
+			{command: field(app, `.status.conditions[?(@.type=="Failed")].reason`), want: prints("HealthTimeout")},
+			waitFor(app, "condition=Stalled"),
+			{command: patchApp("careful", `{"spec":{"image":null,"timeout":"20s"}}`)},
+			waitFor(app, "condition=Ready"),
+		},
+	}
+}
+
+// rollout comes before any DemoApp that would be rolled back: the first to get the newer chart, whichever it is, fails for
+// a while.
+func rollout(operator performer) step {
+	const (
+		reason  = `{.status.conditions[?(@.type=="Ready")].reason}`
+		columns = `-o custom-columns='NAME:.metadata.name,CHART:.status.deployedRelease.chartVersion,` +
+			`READY:.status.conditions[?(@.type=="Ready")].reason,LAST UPGRADE:.status.lastUpgradeReason'`
+	)
+	return step{
+		title: "A newer operator brings a newer chart",
+		note: "Its chart has one ConfigMap more, for which a quota leaves no room. It is told to take one DemoApp at a time and to " +
+			"stop at the first failure. When the quota is gone, the rollout goes on by itself.",
+		acts: []act{
+			{command: "kill %1", do: operator.end},
+			{command: in("create quota full --hard=count/configmaps=1")},
+			waitFor("quota/full", "jsonpath='{.status.hard.count/configmaps}'=1"),
+			{
+				command: operator.newerCommand(), do: operator.startNewer,
+				effect: &effect{
+					watch:  in(`get da --watch -o jsonpath='` + reason + ` {.metadata.name}{"\n"}'`),
+					before: "Healthy", after: "RolloutHalted", verb: "halted",
+				},
+			},
+			{command: in("get da " + columns), want: shows("RolloutHalted", "UpgradeFailed")},
+			{command: in("delete quota full")},
+			waitFor("da/app-a da/app-b da/demoapp-with-values", "jsonpath='{.status.deployedRelease.chartVersion}'="+newerVersion),
+			waitFor("da/app-a da/app-b da/demoapp-with-values", "condition=Ready"),
+			{command: in("get da " + columns), want: shows(newerVersion, "ChartChanged", "OutsideWindow")},
+			{command: in("get events --field-selector=reason=RolloutQueued"), want: shows("it is rolled out to 1 DemoApps at a time")},
 		},
 	}
 }

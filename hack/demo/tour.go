@@ -155,10 +155,17 @@ type performer interface {
 	useToken(token string) error
 	// start starts it and returns when it is ready.
 	start(ctx context.Context) (output string, err error)
+	// end stops it and returns when it has ended.
+	end(ctx context.Context) (output string, err error)
+	// newerCommand is what a user would type to start its newer version.
+	newerCommand() string
+	// startNewer starts that and returns when it is ready.
+	startNewer(ctx context.Context) (output string, err error)
 }
 
-// tour returns the steps in their order. Each builds on those before it.
-func tour(operator performer, licenses licensor) []step {
+// tour returns the steps in their order. Each builds on those before it. With hasGateways, the cluster has the Gateway API
+// of its own.
+func tour(operator performer, licenses licensor, hasGateways bool) []step {
 	return []step{
 		install(operator),
 		create(),
@@ -169,14 +176,18 @@ func tour(operator performer, licenses licensor) []step {
 		suspension(),
 		request(),
 		driftPolicy(),
+		driftRules(),
 		window(time.Now()),
 		license(licenses),
 		validation(),
 		exposure(),
+		gateway(hasGateways),
 		dependency(),
 		rotation(),
 		values(),
+		rollout(operator),
 		remediation(),
+		unhealthy(),
 		everyNode(),
 		history(),
 		deletion(),

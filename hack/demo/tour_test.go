@@ -18,6 +18,10 @@ type fakeOperator struct{}
 func (fakeOperator) command() string                       { return "operator &" }
 func (fakeOperator) useToken(string) error                 { return nil }
 func (fakeOperator) start(context.Context) (string, error) { return "", nil }
+func (fakeOperator) end(context.Context) (string, error)   { return "", nil }
+func (fakeOperator) newerCommand() string                  { return "newer-operator &" }
+
+func (fakeOperator) startNewer(context.Context) (string, error) { return "", nil }
 
 // fakeLicenses stands in for the license server.
 type fakeLicenses struct{}
@@ -26,9 +30,9 @@ func (fakeLicenses) grant(context.Context) (string, error) { return "", nil }
 
 // TestTourIsWellFormed holds what a reader of the tour's table takes for granted.
 func TestTourIsWellFormed(t *testing.T) {
-	file := regexp.MustCompile(`artifacts/\S+`)
+	file := regexp.MustCompile(`\b(artifacts|test)/\S+`)
 	titles := map[string]bool{}
-	for _, s := range tour(fakeOperator{}, fakeLicenses{}) {
+	for _, s := range tour(fakeOperator{}, fakeLicenses{}, false) {
 		if s.title == "" || s.note == "" || titles[s.title] {
 			t.Errorf("step %q: title and note must be there, and the title its own", s.title)
 		}
@@ -58,10 +62,15 @@ func TestTourStaysInItsNamespace(t *testing.T) {
 		"kubectl wait " + crdNames + " ",
 		"kubectl -n " + systemNamespace + " create token ",
 		"kubectl -n " + auditNamespace + " get ",
+		"kubectl label --local -f " + routeCRDFile + " " + tourLabel + "=true -o yaml | kubectl create -f -",
+		"kubectl wait crd/" + routeCRD + " ",
+		"kubectl delete crd -l " + tourLabel + "=true",
 		fakeOperator{}.command(),
+		fakeOperator{}.newerCommand(),
+		"kill %1",
 		"# ", // Nothing that is run.
 	}
-	for _, s := range tour(fakeOperator{}, fakeLicenses{}) {
+	for _, s := range tour(fakeOperator{}, fakeLicenses{}, false) {
 		for _, a := range s.acts {
 			allowed := strings.HasPrefix(a.command, in(""))
 			for _, prefix := range clusterWide {

@@ -12,13 +12,15 @@
 // the operator's log, and the exit code is 1.
 //
 // The operator runs as a process on this machine, under the ServiceAccount and the RBAC of artifacts/deploy, so that a
-// missing permission shows up here.
+// missing permission shows up here. Two of them are built: one is as it is, and the other has a newer chart inside, which
+// "go build -overlay" puts in place of the embedded one. The second takes over from the first in the course of the tour.
 //
 // # What is left behind
 //
 // Nothing, also after an interrupt. On another cluster, the tour plays in the namespace demoapp-tour and removes what it
-// made: that namespace, the operator's, the RBAC, the CRD and the audit records. It refuses to play where the operator
-// is installed already, since it could not tell what is its own.
+// made: that namespace, the operator's, the RBAC, the CRDs, the IngressClass and the audit records. It brings the HTTPRoute
+// of the Gateway API only where there is none, and then removes it. It refuses to play where the operator is installed
+// already, since it could not tell what is its own.
 //
 // A tour that is killed cannot clean up. Its own control plane ends all the same, since it lives only as long as the pipe
 // that the tour holds, and the operator gives up soon after that. On another cluster, the next tour finds the remains and
@@ -26,7 +28,8 @@
 //
 // # Layout
 //
-// tour.go is the tour, a table of the steps in steps.go, steps_gates.go, steps_policies.go and steps_cluster.go; license.go is the license
-// server of one of them. play.go plays such a table on a shell, shell.go is the shell, print.go is what the user sees.
-// operator.go and stage.go build up what the tour needs and tear it down. main.go holds them together.
+// tour.go is the tour, a table of the steps in steps.go, steps_gates.go, steps_policies.go and steps_cluster.go; license.go
+// is the license server of one of them, and newer.go builds the newer operator of another. play.go plays such a table on a
+// shell, shell.go is the shell, print.go is what the user sees. operator.go, process.go and stage.go build up what the tour
+// needs and tear it down. main.go holds them together.
 package main

@@ -5,8 +5,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,10 +55,7 @@ func TestWithTokenRefuses(t *testing.T) {
 }
 
 func TestLogTail(t *testing.T) {
-	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := newLog(t)
 	op := &operator{log: log}
 	if got := op.logTail(2); got != "" {
 		t.Errorf("of an empty log: %q", got)

@@ -77,6 +77,7 @@ func TestLeaveForeign(t *testing.T) {
 		deleteTwo  = "kubectl delete namespace demoapp-tour demoapp-system --ignore-not-found --timeout=60s"
 		deleteOwn  = "kubectl -n demoapp-audit delete configmaps -l demo.example.com/source-namespace=demoapp-tour " +
 			"--ignore-not-found --timeout=60s"
+		deleteCRDs  = "kubectl delete crd -l demo.example.com/tour=true --ignore-not-found --timeout=60s"
 		deletePatch = `kubectl -n demoapp-tour patch demoapp/stuck --type=merge -p '{"metadata":{"finalizers":null}}'`
 	)
 	tests := map[string]struct {
@@ -88,7 +89,7 @@ func TestLeaveForeign(t *testing.T) {
 	}{
 		"DemoApps go while the operator runs": {
 			answers:   map[string]answer{askCRD: {output: "crd"}},
-			wantOrder: []string{deleteApps, stop, listApps, deleteAll},
+			wantOrder: []string{deleteApps, stop, listApps, deleteAll, deleteCRDs},
 			wantNot:   []string{deletePatch, deleteOwn},
 		},
 		"DemoApps that stay lose their finalizer": {

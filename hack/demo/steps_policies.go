@@ -115,9 +115,9 @@ func rollout(operator performer) step {
 	return step{
 		title: "A newer operator brings a newer chart",
 		note: "Its chart has one ConfigMap more, for which a quota leaves no room. It is told to take one DemoApp at a time and to " +
-			"stop at the first failure. When the quota is gone, the rollout goes on by itself.",
+			"stop at the first failure. With the quota gone, all are asked to try again at once, and the rollout goes on.",
 		acts: []act{
-			{command: "kill %1", do: operator.end},
+			{command: "# the operator is stopped", do: operator.end},
 			{command: in("create quota full --hard=count/configmaps=1")},
 			waitFor("quota/full", "jsonpath='{.status.hard.count/configmaps}'=1"),
 			{
@@ -129,6 +129,7 @@ func rollout(operator performer) step {
 			},
 			{command: in("get da " + columns), want: shows("RolloutHalted", "UpgradeFailed")},
 			{command: in("delete quota full")},
+			{command: in("annotate da --all --overwrite demo.example.com/requested-at=room")},
 			waitFor("da/app-a da/app-b da/demoapp-with-values", "jsonpath='{.status.deployedRelease.chartVersion}'="+newerVersion),
 			waitFor("da/app-a da/app-b da/demoapp-with-values", "condition=Ready"),
 			{command: in("get da " + columns), want: shows(newerVersion, "ChartChanged", "OutsideWindow")},

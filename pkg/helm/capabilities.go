@@ -34,6 +34,9 @@ const (
 	// staleInterval is the least time between two discoveries because the API
 	// server said that something changed. Many CRDs often arrive together.
 	staleInterval = time.Second
+	// settlingTime is how long after such a change the API server may take to tell
+	// of all its kinds. Unknown ones are looked for at the shorter interval then.
+	settlingTime = 30 * time.Second
 )
 
 // kindMapper knows what the API server serves: the mapping from kinds to
@@ -49,6 +52,7 @@ type kindMapper struct {
 	mu           sync.Mutex
 	capabilities *common.Capabilities
 	discovered   time.Time
+	noticed      time.Time // When the last change was.
 	stale        bool
 }
 
@@ -69,7 +73,7 @@ func newKindMapper(client discovery.DiscoveryInterface, clock clock.PassiveClock
 func (m *kindMapper) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	m.renew()
 	mapping, err := m.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if meta.IsNoMatchError(err) && m.mayRefresh(unknownKindInterval) {
+	if meta.IsNoMatchError(err) && m.mayRefresh(m.patience()) {
 		m.refresh()
 		mapping, err = m.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	}
@@ -107,11 +111,22 @@ func (m *kindMapper) mayRefresh(interval time.Duration) bool {
 	return m.clock.Since(m.discovered) >= interval
 }
 
+// patience is the least time between two discoveries because of kinds that are
+// not known.
+func (m *kindMapper) patience() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.clock.Since(m.noticed) < settlingTime {
+		return staleInterval
+	}
+	return unknownKindInterval
+}
+
 // changed notes that what the API server serves is not what was discovered.
 func (m *kindMapper) changed() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.stale = true
+	m.stale, m.noticed = true, m.clock.Now()
 }
 
 // renew forgets what was discovered if it is stale.

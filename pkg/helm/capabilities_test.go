@@ -85,6 +85,42 @@ func TestNewKinds(t *testing.T) {
 	}
 }
 
+// TestNewKindsThatAreToldOfLate: an API server that has a new CRD may take a while
+// until it tells of the kind. It is asked again soon, and not for ever.
+func TestNewKindsThatAreToldOfLate(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		<-time.After(time.Minute)
+		f.edit("CustomResourceDefinition", "a", "kubectl", func(*unstructured.Unstructured) {})
+		synctest.Wait()
+		unknown := func() {
+			t.Helper()
+			if _, err := f.engine.mapper.mapping(thingKind); !meta.IsNoMatchError(err) {
+				t.Fatalf("error is %v, want an unknown kind", err)
+			}
+		}
+		unknown()
+		f.discoveries()
+		if unknown(); f.discoveries() > 0 {
+			t.Error("it asks again at once")
+		}
+		<-time.After(settlingTime)
+		unknown()
+		f.discoveries()
+		<-time.After(staleInterval)
+		if unknown(); f.discoveries() > 0 {
+			t.Error("it still asks each second")
+		}
+		f.edit("CustomResourceDefinition", "b", "kubectl", func(*unstructured.Unstructured) {})
+		synctest.Wait()
+		unknown()
+		f.serveKind(thingsResource, thingKind.Kind, true)
+		<-time.After(staleInterval)
+		if _, err := f.engine.mapper.mapping(thingKind); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestDiscoveryFails: an operation without capabilities fails, and is no fault
 // of the chart.
 func TestDiscoveryFails(t *testing.T) {

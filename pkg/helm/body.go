@@ -7,15 +7,18 @@ import (
 	"container/list"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
+
+// bodyOverhead is about what it takes to hold a record besides its content, in bytes.
+const bodyOverhead = 256
 
 // bodyCache holds the compressed content of the most recently used release
 // records, up to a number of bytes. An upgrade or a repair then need not read
 // the record that an earlier operation wrote.
 type bodyCache struct {
+	codec *recordCodec
 	limit int
 
 	mu      sync.Mutex
@@ -27,17 +30,16 @@ type bodyCache struct {
 type body struct {
 	uid             types.UID
 	resourceVersion string
-	labels          map[string]string
-	data            map[string][]byte
+	content         *recordContent
 	size            int
 }
 
 func newBodyCache(limit int) *bodyCache {
-	return &bodyCache{limit: limit, recent: list.New(), entries: map[types.UID]*list.Element{}}
+	return &bodyCache{codec: newRecordCodec(), limit: limit, recent: list.New(), entries: map[types.UID]*list.Element{}}
 }
 
-// get returns the record's Secret, if that version of its content is held.
-func (c *bodyCache) get(record *metav1.PartialObjectMetadata) *corev1.Secret {
+// get returns the record's content, if that version of it is held.
+func (c *bodyCache) get(record *metav1.PartialObjectMetadata) *recordContent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	element, ok := c.entries[record.UID]
@@ -49,20 +51,14 @@ func (c *bodyCache) get(record *metav1.PartialObjectMetadata) *corev1.Secret {
 		return nil
 	}
 	c.recent.MoveToFront(element)
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: record.Namespace, Name: record.Name, UID: record.UID,
-			ResourceVersion: held.resourceVersion, Labels: held.labels,
-		},
-		Data: held.data,
-	}
+	return held.content
 }
 
-// put holds the Secret's content, in place of an older version of it.
-func (c *bodyCache) put(secret *corev1.Secret) {
-	held := &body{uid: secret.UID, resourceVersion: secret.ResourceVersion, labels: secret.Labels, data: secret.Data}
-	for _, value := range secret.Data {
-		held.size += len(value)
+// put holds the content of a version of a record, in place of that of an older
+// one.
+func (c *bodyCache) put(record metav1.Object, content *recordContent) {
+	held := &body{
+		uid: record.GetUID(), resourceVersion: record.GetResourceVersion(), content: content, size: bodyOverhead + len(content.rest),
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

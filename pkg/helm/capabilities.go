@@ -49,7 +49,10 @@ type kindMapper struct {
 	clock     clock.PassiveClock
 	logger    *slog.Logger
 
-	mu           sync.Mutex
+	mu sync.Mutex
+	// mappings are those that were found since the last discovery, the generation-th.
+	mappings     map[schema.GroupVersionKind]*meta.RESTMapping
+	generation   int
 	capabilities *common.Capabilities
 	discovered   time.Time
 	noticed      time.Time // When the last change was.
@@ -61,6 +64,7 @@ func newKindMapper(client discovery.DiscoveryInterface, clock clock.PassiveClock
 	return &kindMapper{
 		discovery: cached,
 		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(cached),
+		mappings:  map[schema.GroupVersionKind]*meta.RESTMapping{},
 		clock:     clock,
 		logger:    logger,
 	}
@@ -72,6 +76,27 @@ func newKindMapper(client discovery.DiscoveryInterface, clock clock.PassiveClock
 // answer is no kind that is gone.
 func (m *kindMapper) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	m.renew()
+	m.mu.Lock()
+	known, ok := m.mappings[kind]
+	generation := m.generation
+	m.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	mapping, err := m.find(kind)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if generation == m.generation {
+		m.mappings[kind] = mapping
+	}
+	return mapping, nil
+}
+
+// find asks the mapper, which looks through all that the API server serves.
+func (m *kindMapper) find(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := m.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) && m.mayRefresh(m.patience()) {
 		m.refresh()
@@ -214,6 +239,8 @@ func (m *kindMapper) refresh() {
 	m.discovered = m.clock.Now()
 	m.stale = false
 	m.capabilities = nil
+	m.generation++
+	clear(m.mappings)
 	m.mapper.Reset() // It invalidates the discovery cache, too.
 }
 

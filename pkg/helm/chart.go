@@ -30,6 +30,7 @@ type Chart struct {
 	name       string
 	version    string
 	appVersion string
+	schema     *valuesSchema
 }
 
 // LoadFS reads the chart that lies at root in fsys. An embed.FS must be
@@ -135,6 +136,7 @@ func newChart(files []*archive.BufferedFile) (*Chart, error) {
 	c.name = parsed.Metadata.Name
 	c.version = parsed.Metadata.Version
 	c.appVersion = parsed.Metadata.AppVersion
+	c.schema = compileSchema(parsed)
 	return c, nil
 }
 

@@ -5,62 +5,186 @@ package helm
 
 import (
 	"bytes"
-	"compress/gzip"
+	"compress/flate"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
+	"io"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// recordType is the type of the Secrets that hold release records.
-const recordType = "helm.sh/release.v1"
+const (
+	// recordType is the type of the Secrets that hold release records.
+	recordType = "helm.sh/release.v1"
 
-// Compressors that records are written with. Each has about a megabyte of tables, a
-// hundred times what it compresses. Records of what has ended are kept, and written
-// as small as Helm writes them; one of what is pending is soon replaced.
-var (
-	ended   = sync.Pool{New: func() any { return newEncoder(gzip.BestCompression) }}
-	pending = sync.Pool{New: func() any { return newEncoder(gzip.BestSpeed) }}
+	// largeContent is the size in bytes from which on it is worth the time to compress
+	// well what differs between the records of a chart. A Secret holds 1 MiB.
+	largeContent = 64 << 10
+
+	// maxChartParts bounds how many charts are held compressed.
+	maxChartParts = 16
 )
 
-func newEncoder(level int) *gzip.Writer {
-	writer, err := gzip.NewWriterLevel(nil, level)
+// Compressors. Each has about a megabyte of tables, a hundred times what it
+// compresses.
+var (
+	fastDeflaters = sync.Pool{New: func() any { return newDeflater(flate.BestSpeed) }}
+	goodDeflaters = sync.Pool{New: func() any { return newDeflater(flate.BestCompression) }}
+	inflaters     = sync.Pool{New: func() any { return flate.NewReader(bytes.NewReader(nil)) }}
+)
+
+func newDeflater(level int) *flate.Writer {
+	writer, err := flate.NewWriter(nil, level)
 	if err != nil {
-		panic(fmt.Sprintf("gzip: %v", err)) // The levels are constants.
+		panic(fmt.Sprintf("flate: %v", err)) // The levels are constants.
 	}
 	return writer
 }
 
+// recordCodec writes release records, and reads them again, as Helm does: JSON,
+// compressed, in base64. Most of a record is its chart, which is the same in all
+// records made from it. So the chart comes first, and is compressed once; the rest
+// follows as further blocks of the same stream.
+type recordCodec struct {
+	mu    sync.Mutex
+	parts map[[sha256.Size]byte]*chartPart
+}
+
+// chartPart is the beginning of records that have the same chart.
+type chartPart struct {
+	// chart is shared by all releases that are read. It must not be changed.
+	chart    *chartv2.Chart
+	deflated []byte
+	checksum uint32
+	length   int
+}
+
+// recordContent is the content of one record.
+type recordContent struct {
+	// part is nil when the record has no chart.
+	part *chartPart
+	// rest is the deflated end of the JSON, which begins after the chart.
+	rest []byte
+}
+
+func newRecordCodec() *recordCodec {
+	return &recordCodec{parts: map[[sha256.Size]byte]*chartPart{}}
+}
+
+// part returns what records of the chart begin with.
+func (c *recordCodec) part(chart *chartv2.Chart) (*chartPart, error) {
+	content, err := json.Marshal(chart)
+	if err != nil {
+		return nil, err
+	}
+	digest := sha256.Sum256(content)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if part, ok := c.parts[digest]; ok {
+		return part, nil
+	}
+	part := &chartPart{chart: &chartv2.Chart{}}
+	if err := json.Unmarshal(content, part.chart); err != nil {
+		return nil, err
+	}
+	beginning := slices.Concat([]byte(`{"chart":`), content, []byte(","))
+	part.length, part.checksum = len(beginning), crc32.ChecksumIEEE(beginning)
+	var deflated bytes.Buffer
+	deflater := goodDeflaters.Get().(*flate.Writer)
+	defer goodDeflaters.Put(deflater)
+	deflater.Reset(&deflated)
+	if _, err := deflater.Write(beginning); err != nil {
+		return nil, err
+	}
+	// It ends its last block, and not the stream.
+	if err := deflater.Flush(); err != nil {
+		return nil, err
+	}
+	part.deflated = bytes.Clone(deflated.Bytes())
+	if len(c.parts) >= maxChartParts {
+		clear(c.parts)
+	}
+	c.parts[digest] = part
+	return part, nil
+}
+
+// encode returns the content of the release's record, and the record itself. The
+// part is that of the release's chart; nil when it has none.
+func (c *recordCodec) encode(rls *releasev1.Release, part *chartPart) (*recordContent, []byte, error) {
+	others := *rls
+	others.Chart = nil
+	rest, err := json.Marshal(&others)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode revision %d of release %s: %w", rls.Version, rls.Name, err)
+	}
+	var beginning chartPart
+	if part != nil {
+		beginning, rest = *part, rest[1:]
+	}
+	deflaters := &fastDeflaters
+	if len(rest) >= largeContent {
+		deflaters = &goodDeflaters
+	}
+	deflater := deflaters.Get().(*flate.Writer)
+	defer deflaters.Put(deflater)
+	var deflated bytes.Buffer
+	deflater.Reset(&deflated)
+	if _, err := deflater.Write(rest); err != nil {
+		return nil, nil, err
+	}
+	if err := deflater.Close(); err != nil {
+		return nil, nil, err
+	}
+	// RFC 1952: magic number, method, flags, time, hints, an unknown system; at the
+	// end checksum and length of what was compressed.
+	stream := slices.Concat([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}, beginning.deflated, deflated.Bytes())
+	stream = binary.LittleEndian.AppendUint32(stream, crc32.Update(beginning.checksum, crc32.IEEETable, rest))
+	stream = binary.LittleEndian.AppendUint32(stream, uint32(beginning.length+len(rest))) //nolint:gosec // The RFC wants it modulo 2^32.
+	encoded := make([]byte, base64.StdEncoding.EncodedLen(len(stream)))
+	base64.StdEncoding.Encode(encoded, stream)
+	return &recordContent{part: part, rest: bytes.Clone(deflated.Bytes())}, encoded, nil
+}
+
+// release reads the content. The release has no labels: those are the Secret's.
+func (c *recordContent) release() (*releasev1.Release, error) {
+	inflater := inflaters.Get().(io.ReadCloser)
+	defer inflaters.Put(inflater)
+	if err := inflater.(flate.Resetter).Reset(bytes.NewReader(c.rest), nil); err != nil {
+		return nil, err
+	}
+	var content bytes.Buffer
+	if c.part != nil {
+		content.WriteByte('{')
+	}
+	if _, err := content.ReadFrom(inflater); err != nil {
+		return nil, err
+	}
+	rls := &releasev1.Release{}
+	if err := json.Unmarshal(content.Bytes(), rls); err != nil {
+		return nil, err
+	}
+	if c.part != nil {
+		rls.Chart = c.part.chart
+	}
+	return rls, nil
+}
+
 // secretOf is the Secret of a record as Helm's own driver writes it; at is
 // the label that says when: createdAt or modifiedAt.
-func secretOf(key string, rls *releasev1.Release, at string) (*corev1.Secret, error) {
-	content, err := json.Marshal(rls)
-	if err != nil {
-		return nil, fmt.Errorf("encode revision %d of release %s: %w", rls.Version, rls.Name, err)
-	}
-	var compressed bytes.Buffer
-	encoders := &ended
-	if rls.Info.Status.IsPending() {
-		encoders = &pending
-	}
-	writer := encoders.Get().(*gzip.Writer)
-	defer encoders.Put(writer)
-	writer.Reset(&compressed)
-	if _, err := writer.Write(content); err != nil {
-		return nil, err
-	}
-	if err := writer.Close(); err != nil {
-		return nil, err
-	}
-	encoded := make([]byte, base64.StdEncoding.EncodedLen(compressed.Len()))
-	base64.StdEncoding.Encode(encoded, compressed.Bytes())
+func secretOf(key string, rls *releasev1.Release, record []byte, at string) *corev1.Secret {
 	labels := maps.Clone(rls.Labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -71,6 +195,15 @@ func secretOf(key string, rls *releasev1.Release, at string) (*corev1.Secret, er
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: key, Labels: labels},
 		Type:       recordType,
-		Data:       map[string][]byte{"release": encoded},
-	}, nil
+		Data:       map[string][]byte{"release": record},
+	}
+}
+
+// releaseLabels are the labels of a record's Secret that are the release's own.
+func releaseLabels(labels map[string]string) map[string]string {
+	own := maps.Clone(labels)
+	for _, system := range driver.GetSystemLabels() {
+		delete(own, system)
+	}
+	return own
 }

@@ -33,9 +33,9 @@ const (
 	DefaultMaxHistory = 10
 	DefaultTimeout    = 5 * time.Minute
 
-	// bodyCacheBytes bounds the memory for the content of release records. A
-	// record of a small chart has about 4 KiB.
-	bodyCacheBytes = 64 << 20
+	// bodyCacheBytes bounds the memory for the content of release records. That of
+	// a small chart has about 2 KiB, the chart aside.
+	bodyCacheBytes = 32 << 20
 )
 
 // Change says what kind of news there is about a release.

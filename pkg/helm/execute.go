@@ -196,6 +196,7 @@ func (o *operation) install(cfg *action.Configuration, wanted Release, inputs st
 	install.Replace = record != nil
 	install.WaitStrategy = kube.HookOnlyStrategy
 	install.Timeout = o.limits.timeout
+	install.SkipSchemaValidation = wanted.Chart.schema.accepts(parsed, wanted.Values)
 	install.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, wanted.Chart.shortDigest())}
 	result, err := install.RunWithContext(context.WithoutCancel(o.ctx), parsed, wanted.Values)
 	return releaseOf(result, err)
@@ -215,6 +216,7 @@ func (o *operation) upgrade(cfg *action.Configuration, wanted Release, inputs st
 	upgrade.MaxHistory = o.limits.maxHistory
 	upgrade.WaitStrategy = kube.HookOnlyStrategy
 	upgrade.Timeout = o.limits.timeout
+	upgrade.SkipSchemaValidation = wanted.Chart.schema.accepts(parsed, wanted.Values)
 	upgrade.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, wanted.Chart.shortDigest())}
 	result, err := upgrade.RunWithContext(context.WithoutCancel(o.ctx), wanted.Name, parsed, wanted.Values)
 	return releaseOf(result, err)

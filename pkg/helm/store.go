@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/release"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
@@ -36,6 +38,10 @@ type store struct {
 	release cache.ObjectName
 	records *records
 	secrets *recordClient
+	bodies  *bodyCache
+	// parts are those of the charts of releases that this operation has read or
+	// written.
+	parts map[*chartv2.Chart]*chartPart
 	// replaced is the record of an unfinished attempt whose place the next one
 	// takes. Helm does not get to see it, and the write of a record of that
 	// revision replaces it: there is no moment at which nothing tells that the
@@ -71,7 +77,10 @@ func newStore(deadline time.Time, release cache.ObjectName, records *records, cl
 		view:            view,
 		bodies:          bodies,
 	}
-	s := &store{Secrets: driver.NewSecrets(secrets), release: release, records: records, secrets: secrets}
+	s := &store{
+		Secrets: driver.NewSecrets(secrets), release: release, records: records, secrets: secrets,
+		bodies: bodies, parts: map[*chartv2.Chart]*chartPart{},
+	}
 	s.SetLogger(logger.Handler())
 	return s, nil
 }
@@ -113,11 +122,51 @@ func (s *store) Query(query map[string]string) ([]release.Releaser, error) {
 // Get reads a record. Helm's actions take some failures to read for a release
 // that does not exist.
 func (s *store) Get(key string) (release.Releaser, error) {
-	body, err := s.Secrets.Get(key)
+	body, err := s.get(key)
 	if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) && s.failure == nil {
 		s.failure = err
 	}
 	return body, err
+}
+
+// get asks the API server only when the content of the newest known version is not
+// at hand.
+func (s *store) get(key string) (release.Releaser, error) {
+	if known, ok := s.secrets.view.get(s.release.Namespace, key); ok {
+		if content := s.bodies.get(known); content != nil {
+			rls, err := content.release()
+			if err != nil {
+				return nil, fmt.Errorf("decode %q: %w", key, err)
+			}
+			rls.Labels = releaseLabels(known.Labels)
+			if content.part != nil {
+				s.parts[rls.Chart] = content.part
+			}
+			return rls, nil
+		}
+	}
+	body, err := s.Secrets.Get(key)
+	rls, ok := body.(*releasev1.Release)
+	if err != nil || !ok {
+		return body, err
+	}
+	if content, _, err := s.encode(rls); err == nil {
+		s.bodies.put(s.secrets.read, content)
+	}
+	return rls, nil
+}
+
+// encode is that of the codec. Charts do not change any more when they are recorded.
+func (s *store) encode(rls *releasev1.Release) (*recordContent, []byte, error) {
+	part := s.parts[rls.Chart]
+	if part == nil && rls.Chart != nil {
+		var err error
+		if part, err = s.bodies.codec.part(rls.Chart); err != nil {
+			return nil, nil, fmt.Errorf("encode the chart of release %s: %w", s.release, err)
+		}
+		s.parts[rls.Chart] = part
+	}
+	return s.bodies.codec.encode(rls, part)
 }
 
 // history is the release's records as the operation is to see them.
@@ -159,34 +208,40 @@ func (s *store) Create(key string, rls release.Releaser) error {
 	return s.note(s.create(key, rls))
 }
 
-// create and update are those of Helm's driver, but for the compressor.
+// create and update are those of Helm's driver, but for how they compress.
 func (s *store) create(key string, rls release.Releaser) error {
-	next, ok := rls.(*releasev1.Release)
-	if !ok {
-		return fmt.Errorf("release %s: unexpected record %T", s.release, rls)
-	}
-	secret, err := secretOf(key, next, "createdAt")
-	if err != nil {
-		return err
-	}
-	_, err = s.secrets.Create(context.Background(), secret, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return driver.ErrReleaseExists
-	}
-	return err
+	return s.write(key, rls, "createdAt", func(secret *corev1.Secret) (*corev1.Secret, error) {
+		created, err := s.secrets.Create(context.Background(), secret, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil, driver.ErrReleaseExists
+		}
+		return created, err
+	})
 }
 
 func (s *store) update(key string, rls release.Releaser) error {
+	return s.write(key, rls, recordModifiedAt, func(secret *corev1.Secret) (*corev1.Secret, error) {
+		return s.secrets.Update(context.Background(), secret, metav1.UpdateOptions{})
+	})
+}
+
+func (s *store) write(key string, rls release.Releaser, at string, send func(*corev1.Secret) (*corev1.Secret, error)) error {
 	next, ok := rls.(*releasev1.Release)
 	if !ok {
 		return fmt.Errorf("release %s: unexpected record %T", s.release, rls)
 	}
-	secret, err := secretOf(key, next, recordModifiedAt)
+	content, record, err := s.encode(next)
 	if err != nil {
 		return err
 	}
-	_, err = s.secrets.Update(context.Background(), secret, metav1.UpdateOptions{})
-	return err
+	written, err := send(secretOf(key, next, record, at))
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(written.Data["release"], record) {
+		s.bodies.put(written, content)
+	}
+	return nil
 }
 
 // Update writes an existing record. In an uninstall there need not be one any
@@ -313,6 +368,8 @@ type recordClient struct {
 	namespace string
 	view      *view[*metav1.PartialObjectMetadata]
 	bodies    *bodyCache
+	// read is the last record that was asked for.
+	read *corev1.Secret
 	// wroteRecord and deletedRecord, when set, are told of own writes.
 	wroteRecord, deletedRecord func(metav1.Object)
 }
@@ -341,26 +398,16 @@ func (c *recordClient) wrote(secret *corev1.Secret, err error) (*corev1.Secret, 
 		c.wroteRecord(secret)
 	}
 	c.view.wrote(slimSecret(&secret.ObjectMeta))
-	c.bodies.put(secret)
 	return secret, nil
 }
 
-// Get implements SecretInterface. It asks the API server only when the content
-// of the newest known version is not at hand.
+// Get implements SecretInterface.
 func (c *recordClient) Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Secret, error) {
-	if known, ok := c.view.get(c.namespace, name); ok {
-		if body := c.bodies.get(known); body != nil {
-			return body, nil
-		}
-	}
 	ctx, cancel := context.WithDeadline(ctx, c.deadline)
 	defer cancel()
 	secret, err := c.SecretInterface.Get(ctx, name, options)
-	if err != nil {
-		return nil, err
-	}
-	c.bodies.put(secret)
-	return secret, nil
+	c.read = secret
+	return secret, err
 }
 
 // Delete implements SecretInterface.

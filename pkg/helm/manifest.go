@@ -13,8 +13,11 @@ import (
 
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/cli-runtime/pkg/resource"
+	kyaml "sigs.k8s.io/yaml"
 )
 
 // document is one document of a manifest, and what it means: nothing, one
@@ -36,20 +39,65 @@ func parseManifest(manifest string) ([]document, error) {
 		if err != nil {
 			return nil, fmt.Errorf("parse manifest: %w", err)
 		}
-		parsed := document{text: bytes.TrimPrefix(text, []byte("---\n"))} // The reader leaves it before the first.
-		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
-		for {
-			object, err := nextObject(decoder)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return nil, fmt.Errorf("parse manifest: %w", err)
-			}
-			parsed.objects = append(parsed.objects, object)
+		objects, err := parseDocument(text)
+		if err != nil {
+			return nil, fmt.Errorf("parse manifest: %w", err)
 		}
-		documents = append(documents, parsed)
+		documents = append(documents, document{
+			text:    bytes.TrimPrefix(text, []byte("---\n")), // The reader leaves it before the first.
+			objects: objects,
+		})
 	}
+}
+
+// parseDocument returns the objects of a document: those of a stream of JSON, or
+// the one of YAML.
+func parseDocument(text []byte) ([]*unstructured.Unstructured, error) {
+	if !yaml.IsJSONBuffer(text) {
+		content, err := kyaml.YAMLToJSON(text)
+		if err != nil {
+			return nil, err
+		}
+		object, err := parseObject(content)
+		if object == nil || err != nil {
+			return nil, err
+		}
+		return []*unstructured.Unstructured{object}, nil
+	}
+	var objects []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	for {
+		var content runtime.RawExtension
+		err := decoder.Decode(&content)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		object, err := parseObject(content.Raw)
+		if err != nil {
+			return nil, err
+		}
+		if object != nil {
+			objects = append(objects, object)
+		}
+	}
+}
+
+// parseObject returns nil when the content is empty. It keeps integers as integers:
+// a float loses digits of large ones.
+func parseObject(content []byte) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	if len(content) > 0 {
+		if err := json.Unmarshal(content, &object.Object); err != nil {
+			return nil, err
+		}
+	}
+	if len(object.Object) == 0 {
+		return nil, nil
+	}
+	return object, nil
 }
 
 // documents parses a manifest, and each only once: Helm's actions build the same

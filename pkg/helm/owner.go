@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/utils/ptr"
 	kyaml "sigs.k8s.io/yaml"
 )
@@ -32,26 +30,9 @@ type ownerReferences struct {
 	renewed bool
 	// namespaced reports whether objects of a kind lie in a namespace.
 	namespaced func(schema.GroupVersionKind) (bool, error)
-}
-
-// nextObject reads the next document that is not empty; io.EOF ends them. It
-// keeps integers as integers: a float loses digits of large ones.
-func nextObject(reader *yaml.YAMLOrJSONDecoder) (*unstructured.Unstructured, error) {
-	for {
-		var document runtime.RawExtension
-		if err := reader.Decode(&document); err != nil {
-			return nil, err
-		}
-		object := &unstructured.Unstructured{}
-		if len(document.Raw) > 0 {
-			if err := json.Unmarshal(document.Raw, &object.Object); err != nil {
-				return nil, err
-			}
-		}
-		if len(object.Object) > 0 {
-			return object, nil
-		}
-	}
+	// text is the owner as it stands in the metadata of a manifest, once it was
+	// needed.
+	text []byte
 }
 
 func (r *ownerReferences) own(object *unstructured.Unstructured) error {
@@ -129,11 +110,13 @@ func (r *ownerReferences) rewrite(d document) ([]byte, error) {
 		return d.text, nil
 	}
 	if len(owned) == 1 && !owned[0].IsList() && d.objects[0].GetOwnerReferences() == nil {
-		references, err := kyaml.Marshal(map[string]any{"ownerReferences": []metav1.OwnerReference{r.owner}})
-		if err != nil {
-			return nil, err
+		if r.text == nil {
+			var err error
+			if r.text, err = kyaml.Marshal(map[string]any{"ownerReferences": []metav1.OwnerReference{r.owner}}); err != nil {
+				return nil, err
+			}
 		}
-		if text, ok := insertMetadata(d.text, references); ok {
+		if text, ok := insertMetadata(d.text, r.text); ok {
 			return text, nil
 		}
 	}

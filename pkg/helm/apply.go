@@ -50,7 +50,7 @@ const (
 // apply sends one server-side apply, and notes what the object is like after it.
 // With a UID, it only succeeds on that very object: another one is invalid, and
 // none is a conflict.
-func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured, mode applyMode, uid types.UID) (*unstructured.Unstructured, error) {
+func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured, mode applyMode, uid types.UID) (metav1.Object, error) {
 	desired, err := prepare(object)
 	if err != nil {
 		return nil, &RefusedError{Object: reference(info), Err: err}
@@ -67,7 +67,7 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 	}
 	force := mode != applyKeep
 	o.engine.attempts.send(o.release, reference(info))
-	applied, err := o.client(info).Patch(o.ctx, info.Name, types.ApplyPatchType, data, metav1.PatchOptions{
+	applied, err := o.send(info, data, metav1.PatchOptions{
 		FieldManager: FieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict,
 	})
 	if err != nil && o.malformed(info, desired, err) {
@@ -86,11 +86,24 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 	return applied, nil
 }
 
+// send sends an apply. Where the metadata tells all that is kept of an object, no
+// more of it is asked for.
+func (o *operation) send(info *resource.Info, data []byte, options metav1.PatchOptions) (metav1.Object, error) {
+	if !statusless[info.Mapping.GroupVersionKind.GroupKind()] {
+		return o.client(info).Patch(o.ctx, info.Name, types.ApplyPatchType, data, options)
+	}
+	client := o.engine.metadata.Resource(info.Mapping.Resource)
+	if info.Namespace == "" {
+		return client.Patch(o.ctx, info.Name, types.ApplyPatchType, data, options)
+	}
+	return client.Namespace(info.Namespace).Patch(o.ctx, info.Name, types.ApplyPatchType, data, options)
+}
+
 // put applies an object of the release, be it there or not: over the one that is
 // known to be the release's, or as a new one. An object of somebody else that has
 // taken the name is not touched. Inherited says that the newest revision has the
 // object.
-func (o *operation) put(info *resource.Info, object *unstructured.Unstructured, inherited bool) (*unstructured.Unstructured, error) {
+func (o *operation) put(info *resource.Info, object *unstructured.Unstructured, inherited bool) (metav1.Object, error) {
 	got, _ := o.observed(info)
 	object, err := o.spare(info, object)
 	if err != nil {
@@ -109,7 +122,7 @@ func (o *operation) put(info *resource.Info, object *unstructured.Unstructured, 
 
 // ensure creates an object that is expected to be absent, or takes over one
 // that belongs to the release already. It reports whether it created it.
-func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructured, inherited bool) (*unstructured.Unstructured, bool, error) {
+func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructured, inherited bool) (metav1.Object, bool, error) {
 	applied, err := o.apply(info, object, applyCreate, "")
 	if err == nil || !apierrors.IsConflict(err) {
 		return applied, err == nil, err
@@ -131,7 +144,7 @@ func otherObject(err error) bool { return apierrors.IsConflict(err) || apierrors
 
 // settle looks at what is there, after an apply to the object with the UID was
 // answered with the error, and applies the object if that is the release's.
-func (o *operation) settle(info *resource.Info, object *unstructured.Unstructured, uid types.UID, inherited bool, answer error) (*unstructured.Unstructured, bool, error) {
+func (o *operation) settle(info *resource.Info, object *unstructured.Unstructured, uid types.UID, inherited bool, answer error) (metav1.Object, bool, error) {
 	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && uid != "" {
 		applied, err := o.apply(info, object, applyCreate, "")

@@ -27,7 +27,7 @@ import (
 // port. The apply then adds our item beside the changed one, and the API server
 // refuses the two because their names are the same, or because two need names
 // where one needs none. The list is then put back first.
-func (o *operation) force(info *resource.Info, object *unstructured.Unstructured, uid types.UID) (*unstructured.Unstructured, error) {
+func (o *operation) force(info *resource.Info, object *unstructured.Unstructured, uid types.UID) (metav1.Object, error) {
 	applied, err := o.apply(info, object, applyForce, uid)
 	lists := duplicateLists(err)
 	if len(lists) == 0 {

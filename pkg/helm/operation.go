@@ -410,11 +410,11 @@ func (o *operation) observed(info *resource.Info) (*observed, bool) {
 }
 
 // record notes an object as the operation leaves it.
-func (o *operation) record(info *resource.Info, applied *unstructured.Unstructured) {
+func (o *operation) record(info *resource.Info, applied metav1.Object) {
 	o.inventory = append(o.inventory, InventoryEntry{
 		ObjectReference: reference(info),
 		UID:             applied.GetUID(),
-		Digest:          fingerprint(applied.GetManagedFields()),
+		Digest:          fingerprint(managedFields(applied)),
 	})
 }
 

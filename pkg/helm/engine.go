@@ -153,7 +153,8 @@ func New(config Config) (*Engine, error) {
 	}
 	e.setDefaults()
 	e.mapper = newKindMapper(discoveryClient, e.clock, e.logger)
-	e.watcher = newWatcher(dynamicClient, metadataClient, config.Namespaces, &e.foreign, e.publish)
+	sources := &sources{builtin: builtin, http: client, dynamic: dynamicClient, metadata: metadataClient}
+	e.watcher = newWatcher(sources, config.Namespaces, &e.foreign, e.publish)
 	if e.records, err = newRecords(metadataClient, config.Namespaces, e.publish); err != nil {
 		return nil, fmt.Errorf("helm engine: %w", err)
 	}

@@ -4,11 +4,14 @@
 package helm
 
 import (
+	"fmt"
+
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // Health is how an object does, by the rules of kstatus
@@ -69,6 +72,26 @@ func healthOf(object *unstructured.Unstructured) Health {
 	health.ReadyReplicas = nestedInt32(object.Object, "status", "readyReplicas")
 	health.Selector = selectorOf(object.Object)
 	return health
+}
+
+// healthOfTyped is healthOf for an object of one of Kubernetes' own types. It takes
+// away the managed fields, most of the object, which health is not told by.
+func healthOfTyped(object metav1.Object) Health {
+	typed, ok := object.(runtime.Object)
+	if !ok {
+		return Health{Status: status.UnknownStatus, Message: fmt.Sprintf("unexpected %T", object)}
+	}
+	object.SetManagedFields(nil)
+	whole := &unstructured.Unstructured{}
+	var err error
+	if whole.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(typed); err != nil {
+		return Health{Status: status.UnknownStatus, Message: err.Error()}
+	}
+	if kinds, _, err := scheme.Scheme.ObjectKinds(typed); err == nil {
+		// Objects come without it.
+		whole.SetGroupVersionKind(kinds[0])
+	}
+	return healthOf(whole)
 }
 
 // healthOfStatusless is the health of an object of a kind that has no status.

@@ -10,6 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
 
@@ -129,7 +132,18 @@ status: {observedGeneration: 2, conditions: [{type: Ready, status: "False", reas
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := healthOf(object(t, tc.manifest))
+			whole := object(t, tc.manifest)
+			got := healthOf(whole)
+			if typed, err := scheme.Scheme.New(whole.GroupVersionKind()); err == nil {
+				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(whole.Object, typed); err != nil {
+					t.Fatal(err)
+				}
+				// As it comes from the API server.
+				typed.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+				if diff := cmp.Diff(got, healthOfTyped(typed.(metav1.Object))); diff != "" {
+					t.Errorf("health (-of the object +of the typed one):\n%s", diff)
+				}
+			}
 			if silent := got.Message == ""; silent != tc.silent {
 				t.Errorf("message is %q, want none: %t", got.Message, tc.silent)
 			}

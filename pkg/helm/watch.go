@@ -15,12 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -77,10 +73,13 @@ func observe(object metav1.Object) *observed {
 	if value, ok := object.GetLabels()[managedByLabel]; ok {
 		metav1.SetMetaDataLabel(&slim.ObjectMeta, managedByLabel, value)
 	}
-	if whole, ok := object.(*unstructured.Unstructured); ok {
+	switch whole := object.(type) {
+	case *metav1.PartialObjectMetadata:
+		slim.health = healthOfStatusless(whole)
+	case *unstructured.Unstructured:
 		slim.health = healthOf(whole)
-	} else {
-		slim.health = healthOfStatusless(object)
+	default:
+		slim.health = healthOfTyped(whole)
 	}
 	return slim
 }
@@ -131,8 +130,7 @@ func transform(object any) (any, error) {
 // release that needs it to the last. It selects by Helm's label, so that the
 // objects of others cost nothing.
 type watcher struct {
-	dynamic    dynamic.Interface
-	metadata   metadata.Interface
+	sources    *sources
 	namespaces []string
 	foreign    *foreignWatch
 	// notify is told of every change that this process did not make.
@@ -158,12 +156,12 @@ type watchedKind struct {
 	failure   *watchFailure
 }
 
-func newWatcher(dynamicClient dynamic.Interface, metadataClient metadata.Interface, namespaces []string, foreign *foreignWatch, notify func(news)) *watcher {
+func newWatcher(sources *sources, namespaces []string, foreign *foreignWatch, notify func(news)) *watcher {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	return &watcher{
-		dynamic: dynamicClient, metadata: metadataClient, namespaces: namespaces, foreign: foreign, notify: notify,
+		sources: sources, namespaces: namespaces, foreign: foreign, notify: notify,
 		wake: make(chan struct{}, 1), kinds: map[schema.GroupVersionResource]*watchedKind{},
 	}
 }
@@ -290,7 +288,11 @@ func (w *watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	for _, namespace := range namespaces {
-		informer := w.informer(mapping, namespace)
+		source, err := w.sources.of(mapping, namespace)
+		if err != nil {
+			return nil, err
+		}
+		informer := source.informer(mapping.Resource)
 		view := newView[*observed](informer.GetIndexer())
 		registration, err := informer.AddEventHandler(w.handler(view))
 		if err := errors.Join(
@@ -308,45 +310,6 @@ func (w *watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 		kind.synced = append(kind.synced, registration.HasSyncedChecker().Done())
 	}
 	return kind, nil
-}
-
-// informer watches whole objects only where health cannot be told from the
-// metadata.
-func (w *watcher) informer(mapping *meta.RESTMapping, namespace string) cache.SharedIndexInformer {
-	selector := managedByLabel + "=" + managedByHelm
-	var (
-		example runtime.Object
-		list    func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
-		follow  func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
-		client  any
-	)
-	if statusless[mapping.GroupVersionKind.GroupKind()] {
-		resource := w.metadata.Resource(mapping.Resource).Namespace(namespace)
-		example, client, follow = &metav1.PartialObjectMetadata{}, w.metadata, resource.Watch
-		list = func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return resource.List(ctx, options)
-		}
-	} else {
-		resource := w.dynamic.Resource(mapping.Resource).Namespace(namespace)
-		example, client, follow = &unstructured.Unstructured{}, w.dynamic, resource.Watch
-		list = func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return resource.List(ctx, options)
-		}
-	}
-	return cache.NewSharedIndexInformerWithOptions(
-		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				options.LabelSelector = selector
-				return list(ctx, options)
-			},
-			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				options.LabelSelector = selector
-				return follow(ctx, options)
-			},
-		}, client),
-		example,
-		cache.SharedIndexInformerOptions{ObjectDescription: mapping.Resource.String()},
-	)
 }
 
 // handler passes on what others changed. It compares with the object before, so

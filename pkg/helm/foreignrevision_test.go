@@ -1,0 +1,199 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/release/common"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+)
+
+// foreign lets somebody else, such as the helm CLI, write a record: it goes by
+// Helm's own driver, past the engine.
+func (f *fixture) foreign(wanted Release, revision int, recordStatus common.Status, change func(*releasev1.Release)) {
+	f.t.Helper()
+	config := f.config()
+	client, err := kubernetes.NewForConfigAndClient(config.RESTConfig, config.HTTPClient)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	releases := storage.Init(driver.NewSecrets(client.CoreV1().Secrets(wanted.Namespace)))
+	rls := *f.record(wanted)
+	info := *rls.Info
+	rls.Info, rls.Version, rls.Labels = &info, revision, maps.Clone(rls.Labels)
+	rls.Info.Status = recordStatus
+	if change != nil {
+		change(&rls)
+	}
+	if err := releases.Create(&rls); err != nil {
+		f.t.Fatal(err)
+	}
+	f.taken()
+}
+
+// TestForeignRevision: a revision made by somebody else is noticed, and brought
+// back to what is wanted.
+func TestForeignRevision(t *testing.T) {
+	tests := map[string]common.Status{
+		"deployed": common.StatusDeployed,
+		"failed":   common.StatusFailed,
+	}
+	for name, recordStatus := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				wanted := demo(t, nil)
+				f.must(wanted, ActionInstall, CauseNotInstalled)
+				synctest.Wait()
+				// Helm carries the labels over: only the revision tells that the record is
+				// not ours.
+				f.foreign(wanted, 2, recordStatus, func(rls *releasev1.Release) {
+					rls.Manifest = strings.ReplaceAll(rls.Manifest, "replicas: 1", "replicas: 7")
+				})
+				f.edit("Deployment", "default/web", "helm-cli", func(object *unstructured.Unstructured) {
+					object.Object["spec"].(map[string]any)["replicas"] = int64(7)
+				})
+				if heard := f.heard(); !slices.Contains(heard, "record default/web") {
+					t.Errorf("heard %s, want a changed record", heard)
+				}
+				f.must(wanted, ActionUpgrade, CauseReleaseChanged)
+				replicas, _, err := unstructured.NestedInt64(f.object("Deployment", "default/web").Object, "spec", "replicas")
+				if err != nil || replicas != 1 {
+					t.Errorf("replicas = %d, %v, want 1", replicas, err)
+				}
+				f.must(wanted, ActionNone, CauseNone)
+			})
+		})
+	}
+}
+
+// TestForeignPending: the operation of somebody else is waited for, until it
+// counts as abandoned.
+func TestForeignPending(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := demo(t, nil)
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		f.foreign(wanted, 2, common.StatusPendingUpgrade, nil)
+		synctest.Wait()
+		decision, err := f.reconcile(wanted)
+		busy := wantError[*BusyError](t, err)
+		if decision.Action != ActionWait || busy.RetryAfter <= 0 || busy.RetryAfter > DefaultTimeout || IsTerminal(err) {
+			t.Errorf("%s: %v, again after %s", decision.Action, err, busy.RetryAfter)
+		}
+		wantRequests(t, f)
+		<-time.After(busy.RetryAfter)
+		f.must(wanted, ActionUpgrade, CauseInterrupted)
+		wantRecords(t, f, "web.v1 superseded", "web.v2 deployed")
+		f.must(wanted, ActionNone, CauseNone)
+	})
+}
+
+// TestForeignPendingUnseen: an operation of somebody else that began after the
+// decision is no fault of the chart.
+func TestForeignPendingUnseen(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := demo(t, nil)
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		changed := demo(t, map[string]any{"replicaCount": 2})
+		decision := f.decide(changed)
+		f.hold(true)
+		f.foreign(wanted, 2, common.StatusPendingUpgrade, nil)
+		for _, seen := range []bool{false, true} {
+			f.hold(!seen)
+			synctest.Wait()
+			_, err := f.engine.Execute(t.Context(), changed, decision, f.baseline)
+			_ = wantError[*BusyError](t, err)
+		}
+		wantRecords(t, f, "web.v1 deployed", "web.v2 pending-upgrade")
+	})
+}
+
+// TestForeignUninstall: a release that somebody uninstalled is installed again,
+// whether its history was kept or not.
+func TestForeignUninstall(t *testing.T) {
+	t.Run("history kept", func(t *testing.T) {
+		bubble(t, func(t *testing.T, f *fixture) {
+			wanted := demo(t, nil)
+			f.must(wanted, ActionInstall, CauseNotInstalled)
+			f.foreign(wanted, 2, common.StatusUninstalled, nil)
+			for _, kind := range []string{"ConfigMap", "Secret", "Service", "Deployment"} {
+				f.remove(kind, "default/web")
+			}
+			synctest.Wait()
+			f.must(wanted, ActionInstall, CauseReleaseChanged)
+			if got := f.names(); len(got) != 4 {
+				t.Errorf("objects %s, want 4", got)
+			}
+			f.must(wanted, ActionNone, CauseNone)
+		})
+	})
+	t.Run("uninstall stopped halfway", func(t *testing.T) {
+		bubble(t, func(t *testing.T, f *fixture) {
+			wanted := demo(t, nil)
+			f.must(wanted, ActionInstall, CauseNotInstalled)
+			f.foreign(wanted, 2, common.StatusUninstalling, nil)
+			f.remove("Service", "default/web")
+			synctest.Wait()
+			_, err := f.reconcile(wanted)
+			<-time.After(wantError[*BusyError](t, err).RetryAfter)
+			f.must(wanted, ActionInstall, CauseReleaseChanged)
+			wantRecords(t, f, "web.v1 deployed")
+			if got := f.names(); len(got) != 4 {
+				t.Errorf("objects %s, want 4", got)
+			}
+			f.must(wanted, ActionNone, CauseNone)
+		})
+	})
+	t.Run("records deleted", func(t *testing.T) {
+		bubble(t, func(t *testing.T, f *fixture) {
+			wanted := demo(t, nil)
+			f.must(wanted, ActionInstall, CauseNotInstalled)
+			f.heard()
+			f.remove("Secret", "default/sh.helm.release.v1.web.v1")
+			if diff := cmp.Diff([]string{"record default/web"}, f.heard()); diff != "" {
+				t.Errorf("heard (-want +got):\n%s", diff)
+			}
+			f.must(wanted, ActionInstall, CauseNotInstalled)
+			wantRecords(t, f, "web.v1 deployed")
+			f.must(wanted, ActionNone, CauseNone)
+		})
+	})
+}
+
+// TestClientSideRelease takes over a release as Helm 3 left it: applied on the
+// client's side, so that its fields belong to updates.
+func TestClientSideRelease(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		two := made(t, map[string]string{"templates/a.yaml": configMap("a", "one") + "  gone: later\n"})
+		f.must(two, ActionInstall, CauseNotInstalled)
+		f.foreign(two, 2, common.StatusDeployed, func(rls *releasev1.Release) {
+			rls.ApplyMethod = string(releasev1.ApplyMethodClientSideApply)
+		})
+		was := f.object("ConfigMap", "default/a")
+		f.remove("ConfigMap", "default/a")
+		f.edit("ConfigMap", "default/a", "helm", func(object *unstructured.Unstructured) {
+			object.SetLabels(was.GetLabels())
+			object.SetAnnotations(was.GetAnnotations())
+			object.Object["data"] = was.Object["data"]
+		})
+		synctest.Wait()
+		one := made(t, map[string]string{"templates/a.yaml": configMap("a", "two")})
+		f.must(one, ActionUpgrade, CauseReleaseChanged)
+		data, _, err := unstructured.NestedStringMap(f.object("ConfigMap", "default/a").Object, "data")
+		if diff := cmp.Diff(map[string]string{"key": "two"}, data); diff != "" || err != nil {
+			t.Errorf("data, %v (-want +got):\n%s", err, diff)
+		}
+		f.must(one, ActionNone, CauseNone)
+	})
+}

@@ -1,0 +1,205 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestObserveHealth tells how the objects do.
+func TestObserveHealth(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := demo(t, nil)
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		health := func() map[string]status.Status {
+			observed, err := f.engine.Observe(t.Context(), wanted.Key(), f.baseline)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]status.Status{}
+			for _, object := range observed.Health {
+				got[object.Object.Kind] = object.Status
+			}
+			return got
+		}
+		want := map[string]status.Status{
+			"ConfigMap": status.CurrentStatus, "Secret": status.CurrentStatus, "Service": status.CurrentStatus, "Deployment": status.InProgressStatus,
+		}
+		if diff := cmp.Diff(want, health()); diff != "" {
+			t.Errorf("health after the install (-want +got):\n%s", diff)
+		}
+		f.heard()
+		f.editPart("Deployment", "default/web", "kube-controller-manager", "status", func(object *unstructured.Unstructured) {
+			object.Object["status"] = map[string]any{
+				"observedGeneration": int64(1), "replicas": int64(1), "updatedReplicas": int64(1), "readyReplicas": int64(1), "availableReplicas": int64(1),
+				"conditions": []any{map[string]any{"type": "Available", "status": "True"}},
+			}
+		})
+		if diff := cmp.Diff([]string{"health default/web"}, f.heard()); diff != "" {
+			t.Errorf("heard (-want +got):\n%s", diff)
+		}
+		want["Deployment"] = status.CurrentStatus
+		if diff := cmp.Diff(want, health()); diff != "" {
+			t.Errorf("health with pods (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestObserveFails: what cannot be known is not guessed.
+func TestObserveFails(t *testing.T) {
+	t.Run("kind may not be watched", func(t *testing.T) {
+		bubble(t, func(t *testing.T, f *fixture) {
+			wanted := demo(t, nil)
+			f.must(wanted, ActionInstall, CauseNotInstalled)
+			f.restart()
+			f.with(func() {
+				f.refuse = func(request fakeRequest, object *unstructured.Unstructured) error {
+					if object != nil || request.key.resource.Resource != "services" {
+						return nil
+					}
+					return apierrors.NewForbidden(request.key.resource.GroupResource(), "", errors.New("not granted"))
+				}
+			})
+			started := time.Now()
+			_, err := f.engine.Observe(t.Context(), wanted.Key(), f.baseline)
+			if !apierrors.IsForbidden(err) {
+				t.Errorf("error is %v, want the API server's refusal", err)
+			}
+			if waited := time.Since(started); waited >= watchSyncTimeout {
+				t.Errorf("waited %s for a permission", waited)
+			}
+		})
+	})
+	t.Run("watch is broken", func(t *testing.T) {
+		bubble(t, func(t *testing.T, f *fixture) {
+			wanted := demo(t, nil)
+			f.must(wanted, ActionInstall, CauseNotInstalled)
+			f.restart()
+			broken := true
+			f.with(func() {
+				f.refuse = func(_ fakeRequest, object *unstructured.Unstructured) error {
+					if object == nil && broken {
+						return apierrors.NewInternalError(errors.New("etcd"))
+					}
+					return nil
+				}
+			})
+			_, err := f.engine.Observe(t.Context(), wanted.Key(), f.baseline)
+			if !errors.Is(err, ErrNotSynced) || IsTerminal(err) {
+				t.Errorf("error is %v, want ErrNotSynced", err)
+			}
+			f.with(func() { broken = false })
+			<-time.After(time.Minute) // The watch backs off.
+			f.must(wanted, ActionNone, CauseNone)
+		})
+	})
+	t.Run("engine has ended", func(t *testing.T) {
+		bubble(t, func(t *testing.T, f *fixture) {
+			wanted := demo(t, nil)
+			f.must(wanted, ActionInstall, CauseNotInstalled)
+			f.restart()
+			f.stop()
+			if _, err := f.engine.Observe(t.Context(), wanted.Key(), f.baseline); !errors.Is(err, ErrNotSynced) {
+				t.Errorf("error is %v, want ErrNotSynced", err)
+			}
+		})
+	})
+	t.Run("kind is gone", func(t *testing.T) {
+		bubble(t, func(t *testing.T, f *fixture) {
+			wanted := demo(t, nil)
+			f.must(wanted, ActionInstall, CauseNotInstalled)
+			baseline := f.baseline
+			baseline.Inventory = append(slices.Clone(baseline.Inventory), InventoryEntry{
+				ObjectReference: ObjectReference{APIVersion: "example.com/v1", Kind: "Thing", Name: "a"},
+			})
+			observed, err := f.engine.Observe(t.Context(), wanted.Key(), baseline)
+			want := []Drift{{Object: baseline.Inventory[len(baseline.Inventory)-1].ObjectReference, Kind: DriftMissing, Unserved: true}}
+			if err != nil || !observed.BaselineKnown || !slices.Equal(observed.Drifts, want) {
+				t.Errorf("observed %+v, %v, want that the object is missing", observed, err)
+			}
+		})
+	})
+}
+
+// TestNamespaces: an engine for certain namespaces sees those, and no others.
+func TestNamespaces(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.stop()
+		config := f.config()
+		config.Namespaces = []string{"default", "second"}
+		f.start(config)
+		wanted := made(t, map[string]string{
+			"templates/a.yaml":    configMap("a", "1"),
+			"templates/far.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: far}\n",
+			"templates/role.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\n",
+		})
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		second := wanted
+		second.Namespace, second.Name, second.Chart = "second", "two", testChart(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
+		if _, err := f.engine.Execute(t.Context(), second, Decision{Action: ActionInstall}, Baseline{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		f.remove("ConfigMap", "far/b") // Nobody watches there.
+		f.must(wanted, ActionNone, CauseNone)
+		f.remove("ClusterRole", "web")
+		synctest.Wait()
+		f.must(wanted, ActionRepair, CauseDrift)
+
+		elsewhere := wanted
+		elsewhere.Namespace = "far"
+		if _, err := f.engine.Execute(t.Context(), elsewhere, Decision{Action: ActionInstall}, Baseline{}); err == nil {
+			t.Error("installed into a namespace that is not watched")
+		}
+		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"ConfigMap second/a"}, f.names()); diff != "" {
+			t.Errorf("objects (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestWatchesEnd: a kind is watched from the first release that needs it to the
+// last.
+func TestWatchesEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		kinds := func() int {
+			f.engine.watcher.mu.Lock()
+			defer f.engine.watcher.mu.Unlock()
+			return len(f.engine.watcher.kinds)
+		}
+		first, second := demo(t, nil), made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
+		second.Name = "second"
+		f.must(first, ActionInstall, CauseNotInstalled)
+		baseline := f.baseline
+		f.must(second, ActionInstall, CauseNotInstalled)
+		if got := kinds(); got != 4 {
+			t.Errorf("%d kinds are watched, want 4", got)
+		}
+		if err := f.engine.Uninstall(t.Context(), first.Key(), baseline); err != nil {
+			t.Fatal(err)
+		}
+		if got := kinds(); got != 1 {
+			t.Errorf("%d kinds are watched for the second release, want 1", got)
+		}
+		f.engine.Forget(second.Key())
+		if got := kinds(); got != 0 {
+			t.Errorf("%d kinds are watched for nobody", got)
+		}
+		f.must(second, ActionNone, CauseNone)
+		if got := kinds(); got != 1 {
+			t.Errorf("%d kinds are watched for the second release, want 1", got)
+		}
+	})
+}

@@ -1,0 +1,133 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+)
+
+// TestOwnershipConflict: an object of somebody else in the way ends the attempt,
+// and nothing of it is left.
+func TestOwnershipConflict(t *testing.T) {
+	tests := map[string]struct {
+		change func(*unstructured.Unstructured)
+		holder string
+	}{
+		"made by hand": {func(object *unstructured.Unstructured) {
+			object.SetLabels(map[string]string{"app": "theirs"})
+		}, "somebody else (made with kubectl)"},
+		"of another release": {func(object *unstructured.Unstructured) {
+			object.SetLabels(map[string]string{managedByLabel: managedByHelm})
+			object.SetAnnotations(map[string]string{releaseNameAnnotation: "other", releaseNamespaceAnnotation: "default"})
+		}, "the Helm release default/other"},
+		"of a release of that name elsewhere": {func(object *unstructured.Unstructured) {
+			object.SetLabels(map[string]string{managedByLabel: managedByHelm})
+			object.SetAnnotations(map[string]string{releaseNameAnnotation: "web", releaseNamespaceAnnotation: "other"})
+		}, "the Helm release other/web"},
+		"with our annotations, not managed by Helm": {func(object *unstructured.Unstructured) {
+			object.SetAnnotations(map[string]string{releaseNameAnnotation: "web", releaseNamespaceAnnotation: "default"})
+		}, "the Helm release default/web"},
+	}
+	for name, tc := range tests {
+		t.Run("install/"+name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				theirs := f.edit("Deployment", "default/web", "kubectl", tc.change)
+				for range 2 {
+					_, err := f.reconcile(demo(t, nil))
+					conflict := wantError[*OwnershipConflictError](t, err)
+					if conflict.Holder != tc.holder || conflict.Object.String() != "Deployment default/web" {
+						t.Errorf("conflict over %s with %q, want the holder %q", conflict.Object, conflict.Holder, tc.holder)
+					}
+					if !IsTerminal(err) {
+						t.Error("the conflict is not terminal")
+					}
+					synctest.Wait()
+					wantRecords(t, f)
+					if diff := cmp.Diff([]string{"Deployment default/web"}, f.names()); diff != "" {
+						t.Errorf("objects (-want +got):\n%s", diff)
+					}
+				}
+				if diff := cmp.Diff(theirs, f.object("Deployment", "default/web")); diff != "" {
+					t.Errorf("their object (-before +after):\n%s", diff)
+				}
+				f.remove("Deployment", "default/web")
+				f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
+				wantRecords(t, f, "web.v1 deployed")
+			})
+		})
+		t.Run("upgrade/"+name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				first := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
+				f.must(first, ActionInstall, CauseNotInstalled)
+				theirs := f.edit("ConfigMap", "default/c", "kubectl", tc.change)
+				second := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1"), "templates/c.yaml": configMap("c", "1")})
+				_, err := f.reconcile(second)
+				_ = wantError[*OwnershipConflictError](t, err)
+				wantRecords(t, f, "web.v1 deployed")
+				if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/c"}, f.names()); diff != "" {
+					t.Errorf("objects (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(theirs, f.object("ConfigMap", "default/c")); diff != "" {
+					t.Errorf("their object (-before +after):\n%s", diff)
+				}
+				f.must(first, ActionNone, CauseNone)
+				f.remove("ConfigMap", "default/c")
+				f.must(second, ActionUpgrade, CauseInputsChanged)
+				wantRecords(t, f, "web.v1 superseded", "web.v2 deployed")
+			})
+		})
+	}
+}
+
+// TestTakeOver: objects that are marked as the release's own are taken, as Helm
+// does.
+func TestTakeOver(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
+			object.SetLabels(map[string]string{managedByLabel: managedByHelm})
+			object.SetAnnotations(map[string]string{releaseNameAnnotation: "web", releaseNamespaceAnnotation: "default"})
+			object.Object["data"] = map[string]any{"key": "theirs", "more": "theirs"}
+		})
+		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "ours")}), ActionInstall, CauseNotInstalled)
+		data, _, err := unstructured.NestedStringMap(f.object("ConfigMap", "default/a").Object, "data")
+		if diff := cmp.Diff(map[string]string{"key": "ours", "more": "theirs"}, data); diff != "" || err != nil {
+			t.Errorf("data, %v (-want +got):\n%s", err, diff)
+		}
+	})
+}
+
+// TestInstallOverOwnObject: without any record or baseline, the owner still
+// tells whose an object is.
+func TestInstallOverOwnObject(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
+		wanted.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "App", Name: "web", UID: "1234", Controller: ptr.To(true)}
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		f.edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
+			object.SetAnnotations(nil)
+			object.SetLabels(nil)
+		})
+		f.remove("Secret", "default/sh.helm.release.v1.web.v1")
+		f.baseline = Baseline{}
+		synctest.Wait()
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		wanted.Owner.UID = "5678"
+		f.remove("Secret", "default/sh.helm.release.v1.web.v1")
+		f.edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
+		f.baseline = Baseline{}
+		synctest.Wait()
+		_, err := f.reconcile(wanted)
+		var conflict *OwnershipConflictError
+		if !errors.As(err, &conflict) {
+			t.Errorf("error is %v", err)
+		}
+	})
+}

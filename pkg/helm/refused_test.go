@@ -1,0 +1,228 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// refuseBad is an admission that refuses objects whose data.key is "bad".
+func refuseBad(_ fakeRequest, object *unstructured.Unstructured) error {
+	if object == nil {
+		return nil
+	}
+	if value, _, _ := unstructured.NestedString(object.Object, "data", "key"); value == "bad" {
+		return apierrors.NewInvalid(object.GroupVersionKind().GroupKind(), object.GetName(), nil)
+	}
+	return nil
+}
+
+// TestRefusedObject: what the API server refuses is terminal, is recorded as failed,
+// and does not pile up revisions.
+func TestRefusedObject(t *testing.T) {
+	bad := func(t *testing.T) Release {
+		t.Helper()
+		return made(t, map[string]string{"templates/a.yaml": configMap("a", "good"), "templates/b.yaml": configMap("b", "bad")})
+	}
+	good := func(t *testing.T) Release {
+		t.Helper()
+		return made(t, map[string]string{"templates/a.yaml": configMap("a", "good"), "templates/c.yaml": configMap("c", "good")})
+	}
+	t.Run("install", func(t *testing.T) {
+		bubble(t, func(t *testing.T, f *fixture) {
+			f.with(func() { f.refuse = refuseBad })
+			for attempt := range 3 {
+				decision, err := f.reconcile(bad(t))
+				refusal := wantError[*RefusedError](t, err)
+				if refusal.Object.String() != "ConfigMap default/b" || !apierrors.IsInvalid(err) || !IsTerminal(err) {
+					t.Errorf("refusal is %v", err)
+				}
+				if decision.Action != ActionInstall || (decision.Replace == 1) != (attempt > 0) {
+					t.Errorf("attempt %d was to %s, replacing %d", attempt, decision.Action, decision.Replace)
+				}
+				wantRecords(t, f, "web.v1 failed")
+			}
+			if got := f.record(bad(t)).Info.Description; !strings.Contains(got, "refused") {
+				t.Errorf("the record tells %q", got)
+			}
+			// Other inputs: whatever the failed attempts made and the release does not
+			// have goes.
+			if _, err := f.reconcile(good(t)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/c"}, f.names()); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+			f.must(good(t), ActionNone, CauseNone)
+		})
+	})
+	t.Run("upgrade", func(t *testing.T) {
+		bubble(t, func(t *testing.T, f *fixture) {
+			f.with(func() { f.refuse = refuseBad })
+			f.must(good(t), ActionInstall, CauseNotInstalled)
+			for range 3 {
+				_, err := f.reconcile(bad(t))
+				_ = wantError[*RefusedError](t, err)
+				wantRecords(t, f, "web.v1 deployed", "web.v2 failed")
+			}
+			f.with(func() { f.refuse = nil })
+			f.must(bad(t), ActionUpgrade, CauseFailed)
+			wantRecords(t, f, "web.v1 superseded", "web.v2 deployed")
+			if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/b"}, f.names()); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+			f.must(bad(t), ActionNone, CauseNone)
+		})
+	})
+}
+
+func TestDoesNotRender(t *testing.T) {
+	tests := map[string]map[string]string{
+		"template fails":       {"templates/a.yaml": `{{ fail "no" }}`},
+		"template is none":     {"templates/a.yaml": `{{ if }}`},
+		"required value":       {"templates/a.yaml": `{{ required "no" .Values.a }}`},
+		"not YAML":             {"templates/a.yaml": "a: b: c"},
+		"no kind":              {"templates/a.yaml": "apiVersion: v1\nmetadata: {name: a}\n"},
+		"no apiVersion":        {"templates/a.yaml": "kind: ConfigMap\nmetadata: {name: a}\n"},
+		"dependency is absent": {"Chart.yaml": "apiVersion: v2\nname: test\nversion: 1.2.3\ndependencies: [{name: none, version: 1.0.0}]\n", "templates/a.yaml": `{{ include "none.a" . }}`},
+		"beside CRDs":          {"crds/things.yaml": thingsCRD, "templates/a.yaml": `{{ fail "no" }}`},
+	}
+	for name, files := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				f.with(func() { f.react = establish })
+				_, err := f.reconcile(made(t, files))
+				if got := wantError[*RenderError](t, err); !IsTerminal(got) || got.Error() == "" {
+					t.Errorf("error is %v", got)
+				}
+				wantRecords(t, f)
+				if got := f.names(); len(files["crds/things.yaml"]) == 0 && len(got) != 0 {
+					t.Errorf("objects %s of a chart that does not render", got)
+				}
+			})
+		})
+	}
+	t.Run("upgrade", func(t *testing.T) {
+		bubble(t, func(t *testing.T, f *fixture) {
+			f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}), ActionInstall, CauseNotInstalled)
+			f.taken()
+			_, err := f.reconcile(made(t, tests["template fails"]))
+			_ = wantError[*RenderError](t, err)
+			wantRecords(t, f, "web.v1 deployed")
+			wantRequests(t, f)
+		})
+	})
+	t.Run("values that are no JSON", func(t *testing.T) {
+		bubble(t, func(t *testing.T, f *fixture) {
+			wanted := made(t, nil)
+			wanted.Values = map[string]any{"a": func() {}}
+			_, err := f.reconcile(wanted)
+			_ = wantError[*RenderError](t, err)
+		})
+	})
+}
+
+// TestUnknownKind: a kind that the API server does not serve is an error that
+// may pass, when its CRD comes.
+func TestUnknownKind(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := made(t, map[string]string{"templates/a.yaml": "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\n"})
+		_, err := f.reconcile(wanted)
+		if err == nil || IsTerminal(err) {
+			t.Fatalf("error is %v, want one that is not terminal", err)
+		}
+		wantRecords(t, f)
+		f.serveKind(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}, "Thing", true)
+		<-time.After(unknownKindInterval)
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		f.must(wanted, ActionNone, CauseNone)
+	})
+}
+
+// thingsCRD is a file under crds/, and establish the controller that serves it.
+const thingsCRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec:
+  group: example.com
+  names: {kind: Thing, plural: things}
+  scope: Namespaced
+`
+
+func establish(object *unstructured.Unstructured) bool {
+	if object.GetKind() != "CustomResourceDefinition" || object.Object["status"] != nil {
+		return false
+	}
+	object.Object["status"] = map[string]any{"conditions": []any{
+		map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"},
+	}}
+	return true
+}
+
+// TestCRDs: the files under crds/ come first, and are never touched again.
+func TestCRDs(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		things := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}
+		f.with(func() {
+			f.react = func(object *unstructured.Unstructured) bool {
+				changed := establish(object)
+				if changed {
+					f.kinds[things] = fakeKind{kind: things.GroupVersion().WithKind("Thing"), namespaced: true}
+				}
+				return changed
+			}
+		})
+		wanted := made(t, map[string]string{
+			"crds/things.yaml": thingsCRD,
+			"templates/a.yaml": "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\nspec: {size: 1}\n",
+		})
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		if diff := cmp.Diff([]string{"CustomResourceDefinition things.example.com", "Thing default/a"}, f.names()); diff != "" {
+			t.Errorf("objects (-want +got):\n%s", diff)
+		}
+		f.must(wanted, ActionNone, CauseNone)
+		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"CustomResourceDefinition things.example.com"}, f.names()); diff != "" {
+			t.Errorf("objects after uninstall (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestReleaseTooLarge(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		noise := make([]byte, 900_000)
+		if _, err := rand.Read(noise); err != nil {
+			t.Fatal(err)
+		}
+		small := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
+		large := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "files/noise": hex.EncodeToString(noise)})
+		for range 2 {
+			_, err := f.reconcile(large)
+			if got := wantError[*ReleaseTooLargeError](t, err); got.Release != "default/web" || !IsTerminal(err) {
+				t.Errorf("error is %v", err)
+			}
+			wantRecords(t, f)
+			if got := f.names(); len(got) > 0 {
+				t.Errorf("objects %s of a release without a record", got)
+			}
+		}
+		f.must(small, ActionInstall, CauseNotInstalled)
+		_, err := f.reconcile(large)
+		_ = wantError[*ReleaseTooLargeError](t, err)
+		wantRecords(t, f, "web.v1 deployed")
+		f.must(small, ActionNone, CauseNone)
+	})
+}

@@ -1,0 +1,252 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestDrift changes a release behind the engine's back.
+func TestDrift(t *testing.T) {
+	web := func(apiVersion, kind string) ObjectReference {
+		return ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: "default", Name: "web"}
+	}
+	tests := map[string]struct {
+		do     func(*fixture)
+		heard  []string
+		drifts []Drift
+		// requests are those of the repair.
+		requests []string
+	}{
+		"a value changed": {
+			do: func(f *fixture) {
+				f.edit("ConfigMap", "default/web", "kubectl", change("<html>mine</html>", "data", "index.html"))
+			},
+			heard:    []string{"object default/web"},
+			drifts:   []Drift{{Object: web("v1", "ConfigMap"), Kind: DriftChanged}},
+			requests: []string{"apply configmaps default/web"},
+		},
+		"a key of a Secret changed": {
+			do:       func(f *fixture) { f.edit("Secret", "default/web", "kubectl", change("bWluZQ==", "data", "apiKey")) },
+			heard:    []string{"object default/web"},
+			drifts:   []Drift{{Object: web("v1", "Secret"), Kind: DriftChanged}},
+			requests: []string{"apply secrets default/web"},
+		},
+		"a field removed": {
+			do: func(f *fixture) {
+				f.edit("Service", "default/web", "kubectl", func(object *unstructured.Unstructured) {
+					unstructured.RemoveNestedField(object.Object, "spec", "selector", "app.kubernetes.io/instance")
+				})
+			},
+			heard:    []string{"object default/web"},
+			drifts:   []Drift{{Object: web("v1", "Service"), Kind: DriftChanged}},
+			requests: []string{"apply services default/web"},
+		},
+		"scaled by hand": {
+			do:       func(f *fixture) { f.edit("Deployment", "default/web", "kubectl", change(int64(9), "spec", "replicas")) },
+			heard:    []string{"object default/web"},
+			drifts:   []Drift{{Object: web("apps/v1", "Deployment"), Kind: DriftChanged}},
+			requests: []string{"apply deployments default/web"},
+		},
+		"deleted": {
+			do:       func(f *fixture) { f.remove("Service", "default/web") },
+			heard:    []string{"object default/web"},
+			drifts:   []Drift{{Object: web("v1", "Service"), Kind: DriftMissing}},
+			requests: []string{"apply services default/web"},
+		},
+		"the label gone by which it is watched": {
+			do: func(f *fixture) {
+				f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
+			},
+			heard:    []string{"object default/web"},
+			drifts:   []Drift{{Object: web("v1", "ConfigMap"), Kind: DriftMissing}},
+			requests: []string{"apply configmaps default/web", "apply configmaps default/web"},
+		},
+		"all marks gone": {
+			do: func(f *fixture) {
+				f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
+					object.SetLabels(nil)
+					object.SetAnnotations(nil)
+				})
+			},
+			heard:    []string{"object default/web"},
+			drifts:   []Drift{{Object: web("v1", "ConfigMap"), Kind: DriftMissing}},
+			requests: []string{"apply configmaps default/web", "apply configmaps default/web"},
+		},
+		"the release's name in it changed": {
+			do: func(f *fixture) {
+				f.edit("ConfigMap", "default/web", "kubectl", change("other", "metadata", "annotations", releaseNameAnnotation))
+			},
+			heard:    []string{"object default/other", "object default/web"},
+			drifts:   []Drift{{Object: web("v1", "ConfigMap"), Kind: DriftChanged}},
+			requests: []string{"apply configmaps default/web", "apply configmaps default/web"},
+		},
+		"replaced by one that carries our marks": {
+			do: func(f *fixture) {
+				was := f.object("ConfigMap", "default/web")
+				f.remove("ConfigMap", "default/web")
+				f.edit("ConfigMap", "default/web", "restore", func(object *unstructured.Unstructured) {
+					object.SetLabels(was.GetLabels())
+					object.SetAnnotations(was.GetAnnotations())
+				})
+			},
+			heard:    []string{"object default/web"},
+			drifts:   []Drift{{Object: web("v1", "ConfigMap"), Kind: DriftReplaced}},
+			requests: []string{"apply configmaps default/web"},
+		},
+		"two at once": {
+			do: func(f *fixture) {
+				f.remove("ConfigMap", "default/web")
+				f.edit("Deployment", "default/web", "kubectl", change(int64(9), "spec", "replicas"))
+			},
+			heard:    []string{"object default/web"},
+			drifts:   []Drift{{Object: web("v1", "ConfigMap"), Kind: DriftMissing}, {Object: web("apps/v1", "Deployment"), Kind: DriftChanged}},
+			requests: []string{"apply configmaps default/web", "apply deployments default/web"},
+		},
+		"a field of their own": {
+			do: func(f *fixture) {
+				f.edit("ConfigMap", "default/web", "kubectl", change("theirs", "data", "more"))
+				f.edit("Deployment", "default/web", "kubectl", change("yes", "metadata", "annotations", "theirs"))
+			},
+		},
+		"our field again, with our value": {
+			do: func(f *fixture) { f.edit("Deployment", "default/web", "kubectl", change(int64(1), "spec", "replicas")) },
+		},
+		"status": {
+			do: func(f *fixture) {
+				f.editPart("Deployment", "default/web", "kube-controller-manager", "status", change(int64(1), "status", "replicas"))
+			},
+			heard: []string{"health default/web"},
+		},
+		"an object that is nobody's": {
+			do: func(f *fixture) {
+				f.edit("ConfigMap", "default/theirs", "kubectl", func(*unstructured.Unstructured) {})
+			},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				wanted := demo(t, nil)
+				f.must(wanted, ActionInstall, CauseNotInstalled)
+				f.heard()
+				f.taken()
+				tc.do(f)
+				if diff := cmp.Diff(tc.heard, f.heard()); diff != "" {
+					t.Errorf("heard (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(tc.drifts, f.decide(wanted).Drifts); diff != "" {
+					t.Fatalf("drifts (-want +got):\n%s", diff)
+				}
+				if len(tc.drifts) == 0 {
+					f.must(wanted, ActionNone, CauseNone)
+					wantRequests(t, f)
+					return
+				}
+				f.must(wanted, ActionRepair, CauseDrift)
+				wantRequests(t, f, tc.requests...)
+				wantRecords(t, f, "web.v1 deployed")
+				f.must(wanted, ActionNone, CauseNone)
+				fresh := mustInstall(t, wanted)
+				for _, name := range f.names() {
+					kind, key, _ := strings.Cut(name, " ")
+					if diff := cmp.Diff(meant(fresh[name]), meant(f.object(kind, key))); diff != "" {
+						t.Errorf("%s after the repair (-as installed +got):\n%s", name, diff)
+					}
+				}
+			})
+		})
+	}
+}
+
+// meant is an object without what the API server adds.
+func meant(object *unstructured.Unstructured) map[string]any {
+	if object == nil {
+		return nil
+	}
+	object = object.DeepCopy()
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"} {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+	return object.Object
+}
+
+// mustInstall installs a release on an API server of its own, inside the bubble
+// of the test, and returns its objects.
+func mustInstall(t *testing.T, wanted Release) map[string]*unstructured.Unstructured {
+	t.Helper()
+	f := newFixture(t)
+	f.must(wanted, ActionInstall, CauseNotInstalled)
+	objects := map[string]*unstructured.Unstructured{}
+	for _, name := range f.names() {
+		kind, key, _ := strings.Cut(name, " ")
+		objects[name] = f.object(kind, key)
+	}
+	return objects
+}
+
+// TestReplacedByOthers: an object that somebody deleted and made anew, without
+// our marks, is theirs.
+func TestReplacedByOthers(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := demo(t, nil)
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		f.remove("ConfigMap", "default/web")
+		theirs := f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
+			object.Object["data"] = map[string]any{"mine": "yes"}
+		})
+		synctest.Wait()
+		_, err := f.reconcile(wanted)
+		conflict := wantError[*OwnershipConflictError](t, err)
+		if want := "somebody else (made with kubectl)"; conflict.Holder != want || conflict.Object.Kind != "ConfigMap" {
+			t.Errorf("conflict over %s with %q, want %q", conflict.Object, conflict.Holder, want)
+		}
+		if diff := cmp.Diff(theirs, f.object("ConfigMap", "default/web")); diff != "" {
+			t.Errorf("their object (-before +after):\n%s", diff)
+		}
+	})
+}
+
+// TestReapply: without a baseline, the objects are applied once to learn it.
+func TestReapply(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := demo(t, nil)
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		before := f.baseline
+		f.baseline = Baseline{}
+		synctest.Wait()
+		f.taken()
+		f.must(wanted, ActionReapply, CauseBaselineUnknown)
+		wantRequests(t, f, installRequests[1:5]...)
+		wantRecords(t, f, "web.v1 deployed")
+		if diff := cmp.Diff(before, f.baseline); diff != "" {
+			t.Errorf("baseline (-before +after):\n%s", diff)
+		}
+		f.must(wanted, ActionNone, CauseNone)
+	})
+}
+
+// TestRepairOfAnOldRevision: what was decided about another revision than the
+// one that is deployed now is not carried out.
+func TestRepairOfAnOldRevision(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := demo(t, nil)
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		old := f.baseline
+		f.must(demo(t, map[string]any{"replicaCount": 2}), ActionUpgrade, CauseInputsChanged)
+		f.taken()
+		drift := Drift{Object: old.Inventory[0].ObjectReference, Kind: DriftChanged}
+		_, err := f.engine.Execute(t.Context(), wanted, Decision{Action: ActionRepair, Drifts: []Drift{drift}}, old)
+		if !errors.Is(err, ErrNotSynced) {
+			t.Errorf("error is %v, want ErrNotSynced", err)
+		}
+		wantRequests(t, f)
+	})
+}

@@ -1,0 +1,151 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestUninstall(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := demo(t, nil)
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		for revision := range 4 {
+			f.must(demo(t, map[string]any{"replicaCount": revision + 2}), ActionUpgrade, CauseInputsChanged)
+		}
+		synctest.Wait()
+		f.taken()
+		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+			t.Fatal(err)
+		}
+		wantRequests(t, f,
+			"update secrets default/sh.helm.release.v1.web.v5",
+			"delete services default/web", "delete deployments default/web", "delete configmaps default/web", "delete secrets default/web",
+			"deletecollection secrets default",
+		)
+		wantRecords(t, f)
+		if got := f.names(); len(got) > 0 {
+			t.Errorf("left behind: %s", got)
+		}
+		if err := f.engine.Uninstall(t.Context(), wanted.Key(), Baseline{}); err != nil {
+			t.Errorf("nothing to uninstall: %v", err)
+		}
+		wantRequests(t, f)
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+	})
+}
+
+// TestUninstallPreconditions: what took the place of an object of ours between
+// the look and the deletion is not deleted.
+func TestUninstallPreconditions(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := demo(t, nil)
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		synctest.Wait()
+		f.hold(true)
+		f.remove("ConfigMap", "default/web")
+		f.edit("ConfigMap", "default/web", "kubectl", func(*unstructured.Unstructured) {})
+		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"ConfigMap default/web"}, f.names()); diff != "" {
+			t.Errorf("left behind (-want +got):\n%s", diff)
+		}
+		wantRecords(t, f)
+	})
+}
+
+// TestUninstallLeaves: what is not the release's to delete stays.
+func TestUninstallLeaves(t *testing.T) {
+	kept := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: kept\n  annotations: {helm.sh/resource-policy: keep}\n"
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := made(t, map[string]string{
+			"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1"), "templates/kept.yaml": kept,
+		})
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		f.edit("ConfigMap", "default/b", "kubectl", func(object *unstructured.Unstructured) {
+			object.SetAnnotations(map[string]string{releaseNameAnnotation: "other", releaseNamespaceAnnotation: "default"})
+		})
+		synctest.Wait()
+		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"ConfigMap default/b", "ConfigMap default/kept"}, f.names()); diff != "" {
+			t.Errorf("left behind (-want +got):\n%s", diff)
+		}
+		wantRecords(t, f)
+	})
+}
+
+// TestUninstallDeletesWhatLostItsMarks: an object that the release made is
+// deleted although somebody took away what says so.
+func TestUninstallDeletesWhatLostItsMarks(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")})
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		f.edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetAnnotations(nil) })
+		f.edit("ConfigMap", "default/b", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
+		synctest.Wait()
+		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.names(); len(got) > 0 {
+			t.Errorf("left behind: %s", got)
+		}
+	})
+}
+
+// TestUninstallWithoutRecords: when somebody deleted the records, the inventory
+// still tells what to remove.
+func TestUninstallWithoutRecords(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := demo(t, nil)
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		f.remove("Secret", "default/sh.helm.release.v1.web.v1")
+		synctest.Wait()
+		gone := InventoryEntry{ObjectReference: ObjectReference{APIVersion: "example.com/v1", Kind: "Gone", Namespace: "default", Name: "web"}}
+		f.baseline.Inventory = append(f.baseline.Inventory, gone)
+		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.names(); len(got) > 0 {
+			t.Errorf("left behind: %s", got)
+		}
+	})
+}
+
+// TestUninstallFails: a release whose objects cannot be deleted keeps its
+// records, so that the next attempt knows what to do.
+func TestUninstallFails(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := demo(t, nil)
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		synctest.Wait()
+		f.with(func() {
+			f.fault = func(request fakeRequest) fakeFault {
+				if request.String() == "delete services default/web" {
+					return faultBefore
+				}
+				return faultNone
+			}
+		})
+		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); !apierrors.IsInternalError(err) {
+			t.Fatalf("error is %v, want the API server's", err)
+		}
+		wantRecords(t, f, "web.v1 uninstalling")
+		f.with(func() { f.fault = nil })
+		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+			t.Fatal(err)
+		}
+		wantRecords(t, f)
+		if got := f.names(); len(got) > 0 {
+			t.Errorf("left behind: %s", got)
+		}
+	})
+}

@@ -61,7 +61,7 @@ func (c *Controller) holdForRollout(ctx context.Context, p *pass) {
 	if !waits {
 		asked = inputs
 	}
-	switch chartOnly := p.isChartOnly() && asked == inputs; {
+	switch chartOnly := p.isChartOnly(c.chart) && asked == inputs; {
 	case len(p.blockers) > 0:
 		if c.rollouts.StandAside(p.key(), asked) && chartOnly {
 			c.holdRollout(p, v1alpha1.ReasonRolloutHalted)
@@ -85,10 +85,28 @@ func (c *Controller) holdForRollout(ctx context.Context, p *pass) {
 
 // isChartOnly reports whether the chart is all that the upgrade would change, and
 // nobody forces it; but for key and values, which are the app's own change when they
-// are others than those with which it began to wait.
-func (p *pass) isChartOnly() bool {
+// are others than those with which it began to wait, or with which it failed.
+func (p *pass) isChartOnly(chart *helm.Chart) bool {
 	return p.plan.Wanted.Cause == helm.CauseInputsChanged && p.forceAt == "" &&
-		p.app.Status.ObservedGeneration == p.app.Generation
+		deployedGeneration(p.app.Status) == p.app.Generation &&
+		!failedWithChart(p.app, p.plan.Observed.Record, chart, "")
+}
+
+// deployedGeneration is that of the spec which the last success was made of, as far
+// as the status tells; 0 when it does not. The observed generation may be ahead of
+// it: it is that of the spec which was looked at when a person has to act.
+func deployedGeneration(s v1alpha1.DemoAppStatus) int64 {
+	deployed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDeployed)
+	if deployed != nil && deployed.Status == metav1.ConditionTrue {
+		return deployed.ObservedGeneration
+	}
+	for _, entry := range s.History {
+		made := entry.Action == v1alpha1.HistoryInstall || entry.Action == v1alpha1.HistoryUpgrade
+		if made && entry.Outcome == v1alpha1.HistorySucceeded {
+			return entry.Generation
+		}
+	}
+	return 0
 }
 
 // ownInputs identify what is wanted but for what the cluster supports, which changes

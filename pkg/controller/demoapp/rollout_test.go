@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/registries"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -336,7 +338,10 @@ func TestHeldAppsTakeNoTurn(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := fleet(t, rollout.Limits{Active: 1, Failed: 1}, "a", "b", "c")
-			w.report("a", func(app *v1alpha1.DemoApp) { app.Status.ObservedGeneration = 2 })
+			w.report("a", func(app *v1alpha1.DemoApp) {
+				app.Status.ObservedGeneration = 2
+				meta.FindStatusCondition(app.Status.Conditions, v1alpha1.ConditionDeployed).ObservedGeneration = 2
+			})
 			w.change("a", test.change) // Only the chart is new to it, all the same.
 			w.passes("a", controller.SpecChange)
 			equal(t, "Ready", "False "+test.reason, w.conditions("a")["Ready"])
@@ -359,6 +364,110 @@ func TestHeldAppsTakeNoTurn(t *testing.T) {
 			if held := w.conditions("a")["UpgradeHeld"]; held == "True "+v1alpha1.ReasonRolloutHalted {
 				t.Errorf("UpgradeHeld is %q when the rollout goes on", held)
 			}
+		})
+	}
+}
+
+// TestMendOfWhatFailedWithTheChart: whoever mends an app that the newer chart failed
+// for does not wait until others are mended.
+func TestMendOfWhatFailedWithTheChart(t *testing.T) {
+	mends := map[string]func(w *world){
+		"spec": func(w *world) { w.change("a", says("something that works")) },
+		"key":  func(w *world) { w.secret(map[string]string{"k": "second-key"}) },
+		"key, and a restart": func(w *world) {
+			w.start(testChart(w.t, "1.1.0"))
+			w.secret(map[string]string{"k": "second-key"})
+		},
+		"key, while it is suspended": func(w *world) {
+			w.secret(map[string]string{"k": "second-key"})
+			w.change("a", suspended(true))
+			w.passes("a", controller.SpecChange)
+			w.change("a", suspended(false))
+		},
+	}
+	for name, mend := range mends {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.secret(map[string]string{"k": "first-key"})
+			for _, app := range []*v1alpha1.DemoApp{newApp("a", keyFrom("keys", "k")), newApp("b"), newApp("c")} {
+				w.create(app)
+				w.passes(app.Name, controller.SpecChange)
+			}
+			w.rolloutLimits = rollout.Limits{Active: 5, Failed: 1}
+			w.start(testChart(t, "1.1.0"))
+			w.change("b", asks("now", "now"))
+			w.engine.failures = []error{&helm.RenderError{Err: errPlain}, &helm.RenderError{Err: errPlain}}
+			for _, name := range []string{"a", "b"} {
+				_, err := w.pass(name, controller.SpecChange)
+				equal(t, name+" failed", true, err != nil)
+			}
+			w.waits("c", v1alpha1.ReasonRolloutHalted)
+			mend(w)
+			w.passes("a", controller.SpecChange)
+			equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
+			equal(t, "chart", "1.1.0", w.app("a").Status.DeployedRelease.ChartVersion)
+		})
+	}
+}
+
+// TestChangeThatAPersonHadToLetThrough: after a restart, too, it is known to be more
+// than the newer chart.
+func TestChangeThatAPersonHadToLetThrough(t *testing.T) {
+	w := allowing(t, "docker.io/library")
+	for _, name := range []string{"a", "b", "c"} {
+		w.create(newApp(name))
+		w.passes(name, controller.SpecChange)
+	}
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Image = "quay.io/team/web" })
+	w.passes("a", controller.SpecChange)
+	equal(t, "Ready", "False ValidationFailed", w.conditions("a")["Ready"])
+
+	w.registries, w.rolloutLimits = registries.List{}, rollout.Limits{Active: 5, Failed: 1}
+	w.start(testChart(t, "1.1.0"))
+	w.engine.failures = []error{errPlain}
+	_, err := w.pass("b", controller.SpecChange)
+	equal(t, "failed", true, err != nil)
+	w.waits("c", v1alpha1.ReasonRolloutHalted)
+	w.passes("a", controller.SpecChange)
+	equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
+}
+
+func TestDeployedGeneration(t *testing.T) {
+	deployed := func(is metav1.ConditionStatus, generation int64) func(*v1alpha1.DemoApp) {
+		return func(app *v1alpha1.DemoApp) {
+			app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDeployed, Status: is, ObservedGeneration: generation}}
+		}
+	}
+	past := func(entries ...v1alpha1.HistoryEntry) func(*v1alpha1.DemoApp) {
+		return func(app *v1alpha1.DemoApp) { app.Status.History = entries }
+	}
+	entry := func(action v1alpha1.HistoryAction, outcome v1alpha1.HistoryOutcome, generation int64) v1alpha1.HistoryEntry {
+		return v1alpha1.HistoryEntry{Action: action, Outcome: outcome, Generation: generation}
+	}
+	installed := entry(v1alpha1.HistoryInstall, v1alpha1.HistorySucceeded, 1)
+	tests := []struct {
+		name string
+		app  []func(*v1alpha1.DemoApp)
+		want int64
+	}{
+		{"nothing is known", nil, 0},
+		{"deployed", []func(*v1alpha1.DemoApp){deployed("True", 3), past(installed)}, 3},
+		{"the next one fails", []func(*v1alpha1.DemoApp){
+			deployed("False", 3), past(entry(v1alpha1.HistoryUpgrade, v1alpha1.HistoryFailed, 3), installed),
+		}, 1},
+		{"the next one is rolled back", []func(*v1alpha1.DemoApp){
+			deployed("False", 3), past(entry(v1alpha1.HistoryRollback, v1alpha1.HistorySucceeded, 3), installed),
+		}, 1},
+		{"repaired while the next one fails", []func(*v1alpha1.DemoApp){
+			deployed("False", 3), past(entry(v1alpha1.HistoryRepair, v1alpha1.HistorySucceeded, 3), installed),
+		}, 1},
+		{"the next one is unhealthy", []func(*v1alpha1.DemoApp){
+			deployed("False", 2), past(entry(v1alpha1.HistoryUpgrade, v1alpha1.HistorySucceeded, 2), installed),
+		}, 2},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			equal(t, "generation", test.want, deployedGeneration(newApp("a", test.app...).Status))
 		})
 	}
 }

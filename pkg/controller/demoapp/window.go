@@ -79,7 +79,7 @@ func (p *pass) completesAttempt() bool {
 func (p *pass) correctsDrift(chart *helm.Chart) bool {
 	s := p.app.Status
 	return p.plan.Wanted.Cause == helm.CauseReleaseChanged && s.DeployedRelease != nil &&
-		s.DeployedRelease.ChartVersion == chart.Version() && s.ObservedGeneration == p.app.Generation &&
+		s.DeployedRelease.ChartVersion == chart.Version() && deployedGeneration(s) == p.app.Generation &&
 		meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionUpgradeHeld) == nil &&
 		!meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionValidated)
 }

@@ -46,7 +46,8 @@ func TestNewerChartIsRolledOut(t *testing.T) {
 }
 
 // newerOperator builds an operator with another version of the chart embedded, and returns its binary. That chart does not
-// render for DemoApps whose names begin with "bad", and the pods of those that begin with "slow" do not start.
+// render for DemoApps whose names begin with "bad" unless their pods are annotated as mended, and the pods of those that
+// begin with "slow" do not start.
 func newerOperator(t *testing.T) string {
 	t.Helper()
 	dir, chart := t.TempDir(), filepath.Join(shared.Root(), "pkg", "helm", "charts", "demo-app")
@@ -66,7 +67,7 @@ func newerOperator(t *testing.T) string {
 		return regexp.MustCompile(`(?m)^version: .*$`).ReplaceAllString(content, "version: "+newerVersion)
 	})
 	replace(filepath.Join("templates", "service.yaml"), func(content string) string {
-		return content + `{{- if hasPrefix "bad" .Release.Name }}{{ fail "nobody has tried this" }}{{ end }}` + "\n"
+		return content + `{{- if and (hasPrefix "bad" .Release.Name) (not .Values.podAnnotations.mended) }}{{ fail "nobody has tried this" }}{{ end }}` + "\n"
 	})
 	replace(filepath.Join("templates", "deployment.yaml"), func(content string) string {
 		return strings.Replace(content, ".Values.image ", `(ternary "registry.invalid/slow:1" .Values.image (hasPrefix "slow" .Release.Name)) `, 1)

@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -95,6 +97,15 @@ func awaitRollouts(t *testing.T, operator *cluster.Operator, counts map[string]i
 		}
 		return true, err
 	})
+}
+
+// force asks for an upgrade.
+func force(t *testing.T, ns *apps.Namespace, name string) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: "now", %q: "now"}}}`, v1alpha1.AnnotationRequestedAt, v1alpha1.AnnotationForceAt)
+	if _, err := ns.Demo.Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestNewerChartIsRolledOutToAFewAtATime(t *testing.T) {
@@ -187,10 +198,7 @@ func TestRolloutOfABadChartIsHalted(t *testing.T) {
 	operator.Stop()
 	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, args...)
 	awaitRollouts(t, operator, map[string]int{"queued": len(waiting), "active": 0, "failed": 2})
-	force := fmt.Sprintf(`{"metadata": {"annotations": {%q: "now", %q: "now"}}}`, v1alpha1.AnnotationRequestedAt, v1alpha1.AnnotationForceAt)
-	if _, err := ns.Demo.Patch(t.Context(), waiting[0], types.MergePatchType, []byte(force), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	force(t, ns, waiting[0])
 	ns.Await(waiting[0], "ready with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && hasNewerChart(app) })
 	if got := which(ns, waiting, hasNewerChart); len(got) != 1 {
 		t.Errorf("others were let through: %v", got)
@@ -202,4 +210,45 @@ func TestRolloutOfABadChartIsHalted(t *testing.T) {
 		ns.Await(name, "ready with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && hasNewerChart(app) })
 	}
 	awaitRollouts(t, operator, map[string]int{"queued": 0, "active": 0, "failed": 1})
+}
+
+// TestValuesThatChangeWhileTheRolloutIsHalted: only the chart is halted, not what a user does about it.
+func TestValuesThatChangeWhileTheRolloutIsHalted(t *testing.T) {
+	ns := newNamespace(t)
+	operator := cluster.StartOperator(t.Context(), t, shared)
+	configMaps := shared.Client.CoreV1().ConfigMaps(ns.Name)
+	values := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "values"}, Data: map[string]string{v1alpha1.DefaultValuesKey: "{}"}}
+	if _, err := configMaps.Create(t.Context(), values, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	mended := apps.Named("bad-1")
+	mended.Spec.ValuesFrom = []v1alpha1.ValuesReference{{Kind: v1alpha1.ValuesFromConfigMap, Name: "values"}}
+	ns.Create(mended)
+	awaitReady(ns, []string{"bad-1"}, 1)
+	createFleet(ns, "bad-2", "bad-3")
+	operator.Stop()
+
+	operator = cluster.StartOperatorBinary(t.Context(), t, shared, newerOperator(t),
+		append([]string{"--max-concurrent-rollouts=1", "--rollout-failure-threshold=1"}, shortLease...)...)
+	bad := []string{"bad-1", "bad-2", "bad-3"}
+	for _, name := range bad {
+		force(t, ns, name)
+	}
+	for _, name := range bad {
+		ns.Await(name, "failed with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, v1alpha1.ReasonRenderFailed) })
+	}
+	awaitRollouts(t, operator, map[string]int{"active": 0, "failed": 3})
+
+	// The values come from elsewhere, and the spec stays as it is.
+	values.Data[v1alpha1.DefaultValuesKey] = `{podAnnotations: {mended: "yes"}}`
+	if _, err := configMaps.Update(t.Context(), values, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	isUpgraded := func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && hasNewerChart(app) }
+	ns.Await("bad-1", "mended by its ConfigMap", isUpgraded)
+	ns.Change("bad-2", func(spec *v1alpha1.DemoAppSpec) {
+		spec.Values = &runtime.RawExtension{Raw: []byte(`{"podAnnotations": {"mended": "yes"}}`)}
+	})
+	ns.Await("bad-2", "mended by its values", isUpgraded)
+	awaitRollouts(t, operator, map[string]int{"active": 0, "failed": 1})
 }

@@ -1,0 +1,68 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// TestRestartWhileUpgradesAreHeld: gates keep no state of their own, so the next process holds what the last one held, and
+// has nothing to write.
+func TestRestartWhileUpgradesAreHeld(t *testing.T) {
+	ns := newNamespace(t)
+	operator := cluster.StartOperator(t.Context(), t, shared, shortLease...)
+	opens := time.Now().Add(12 * time.Hour).UTC()
+	windowed := apps.Named("windowed")
+	windowed.Spec.UpgradeWindow = &v1alpha1.UpgradeWindow{
+		Schedule: fmt.Sprintf("%d %d * * *", opens.Minute(), opens.Hour()), Duration: metav1.Duration{Duration: time.Hour},
+	}
+	ns.Create(windowed)
+	ns.Create(apps.Named("suspended"))
+	names := []string{"windowed", "suspended"}
+	awaitReady(ns, names, 1)
+	ns.Change("windowed", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Second" })
+	ns.Change("suspended", func(spec *v1alpha1.DemoAppSpec) { spec.Message, spec.Suspend = "Second", true })
+	isHeld := map[string]func(*v1alpha1.DemoApp) bool{
+		"windowed": func(app *v1alpha1.DemoApp) bool { return isHeldBack(v1alpha1.ReasonOutsideWindow)(app) },
+		"suspended": func(app *v1alpha1.DemoApp) bool {
+			return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSuspendedBySpec)
+		},
+	}
+	for _, name := range names {
+		ns.Await(name, "held", isHeld[name])
+	}
+	awaitQuiet(t)
+
+	before, begin := versions(ns, names), time.Now()
+	operator.Kill()
+	operator = cluster.StartOperator(t.Context(), t, shared, shortLease...)
+	awaitLead(t, operator)
+	awaitQuiet(t)
+	assertNoWork(t, begin)
+	if after := versions(ns, names); !slices.Equal(before, after) {
+		t.Errorf("DemoApps were written:\nbefore %v\nafter  %v", before, after)
+	}
+	for _, name := range names {
+		if app := ns.Await(name, "held", isHeld[name]); apps.Revision(app) != 1 {
+			t.Errorf("%s is at revision %d", name, apps.Revision(app))
+		}
+	}
+	assertRecords(t, ns, names, "v1 deployed")
+
+	// The new process is at work, and lets go when it is time.
+	ns.Change("windowed", func(spec *v1alpha1.DemoAppSpec) { spec.UpgradeWindow = nil })
+	ns.Change("suspended", func(spec *v1alpha1.DemoAppSpec) { spec.Suspend = false })
+	awaitReady(ns, names, 2)
+}

@@ -110,3 +110,47 @@ func TestNotValidAndSuspended(t *testing.T) {
 		ns.AwaitGone(name)
 	}
 }
+
+// TestSwappedNodePorts: two that would wait for each other say how to get out, and that works.
+func TestSwappedNodePorts(t *testing.T) {
+	t.Parallel()
+	const first, second, between = 31904, 31905, 31906
+	ns := newNamespace(t)
+	ns.Create(atNodePort("a", first))
+	ns.Create(atNodePort("b", second))
+	ns.AwaitReady("a")
+	ns.AwaitReady("b")
+	ask := func(name string, port int32) {
+		ns.Change(name, func(spec *v1alpha1.DemoAppSpec) { spec.Service.NodePort = port })
+	}
+	ask("a", second)
+	ask("b", first)
+	ns.Await("a", "in a ring", isInvalid("31905", `"b", which waits for what this DemoApp has`))
+	ns.Await("b", "in a ring", isInvalid("31904", `"a", which waits for what this DemoApp has`))
+	ask("b", between)
+	hasPort := func(port int32) func(*v1alpha1.DemoApp) bool {
+		return func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && app.Status.NodePort == port }
+	}
+	ns.Await("a", "at the other's port", hasPort(second))
+	ask("b", first)
+	ns.Await("b", "at the other's port", hasPort(first))
+
+	// A Service that asks for none keeps its port, until somebody deletes it.
+	ask("b", 0)
+	ns.Await("b", "asks for none", func(app *v1alpha1.DemoApp) bool {
+		return hasPort(first)(app) && app.Status.ObservedGeneration == app.Generation && app.Spec.Service.NodePort == 0
+	})
+	ask("a", first)
+	ns.Await("a", "waits", func(app *v1alpha1.DemoApp) bool {
+		return strings.Contains(apps.Condition(app, v1alpha1.ConditionReady).Message, `31904 is still in use by DemoApp "b"`) &&
+			!apps.IsAbsent(app, v1alpha1.ConditionReconciling)
+	})
+	if err := shared.Client.CoreV1().Services(ns.Name).Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ns.Await("a", "at the port that is free again", hasPort(first))
+	for _, name := range []string{"a", "b"} {
+		ns.Delete(name) // The ports are the cluster's.
+		ns.AwaitGone(name)
+	}
+}

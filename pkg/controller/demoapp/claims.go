@@ -6,7 +6,6 @@ package demoapp
 import (
 	"cmp"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 
@@ -50,8 +49,8 @@ func usedClaims(s v1alpha1.DemoAppStatus) []claim {
 	if s.NodePort != 0 {
 		claims = append(claims, nodePortClaim(int64(s.NodePort)))
 	}
-	if address, err := url.Parse(s.ExternalURL); err == nil && address.Host != "" {
-		claims = append(claims, hostClaim(address.Host))
+	if s.IngressHost != "" {
+		claims = append(claims, hostClaim(s.IngressHost))
 	}
 	return claims
 }
@@ -71,18 +70,31 @@ func claimsOf(app *v1alpha1.DemoApp) []claim {
 	return claims
 }
 
-// recordClaims writes down what the release has after a success. A repair of what
-// is deployed tells nothing of it while a change waits.
-func recordClaims(p *pass, action helm.Action) {
+// recordClaims writes down what the release has after a success, of which the status
+// does not know yet. A repair of what is deployed tells nothing of it while a change
+// waits. What it has of spec.ingress is seen later, see summarizeExposure.
+func recordClaims(p *pass, decision helm.Decision, deployed *helm.Deployed) {
+	s := &p.app.Status
 	switch {
-	case action == helm.ActionRollback:
-		p.app.Status.NodePort = 0 // Of an older spec, which is not known any more.
+	case decision.Action == helm.ActionRollback:
+		if last := s.DeployedRelease; last == nil || last.Revision != int64(decision.To) {
+			s.NodePort, s.IngressHost = 0, "" // Of an older spec, which is not known any more.
+		}
 	case p.wanted == nil || p.plan.Withheld || p.plan.Wanted.RolledBack:
-	case nodePort(p.app.Spec) == 0 && hasNodePort(p.app.Spec):
+	case nodePort(p.app.Spec) == 0 && hasNodePort(p.app.Spec) && keepsService(s.Inventory, deployed.Inventory):
 		// The API server leaves a Service that asks for none the port that it has.
 	default:
-		p.app.Status.NodePort = int32(nodePort(p.app.Spec)) //nolint:gosec // It was one before.
+		s.NodePort = int32(nodePort(p.app.Spec)) //nolint:gosec // It was one before.
 	}
+}
+
+// keepsService reports whether the Service is the one that it was, and not made anew.
+func keepsService(before []v1alpha1.InventoryEntry, after []helm.InventoryEntry) bool {
+	return slices.ContainsFunc(before, func(was v1alpha1.InventoryEntry) bool {
+		return was.Kind == "Service" && slices.ContainsFunc(after, func(is helm.InventoryEntry) bool {
+			return is.Kind == was.Kind && is.Name == was.Name && is.UID == was.UID
+		})
+	})
 }
 
 func claimIndex(object any) ([]string, error) {
@@ -153,6 +165,36 @@ func obstacle(app *v1alpha1.DemoApp, claim claim, others []*v1alpha1.DemoApp) (m
 		}
 	}
 	return "", false
+}
+
+// isRing reports whether the app that has a claim waits, directly or not, for what
+// this one has: none of them would ever begin.
+func (c *Controller) isRing(app *v1alpha1.DemoApp, wanted claim) bool {
+	return c.leadsTo(app, app, wanted, map[string]bool{})
+}
+
+// leadsTo follows what an app waits for, from holder to holder, until it comes to the
+// one that it looks for.
+func (c *Controller) leadsTo(goal, waiting *v1alpha1.DemoApp, wanted claim, seen map[string]bool) bool {
+	for _, holder := range c.claimants(waiting, wanted) {
+		used := usedClaims(holder.Status)
+		if holder.DeletionTimestamp != nil || !slices.Contains(used, wanted) || slices.Contains(wantedClaims(holder.Spec), wanted) {
+			continue
+		}
+		if holder.Name == goal.Name {
+			return true
+		}
+		if seen[holder.Name] {
+			continue
+		}
+		seen[holder.Name] = true
+		for _, next := range wantedClaims(holder.Spec) {
+			if !slices.Contains(used, next) && c.leadsTo(goal, holder, next, seen) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // compareAge puts the older of two apps first. Ages are whole seconds; of two

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -33,9 +34,9 @@ func usesNodePort(port int32) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) { app.Status.NodePort = port }
 }
 
-// answersAt has a host deployed.
-func answersAt(address string) func(*v1alpha1.DemoApp) {
-	return func(app *v1alpha1.DemoApp) { app.Status.ExternalURL = address }
+// usesHost has a host deployed.
+func usesHost(host string) func(*v1alpha1.DemoApp) {
+	return func(app *v1alpha1.DemoApp) { app.Status.IngressHost = host }
 }
 
 func TestClaims(t *testing.T) {
@@ -52,8 +53,8 @@ func TestClaims(t *testing.T) {
 		{"one that the cluster chooses", newApp("a", atNodePort(0)), nil},
 		{"one that its type has no place for", newApp("a", func(app *v1alpha1.DemoApp) { app.Spec.Service.NodePort = 30080 }), nil},
 		{"host", newApp("a", exposedBy("nginx")), []string{"ns/host web.example.com"}},
-		{"host that is deployed, too", newApp("a", exposedBy("nginx"), answersAt("https://web.example.com")), []string{"ns/host web.example.com"}},
-		{"one that is deployed, and another host", newApp("a", exposedBy("nginx"), answersAt("http://old.example.com")), []string{
+		{"host that is deployed, too", newApp("a", exposedBy("nginx"), usesHost("web.example.com")), []string{"ns/host web.example.com"}},
+		{"one that is deployed, and another host", newApp("a", exposedBy("nginx"), usesHost("old.example.com")), []string{
 			"ns/host web.example.com", "ns/host old.example.com",
 		}},
 		{"no app", &metav1.PartialObjectMetadata{}, nil},
@@ -184,6 +185,113 @@ func TestHolderThatAsksForNone(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
 	equal(t, "Ready in the end", "True Healthy", w.is("b", v1alpha1.ConditionReady))
+}
+
+// TestServiceThatIsMadeAnew: it does not have the port any more that the old one kept.
+func TestServiceThatIsMadeAnew(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", atNodePort(30080)))
+	w.create(newApp("b", atNodePort(30080)))
+	w.passes("a", controller.SpecChange)
+	w.change("a", atNodePort(0))
+	w.passes("a", controller.SpecChange)
+	w.engine.meddle("a", edits("Service"))
+	w.passes("a", controller.Drift)
+	equal(t, "nodePort of one that was changed", int32(30080), w.app("a").Status.NodePort)
+	w.engine.meddle("a", removes("Service"))
+	w.passes("a", controller.Drift)
+	equal(t, "nodePort", int32(0), w.app("a").Status.NodePort)
+	w.passes("b", controller.SpecChange)
+	equal(t, "Ready of the other", "True Healthy", w.is("b", v1alpha1.ConditionReady))
+	w.engine.meddle("b", removes("Service"))
+	w.passes("b", controller.Drift)
+	equal(t, "nodePort of one that asks for it", int32(30080), w.app("b").Status.NodePort)
+}
+
+// TestClaimsAfterARollback: an upgrade that left nothing behind took nothing away.
+func TestClaimsAfterARollback(t *testing.T) {
+	tests := []struct {
+		name string
+		fail func(w *world)
+		want int32
+	}{
+		{"from what never was deployed", func(w *world) {
+			w.engine.failures = []error{errPlain}
+			_, _ = w.pass("a", controller.SpecChange) // What comes of it is the status.
+		}, 30080},
+		{"from what was", func(w *world) {
+			w.engine.meddle("a", becomes(status.InProgressStatus, "0 of 1", 0))
+			w.onItsWay("a")
+		}, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.create(newApp("a", atNodePort(30080), func(app *v1alpha1.DemoApp) {
+				app.Spec.WaitForReady, app.Spec.Remediation = true, &v1alpha1.Remediation{Retries: new(int32)}
+			}))
+			w.passes("a", controller.SpecChange)
+			w.change("a", atNodePort(30081))
+			test.fail(w)
+			w.clock.Step(10 * time.Minute)
+			w.passes("a", controller.Retry)
+			equal(t, "Ready", "False RolledBack", w.is("a", v1alpha1.ConditionReady))
+			equal(t, "nodePort", test.want, w.app("a").Status.NodePort)
+		})
+	}
+}
+
+// TestAppsThatSwap: each would wait for the other for ever.
+func TestAppsThatSwap(t *testing.T) {
+	ring := func(what, other, kind string) string {
+		return what + ` is still in use by DemoApp "` + other + `", which waits for what this DemoApp has: give one of them another ` + kind + ` for a while`
+	}
+	t.Run("two node ports", func(t *testing.T) {
+		w := newWorld(t)
+		for port, name := range []string{"a", "b"} {
+			w.create(newApp(name, atNodePort(30080+int32(port)), bornAfter(time.Duration(port)*time.Second))) //nolint:gosec // 0 and 1.
+			w.passes(name, controller.SpecChange)
+		}
+		w.change("a", atNodePort(30081))
+		w.passes("a", controller.SpecChange)
+		w.change("b", atNodePort(30080))
+		w.passes("a", controller.SpecChange)
+		w.passes("b", controller.SpecChange)
+		equal(t, "message", ring("Node port 30081", "b", "node port"), w.message("a", v1alpha1.ConditionReady))
+		equal(t, "message of the other", ring("Node port 30080", "a", "node port"), w.message("b", v1alpha1.ConditionReady))
+		equal(t, "Stalled", "True ValidationFailed", w.is("a", v1alpha1.ConditionStalled))
+
+		w.change("b", atNodePort(30090))
+		w.passes("b", controller.SpecChange)
+		w.passes("a", controller.SpecChange)
+		w.change("b", atNodePort(30080))
+		w.passes("b", controller.SpecChange)
+		for _, name := range []string{"a", "b"} {
+			equal(t, "Ready in the end", "True Healthy", w.is(name, v1alpha1.ConditionReady))
+		}
+	})
+	t.Run("three hosts", func(t *testing.T) {
+		w := newWorld(t)
+		w.hasClasses("nginx")
+		names := []string{"a", "b", "c"}
+		for _, name := range names {
+			w.create(newApp(name, exposedBy("nginx"), atHost("*."+name+".example.com")))
+			w.passes(name, controller.SpecChange)
+			equal(t, "ingressHost", "*."+name+".example.com", w.app(name).Status.IngressHost)
+		}
+		for i, name := range names {
+			w.change(name, atHost("*."+names[(i+1)%3]+".example.com"))
+		}
+		for i, name := range names {
+			w.passes(name, controller.SpecChange)
+			other := names[(i+1)%3]
+			equal(t, "message of "+name, ring("Host *."+other+".example.com", other, "host"), w.message(name, v1alpha1.ConditionReady))
+		}
+		w.delete("b")
+		w.passes("b", controller.SpecChange)
+		w.passes("a", controller.SpecChange)
+		equal(t, "Ready when one is gone", "True Healthy", w.is("a", v1alpha1.ConditionReady))
+	})
 }
 
 // TestClaimsThatWereNotRecorded: the process ended before it could write what it

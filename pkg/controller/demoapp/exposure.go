@@ -149,13 +149,14 @@ func orFailure(failure error, reason, message string) (why, text string) {
 }
 
 // summarizeExposure says whether the app can be reached from outside the
-// cluster. While a change waits, what was deployed before counts.
+// cluster, and under which host. While a change waits, what was deployed before
+// counts.
 func (p *pass) summarizeExposure() {
 	s, spec, settled := &p.app.Status, p.app.Spec.Ingress, p.isSettled()
 	if spec == nil {
 		p.conditions().Remove(v1alpha1.ConditionExposed)
 		if settled {
-			s.ExternalURL = ""
+			s.ExternalURL, s.IngressHost = "", ""
 		}
 		return
 	}
@@ -166,11 +167,8 @@ func (p *pass) summarizeExposure() {
 		}
 		return
 	}
-	switch {
-	case !p.exposure.ingress && !p.exposure.httpRoute:
-		s.ExternalURL = ""
-	case settled:
-		s.ExternalURL = externalURL(*spec)
+	if settled {
+		s.ExternalURL, s.IngressHost = p.exposure.address(*spec)
 	}
 	reason, message := p.exposure.missing(*spec)
 	switch {
@@ -203,6 +201,15 @@ func (e exposure) String() string {
 func (p *pass) isSettled() bool {
 	return p.wanted != nil && p.app.Status.DeployedRelease != nil && p.plan.Observed.Record != nil &&
 		!p.plan.Withheld && !p.plan.RollsOut() && !p.plan.Wanted.RolledBack && p.plan.Wanted.Action != helm.ActionWait
+}
+
+// address is under which URL and which host a deployed release answers outside the
+// cluster; nothing when nothing of spec.ingress is deployed.
+func (e exposure) address(spec v1alpha1.IngressSpec) (address, host string) {
+	if !e.ingress && !e.httpRoute {
+		return "", ""
+	}
+	return externalURL(spec), spec.Host
 }
 
 // externalURL is where the app answers outside the cluster; nothing for a host

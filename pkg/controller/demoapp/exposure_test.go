@@ -187,7 +187,9 @@ func TestExposureOfAChangeThatWaits(t *testing.T) {
 	w.hasClasses()
 	w.passes("a", controller.SpecChange)
 	equal(t, "conditions without the class", heldConditions("Validated", isValid, "Exposed", noClass), w.conditions("a"))
-	equal(t, "externalURL", "", w.app("a").Status.ExternalURL)
+	// The Ingress is there as long as the change that takes it away waits.
+	equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
+	equal(t, "ingressHost", "web.example.com", w.app("a").Status.IngressHost)
 	w.hasClasses("nginx")
 	w.passes("a", controller.SpecChange)
 	equal(t, "conditions of what came back", heldConditions("Validated", isValid, "Exposed", "False RouteNotDeployed"), w.conditions("a"))
@@ -258,6 +260,24 @@ func TestHostThatTwoWant(t *testing.T) {
 	w.passes("b", controller.SpecChange)
 	equal(t, "message", `Host web.example.com is still in use by DemoApp "a"`, w.message("b", v1alpha1.ConditionValidated))
 	w.passes("a", controller.SpecChange)
+	w.passes("b", controller.SpecChange)
+	equal(t, "Ready", "True Healthy", w.is("b", v1alpha1.ConditionReady))
+}
+
+// TestManyHostsThatTwoWant: they have no URL, and are kept until the Ingress is gone all the same.
+func TestManyHostsThatTwoWant(t *testing.T) {
+	w := newWorld(t)
+	w.hasClasses("nginx")
+	w.create(newApp("a", exposedBy("nginx"), atHost("*.example.com"), opensAt("10 3 * * *", "UTC")))
+	w.create(newApp("b", exposedBy("nginx"), atHost("*.example.com")))
+	w.passes("a", controller.SpecChange)
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Ingress = nil })
+	w.passes("a", controller.SpecChange)
+	w.passes("b", controller.SpecChange)
+	equal(t, "message", `Host *.example.com is still in use by DemoApp "a"`, w.message("b", v1alpha1.ConditionReady))
+	w.clock.Step(10 * time.Minute)
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "ingressHost", "", w.app("a").Status.IngressHost)
 	w.passes("b", controller.SpecChange)
 	equal(t, "Ready", "True Healthy", w.is("b", v1alpha1.ConditionReady))
 }

@@ -63,6 +63,7 @@ func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision, ch
 	at := metav1.NewTime(p.now).Rfc3339Copy()
 	s.LastUpgradeReason = v1alpha1.UpgradeReason(reason)
 	s.LastUpgradeAt = &at
+	recordClaims(p, decision, deployed)
 	s.DeployedRelease = &v1alpha1.DeployedRelease{
 		Name:         p.app.Name,
 		Revision:     int64(deployed.Revision),
@@ -70,7 +71,6 @@ func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision, ch
 		ChartVersion: deployed.ChartVersion,
 		AppVersion:   deployed.AppVersion,
 	}
-	recordClaims(p, decision.Action)
 	s.AppliedManifestHash = deployed.ManifestHash
 	s.Inventory = make([]v1alpha1.InventoryEntry, 0, len(deployed.Inventory))
 	for _, entry := range deployed.Inventory {
@@ -258,6 +258,9 @@ func configureExtras(applied *demoac.DemoAppStatusApplyConfiguration, s v1alpha1
 	}
 	if s.ExternalURL != "" {
 		applied.WithExternalURL(s.ExternalURL)
+	}
+	if s.IngressHost != "" {
+		applied.WithIngressHost(s.IngressHost)
 	}
 	if s.NodePort != 0 {
 		applied.WithNodePort(s.NodePort)

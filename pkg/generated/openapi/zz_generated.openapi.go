@@ -696,9 +696,16 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 							Format:      "",
 						},
 					},
+					"ingressHost": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ingressHost is spec.ingress.host as it was last deployed, with an Ingress or an HTTPRoute. As long as it is here, no other DemoApp of the namespace gets that host.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"nodePort": {
 						SchemaProps: spec.SchemaProps{
-							Description: "nodePort is spec.service.nodePort as it was last deployed. A Service that asks for none later keeps it, unless its type changes. As long as it is here, no other DemoApp of the namespace gets that port.",
+							Description: "nodePort is spec.service.nodePort as it was last deployed. A Service that asks for none later keeps it, unless its type changes or it is made anew. As long as it is here, no other DemoApp of the namespace gets that port.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},

@@ -364,9 +364,17 @@ type DemoAppStatus struct {
 	// +optional
 	ExternalURL string `json:"externalURL,omitempty"`
 
+	// ingressHost is spec.ingress.host as it was last deployed, with an Ingress or an
+	// HTTPRoute. As long as it is here, no other DemoApp of the namespace gets that
+	// host.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	IngressHost string `json:"ingressHost,omitempty"`
+
 	// nodePort is spec.service.nodePort as it was last deployed. A Service that asks
-	// for none later keeps it, unless its type changes. As long as it is here, no
-	// other DemoApp of the namespace gets that port.
+	// for none later keeps it, unless its type changes or it is made anew. As long as
+	// it is here, no other DemoApp of the namespace gets that port.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +optional

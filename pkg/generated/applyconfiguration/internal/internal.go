@@ -208,6 +208,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.HistoryEntry
           elementRelationship: atomic
+    - name: ingressHost
+      type:
+        scalar: string
     - name: inventory
       type:
         list:

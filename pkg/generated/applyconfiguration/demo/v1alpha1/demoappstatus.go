@@ -55,9 +55,13 @@ type DemoAppStatusApplyConfiguration struct {
 	// externalURL is where the app answers outside the cluster. It is absent while
 	// nothing that spec.ingress asks for is deployed, and for a host with "*".
 	ExternalURL *string `json:"externalURL,omitempty"`
+	// ingressHost is spec.ingress.host as it was last deployed, with an Ingress or an
+	// HTTPRoute. As long as it is here, no other DemoApp of the namespace gets that
+	// host.
+	IngressHost *string `json:"ingressHost,omitempty"`
 	// nodePort is spec.service.nodePort as it was last deployed. A Service that asks
-	// for none later keeps it, unless its type changes. As long as it is here, no
-	// other DemoApp of the namespace gets that port.
+	// for none later keeps it, unless its type changes or it is made anew. As long as
+	// it is here, no other DemoApp of the namespace gets that port.
 	NodePort *int32 `json:"nodePort,omitempty"`
 	// lastHandledRequestedAt is the value of the annotation
 	// demo.example.com/requested-at that was last acted on.
@@ -184,6 +188,14 @@ func (b *DemoAppStatusApplyConfiguration) WithURL(value string) *DemoAppStatusAp
 // If called multiple times, the ExternalURL field is set to the value of the last call.
 func (b *DemoAppStatusApplyConfiguration) WithExternalURL(value string) *DemoAppStatusApplyConfiguration {
 	b.ExternalURL = &value
+	return b
+}
+
+// WithIngressHost sets the IngressHost field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the IngressHost field is set to the value of the last call.
+func (b *DemoAppStatusApplyConfiguration) WithIngressHost(value string) *DemoAppStatusApplyConfiguration {
+	b.IngressHost = &value
 	return b
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -143,12 +144,17 @@ func merged(base, over map[string]any) map[string]any {
 	return result
 }
 
-// textsIn are all texts that are somewhere in a value.
+// textsIn are all texts that are somewhere in a value, and all numbers as a message
+// may write them. A boolean tells nobody anything: one of two is right.
 func textsIn(value any) []string {
 	var texts []string
 	switch value := value.(type) {
 	case string:
 		texts = append(texts, value)
+	case int64:
+		texts = append(texts, numberForms(strconv.FormatInt(value, 10), float64(value))...)
+	case float64:
+		texts = append(texts, numberForms(strconv.FormatFloat(value, 'f', -1, 64), value)...)
 	case map[string]any:
 		for _, item := range value {
 			texts = append(texts, textsIn(item)...)

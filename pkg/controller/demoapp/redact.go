@@ -47,6 +47,23 @@ func formsOf(secret string) []string {
 	return forms
 }
 
+// numberForms are the ways in which a message may write a number: in full, as Go
+// does it, and in groups of three, as the check against the chart's schema does it.
+func numberForms(plain string, value float64) []string {
+	grouped, first := plain, 0
+	if value < 0 {
+		first = 1
+	}
+	end := len(plain)
+	if point := strings.Index(plain, "."); point >= 0 {
+		end = point
+	}
+	for at := end - 3; at > first; at -= 3 {
+		grouped = grouped[:at] + "," + grouped[at:]
+	}
+	return []string{plain, strconv.FormatFloat(value, 'g', -1, 64), grouped}
+}
+
 func unquoted(text string) string { return text[1 : len(text)-1] }
 
 // redactedError is an error whose text does not show the secrets. It still matches

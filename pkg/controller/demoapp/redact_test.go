@@ -39,6 +39,25 @@ func TestRedactNestedSecrets(t *testing.T) {
 	equal(t, "text", "REDACTED and REDACTED", redact([]string{"inner", "with inner in it"}, "with inner in it and inner"))
 }
 
+func TestRedactNumbers(t *testing.T) {
+	values, err := parseValues("pin: 271828\nlist: [{ratio: 2718.25}, -31415926]\nshort: 271\nyes: true\nhuge: 314159265358979323846\n")
+	must(t, err)
+	tests := []struct{ name, text, want string }{
+		{"in full", "got 271828", "got REDACTED"},
+		{"as Go writes a large one", "got 314159265358979330000 or 3.1415926535897933e+20", "got REDACTED or REDACTED"},
+		{"in groups", "maximum: got 271,828, want 10", "maximum: got REDACTED, want 10"},
+		{"below zero", "minimum: got -31,415,926, want 10", "minimum: got REDACTED, want 10"},
+		{"a fraction", "got 2718.25 or 2,718.25", "got REDACTED or REDACTED"},
+		{"a short one, which may be any", "got 271, and 1 of 271 pods", "got 271, and 1 of 271 pods"},
+		{"a boolean", "got true, want string", "got true, want string"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			equal(t, "text", test.want, redact(textsIn(values), test.text))
+		})
+	}
+}
+
 type textError struct{ text string }
 
 func (e *textError) Error() string { return e.text }

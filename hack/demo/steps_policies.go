@@ -133,7 +133,7 @@ func rollout(operator performer) step {
 			waitFor("da/app-a da/app-b da/demoapp-with-values", "jsonpath='{.status.deployedRelease.chartVersion}'="+newerVersion),
 			waitFor("da/app-a da/app-b da/demoapp-with-values", "condition=Ready"),
 			{command: in("get da " + columns), want: shows(newerVersion, "ChartChanged", "OutsideWindow")},
-			{command: in("get events --field-selector=reason=RolloutQueued"), want: shows("it is rolled out to 1 DemoApps at a time")},
+			{command: in("get events --field-selector=reason=Held"), want: shows("RolloutQueued", "it is rolled out to 1 DemoApps at a time")},
 		},
 	}
 }
@@ -173,7 +173,7 @@ func history() step {
 			},
 			{
 				command: in("get events --field-selector=involvedObject.kind=DemoApp,involvedObject.name=demoapp-sample"),
-				want:    shows("Installed", "Upgraded", "DriftCorrected", "SuspendedBySpec", "OutsideWindow"),
+				want:    shows("Installed", "Upgraded", "DriftCorrected", "Held", "SuspendedBySpec", "OutsideWindow"),
 			},
 		},
 	}

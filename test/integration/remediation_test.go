@@ -7,6 +7,7 @@ package integration
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,65 @@ func TestRefusedUpgradeIsRolledBack(t *testing.T) {
 	}
 }
 
+// hasDrift tells a DemoApp of which these objects have drifted.
+func hasDrift(objects ...string) func(*v1alpha1.DemoApp) bool {
+	return func(app *v1alpha1.DemoApp) bool {
+		return !slices.ContainsFunc(objects, func(object string) bool {
+			return !strings.Contains(apps.Condition(app, v1alpha1.ConditionDrifted).Message, object)
+		})
+	}
+}
+
+// TestRollbackInPresenceOfDrift: what others do to the objects, before and while an upgrade fails, does not keep it from
+// being rolled back, and is undone.
+func TestRollbackInPresenceOfDrift(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	app := apps.Named("web")
+	app.Spec.WaitForReady = true
+	app.Spec.Timeout = &metav1.Duration{Duration: 20 * time.Second}
+	app.Spec.Remediation = &v1alpha1.Remediation{Retries: ptr.To[int32](0)}
+	// What drifts stays so until the operator writes the objects anyway.
+	app.Spec.Drift = &v1alpha1.DriftPolicy{Mode: v1alpha1.DriftWarn}
+	ns.Create(app)
+	ns.AwaitReady("web")
+	page := ns.Objects("web").ConfigMap.Data["index.html"]
+	writeOver(t, ns, "web")
+	ns.Await("web", "drifted", hasDrift("ConfigMap web"))
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) {
+		spec.NodeName, spec.Timeout = "nowhere", &metav1.Duration{Duration: 10 * time.Second}
+	})
+	ns.Await("web", "upgraded", func(app *v1alpha1.DemoApp) bool { return apps.Revision(app) == 2 })
+	writeOver(t, ns, "web")
+	if err := shared.Client.CoreV1().Services(ns.Name).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ns.Await("web", "drifted", hasDrift("ConfigMap web", "Service web"))
+
+	app = ns.Await("web", "rolled back", func(app *v1alpha1.DemoApp) bool {
+		return apps.IsStalled(app, v1alpha1.ReasonRolledBack) && apps.Revision(app) == 3
+	})
+	ns.Await("web", "without drift", func(app *v1alpha1.DemoApp) bool { return apps.IsAbsent(app, v1alpha1.ConditionDrifted) })
+	objects := ns.Objects("web")
+	if got := objects.ConfigMap.Data["index.html"]; got != page {
+		t.Errorf("index.html is %q, not %q", got, page)
+	}
+	if objects.Service == nil || objects.Deployment.Spec.Template.Spec.Affinity != nil {
+		t.Errorf("the Service is %v, the affinity %v", objects.Service, objects.Deployment.Spec.Template.Spec.Affinity)
+	}
+	if got := app.Status.Failures.Upgrades; got != 1 {
+		t.Errorf("%d upgrades failed, want 1", got)
+	}
+	ns.AwaitQuiet(quiet)
+
+	// With the drift of a release that was rolled back, it is as with any other.
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Drift = nil })
+	writeOver(t, ns, "web")
+	ns.Await("web", "drift of the old revision corrected", func(app *v1alpha1.DemoApp) bool {
+		return ns.Objects("web").ConfigMap.Data["index.html"] == page
+	})
+}
+
 // TestUnhealthyUpgrade: an upgrade whose pods never start has failed.
 func TestUnhealthyUpgrade(t *testing.T) {
 	t.Parallel()
@@ -102,6 +162,7 @@ func TestUnhealthyUpgrade(t *testing.T) {
 			if got := stalled.Status.Failures.Upgrades; got != 2 {
 				t.Errorf("%d upgrades failed, want 2", got)
 			}
+			ns.AwaitEvent("web", v1alpha1.ReasonHealthTimeout, "Revision 2 did not become healthy in time")
 			revisions := int64(3)
 			if test.strategy == v1alpha1.RemediationRollback {
 				revisions++

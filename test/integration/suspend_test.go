@@ -62,7 +62,7 @@ func TestSuspendHoldsEverything(t *testing.T) {
 	if app.Status.ObservedGeneration != handled {
 		t.Errorf("observedGeneration is %d, want %d", app.Status.ObservedGeneration, handled)
 	}
-	ns.AwaitEvent("web", v1alpha1.ReasonSuspendedBySpec, "A change waits until spec.suspend is false")
+	ns.AwaitEvent("web", "Held", v1alpha1.ReasonSuspendedBySpec, "A change waits until spec.suspend is false")
 	ns.AwaitQuiet(quiet)
 	if page := ns.Objects("web").ConfigMap.Data["index.html"]; page != "not ours" {
 		t.Errorf("the page is %q", page)

@@ -41,7 +41,7 @@ func TestUpgradeWaitsForTheWindow(t *testing.T) {
 	if want := opens.UTC().Format(time.RFC3339); !strings.Contains(message, want) || apps.Revision(app) != 1 {
 		t.Errorf("revision %d is held with %q, without %s", apps.Revision(app), message, want)
 	}
-	ns.AwaitEvent("web", v1alpha1.ReasonOutsideWindow, "which opens at")
+	ns.AwaitEvent("web", "Held", v1alpha1.ReasonOutsideWindow, "which opens at")
 	writeOver(t, ns, "web")
 	ns.AwaitEvent("web", "DriftCorrected", "ConfigMap web (changed)")
 

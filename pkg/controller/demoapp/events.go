@@ -5,7 +5,6 @@ package demoapp
 
 import (
 	"fmt"
-	"slices"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,16 +50,20 @@ func (c *Controller) emit(app *v1alpha1.DemoApp, e event) {
 }
 
 // transitions are the events that the difference between two statuses is worth:
-// one for a change of the release, one for a new reason not to be ready. Where the
-// change is that reason, as a rollback is, they are one.
+// one for a revision that did not become healthy in time, one for a change of the
+// release, one for a new reason not to be ready. Where two of them are about the
+// same, as a rollback is, they are one.
 func transitions(before, after v1alpha1.DemoAppStatus) []event {
 	changed, isChanged := releaseTransition(before, after)
 	unready, isUnready := readyTransition(before, after)
 	if isChanged && isUnready && changed.reason == unready.reason {
-		changed.note += ". " + unready.note
+		changed.note += ". " + unready.note // It ends with the failure that brought it about.
 		return []event{changed}
 	}
 	var found []event
+	if late, isLate := healthTransition(before, after); isLate && (!isUnready || unready.reason != late.reason) {
+		found = append(found, late)
+	}
 	if isChanged {
 		found = append(found, changed)
 	}
@@ -98,6 +101,30 @@ func releaseTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
 	}
 }
 
+// healthTransition tells of a revision that did not become healthy in time, also
+// where the next attempt follows at once.
+func healthTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
+	late := unhealthyRevision(after)
+	if late == 0 || late == unhealthyRevision(before) {
+		return event{}, false
+	}
+	return event{
+		corev1.EventTypeWarning, v1alpha1.ReasonHealthTimeout, "Reconcile",
+		fmt.Sprintf("Revision %d did not become healthy in time", late),
+	}, true
+}
+
+// unhealthyRevision is the last one that was deployed and did not become healthy in
+// time; 0 when the history has none.
+func unhealthyRevision(s v1alpha1.DemoAppStatus) int64 {
+	for _, entry := range s.History {
+		if entry.Outcome == v1alpha1.HistoryFailed && entry.Revision != 0 {
+			return entry.Revision
+		}
+	}
+	return 0
+}
+
 // driftTransition tells of drift that is left as it is. Drift that is corrected
 // has its event when that is done.
 func driftTransition(before, after *v1alpha1.DemoApp) (event, bool) {
@@ -124,9 +151,15 @@ func sameInventory(a, b []v1alpha1.InventoryEntry) bool {
 	return true
 }
 
-// deliberate are the reasons not to be ready that somebody wanted.
-var deliberate = []string{
-	v1alpha1.ReasonWaiting, v1alpha1.ReasonSuspendedBySpec, v1alpha1.ReasonOutsideWindow, v1alpha1.ReasonRolloutQueued,
+// gateReasons are the reasons not to be ready of a change that a gate holds, which is
+// no failure, with the type of the event: some of them somebody wanted.
+var gateReasons = map[string]string{
+	v1alpha1.ReasonSuspendedBySpec:    corev1.EventTypeNormal,
+	v1alpha1.ReasonOutsideWindow:      corev1.EventTypeNormal,
+	v1alpha1.ReasonRolloutQueued:      corev1.EventTypeNormal,
+	v1alpha1.ReasonRolloutHalted:      corev1.EventTypeWarning,
+	v1alpha1.ReasonLicenseDenied:      corev1.EventTypeWarning,
+	v1alpha1.ReasonLicenseUnavailable: corev1.EventTypeWarning,
 }
 
 // readyTransition tells of a reason not to be ready that is new. Pods that start
@@ -140,8 +173,11 @@ func readyTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
 	if was != nil && was.Reason == is.Reason && was.ObservedGeneration == is.ObservedGeneration {
 		return event{}, false
 	}
+	if eventType, isGate := gateReasons[is.Reason]; isGate {
+		return event{eventType, "Held", "Hold", is.Reason + ": " + is.Message}, true
+	}
 	eventType := corev1.EventTypeWarning
-	if slices.Contains(deliberate, is.Reason) {
+	if is.Reason == v1alpha1.ReasonWaiting {
 		eventType = corev1.EventTypeNormal
 	}
 	return event{eventType, is.Reason, "Reconcile", is.Message}, true

@@ -35,6 +35,14 @@ func TestTransitions(t *testing.T) {
 	ready := func(is metav1.ConditionStatus, reason string) func(*v1alpha1.DemoApp) {
 		return condition(v1alpha1.ConditionReady, is, reason)
 	}
+	late := func(revision int64) func(*v1alpha1.DemoApp) {
+		return func(app *v1alpha1.DemoApp) {
+			app.Status.History = []v1alpha1.HistoryEntry{
+				{Outcome: v1alpha1.HistorySucceeded, Revision: revision + 1}, {Outcome: v1alpha1.HistoryFailed, Revision: revision},
+			}
+		}
+	}
+	remedied := func(app *v1alpha1.DemoApp) { app.Status.LastUpgradeReason = v1alpha1.UpgradeReasonRemediation }
 	next := func(app *v1alpha1.DemoApp) { app.Generation++ }
 	const no = metav1.ConditionFalse
 	tests := []struct {
@@ -77,6 +85,28 @@ func TestTransitions(t *testing.T) {
 		{"becomes healthy", status(ready(no, "Progressing")), status(ready("True", "Healthy")), nil},
 		{"pods start", status(ready("True", "Healthy")), status(ready(no, "Progressing")), nil},
 		{"waits", status(), status(ready(no, "Waiting")), []event{{"Normal", "Waiting", "Reconcile", "Waiting it is"}}},
+		{"is held", status(), status(ready(no, "OutsideWindow")), []event{{"Normal", "Held", "Hold", "OutsideWindow: OutsideWindow it is"}}},
+		{"is still held", status(ready(no, "OutsideWindow")), status(ready(no, "OutsideWindow")), nil},
+		{
+			"is held by something else", status(ready(no, "OutsideWindow")), status(ready(no, "LicenseDenied")),
+			[]event{{"Warning", "Held", "Hold", "LicenseDenied: LicenseDenied it is"}},
+		},
+		{
+			"is not healthy in time, and tried again", status(revision(2, 0)), status(revision(3, 1), late(2)),
+			[]event{
+				{"Warning", "HealthTimeout", "Reconcile", "Revision 2 did not become healthy in time"},
+				{"Normal", "Upgraded", "Upgrade", "Upgraded to revision 3 of chart demo-app 1.0.0 (DriftDetected)"},
+			},
+		},
+		{
+			"is not healthy in time, and rolled back", status(revision(2, 0)), status(revision(3, 1), late(2), remedied, ready(no, "RolledBack")),
+			[]event{{"Warning", "RolledBack", "Rollback", "Rolled back with revision 3 of chart demo-app 1.0.0 (Remediation). RolledBack it is"}},
+		},
+		{"was not healthy in time", status(revision(3, 1), late(2)), status(revision(3, 1), late(2)), nil},
+		{
+			"is not healthy in time, and left", status(revision(2, 0)), status(revision(2, 0), late(2), ready(no, "HealthTimeout")),
+			[]event{{"Warning", "HealthTimeout", "Reconcile", "HealthTimeout it is"}},
+		},
 		{"still waits", status(ready(no, "Waiting")), status(ready(no, "Waiting")), nil},
 		{"fails", status(ready("True", "Healthy")), status(ready(no, "UpgradeFailed")), []event{{"Warning", "UpgradeFailed", "Reconcile", "UpgradeFailed it is"}}},
 		{"fails again", status(ready(no, "UpgradeFailed")), status(ready(no, "UpgradeFailed")), nil},

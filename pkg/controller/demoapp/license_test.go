@@ -69,7 +69,7 @@ func TestLicenseHoldsTheInstall(t *testing.T) {
 			equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
 			equal(t, "conditions", conditions("Licensed", "False "+test.reason, "Deployed", "False "+test.reason,
 				"Ready", "False "+test.reason, "Reconciling", "True "+test.reason), w.conditions("a"))
-			equal(t, "events", []string{"a Warning " + test.reason + " Reconcile " + test.answer.Message}, w.recorder.take())
+			equal(t, "events", []string{"a Warning Held Hold " + test.reason + ": " + test.answer.Message}, w.recorder.take())
 			if result.RequeueAfter < 108*time.Second || result.RequeueAfter > 132*time.Second {
 				t.Errorf("next question in %v", result.RequeueAfter)
 			}

@@ -88,7 +88,7 @@ func TestNewerChartWaitsForItsTurn(t *testing.T) {
 	equal(t, "conditions", rolloutConditions(v1alpha1.ReasonRolloutQueued), w.conditions("b"))
 	equal(t, "message", queued, w.message("b", v1alpha1.ConditionUpgradeHeld))
 	equal(t, "message of Ready", queued, w.message("b", v1alpha1.ConditionReady))
-	equal(t, "events", []string{"b Normal RolloutQueued Reconcile " + queued}, w.recorder.take())
+	equal(t, "events", []string{"b Normal Held Hold RolloutQueued: " + queued}, w.recorder.take())
 	if result.RequeueAfter < resync*9/10 {
 		t.Errorf("the next look is after %s", result.RequeueAfter)
 	}
@@ -205,7 +205,7 @@ func TestRolloutIsHalted(t *testing.T) {
 			equal(t, "counts", rollout.Counts{Failed: 1}, w.controller.Rollouts())
 			w.waits("b", v1alpha1.ReasonRolloutHalted)
 			equal(t, "message", halted, w.message("b", v1alpha1.ConditionReady))
-			contains(t, "events", fmt.Sprint(w.recorder.take()), "b Warning RolloutHalted Reconcile "+halted)
+			contains(t, "events", fmt.Sprint(w.recorder.take()), "b Warning Held Hold RolloutHalted: "+halted)
 			w.passes("b", controller.PeriodicResync)
 			equal(t, "requests of another look", []string(nil), w.calls.take())
 

@@ -144,7 +144,7 @@ func TestResume(t *testing.T) {
 	w.change("a", suspended(true))
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "events", []string{"a Normal SuspendedBySpec Reconcile A change waits until spec.suspend is false"}, w.recorder.take())
+	equal(t, "events", []string{"a Normal Held Hold SuspendedBySpec: A change waits until spec.suspend is false"}, w.recorder.take())
 	w.change("a", suspended(false))
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())

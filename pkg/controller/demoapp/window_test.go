@@ -50,7 +50,7 @@ func TestUpgradeWaitsForTheWindow(t *testing.T) {
 			equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
 			equal(t, "conditions", heldConditions(), w.conditions("a"))
 			equal(t, "message of UpgradeHeld", outside, w.message("a", v1alpha1.ConditionUpgradeHeld))
-			equal(t, "events", []string{"a Normal OutsideWindow Reconcile " + outside}, w.recorder.take())
+			equal(t, "events", []string{"a Normal Held Hold OutsideWindow: " + outside}, w.recorder.take())
 			opens := time.Date(2026, 1, 2, 3, 10, 0, 0, time.UTC)
 			equal(t, "next look", opens.Sub(w.clock.Now()), result.RequeueAfter)
 

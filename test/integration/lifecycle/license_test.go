@@ -48,7 +48,7 @@ func TestLicenseServer(t *testing.T) {
 	if len(ns.Objects("web").All()) > 0 || !strings.Contains(apps.Condition(app, v1alpha1.ConditionReady).Message, "403 Forbidden") {
 		t.Errorf("objects %v, Ready %+v", ns.Objects("web").All(), apps.Condition(app, v1alpha1.ConditionReady))
 	}
-	ns.AwaitEvent("web", v1alpha1.ReasonLicenseDenied, "403 Forbidden")
+	ns.AwaitEvent("web", "Held", v1alpha1.ReasonLicenseDenied, "403 Forbidden")
 	if want := "/" + ns.Name + "/web nginx:1.27-alpine"; asked.Load() != want {
 		t.Errorf("asked for %v, want %s", asked.Load(), want)
 	}

@@ -133,7 +133,7 @@ func TestNewerChartIsRolledOutToAFewAtATime(t *testing.T) {
 			t.Errorf("the message of Ready is %q", message)
 		}
 	}
-	ns.AwaitEvent(waiting[0], v1alpha1.ReasonRolloutQueued, "waits for its turn")
+	ns.AwaitEvent(waiting[0], "Held", v1alpha1.ReasonRolloutQueued, "waits for its turn")
 	awaitQuiet(t)
 
 	// The next process knows how far it has come, and writes nothing.
@@ -192,7 +192,7 @@ func TestRolloutOfABadChartIsHalted(t *testing.T) {
 	for _, name := range waiting {
 		ns.Await(name, "halted", isHeldBack(v1alpha1.ReasonRolloutHalted))
 	}
-	ns.AwaitEvent(waiting[0], v1alpha1.ReasonRolloutHalted, "2 DemoApps or more have failed")
+	ns.AwaitEvent(waiting[0], "Held", v1alpha1.ReasonRolloutHalted, "2 DemoApps or more have failed")
 
 	// It stays halted, and one that is forced goes through.
 	operator.Stop()

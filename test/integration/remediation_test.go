@@ -130,7 +130,7 @@ func TestRollbackInPresenceOfDrift(t *testing.T) {
 	// With the drift of a release that was rolled back, it is as with any other.
 	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Drift = nil })
 	writeOver(t, ns, "web")
-	ns.Await("web", "drift of the old revision corrected", func(app *v1alpha1.DemoApp) bool {
+	ns.Await("web", "drift of the old revision corrected", func(*v1alpha1.DemoApp) bool {
 		return ns.Objects("web").ConfigMap.Data["index.html"] == page
 	})
 }

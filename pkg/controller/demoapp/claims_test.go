@@ -249,7 +249,7 @@ func TestAppsThatSwap(t *testing.T) {
 	t.Run("two node ports", func(t *testing.T) {
 		w := newWorld(t)
 		for port, name := range []string{"a", "b"} {
-			w.create(newApp(name, atNodePort(30080+int32(port)), bornAfter(time.Duration(port)*time.Second))) //nolint:gosec // 0 and 1.
+			w.create(newApp(name, atNodePort(30080+int32(port)), bornAfter(time.Duration(port)*time.Second)))
 			w.passes(name, controller.SpecChange)
 		}
 		w.change("a", atNodePort(30081))

@@ -67,7 +67,7 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 	}
 	force := mode != applyKeep
 	o.engine.attempts.send(o.release, reference(info))
-	applied, err := o.send(info, data, metav1.PatchOptions{
+	applied, err := o.engine.sources.apply(o.ctx, info, data, metav1.PatchOptions{
 		FieldManager: FieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict,
 	})
 	if err != nil && o.malformed(info, desired, err) {
@@ -84,19 +84,6 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 		view.wrote(observe(applied))
 	}
 	return applied, nil
-}
-
-// send sends an apply. Where the metadata tells all that is kept of an object, no
-// more of it is asked for.
-func (o *operation) send(info *resource.Info, data []byte, options metav1.PatchOptions) (metav1.Object, error) {
-	if !statusless[info.Mapping.GroupVersionKind.GroupKind()] {
-		return o.client(info).Patch(o.ctx, info.Name, types.ApplyPatchType, data, options)
-	}
-	client := o.engine.metadata.Resource(info.Mapping.Resource)
-	if info.Namespace == "" {
-		return client.Patch(o.ctx, info.Name, types.ApplyPatchType, data, options)
-	}
-	return client.Namespace(info.Namespace).Patch(o.ctx, info.Name, types.ApplyPatchType, data, options)
 }
 
 // put applies an object of the release, be it there or not: over the one that is

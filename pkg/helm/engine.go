@@ -94,6 +94,7 @@ type Engine struct {
 	metadata    metadata.Interface
 	mapper      *kindMapper
 	records     *records
+	sources     *sources
 	watcher     *watcher
 	bodies      *bodyCache
 	locks       keyedMutex
@@ -153,8 +154,8 @@ func New(config Config) (*Engine, error) {
 	}
 	e.setDefaults()
 	e.mapper = newKindMapper(discoveryClient, e.clock, e.logger)
-	sources := &sources{builtin: builtin, http: client, dynamic: dynamicClient, metadata: metadataClient}
-	e.watcher = newWatcher(sources, config.Namespaces, &e.foreign, e.publish)
+	e.sources = newSources(builtin, client, dynamicClient, metadataClient)
+	e.watcher = newWatcher(e.sources, config.Namespaces, &e.foreign, e.publish)
 	if e.records, err = newRecords(metadataClient, config.Namespaces, e.publish); err != nil {
 		return nil, fmt.Errorf("helm engine: %w", err)
 	}

@@ -74,14 +74,16 @@ func healthOf(object *unstructured.Unstructured) Health {
 	return health
 }
 
-// healthOfTyped is healthOf for an object of one of Kubernetes' own types. It takes
-// away the managed fields, most of the object, which health is not told by.
+// healthOfTyped is healthOf for an object of one of Kubernetes' own types. It looks
+// at it without the managed fields, most of the object, which health is not told by.
 func healthOfTyped(object metav1.Object) Health {
 	typed, ok := object.(runtime.Object)
 	if !ok {
 		return Health{Status: status.UnknownStatus, Message: fmt.Sprintf("unexpected %T", object)}
 	}
+	managed := object.GetManagedFields()
 	object.SetManagedFields(nil)
+	defer object.SetManagedFields(managed)
 	whole := &unstructured.Unstructured{}
 	var err error
 	if whole.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(typed); err != nil {

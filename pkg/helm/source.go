@@ -7,13 +7,16 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
@@ -21,13 +24,30 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// sources are where the objects of all kinds come from.
+// sources are where the objects of all kinds come from, each in the form that costs
+// least: only the metadata where that tells health, too; else protobuf for the kinds
+// that Kubernetes itself has, which the API server has encoded already for its own
+// controllers; else JSON.
+//
+// What is applied comes back in the same form as what is watched. The digests of one
+// object would else not be the same: JSON that was read and written again has its
+// keys in another order.
 type sources struct {
 	// builtin has protobuf as its content type.
 	builtin  *rest.Config
 	http     *http.Client
 	dynamic  dynamic.Interface
 	metadata metadata.Interface
+
+	mu    sync.Mutex
+	typed map[schema.GroupVersion]*rest.RESTClient
+}
+
+func newSources(builtin *rest.Config, client *http.Client, dynamicClient dynamic.Interface, metadataClient metadata.Interface) *sources {
+	return &sources{
+		builtin: builtin, http: client, dynamic: dynamicClient, metadata: metadataClient,
+		typed: map[schema.GroupVersion]*rest.RESTClient{},
+	}
 }
 
 // source lists and watches the objects of one kind.
@@ -39,46 +59,36 @@ type source struct {
 	watch   func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// of returns the source that costs least: the metadata where that tells health, too;
-// else protobuf for the kinds that Kubernetes itself has, which the API server has
-// encoded already for its own controllers; else JSON. An empty namespace stands for
-// all, or for none.
+// of returns the source of a kind. An empty namespace stands for all, or for none.
 func (s *sources) of(mapping *meta.RESTMapping, namespace string) (source, error) {
 	kind := mapping.GroupVersionKind
 	switch {
 	case statusless[kind.GroupKind()]:
-		resource := s.metadata.Resource(mapping.Resource).Namespace(namespace)
+		client := s.metadata.Resource(mapping.Resource).Namespace(namespace)
 		return source{
-			client: s.metadata, example: &metav1.PartialObjectMetadata{}, watch: resource.Watch,
+			client: s.metadata, example: &metav1.PartialObjectMetadata{}, watch: client.Watch,
 			list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				return resource.List(ctx, options)
+				return client.List(ctx, options)
 			},
 		}, nil
-	case scheme.Scheme.Recognizes(kind) && scheme.Scheme.Recognizes(listOf(kind)):
-		return s.typed(mapping, namespace)
+	case isBuiltin(kind):
+		return s.ofBuiltin(mapping, namespace)
 	default:
-		resource := s.dynamic.Resource(mapping.Resource).Namespace(namespace)
+		client := s.dynamic.Resource(mapping.Resource).Namespace(namespace)
 		return source{
-			client: s.dynamic, example: &unstructured.Unstructured{}, watch: resource.Watch,
+			client: s.dynamic, example: &unstructured.Unstructured{}, watch: client.Watch,
 			list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				return resource.List(ctx, options)
+				return client.List(ctx, options)
 			},
 		}, nil
 	}
 }
 
-func (s *sources) typed(mapping *meta.RESTMapping, namespace string) (source, error) {
+func (s *sources) ofBuiltin(mapping *meta.RESTMapping, namespace string) (source, error) {
 	kind := mapping.GroupVersionKind
-	config := rest.CopyConfig(s.builtin)
-	version := kind.GroupVersion()
-	config.GroupVersion, config.APIPath = &version, "/apis"
-	if kind.Group == "" {
-		config.APIPath = "/api"
-	}
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	client, err := rest.RESTClientForConfigAndClient(config, s.http)
+	client, err := s.client(kind.GroupVersion())
 	if err != nil {
-		return source{}, fmt.Errorf("client of %s: %w", version, err)
+		return source{}, err
 	}
 	example, err := scheme.Scheme.New(kind)
 	if err != nil {
@@ -102,6 +112,59 @@ func (s *sources) typed(mapping *meta.RESTMapping, namespace string) (source, er
 			return get(options).Watch(ctx)
 		},
 	}, nil
+}
+
+// client is the one for a version of one of Kubernetes' own API groups.
+func (s *sources) client(version schema.GroupVersion) (*rest.RESTClient, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if client, ok := s.typed[version]; ok {
+		return client, nil
+	}
+	config := rest.CopyConfig(s.builtin)
+	config.GroupVersion, config.APIPath = &version, "/apis"
+	if version.Group == "" {
+		config.APIPath = "/api"
+	}
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	client, err := rest.RESTClientForConfigAndClient(config, s.http)
+	if err != nil {
+		return nil, fmt.Errorf("client of %s: %w", version, err)
+	}
+	s.typed[version] = client
+	return client, nil
+}
+
+// apply sends a server-side apply, and returns the object as it is then.
+func (s *sources) apply(ctx context.Context, info *resource.Info, data []byte, options metav1.PatchOptions) (metav1.Object, error) {
+	mapping, kind := info.Mapping, info.Mapping.GroupVersionKind
+	switch {
+	case statusless[kind.GroupKind()]:
+		return s.metadata.Resource(mapping.Resource).Namespace(info.Namespace).Patch(ctx, info.Name, types.ApplyPatchType, data, options)
+	case isBuiltin(kind):
+		client, err := s.client(kind.GroupVersion())
+		if err != nil {
+			return nil, err
+		}
+		applied, err := scheme.Scheme.New(kind)
+		if err != nil {
+			return nil, err
+		}
+		err = client.Patch(types.ApplyPatchType).NamespaceIfScoped(info.Namespace, info.Namespace != "").
+			Resource(mapping.Resource.Resource).Name(info.Name).VersionedParams(&options, scheme.ParameterCodec).
+			Body(data).Do(ctx).Into(applied)
+		if err != nil {
+			return nil, err
+		}
+		return meta.Accessor(applied)
+	default:
+		return s.dynamic.Resource(mapping.Resource).Namespace(info.Namespace).Patch(ctx, info.Name, types.ApplyPatchType, data, options)
+	}
+}
+
+// isBuiltin reports whether the kind is one of Kubernetes' own that this client knows.
+func isBuiltin(kind schema.GroupVersionKind) bool {
+	return scheme.Scheme.Recognizes(kind) && scheme.Scheme.Recognizes(listOf(kind))
 }
 
 func listOf(kind schema.GroupVersionKind) schema.GroupVersionKind {

@@ -254,6 +254,48 @@ func TestClusterRollsATemplateOut(t *testing.T) {
 	p.checkUnavailable(names, changed, 3)
 }
 
+// TestClusterOfManyNodes does not run beside other tests, on which it would be a load. The apps are suspended: what their
+// releases take is their own.
+func TestClusterOfManyNodes(t *testing.T) {
+	const count, removed = 500, 10
+	var names []string
+	for i := range count {
+		names = append(names, fmt.Sprintf("n%03d", i))
+	}
+	p := newPool(t, names...)
+	awaitAll := func(want int32) {
+		t.Helper()
+		p.await(fmt.Sprintf("on %d nodes", want), func(web *v1alpha1.DemoAppCluster) bool {
+			return web.Status.Desired == want && web.Status.Current == want && web.Status.Updated == want
+		})
+		p.AwaitQuiet(quiet)
+	}
+	began := time.Now()
+	p.create(func(spec *v1alpha1.DemoAppClusterSpec) { spec.Template.Spec.Suspend = true })
+	awaitAll(count)
+	p.checkRequests(began, map[string]int{"create demoapps": count})
+	// An app has a creation, a finalizer, a status and an event.
+	if requests := len(p.Requests(began)); requests > 4*count+int(time.Since(began)/time.Second)+2 {
+		t.Errorf("%d nodes took %d requests", count, requests)
+	}
+
+	spendAtMost(t, p.Namespace, "what nodes report of themselves", 0, func() {
+		for _, name := range names {
+			patch := []byte(`{"metadata": {"annotations": {"test.example.com/report": "1"}}}`)
+			if _, err := shared.Client.CoreV1().Nodes().Patch(t.Context(), p.node(name), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+
+	began = time.Now()
+	for _, name := range names[:removed] {
+		p.removeNode(name)
+	}
+	awaitAll(count - removed)
+	p.checkRequests(began, map[string]int{"delete demoapps": removed})
+}
+
 // checkRequests compares the writes of DemoApps by the operator with what they may be, and counts those of the status.
 func (p *pool) checkRequests(since time.Time, want map[string]int) {
 	p.t.Helper()

@@ -1,0 +1,117 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+)
+
+// checkConditions holds an app's conditions to what is promised of all of them.
+// Deployed, Failed and Drifted may still speak of an earlier generation, until
+// something is known of this one, and so may all of them once the app is
+// deleted.
+func checkConditions(t *testing.T, app *v1alpha1.DemoApp) {
+	t.Helper()
+	older := []string{v1alpha1.ConditionDeployed, v1alpha1.ConditionFailed, v1alpha1.ConditionDrifted}
+	ends := []string{v1alpha1.ReasonAuditFailed, v1alpha1.ReasonUninstallFailed, v1alpha1.ReasonFinalizerFailed}
+	for _, c := range app.Status.Conditions {
+		mayBeOlder := slices.Contains(older, c.Type) || app.DeletionTimestamp != nil && !slices.Contains(ends, c.Reason)
+		if c.ObservedGeneration < 1 || c.ObservedGeneration > app.Generation || !mayBeOlder && c.ObservedGeneration != app.Generation {
+			t.Errorf("condition %s is of generation %d, not %d", c.Type, c.ObservedGeneration, app.Generation)
+		}
+		if c.Reason == "" || c.Message == "" || c.LastTransitionTime.IsZero() {
+			t.Errorf("condition %s lacks something: %+v", c.Type, c)
+		}
+	}
+	is := func(conditionType string) bool {
+		return meta.IsStatusConditionTrue(app.Status.Conditions, conditionType)
+	}
+	ready := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil {
+		t.Error("there is no condition Ready")
+	}
+	if is(v1alpha1.ConditionStalled) && is(v1alpha1.ConditionReconciling) {
+		t.Error("Stalled and Reconciling at once")
+	}
+	if is(v1alpha1.ConditionReady) == (is(v1alpha1.ConditionStalled) || is(v1alpha1.ConditionReconciling)) {
+		t.Errorf("Ready is %+v beside Stalled=%t, Reconciling=%t", ready, is(v1alpha1.ConditionStalled), is(v1alpha1.ConditionReconciling))
+	}
+	for _, onlyTrue := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionReconciling, v1alpha1.ConditionFailed, v1alpha1.ConditionDrifted, v1alpha1.ConditionSuspended, v1alpha1.ConditionUpgradeHeld} {
+		if meta.FindStatusCondition(app.Status.Conditions, onlyTrue) != nil && !is(onlyTrue) {
+			t.Errorf("condition %s is there and not True", onlyTrue)
+		}
+	}
+	if app.Status.ObservedGeneration > app.Generation {
+		t.Errorf("observedGeneration %d is beyond generation %d", app.Status.ObservedGeneration, app.Generation)
+	}
+}
+
+// checkSecrecy looks for the key wherever it must not be.
+func (w *world) checkSecrecy(err error) {
+	w.t.Helper()
+	said := []string{fmt.Sprint(err), strings.Join(w.recorder.all(), "\n")}
+	for _, name := range []string{"a", "b"} {
+		if app := w.app(name); app != nil {
+			said = append(said, asJSON(w.t, app.Status))
+		}
+	}
+	for _, record := range w.records() {
+		said = append(said, asJSON(w.t, record))
+		for _, value := range record.Data {
+			said = append(said, value)
+		}
+	}
+	for _, text := range said {
+		if showsKey(text) {
+			w.t.Errorf("shows the key: %s", text)
+		}
+	}
+}
+
+// showsKey reports whether a text holds the key, in any of the ways in which a
+// message or a Secret writes one.
+func showsKey(text string) bool {
+	quoted := strings.Trim(fmt.Sprintf("%q", plainKey), `"`)
+	asJSON, _ := json.Marshal(plainKey) //nolint:errchkjson // A string always has a form in JSON.
+	forms := []string{plainKey, quoted, strings.Trim(string(asJSON), `"`), base64.StdEncoding.EncodeToString([]byte(plainKey))}
+	return slices.ContainsFunc(forms, func(form string) bool { return strings.Contains(text, form) })
+}
+
+func asJSON(t *testing.T, value any) string {
+	t.Helper()
+	data, err := json.Marshal(value)
+	must(t, err)
+	return string(data)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func equal(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(blocker{}, event{})); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func contains(t *testing.T, what, text, part string) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%s is %q, without %q", what, text, part)
+	}
+}

@@ -1,0 +1,351 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// engine is an Engine that keeps releases in memory. It decides as the real
+// one does.
+type engine struct {
+	calls *journal
+
+	mu       sync.Mutex
+	releases map[cache.ObjectName]*fakeRelease
+	// failures are what the next calls of Execute return.
+	failures                 []error
+	observeErr, uninstallErr error
+	// fields are what Explain finds different in objects of a kind.
+	fields map[string][]string
+	// executing is called by Execute before it does anything.
+	executing func()
+	// wanted is what Execute was called with last.
+	wanted      helm.Release
+	looks       map[cache.ObjectName]int
+	forgotten   []string
+	subscribers []func(cache.ObjectName, helm.Change)
+}
+
+// fakeRelease is a release and its objects: as applied, and as they are now.
+type fakeRelease struct {
+	record  *helm.Record
+	applied map[string]helm.InventoryEntry
+	live    map[string]helm.InventoryEntry
+	health  helm.Health
+	writes  int
+	// inputs are those of each revision.
+	inputs map[int]string
+	// past are the records before the newest one.
+	past []helm.Record
+}
+
+// kinds are those of the objects of a release, in the order of its inventory.
+var kinds = []string{"ConfigMap", "Deployment", "Secret", "Service"}
+
+var healthy = helm.Health{Status: status.CurrentStatus, Replicas: 1, ReadyReplicas: 1, Selector: "app=a"}
+
+// Observe implements Engine.
+func (e *engine) Observe(_ context.Context, key cache.ObjectName, baseline helm.Baseline) (helm.Snapshot, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.looks == nil {
+		e.looks = map[cache.ObjectName]int{}
+	}
+	e.looks[key]++
+	if e.observeErr != nil {
+		return helm.Snapshot{}, e.observeErr
+	}
+	r := e.releases[key]
+	if r == nil || r.record == nil {
+		return helm.Snapshot{}, nil
+	}
+	record := *r.record
+	snapshot := helm.Snapshot{Record: &record, LastGood: r.lastGood(), BaselineKnown: baseline.Revision == record.Revision}
+	if !snapshot.BaselineKnown {
+		return snapshot, nil
+	}
+	for _, entry := range baseline.Inventory {
+		live, ok := r.live[entry.Kind]
+		switch {
+		case !ok:
+			snapshot.Drifts = append(snapshot.Drifts, helm.Drift{Object: entry.ObjectReference, Kind: helm.DriftMissing})
+			continue
+		case live.UID != entry.UID:
+			snapshot.Drifts = append(snapshot.Drifts, helm.Drift{Object: entry.ObjectReference, Kind: helm.DriftReplaced})
+		case live.Digest != entry.Digest:
+			snapshot.Drifts = append(snapshot.Drifts, helm.Drift{Object: entry.ObjectReference, Kind: helm.DriftChanged})
+		}
+		health := helm.Health{Status: status.CurrentStatus}
+		if entry.Kind == "Deployment" {
+			health = r.health
+		}
+		snapshot.Health = append(snapshot.Health, helm.ObjectHealth{Object: entry.ObjectReference, Health: health})
+	}
+	return snapshot, nil
+}
+
+// Decide implements Engine.
+func (e *engine) Decide(wanted helm.Release, observed helm.Snapshot) (helm.Decision, error) {
+	inputs, err := wanted.InputDigest()
+	if err != nil {
+		return helm.Decision{}, err
+	}
+	return helm.Decide(inputs, observed, began, time.Minute), nil
+}
+
+// Execute implements Engine.
+func (e *engine) Execute(_ context.Context, wanted helm.Release, decision helm.Decision, _ helm.Baseline) (*helm.Deployed, error) {
+	e.calls.add(fmt.Sprintf("%s %s %s", decision.Action, wanted.Name, decision.Cause))
+	if e.executing != nil {
+		e.executing()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.wanted = wanted
+	r := e.releases[wanted.Key()]
+	if r == nil {
+		r = &fakeRelease{live: map[string]helm.InventoryEntry{}, health: healthy}
+		e.releases[wanted.Key()] = r
+	}
+	switch decision.Action {
+	case helm.ActionWait:
+		return nil, &helm.BusyError{Release: wanted.Key().String(), Status: "being changed", RetryAfter: decision.RetryAfter}
+	case helm.ActionInstall, helm.ActionUpgrade:
+		inputs, err := wanted.InputDigest()
+		if err != nil {
+			return nil, err
+		}
+		err = e.nextFailure()
+		if err == nil || leavesRecord(err) {
+			r.attempt(wanted.Chart, inputs, decision.Replace != 0, err == nil)
+		}
+		if err != nil {
+			return nil, err
+		}
+		r.apply(wanted.Key(), kinds)
+	case helm.ActionRollback:
+		inputs, err := wanted.InputDigest()
+		if err != nil {
+			return nil, err
+		}
+		if err := e.nextFailure(); err != nil {
+			return nil, err
+		}
+		r.rollBack(decision.To, inputs)
+		r.apply(wanted.Key(), kinds)
+	case helm.ActionReapply, helm.ActionRepair:
+		if err := e.nextFailure(); err != nil {
+			return nil, err
+		}
+		drifted := kinds
+		if decision.Action == helm.ActionRepair {
+			drifted = nil
+			for _, drift := range decision.Drifts {
+				drifted = append(drifted, drift.Object.Kind)
+			}
+		}
+		r.apply(wanted.Key(), drifted)
+	}
+	return r.deployed(wanted.Chart), nil
+}
+
+func (e *engine) nextFailure() error {
+	if len(e.failures) == 0 {
+		return nil
+	}
+	err := e.failures[0]
+	e.failures = e.failures[1:]
+	return err
+}
+
+// leavesRecord tells the failures that come after the record is written.
+func leavesRecord(err error) bool {
+	var busy *helm.BusyError
+	var refused *helm.RefusedError
+	return errors.As(err, &refused) || !helm.IsTerminal(err) && !errors.As(err, &busy)
+}
+
+// attempt writes the record of an install or upgrade.
+func (r *fakeRelease) attempt(chart *helm.Chart, inputs string, replace, succeeds bool) {
+	revision := 1
+	if r.record != nil {
+		revision = r.record.Revision
+		if !replace {
+			revision++
+			r.past = append(r.past, *r.record)
+		}
+	}
+	r.record = &helm.Record{
+		Revision: revision, Status: "failed", Own: true, Inputs: inputs, ChartDigest: chart.Digest()[:16], Changed: began,
+	}
+	if succeeds {
+		r.record.Status = "deployed"
+	}
+	if r.inputs == nil {
+		r.inputs = map[int]string{}
+	}
+	r.inputs[revision] = inputs
+}
+
+// rollBack makes a new revision of an older one, and gives up those inputs.
+func (r *fakeRelease) rollBack(to int, inputs string) {
+	rolledBack := *r.record
+	r.past = append(r.past, *r.record)
+	for _, record := range r.past {
+		if record.Revision == to {
+			rolledBack.ChartDigest = record.ChartDigest
+		}
+	}
+	rolledBack.Revision++
+	rolledBack.Status, rolledBack.Inputs = "deployed", r.inputs[to]
+	rolledBack.RolledBackTo, rolledBack.Abandoned = to, inputs
+	r.record = &rolledBack
+}
+
+// lastGood is the newest record before the present one that was deployed.
+func (r *fakeRelease) lastGood() *helm.Record {
+	for _, record := range slices.Backward(r.past) {
+		if record.Status == "deployed" {
+			return &record
+		}
+	}
+	return nil
+}
+
+// apply makes the objects of these kinds what they should be.
+func (r *fakeRelease) apply(key cache.ObjectName, kinds []string) {
+	if r.applied == nil {
+		r.applied = map[string]helm.InventoryEntry{}
+	}
+	for _, kind := range kinds {
+		r.writes++
+		entry, ok := r.live[kind]
+		if !ok {
+			entry.UID = types.UID(fmt.Sprintf("%s-%d", kind, r.writes))
+		}
+		entry.ObjectReference = helm.ObjectReference{APIVersion: "v1", Kind: kind, Namespace: key.Namespace, Name: key.Name}
+		entry.Digest = "applied-" + r.record.Inputs
+		r.live[kind], r.applied[kind] = entry, entry
+	}
+}
+
+func (r *fakeRelease) deployed(chart *helm.Chart) *helm.Deployed {
+	d := &helm.Deployed{
+		Revision: r.record.Revision, Chart: chart.Name(), ChartVersion: chart.Version(), AppVersion: chart.AppVersion(),
+		ManifestHash: "hash-" + r.record.Inputs,
+	}
+	for _, kind := range kinds {
+		d.Inventory = append(d.Inventory, r.applied[kind])
+	}
+	return d
+}
+
+// Explain implements Engine.
+func (e *engine) Explain(_ context.Context, key cache.ObjectName, _ helm.Baseline, drifts []helm.Drift) ([]helm.Explanation, error) {
+	e.calls.add("explain " + key.Name)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	found := make([]helm.Explanation, 0, len(drifts))
+	for _, drift := range drifts {
+		found = append(found, helm.Explanation{
+			Drift: drift, Fields: slices.Clone(e.fields[drift.Object.Kind]), Live: e.releases[key].live[drift.Object.Kind],
+		})
+	}
+	return found, nil
+}
+
+// Uninstall implements Engine.
+func (e *engine) Uninstall(_ context.Context, key cache.ObjectName, _ helm.Baseline) error {
+	e.calls.add("uninstall " + key.Name)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.uninstallErr == nil {
+		delete(e.releases, key)
+	}
+	return e.uninstallErr
+}
+
+// Forget implements Engine.
+func (e *engine) Forget(key cache.ObjectName) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.forgotten = append(e.forgotten, key.Name)
+}
+
+// HasSynced implements Engine.
+func (e *engine) HasSynced() bool { return true }
+
+// Subscribe implements Engine.
+func (e *engine) Subscribe(subscriber func(cache.ObjectName, helm.Change)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.subscribers = append(e.subscribers, subscriber)
+}
+
+// publish tells the subscribers of a change.
+func (e *engine) publish(name string, change helm.Change) {
+	for _, subscriber := range e.subscribers {
+		subscriber(keyOf(name), change)
+	}
+}
+
+// meddle lets somebody else change a release.
+func (e *engine) meddle(name string, change func(*fakeRelease)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	change(e.releases[keyOf(name)])
+}
+
+// passesOver is how often a release was looked at.
+func (e *engine) passesOver(name string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.looks[keyOf(name)]
+}
+
+func edits(kind string) func(*fakeRelease) {
+	return func(r *fakeRelease) {
+		entry := r.live[kind]
+		entry.Digest = "edited"
+		r.live[kind] = entry
+	}
+}
+
+func removes(kind string) func(*fakeRelease) {
+	return func(r *fakeRelease) { delete(r.live, kind) }
+}
+
+func replaces(kind string) func(*fakeRelease) {
+	return func(r *fakeRelease) {
+		entry := r.live[kind]
+		entry.UID = "another"
+		r.live[kind] = entry
+	}
+}
+
+// rewrites lets somebody else write the newest record, as the helm command
+// does.
+func rewrites(revision int, status string) func(*fakeRelease) {
+	return func(r *fakeRelease) {
+		r.record = &helm.Record{Revision: revision, Status: status, Changed: began}
+	}
+}
+
+func becomes(s status.Status, message string, ready int32) func(*fakeRelease) {
+	return func(r *fakeRelease) {
+		r.health = helm.Health{Status: s, Message: message, Replicas: 1, ReadyReplicas: ready, Selector: "app=a"}
+	}
+}

@@ -58,7 +58,9 @@ func (f ReconcilerFunc) Reconcile(ctx context.Context, key cache.ObjectName, why
 type Options struct {
 	// Name stands in logs, errors and metrics.
 	Name string
-	// Workers is how many objects are reconciled at a time; default 10.
+	// Workers is how many objects are reconciled at a time; default 10. There is
+	// one worker more, which only takes what is urgent: drift, and dependencies
+	// that became ready.
 	Workers int
 	// Clock drives timers and measures durations; default the real one.
 	Clock clock.WithTicker
@@ -153,7 +155,7 @@ func (c *Controller) Run(stop, lead context.Context, synced ...NamedSync) error 
 	c.queue.start(c.opts.Name, c.opts.Metrics)
 	ctx := klog.NewContext(lead, logger)
 	var workers sync.WaitGroup
-	for range c.opts.Workers {
+	for range c.opts.Workers + 1 { // One for what is urgent, see lanes.
 		workers.Go(func() { c.work(ctx, stop) })
 	}
 

@@ -145,11 +145,18 @@ func near(got, want time.Duration) bool {
 func TestEqualKeysAreMergedWithTheirReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})
-		r.Enqueue(keyA, SpecChange)
-		r.Enqueue(keyB, Drift)
-		r.Enqueue(keyA, HealthChange)
+		r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) {
+			time.Sleep(time.Second)
+			return Result{}, nil
+		}
+		r.Enqueue(keyB, Deleted)
 		r.run()
-		r.want(pass{keyB, Drift, 0}, pass{keyA, SpecChange | HealthChange, 0})
+		synctest.Wait()
+		r.Enqueue(keyA, SpecChange)
+		r.Enqueue(keyA, HealthChange)
+		advance(time.Second)
+		r.want(pass{keyB, Deleted, 0}, pass{keyA, SpecChange | HealthChange, time.Second})
+		advance(time.Second)
 		r.finish()
 	})
 }
@@ -516,11 +523,11 @@ func TestPanicsAreErrors(t *testing.T) {
 			return Result{}, nil
 		}
 		r.run()
-		r.Enqueue(keyA, Drift)
-		r.Enqueue(keyB, Drift)
+		r.Enqueue(keyA, HealthChange)
+		r.Enqueue(keyB, HealthChange)
 		advance(time.Second)
 		passes, logs := r.seen(), r.logged()
-		if len(passes) != 3 || passes[1].key != keyB || passes[2].why != Drift|Retry {
+		if len(passes) != 3 || passes[1].key != keyB || passes[2].why != HealthChange|Retry {
 			t.Errorf("passes = %v", passes)
 		}
 		if len(logs) != 1 {

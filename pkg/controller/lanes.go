@@ -19,14 +19,25 @@ const urgent = Drift | DependencyReady
 // so that a flood of the former does not starve the latter.
 const maxOvertaking = 4
 
-// lanes is the order of the workqueue: first in, first out in two lanes. It
-// implements workqueue.Queue, whose methods run under the workqueue's lock;
-// its own lock is therefore the innermost.
+// lanes is the order of the workqueue: first in, first out in two lanes. One
+// worker is kept free for the fast one: what overtakes all that wait would still
+// have to wait for one of those that are on their way. It implements
+// workqueue.Queue, whose methods run under the workqueue's lock; its own lock is
+// therefore the innermost.
 type lanes struct {
+	// room is how many keys of the slow lane may be on their way at a time.
+	room int
+
 	mu         sync.Mutex
 	marked     sets.Set[cache.ObjectName]
 	fast, slow []cache.ObjectName
 	overtaking int
+	// onTheirWay are the keys of the slow lane that were popped and are not done.
+	onTheirWay sets.Set[cache.ObjectName]
+}
+
+func newLanes(room int) *lanes {
+	return &lanes{room: room, marked: sets.New[cache.ObjectName](), onTheirWay: sets.New[cache.ObjectName]()}
 }
 
 // mark puts key into the fast lane the next time it is added.
@@ -60,10 +71,14 @@ func (l *lanes) Push(key cache.ObjectName) {
 	}
 }
 
-// Len implements workqueue.Queue.
+// Len implements workqueue.Queue. Keys for which there is no room do not count:
+// the worker that makes room comes back for them itself.
 func (l *lanes) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.onTheirWay.Len() >= l.room {
+		return len(l.fast)
+	}
 	return len(l.fast) + len(l.slow)
 }
 
@@ -71,8 +86,9 @@ func (l *lanes) Len() int {
 func (l *lanes) Pop() cache.ObjectName {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	isSlow := len(l.slow) > 0 && l.onTheirWay.Len() < l.room
 	lane := &l.slow
-	if len(l.fast) > 0 && (len(l.slow) == 0 || l.overtaking < maxOvertaking) {
+	if len(l.fast) > 0 && (!isSlow || l.overtaking < maxOvertaking) {
 		lane = &l.fast
 		l.overtaking++
 	} else {
@@ -81,5 +97,15 @@ func (l *lanes) Pop() cache.ObjectName {
 	key := (*lane)[0]
 	*lane = (*lane)[1:]
 	l.marked.Delete(key)
+	if lane == &l.slow {
+		l.onTheirWay.Insert(key)
+	}
 	return key
+}
+
+// done notes that key is about to be given back.
+func (l *lanes) done(key cache.ObjectName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onTheirWay.Delete(key)
 }

@@ -6,12 +6,13 @@ package controller
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -19,7 +20,7 @@ func TestLanes(t *testing.T) {
 	key := func(name string) cache.ObjectName { return cache.NewObjectName("", name) }
 	tests := []struct {
 		name  string
-		steps string // "a" pushes, "!a" marks, "~a" touches, "." pops
+		steps string // "a" pushes, "!a" marks, "~a" touches, "." pops, "-a" is done, "#" counts
 		want  string
 	}{
 		{"first in, first out", "a b c . . .", "a b c"},
@@ -29,16 +30,22 @@ func TestLanes(t *testing.T) {
 		{"a mark moves nothing by itself", "a b !b . .", "a b"},
 		{"a mark is used up", "!a a . b a . .", "a b a"},
 		{"touched in the fast lane", "!b b !a a ~a . .", "b a"},
+		{"there is room for two", "a b c d . . # !e e . # -a . # -b . #", "a b 0 e 0 c 0 d 0"},
+		{"what is urgent takes no room", "!a a !b b c d . . . # . #", "a b c 1 d 0"},
 		{"one in five is not urgent", "x y !a a !b b !c c !d d !e e !f f . . . . . . . .", "a b c d x e f y"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			l := &lanes{marked: sets.New[cache.ObjectName]()}
+			l := newLanes(2)
 			var got []string
 			for step := range strings.FieldsSeq(test.steps) {
 				switch {
 				case step == ".":
 					got = append(got, l.Pop().Name)
+				case step == "#":
+					got = append(got, strconv.Itoa(l.Len()))
+				case step[0] == '-':
+					l.done(key(step[1:]))
 				case step[0] == '!':
 					l.mark(key(step[1:]))
 				case step[0] == '~':
@@ -80,6 +87,47 @@ func TestDriftOvertakesInstalls(t *testing.T) {
 		}
 		if n := r.queue.known(); n != 0 {
 			t.Errorf("queue still knows %d keys", n)
+		}
+		r.finish()
+	})
+}
+
+// TestDriftWaitsForNobody: one worker is free for what is urgent, and takes nothing
+// else.
+func TestDriftWaitsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{Workers: 2})
+		var ordinary, most atomic.Int32
+		begun := time.Now()
+		var waited time.Duration
+		r.reconcile = func(_ context.Context, key cache.ObjectName, _ Reason) (Result, error) {
+			if key == keyA {
+				waited = time.Since(begun)
+				return Result{}, nil
+			}
+			if now := ordinary.Add(1); now > most.Load() {
+				most.Store(now)
+			}
+			defer ordinary.Add(-1)
+			time.Sleep(time.Second)
+			return Result{}, nil
+		}
+		r.run()
+		for i := range 5 {
+			r.Enqueue(cache.NewObjectName("ns", strconv.Itoa(i)), SpecChange)
+		}
+		advance(100 * time.Millisecond)
+		begun = time.Now()
+		r.Enqueue(keyA, Drift)
+		advance(10 * time.Second)
+		if waited != 0 {
+			t.Errorf("drift waited for %v", waited)
+		}
+		if got := most.Load(); got != 2 {
+			t.Errorf("%d others were on their way at a time, want 2", got)
+		}
+		if n := len(r.seen()); n != 6 {
+			t.Errorf("%d passes, want 6", n)
 		}
 		r.finish()
 	})

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -59,7 +58,7 @@ func newQueue(opts Options) *queue {
 		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
 			opts.BaseDelay/conflictShare, opts.MaxDelay),
 		retries: opts.Metrics.retries(opts.Name),
-		order:   &lanes{marked: sets.New[cache.ObjectName]()},
+		order:   newLanes(opts.Workers),
 		items:   map[cache.ObjectName]*item{},
 	}
 }
@@ -152,7 +151,10 @@ func (q *queue) take() (cache.ObjectName, Reason, bool) {
 }
 
 // done gives a key back, so that another worker may take it.
-func (q *queue) done(key cache.ObjectName) { q.work.Done(key) }
+func (q *queue) done(key cache.ObjectName) {
+	q.order.done(key)
+	q.work.Done(key)
+}
 
 // settled ends the account of earlier failures and sets the time of the next
 // periodic pass; 0 means none.

@@ -19,8 +19,8 @@
 // # What stays ordinary Helm
 //
 // Everything that others see. The release records are as Helm's own Secrets
-// driver writes them, so that helm list, history, get, rollback and uninstall work on
-// them; labels of the engine's own ([InputsLabel], [RollbackLabel]) say what it
+// driver writes them, but for the order of the fields, so that helm list, history,
+// get, rollback and uninstall work on them; labels of the engine's own ([InputsLabel], [RollbackLabel]) say what it
 // made a revision from. Helm's actions decide what happens in which order: hooks with their
 // weights and deletion policies, crds/ before templates, keep policies, the
 // history's length. The objects carry Helm's label and annotations, and are
@@ -88,9 +88,10 @@
 // Each kind in use is watched once, from the first release that needs it to the
 // last, selected by Helm's label. The transform keeps names, marks, the
 // fingerprint and the health, and drops the rest before it is stored; kinds
-// without a status are watched by their metadata alone. Release records, too, are
-// known by their metadata; their content is in a cache of bounded size, or is
-// read when it is needed.
+// without a status are watched by their metadata alone, and Kubernetes' own kinds
+// as protobuf. Release records, too, are known by their metadata; their content is
+// in a cache of bounded size, without the chart, which all records made from it
+// share, or is read when it is needed.
 //
 // A watch is behind what the engine itself has just written. Between the two
 // stands a view: the informer's store, and over it the answers to own writes,

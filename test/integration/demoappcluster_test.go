@@ -294,6 +294,15 @@ func TestClusterOfManyNodes(t *testing.T) {
 	}
 	awaitAll(count - removed)
 	p.checkRequests(began, map[string]int{"delete demoapps": removed})
+
+	// What is left over would be cleaned up while other tests run.
+	if err := p.clusters.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t.Context(), t, "no DemoApp left", func(ctx context.Context) (bool, error) {
+		list, err := p.Demo.List(ctx, metav1.ListOptions{})
+		return err == nil && len(list.Items) == 0, err
+	})
 }
 
 // checkRequests compares the writes of DemoApps by the operator with what they may be, and counts those of the status.

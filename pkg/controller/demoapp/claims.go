@@ -78,7 +78,7 @@ func recordClaims(p *pass, decision helm.Decision, deployed *helm.Deployed) {
 	switch {
 	case decision.Action == helm.ActionRollback:
 		if last := s.DeployedRelease; last == nil || last.Revision != int64(decision.To) {
-			s.NodePort, s.IngressHost = 0, "" // Of an older spec, which is not known any more.
+			s.NodePort, s.IngressHost, s.ExternalURL = 0, "", "" // Of an older spec, which is not known any more.
 		}
 	case p.wanted == nil || p.plan.Withheld || p.plan.Wanted.RolledBack:
 	case nodePort(p.app.Spec) == 0 && hasNodePort(p.app.Spec) && keepsService(s.Inventory, deployed.Inventory):

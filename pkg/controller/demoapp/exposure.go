@@ -167,8 +167,11 @@ func (p *pass) summarizeExposure() {
 		}
 		return
 	}
-	if settled {
+	switch {
+	case settled:
 		s.ExternalURL, s.IngressHost = p.exposure.address(*spec)
+	case p.exposure.routesWent(p.app):
+		s.ExternalURL, s.IngressHost = "", ""
 	}
 	reason, message := p.exposure.missing(*spec)
 	switch {
@@ -177,7 +180,7 @@ func (p *pass) summarizeExposure() {
 	case settled:
 		p.conditions().Set(v1alpha1.ConditionExposed, metav1.ConditionTrue, v1alpha1.ReasonRouteDeployed,
 			fmt.Sprintf("%s for host %s", p.exposure, spec.Host))
-	case last != nil && last.Status == metav1.ConditionTrue:
+	case last != nil && last.Status == metav1.ConditionTrue && (s.IngressHost != "" || !p.plan.Wanted.RolledBack):
 		p.conditions().Set(last.Type, last.Status, last.Reason, last.Message)
 	default:
 		p.conditions().Set(v1alpha1.ConditionExposed, metav1.ConditionFalse, v1alpha1.ReasonRouteNotDeployed,
@@ -201,6 +204,12 @@ func (e exposure) String() string {
 func (p *pass) isSettled() bool {
 	return p.wanted != nil && p.app.Status.DeployedRelease != nil && p.plan.Observed.Record != nil &&
 		!p.plan.Withheld && !p.plan.RollsOut() && !p.plan.Wanted.RolledBack && p.plan.Wanted.Action != helm.ActionWait
+}
+
+// routesWent reports whether all that the release had for the outside were
+// HTTPRoutes, which went together with their kind.
+func (e exposure) routesWent(app *v1alpha1.DemoApp) bool {
+	return !e.httpRoute && e.httpRouteFailure == nil && hasDeployed(app, "HTTPRoute") && !hasDeployed(app, "Ingress")
 }
 
 // address is under which URL and which host a deployed release answers outside the

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -197,6 +198,47 @@ func TestExposureOfAChangeThatWaits(t *testing.T) {
 	w.passes("a", controller.PeriodicResync)
 	equal(t, "Exposed in the end", isExposed, w.is("a", v1alpha1.ConditionExposed))
 	equal(t, "externalURL", "http://new.example.com", w.app("a").Status.ExternalURL)
+}
+
+// TestRoutesThatGoWhileAChangeWaits: they went together with their kind, and nothing
+// is left that would keep the host.
+func TestRoutesThatGoWhileAChangeWaits(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", exposedBy("", "public"), opensAt("10 3 * * *", "UTC")))
+	w.hasDefinition(httpRouteDefinition())
+	w.passes("a", controller.SpecChange)
+	w.report("a", func(app *v1alpha1.DemoApp) {
+		app.Status.Inventory = append(app.Status.Inventory, v1alpha1.InventoryEntry{
+			APIVersion: "gateway.networking.k8s.io/v1", Kind: "HTTPRoute", Namespace: "ns", Name: "a", UID: "1",
+		})
+	})
+	equal(t, "ingressHost", "web.example.com", w.app("a").Status.IngressHost)
+	w.change("a", says("other"))
+	w.hasDefinition(nil)
+	w.passes("a", controller.SpecChange)
+	equal(t, "Ready", "False OutsideWindow", w.is("a", v1alpha1.ConditionReady))
+	equal(t, "Exposed", noGateway, w.is("a", v1alpha1.ConditionExposed))
+	equal(t, "what it has", []string{"", ""}, []string{w.app("a").Status.ExternalURL, w.app("a").Status.IngressHost})
+}
+
+// TestExposureAfterARollback: the host of the revision that was given up is none.
+func TestExposureAfterARollback(t *testing.T) {
+	w := newWorld(t)
+	w.hasClasses("nginx")
+	w.create(newApp("a", exposedBy("nginx"), func(app *v1alpha1.DemoApp) {
+		app.Spec.WaitForReady, app.Spec.Remediation = true, &v1alpha1.Remediation{Retries: new(int32)}
+	}))
+	w.passes("a", controller.SpecChange)
+	w.change("a", atHost("new.example.com"))
+	w.engine.meddle("a", becomes(status.InProgressStatus, "0 of 1", 0))
+	w.onItsWay("a")
+	equal(t, "externalURL", "http://new.example.com", w.app("a").Status.ExternalURL)
+	w.clock.Step(10 * time.Minute)
+	w.passes("a", controller.Retry)
+	w.passes("a", controller.HealthChange)
+	equal(t, "Ready", "False RolledBack", w.is("a", v1alpha1.ConditionReady))
+	equal(t, "Exposed", "False RouteNotDeployed", w.is("a", v1alpha1.ConditionExposed))
+	equal(t, "what it has", []string{"", ""}, []string{w.app("a").Status.ExternalURL, w.app("a").Status.IngressHost})
 }
 
 func TestClassThatComesWhileSuspended(t *testing.T) {

@@ -88,21 +88,25 @@ func (c *Controller) holdForRollout(ctx context.Context, p *pass) {
 // are others than those with which it began to wait, or with which it failed.
 func (p *pass) isChartOnly(chart *helm.Chart) bool {
 	return p.plan.Wanted.Cause == helm.CauseInputsChanged && p.forceAt == "" &&
-		deployedGeneration(p.app.Status) == p.app.Generation &&
+		lastGeneration(p.app.Status, false) == p.app.Generation &&
 		!failedWithChart(p.app, p.plan.Observed.Record, chart, "")
 }
 
-// deployedGeneration is that of the spec which the last success was made of, as far
-// as the status tells; 0 when it does not. The observed generation may be ahead of
-// it: it is that of the spec which was looked at when a person has to act.
-func deployedGeneration(s v1alpha1.DemoAppStatus) int64 {
+// deployedGeneration is that of the spec which the last success was made of.
+func deployedGeneration(s v1alpha1.DemoAppStatus) int64 { return lastGeneration(s, true) }
+
+// lastGeneration is that of the spec which the last install or upgrade was made of,
+// or the last one that succeeded, as far as the status tells; 0 when it does not. The
+// observed generation may be ahead of it: it is that of the spec which was looked at
+// when a person has to act.
+func lastGeneration(s v1alpha1.DemoAppStatus, succeeded bool) int64 {
 	deployed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDeployed)
 	if deployed != nil && deployed.Status == metav1.ConditionTrue {
 		return deployed.ObservedGeneration
 	}
 	for _, entry := range s.History {
 		made := entry.Action == v1alpha1.HistoryInstall || entry.Action == v1alpha1.HistoryUpgrade
-		if made && entry.Outcome == v1alpha1.HistorySucceeded {
+		if made && (entry.Outcome == v1alpha1.HistorySucceeded || !succeeded) {
 			return entry.Generation
 		}
 	}

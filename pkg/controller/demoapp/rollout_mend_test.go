@@ -76,3 +76,25 @@ func TestChangeThatAPersonHadToLetThrough(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
 }
+
+// TestGivenUpAppsWaitForTheirTurn: an app whose own change was given up before gets
+// nothing but the newer chart by the next upgrade.
+func TestGivenUpAppsWaitForTheirTurn(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"a", "b"} {
+		w.create(newApp(name, func(app *v1alpha1.DemoApp) { app.Spec.Remediation = &v1alpha1.Remediation{Retries: new(int32)} }))
+		w.passes(name, controller.SpecChange)
+		w.change(name, says("other"))
+		w.engine.failures = []error{errPlain}
+		_, err := w.pass(name, controller.SpecChange)
+		equal(t, name+" failed", true, err != nil)
+		w.passes(name, controller.Retry)
+		equal(t, "Ready", "False RolledBack", w.is(name, v1alpha1.ConditionReady))
+	}
+	w.rolloutLimits = rollout.Limits{Active: 1}
+	w.start(testChart(t, "1.1.0"))
+	w.begins("a")
+	w.passes("b", controller.SpecChange)
+	equal(t, "UpgradeHeld", "True RolloutQueued", w.is("b", v1alpha1.ConditionUpgradeHeld))
+	equal(t, "chart of b", "1.0.0", w.app("b").Status.DeployedRelease.ChartVersion)
+}

@@ -32,6 +32,8 @@ type lanes struct {
 	marked     sets.Set[cache.ObjectName]
 	fast, slow []cache.ObjectName
 	overtaking int
+	// moved says that a key that did not count may count now, see Len.
+	moved bool
 	// onTheirWay are the keys of the slow lane that were popped and are not done.
 	onTheirWay sets.Set[cache.ObjectName]
 }
@@ -57,7 +59,17 @@ func (l *lanes) Touch(key cache.ObjectName) {
 	if i := slices.Index(l.slow, key); i >= 0 {
 		l.slow = slices.Delete(l.slow, i, i+1)
 		l.fast = append(l.fast, key)
+		l.moved = true
 	}
+}
+
+// takeMoved reports whether a key has changed lanes since the last call.
+func (l *lanes) takeMoved() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	moved := l.moved
+	l.moved = false
+	return moved
 }
 
 // Push implements workqueue.Queue.

@@ -132,3 +132,56 @@ func TestDriftWaitsForNobody(t *testing.T) {
 		r.finish()
 	})
 }
+
+// TestQueuedKeyThatBecomesUrgent: the worker that is kept free is woken for it.
+func TestQueuedKeyThatBecomesUrgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		r.reconcile = func(_ context.Context, key cache.ObjectName, _ Reason) (Result, error) {
+			if key != keyA {
+				time.Sleep(time.Second)
+			}
+			return Result{}, nil
+		}
+		r.run()
+		r.Enqueue(keyB, SpecChange)
+		synctest.Wait()
+		r.Enqueue(keyA, SpecChange)
+		synctest.Wait()
+		r.Enqueue(keyA, Drift)
+		r.want(pass{keyB, SpecChange, 0}, pass{keyA, SpecChange | Drift, 0})
+		advance(time.Second)
+		if n := r.queue.known(); n != 0 {
+			t.Errorf("queue still knows %d keys", n)
+		}
+		r.finish()
+	})
+}
+
+// TestStopWithKeysForWhichThereIsNoRoom: they are given back untouched.
+func TestStopWithKeysForWhichThereIsNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Options{})
+		r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) {
+			time.Sleep(time.Second)
+			return Result{}, nil
+		}
+		r.run()
+		for i := range 5 {
+			r.Enqueue(cache.NewObjectName("ns", strconv.Itoa(i)), SpecChange)
+		}
+		synctest.Wait()
+		r.stop(nil)
+		advance(time.Second)
+		if err := <-r.ended; err != nil {
+			t.Error(err)
+		}
+		r.lead(nil)
+		if n := len(r.seen()); n != 1 {
+			t.Errorf("%d passes, want the one that was on its way", n)
+		}
+		if n := r.queue.order.Len(); n != 0 {
+			t.Errorf("%d keys are left", n)
+		}
+	})
+}

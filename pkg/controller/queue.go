@@ -24,6 +24,9 @@ func Jitter(d time.Duration) time.Duration {
 	return wait.Jitter(d-d/10, 2.0/9)
 }
 
+// nudge is the key of no object. It wakes a worker.
+var nudge cache.ObjectName
+
 // queue is a workqueue of keys with the reasons and deadlines of each key
 // beside it. Until start is called it only remembers.
 type queue struct {
@@ -105,8 +108,15 @@ func (q *queue) add(key cache.ObjectName, why Reason) {
 		q.order.mark(key)
 	}
 	q.item(key).due |= why
-	if q.work != nil {
-		q.work.Add(key)
+	if q.work == nil {
+		return
+	}
+	q.work.Add(key)
+	if q.order.takeMoved() {
+		// The workqueue wakes nobody for a key that it has already; the worker that is
+		// kept free may be asleep.
+		q.order.mark(nudge)
+		q.work.Add(nudge)
 	}
 }
 
@@ -124,6 +134,10 @@ func (q *queue) addAfter(key cache.ObjectName, d time.Duration, why Reason) {
 // nothing is left.
 func (q *queue) take() (cache.ObjectName, Reason, bool) {
 	key, shutdown := q.work.Get()
+	for key == nudge && !shutdown {
+		q.work.Done(nudge)
+		key, shutdown = q.work.Get()
+	}
 	if shutdown {
 		return key, 0, false
 	}

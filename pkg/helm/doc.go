@@ -159,5 +159,6 @@
 //   - The engine reads "create only" as Kubernetes 1.36 does: an apply with a
 //     resourceVersion that the object never had conflicts, even when forced.
 //   - The engine keeps about 1.3 KB in memory for every object of a release, as
-//     much for every record, and up to 32 MiB of content of records.
+//     much for every record, and up to 32 MiB of content of records, besides their
+//     charts, which records of the same chart share.
 package helm

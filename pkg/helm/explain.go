@@ -88,7 +88,7 @@ func (o *operation) explainObject(info *resource.Info, explanation *Explanation)
 		return fmt.Errorf("look at %s: %w", reference(info), err)
 	}
 	explanation.Live = InventoryEntry{
-		ObjectReference: reference(info), UID: live.GetUID(), Digest: fingerprint(live.GetManagedFields()),
+		ObjectReference: reference(info), UID: live.GetUID(), Digest: fingerprint(managedFields(live)),
 	}
 	if explanation.Drift.Kind == DriftForeign {
 		foreign, err := foreignFields(live)

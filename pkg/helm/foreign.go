@@ -168,7 +168,7 @@ func (o *operation) removeForeign(info *resource.Info) error {
 			view.wrote(observe(result))
 		}
 	}
-	o.engine.foreign.accept(o.release, result.GetUID(), foreignDigest(result.GetManagedFields()))
+	o.engine.foreign.accept(o.release, result.GetUID(), foreignDigest(managedFields(result)))
 	o.record(info, result)
 	return nil
 }

@@ -20,7 +20,8 @@ type valuesSchema struct {
 // compileSchema returns nil for charts that are left to Helm: those without a
 // schema, those with sub-charts, of which values decide what is validated, and those
 // whose schema refers to others, which Helm may have to fetch.
-func compileSchema(chart *chartv2.Chart) *valuesSchema {
+func compileSchema(chart *chartv2.Chart) (compiled *valuesSchema) {
+	defer leaveToHelm(func() { compiled = nil })
 	if len(chart.Schema) == 0 || len(chart.Metadata.Dependencies) > 0 || len(chart.Dependencies()) > 0 {
 		return nil
 	}
@@ -35,19 +36,28 @@ func compileSchema(chart *chartv2.Chart) *valuesSchema {
 	if err := compiler.AddResource(name, document); err != nil {
 		return nil
 	}
-	compiled, err := compiler.Compile(name)
+	validator, err := compiler.Compile(name)
 	if err != nil {
 		return nil
 	}
-	return &valuesSchema{compiled: compiled}
+	return &valuesSchema{compiled: validator}
 }
 
 // accepts reports whether the values, together with the chart's own, are known to
 // meet the schema. Of all others Helm finds out, and says what is wrong.
-func (s *valuesSchema) accepts(chart *chartv2.Chart, values map[string]any) bool {
+func (s *valuesSchema) accepts(chart *chartv2.Chart, values map[string]any) (accepted bool) {
 	if s == nil {
 		return false
 	}
+	defer leaveToHelm(func() { accepted = false })
 	all, err := util.CoalesceValues(chart, values)
 	return err == nil && s.compiled.Validate(all.AsMap()) == nil
+}
+
+// leaveToHelm recovers from a panic of the library, as Helm does, which then says what
+// is wrong.
+func leaveToHelm(undo func()) {
+	if recover() != nil {
+		undo()
+	}
 }

@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 const (
@@ -105,13 +107,27 @@ func managedFields(object metav1.Object) []metav1.ManagedFieldsEntry {
 			continue // It came as JSON.
 		}
 		entry := metav1.ManagedFieldsEntry{FieldsV1: &metav1.FieldsV1{}}
-		entry.FieldsV1.SetRawBytes(raw)
+		entry.FieldsV1.SetRawBytes(inServerOrder(raw))
 		entry.Manager, _ = fields["manager"].(string)
 		operation, _ := fields["operation"].(string)
 		entry.Operation = metav1.ManagedFieldsOperationType(operation)
 		managed = append(managed, entry)
 	}
 	return managed
+}
+
+// inServerOrder is what the API server writes for a set of fields. Keys of lists
+// are in the order of their values there, 80 before 443, and not of their text.
+func inServerOrder(fields []byte) []byte {
+	set := &fieldpath.Set{}
+	if err := set.FromJSON(bytes.NewReader(fields)); err != nil {
+		return fields
+	}
+	ordered, err := set.ToJSON()
+	if err != nil {
+		return fields
+	}
+	return ordered
 }
 
 // transform is observe for an informer.

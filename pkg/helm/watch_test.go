@@ -4,11 +4,15 @@
 package helm
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -84,6 +88,34 @@ metadata:
 	}
 	if got := managedFields(object(t, "{apiVersion: v1, kind: Service, metadata: {name: web}}")); len(got) > 0 {
 		t.Errorf("fields of an object that has none: %v", got)
+	}
+}
+
+// TestManagedFieldsInServerOrder: an object that came as JSON has the digests of the
+// same one as protobuf, which keeps the API server's bytes.
+func TestManagedFieldsInServerOrder(t *testing.T) {
+	const ports = `{"f:spec":{"f:ports":{".":{},"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{}},"k:{\"port\":443,\"protocol\":\"TCP\"}":{}}}}`
+	typed := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	for _, manager := range []string{FieldManager, "other"} {
+		entry := metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{},
+		}
+		entry.FieldsV1.SetRawBytes([]byte(ports))
+		typed.ManagedFields = append(typed.ManagedFields, entry)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := observe(&unstructured.Unstructured{Object: content}), observe(typed)
+	if got.digest != want.digest || got.digest == "" {
+		t.Errorf("digest is %q, want %q", got.digest, want.digest)
+	}
+	if got.foreign != want.foreign || got.foreign == "" {
+		t.Errorf("digest of the fields of others is %q, want %q", got.foreign, want.foreign)
+	}
+	if bad := []byte("[]"); !bytes.Equal(inServerOrder(bad), bad) {
+		t.Error("what is no set of fields was changed")
 	}
 }
 

@@ -54,6 +54,21 @@ func newDeflater(level int) *flate.Writer {
 	return writer
 }
 
+// deflate compresses content, and ends it as end does.
+func deflate(deflaters *sync.Pool, content []byte, end func(*flate.Writer) error) ([]byte, error) {
+	deflater := deflaters.Get().(*flate.Writer)
+	defer deflaters.Put(deflater)
+	var deflated bytes.Buffer
+	deflater.Reset(&deflated)
+	if _, err := deflater.Write(content); err != nil {
+		return nil, err
+	}
+	if err := end(deflater); err != nil {
+		return nil, err
+	}
+	return bytes.Clone(deflated.Bytes()), nil // The buffer is larger, and this is kept.
+}
+
 // recordCodec writes release records, and reads them again, as Helm does: JSON,
 // compressed, in base64. Most of a record is its chart, which is the same in all
 // records made from it. So the chart comes first, and is compressed once; the rest
@@ -102,18 +117,10 @@ func (c *recordCodec) part(chart *chartv2.Chart) (*chartPart, error) {
 	}
 	beginning := slices.Concat([]byte(`{"chart":`), content, []byte(","))
 	part.length, part.checksum = len(beginning), crc32.ChecksumIEEE(beginning)
-	var deflated bytes.Buffer
-	deflater := goodDeflaters.Get().(*flate.Writer)
-	defer goodDeflaters.Put(deflater)
-	deflater.Reset(&deflated)
-	if _, err := deflater.Write(beginning); err != nil {
-		return nil, err
-	}
 	// It ends its last block, and not the stream.
-	if err := deflater.Flush(); err != nil {
+	if part.deflated, err = deflate(&goodDeflaters, beginning, (*flate.Writer).Flush); err != nil {
 		return nil, err
 	}
-	part.deflated = bytes.Clone(deflated.Bytes())
 	if len(c.parts) >= maxChartParts {
 		clear(c.parts)
 	}
@@ -138,24 +145,18 @@ func (c *recordCodec) encode(rls *releasev1.Release, part *chartPart) (*recordCo
 	if len(rest) >= largeContent {
 		deflaters = &goodDeflaters
 	}
-	deflater := deflaters.Get().(*flate.Writer)
-	defer deflaters.Put(deflater)
-	var deflated bytes.Buffer
-	deflater.Reset(&deflated)
-	if _, err := deflater.Write(rest); err != nil {
-		return nil, nil, err
-	}
-	if err := deflater.Close(); err != nil {
+	deflated, err := deflate(deflaters, rest, (*flate.Writer).Close)
+	if err != nil {
 		return nil, nil, err
 	}
 	// RFC 1952: magic number, method, flags, time, hints, an unknown system; at the
 	// end checksum and length of what was compressed.
-	stream := slices.Concat([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}, beginning.deflated, deflated.Bytes())
+	stream := slices.Concat([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}, beginning.deflated, deflated)
 	stream = binary.LittleEndian.AppendUint32(stream, crc32.Update(beginning.checksum, crc32.IEEETable, rest))
 	stream = binary.LittleEndian.AppendUint32(stream, uint32(beginning.length+len(rest))) //nolint:gosec // The RFC wants it modulo 2^32.
 	encoded := make([]byte, base64.StdEncoding.EncodedLen(len(stream)))
 	base64.StdEncoding.Encode(encoded, stream)
-	return &recordContent{part: part, rest: bytes.Clone(deflated.Bytes())}, encoded, nil
+	return &recordContent{part: part, rest: deflated}, encoded, nil
 }
 
 // release reads the content. The release has no labels: those are the Secret's.

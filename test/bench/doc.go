@@ -10,6 +10,7 @@
 // the floor are what to look at; times depend on the machine.
 //
 // For each size, a fresh control plane is started. The floor goes first, in a
-// namespace that the operator does not watch; then the operator installs,
-// idles, upgrades, corrects drift, restarts and uninstalls.
+// namespace that the operator does not watch, and what it made is removed: both
+// begin on a cluster without DemoApps. Then the operator installs, idles,
+// upgrades, corrects drift, restarts and uninstalls.
 package main

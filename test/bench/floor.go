@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -271,4 +272,31 @@ func (b *bench) floorUpgrade(ctx context.Context) error {
 		return b.change(ctx, floorNamespace, "second", then)
 	}, f.upgrade)
 	return err
+}
+
+// clearFloor removes what the floor made, so that the operator, like the floor,
+// begins on a cluster without the other's objects: with their number grows what
+// each request costs the control plane.
+func (b *bench) clearFloor(ctx context.Context) error {
+	apps := b.demo.DemoV1alpha1().DemoApps(floorNamespace)
+	err := b.each(ctx, b.size, func(ctx context.Context, i int) error {
+		_, err := apps.Patch(ctx, appName(i), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	namespaces := b.kube.CoreV1().Namespaces()
+	if err := namespaces.Delete(ctx, floorNamespace, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, phaseTimeout)
+	defer cancel()
+	return poll(ctx, time.Second, func() (bool, error) {
+		_, err := namespaces.Get(ctx, floorNamespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, err
+	})
 }

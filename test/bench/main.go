@@ -115,6 +115,7 @@ func measure(ctx context.Context, o options, binary string, size int) (result, e
 		{"one release, to learn what a release looks like", b.sample},
 		{"floor: install", b.floorInstall},
 		{"floor: upgrade", b.floorUpgrade},
+		{"floor: clear", b.clearFloor},
 		{"install", b.install},
 		{"idle", b.idle},
 		{"upgrade", b.upgrade},

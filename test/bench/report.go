@@ -29,7 +29,8 @@ the load generator and the operator share. %d workers; DemoApps with 0 replicas;
 
 The floor is a program that sends only the requests that no operator can do without (8 for an install: finalizer, four
 applies, the release Secret twice, status; C + 3 for an upgrade that changes C objects), with the same number of workers,
-in the same run and cluster. It decides nothing, renders nothing and watches nothing.
+in the same run and cluster. It decides nothing, renders nothing and watches nothing. What it made is removed before the
+operator begins.
 
 `, machine, o.workers, o.driftCount)
 	writeTimes(&page, results)

@@ -78,9 +78,10 @@ test-unit: ## Run the unit tests. They need no cluster.
 	go test $(RACE) $(ARGS)
 	for module in $(MODULES); do go -C $$module test ./...; done
 
+# One package at a time: each starts a control plane, which takes two cores by itself.
 .PHONY: test-integration
 test-integration: ## Run the tests on a real API server, which they start themselves.
-	go test $(RACE) -tags integration -timeout 30m ./test/...
+	go test $(RACE) -tags integration -timeout 30m -p 1 ./test/...
 
 .PHONY: test-conformance
 test-conformance: ## Compare the Helm engine with the stock Helm SDK, on a real API server.

@@ -10,8 +10,9 @@ import (
 )
 
 // DefaultTimeout bounds Eventually where the context has no earlier deadline. It is generous, for busy machines: a
-// condition that holds is seen at once.
-const DefaultTimeout = 60 * time.Second
+// condition that holds is seen at once. The slowest wait is that for a namespace to go: the cluster
+// deletes and lists all kinds in it, one after another, at least twice.
+const DefaultTimeout = 4 * time.Minute
 
 // pollInterval is how often a condition is looked at.
 const pollInterval = 25 * time.Millisecond

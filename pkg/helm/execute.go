@@ -83,12 +83,15 @@ func (e *Engine) measured(ctx context.Context, wanted Release, decision Decision
 	store.secrets.wroteRecord = func(record metav1.Object) { e.flights.noteWrite(name, record) }
 	store.secrets.deletedRecord = func(record metav1.Object) { e.flights.noteDelete(name, record) }
 	e.flights.begin(name)
+	// A panic must not keep back for good what others do to the release.
+	defer func() {
+		for _, n := range e.flights.end(name) {
+			e.publish(n)
+		}
+	}()
 	deployed, err := run(o)
 	if deployed != nil {
 		e.attempts.succeeded(name, deployed.Revision)
-	}
-	for _, n := range e.flights.end(name) {
-		e.publish(n)
 	}
 	e.onOperation(Operation{
 		Release: name, Action: string(decision.Action), Duration: e.clock.Since(started), Drifts: decision.Drifts, Err: err,

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,6 +23,39 @@ func newOperation(f *fixture) *operation {
 		engine: f.engine, release: cache.ObjectName{Namespace: "default", Name: "web"}, logger: slog.New(slog.DiscardHandler),
 		store: &store{}, known: map[ObjectReference]InventoryEntry{},
 	}
+}
+
+// TestPanicInAnOperation: what others do meanwhile is told, and so is what they do
+// afterwards.
+func TestPanicInAnOperation(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := demo(t, nil)
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		f.heard()
+		meddle := func(value string) {
+			f.edit("ConfigMap", "default/web", "kubectl", change(value, "data", "index.html"))
+		}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic does not reach the caller")
+				}
+			}()
+			_, _ = f.engine.measured(t.Context(), wanted, Decision{Action: ActionRepair}, f.baseline, func(*operation) (*Deployed, error) {
+				meddle("meanwhile")
+				synctest.Wait()
+				panic("a defect")
+			})
+		}()
+		told := []string{"object default/web"}
+		if diff := cmp.Diff(told, f.heard()); diff != "" {
+			t.Errorf("heard of a change meanwhile (-want +got):\n%s", diff)
+		}
+		meddle("afterwards")
+		if diff := cmp.Diff(told, f.heard()); diff != "" {
+			t.Errorf("heard of a change afterwards (-want +got):\n%s", diff)
+		}
+	})
 }
 
 func TestBuild(t *testing.T) {

@@ -20,7 +20,9 @@ func TestExamples(t *testing.T) {
 	examples := map[string][]string{
 		"demoapp.yaml":            {"demoapp-sample"},
 		"demoapp-apikeyfrom.yaml": {"demoapp-with-secret"},
+		"chart-rollout.yaml":      {"first-in-line", "second-in-line"},
 		"drift-policy.yaml":       {"kept-clean"},
+		"drift-warn.yaml":         {"only-watched"},
 		"remediation.yaml":        {"careful"},
 		"values.yaml":             {"demoapp-with-values"},
 		"waitfor.yaml":            {"app-a", "app-b"},

@@ -286,8 +286,9 @@ type DemoAppStatus struct {
 	// conditions say where the app stands. Ready, Reconciling and Stalled follow
 	// the kstatus contract that "kubectl wait", Argo CD, Flux and Helm read:
 	// Ready means deployed and healthy, Stalled means that a person must act.
-	// Deployed, Failed, Initialized, DependencyReady and Drifted tell the rest.
-	// Each carries the generation it was seen at.
+	// Deployed, Failed, Remediated, Initialized, DependencyReady, Validated,
+	// Licensed, UpgradeHeld, Suspended, Exposed and Drifted tell the rest. Each
+	// carries the generation it was seen at.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
@@ -373,8 +374,8 @@ type DemoAppStatus struct {
 	IngressHost string `json:"ingressHost,omitempty"`
 
 	// nodePort is spec.service.nodePort as it was last deployed. A Service that asks
-	// for none later keeps it, unless its type changes or it is made anew. As long as
-	// it is here, no other DemoApp of the namespace gets that port.
+	// for none later keeps it, unless its type becomes ClusterIP or it is made anew.
+	// As long as it is here, no other DemoApp of the namespace gets that port.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +optional

@@ -26,7 +26,7 @@ Limits: {{ template "limits" $type }}
 | value | meaning |
 |---|---|
 {{ range $type.EnumValues -}}
-| `{{ .Name }}` | {{ .Doc | trim | replace "\n" " " | regexReplaceAll "^[A-Za-z]+ (is )?" "" }} |
+| `{{ .Name }}` | {{ regexReplaceAll "^[A-Za-z]+ (is )?" (.Doc | trim | replace "\n" " ") "" }} |
 {{ end -}}
 {{- end }}
 {{- end -}}

@@ -109,7 +109,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoApp(ref common.ReferenceCallback) common.
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DemoApp is a small web page, served by the Helm chart demo-app that is embedded in the operator. The operator installs one release of the chart with the name and namespace of the DemoApp, keeps it as the spec says, and reports in the status what it did and why.\n\nThe release consists of a Deployment, a Service, a ConfigMap and a Secret, and with spec.ingress of an Ingress and an HTTPRoute, all named after the DemoApp. Whatever others change in them that the chart sets is set back; what they add is left alone. When the DemoApp is deleted, a record is written to the audit namespace before the release is uninstalled.",
+				Description: "DemoApp is a small web page, served by the Helm chart demo-app that is embedded in the operator. The operator installs one release of the chart with the name and namespace of the DemoApp, keeps it as the spec says, and reports in the status what it did and why.\n\nThe release consists of a Deployment, a Service, a ConfigMap and a Secret, and with spec.ingress of an Ingress and an HTTPRoute, all named after the DemoApp. Unless spec.drift says otherwise, whatever others change in them that the chart sets is set back, and what they add is left alone. When the DemoApp is deleted, a record is written to the audit namespace before the release is uninstalled.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -597,7 +597,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions say where the app stands. Ready, Reconciling and Stalled follow the kstatus contract that \"kubectl wait\", Argo CD, Flux and Helm read: Ready means deployed and healthy, Stalled means that a person must act. Deployed, Failed, Initialized, DependencyReady and Drifted tell the rest. Each carries the generation it was seen at.",
+							Description: "conditions say where the app stands. Ready, Reconciling and Stalled follow the kstatus contract that \"kubectl wait\", Argo CD, Flux and Helm read: Ready means deployed and healthy, Stalled means that a person must act. Deployed, Failed, Remediated, Initialized, DependencyReady, Validated, Licensed, UpgradeHeld, Suspended, Exposed and Drifted tell the rest. Each carries the generation it was seen at.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -705,7 +705,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 					},
 					"nodePort": {
 						SchemaProps: spec.SchemaProps{
-							Description: "nodePort is spec.service.nodePort as it was last deployed. A Service that asks for none later keeps it, unless its type changes or it is made anew. As long as it is here, no other DemoApp of the namespace gets that port.",
+							Description: "nodePort is spec.service.nodePort as it was last deployed. A Service that asks for none later keeps it, unless its type becomes ClusterIP or it is made anew. As long as it is here, no other DemoApp of the namespace gets that port.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},

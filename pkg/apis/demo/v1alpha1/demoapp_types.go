@@ -47,9 +47,9 @@ const (
 //
 // The release consists of a Deployment, a Service, a ConfigMap and a Secret,
 // and with spec.ingress of an Ingress and an HTTPRoute, all named after the
-// DemoApp. Whatever others change in them that the chart
-// sets is set back; what they add is left alone. When the DemoApp is deleted,
-// a record is written to the audit namespace before the release is
+// DemoApp. Unless spec.drift says otherwise, whatever others change in them that
+// the chart sets is set back, and what they add is left alone. When the DemoApp is
+// deleted, a record is written to the audit namespace before the release is
 // uninstalled.
 type DemoApp struct {
 	metav1.TypeMeta `json:",inline"`

@@ -19,8 +19,9 @@ type DemoAppStatusApplyConfiguration struct {
 	// conditions say where the app stands. Ready, Reconciling and Stalled follow
 	// the kstatus contract that "kubectl wait", Argo CD, Flux and Helm read:
 	// Ready means deployed and healthy, Stalled means that a person must act.
-	// Deployed, Failed, Initialized, DependencyReady and Drifted tell the rest.
-	// Each carries the generation it was seen at.
+	// Deployed, Failed, Remediated, Initialized, DependencyReady, Validated,
+	// Licensed, UpgradeHeld, Suspended, Exposed and Drifted tell the rest. Each
+	// carries the generation it was seen at.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// observedGeneration is the generation of the spec that was last reconciled
 	// from end to end. It is -1 before the first time.
@@ -60,8 +61,8 @@ type DemoAppStatusApplyConfiguration struct {
 	// host.
 	IngressHost *string `json:"ingressHost,omitempty"`
 	// nodePort is spec.service.nodePort as it was last deployed. A Service that asks
-	// for none later keeps it, unless its type changes or it is made anew. As long as
-	// it is here, no other DemoApp of the namespace gets that port.
+	// for none later keeps it, unless its type becomes ClusterIP or it is made anew.
+	// As long as it is here, no other DemoApp of the namespace gets that port.
 	NodePort *int32 `json:"nodePort,omitempty"`
 	// lastHandledRequestedAt is the value of the annotation
 	// demo.example.com/requested-at that was last acted on.

@@ -147,7 +147,8 @@ func everyNode() step {
 	)
 	return step{
 		title: "A DemoApp for each node",
-		note:  "A DemoAppCluster keeps one for each node that matches, here a single one, and pins it to the node.",
+		note: "A DemoAppCluster keeps one for each node that matches, here a single one, and pins it to the node. " +
+			"A change of the template is rolled out.",
 		acts: []act{
 			{command: in(`patch --local -f artifacts/examples/demoappcluster.yaml --type=merge -p "`+selector+`" -o yaml | `) + in("apply -f -")},
 			waitFor("dac/page", "condition=Ready"),
@@ -157,6 +158,9 @@ func everyNode() step {
 				command: in(`get da -l demo.example.com/cluster=page -o jsonpath='{.items[*].spec.nodeName}'`),
 				want:    differs(new(string)),
 			},
+			{command: in(`patch dac page --type=merge -p '{"spec":{"template":{"spec":{"message":"A new page for every node"}}}}'`)},
+			waitFor("dac/page", "condition=Ready"),
+			{command: in("get da -l demo.example.com/cluster=page"), want: shows("page-", "A new page for every node")},
 		},
 	}
 }

@@ -34,7 +34,9 @@ const recordGrace = 30 * time.Second
 // Execute does what was decided and returns the release as it is then; nil when
 // there was nothing to do. The operation goes on when ctx is canceled, so that
 // a shutdown does not leave a release pending; the release's timeout ends it. Errors
-// for which [IsTerminal] holds will come again.
+// for which [IsTerminal] holds will come again. A repair that fails for some objects
+// returns both, an error and the release with the others mended, whose baseline is
+// the next one to give.
 func (e *Engine) Execute(ctx context.Context, wanted Release, decision Decision, baseline Baseline) (*Deployed, error) {
 	defer e.locks.lock(wanted.Key())()
 	switch decision.Action {
@@ -80,6 +82,7 @@ func (e *Engine) measured(ctx context.Context, wanted Release, decision Decision
 		o.known[entry.ObjectReference] = entry
 	}
 	store.beforeCreate = o.beforeCreate
+	store.unanswered = func() { e.attempts.unanswered(name) }
 	store.secrets.wroteRecord = func(record metav1.Object) { e.flights.noteWrite(name, record) }
 	store.secrets.deletedRecord = func(record metav1.Object) { e.flights.noteDelete(name, record) }
 	e.flights.begin(name)
@@ -90,7 +93,7 @@ func (e *Engine) measured(ctx context.Context, wanted Release, decision Decision
 		}
 	}()
 	deployed, err := run(o)
-	if deployed != nil {
+	if err == nil && deployed != nil {
 		e.attempts.succeeded(name, deployed.Revision)
 	}
 	e.onOperation(Operation{
@@ -451,10 +454,26 @@ func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, err
 	for _, info := range resources {
 		errs = append(errs, o.repairObject(info, decision))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
+	err = errors.Join(errs...)
+	if err != nil {
+		if decision.Action != ActionRepair {
+			return nil, err
+		}
+		o.inventory = mended(baseline.Inventory, o.inventory)
 	}
-	return o.deployed(rls), nil
+	return o.deployed(rls), err
+}
+
+// mended is an inventory after a repair that came to some of its objects only.
+func mended(known, repaired []InventoryEntry) []InventoryEntry {
+	merged := slices.Clone(known)
+	for i, entry := range merged {
+		at := slices.IndexFunc(repaired, func(r InventoryEntry) bool { return r.ObjectReference == entry.ObjectReference })
+		if at >= 0 {
+			merged[i] = repaired[at]
+		}
+	}
+	return merged
 }
 
 func (o *operation) repairObject(info *resource.Info, decision Decision) error {

@@ -166,6 +166,46 @@ func TestDrift(t *testing.T) {
 	}
 }
 
+// TestRepairInPart: what could be mended is known, although something else could
+// not.
+func TestRepairInPart(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")})
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		f.remove("ConfigMap", "default/a")
+		f.remove("ConfigMap", "default/b")
+		f.edit("ConfigMap", "default/b", "kubectl", func(*unstructured.Unstructured) {})
+		f.heard()
+		drifted := func() string {
+			var names []string
+			for _, drift := range f.decide(wanted).Drifts {
+				names = append(names, drift.Object.Name)
+			}
+			return strings.Join(names, " ")
+		}
+		if got := drifted(); got != "a b" {
+			t.Fatalf("drifted: %q, want both", got)
+		}
+		deployed, err := f.engine.Execute(t.Context(), wanted, f.decide(wanted), f.baseline)
+		if conflict := wantError[*OwnershipConflictError](t, err); conflict.Object.Name != "b" {
+			t.Errorf("error is %v, want that b is somebody else's", err)
+		}
+		if deployed == nil {
+			t.Fatal("nothing is said about what was mended")
+		}
+		f.baseline = deployed.Baseline()
+		f.heard()
+		if got := drifted(); got != "b" {
+			t.Errorf("drifted after the repair: %q, want b", got)
+		}
+		f.edit("ConfigMap", "default/a", "kubectl", change("theirs", "data", "key"))
+		f.heard()
+		if got := drifted(); got != "a b" {
+			t.Errorf("drifted after another change: %q, want both", got)
+		}
+	})
+}
+
 // meant is an object without what the API server adds.
 func meant(object *unstructured.Unstructured) map[string]any {
 	if object == nil {

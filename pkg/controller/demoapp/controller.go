@@ -37,7 +37,7 @@ type Engine interface {
 	release.Observer
 	Execute(ctx context.Context, wanted helm.Release, decision helm.Decision, baseline helm.Baseline) (*helm.Deployed, error)
 	Explain(ctx context.Context, release cache.ObjectName, baseline helm.Baseline, drifts []helm.Drift) ([]helm.Explanation, error)
-	Uninstall(ctx context.Context, release cache.ObjectName, baseline helm.Baseline) error
+	UninstallWithin(ctx context.Context, release cache.ObjectName, baseline helm.Baseline, timeout time.Duration) error
 	Forget(release cache.ObjectName)
 	HasSynced() bool
 	Subscribe(func(release cache.ObjectName, change helm.Change))

@@ -28,6 +28,10 @@ type engine struct {
 	// failures are what the next calls of Execute return.
 	failures                 []error
 	observeErr, uninstallErr error
+	// taken are the kinds of objects that a repair finds to be somebody else's.
+	taken []string
+	// uninstallTimeout is what UninstallWithin was called with last.
+	uninstallTimeout time.Duration
 	// fields are what Explain finds different in objects of a kind.
 	fields map[string][]string
 	// executing is called by Execute before it does anything.
@@ -157,7 +161,13 @@ func (e *engine) Execute(_ context.Context, wanted helm.Release, decision helm.D
 				drifted = append(drifted, drift.Object.Kind)
 			}
 		}
-		r.apply(wanted.Key(), drifted)
+		mended := slices.DeleteFunc(slices.Clone(drifted), func(kind string) bool { return slices.Contains(e.taken, kind) })
+		r.apply(wanted.Key(), mended)
+		if len(mended) < len(drifted) {
+			return r.deployed(wanted.Chart), &helm.OwnershipConflictError{
+				Object: helm.ObjectReference{APIVersion: "v1", Kind: e.taken[0], Namespace: wanted.Namespace, Name: wanted.Name},
+			}
+		}
 	}
 	return r.deployed(wanted.Chart), nil
 }
@@ -267,9 +277,10 @@ func (e *engine) Explain(_ context.Context, key cache.ObjectName, _ helm.Baselin
 	return found, nil
 }
 
-// Uninstall implements Engine.
-func (e *engine) Uninstall(_ context.Context, key cache.ObjectName, _ helm.Baseline) error {
+// UninstallWithin implements Engine.
+func (e *engine) UninstallWithin(_ context.Context, key cache.ObjectName, _ helm.Baseline, timeout time.Duration) error {
 	e.calls.add("uninstall " + key.Name)
+	e.uninstallTimeout = timeout
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.uninstallErr == nil {

@@ -17,6 +17,7 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 // deleting is a world whose app "a" was deployed and is asked to go.
@@ -41,6 +42,7 @@ func TestDeletion(t *testing.T) {
 	name := fmt.Sprintf("ns-a-%d", app.DeletionTimestamp.Unix())
 	result := w.passes("a", controller.SpecChange)
 	equal(t, "steps", []string{"create configmaps", "uninstall a", "patch demoapps a"}, w.calls.take())
+	equal(t, "timeout", helm.DefaultTimeout, w.engine.uninstallTimeout)
 	equal(t, "next look", time.Duration(0), result.RequeueAfter)
 	equal(t, "events", []string{
 		"a Normal Audited Delete Wrote audit record demoapp-audit/" + name,

@@ -95,6 +95,10 @@ func (c *Controller) ensureRelease(ctx context.Context, p *pass) error {
 		wanted = &helm.Release{Namespace: p.app.Namespace, Name: p.app.Name, Chart: c.chart, Ignore: ignoreRules(p.app.Spec)}
 	}
 	deployed, err := c.engine.Execute(ctx, *wanted, decision, baselineOf(p.app))
+	if err != nil && deployed != nil {
+		// Some objects could be repaired.
+		p.app.Status.Inventory = inventoryOf(deployed)
+	}
 	var busy *helm.BusyError
 	if errors.As(err, &busy) {
 		p.next = min(p.next, max(busy.RetryAfter, busyRetry))

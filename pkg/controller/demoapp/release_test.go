@@ -187,6 +187,34 @@ func TestReleaseThatIsBusy(t *testing.T) {
 	}
 }
 
+// TestRepairInPart: what could be mended is watched on, although something else is
+// somebody else's now and rests until that changes.
+func TestRepairInPart(t *testing.T) {
+	w := deployed(t)
+	w.engine.taken = []string{"Secret"}
+	w.engine.meddle("a", removes("ConfigMap"))
+	w.engine.meddle("a", replaces("Secret"))
+	drifted := func() string { return w.message("a", v1alpha1.ConditionDrifted) }
+	_, err := w.pass("a", controller.Drift)
+	if !controller.IsTerminal(err) {
+		t.Errorf("error is %v, want a terminal one", err)
+	}
+	_, err = w.pass("a", controller.Drift)
+	if !controller.IsTerminal(err) {
+		t.Errorf("error is %v, want a terminal one", err)
+	}
+	equal(t, "drifted after the repair", "Secret a (replaced)", drifted())
+	w.calls.take()
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "requests while nothing else changes", []string(nil), w.calls.take())
+	w.engine.meddle("a", edits("ConfigMap"))
+	_, err = w.pass("a", controller.Drift)
+	if !controller.IsTerminal(err) {
+		t.Errorf("error is %v, want a terminal one", err)
+	}
+	equal(t, "the ConfigMap", w.engine.releases[keyOf("a")].applied["ConfigMap"], w.engine.releases[keyOf("a")].live["ConfigMap"])
+}
+
 func TestDriftThatCannotBeAnnounced(t *testing.T) {
 	w := deployed(t)
 	w.engine.meddle("a", edits("Secret"))

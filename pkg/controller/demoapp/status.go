@@ -45,6 +45,17 @@ func baselineOf(app *v1alpha1.DemoApp) helm.Baseline {
 	return baseline
 }
 
+func inventoryOf(deployed *helm.Deployed) []v1alpha1.InventoryEntry {
+	inventory := make([]v1alpha1.InventoryEntry, 0, len(deployed.Inventory))
+	for _, entry := range deployed.Inventory {
+		inventory = append(inventory, v1alpha1.InventoryEntry{
+			APIVersion: entry.APIVersion, Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name,
+			UID: entry.UID, Digest: entry.Digest,
+		})
+	}
+	return inventory
+}
+
 // recordDeployed writes down what a success left, and why it came about.
 func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision, chart *helm.Chart) {
 	s := &p.app.Status
@@ -72,13 +83,7 @@ func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision, ch
 		AppVersion:   deployed.AppVersion,
 	}
 	s.AppliedManifestHash = deployed.ManifestHash
-	s.Inventory = make([]v1alpha1.InventoryEntry, 0, len(deployed.Inventory))
-	for _, entry := range deployed.Inventory {
-		s.Inventory = append(s.Inventory, v1alpha1.InventoryEntry{
-			APIVersion: entry.APIVersion, Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name,
-			UID: entry.UID, Digest: entry.Digest,
-		})
-	}
+	s.Inventory = inventoryOf(deployed)
 	recordSuccess(p, decision.Action)
 	switch decision.Action {
 	case helm.ActionInstall, helm.ActionUpgrade:

@@ -17,6 +17,9 @@ import (
 type attempts struct {
 	mu       sync.Mutex
 	releases map[cache.ObjectName]*attempt
+	// mayExist are the releases of which a record was sent that nobody has said to be
+	// there. The watch tells in the end, but an uninstall may come before.
+	mayExist sets.Set[cache.ObjectName]
 }
 
 type attempt struct {
@@ -33,6 +36,7 @@ func (a *attempts) succeeded(release cache.ObjectName, revision int) {
 		a.releases = map[cache.ObjectName]*attempt{}
 	}
 	a.releases[release] = &attempt{revision: revision}
+	a.mayExist.Delete(release)
 }
 
 // send notes an object that is about to be applied.
@@ -66,9 +70,27 @@ func (a *attempts) sent(release cache.ObjectName, object ObjectReference) bool {
 	return !ok || since.objects.Has(object)
 }
 
+// unanswered notes that a record of the release may have been created.
+func (a *attempts) unanswered(release cache.ObjectName) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.mayExist == nil {
+		a.mayExist = sets.New[cache.ObjectName]()
+	}
+	a.mayExist.Insert(release)
+}
+
+// mayHaveRecord reports whether the release may have a record that is not known.
+func (a *attempts) mayHaveRecord(release cache.ObjectName) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.mayExist.Has(release)
+}
+
 // forget lets go of what is known of the release.
 func (a *attempts) forget(release cache.ObjectName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.releases, release)
+	a.mayExist.Delete(release)
 }

@@ -116,6 +116,21 @@ func (m *kindMapper) find(kind schema.GroupVersionKind) (*meta.RESTMapping, erro
 	return mapping, err
 }
 
+// serving reports whether the API server tells of a kind that was just defined. As
+// long as it does not, it is asked again, but not each time that this is called.
+func (m *kindMapper) serving(kind schema.GroupKind) (bool, error) {
+	m.renew()
+	_, err := m.mapper.RESTMapping(kind)
+	if meta.IsNoMatchError(err) && m.mayRefresh(staleInterval) {
+		m.refresh()
+		_, err = m.mapper.RESTMapping(kind)
+	}
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // serves reports whether a kind is among those that its API tells of. It fails when
 // the API does not answer; one that did not is asked again.
 func (m *kindMapper) serves(kind schema.GroupVersionKind) (bool, error) {
@@ -269,10 +284,25 @@ func (m *kindMapper) current() (*common.Capabilities, error) {
 	return m.capabilities.Copy(), nil
 }
 
+// keptDiscovery is for Helm, which forgets all that is known of the API server
+// whenever a chart has CRDs, new or not. The wait for those has renewed it as far as
+// that is needed.
+type keptDiscovery struct {
+	discovery.CachedDiscoveryInterface
+}
+
+// Invalidate implements discovery.CachedDiscoveryInterface.
+func (keptDiscovery) Invalidate() {}
+
+// keptMapper is a mapper that Helm cannot reset, see keptDiscovery.
+type keptMapper struct {
+	meta.RESTMapper
+}
+
 // ToDiscoveryClient implements action.RESTClientGetter.
 func (m *kindMapper) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
-	return m.discovery, nil
+	return keptDiscovery{m.discovery}, nil
 }
 
 // ToRESTMapper implements action.RESTClientGetter.
-func (m *kindMapper) ToRESTMapper() (meta.RESTMapper, error) { return m.mapper, nil }
+func (m *kindMapper) ToRESTMapper() (meta.RESTMapper, error) { return keptMapper{m.mapper}, nil }

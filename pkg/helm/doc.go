@@ -109,7 +109,8 @@
 //
 // Operations on one release exclude each other; different releases do not wait
 // for one another. A second engine, in another process, is kept off by the
-// records: the revision that both want to make can be created only once.
+// records: the revision that both want to make can be created only once, and a
+// failed one replaced only by who knows its last version.
 //
 // An operation does not end with the context that it was called with. It has a
 // deadline of its own ([Release.Timeout]), so that a shutdown lets it finish, and

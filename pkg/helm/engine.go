@@ -52,7 +52,9 @@ const (
 
 // Config is what an engine needs.
 type Config struct {
-	// RESTConfig says how to reach the API server. Required.
+	// RESTConfig says how to reach the API server. Required. Its QPS holds for each
+	// of the engine's clients, and client-go's default of 5 a second is too low for
+	// more than a few releases; -1 leaves fairness to the API server.
 	RESTConfig *rest.Config
 	// HTTPClient is shared with other clients of the same server; by default the
 	// engine makes its own from RESTConfig.

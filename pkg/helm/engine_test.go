@@ -95,6 +95,34 @@ func TestInstall(t *testing.T) {
 
 // TestSteadyState: a release that is as wanted costs no request, neither while
 // the engine runs nor when it starts again.
+// TestNothingIsDiscoveredTwice goes once around the life of a release.
+func TestNothingIsDiscoveredTwice(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		first, second := demo(t, nil), demo(t, map[string]any{"message": "second"})
+		f.must(first, ActionInstall, CauseNotInstalled)
+		if f.discoveries() == 0 {
+			t.Error("the first operation knows the kinds without asking")
+		}
+		f.must(second, ActionUpgrade, CauseInputsChanged)
+		f.edit("ConfigMap", "default/web", "kubectl", change("theirs", "data", "index.html"))
+		f.heard()
+		f.must(second, ActionRepair, CauseDrift)
+		deployed, err := f.engine.Rollback(t.Context(), second, f.baseline, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.baseline = deployed.Baseline()
+		if err := f.engine.Uninstall(t.Context(), first.Key(), f.baseline); err != nil {
+			t.Fatal(err)
+		}
+		f.baseline = Baseline{}
+		f.must(first, ActionInstall, CauseNotInstalled)
+		if got := f.discoveries(); got != 0 {
+			t.Errorf("%d discovery requests for what is known", got)
+		}
+	})
+}
+
 func TestSteadyState(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)

@@ -6,6 +6,7 @@ package helm
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -111,6 +112,13 @@ func IsTerminal(err error) bool {
 	)
 	return errors.As(err, &render) || errors.As(err, &refused) || errors.As(err, &conflict) ||
 		errors.As(err, &tooLarge) || errors.As(err, &missing) || errors.Is(err, ErrInvalidChart)
+}
+
+// mayHaveTakenEffect reports whether a request that failed may have changed something:
+// its answer did not arrive, or says only that something went wrong on the way.
+func mayHaveTakenEffect(err error) bool {
+	var answer apierrors.APIStatus
+	return err != nil && (!errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError)
 }
 
 // refused wraps an API server's answer that will not change by asking again.

@@ -880,7 +880,7 @@ func (s *fakeServer) taken() []string {
 			requests = append(requests, request.String())
 		}
 	}
-	s.requests = nil
+	s.requests = slices.DeleteFunc(s.requests, func(request fakeRequest) bool { return request.verb != "discover" })
 	return requests
 }
 
@@ -889,14 +889,9 @@ func (s *fakeServer) taken() []string {
 func (s *fakeServer) discoveries() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	count := 0
-	for _, request := range s.requests {
-		if request.verb == "discover" {
-			count++
-		}
-	}
-	s.requests = nil
-	return count
+	before := len(s.requests)
+	s.requests = slices.DeleteFunc(s.requests, func(request fakeRequest) bool { return request.verb == "discover" })
+	return before - len(s.requests)
 }
 
 // with changes how the server behaves while it runs.

@@ -32,9 +32,6 @@ func TestPanicInAnOperation(t *testing.T) {
 		wanted := demo(t, nil)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		f.heard()
-		meddle := func(value string) {
-			f.edit("ConfigMap", "default/web", "kubectl", change(value, "data", "index.html"))
-		}
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -42,7 +39,7 @@ func TestPanicInAnOperation(t *testing.T) {
 				}
 			}()
 			_, _ = f.engine.measured(t.Context(), wanted, Decision{Action: ActionRepair}, f.baseline, func(*operation) (*Deployed, error) {
-				meddle("meanwhile")
+				f.edit("ConfigMap", "default/web", "kubectl", change("meanwhile", "data", "index.html"))
 				synctest.Wait()
 				panic("a defect")
 			})
@@ -51,7 +48,7 @@ func TestPanicInAnOperation(t *testing.T) {
 		if diff := cmp.Diff(told, f.heard()); diff != "" {
 			t.Errorf("heard of a change meanwhile (-want +got):\n%s", diff)
 		}
-		meddle("afterwards")
+		f.edit("Deployment", "default/web", "kubectl", change(int64(9), "spec", "replicas"))
 		if diff := cmp.Diff(told, f.heard()); diff != "" {
 			t.Errorf("heard of a change afterwards (-want +got):\n%s", diff)
 		}

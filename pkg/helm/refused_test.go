@@ -198,6 +198,12 @@ func TestCRDs(t *testing.T) {
 		if diff := cmp.Diff([]string{"CustomResourceDefinition things.example.com"}, f.names()); diff != "" {
 			t.Errorf("objects after uninstall (-want +got):\n%s", diff)
 		}
+		f.discoveries()
+		f.baseline = Baseline{}
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		if got := f.discoveries(); got != 0 {
+			t.Errorf("%d discovery requests for a CRD that was there", got)
+		}
 	})
 }
 

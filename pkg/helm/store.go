@@ -54,6 +54,8 @@ type store struct {
 	made *releasev1.Release
 	// beforeCreate is called with a revision before its record is written.
 	beforeCreate func(next *releasev1.Release) error
+	// unanswered is called when nobody knows whether a record was created.
+	unanswered func()
 	// begun says that Helm came to write a record, which it does after rendering.
 	begun bool
 	// purging makes Delete remove all records of the release at once, unless
@@ -79,7 +81,7 @@ func newStore(deadline time.Time, release cache.ObjectName, records *records, cl
 	}
 	s := &store{
 		Secrets: driver.NewSecrets(secrets), release: release, records: records, secrets: secrets,
-		bodies: bodies, parts: map[*chartv2.Chart]*chartPart{},
+		bodies: bodies, parts: map[*chartv2.Chart]*chartPart{}, unanswered: func() {},
 	}
 	s.SetLogger(logger.Handler())
 	return s, nil
@@ -202,10 +204,24 @@ func (s *store) Create(key string, rls release.Releaser) error {
 		s.made = next
 	}
 	if s.replaced != nil && key == s.replaced.secret.Name {
+		replaced := s.replaced
 		s.replaced = nil
-		return s.note(s.update(key, rls))
+		return s.note(s.replace(key, rls, replaced))
 	}
 	return s.note(s.create(key, rls))
+}
+
+// replace writes a new record in the place of one that nobody has written to since
+// it was looked at: one engine of several wins.
+func (s *store) replace(key string, rls release.Releaser, replaced *Record) error {
+	return s.write(key, rls, recordModifiedAt, func(secret *corev1.Secret) (*corev1.Secret, error) {
+		secret.ResourceVersion = replaced.secret.ResourceVersion
+		written, err := s.secrets.Update(context.Background(), secret, metav1.UpdateOptions{})
+		if apierrors.IsConflict(err) {
+			return nil, driver.ErrReleaseExists
+		}
+		return written, err
+	})
 }
 
 // create and update are those of Helm's driver, but for how they compress.
@@ -214,6 +230,9 @@ func (s *store) create(key string, rls release.Releaser) error {
 		created, err := s.secrets.Create(context.Background(), secret, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return nil, driver.ErrReleaseExists
+		}
+		if mayHaveTakenEffect(err) {
+			s.unanswered()
 		}
 		return created, err
 	})
@@ -291,7 +310,11 @@ func (s *store) Delete(key string) (release.Releaser, error) {
 		return nil, errors.New("kept for the next attempt")
 	}
 	if s.purging {
-		return nil, s.note(s.secrets.purge(context.Background(), s.release, s.records.history(s.release)))
+		history := s.records.history(s.release)
+		if len(history) == 0 {
+			return nil, nil
+		}
+		return nil, s.note(s.secrets.purge(context.Background(), s.release, history))
 	}
 	newest := s.newest()
 	if newest != nil && key == newest.secret.Name || s.target != 0 && key == recordSecretName(s.release.Name, s.target) {
@@ -431,11 +454,9 @@ func (c *recordClient) dropped(record *metav1.PartialObjectMetadata) {
 	c.bodies.remove(record)
 }
 
-// purge removes all records of the release in one request.
+// purge removes all records of the release in one request, also those that are not
+// known.
 func (c *recordClient) purge(ctx context.Context, release cache.ObjectName, history []*Record) error {
-	if len(history) == 0 {
-		return nil
-	}
 	selector := labels.Set{"owner": "helm", recordName: release.Name}.String()
 	ctx, cancel := context.WithDeadline(ctx, c.deadline)
 	defer cancel()

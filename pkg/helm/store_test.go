@@ -81,3 +81,29 @@ func TestStoreQuery(t *testing.T) {
 		}
 	})
 }
+
+// TestReplaceOfWhatAnotherEngineWrote: of two engines that want to take the place of
+// one failed attempt, the second finds out before it changes any object.
+func TestReplaceOfWhatAnotherEngineWrote(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.with(func() { f.refuse = refuseBad })
+		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "bad")})
+		_, err := f.reconcile(wanted)
+		_ = wantError[*RefusedError](t, err)
+		f.with(func() { f.refuse = nil })
+		synctest.Wait()
+		f.hold(true)
+		f.edit("Secret", "default/sh.helm.release.v1.web.v1", "other", change("here", "metadata", "annotations", "other"))
+		_, err = f.reconcile(wanted)
+		_ = wantError[*BusyError](t, err)
+		if got := f.names(); len(got) > 0 {
+			t.Errorf("objects %s, want none", got)
+		}
+		f.hold(false)
+		synctest.Wait()
+		if _, err := f.reconcile(wanted); err != nil {
+			t.Fatal(err)
+		}
+		wantRecords(t, f, "web.v1 deployed")
+	})
+}

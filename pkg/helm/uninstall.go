@@ -32,7 +32,7 @@ func (e *Engine) Uninstall(ctx context.Context, name cache.ObjectName, baseline 
 // [Config.Timeout].
 func (e *Engine) UninstallWithin(ctx context.Context, name cache.ObjectName, baseline Baseline, timeout time.Duration) error {
 	defer e.locks.lock(name)()
-	if e.records.latest(name) == nil && len(baseline.Inventory) == 0 {
+	if e.records.latest(name) == nil && len(baseline.Inventory) == 0 && !e.attempts.mayHaveRecord(name) {
 		e.Forget(name)
 		return nil
 	}
@@ -49,7 +49,10 @@ func (e *Engine) UninstallWithin(ctx context.Context, name cache.ObjectName, bas
 func (o *operation) uninstall(baseline Baseline) error {
 	newest := o.store.newest()
 	if newest == nil {
-		return o.removeInventory(baseline)
+		if err := o.removeInventory(baseline); err != nil || !o.engine.attempts.mayHaveRecord(o.release) {
+			return err
+		}
+		return o.store.secrets.purge(context.WithoutCancel(o.ctx), o.release, nil)
 	}
 	cfg, err := o.configuration()
 	if err != nil {

@@ -120,6 +120,41 @@ func TestUninstallWithoutRecords(t *testing.T) {
 	})
 }
 
+// TestUninstallOfAnUnansweredInstall: a record that was created without an answer, and
+// that the watch has not told of yet, does not stay behind.
+func TestUninstallOfAnUnansweredInstall(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := demo(t, nil)
+		f.hold(true)
+		f.with(func() {
+			f.fault = func(request fakeRequest) fakeFault {
+				if request.String() == "create secrets default" {
+					return faultLost
+				}
+				return faultNone
+			}
+		})
+		if _, err := f.reconcile(wanted); err == nil {
+			t.Fatal("no error although the answer was lost")
+		}
+		wantRecords(t, f, "web.v1 pending-install")
+		f.with(func() { f.fault = nil })
+		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+			t.Fatal(err)
+		}
+		f.hold(false)
+		if got := f.names(); len(got) > 0 {
+			t.Errorf("left behind: %s", got)
+		}
+		wantRecords(t, f)
+		f.taken()
+		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+			t.Fatal(err)
+		}
+		wantRequests(t, f)
+	})
+}
+
 // TestUninstallFails: a release whose objects cannot be deleted keeps its
 // records, so that the next attempt knows what to do.
 func TestUninstallFails(t *testing.T) {

@@ -15,7 +15,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -89,14 +88,8 @@ func (w *hookWaiter) discovered(crd *unstructured.Unstructured) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	mapper := w.operation.engine.mapper
 	return wait.PollUntilContextTimeout(w.operation.ctx, discoveryPoll, discoveryTimeout, true, func(context.Context) (bool, error) {
-		mapper.refresh()
-		_, err := mapper.mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
-		if meta.IsNoMatchError(err) {
-			return false, nil
-		}
-		return err == nil, err
+		return w.operation.engine.mapper.serving(schema.GroupKind{Group: group, Kind: kind})
 	})
 }
 

@@ -155,13 +155,20 @@ func encode(t testing.TB, value any) []byte {
 	return data
 }
 
-// mutationsOf lists a change and a removal for each leaf of the manifest. The object is as the API server holds it.
-func mutationsOf(manifest map[string]any, object *unstructured.Unstructured) []mutation {
+// mutationsOf lists a change and a removal for each leaf of the manifest. The object is as the API server holds it, which
+// leaves out nothing but what is empty.
+func mutationsOf(t testing.TB, manifest map[string]any, object *unstructured.Unstructured) []mutation {
+	t.Helper()
 	var mutations []mutation
 	for _, leaf := range leavesOf(manifest) {
-		if value, ok := leaf.at(object.Object); ok {
-			mutations = append(mutations, mutation{leaf: leaf, values: changes(value)}, mutation{leaf: leaf})
+		value, ok := leaf.at(object.Object)
+		if !ok {
+			if asked, _ := leaf.at(manifest); !reflect.ValueOf(asked).IsZero() {
+				t.Errorf("%s of %s %s is not in the object", leaf, object.GetKind(), object.GetName())
+			}
+			continue
 		}
+		mutations = append(mutations, mutation{leaf: leaf, values: changes(value)}, mutation{leaf: leaf})
 	}
 	return mutations
 }
@@ -178,7 +185,7 @@ func lacks(manifest, pristine, object any, path string) string {
 		}
 		for _, key := range slices.Sorted(maps.Keys(manifest)) {
 			if _, kept := was[key]; !kept {
-				continue // Such as stringData, and what is empty.
+				continue // It is empty.
 			}
 			if missing := lacks(manifest[key], was[key], is[key], path+"/"+key); missing != "" {
 				return missing

@@ -7,6 +7,7 @@ package conformance
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"io"
 	"testing"
@@ -43,6 +44,7 @@ func subjectsOf(t *testing.T, e *engine) []*subject {
 		if s.manifest == nil {
 			t.Fatalf("%s is not in the manifest", s.ObjectReference)
 		}
+		storeStringData(s.manifest)
 		metadata := s.manifest["metadata"].(map[string]any)
 		for _, mark := range []struct{ in, key, value string }{
 			{"labels", "app.kubernetes.io/managed-by", "Helm"},
@@ -60,10 +62,27 @@ func subjectsOf(t *testing.T, e *engine) []*subject {
 		if s.pristine, err = s.client.Get(t.Context(), s.Name, metav1.GetOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		s.mutations = mutationsOf(s.manifest, s.pristine)
+		s.mutations = mutationsOf(t, s.manifest, s.pristine)
 		subjects = append(subjects, s)
 	}
 	return subjects
+}
+
+// storeStringData writes the stringData of a Secret as the API server keeps it.
+func storeStringData(manifest map[string]any) {
+	texts, ok := manifest["stringData"].(map[string]any)
+	if !ok {
+		return
+	}
+	delete(manifest, "stringData")
+	data, _ := manifest["data"].(map[string]any)
+	if data == nil {
+		data = map[string]any{}
+	}
+	for key, text := range texts {
+		data[key] = base64.StdEncoding.EncodeToString([]byte(text.(string)))
+	}
+	manifest["data"] = data
 }
 
 // manifestsOf returns the objects of a manifest by kind and name.

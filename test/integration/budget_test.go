@@ -12,7 +12,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -76,12 +75,6 @@ func TestBudget(t *testing.T) {
 		ns.Await("waiting", "waits", func(app *v1alpha1.DemoApp) bool {
 			return apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting)
 		})
-	})
-	spend("a wait that goes on", 0, func() {
-		if _, err := ns.Demo.Patch(t.Context(), "waiting", types.MergePatchType, []byte(`{"metadata": {"labels": {"a": "b"}}}`),
-			metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
 	})
 	for port := range int32(12) {
 		// As many revisions as are kept, and more.

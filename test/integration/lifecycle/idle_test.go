@@ -9,11 +9,17 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -24,10 +30,14 @@ const idleTime = time.Minute
 // idleApps is how many DemoApps there are to leave alone.
 const idleApps = 500
 
+// mostToStart is how many requests an operator may send to know all there is: to list, to watch and to discover. It is
+// far from one for each DemoApp.
+const mostToStart = 80
+
 func TestNothingToDo(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)
-	names := make([]string, 0, idleApps)
+	names := make([]string, 0, idleApps+1)
 	for i := range idleApps {
 		app := apps.Named(fmt.Sprintf("web-%d", i))
 		// Pods are none of the operator's business, and take most of the time.
@@ -36,6 +46,11 @@ func TestNothingToDo(t *testing.T) {
 		names = append(names, app.Name)
 	}
 	awaitReady(ns, names, 1)
+	ns.Create(apps.Waiting("waiting", "nobody"))
+	ns.Await("waiting", "waits", func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting)
+	})
+	names = append(names, "waiting")
 	awaitQuiet(t)
 	before := versions(ns, names)
 
@@ -44,7 +59,11 @@ func TestNothingToDo(t *testing.T) {
 		begin := time.Now()
 		awaitLead(t, cluster.StartOperator(t.Context(), t, shared))
 		awaitQuiet(t)
-		assertNoWork(t, begin)
+		requests := assertNoWork(t, begin)
+		t.Logf("%d requests to start", requests)
+		if requests > mostToStart {
+			t.Errorf("%d requests to start, at most %d are allowed", requests, mostToStart)
+		}
 		if after := versions(ns, names); !slices.Equal(before, after) {
 			t.Errorf("DemoApps were written:\nbefore %v\nafter  %v", before, after)
 		}
@@ -60,6 +79,134 @@ func TestNothingToDo(t *testing.T) {
 			t.Errorf("DemoApps were written:\nbefore %v\nafter  %v", before, after)
 		}
 	})
+}
+
+// TestPeriodicLooks has every DemoApp looked at again and again, the healthy and the waiting.
+func TestPeriodicLooks(t *testing.T) {
+	ns := newNamespace(t)
+	operator := cluster.StartOperator(t.Context(), t, shared, "--resync-period=1s")
+	awaitLead(t, operator)
+	healthy := apps.Named("healthy")
+	healthy.Spec.ReplicaCount = ptr.To[int32](0)
+	ns.Create(healthy)
+	ns.AwaitReady("healthy")
+	ns.Create(apps.Waiting("waiting", "nobody"))
+	ns.Await("waiting", "waits", func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting)
+	})
+	awaitQuiet(t)
+	begin, names := time.Now(), []string{"healthy", "waiting"}
+	before, looked := versions(ns, names), looks(t, operator)
+	const each = 5
+	cluster.Eventually(t.Context(), t, "some looks at each", func(context.Context) (bool, error) {
+		return looks(t, operator) >= looked+each*len(names), nil
+	})
+	assertNoWork(t, begin)
+	if after := versions(ns, names); !slices.Equal(before, after) {
+		t.Errorf("DemoApps were written:\nbefore %v\nafter  %v", before, after)
+	}
+}
+
+// looks returns how often the operator has looked at DemoApps.
+func looks(t *testing.T, operator *cluster.Operator) int {
+	t.Helper()
+	text, err := operator.Metrics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(text) {
+		value, ok := strings.CutPrefix(line, `controller_reconcile_total{controller="demoapp",result="success"} `)
+		if !ok {
+			continue
+		}
+		count, err := strconv.Atoi(strings.TrimSpace(value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return count
+	}
+	return 0
+}
+
+// TestAllRequestsOfAnInstall counts what no namespace tells of, too: an operation discovers nothing, and lists nothing.
+func TestAllRequestsOfAnInstall(t *testing.T) {
+	ns := newNamespace(t)
+	awaitLead(t, cluster.StartOperator(t.Context(), t, shared))
+	still := func(name string) *v1alpha1.DemoApp {
+		app := apps.Named(name)
+		app.Spec.ReplicaCount = ptr.To[int32](0)
+		return app
+	}
+	ns.Create(still("first")) // With it, the kinds of the chart begin to be watched.
+	ns.AwaitReady("first")
+	awaitQuiet(t)
+	for _, operation := range []struct {
+		what string
+		most int
+		do   func()
+	}{
+		{"an install", 10, func() { ns.Create(still("web")); ns.AwaitReady("web") }},
+		{"an upgrade of two objects", 2 + 6, func() {
+			generation := ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Counted" }).Generation
+			ns.Await("web", "upgraded", func(app *v1alpha1.DemoApp) bool {
+				return app.Status.ObservedGeneration == generation && apps.IsReady(app)
+			})
+		}},
+		{"an uninstall", 4 + 8, func() { ns.Delete("web"); ns.AwaitGone("web") }},
+	} {
+		begin := time.Now()
+		operation.do()
+		awaitQuiet(t)
+		requests, err := shared.AuditRequests(begin, cluster.ByOperator())
+		if err != nil {
+			t.Fatal(err)
+		}
+		requests = slices.DeleteFunc(requests, func(request cluster.AuditEvent) bool {
+			return request.Verb == "watch" || request.Resource == "leases"
+		})
+		t.Logf("%s: %d requests, at most %d", operation.what, len(requests), operation.most)
+		if len(requests) > operation.most {
+			t.Errorf("%s took %d requests, at most %d are allowed:\n%s", operation.what, len(requests), operation.most, apps.Describe(requests))
+		}
+	}
+}
+
+// TestDriftOfAllObjectsAtOnce: four objects are repaired for four requests, and three that tell of it.
+func TestDriftOfAllObjectsAtOnce(t *testing.T) {
+	ns := newNamespace(t)
+	operator := cluster.StartOperator(t.Context(), t, shared)
+	app := apps.Named("web")
+	app.Spec.ReplicaCount = ptr.To[int32](0)
+	ns.Create(app)
+	ns.AwaitReady("web")
+	awaitQuiet(t)
+	operator.Stop()
+	changes := map[schema.GroupVersionResource]string{
+		{Group: "apps", Version: "v1", Resource: "deployments"}: `{"metadata": {"labels": {"app.kubernetes.io/name": "other"}}}`,
+		{Version: "v1", Resource: "services"}:                   `{"spec": {"selector": {"app.kubernetes.io/name": "other"}}}`,
+		{Version: "v1", Resource: "configmaps"}:                 `{"data": {"index.html": "Somebody else was here"}}`,
+		{Version: "v1", Resource: "secrets"}:                    `{"data": {"apiKey": "bWluZQ=="}}`,
+	}
+	for resource, change := range changes {
+		_, err := shared.Dynamic.Resource(resource).Namespace(ns.Name).Patch(t.Context(), "web", types.MergePatchType, []byte(change), metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin := time.Now()
+	cluster.StartOperator(t.Context(), t, shared)
+	ns.Await("web", "corrected", func(app *v1alpha1.DemoApp) bool {
+		return app.Status.LastUpgradeReason == v1alpha1.UpgradeReasonDriftDetected && apps.IsReady(app) &&
+			apps.IsAbsent(app, v1alpha1.ConditionDrifted)
+	})
+	awaitQuiet(t)
+	requests, err := shared.AuditRequests(begin, work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most := len(changes) + 3; len(requests) > most {
+		t.Errorf("%d requests, at most %d are allowed:\n%s", len(requests), most, apps.Describe(requests))
+	}
 }
 
 // versions returns the resourceVersions of DemoApps.

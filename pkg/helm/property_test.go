@@ -27,7 +27,7 @@ type move struct {
 
 var moves = []string{
 	"want", "want", "want", "unwant", "reconcile", "reconcile", "reconcile", "reconcile", "change", "delete", "add",
-	"revise", "fail", "lose", "hold", "release", "settle", "restart", "forget",
+	"revise", "roll back", "fail", "lose", "hold", "release", "settle", "restart", "forget",
 }
 
 // TestRandomMoves plays random moves on several releases. However they came
@@ -50,7 +50,7 @@ func TestRandomMoves(t *testing.T) {
 		}), 5, 25).Draw(rt, "moves")
 		var problems []string
 		bubble(t, func(t *testing.T, f *fixture) {
-			game := &game{f: f, chart: chart, baselines: map[int]Baseline{}, wanted: map[int]int{}}
+			game := &game{f: f, chart: chart, baselines: map[int]Baseline{}, wanted: map[int]int{}, givenUp: map[int]int{}}
 			for _, move := range played {
 				game.play(move)
 			}
@@ -68,6 +68,10 @@ type game struct {
 	chart     *Chart
 	baselines map[int]Baseline
 	wanted    map[int]int
+	// givenUp is what was last rolled back from, and fresh how many values were taken
+	// because they differ from all others.
+	givenUp map[int]int
+	fresh   int
 }
 
 func (g *game) of(i int) Release {
@@ -91,6 +95,9 @@ func (g *game) play(move move) {
 	switch move.what {
 	case "want":
 		g.wanted[move.release] = move.n
+		if g.givenUp[move.release] == move.n {
+			g.wanted[move.release] = g.unseen()
+		}
 	case "unwant":
 		delete(g.wanted, move.release)
 	case "reconcile":
@@ -113,6 +120,8 @@ func (g *game) play(move move) {
 		if newest != nil && common.Status(newest.Status) == common.StatusDeployed {
 			g.f.foreign(g.of(move.release), newest.Revision+1, common.StatusDeployed, nil)
 		}
+	case "roll back":
+		g.rollBack(move)
 	case "fail":
 		g.f.failNth(move.n, faultBefore)
 	case "lose":
@@ -130,6 +139,30 @@ func (g *game) play(move move) {
 	case "forget":
 		delete(g.baselines, move.release)
 	}
+}
+
+// rollBack gives up what is wanted, with or without success, for something that was
+// never wanted before: inputs that were given up are not tried again.
+func (g *game) rollBack(move move) {
+	f, release := g.f, g.of(move.release)
+	if _, ok := g.wanted[move.release]; !ok {
+		return
+	}
+	baseline := g.baselines[move.release]
+	observed, err := f.engine.Observe(f.t.Context(), release.Key(), baseline)
+	if err != nil || observed.LastGood == nil {
+		return
+	}
+	if deployed, err := f.engine.Rollback(f.t.Context(), release, baseline, observed.LastGood.Revision); err == nil {
+		g.baselines[move.release] = deployed.Baseline()
+	}
+	g.givenUp[move.release], g.wanted[move.release] = g.wanted[move.release], g.unseen()
+}
+
+// unseen is a value that no release was ever wanted with.
+func (g *game) unseen() int {
+	g.fresh++
+	return 100 + g.fresh
 }
 
 // reconcile does once what a controller does for the release.

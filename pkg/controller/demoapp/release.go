@@ -154,13 +154,18 @@ func (c *Controller) reportFailure(p *pass, err error) error {
 		}
 		return err
 	}
-	conditions.Set(v1alpha1.ConditionFailed, metav1.ConditionTrue, reason, err.Error())
+	if !isRepair(action) {
+		conditions.Set(v1alpha1.ConditionFailed, metav1.ConditionTrue, reason, err.Error())
+	}
 	recordFailure(p, action, c.chart.Version(), terminal)
 	if terminal && action != helm.ActionRollback &&
 		chooseRemedy(p.app.Spec.Remediation, currentFailures(p).Consecutive, p.app.Status.LastGoodRevision) == rollBack {
 		terminal = false // There is something else to try.
 	}
-	if terminal || action == helm.ActionInstall || action == helm.ActionUpgrade {
+	switch {
+	case isRepair(action):
+		p.beginRepairFailure(reason, err.Error(), terminal)
+	case terminal, action == helm.ActionInstall, action == helm.ActionUpgrade:
 		conditions.Set(v1alpha1.ConditionDeployed, metav1.ConditionFalse, reason, err.Error())
 	}
 	if !terminal {

@@ -128,6 +128,9 @@ func summarize(p *pass) {
 			// What is held may fail one day, and this is what to go back to then.
 			s.LastGoodRevision = s.DeployedRelease.Revision
 		}
+		if isDeployedNewest(p) && len(p.plan.Observed.Drifts) == 0 {
+			p.endRepairFailure()
+		}
 		summarizeBlocked(p)
 		return
 	}
@@ -139,13 +142,18 @@ func summarize(p *pass) {
 		return
 	}
 	p.conditions().Remove(v1alpha1.ConditionFailed)
-	reason := v1alpha1.ReasonUpgradeSucceeded
-	if s.DeployedRelease.Revision == 1 {
+	reason, message := deployedState(*s.DeployedRelease)
+	p.conditions().Set(v1alpha1.ConditionDeployed, metav1.ConditionTrue, reason, message)
+	summarizeHealth(p, health)
+}
+
+// deployedState is what Deployed says of a release while it is True.
+func deployedState(deployed v1alpha1.DeployedRelease) (reason, message string) {
+	reason = v1alpha1.ReasonUpgradeSucceeded
+	if deployed.Revision == 1 {
 		reason = v1alpha1.ReasonInstallSucceeded
 	}
-	p.conditions().Set(v1alpha1.ConditionDeployed, metav1.ConditionTrue, reason, fmt.Sprintf("Revision %d of chart %s %s is deployed",
-		s.DeployedRelease.Revision, s.DeployedRelease.Chart, s.DeployedRelease.ChartVersion))
-	summarizeHealth(p, health)
+	return reason, fmt.Sprintf("Revision %d of chart %s %s is deployed", deployed.Revision, deployed.Chart, deployed.ChartVersion)
 }
 
 // isDeployedNewest reports whether the newest revision is the one that the status

@@ -64,20 +64,22 @@ func recordFailure(p *pass, action helm.Action, chartVersion string, terminal bo
 	}
 	failures := currentFailures(p)
 	switch known {
+	case v1alpha1.HistoryRepair:
+		// It is no attempt at what is wanted, which may not be known now: the row stays.
+		failures = storedFailures(p)
+		entry.ChartVersion = ""
+		failures.Repairs++
 	case v1alpha1.HistoryInstall:
 		failures.Consecutive++
 		failures.Installs++
 	case v1alpha1.HistoryUpgrade:
 		failures.Consecutive++
 		failures.Upgrades++
-	case v1alpha1.HistoryRepair:
-		entry.ChartVersion = ""
-		failures.Repairs++
 	case v1alpha1.HistoryRollback:
 		entry.ChartVersion = ""
 		failures.Rollbacks++
 	}
-	if spec := p.app.Spec.Remediation; spec != nil && terminal && failures.Consecutive > 0 {
+	if spec := p.app.Spec.Remediation; spec != nil && terminal && known != v1alpha1.HistoryRepair && failures.Consecutive > 0 {
 		failures.Consecutive = max(failures.Consecutive, orDefault(spec.Retries, defaultRetries)+1)
 	}
 	s.Failures = &failures
@@ -111,14 +113,19 @@ func recordUnhealthy(p *pass, revision int64) {
 // currentFailures are the app's failures. Those in a row count for the spec and
 // the inputs that they were seen with; others start afresh.
 func currentFailures(p *pass) v1alpha1.FailureCounts {
-	var failures v1alpha1.FailureCounts
-	if p.app.Status.Failures != nil {
-		failures = *p.app.Status.Failures
-	}
+	failures := storedFailures(p)
 	if failures.Generation != p.app.Generation || failures.Inputs != p.inputs {
 		failures.Consecutive, failures.Generation, failures.Inputs = 0, p.app.Generation, p.inputs
 	}
 	return failures
+}
+
+// storedFailures are the app's failures, whatever those in a row count for.
+func storedFailures(p *pass) v1alpha1.FailureCounts {
+	if p.app.Status.Failures == nil {
+		return v1alpha1.FailureCounts{}
+	}
+	return *p.app.Status.Failures
 }
 
 // forgetFailures ends a row of failures; what has been counted in all stays.

@@ -54,6 +54,9 @@ func (c *Controller) remediate(p *pass) {
 			fmt.Sprintf("Rolled back to revision %d; a change of the spec starts afresh", p.plan.Observed.Record.RolledBackTo))
 		return
 	}
+	if p.wanted == nil && isCurrent(p, v1alpha1.ConditionRemediated) {
+		return // Whether what was given up is still what is wanted will show.
+	}
 	failed := currentFailures(p).Consecutive
 	chosen := retry
 	if p.plan.RollsOut() {
@@ -71,6 +74,13 @@ func (c *Controller) remediate(p *pass) {
 		p.remediated(v1alpha1.ReasonRetriesExhausted,
 			fmt.Sprintf("Gave up after %d failed attempts; a change of the spec starts afresh", failed))
 	}
+}
+
+// isCurrent reports whether there is a condition of the type that speaks of the spec
+// as it is.
+func isCurrent(p *pass, conditionType string) bool {
+	condition := meta.FindStatusCondition(p.app.Status.Conditions, conditionType)
+	return condition != nil && condition.ObservedGeneration == p.app.Generation
 }
 
 // lastGood is the revision to go back to; 0 when there is none, or when it is

@@ -186,6 +186,59 @@ func TestRetriesExhausted(t *testing.T) {
 	}
 }
 
+// TestGivenUpStaysGivenUp: a repair that fails while the key is missing is no reason to
+// begin anew when it is back.
+func TestGivenUpStaysGivenUp(t *testing.T) {
+	// Nothing is repaired while the record of an attempt that failed is the newest.
+	withoutRecord := terminalFailures()[v1alpha1.ReasonRenderFailed]
+	tests := []struct {
+		name            string
+		strategy        v1alpha1.RemediationStrategy
+		attempt, repair error
+		reason          string
+	}{
+		{"left", v1alpha1.RemediationNone, withoutRecord, errPlain, v1alpha1.ReasonRetriesExhausted},
+		{
+			"left, and the repair is refused", v1alpha1.RemediationNone,
+			withoutRecord, terminalFailures()[v1alpha1.ReasonRefused], v1alpha1.ReasonRetriesExhausted,
+		},
+		{"rolled back", v1alpha1.RemediationRollback, errPlain, errPlain, v1alpha1.ReasonRolledBack},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			key := map[string]string{"k": plainKey}
+			w.secret(key)
+			w.create(newApp("a", keyFrom("keys", "k"), remediating(0, test.strategy)))
+			w.passes("a", controller.SpecChange)
+			w.change("a", says("bad"))
+			w.engine.failures = []error{test.attempt}
+			_, err := w.pass("a", controller.SpecChange)
+			equal(t, "failed", true, err != nil)
+			w.passes("a", controller.Retry)
+			equal(t, "Ready", "False "+test.reason, w.conditions("a")["Ready"])
+			before := w.app("a").Status
+
+			must(t, w.kube.CoreV1().Secrets(namespace).Delete(t.Context(), "keys", metav1.DeleteOptions{}))
+			w.engine.meddle("a", edits("ConfigMap"))
+			w.engine.failures = []error{test.repair}
+			_, err = w.pass("a", controller.Drift)
+			equal(t, "the repair failed", true, err != nil)
+			want := *before.Failures
+			want.Repairs++
+			equal(t, "failures", &want, w.app("a").Status.Failures)
+			equal(t, "Remediated while the key is missing", "True "+test.reason, w.conditions("a")["Remediated"])
+
+			w.secret(key)
+			w.change("a", asks("now", ""))
+			w.passes("a", controller.SpecChange|controller.Retry)
+			equal(t, "revision", before.DeployedRelease.Revision, w.app("a").Status.DeployedRelease.Revision)
+			equal(t, "Ready in the end", "False "+test.reason, w.conditions("a")["Ready"])
+			equal(t, "Remediated in the end", "True "+test.reason, w.conditions("a")["Remediated"])
+		})
+	}
+}
+
 func TestFirstInstallThatFailsForGood(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", remediating(0, v1alpha1.RemediationRollback)))

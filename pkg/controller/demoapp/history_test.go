@@ -43,6 +43,17 @@ func TestRemember(t *testing.T) {
 	}
 }
 
+// history is that of an app: what was done, how it ended, why, the revision, and how
+// many times.
+func (w *world) history(name string) []string {
+	w.t.Helper()
+	var lines []string
+	for _, entry := range w.app(name).Status.History {
+		lines = append(lines, fmt.Sprintf("%s %s %q %d %d", entry.Action, entry.Outcome, entry.Reason, entry.Revision, entry.Count))
+	}
+	return lines
+}
+
 func TestHistory(t *testing.T) {
 	w := deployed(t)
 	w.engine.failures = []error{errPlain, errPlain}
@@ -58,15 +69,11 @@ func TestHistory(t *testing.T) {
 	w.passes("a", controller.Retry)
 	w.engine.meddle("a", removes("Secret"))
 	w.passes("a", controller.Drift)
-	var lines []string
-	for _, entry := range w.app("a").Status.History {
-		lines = append(lines, fmt.Sprintf("%s %s %q %d %d", entry.Action, entry.Outcome, entry.Reason, entry.Revision, entry.Count))
-	}
 	equal(t, "history", []string{
 		`Repair Succeeded "DriftDetected" 2 0`,
 		`Upgrade Succeeded "RetryAfterFailure" 2 0`,
 		`Upgrade Failed "" 0 2`,
 		`Install Succeeded "SpecGenerationChanged" 1 0`,
-	}, lines)
+	}, w.history("a"))
 	equal(t, "failures in the end", &v1alpha1.FailureCounts{Upgrades: 2}, w.app("a").Status.Failures)
 }

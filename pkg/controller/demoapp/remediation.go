@@ -5,6 +5,7 @@ package demoapp
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -104,6 +105,7 @@ func (p *pass) remediated(reason, message string) {
 	}
 	p.conditions().Set(v1alpha1.ConditionRemediated, metav1.ConditionTrue, reason, message)
 	p.conditions().Set(v1alpha1.ConditionDeployed, metav1.ConditionFalse, reason, message)
+	p.blockers = slices.DeleteFunc(p.blockers, func(b blocker) bool { return b.reason == reason }) // It was the same before a repair.
 	p.blockers = append(p.blockers, blocker{reason: reason, message: message, stalled: true})
 }
 

@@ -59,20 +59,10 @@ func inventoryOf(deployed *helm.Deployed) []v1alpha1.InventoryEntry {
 // recordDeployed writes down what a success left, and why it came about.
 func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision, chart *helm.Chart) {
 	s := &p.app.Status
-	failed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionFailed)
-	reason := release.ReasonFor(decision, release.Circumstances{
-		Why:                   p.why,
-		Deployed:              s.DeployedRelease != nil,
-		SpecChanged:           s.ObservedGeneration != p.app.Generation,
-		Unrecorded:            isAhead(p),
-		ChartChanged:          chartChanged(p, chart),
-		CapabilitiesChanged:   capabilitiesChanged(p, chart),
-		DependencyBecameReady: p.dependencyBecameReady,
-		Failed:                failed != nil && failed.ObservedGeneration == p.app.Generation,
-	})
 	p.answerForce(decision.Action)
+	decision = completedBy(p, decision)
 	at := metav1.NewTime(p.now).Rfc3339Copy()
-	s.LastUpgradeReason = v1alpha1.UpgradeReason(reason)
+	s.LastUpgradeReason = reasonFor(p, decision, chart)
 	s.LastUpgradeAt = &at
 	recordClaims(p, decision, deployed)
 	s.DeployedRelease = &v1alpha1.DeployedRelease{
@@ -97,18 +87,55 @@ func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision, ch
 	}
 }
 
-// chartChanged reports whether the newest revision was made from another chart
-// than the operator has now.
-func chartChanged(p *pass, chart *helm.Chart) bool {
-	record := p.plan.Observed.Record
-	return record != nil && record.Own && !record.MadeFrom(chart)
+// reasonFor is why the decision changes the release, as long as the status is as it was
+// before.
+func reasonFor(p *pass, decision helm.Decision, chart *helm.Chart) v1alpha1.UpgradeReason {
+	s := p.app.Status
+	failed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionFailed)
+	return v1alpha1.UpgradeReason(release.ReasonFor(decision, release.Circumstances{
+		Why:                   p.why,
+		Deployed:              s.DeployedRelease != nil,
+		SpecChanged:           s.ObservedGeneration != p.app.Generation,
+		Unrecorded:            isUnrecorded(p),
+		ChartChanged:          chartChanged(p, chart),
+		CapabilitiesChanged:   capabilitiesChanged(p, chart),
+		DependencyBecameReady: p.dependencyBecameReady,
+		Failed:                failed != nil && failed.ObservedGeneration == p.app.Generation,
+	}))
 }
 
-// isAhead reports whether an own revision is deployed that the status does not
-// know of yet: the process ended in between.
-func isAhead(p *pass) bool {
+// completedBy is what a decision brings to its end. Where the process ended before the
+// status could tell of a revision, to apply its objects again completes what made it.
+func completedBy(p *pass, decision helm.Decision) helm.Decision {
+	if decision.Action != helm.ActionReapply || !isUnrecorded(p) {
+		return decision
+	}
+	switch record := p.plan.Observed.Record; {
+	case record.RolledBackTo != 0:
+		decision.Action, decision.To = helm.ActionRollback, record.RolledBackTo
+	case record.Revision == 1:
+		decision.Action = helm.ActionInstall
+	default:
+		decision.Action = helm.ActionUpgrade
+	}
+	return decision
+}
+
+// chartChanged reports whether the newest revision was made from another chart
+// than the operator has now, or than the one that the status knows of.
+func chartChanged(p *pass, chart *helm.Chart) bool {
 	record, known := p.plan.Observed.Record, p.app.Status.DeployedRelease
-	return record != nil && record.Own && known != nil && int64(record.Revision) > known.Revision
+	if record == nil || !record.Own {
+		return false
+	}
+	return !record.MadeFrom(chart) || isUnrecorded(p) && known != nil && known.ChartVersion != chart.Version()
+}
+
+// isUnrecorded reports whether an own revision is the newest that the status does not
+// know of yet: the process ended in between, or the revision is an attempt that failed.
+func isUnrecorded(p *pass) bool {
+	record, known := p.plan.Observed.Record, p.app.Status.DeployedRelease
+	return record != nil && record.Own && (known == nil || int64(record.Revision) > known.Revision)
 }
 
 // summarize turns the end of a pass without errors into status.

@@ -148,6 +148,9 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 	if err := c.announceDrift(ctx, p); err != nil {
 		return err
 	}
+	if err := c.countFailure(ctx, p); err != nil {
+		return err
+	}
 	if err := c.ensureRelease(ctx, p); err != nil {
 		return c.reportFailure(p, err)
 	}

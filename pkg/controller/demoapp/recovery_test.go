@@ -5,6 +5,10 @@ package demoapp
 
 import (
 	"testing"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -81,4 +85,65 @@ func TestWhatTheStatusMissed(t *testing.T) {
 			equal(t, "last good revision", s.DeployedRelease.Revision, s.LastGoodRevision)
 		})
 	}
+}
+
+// starts is a world whose app "a" is deployed, and whose pods never come up after a
+// change of its spec. The time for them is a minute.
+func starts(t *testing.T, retries int32) *world {
+	t.Helper()
+	w := deployed(t, remediating(retries, v1alpha1.RemediationRollback), func(app *v1alpha1.DemoApp) {
+		app.Spec.WaitForReady, app.Spec.Timeout = true, &metav1.Duration{Duration: time.Minute}
+	})
+	w.engine.executing = func() { w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	w.clock.SetTime(began)
+	w.change("a", says("crashes"))
+	return w
+}
+
+// TestRevisionsOfAProcessThatEndsAgainAndAgain: there are as many as without that.
+func TestRevisionsOfAProcessThatEndsAgainAndAgain(t *testing.T) {
+	w := starts(t, 1)
+	for revision := 2; revision <= 4; revision++ {
+		w.endsWhileExecuting("a")
+		equal(t, "revision", revision, w.engine.releases[keyOf("a")].record.Revision)
+		w.engine.meddle("a", func(r *fakeRelease) { r.record.Changed = w.clock.Now() })
+		w.unfinished("a", controller.SpecChange)
+		w.clock.Step(time.Minute)
+	}
+	equal(t, "revision that was brought back", 1, w.engine.releases[keyOf("a")].record.RolledBackTo)
+	w.passes("a", controller.HealthChange)
+	equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
+}
+
+// TestFailureIsWrittenBeforeTheNextAttempt: and told, each of them once.
+func TestFailureIsWrittenBeforeTheNextAttempt(t *testing.T) {
+	w := starts(t, 1)
+	w.unfinished("a", controller.SpecChange)
+	w.clock.SetTime(began.Add(30 * time.Second))
+	w.passes("a", controller.HealthChange)
+	w.recorder.take()
+	w.engine.executing = func() {
+		equal(t, "failed upgrades when the engine begins", int64(1), w.app("a").Status.Failures.Upgrades)
+		equal(t, "conditions when the engine begins", conditions("Ready", "False Progressing", "Reconciling", "True Progressing",
+			"Failed", "True HealthTimeout", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	}
+	w.clock.SetTime(began.Add(time.Minute))
+	w.passes("a", controller.PeriodicResync)
+	// The time of the next revision is up as well: the fake records are all of one age.
+	equal(t, "events", []string{
+		"a Warning HealthTimeout Reconcile Revision 2 did not become healthy in time",
+		"a Normal Upgraded Upgrade Upgraded to revision 3 of chart demo-app 1.0.0 (RetryAfterFailure)",
+	}, w.recorder.take()[:2])
+}
+
+// TestTimeThatIsUpBeforeTheRestart: the next attempt does not wait for an event.
+func TestTimeThatIsUpBeforeTheRestart(t *testing.T) {
+	w := starts(t, 1)
+	w.endsWhileExecuting("a")
+	w.clock.SetTime(began.Add(time.Hour))
+	result := w.passes("a", controller.SpecChange)
+	equal(t, "next look", retrySoon, result.RequeueAfter)
+	equal(t, "Reconciling", "True HealthTimeout", w.conditions("a")["Reconciling"])
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "revision", 3, w.engine.releases[keyOf("a")].record.Revision)
 }

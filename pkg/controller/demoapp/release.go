@@ -28,6 +28,10 @@ const busyRetry = 10 * time.Second
 // deleted: it should be gone by then.
 const terminatingRetry = 30 * time.Second
 
+// retrySoon is when to go on with a revision whose time was up when the objects were
+// applied again.
+const retrySoon = time.Second
+
 // observeRelease looks at the release and decides what is to be done.
 func (c *Controller) observeRelease(ctx context.Context, p *pass) error {
 	var err error
@@ -54,12 +58,17 @@ func (c *Controller) announceDrift(ctx context.Context, p *pass) error {
 		return nil
 	}
 	p.conditions().Set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
+	p.catchUp(reason, message)
+	return c.commit(ctx, p)
+}
+
+// catchUp has Ready speak of the generation that the status does, where the status that
+// would have said so was held back.
+func (p *pass) catchUp(reason, message string) {
 	ready := meta.FindStatusCondition(p.app.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.ObservedGeneration < p.app.Status.ObservedGeneration {
-		// The status that would have said so was held back.
 		p.conditions().MarkReconciling(reason, message)
 	}
-	return c.commit(ctx, p)
 }
 
 // driftOf says what somebody else changed; nothing when it is not drift that
@@ -118,6 +127,9 @@ func (c *Controller) ensureRelease(ctx context.Context, p *pass) error {
 	p.unhealthy = ""
 	c.awaitHealth(p)
 	c.remediate(p)
+	if p.willRetry() {
+		p.next = min(p.next, retrySoon)
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@
 package demoapp
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -133,6 +134,21 @@ func (c *Controller) awaitHealth(p *pass) {
 		p.plan.Wanted = helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseFailed}
 		p.plan.Decision = p.plan.Wanted
 	}
+}
+
+// willRetry reports whether the deployed revision was not healthy in time and another
+// is to follow.
+func (p *pass) willRetry() bool { return p.unhealthy != "" && p.plan.RollsOut() && !p.plan.Withheld }
+
+// countFailure writes down that a revision was not healthy in time before the next one
+// is made: their number is bounded also when the process ends in between. A rollback
+// ends the row by what its record tells.
+func (c *Controller) countFailure(ctx context.Context, p *pass) error {
+	if !p.willRetry() || p.plan.Decision.Action == helm.ActionRollback {
+		return nil
+	}
+	p.catchUp(v1alpha1.ReasonProgressing, p.unhealthy)
+	return c.commit(ctx, p)
 }
 
 // keepsRevision reports whether the newest revision is the one that is wanted, be it

@@ -165,6 +165,10 @@ func summarize(p *pass) {
 	s.URL = serviceURL(p.app)
 	if p.unhealthy != "" {
 		p.conditions().Set(v1alpha1.ConditionDeployed, metav1.ConditionFalse, v1alpha1.ReasonHealthTimeout, p.unhealthy)
+		if p.willRetry() {
+			p.conditions().MarkReconciling(v1alpha1.ReasonHealthTimeout, p.unhealthy)
+			return
+		}
 		p.conditions().MarkStalled(v1alpha1.ReasonHealthTimeout, p.unhealthy)
 		return
 	}

@@ -104,25 +104,14 @@ func releaseTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
 // healthTransition tells of a revision that did not become healthy in time, also
 // where the next attempt follows at once.
 func healthTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
-	late := unhealthyRevision(after)
-	if late == 0 || late == unhealthyRevision(before) {
+	late, failed := unhealthyRevision(after), meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionFailed)
+	if late == 0 || late == unhealthyRevision(before) || failed == nil || failed.Reason != v1alpha1.ReasonHealthTimeout {
 		return event{}, false
 	}
 	return event{
 		corev1.EventTypeWarning, v1alpha1.ReasonHealthTimeout, "Reconcile",
 		fmt.Sprintf("Revision %d did not become healthy in time", late),
 	}, true
-}
-
-// unhealthyRevision is the last one that was deployed and did not become healthy in
-// time; 0 when the history has none.
-func unhealthyRevision(s v1alpha1.DemoAppStatus) int64 {
-	for _, entry := range s.History {
-		if entry.Outcome == v1alpha1.HistoryFailed && entry.Revision != 0 {
-			return entry.Revision
-		}
-	}
-	return 0
 }
 
 // driftTransition tells of drift that is left as it is. Drift that is corrected

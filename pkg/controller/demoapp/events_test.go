@@ -37,8 +37,10 @@ func TestTransitions(t *testing.T) {
 	}
 	late := func(revision int64) func(*v1alpha1.DemoApp) {
 		return func(app *v1alpha1.DemoApp) {
+			condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonHealthTimeout)(app)
 			app.Status.History = []v1alpha1.HistoryEntry{
-				{Outcome: v1alpha1.HistorySucceeded, Revision: revision + 1}, {Outcome: v1alpha1.HistoryFailed, Revision: revision},
+				{Action: v1alpha1.HistoryUpgrade, Outcome: v1alpha1.HistoryFailed, Revision: revision},
+				{Action: v1alpha1.HistoryUpgrade, Outcome: v1alpha1.HistorySucceeded, Revision: revision},
 			}
 		}
 	}
@@ -92,17 +94,19 @@ func TestTransitions(t *testing.T) {
 			[]event{{"Warning", "Held", "Hold", "LicenseDenied: LicenseDenied it is"}},
 		},
 		{
-			"is not healthy in time, and tried again", status(revision(2, 0)), status(revision(3, 1), late(2)),
-			[]event{
-				{"Warning", "HealthTimeout", "Reconcile", "Revision 2 did not become healthy in time"},
-				{"Normal", "Upgraded", "Upgrade", "Upgraded to revision 3 of chart demo-app 1.0.0 (DriftDetected)"},
-			},
+			"is not healthy in time, and is to be tried again", status(revision(2, 0)), status(revision(2, 0), late(2)),
+			[]event{{"Warning", "HealthTimeout", "Reconcile", "Revision 2 did not become healthy in time"}},
 		},
 		{
 			"is not healthy in time, and rolled back", status(revision(2, 0)), status(revision(3, 1), late(2), remedied, ready(no, "RolledBack")),
 			[]event{{"Warning", "RolledBack", "Rollback", "Rolled back with revision 3 of chart demo-app 1.0.0 (Remediation). RolledBack it is"}},
 		},
-		{"was not healthy in time", status(revision(3, 1), late(2)), status(revision(3, 1), late(2)), nil},
+		{"was not healthy in time", status(revision(2, 0), late(2)), status(revision(2, 0), late(2)), nil},
+		{
+			"was not healthy in time, and is tried again", status(revision(2, 0), late(2)), status(revision(3, 1), late(2)),
+			[]event{{"Normal", "Upgraded", "Upgrade", "Upgraded to revision 3 of chart demo-app 1.0.0 (DriftDetected)"}},
+		},
+		{"another revision fails", status(revision(2, 0)), status(revision(2, 0), late(3)), nil},
 		{
 			"is not healthy in time, and left", status(revision(2, 0)), status(revision(2, 0), late(2), ready(no, "HealthTimeout")),
 			[]event{{"Warning", "HealthTimeout", "Reconcile", "HealthTimeout it is"}},

@@ -4,6 +4,7 @@
 package demoapp
 
 import (
+	"context"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,9 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
+
+// deployedStatus is Helm's for a revision that was a success.
+const deployedStatus = "deployed"
 
 // historyActions are the engine's actions in the history's words.
 var historyActions = map[helm.Action]v1alpha1.HistoryAction{
@@ -48,66 +52,113 @@ func recordSuccess(p *pass, action helm.Action) {
 	})
 }
 
-// recordFailure counts an attempt that failed and puts it into the history.
+// recordFailure counts an attempt that failed and puts it into the history, as long as
+// the conditions are as they were before.
 //
 // A failure that no other attempt can avoid is the last one, where remediation
 // counts them.
-func recordFailure(p *pass, action helm.Action, chartVersion string, terminal bool) {
-	known, attempted := historyActions[action]
+func (c *Controller) recordFailure(ctx context.Context, p *pass, terminal bool) {
+	decision := p.plan.Decision
+	action, attempted := historyActions[decision.Action]
 	if !attempted {
 		return
 	}
 	s := &p.app.Status
 	entry := v1alpha1.HistoryEntry{
-		Time: metav1.NewTime(p.now).Rfc3339Copy(), Action: known, Outcome: v1alpha1.HistoryFailed,
-		ChartVersion: chartVersion, Generation: p.app.Generation,
+		Time: metav1.NewTime(p.now).Rfc3339Copy(), Action: action, Outcome: v1alpha1.HistoryFailed,
+		Reason: reasonFor(p, decision, c.chart), Revision: c.failedRevision(ctx, p), Generation: p.app.Generation,
 	}
 	failures := currentFailures(p)
-	switch known {
+	switch action {
 	case v1alpha1.HistoryRepair:
 		// It is no attempt at what is wanted, which may not be known now: the row stays.
 		failures = storedFailures(p)
-		entry.ChartVersion = ""
 		failures.Repairs++
 	case v1alpha1.HistoryInstall:
+		entry.ChartVersion = c.chart.Version()
 		failures.Consecutive++
 		failures.Installs++
 	case v1alpha1.HistoryUpgrade:
+		entry.ChartVersion = c.chart.Version()
 		failures.Consecutive++
 		failures.Upgrades++
 	case v1alpha1.HistoryRollback:
-		entry.ChartVersion = ""
 		failures.Rollbacks++
 	}
-	if spec := p.app.Spec.Remediation; spec != nil && terminal && known != v1alpha1.HistoryRepair && failures.Consecutive > 0 {
+	if spec := p.app.Spec.Remediation; spec != nil && terminal && action != v1alpha1.HistoryRepair && failures.Consecutive > 0 {
 		failures.Consecutive = max(failures.Consecutive, orDefault(spec.Retries, defaultRetries)+1)
 	}
 	s.Failures = &failures
 	s.History = remember(s.History, entry)
 }
 
+// failedRevision is the revision of the record that an attempt left which failed; 0
+// when it left none.
+func (c *Controller) failedRevision(ctx context.Context, p *pass) int64 {
+	// Without a baseline, it tells of the records alone, and waits for nothing.
+	observed, err := c.engine.Observe(ctx, p.key(), helm.Baseline{})
+	record, decision := observed.Record, p.plan.Decision
+	if err != nil || record == nil || !record.Own || record.Status == deployedStatus || isRepair(decision.Action) {
+		return 0
+	}
+	made := record.Inputs == p.inputs
+	if decision.Action == helm.ActionRollback {
+		made = record.RolledBackTo == decision.To
+	}
+	if !made {
+		return 0 // It is that of an earlier one.
+	}
+	return int64(record.Revision)
+}
+
 // recordUnhealthy counts a revision that did not become healthy in time, once.
 func recordUnhealthy(p *pass, revision int64) {
 	s := &p.app.Status
-	if slices.ContainsFunc(s.History, func(entry v1alpha1.HistoryEntry) bool {
-		return entry.Revision == revision && entry.Outcome == v1alpha1.HistoryFailed
-	}) {
+	if unhealthyRevision(*s) == revision {
 		return
 	}
-	action := v1alpha1.HistoryUpgrade
 	failures := currentFailures(p)
 	failures.Consecutive++
+	entry := v1alpha1.HistoryEntry{
+		Time: metav1.NewTime(p.now).Rfc3339Copy(), Action: v1alpha1.HistoryUpgrade, Outcome: v1alpha1.HistoryFailed,
+		Reason: s.LastUpgradeReason, Revision: revision, ChartVersion: s.DeployedRelease.ChartVersion, Generation: p.app.Generation,
+	}
+	if made := madeBy(s.History, revision); made != nil {
+		entry.Reason = made.Reason
+	}
 	if revision == 1 {
-		action = v1alpha1.HistoryInstall
+		entry.Action = v1alpha1.HistoryInstall
 		failures.Installs++
 	} else {
 		failures.Upgrades++
 	}
 	s.Failures = &failures
-	s.History = remember(s.History, v1alpha1.HistoryEntry{
-		Time: metav1.NewTime(p.now).Rfc3339Copy(), Action: action, Outcome: v1alpha1.HistoryFailed,
-		Revision: revision, ChartVersion: s.DeployedRelease.ChartVersion, Generation: p.app.Generation,
+	s.History = remember(s.History, entry)
+}
+
+// unhealthyRevision is the deployed one when it was found not to be healthy in time; 0
+// otherwise. That is a failure after the success: the history drops the oldest first.
+func unhealthyRevision(s v1alpha1.DemoAppStatus) int64 {
+	if s.DeployedRelease == nil {
+		return 0
+	}
+	made := madeBy(s.History, s.DeployedRelease.Revision)
+	if made == nil || made.Outcome != v1alpha1.HistoryFailed {
+		return 0
+	}
+	return made.Revision
+}
+
+// madeBy is the newest entry about how a revision was made; nil when there is none. A
+// repair makes none.
+func madeBy(history []v1alpha1.HistoryEntry, revision int64) *v1alpha1.HistoryEntry {
+	at := slices.IndexFunc(history, func(entry v1alpha1.HistoryEntry) bool {
+		return entry.Revision == revision && entry.Action != v1alpha1.HistoryRepair
 	})
+	if at < 0 {
+		return nil
+	}
+	return &history[at]
 }
 
 // currentFailures are the app's failures. Those in a row count for the spec and

@@ -72,8 +72,96 @@ func TestHistory(t *testing.T) {
 	equal(t, "history", []string{
 		`Repair Succeeded "DriftDetected" 2 0`,
 		`Upgrade Succeeded "RetryAfterFailure" 2 0`,
-		`Upgrade Failed "" 0 2`,
+		`Upgrade Failed "RetryAfterFailure" 2 0`,
+		`Upgrade Failed "SpecGenerationChanged" 2 0`,
 		`Install Succeeded "SpecGenerationChanged" 1 0`,
 	}, w.history("a"))
 	equal(t, "failures in the end", &v1alpha1.FailureCounts{Upgrades: 2}, w.app("a").Status.Failures)
+}
+
+// TestHistoryOfFailures: they tell why as a success would have, and which revision they
+// left.
+func TestHistoryOfFailures(t *testing.T) {
+	refused := terminalFailures()[v1alpha1.ReasonRefused]
+	withoutRecord := terminalFailures()[v1alpha1.ReasonRenderFailed]
+	tests := []struct {
+		name     string
+		world    func(t *testing.T) *world
+		failures []error
+		want     []string
+	}{
+		{"install", func(t *testing.T) *world {
+			t.Helper()
+			w := newWorld(t)
+			w.create(newApp("a"))
+			return w
+		}, []error{errPlain, errPlain, errPlain}, []string{
+			`Install Failed "RetryAfterFailure" 1 2`, `Install Failed "SpecGenerationChanged" 1 0`,
+		}},
+		{"upgrade to a newer chart", func(t *testing.T) *world {
+			t.Helper()
+			w := deployed(t)
+			w.start(testChart(t, "1.1.0"))
+			return w
+		}, []error{refused}, []string{`Upgrade Failed "ChartChanged" 2 0`, `Install Succeeded "SpecGenerationChanged" 1 0`}},
+		{"upgrade that leaves no record, after one that did", func(t *testing.T) *world {
+			t.Helper()
+			w := deployed(t)
+			w.failing(1)
+			w.change("a", says("worse"))
+			return w
+		}, []error{withoutRecord}, []string{
+			`Upgrade Failed "SpecGenerationChanged" 0 0`, `Upgrade Failed "SpecGenerationChanged" 2 0`,
+			`Install Succeeded "SpecGenerationChanged" 1 0`,
+		}},
+		{"upgrade that was asked for, and leaves no record", func(t *testing.T) *world {
+			t.Helper()
+			w := deployed(t)
+			w.change("a", asks("now", "now"))
+			return w
+		}, []error{withoutRecord}, []string{`Upgrade Failed "UserRequested" 0 0`, `Install Succeeded "SpecGenerationChanged" 1 0`}},
+		{"repair", func(t *testing.T) *world {
+			t.Helper()
+			w := deployed(t)
+			w.engine.meddle("a", edits("Secret"))
+			return w
+		}, []error{errPlain}, []string{`Repair Failed "DriftDetected" 0 0`, `Install Succeeded "SpecGenerationChanged" 1 0`}},
+		{"rollback", func(t *testing.T) *world {
+			t.Helper()
+			w := deployed(t, remediating(0, v1alpha1.RemediationRollback))
+			w.failing(1)
+			return w
+		}, []error{errPlain}, []string{
+			`Rollback Failed "Remediation" 0 0`, `Upgrade Failed "SpecGenerationChanged" 2 0`, `Install Succeeded "SpecGenerationChanged" 1 0`,
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := test.world(t)
+			w.engine.failures = test.failures
+			for range test.failures {
+				_, err := w.pass("a", controller.Drift)
+				equal(t, "failed", true, err != nil)
+			}
+			equal(t, "history", test.want, w.history("a"))
+		})
+	}
+}
+
+// TestHistoryOfAnUnhealthyRevision: it was a success first, and is counted once.
+func TestHistoryOfAnUnhealthyRevision(t *testing.T) {
+	w := starts(t, 1)
+	w.engine.failures = []error{errPlain}
+	_, err := w.pass("a", controller.SpecChange)
+	equal(t, "failed", true, err != nil)
+	w.unfinished("a", controller.Retry)
+	w.clock.SetTime(began.Add(time.Minute))
+	w.change("a", suspended(true))
+	for range 2 {
+		w.passes("a", controller.SpecChange)
+	}
+	equal(t, "history", []string{
+		`Upgrade Failed "RetryAfterFailure" 2 0`, `Upgrade Succeeded "RetryAfterFailure" 2 0`,
+		`Upgrade Failed "SpecGenerationChanged" 2 0`, `Install Succeeded "SpecGenerationChanged" 1 0`,
+	}, w.history("a"))
 }

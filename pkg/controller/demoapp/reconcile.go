@@ -122,24 +122,24 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 		fmt.Sprintf("Bound to chart %s %s", c.chart.Name(), c.chart.Version()))
 	c.observeRequest(p)
 	if err := c.observeAPIKey(ctx, p); err != nil {
-		return c.reportFailure(p, err)
+		return c.reportFailure(ctx, p, err)
 	}
 	if err := c.observeValues(ctx, p); err != nil {
-		return c.reportFailure(p, err)
+		return c.reportFailure(ctx, p, err)
 	}
 	if err := c.observeExposure(p); err != nil {
-		return c.reportFailure(p, err)
+		return c.reportFailure(ctx, p, err)
 	}
 	c.observeDependency(p)
 	if err := c.observeRelease(ctx, p); err != nil {
-		return c.reportFailure(p, err)
+		return c.reportFailure(ctx, p, err)
 	}
 	p.summarizeExposure()
 	c.awaitHealth(p)
 	c.remediate(p)
 	c.passGates(ctx, p)
 	if err := c.applyDriftPolicy(ctx, p); err != nil {
-		return c.reportFailure(p, err)
+		return c.reportFailure(ctx, p, err)
 	}
 	p.suspend()
 	if c.refusals.rests(p) {
@@ -152,7 +152,7 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 		return err
 	}
 	if err := c.ensureRelease(ctx, p); err != nil {
-		return c.reportFailure(p, err)
+		return c.reportFailure(ctx, p, err)
 	}
 	summarize(p)
 	return nil

@@ -141,7 +141,7 @@ func couldNotBegin(err error) bool {
 
 // reportFailure puts an error into the conditions. It returns the error as the
 // queue is to take it: one that trying again cannot help is terminal.
-func (c *Controller) reportFailure(p *pass, err error) error {
+func (c *Controller) reportFailure(ctx context.Context, p *pass, err error) error {
 	if couldNotBegin(err) {
 		return err
 	}
@@ -166,10 +166,10 @@ func (c *Controller) reportFailure(p *pass, err error) error {
 		}
 		return err
 	}
+	c.recordFailure(ctx, p, terminal)
 	if !isRepair(action) {
 		conditions.Set(v1alpha1.ConditionFailed, metav1.ConditionTrue, reason, err.Error())
 	}
-	recordFailure(p, action, c.chart.Version(), terminal)
 	if terminal && action != helm.ActionRollback &&
 		chooseRemedy(p.app.Spec.Remediation, currentFailures(p).Consecutive, p.app.Status.LastGoodRevision) == rollBack {
 		terminal = false // There is something else to try.

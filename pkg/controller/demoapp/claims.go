@@ -122,10 +122,14 @@ func (c *Controller) rivals(app *v1alpha1.DemoApp) []cache.ObjectName {
 }
 
 // claimants are the apps beside this one that ask for a claim or have it, the
-// oldest first.
+// oldest first. Their statuses are those that this process wrote last.
 func (c *Controller) claimants(app *v1alpha1.DemoApp, claim claim) []*v1alpha1.DemoApp {
-	others := slices.DeleteFunc(c.cached.ByIndex(app.Namespace, byClaim, claim.in(app.Namespace)),
-		func(other *v1alpha1.DemoApp) bool { return other.Name == app.Name })
+	var others []*v1alpha1.DemoApp
+	for _, other := range c.cached.ByIndex(app.Namespace, byClaim, claim.in(app.Namespace)) {
+		if newest := c.latest.Newest(cache.MetaObjectToName(other), other); newest != nil && newest.Name != app.Name {
+			others = append(others, newest)
+		}
+	}
 	slices.SortFunc(others, compareAge)
 	return others
 }

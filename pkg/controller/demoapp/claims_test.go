@@ -4,6 +4,7 @@
 package demoapp
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -305,6 +306,58 @@ func TestClaimsThatWereNotRecorded(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"Reapply a BaselineUnknown", "apply demoapps/status a"}, w.calls.take())
 	equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
+}
+
+// TestClaimThatIsBeingTakenUp: an app that comes first and asks for it meanwhile does not
+// get it, too, be it that the caches do not tell yet.
+func TestClaimThatIsBeingTakenUp(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"a", "b"} {
+		w.create(newApp(name))
+		w.passes(name, controller.SpecChange)
+	}
+	w.change("b", atNodePort(30080))
+	w.engine.executing = func() {
+		w.engine.executing = nil
+		w.change("a", atNodePort(30080))
+		w.sync()
+		_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
+		must(t, err)
+		equal(t, "message while it is", `Node port 30080 is about to go to DemoApp "b"`, w.message("a", v1alpha1.ConditionReady))
+		equal(t, "Reconciling", "True ValidationFailed", w.is("a", v1alpha1.ConditionReconciling))
+	}
+	w.sync()
+	_, err := w.controller.Reconcile(t.Context(), keyOf("b"), controller.SpecChange)
+	must(t, err)
+	equal(t, "nodePort", int32(30080), w.app("b").Status.NodePort)
+	_, err = w.latePass("a", controller.SpecChange)
+	must(t, err)
+	equal(t, "Stalled when the other has it", "True ValidationFailed", w.is("a", v1alpha1.ConditionStalled))
+	w.passes("a", controller.SpecChange)
+	equal(t, "nodePort of the one that comes first", int32(0), w.app("a").Status.NodePort)
+}
+
+// TestClaimThatIsNotTakenUp: who has waited for it does not wait any longer.
+func TestClaimThatIsNotTakenUp(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		for _, name := range []string{"a", "b"} {
+			w.create(newApp(name))
+			advance(time.Second)
+		}
+		var once sync.Once
+		w.engine.executing = func() { once.Do(func() { time.Sleep(time.Second) }) }
+		w.engine.failures = []error{errPlain}
+		w.change("b", atNodePort(30080))
+		settle()
+		w.change("a", atNodePort(30080))
+		settle()
+		equal(t, "message", `Node port 30080 is about to go to DemoApp "b"`, w.message("a", v1alpha1.ConditionReady))
+		advance(time.Second)
+		equal(t, "Ready in the end", "True Healthy", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
+		advance(time.Minute)
+		equal(t, "message of the other", `Node port 30080 belongs to DemoApp "a", which is older`, w.message("b", v1alpha1.ConditionReady))
+	})
 }
 
 func TestHolderThatChangesAndGoes(t *testing.T) {

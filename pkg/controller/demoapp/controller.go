@@ -106,9 +106,10 @@ type Controller struct {
 	cached controller.Scoped[*v1alpha1.DemoApp]
 	latest controller.Latest[*v1alpha1.DemoApp]
 	// unwritten are statuses that are not worth a write of their own yet.
-	unwritten unwritten
-	refusals  refusals
-	ignored   ignoredRequests
+	unwritten    unwritten
+	reservations reservations
+	refusals     refusals
+	ignored      ignoredRequests
 	// explanations are of drift that is left as it is.
 	explanations explanations
 	sources      *sources

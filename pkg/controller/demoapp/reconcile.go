@@ -113,6 +113,9 @@ func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why co
 		}
 	}
 	commitErr := c.commit(ctx, p)
+	if commitErr == nil {
+		c.releaseClaims(key)
+	}
 	return controller.Result{RequeueAfter: p.next}, errors.Join(stepErr, commitErr)
 }
 
@@ -184,6 +187,7 @@ func (c *Controller) forget(key cache.ObjectName, cached *v1alpha1.DemoApp) {
 		c.latest.Forget(key)
 	}
 	c.unwritten.forget(key)
+	c.releaseClaims(key)
 	c.refusals.forget(key)
 	c.explanations.forget(key)
 	c.sources.use(key, nil)

@@ -41,11 +41,7 @@ func (c *Controller) validate(_ context.Context, p *pass) {
 		}
 	}
 	for _, claim := range claims {
-		message, lasts := obstacle(p.app, claim, c.claimants(p.app, claim))
-		if message != "" && !lasts && c.isRing(p.app, claim) {
-			message += fmt.Sprintf(", which waits for what this DemoApp has: give one of them another %s for a while", claim.kind)
-			lasts = true
-		}
+		message, lasts := c.refusal(p, claim)
 		if message != "" {
 			broken, stalled = append(broken, message), stalled || lasts
 		} else {

@@ -1,0 +1,94 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// reservations are the claims that apps are about to have, from the gate that lets
+// them through until their status tells: nobody else may take one meanwhile, whatever
+// the caches know. The zero value is ready to use. A new process has none.
+type reservations struct {
+	mu sync.Mutex
+	// held is who has which claim, as it is in the index.
+	held map[string]*reservation
+}
+
+type reservation struct {
+	holder  cache.ObjectName
+	refused sets.Set[cache.ObjectName]
+}
+
+// take reserves a claim for an app. It returns who has it: another one keeps it.
+func (r *reservations) take(key cache.ObjectName, claim string) (holder cache.ObjectName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held == nil {
+		r.held = map[string]*reservation{}
+	}
+	held, ok := r.held[claim]
+	if !ok {
+		held = &reservation{holder: key, refused: sets.New[cache.ObjectName]()}
+		r.held[claim] = held
+	}
+	if held.holder != key {
+		held.refused.Insert(key)
+	}
+	return held.holder
+}
+
+// release lets go of what an app has reserved, and returns who was refused it.
+func (r *reservations) release(key cache.ObjectName) []cache.ObjectName {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var refused []cache.ObjectName
+	for claim, held := range r.held {
+		if held.holder == key {
+			refused = append(refused, held.refused.UnsortedList()...)
+			delete(r.held, claim)
+		}
+	}
+	return refused
+}
+
+// releaseClaims ends what an app has reserved. Who was refused it looks again: perhaps
+// it was not used.
+func (c *Controller) releaseClaims(key cache.ObjectName) {
+	for _, refused := range c.reservations.release(key) {
+		c.queue.Enqueue(refused, controller.SpecChange)
+	}
+}
+
+// refusal says why an app cannot have a claim; nothing when it can. It stalls when a
+// person has to decide. What a new revision is about to have is reserved.
+func (c *Controller) refusal(p *pass, wanted claim) (message string, stalled bool) {
+	message, stalled = c.obstacleOf(p, wanted)
+	rollsOut := p.plan.RollsOut() && p.plan.Wanted.Action != helm.ActionRollback
+	if message != "" || !rollsOut || slices.Contains(usedClaims(p.app.Status), wanted) {
+		return message, stalled
+	}
+	if holder := c.reservations.take(p.key(), wanted.in(p.app.Namespace)); holder != p.key() {
+		return fmt.Sprintf("%s is about to go to DemoApp %q", wanted, holder.Name), false
+	}
+	return c.obstacleOf(p, wanted) // Somebody may have got it just before.
+}
+
+// obstacleOf is what is in an app's way to a claim, as far as it is known of the others.
+func (c *Controller) obstacleOf(p *pass, wanted claim) (message string, stalled bool) {
+	message, stalled = obstacle(p.app, wanted, c.claimants(p.app, wanted))
+	if message != "" && !stalled && c.isRing(p.app, wanted) {
+		message += fmt.Sprintf(", which waits for what this DemoApp has: give one of them another %s for a while", wanted.kind)
+		stalled = true
+	}
+	return message, stalled
+}

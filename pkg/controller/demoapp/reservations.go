@@ -73,7 +73,7 @@ func (c *Controller) releaseClaims(key cache.ObjectName) {
 // person has to decide. What a new revision is about to have is reserved.
 func (c *Controller) refusal(p *pass, wanted claim) (message string, stalled bool) {
 	message, stalled = c.obstacleOf(p, wanted)
-	rollsOut := p.plan.RollsOut() && p.plan.Wanted.Action != helm.ActionRollback
+	rollsOut := p.plan.RollsOut() && p.plan.Wanted.Action != helm.ActionRollback && len(p.blockers) == 0
 	if message != "" || !rollsOut || slices.Contains(usedClaims(p.app.Status), wanted) {
 		return message, stalled
 	}

@@ -77,6 +77,13 @@
 // applies the drifted objects of the stored manifest again, and no others; it
 // makes no revision and renders nothing.
 //
+// A fingerprint tells who owns the fields, and not what is in them: when somebody
+// puts a value back, it stays different, and it does not change again when somebody
+// then changes the value once more. Hence every change by others to an object that
+// has drifted is told of, and [Snapshot] names the state that it is in. What is
+// different, and whether fields to be ignored ([Release.Ignore]) are all there is to
+// it, takes a closer look: [Engine.Explain].
+//
 // Two things cannot be seen like this. Another writer that uses the same field
 // manager and server-side apply is Helm, as far as the API server can tell; a
 // new revision in the records gives it away. And stringData in a Secret is owned

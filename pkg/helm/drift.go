@@ -4,10 +4,17 @@
 package helm
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"slices"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // FieldManager is the name under which the engine applies objects. It is the
@@ -64,16 +71,66 @@ func compare(want InventoryEntry, got *observed) DriftKind {
 // fingerprints mean that nothing of ours has changed. It is empty when we own
 // nothing.
 func fingerprint(managed []metav1.ManagedFieldsEntry) string {
+	owned := ownedFields(managed)
+	if owned == nil {
+		return ""
+	}
+	sum := sha256.Sum256(owned.GetRawBytes())
+	return hex.EncodeToString(sum[:16])
+}
+
+// ownedFields are the fields that the engine owns; nil when there are none.
+func ownedFields(managed []metav1.ManagedFieldsEntry) *metav1.FieldsV1 {
 	for i := range managed {
 		entry := &managed[i]
-		if entry.Manager != FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != "" {
+		if entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
+			return entry.FieldsV1
+		}
+	}
+	return nil
+}
+
+// lostFields are the fields that the engine would own after an apply and does not
+// own in the live object.
+func lostFields(applied, live metav1.Object) (*fieldpath.Set, error) {
+	var sets [2]*fieldpath.Set
+	for i, object := range []metav1.Object{applied, live} {
+		sets[i] = fieldpath.NewSet()
+		owned := ownedFields(managedFields(object))
+		if owned == nil {
 			continue
 		}
-		if entry.FieldsV1 == nil {
-			return ""
+		if err := sets[i].FromJSON(bytes.NewReader(owned.GetRawBytes())); err != nil {
+			return nil, fmt.Errorf("managedFields of %q: %w", FieldManager, err)
 		}
-		sum := sha256.Sum256(entry.FieldsV1.GetRawBytes())
-		return hex.EncodeToString(sum[:16])
 	}
-	return ""
+	return sets[0].Difference(sets[1]), nil
+}
+
+// driftWatch remembers which objects had drifted when their release was last looked
+// at. Whatever others do to one of those is news: they may put it back, which
+// leaves the fingerprint as it is.
+type driftWatch struct {
+	mu      sync.Mutex
+	drifted map[cache.ObjectName][]types.UID
+}
+
+// note replaces what is known of a release.
+func (d *driftWatch) note(release cache.ObjectName, drifted []types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(drifted) == 0 {
+		delete(d.drifted, release)
+		return
+	}
+	if d.drifted == nil {
+		d.drifted = map[cache.ObjectName][]types.UID{}
+	}
+	d.drifted[release] = drifted
+}
+
+func (d *driftWatch) has(release cache.ObjectName, uid types.UID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Contains(d.drifted[release], uid)
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -81,7 +82,8 @@ type Operation struct {
 	// Action is Install, Upgrade, Rollback, Reapply, Repair or Uninstall.
 	Action   string
 	Duration time.Duration
-	// Drifts are what a Repair was for.
+	// Drifts are what a Repair was for, or what an explanation found that is to be
+	// left as it is.
 	Drifts []Drift
 	Err    error
 }
@@ -102,6 +104,7 @@ type Engine struct {
 	locks       keyedMutex
 	flights     flights
 	foreign     foreignWatch
+	drifted     driftWatch
 	attempts    attempts
 	maxHistory  int
 	timeout     time.Duration
@@ -157,7 +160,7 @@ func New(config Config) (*Engine, error) {
 	e.setDefaults()
 	e.mapper = newKindMapper(discoveryClient, e.clock, e.logger)
 	e.sources = newSources(builtin, client, dynamicClient, metadataClient)
-	e.watcher = newWatcher(e.sources, config.Namespaces, &e.foreign, e.publish)
+	e.watcher = newWatcher(e.sources, config.Namespaces, &e.foreign, &e.drifted, e.publish)
 	if e.records, err = newRecords(metadataClient, config.Namespaces, e.publish); err != nil {
 		return nil, fmt.Errorf("helm engine: %w", err)
 	}
@@ -260,8 +263,9 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 		return snapshot, fmt.Errorf("observe release %s: %w", release, err)
 	}
 	snapshot.BaselineKnown = true
-	e.foreign.want(release, baseline.RemoveForeign)
-	drifted := sha256.New()
+	e.foreign.want(release, baseline.RemoveForeign, baseline.Ignore)
+	var drifted []types.UID
+	states := sha256.New()
 	for i, entry := range baseline.Inventory {
 		var got *observed
 		mapping, served := mappings[entry.groupVersionKind()]
@@ -272,25 +276,37 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 			}
 			got, _ = view.get(entry.Namespace, entry.Name)
 		}
-		if got != nil && e.foreign.has(release, got) {
-			snapshot.Drifts = append(snapshot.Drifts, Drift{Object: entry.ObjectReference, Kind: DriftForeign})
-			fmt.Fprintln(drifted, i, got.UID, got.foreign)
+		found := e.driftsOf(release, entry, got, served)
+		snapshot.Drifts = append(snapshot.Drifts, found...)
+		for _, drift := range found {
+			fmt.Fprintln(states, i, drift.Kind)
 		}
-		if kind := compare(entry, got); kind != "" {
-			snapshot.Drifts = append(snapshot.Drifts, Drift{Object: entry.ObjectReference, Kind: kind, Unserved: !served})
-			fmt.Fprintln(drifted, i, kind)
-			if got != nil {
-				fmt.Fprintln(drifted, got.UID, got.digest)
-			}
+		if len(found) > 0 && got != nil {
+			fmt.Fprintln(states, got.UID, got.digest, got.edition())
+			drifted = append(drifted, got.UID)
 		}
 		if got != nil {
 			snapshot.Health = append(snapshot.Health, ObjectHealth{Object: entry.ObjectReference, Health: got.health})
 		}
 	}
 	if len(snapshot.Drifts) > 0 {
-		snapshot.Drifted = hex.EncodeToString(drifted.Sum(nil)[:16])
+		snapshot.Drifted = hex.EncodeToString(states.Sum(nil)[:16])
 	}
+	e.drifted.note(release, drifted)
 	return snapshot, nil
+}
+
+// driftsOf tells what is wrong with an object: with what others added, and with
+// what the engine applied.
+func (e *Engine) driftsOf(release cache.ObjectName, entry InventoryEntry, got *observed, served bool) []Drift {
+	var found []Drift
+	if got != nil && e.foreign.has(release, got) {
+		found = append(found, Drift{Object: entry.ObjectReference, Kind: DriftForeign})
+	}
+	if kind := compare(entry, got); kind != "" {
+		found = append(found, Drift{Object: entry.ObjectReference, Kind: kind, Unserved: !served})
+	}
+	return found
 }
 
 // mappings are those of the kinds in the inventory. A kind that is no longer served
@@ -345,7 +361,8 @@ func (e *Engine) limitsOf(release Release) limits {
 func (e *Engine) Forget(release cache.ObjectName) {
 	e.watcher.forget(release)
 	e.attempts.forget(release)
-	e.foreign.want(release, false)
+	e.foreign.want(release, false, nil)
+	e.drifted.note(release, nil)
 }
 
 // keyedMutex is a lock for each release.

@@ -97,7 +97,7 @@ func (e *Engine) measured(ctx context.Context, wanted Release, decision Decision
 		e.attempts.succeeded(name, deployed.Revision)
 	}
 	e.onOperation(Operation{
-		Release: name, Action: string(decision.Action), Duration: e.clock.Since(started), Drifts: decision.Drifts, Err: err,
+		Release: name, Action: string(decision.Action), Duration: e.clock.Since(started), Drifts: append(o.left, decision.Drifts...), Err: err,
 	})
 	return deployed, err
 }
@@ -489,14 +489,14 @@ func (o *operation) repairObject(info *resource.Info, decision Decision) error {
 		}
 	}
 	if isForeignOnly(decision.Drifts, ref) {
-		return o.removeForeign(info)
+		return o.repairForeign(info, object, false)
 	}
 	result, err := o.put(info, object, true)
 	if err != nil {
 		return err
 	}
 	if slices.Contains(decision.Drifts, Drift{Object: ref, Kind: DriftForeign}) {
-		return o.removeForeign(info)
+		return o.repairForeign(info, object, true)
 	}
 	o.record(info, result)
 	return nil

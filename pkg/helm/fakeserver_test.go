@@ -374,7 +374,8 @@ func (s *fakeServer) change(request fakeRequest, kind fakeKind, live *unstructur
 	if size := len(request.body); key.resource == secretResource && size > corev1.MaxSecretSize {
 		return nil, apierrors.NewInvalid(kind.kind.GroupKind(), key.name, nil)
 	}
-	if request.query.Has("dryRun") {
+	dryRun := request.query.Has("dryRun")
+	if dryRun && request.verb != "apply" {
 		return object.Object, strictly(object)
 	}
 	var merged runtime.Object
@@ -397,6 +398,9 @@ func (s *fakeServer) change(request fakeRequest, kind fakeKind, live *unstructur
 		if err := s.validate(merged.(*unstructured.Unstructured)); err != nil {
 			return nil, err
 		}
+	}
+	if dryRun {
+		return represent(merged.(*unstructured.Unstructured), request), nil
 	}
 	return represent(s.store(key, live, merged.(*unstructured.Unstructured)), request), nil
 }
@@ -437,7 +441,9 @@ func (s *fakeServer) store(key fakeKey, live, object *unstructured.Unstructured)
 	if live == nil {
 		object.SetUID(types.UID(fmt.Sprintf("uid-%d", s.version+1)))
 		object.SetCreationTimestamp(metav1.Now())
-		object.SetGeneration(1)
+		if object.Object["spec"] != nil {
+			object.SetGeneration(1)
+		}
 	} else {
 		object.SetUID(live.GetUID())
 		object.SetCreationTimestamp(live.GetCreationTimestamp())

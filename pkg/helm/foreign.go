@@ -55,6 +55,18 @@ func foreignDigest(managed []metav1.ManagedFieldsEntry) string {
 	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
+// foreignTime is when others last gave fields of an object a value, in seconds of
+// Unix time; 0 when they own none.
+func foreignTime(managed []metav1.ManagedFieldsEntry) int64 {
+	newest := int64(0)
+	for i := range managed {
+		if entry := &managed[i]; isForeign(entry) && entry.Time != nil {
+			newest = max(newest, entry.Time.Unix())
+		}
+	}
+	return newest
+}
+
 // foreignFields are the fields that only others own. Finalizers and owner
 // references are left out: they are agreements with other controllers.
 func foreignFields(live *unstructured.Unstructured) (*fieldpath.Set, error) {
@@ -142,16 +154,75 @@ func withoutFields(live *unstructured.Unstructured, fields *fieldpath.Set) (*uns
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// removeForeign takes away what only others own in an object. Where nothing is
-// left to take away, what they own is accepted: they share fields of ours.
-func (o *operation) removeForeign(info *resource.Info) error {
-	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("look at %s: %w", reference(info), err)
-	}
+// additions are the fields that only others own and that are not to be ignored.
+func (o *operation) additions(info *resource.Info, object, live *unstructured.Unstructured) (*fieldpath.Set, error) {
 	fields, err := foreignFields(live)
 	if err != nil {
-		return fmt.Errorf("look at %s: %w", reference(info), err)
+		return nil, fmt.Errorf("look at %s: %w", reference(info), err)
+	}
+	return newIgnoredFields(o.ignore, reference(info), object).without(fields), nil
+}
+
+// repairForeign mends an object that others have added something to. Applied says
+// that it has just been applied. If it has not, all else is as it was when the
+// decision was made; where that holds no longer, or where the others own alone what
+// the chart sets, to remove what they own would take that along, and it is applied
+// first.
+func (o *operation) repairForeign(info *resource.Info, object *unstructured.Unstructured, applied bool) error {
+	live, err := o.look(info)
+	if err != nil {
+		return err
+	}
+	if !applied {
+		fields, err := o.additions(info, object, live)
+		if err != nil {
+			return err
+		}
+		taken, err := chartFields(object, fields)
+		if err != nil {
+			return &RefusedError{Object: reference(info), Err: err}
+		}
+		if !taken.Empty() || compare(o.known[reference(info)], observe(live)) != "" {
+			if _, err := o.put(info, object, true); err != nil {
+				return err
+			}
+			if live, err = o.look(info); err != nil {
+				return err
+			}
+		}
+	}
+	return o.removeForeign(info, object, live)
+}
+
+// chartFields are those of the fields that an object of the chart sets.
+func chartFields(object *unstructured.Unstructured, fields *fieldpath.Set) (*fieldpath.Set, error) {
+	prepared, err := prepare(object)
+	if err != nil {
+		return nil, err
+	}
+	found := fieldpath.NewSet()
+	fields.Iterate(func(path fieldpath.Path) {
+		if hasField(prepared.Object, path) {
+			found.Insert(path.Copy())
+		}
+	})
+	return found, nil
+}
+
+func (o *operation) look(info *resource.Info) (*unstructured.Unstructured, error) {
+	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("look at %s: %w", reference(info), err)
+	}
+	return live, nil
+}
+
+// removeForeign takes away what only others own in an object. What is left of
+// what they own is accepted: fields of ours that they share, and ignored ones.
+func (o *operation) removeForeign(info *resource.Info, object, live *unstructured.Unstructured) error {
+	fields, err := o.additions(info, object, live)
+	if err != nil {
+		return err
 	}
 	result := live
 	if !fields.Empty() {
@@ -177,30 +248,38 @@ func (o *operation) removeForeign(info *resource.Info) error {
 // and what was found not to be removable.
 type foreignWatch struct {
 	mu       sync.Mutex
-	accepted map[cache.ObjectName]map[types.UID]string
+	releases map[cache.ObjectName]*keptClean
 }
 
-// want has a release kept free of fields of others, or not any more.
-func (f *foreignWatch) want(release cache.ObjectName, wanted bool) {
+// keptClean is a release that is kept free of fields of others.
+type keptClean struct {
+	// ignore are the rules by which fields of others were accepted.
+	ignore   []IgnoreRule
+	accepted map[types.UID]string
+}
+
+// want has a release kept free of fields of others but ignored ones, or not any
+// more. With other rules, all is to be looked at again.
+func (f *foreignWatch) want(release cache.ObjectName, wanted bool, ignore []IgnoreRule) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !wanted {
-		delete(f.accepted, release)
+		delete(f.releases, release)
 		return
 	}
-	if f.accepted == nil {
-		f.accepted = map[cache.ObjectName]map[types.UID]string{}
+	if f.releases == nil {
+		f.releases = map[cache.ObjectName]*keptClean{}
 	}
-	if f.accepted[release] == nil {
-		f.accepted[release] = map[types.UID]string{}
+	if known := f.releases[release]; known == nil || !sameRules(known.ignore, ignore) {
+		f.releases[release] = &keptClean{ignore: ignore, accepted: map[types.UID]string{}}
 	}
 }
 
 func (f *foreignWatch) accept(release cache.ObjectName, uid types.UID, digest string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if accepted := f.accepted[release]; accepted != nil {
-		accepted[uid] = digest
+	if known := f.releases[release]; known != nil {
+		known.accepted[uid] = digest
 	}
 }
 
@@ -208,5 +287,6 @@ func (f *foreignWatch) accept(release cache.ObjectName, uid types.UID, digest st
 func (f *foreignWatch) has(release cache.ObjectName, got *observed) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return got.foreign != "" && f.accepted[release] != nil && f.accepted[release][got.UID] != got.foreign
+	known := f.releases[release]
+	return got.foreign != "" && known != nil && known.accepted[got.UID] != got.foreign
 }

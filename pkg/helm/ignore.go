@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // IgnoreRule names fields of a release's objects that others may change. The
@@ -44,11 +46,125 @@ func IgnoredPaths(rules []IgnoreRule, ref ObjectReference) []string {
 	return paths
 }
 
-// Ignored reports whether the path is one of those, or lies below one.
-func Ignored(path string, ignored []string) bool {
-	return slices.ContainsFunc(ignored, func(parent string) bool {
-		return path == parent || strings.HasPrefix(path, parent+"/")
+// sameRules reports whether two lists of rules say the same.
+func sameRules(a, b []IgnoreRule) bool {
+	return slices.EqualFunc(a, b, func(a, b IgnoreRule) bool {
+		return a.Kind == b.Kind && a.Name == b.Name && slices.Equal(a.Paths, b.Paths)
 	})
+}
+
+// ignoredFields finds what is to be ignored of an object among paths of
+// managedFields.
+type ignoredFields struct {
+	// object is the chart's, which places in lists are counted in.
+	object   map[string]any
+	pointers [][]string
+}
+
+func newIgnoredFields(rules []IgnoreRule, ref ObjectReference, object *unstructured.Unstructured) ignoredFields {
+	fields := ignoredFields{object: object.Object}
+	for _, path := range IgnoredPaths(rules, ref) {
+		fields.pointers = append(fields.pointers, pointerTokens(path))
+	}
+	return fields
+}
+
+// cover reports whether the field is ignored, or lies below one that is.
+func (f ignoredFields) cover(path fieldpath.Path) bool {
+	return slices.ContainsFunc(f.pointers, func(pointer []string) bool {
+		return len(pointer) <= len(path) && meet(f.object, pointer, path)
+	})
+}
+
+// without returns the fields that can be removed without any that is ignored.
+func (f ignoredFields) without(fields *fieldpath.Set) *fieldpath.Set {
+	if len(f.pointers) == 0 {
+		return fields
+	}
+	left := fieldpath.NewSet()
+	fields.Iterate(func(path fieldpath.Path) {
+		if !slices.ContainsFunc(f.pointers, func(pointer []string) bool { return meet(f.object, pointer, path) }) {
+			left.Insert(path.Copy())
+		}
+	})
+	return left
+}
+
+// meet follows a JSON pointer and a path of managedFields into an object, and
+// reports whether they stay together until one of them ends: they then name the
+// same field, or one that lies below the other.
+func meet(object any, pointer []string, path fieldpath.Path) bool {
+	for i, element := range path {
+		if i == len(pointer) {
+			return true
+		}
+		if element.FieldName != nil {
+			if *element.FieldName != pointer[i] {
+				return false
+			}
+			fields, _ := object.(map[string]any)
+			object = fields[pointer[i]]
+			continue
+		}
+		items, _ := object.([]any)
+		index, err := strconv.Atoi(pointer[i])
+		if err != nil || index < 0 || index >= len(items) || !isItem(element, items[index], index) {
+			return false
+		}
+		object = items[index]
+	}
+	return true
+}
+
+// isItem reports whether an item of a chart's list is the one that a path of
+// managedFields names. The API server may have given it keys that the chart leaves
+// to their defaults.
+func isItem(element fieldpath.PathElement, item any, index int) bool {
+	switch {
+	case element.Key != nil:
+		fields, _ := item.(map[string]any)
+		named := false
+		for _, key := range *element.Key {
+			is, ok := fields[key.Name]
+			if ok && !value.Equals(value.NewValueInterface(is), key.Value) {
+				return false
+			}
+			named = named || ok
+		}
+		return named
+	case element.Value != nil:
+		return value.Equals(value.NewValueInterface(item), *element.Value)
+	default:
+		return element.Index != nil && *element.Index == index
+	}
+}
+
+// hasField reports whether an object of the chart has a value at a path of
+// managedFields.
+func hasField(object any, path fieldpath.Path) bool {
+	for _, element := range path {
+		if element.FieldName != nil {
+			fields, _ := object.(map[string]any)
+			field, ok := fields[*element.FieldName]
+			if !ok {
+				return false
+			}
+			object = field
+			continue
+		}
+		items, _ := object.([]any)
+		found := false
+		for i, item := range items {
+			if found = isItem(element, item, i); found {
+				object = item
+				break
+			}
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
 }
 
 // spare returns the object with the values that the ignored fields have now, so
@@ -65,9 +181,19 @@ func (o *operation) spare(info *resource.Info, object *unstructured.Unstructured
 	if err != nil {
 		return nil, fmt.Errorf("look at the ignored fields of %s: %w", reference(info), err)
 	}
-	spared, err := prepare(object)
+	spared, err := sparing(object, live, paths)
 	if err != nil {
 		return nil, &RefusedError{Object: reference(info), Err: err}
+	}
+	return spared, nil
+}
+
+// sparing returns the object as it is applied, with the values that the fields at
+// the paths have in the live one.
+func sparing(object, live *unstructured.Unstructured, paths []string) (*unstructured.Unstructured, error) {
+	spared, err := prepare(object)
+	if err != nil {
+		return nil, err
 	}
 	for _, path := range paths {
 		adopt(spared.Object, live.Object, pointerTokens(path))

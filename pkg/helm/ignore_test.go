@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 	"sigs.k8s.io/yaml"
 )
 
@@ -67,24 +70,107 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-func TestIgnored(t *testing.T) {
-	rules := []IgnoreRule{{Kind: "Deployment", Paths: []string{"/spec/replicas"}}, {Kind: "ConfigMap", Name: "a", Paths: []string{"/data"}}}
+func TestIgnoredPaths(t *testing.T) {
+	rules := []IgnoreRule{
+		{Kind: "Deployment", Paths: []string{"/spec/replicas"}},
+		{Kind: "ConfigMap", Name: "a", Paths: []string{"/data", "/immutable"}},
+		{Kind: "ConfigMap", Paths: []string{"/metadata/labels/x"}},
+	}
 	tests := []struct {
-		kind, name, path string
-		want             bool
+		kind, name string
+		want       []string
 	}{
-		{"Deployment", "a", "/spec/replicas", true},
-		{"Deployment", "b", "/spec/replicas", true},
-		{"Deployment", "a", "/spec/replicasPerNode", false},
-		{"Deployment", "a", "/spec", false},
-		{"ConfigMap", "a", "/data/index.html", true},
-		{"ConfigMap", "b", "/data/index.html", false},
-		{"Secret", "a", "/data", false},
+		{"Deployment", "a", []string{"/spec/replicas"}},
+		{"Deployment", "b", []string{"/spec/replicas"}},
+		{"ConfigMap", "a", []string{"/data", "/immutable", "/metadata/labels/x"}},
+		{"ConfigMap", "b", []string{"/metadata/labels/x"}},
+		{"Secret", "a", nil},
 	}
 	for _, test := range tests {
-		got := Ignored(test.path, IgnoredPaths(rules, ObjectReference{Kind: test.kind, Name: test.name}))
-		if got != test.want {
-			t.Errorf("%s of %s %s: ignored is %t", test.path, test.kind, test.name, got)
+		if diff := cmp.Diff(test.want, IgnoredPaths(rules, ObjectReference{Kind: test.kind, Name: test.name})); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", test.kind, test.name, diff)
+		}
+	}
+}
+
+// TestIgnoredFields finds what a JSON pointer means in the paths of managedFields.
+func TestIgnoredFields(t *testing.T) {
+	chart := &unstructured.Unstructured{Object: parsed(t, `
+spec:
+  replicas: 1
+  selector: {a: b}
+  ports: [{port: 80}, {port: 443, protocol: TCP}]
+  containers: [{name: web, image: "web:1"}, {name: side, image: "side:1"}]
+  finalizers: [one, two]
+`)}
+	item := func(name string, field ...any) fieldpath.Path {
+		return fieldpath.MakePathOrDie(append([]any{"spec", "containers", fieldpath.KeyByFields("name", name)}, field...)...)
+	}
+	port := func(number int, protocol string) fieldpath.Path {
+		return fieldpath.MakePathOrDie("spec", "ports", fieldpath.KeyByFields("port", number, "protocol", protocol))
+	}
+	tests := []struct {
+		name    string
+		pointer string
+		path    fieldpath.Path
+		// covered says that the field is ignored, removable that it can be removed.
+		covered, removable bool
+	}{
+		{"the field", "/spec/replicas", fieldpath.MakePathOrDie("spec", "replicas"), true, false},
+		{"another one", "/spec/replicas", fieldpath.MakePathOrDie("spec", "replicasPerNode"), false, true},
+		{"below it", "/spec", fieldpath.MakePathOrDie("spec", "replicas"), true, false},
+		{"what holds it", "/spec/selector/a", fieldpath.MakePathOrDie("spec", "selector"), false, false},
+		{"a field that the chart does not have", "/metadata/labels/x~1y", fieldpath.MakePathOrDie("metadata", "labels", "x/y"), true, false},
+		{"of an item", "/spec/containers/1/image", item("side", "image"), true, false},
+		{"of another item", "/spec/containers/1/image", item("web", "image"), false, true},
+		{"another field of the item", "/spec/containers/1/image", item("side", "command"), false, true},
+		{"the item that holds it", "/spec/containers/1/image", item("side"), false, false},
+		{"the whole item", "/spec/containers/1", item("side", "image"), true, false},
+		{"an item of others", "/spec/containers/1", item("extra"), false, true},
+		{"no such place", "/spec/containers/9", item("extra"), false, true},
+		{"no place at all", "/spec/containers/web", item("web"), false, true},
+		{"an item with a key by default", "/spec/ports/0", port(80, "TCP"), true, false},
+		{"an item with all keys", "/spec/ports/1", port(443, "TCP"), true, false},
+		{"an item with another key", "/spec/ports/1", port(443, "UDP"), false, true},
+		{"a value", "/spec/finalizers/1", fieldpath.MakePathOrDie("spec", "finalizers", value.NewValueInterface("two")), true, false},
+		{"another value", "/spec/finalizers/1", fieldpath.MakePathOrDie("spec", "finalizers", value.NewValueInterface("one")), false, true},
+		{"a place", "/spec/finalizers/1", fieldpath.MakePathOrDie("spec", "finalizers", 1), true, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			ref := ObjectReference{Kind: "Thing", Name: "web"}
+			ignored := newIgnoredFields([]IgnoreRule{{Kind: "Thing", Paths: []string{test.pointer}}}, ref, chart)
+			if got := ignored.cover(test.path); got != test.covered {
+				t.Errorf("%s covers %s: %t", test.pointer, test.path, got)
+			}
+			if got := !ignored.without(fieldpath.NewSet(test.path)).Empty(); got != test.removable {
+				t.Errorf("%s leaves %s: %t", test.pointer, test.path, got)
+			}
+		})
+	}
+}
+
+func TestHasField(t *testing.T) {
+	object := parsed(t, `{data: {a: x}, list: [{name: one, value: 1}, {name: two}], set: [x]}`)
+	item := func(name string) *value.FieldList { return fieldpath.KeyByFields("name", name) }
+	tests := []struct {
+		path fieldpath.Path
+		want bool
+	}{
+		{fieldpath.MakePathOrDie("data", "a"), true},
+		{fieldpath.MakePathOrDie("data", "b"), false},
+		{fieldpath.MakePathOrDie("data", "a", "b"), false},
+		{fieldpath.MakePathOrDie("list", item("two")), true},
+		{fieldpath.MakePathOrDie("list", item("one"), "value"), true},
+		{fieldpath.MakePathOrDie("list", item("two"), "value"), false},
+		{fieldpath.MakePathOrDie("list", item("three")), false},
+		{fieldpath.MakePathOrDie("set", value.NewValueInterface("x")), true},
+		{fieldpath.MakePathOrDie("set", value.NewValueInterface("y")), false},
+		{fieldpath.MakePathOrDie("none", item("one")), false},
+	}
+	for _, test := range tests {
+		if got := hasField(object, test.path); got != test.want {
+			t.Errorf("has %s is %t", test.path, got)
 		}
 	}
 }

@@ -61,6 +61,8 @@ type operation struct {
 	clientSide bool
 	// ignore names fields that others may change.
 	ignore []IgnoreRule
+	// left are the drifts that an explanation found and nobody repairs.
+	left []Drift
 	// touched says that objects that existed before were changed.
 	touched bool
 

@@ -106,8 +106,13 @@ type Baseline struct {
 	Revision  int
 	Inventory []InventoryEntry
 	// RemoveForeign makes drift of the fields that others added to the objects,
-	// except for the cluster's own controllers.
+	// except for the cluster's own controllers and the fields that Ignore names.
 	RemoveForeign bool
+	// Ignore is that of the release, for those who look at it and do not deploy it.
+	Ignore []IgnoreRule
+	// LeaveDrift says that drift is reported and not repaired. It only matters to
+	// what [Operation] tells of an explanation.
+	LeaveDrift bool
 }
 
 // Deployed describes a release after a successful operation.

@@ -42,7 +42,20 @@ type observed struct {
 	digest string
 	// foreign stands for what others own in the object.
 	foreign string
-	health  Health
+	// edited is when others last gave fields of the object a value, in seconds of
+	// Unix time.
+	edited int64
+	health Health
+}
+
+// edition changes with whatever others do to the object, but for its status. Two
+// changes within a second that are of its metadata alone may count as one, where
+// objects of its kind have a generation.
+func (o *observed) edition() string {
+	if o.Generation == 0 {
+		return o.ResourceVersion
+	}
+	return fmt.Sprintf("%d %d %s", o.Generation, o.edited, o.foreign)
 }
 
 // release is the release that the object belongs to.
@@ -62,10 +75,12 @@ func observe(object metav1.Object) *observed {
 			Name:              object.GetName(),
 			UID:               object.GetUID(),
 			ResourceVersion:   object.GetResourceVersion(),
+			Generation:        object.GetGeneration(),
 			DeletionTimestamp: object.GetDeletionTimestamp(),
 		},
 		digest:  fingerprint(managed),
 		foreign: foreignDigest(managed),
+		edited:  foreignTime(managed),
 	}
 	for _, key := range []string{releaseNameAnnotation, releaseNamespaceAnnotation, resourcePolicyAnnotation} {
 		if value, ok := object.GetAnnotations()[key]; ok {
@@ -111,6 +126,11 @@ func managedFields(object metav1.Object) []metav1.ManagedFieldsEntry {
 		entry.Manager, _ = fields["manager"].(string)
 		operation, _ := fields["operation"].(string)
 		entry.Operation = metav1.ManagedFieldsOperationType(operation)
+		if at, _ := fields["time"].(string); at != "" {
+			if parsed, err := time.Parse(time.RFC3339, at); err == nil {
+				entry.Time = &metav1.Time{Time: parsed}
+			}
+		}
 		managed = append(managed, entry)
 	}
 	return managed
@@ -149,6 +169,7 @@ type watcher struct {
 	sources    *sources
 	namespaces []string
 	foreign    *foreignWatch
+	drifted    *driftWatch
 	// notify is told of every change that this process did not make.
 	notify func(news)
 
@@ -172,12 +193,12 @@ type watchedKind struct {
 	failure   *watchFailure
 }
 
-func newWatcher(sources *sources, namespaces []string, foreign *foreignWatch, notify func(news)) *watcher {
+func newWatcher(sources *sources, namespaces []string, foreign *foreignWatch, drifted *driftWatch, notify func(news)) *watcher {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	return &watcher{
-		sources: sources, namespaces: namespaces, foreign: foreign, notify: notify,
+		sources: sources, namespaces: namespaces, foreign: foreign, drifted: drifted, notify: notify,
 		wake: make(chan struct{}, 1), kinds: map[schema.GroupVersionResource]*watchedKind{},
 	}
 }
@@ -356,7 +377,8 @@ func (w *watcher) handler(view *view[*observed]) cache.ResourceEventHandler {
 				w.notify(newsOf(is.release(), ObjectChanged, is, false))
 			}
 			switch {
-			case was.digest != is.digest || was.UID != is.UID || was.foreign != is.foreign && w.foreign.has(release, is):
+			case was.digest != is.digest || was.UID != is.UID || was.foreign != is.foreign && w.foreign.has(release, is),
+				w.drifted.has(release, is.UID) && was.edition() != is.edition():
 				w.notify(newsOf(release, ObjectChanged, is, false))
 			case was.health != is.health:
 				w.notify(newsOf(release, HealthChanged, is, false))

@@ -39,7 +39,7 @@ metadata:
 spec: {type: LoadBalancer}
 `)
 	want := metav1.ObjectMeta{
-		Namespace: "default", Name: "web", UID: "a", ResourceVersion: "7",
+		Namespace: "default", Name: "web", UID: "a", ResourceVersion: "7", Generation: 3,
 		Labels: map[string]string{managedByLabel: managedByHelm},
 		Annotations: map[string]string{
 			releaseNameAnnotation: "rel", releaseNamespaceAnnotation: "space", resourcePolicyAnnotation: "keep",

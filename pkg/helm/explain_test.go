@@ -1,0 +1,349 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// found is an explanation, as far as tests look at it.
+type found struct {
+	Kind       DriftKind
+	Fields     []string
+	Acceptable bool
+}
+
+// explain looks closely at the drift that there is.
+func (f *fixture) explain(wanted Release) []Explanation {
+	f.t.Helper()
+	synctest.Wait()
+	observed, err := f.engine.Observe(f.t.Context(), wanted.Key(), f.baseline)
+	if err != nil {
+		f.t.Fatalf("Observe: %v", err)
+	}
+	explanations, err := f.engine.Explain(f.t.Context(), wanted.Key(), f.baseline, observed.Drifts)
+	if err != nil {
+		f.t.Fatalf("Explain: %v", err)
+	}
+	return explanations
+}
+
+// accept puts an object as it is into the baseline.
+func (f *fixture) accept(live InventoryEntry) {
+	for i, entry := range f.baseline.Inventory {
+		if entry.ObjectReference == live.ObjectReference {
+			f.baseline.Inventory[i] = live
+		}
+	}
+}
+
+// setImage is an edit of the Deployment's only container.
+func setImage(image string) func(*unstructured.Unstructured) {
+	return func(object *unstructured.Unstructured) {
+		path := []string{"spec", "template", "spec", "containers"}
+		containers, _, err := unstructured.NestedSlice(object.Object, path...)
+		if err != nil || len(containers) != 1 || unstructured.SetNestedField(containers[0].(map[string]any), image, "image") != nil {
+			panic("no container")
+		}
+		change(containers, path...)(object)
+	}
+}
+
+// imageOf is the image of the Deployment's only container.
+func imageOf(object *unstructured.Unstructured) string {
+	containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+	image, _, _ := unstructured.NestedString(containers[0].(map[string]any), "image")
+	return image
+}
+
+var replicasIgnored = []IgnoreRule{{Kind: "Deployment", Paths: []string{"/spec/replicas"}}}
+
+func TestExplain(t *testing.T) {
+	const kubectl, image = "kubectl-patch", "/spec/template/spec/containers/0/image"
+	scale := func(f *fixture) { f.edit("Deployment", "default/web", kubectl, change(int64(3), "spec", "replicas")) }
+	putBackImage := func(f *fixture) {
+		was := imageOf(f.object("Deployment", "default/web"))
+		f.edit("Deployment", "default/web", kubectl, setImage("other:1"))
+		f.edit("Deployment", "default/web", kubectl, setImage(was))
+	}
+	look := func(resource string) []string {
+		return []string{"get " + resource + " default/web", "apply " + resource + " default/web"}
+	}
+	tests := map[string]struct {
+		ignore        []IgnoreRule
+		removeForeign bool
+		do            func(*fixture)
+		want          []found
+		requests      []string
+	}{
+		"a value changed": {
+			do:       func(f *fixture) { f.edit("ConfigMap", "default/web", kubectl, change("mine", "data", "index.html")) },
+			want:     []found{{Kind: DriftChanged, Fields: []string{"/data/index.html"}}},
+			requests: look("configmaps"),
+		},
+		"a value put back": {
+			do: putBackImage, want: []found{{Kind: DriftChanged}}, requests: look("deployments"),
+		},
+		"an object gone": {
+			do:       func(f *fixture) { f.remove("ConfigMap", "default/web") },
+			want:     []found{{Kind: DriftMissing}},
+			requests: []string{"get configmaps default/web"},
+		},
+		"an ignored field changed": {
+			ignore: replicasIgnored, do: scale,
+			want: []found{{Kind: DriftChanged, Acceptable: true}}, requests: look("deployments"),
+		},
+		"an ignored field removed": {
+			ignore: []IgnoreRule{{Kind: "ConfigMap", Paths: []string{"/data/index.html"}}},
+			do: func(f *fixture) {
+				f.edit("ConfigMap", "default/web", kubectl, func(object *unstructured.Unstructured) {
+					unstructured.RemoveNestedField(object.Object, "data", "index.html")
+				})
+			},
+			want: []found{{Kind: DriftChanged, Acceptable: true}}, requests: look("configmaps"),
+		},
+		"an ignored field and another changed": {
+			ignore: replicasIgnored,
+			do: func(f *fixture) {
+				scale(f)
+				f.edit("Deployment", "default/web", kubectl, setImage("other:1"))
+			},
+			want: []found{{Kind: DriftChanged, Fields: []string{image}}}, requests: look("deployments"),
+		},
+		"an ignored field changed and another put back": {
+			ignore: replicasIgnored, do: func(f *fixture) { scale(f); putBackImage(f) },
+			want: []found{{Kind: DriftChanged}}, requests: look("deployments"),
+		},
+		"a field added": {
+			removeForeign: true,
+			do:            func(f *fixture) { f.edit("ConfigMap", "default/web", kubectl, change("theirs", "data", "more")) },
+			want:          []found{{Kind: DriftForeign, Fields: []string{".data.more"}}},
+			requests:      []string{"get configmaps default/web"},
+		},
+		"a value put back that others now own alone": {
+			removeForeign: true, do: putBackImage,
+			want: []found{{Kind: DriftForeign}, {Kind: DriftChanged}}, requests: look("deployments"),
+		},
+		"an ignored field that others now own alone": {
+			removeForeign: true, ignore: replicasIgnored, do: scale,
+			want:     []found{{Kind: DriftForeign, Acceptable: true}, {Kind: DriftChanged, Acceptable: true}},
+			requests: look("deployments"),
+		},
+		"an ignored field changed and another added": {
+			removeForeign: true, ignore: replicasIgnored,
+			do: func(f *fixture) {
+				scale(f)
+				f.edit("Deployment", "default/web", kubectl, change("theirs", "metadata", "labels", "more"))
+			},
+			want: []found{
+				{Kind: DriftForeign, Fields: []string{".metadata.labels.more"}},
+				{Kind: DriftChanged, Acceptable: true},
+			},
+			requests: look("deployments"),
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				wanted := demo(t, nil)
+				f.must(wanted, ActionInstall, CauseNotInstalled)
+				f.baseline.Ignore, f.baseline.RemoveForeign = test.ignore, test.removeForeign
+				f.decide(wanted)
+				test.do(f)
+				synctest.Wait()
+				f.taken()
+				before := f.names()
+				var got []found
+				for _, explanation := range f.explain(wanted) {
+					got = append(got, found{explanation.Drift.Kind, explanation.Fields, explanation.Acceptable})
+					if explanation.Acceptable {
+						f.accept(explanation.Live)
+					}
+				}
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Errorf("explanations (-want +got):\n%s", diff)
+				}
+				wantRequests(t, f, test.requests...)
+				if diff := cmp.Diff(before, f.names()); diff != "" {
+					t.Errorf("objects (-before +after):\n%s", diff)
+				}
+				var left []DriftKind
+				for _, is := range test.want {
+					if !is.Acceptable {
+						left = append(left, is.Kind)
+					}
+				}
+				var drifts []DriftKind
+				for _, drift := range f.decide(wanted).Drifts {
+					drifts = append(drifts, drift.Kind)
+				}
+				if diff := cmp.Diff(left, drifts); diff != "" {
+					t.Errorf("drift that is left (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestExplainedDriftIsCountedWhereItIsLeft: what is repaired counts when that is
+// done, and what is to be ignored or was put back never.
+func TestExplainedDriftIsCountedWhereItIsLeft(t *testing.T) {
+	for _, leave := range []bool{false, true} {
+		bubble(t, func(t *testing.T, f *fixture) {
+			wanted := demo(t, nil)
+			f.must(wanted, ActionInstall, CauseNotInstalled)
+			f.baseline.Ignore, f.baseline.LeaveDrift = replicasIgnored, leave
+			f.edit("Deployment", "default/web", "kubectl", change(int64(3), "spec", "replicas"))
+			f.edit("ConfigMap", "default/web", "kubectl", change("mine", "data", "index.html"))
+			f.remove("Service", "default/web")
+			explanations := f.explain(wanted)
+			if len(explanations) != 3 {
+				t.Fatalf("explanations: %+v", explanations)
+			}
+			var want []Drift
+			for _, explanation := range explanations {
+				if leave && explanation.Drift.Object.Kind != "Deployment" {
+					want = append(want, explanation.Drift)
+				}
+			}
+			operation := f.operations[len(f.operations)-1]
+			if diff := cmp.Diff(want, operation.Drifts); diff != "" || operation.Action != "Explain" {
+				t.Errorf("%s tells of (-want +got):\n%s", operation.Action, diff)
+			}
+		})
+	}
+}
+
+// TestIgnoredFieldsAreNotRemoved: that others own an ignored field alone is no
+// reason to remove it. Once it is no longer ignored, it gets the chart's value again.
+func TestIgnoredFieldsAreNotRemoved(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := demo(t, nil)
+		wanted.Ignore = replicasIgnored
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		f.baseline.Ignore, f.baseline.RemoveForeign = replicasIgnored, true
+		f.decide(wanted)
+		f.edit("Deployment", "default/web", "kubectl-patch", func(object *unstructured.Unstructured) {
+			change(int64(2), "spec", "replicas")(object)
+			change("theirs", "metadata", "labels", "more")(object)
+		})
+		for _, explanation := range f.explain(wanted) {
+			if explanation.Acceptable {
+				f.accept(explanation.Live)
+			}
+		}
+		f.taken()
+		replicas := func(step string, want int64) {
+			t.Helper()
+			deployment := f.object("Deployment", "default/web")
+			if got, _, _ := unstructured.NestedInt64(deployment.Object, "spec", "replicas"); got != want {
+				t.Errorf("%s: %d replicas, want %d", step, got, want)
+			}
+			if _, there := deployment.GetLabels()["more"]; there {
+				t.Errorf("%s: the label is still there", step)
+			}
+			f.baseline.RemoveForeign, f.baseline.Ignore = true, wanted.Ignore
+			if left := f.decide(wanted).Drifts; len(left) > 0 {
+				t.Errorf("%s: drift is left: %v", step, left)
+			}
+		}
+		f.must(wanted, ActionRepair, CauseDrift)
+		wantRequests(t, f, "get deployments default/web", "update deployments default/web")
+		replicas("ignored", 2)
+		wantRequests(t, f)
+
+		wanted.Ignore, f.baseline.Ignore = nil, nil
+		f.must(wanted, ActionRepair, CauseDrift)
+		wantRequests(t, f, "get deployments default/web", "apply deployments default/web", "get deployments default/web")
+		replicas("no longer ignored", 1)
+	})
+}
+
+// TestForeignFieldsOfAnObjectThatChangedSince: what somebody removed after it was
+// decided to remove additions is not taken for what the object should be.
+func TestForeignFieldsOfAnObjectThatChangedSince(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := demo(t, nil)
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		f.baseline.RemoveForeign = true
+		f.decide(wanted)
+		f.edit("ConfigMap", "default/web", "kubectl", change("theirs", "data", "more"))
+		synctest.Wait()
+		decision := f.decide(wanted)
+		f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
+			unstructured.RemoveNestedField(object.Object, "data", "index.html")
+		})
+		deployed, err := f.engine.Execute(t.Context(), wanted, decision, f.baseline)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.baseline = deployed.Baseline()
+		f.must(wanted, ActionNone, CauseNone)
+		data, _, _ := unstructured.NestedStringMap(f.object("ConfigMap", "default/web").Object, "data")
+		if _, there := data["more"]; there || data["index.html"] == "" {
+			t.Errorf("data is %v", data)
+		}
+	})
+}
+
+// TestDriftThatChangesIsNews: to put back what another changed leaves our
+// fingerprint as it is, and is news all the same. Nothing is where nothing drifted.
+func TestDriftThatChangesIsNews(t *testing.T) {
+	for _, kind := range []string{"ConfigMap", "Deployment"} {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				path, values := []string{"data", "index.html"}, [2]any{"mine", "yours"}
+				if kind == "Deployment" {
+					path, values = []string{"spec", "replicas"}, [2]any{int64(3), int64(4)}
+				}
+				wanted := demo(t, nil)
+				f.must(wanted, ActionInstall, CauseNotInstalled)
+				state := func() string {
+					t.Helper()
+					observed, err := f.engine.Observe(t.Context(), wanted.Key(), f.baseline)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return observed.Drifted
+				}
+				heard := func(step string, want ...string) {
+					t.Helper()
+					if diff := cmp.Diff(want, f.heard()); diff != "" {
+						t.Errorf("%s: heard (-want +got):\n%s", step, diff)
+					}
+				}
+				f.heard()
+				f.edit(kind, "default/web", "kubectl", change("theirs", "metadata", "labels", "more"))
+				heard("an addition")
+				if got := state(); got != "" {
+					t.Errorf("drifted without drift: %s", got)
+				}
+				f.edit(kind, "default/web", "kubectl", change(values[0], path...))
+				heard("drift", "object default/web")
+				first := state()
+				f.edit(kind, "default/web", "kubectl", change(values[1], path...))
+				heard("another value", "object default/web")
+				second := state()
+				if first == "" || first == second {
+					t.Errorf("states are %q and %q", first, second)
+				}
+				if kind == "Deployment" {
+					f.editPart(kind, "default/web", "kube-controller-manager", "status", change(int64(1), "status", "replicas"))
+					heard("status", "health default/web")
+					if got := state(); got != second {
+						t.Errorf("the status makes another state: %q and %q", second, got)
+					}
+				}
+				f.must(wanted, ActionRepair, CauseDrift)
+				f.decide(wanted)
+				f.edit(kind, "default/web", "kubectl", change("other", "metadata", "labels", "more"))
+				heard("an addition after the repair")
+			})
+		})
+	}
+}

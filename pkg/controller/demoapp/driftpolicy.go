@@ -43,8 +43,7 @@ func ignoreRules(spec v1alpha1.DemoAppSpec) []helm.IgnoreRule {
 }
 
 // applyDriftPolicy leaves out of the plan what is not to be corrected. What is
-// to be warned of is looked at closely first; drift that consists of ignored
-// fields alone becomes what the object is compared with from now on.
+// to be warned of is looked at closely first, and so is what may be ignored.
 func (c *Controller) applyDriftPolicy(ctx context.Context, p *pass) error {
 	if p.plan.Decision.Action != helm.ActionRepair {
 		return nil
@@ -64,7 +63,7 @@ func (c *Controller) applyDriftPolicy(ctx context.Context, p *pass) error {
 	if err != nil {
 		return err
 	}
-	left := p.withoutIgnored(found, rules)
+	left := p.leftOver(found, mode)
 	p.plan.Decision.Drifts, p.plan.Observed.Drifts = driftsOf(left), driftsOf(left)
 	switch {
 	case len(left) == 0:
@@ -82,7 +81,9 @@ func (c *Controller) explain(ctx context.Context, p *pass) ([]helm.Explanation, 
 	if found, ok := c.explanations.get(p.key(), state); ok {
 		return found, nil
 	}
-	found, err := c.engine.Explain(ctx, p.key(), baselineOf(p.app), p.plan.Decision.Drifts)
+	baseline := baselineOf(p.app)
+	baseline.LeaveDrift = driftMode(p.app.Spec) == v1alpha1.DriftWarn
+	found, err := c.engine.Explain(ctx, p.key(), baseline, p.plan.Decision.Drifts)
 	if err != nil {
 		return nil, fmt.Errorf("find out what has drifted: %w", err)
 	}
@@ -132,26 +133,47 @@ func (p *pass) leaveDrift() {
 	}
 }
 
-// withoutIgnored returns the drift that is more than fields to be ignored, and
-// takes the other objects as they are.
-func (p *pass) withoutIgnored(found []helm.Explanation, rules []helm.IgnoreRule) []helm.Explanation {
+// leftOver returns the drift that is to be corrected or reported. An object that
+// differs in nothing but what may differ is from now on compared with what it is. One
+// whose values were put back is neither: somebody else owns them now, and would
+// change them again unseen. It is applied again where drift is corrected, and where
+// it is reported there is nothing to say of it.
+func (p *pass) leftOver(found []helm.Explanation, mode v1alpha1.DriftMode) []helm.Explanation {
 	var left []helm.Explanation
 	for _, explanation := range found {
-		ignored := helm.IgnoredPaths(rules, explanation.Drift.Object)
-		explanation.Fields = slices.DeleteFunc(slices.Clone(explanation.Fields), func(field string) bool { return helm.Ignored(field, ignored) })
-		if explanation.Drift.Kind != helm.DriftChanged || len(ignored) == 0 || len(explanation.Fields) > 0 || explanation.Live.UID == "" {
-			left = append(left, explanation)
-			continue
-		}
-		for i := range p.app.Status.Inventory {
-			entry := &p.app.Status.Inventory[i]
-			if entry.Kind == explanation.Drift.Object.Kind && entry.Name == explanation.Drift.Object.Name &&
-				entry.Namespace == explanation.Drift.Object.Namespace && entry.APIVersion == explanation.Drift.Object.APIVersion {
-				entry.UID, entry.Digest = explanation.Live.UID, explanation.Live.Digest
+		entry := p.inventoryEntry(explanation.Drift.Object)
+		switch {
+		case explanation.Acceptable:
+			if explanation.Drift.Kind == helm.DriftChanged && entry != nil {
+				entry.Digest = explanation.Live.Digest
 			}
+		case mode == v1alpha1.DriftWarn && isPutBack(explanation, entry):
+			// Its entry stays as it is, so that the next change is drift again.
+		default:
+			left = append(left, explanation)
 		}
 	}
 	return left
+}
+
+// isPutBack reports whether an object that others changed has all its values again.
+func isPutBack(explanation helm.Explanation, entry *v1alpha1.InventoryEntry) bool {
+	if len(explanation.Fields) > 0 {
+		return false
+	}
+	changed := explanation.Drift.Kind == helm.DriftChanged && entry != nil && entry.UID == explanation.Live.UID
+	return changed || explanation.Drift.Kind == helm.DriftForeign
+}
+
+// inventoryEntry is what the status remembers of an object; nil when it has none.
+func (p *pass) inventoryEntry(ref helm.ObjectReference) *v1alpha1.InventoryEntry {
+	for i := range p.app.Status.Inventory {
+		entry := &p.app.Status.Inventory[i]
+		if entry.APIVersion == ref.APIVersion && entry.Kind == ref.Kind && entry.Namespace == ref.Namespace && entry.Name == ref.Name {
+			return entry
+		}
+	}
+	return nil
 }
 
 func driftsOf(explanations []helm.Explanation) []helm.Drift {

@@ -32,8 +32,10 @@ type engine struct {
 	taken []string
 	// uninstallTimeout is what UninstallWithin was called with last.
 	uninstallTimeout time.Duration
-	// fields are what Explain finds different in objects of a kind.
-	fields map[string][]string
+	// repaired is what the last Repair was for.
+	repaired []helm.Drift
+	// reports says that the last Explain was told that drift is left.
+	reports bool
 	// executing is called by Execute before it does anything.
 	executing func()
 	// wanted is what Execute was called with last.
@@ -48,6 +50,7 @@ type fakeRelease struct {
 	record  *helm.Record
 	applied map[string]helm.InventoryEntry
 	live    map[string]helm.InventoryEntry
+	others  map[string]*others
 	health  helm.Health
 	writes  int
 	// inputs are those of each revision.
@@ -82,15 +85,12 @@ func (e *engine) Observe(_ context.Context, key cache.ObjectName, baseline helm.
 		return snapshot, nil
 	}
 	for _, entry := range baseline.Inventory {
-		live, ok := r.live[entry.Kind]
-		switch {
-		case !ok:
-			snapshot.Drifts = append(snapshot.Drifts, helm.Drift{Object: entry.ObjectReference, Kind: helm.DriftMissing})
+		drifts := r.drifts(entry, baseline)
+		if snapshot.Drifts = append(snapshot.Drifts, drifts...); len(drifts) > 0 {
+			snapshot.Drifted += fmt.Sprintln(drifts, r.live[entry.Kind], r.othersOf(entry.Kind).edits)
+		}
+		if _, ok := r.live[entry.Kind]; !ok {
 			continue
-		case live.UID != entry.UID:
-			snapshot.Drifts = append(snapshot.Drifts, helm.Drift{Object: entry.ObjectReference, Kind: helm.DriftReplaced})
-		case live.Digest != entry.Digest:
-			snapshot.Drifts = append(snapshot.Drifts, helm.Drift{Object: entry.ObjectReference, Kind: helm.DriftChanged})
 		}
 		health := helm.Health{Status: status.CurrentStatus}
 		if entry.Kind == "Deployment" {
@@ -111,7 +111,7 @@ func (e *engine) Decide(wanted helm.Release, observed helm.Snapshot) (helm.Decis
 }
 
 // Execute implements Engine.
-func (e *engine) Execute(_ context.Context, wanted helm.Release, decision helm.Decision, _ helm.Baseline) (*helm.Deployed, error) {
+func (e *engine) Execute(_ context.Context, wanted helm.Release, decision helm.Decision, baseline helm.Baseline) (*helm.Deployed, error) {
 	e.calls.add(fmt.Sprintf("%s %s %s", decision.Action, wanted.Name, decision.Cause))
 	if e.executing != nil {
 		e.executing()
@@ -150,20 +150,19 @@ func (e *engine) Execute(_ context.Context, wanted helm.Release, decision helm.D
 		}
 		r.rollBack(decision.To, inputs)
 		r.apply(wanted.Key(), kinds)
-	case helm.ActionReapply, helm.ActionRepair:
+	case helm.ActionReapply:
 		if err := e.nextFailure(); err != nil {
 			return nil, err
 		}
-		drifted := kinds
-		if decision.Action == helm.ActionRepair {
-			drifted = nil
-			for _, drift := range decision.Drifts {
-				drifted = append(drifted, drift.Object.Kind)
-			}
+		r.apply(wanted.Key(), kinds)
+	case helm.ActionRepair:
+		if err := e.nextFailure(); err != nil {
+			return nil, err
 		}
-		mended := slices.DeleteFunc(slices.Clone(drifted), func(kind string) bool { return slices.Contains(e.taken, kind) })
-		r.apply(wanted.Key(), mended)
-		if len(mended) < len(drifted) {
+		e.repaired = decision.Drifts
+		mended := slices.DeleteFunc(slices.Clone(decision.Drifts), func(drift helm.Drift) bool { return slices.Contains(e.taken, drift.Object.Kind) })
+		r.repair(wanted.Key(), mended, baseline)
+		if len(mended) < len(decision.Drifts) {
 			return r.deployed(wanted.Chart), &helm.OwnershipConflictError{
 				Object: helm.ObjectReference{APIVersion: "v1", Kind: e.taken[0], Namespace: wanted.Namespace, Name: wanted.Name},
 			}
@@ -247,8 +246,9 @@ func (r *fakeRelease) apply(key cache.ObjectName, kinds []string) {
 			entry.UID = types.UID(fmt.Sprintf("%s-%d", kind, r.writes))
 		}
 		entry.ObjectReference = helm.ObjectReference{APIVersion: "v1", Kind: kind, Namespace: key.Namespace, Name: key.Name}
-		entry.Digest = "applied-" + r.record.Inputs
+		entry.Digest = r.digest(nil)
 		r.live[kind], r.applied[kind] = entry, entry
+		delete(r.others, kind)
 	}
 }
 
@@ -264,15 +264,14 @@ func (r *fakeRelease) deployed(chart *helm.Chart) *helm.Deployed {
 }
 
 // Explain implements Engine.
-func (e *engine) Explain(_ context.Context, key cache.ObjectName, _ helm.Baseline, drifts []helm.Drift) ([]helm.Explanation, error) {
+func (e *engine) Explain(_ context.Context, key cache.ObjectName, baseline helm.Baseline, drifts []helm.Drift) ([]helm.Explanation, error) {
 	e.calls.add("explain " + key.Name)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.reports = baseline.LeaveDrift
 	found := make([]helm.Explanation, 0, len(drifts))
 	for _, drift := range drifts {
-		found = append(found, helm.Explanation{
-			Drift: drift, Fields: slices.Clone(e.fields[drift.Object.Kind]), Live: e.releases[key].live[drift.Object.Kind],
-		})
+		found = append(found, e.releases[key].explain(drift, baseline))
 	}
 	return found, nil
 }
@@ -327,13 +326,7 @@ func (e *engine) passesOver(name string) int {
 	return e.looks[keyOf(name)]
 }
 
-func edits(kind string) func(*fakeRelease) {
-	return func(r *fakeRelease) {
-		entry := r.live[kind]
-		entry.Digest = "edited"
-		r.live[kind] = entry
-	}
-}
+func edits(kind string) func(*fakeRelease) { return changes(kind, "/edited") }
 
 func removes(kind string) func(*fakeRelease) {
 	return func(r *fakeRelease) { delete(r.live, kind) }

@@ -33,6 +33,7 @@ func baselineOf(app *v1alpha1.DemoApp) helm.Baseline {
 		Inventory: make([]helm.InventoryEntry, 0, len(s.Inventory)),
 
 		RemoveForeign: removesForeign(app.Spec),
+		Ignore:        ignoreRules(app.Spec),
 	}
 	for _, entry := range s.Inventory {
 		baseline.Inventory = append(baseline.Inventory, helm.InventoryEntry{

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -87,18 +88,26 @@ func releaseTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
 	case was.Revision != is.Revision:
 		return event{corev1.EventTypeNormal, "Upgraded", "Upgrade", "Upgraded to " + what}, true
 	}
-	drifted := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionDrifted)
-	switch {
-	case meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionSuspended):
-		// Whoever undid the drift, it was not the operator.
-		return event{}, false
-	case drifted != nil && meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionDrifted) == nil:
-		return event{corev1.EventTypeNormal, "DriftCorrected", "Repair", "Corrected " + drifted.Message}, true
-	case !before.LastUpgradeAt.Equal(after.LastUpgradeAt) || !sameInventory(before.Inventory, after.Inventory):
-		return event{corev1.EventTypeNormal, "DriftCorrected", "Repair", "Applied the objects again"}, true
-	default:
+	if done := lastSuccess(after); done == nil || apiequality.Semantic.DeepEqual(lastSuccess(before), done) {
+		// Drift may be gone all the same: somebody undid it, or it is no longer looked at.
 		return event{}, false
 	}
+	drifted := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionDrifted)
+	if drifted != nil && meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionDrifted) == nil {
+		return event{corev1.EventTypeNormal, "DriftCorrected", "Repair", "Corrected " + drifted.Message}, true
+	}
+	return event{corev1.EventTypeNormal, "DriftCorrected", "Repair", "Applied the objects again"}, true
+}
+
+// lastSuccess is the newest entry of the history about something that was done; nil
+// when it has none.
+func lastSuccess(s v1alpha1.DemoAppStatus) *v1alpha1.HistoryEntry {
+	for i := range s.History {
+		if s.History[i].Outcome == v1alpha1.HistorySucceeded {
+			return &s.History[i]
+		}
+	}
+	return nil
 }
 
 // healthTransition tells of a revision that did not become healthy in time, also
@@ -126,18 +135,6 @@ func driftTransition(before, after *v1alpha1.DemoApp) (event, bool) {
 		return event{}, false
 	}
 	return event{corev1.EventTypeWarning, "DriftDetected", "Reconcile", is.Message}, true
-}
-
-func sameInventory(a, b []v1alpha1.InventoryEntry) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // gateReasons are the reasons not to be ready of a change that a gate holds, which is

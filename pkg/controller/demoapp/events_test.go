@@ -26,11 +26,19 @@ func TestTransitions(t *testing.T) {
 		return func(app *v1alpha1.DemoApp) {
 			app.Status.DeployedRelease = &v1alpha1.DeployedRelease{Name: "a", Revision: n, Chart: "demo-app", ChartVersion: "1.0.0"}
 			app.Status.LastUpgradeReason, app.Status.LastUpgradeAt = v1alpha1.UpgradeReasonDriftDetected, at(seconds)
-			app.Status.Inventory = []v1alpha1.InventoryEntry{{Kind: "Secret", Name: "a", UID: "uid-1"}}
+			app.Status.History = []v1alpha1.HistoryEntry{{
+				Time: *at(seconds), Action: v1alpha1.HistoryRepair, Outcome: v1alpha1.HistorySucceeded, Revision: n,
+			}}
 		}
 	}
-	another := func(app *v1alpha1.DemoApp) { app.Status.Inventory[0].UID = "uid-2" }
-	fewer := func(app *v1alpha1.DemoApp) { app.Status.Inventory = nil }
+	again := func(app *v1alpha1.DemoApp) { app.Status.History[0].Count = 2 }
+	failed := func(app *v1alpha1.DemoApp) {
+		app.Status.History = append([]v1alpha1.HistoryEntry{{Action: v1alpha1.HistoryRepair, Outcome: v1alpha1.HistoryFailed}}, app.Status.History...)
+	}
+	accepted := func(app *v1alpha1.DemoApp) {
+		app.Status.Inventory = []v1alpha1.InventoryEntry{{Kind: "Secret", Name: "a", Digest: "new"}}
+	}
+	forgotten := func(app *v1alpha1.DemoApp) { app.Status.History = nil }
 	drifted := condition(v1alpha1.ConditionDrifted, metav1.ConditionTrue, v1alpha1.ReasonObjectsChanged)
 	ready := func(is metav1.ConditionStatus, reason string) func(*v1alpha1.DemoApp) {
 		return condition(v1alpha1.ConditionReady, is, reason)
@@ -38,10 +46,8 @@ func TestTransitions(t *testing.T) {
 	late := func(revision int64) func(*v1alpha1.DemoApp) {
 		return func(app *v1alpha1.DemoApp) {
 			condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonHealthTimeout)(app)
-			app.Status.History = []v1alpha1.HistoryEntry{
-				{Action: v1alpha1.HistoryUpgrade, Outcome: v1alpha1.HistoryFailed, Revision: revision},
-				{Action: v1alpha1.HistoryUpgrade, Outcome: v1alpha1.HistorySucceeded, Revision: revision},
-			}
+			failure := v1alpha1.HistoryEntry{Action: v1alpha1.HistoryUpgrade, Outcome: v1alpha1.HistoryFailed, Revision: revision}
+			app.Status.History = append([]v1alpha1.HistoryEntry{failure}, app.Status.History...)
 		}
 	}
 	remedied := func(app *v1alpha1.DemoApp) { app.Status.LastUpgradeReason = v1alpha1.UpgradeReasonRemediation }
@@ -70,19 +76,27 @@ func TestTransitions(t *testing.T) {
 			[]event{{"Normal", "DriftCorrected", "Repair", "Corrected ObjectsChanged it is"}},
 		},
 		{
-			"repaired within the same second", status(revision(1, 0), drifted), status(revision(1, 0)),
+			"repaired within the same second", status(revision(1, 0), drifted), status(revision(1, 0), again),
 			[]event{{"Normal", "DriftCorrected", "Repair", "Corrected ObjectsChanged it is"}},
 		},
 		{"drift is seen", status(revision(1, 0)), status(revision(1, 0), drifted), nil},
 		{"more drift is seen", status(revision(1, 0), drifted), status(revision(1, 0), drifted), nil},
 		{
-			"an object is made anew within the same second", status(revision(1, 0)), status(revision(1, 0), another),
+			"applied again", status(revision(1, 0)), status(revision(1, 1)),
 			[]event{{"Normal", "DriftCorrected", "Repair", "Applied the objects again"}},
 		},
 		{
-			"applied again", status(revision(1, 0)), status(revision(1, 0), fewer),
+			"applied again within the same second", status(revision(1, 0)), status(revision(1, 0), again),
 			[]event{{"Normal", "DriftCorrected", "Repair", "Applied the objects again"}},
 		},
+		{
+			"repaired at the second attempt", status(revision(1, 0), failed, drifted), status(revision(1, 1)),
+			[]event{{"Normal", "DriftCorrected", "Repair", "Corrected ObjectsChanged it is"}},
+		},
+		{"a repair fails", status(revision(1, 0), drifted), status(revision(1, 0), failed, drifted), nil},
+		{"many failures push out the last success", status(revision(1, 0)), status(revision(1, 0), forgotten, failed), nil},
+		{"drift that goes by itself", status(revision(1, 0), drifted), status(revision(1, 0)), nil},
+		{"what an object is compared with changes", status(revision(1, 0)), status(revision(1, 0), accepted), nil},
 		{"as it was", status(revision(1, 0), ready("True", "Healthy")), status(revision(1, 0), ready("True", "Healthy")), nil},
 		{"becomes healthy", status(ready(no, "Progressing")), status(ready("True", "Healthy")), nil},
 		{"pods start", status(ready("True", "Healthy")), status(ready(no, "Progressing")), nil},

@@ -6,15 +6,19 @@
 package integration
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -47,6 +51,10 @@ func TestDriftIsOnlyReported(t *testing.T) {
 		t.Errorf("values are told: %s", message)
 	}
 	ns.AwaitEvent("web", "DriftDetected", "/data/apiKey")
+	cluster.Eventually(t.Context(), t, "reported drift counted", func(ctx context.Context) (bool, error) {
+		text, err := operator.Metrics(ctx)
+		return strings.Contains(text, `helm_drifted_objects_total{action="explain",drift="changed"}`), err
+	})
 	ns.AwaitQuiet(quiet)
 	began := time.Now()
 	ns.AwaitQuiet(quiet)
@@ -66,6 +74,73 @@ func TestDriftIsOnlyReported(t *testing.T) {
 	}
 	if got := apps.Revision(app); got != revision {
 		t.Errorf("revision is %d, was %d", got, revision)
+	}
+}
+
+// TestDriftThatIsPutBackIsNoLongerReported: who puts a value back stays its owner. That
+// is no drift to report, does not keep the next change from being reported, and is no
+// reason to say that the operator has corrected anything.
+func TestDriftThatIsPutBackIsNoLongerReported(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.Create(withDrift(v1alpha1.DriftPolicy{
+		Mode: v1alpha1.DriftWarn, Ignore: []v1alpha1.DriftIgnore{{Kind: "Deployment", Paths: []string{"/spec/replicas"}}},
+	}))
+	ns.AwaitReady("web")
+	page := ns.Objects("web").ConfigMap.Data["index.html"]
+	client := func(of int) dynamic.ResourceInterface {
+		return shared.Dynamic.Resource(ownedKinds[of].resource).Namespace(ns.Name)
+	}
+	changes := []struct {
+		kind         int
+		field        string
+		change, undo string
+	}{
+		{0, "/spec/revisionHistoryLimit", `{"spec": {"revisionHistoryLimit": 7}}`, `{"spec": {"revisionHistoryLimit": 3}}`},
+		{2, "/data/index.html", ownedKinds[2].change, fmt.Sprintf(`{"data": {"index.html": %q}}`, page)},
+		{1, "/spec/selector/app.kubernetes.io~1name", ownedKinds[1].change, `{"spec": {"selector": {"app.kubernetes.io/name": "web"}}}`},
+	}
+	patch(t, client(0), "web", `{"spec": {"replicas": 3}}`)
+	for _, change := range changes {
+		for range 2 {
+			patch(t, client(change.kind), "web", change.change)
+			ns.Await("web", change.field+" reported", func(app *v1alpha1.DemoApp) bool {
+				return strings.Contains(apps.Condition(app, v1alpha1.ConditionDrifted).Message, change.field)
+			})
+			patch(t, client(change.kind), "web", change.undo)
+			ns.Await("web", change.field+" no longer reported", func(app *v1alpha1.DemoApp) bool {
+				return apps.IsAbsent(app, v1alpha1.ConditionDrifted)
+			})
+		}
+	}
+	ns.AwaitQuiet(quiet)
+	began := time.Now()
+	ns.AwaitQuiet(quiet)
+	if requests := ns.Requests(began); len(requests) > 0 {
+		t.Errorf("what was put back costs requests:\n%s", apps.Describe(requests))
+	}
+	if got := ptr.Deref(ns.Objects("web").Deployment.Spec.Replicas, 0); got != 3 {
+		t.Errorf("%d replicas", got)
+	}
+	assertNothingCorrected(t, ns, "web")
+}
+
+// assertNothingCorrected holds that the operator has repaired nothing, and does not say that it has.
+func assertNothingCorrected(t *testing.T, ns *apps.Namespace, name string) {
+	t.Helper()
+	events, err := shared.Client.EventsV1().Events(ns.Name).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range events.Items {
+		if event := events.Items[i]; event.Regarding.Name == name && event.Reason == "DriftCorrected" {
+			t.Errorf("event %s: %s", event.Reason, event.Note)
+		}
+	}
+	for _, entry := range ns.AwaitReady(name).Status.History {
+		if entry.Action == v1alpha1.HistoryRepair {
+			t.Errorf("history tells of %s %s: %s", entry.Action, entry.Outcome, entry.Reason)
+		}
 	}
 }
 
@@ -174,5 +249,66 @@ func TestForeignFieldsAreRemoved(t *testing.T) {
 	ns.AwaitQuiet(quiet)
 	if requests := ns.Requests(began); len(requests) > 0 {
 		t.Errorf("a shared field costs requests over and over:\n%s", apps.Describe(requests))
+	}
+}
+
+// TestIgnoredFieldsAreNotRemoved: a field that is to be ignored stays as others have made it, although they own it
+// alone then, and goes by the chart again when it is no longer ignored.
+func TestIgnoredFieldsAreNotRemoved(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	const scaled, defaced = "kept-clean", "web"
+	if err := shared.ApplyFiles(t.Context(), ns.Name, "artifacts/examples/drift-policy.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	ns.Create(withDrift(v1alpha1.DriftPolicy{
+		Ignore:        []v1alpha1.DriftIgnore{{Kind: "ConfigMap", Paths: []string{"/data/index.html"}}},
+		ForeignFields: v1alpha1.ForeignFieldsRemove,
+	}))
+	ns.AwaitReady(scaled)
+	ns.AwaitReady(defaced)
+	deployments := shared.Dynamic.Resource(ownedKinds[0].resource).Namespace(ns.Name)
+	configMaps := shared.Dynamic.Resource(ownedKinds[2].resource).Namespace(ns.Name)
+	patch(t, deployments, scaled, `{"spec": {"replicas": 2}}`)
+	patch(t, configMaps, defaced, ownedKinds[2].change)
+	check := func(step string) {
+		t.Helper()
+		if got := ptr.Deref(ns.Objects(scaled).Deployment.Spec.Replicas, 0); got != 2 {
+			t.Errorf("%s: %d replicas", step, got)
+		}
+		if got := ns.Objects(defaced).ConfigMap.Data["index.html"]; got != "Somebody else was here" {
+			t.Errorf("%s: index.html is %q", step, got)
+		}
+	}
+	ns.Await(scaled, "scaled", func(app *v1alpha1.DemoApp) bool { return app.Status.ReadyReplicas == 2 && apps.IsReady(app) })
+	ns.AwaitQuiet(quiet)
+	check("left alone")
+	assertNothingCorrected(t, ns, scaled)
+	assertNothingCorrected(t, ns, defaced)
+	began := time.Now()
+	ns.AwaitQuiet(quiet)
+	if requests := ns.Requests(began); len(requests) > 0 {
+		t.Errorf("ignored fields cost requests over and over:\n%s", apps.Describe(requests))
+	}
+
+	for _, name := range []string{scaled, defaced} {
+		patch(t, configMaps, name, `{"data": {"extra": "key"}}`)
+		patch(t, deployments, name, `{"metadata": {"labels": {"extra": "label"}}}`)
+		ns.Await(name, "cleaned", func(app *v1alpha1.DemoApp) bool {
+			objects := ns.Objects(name)
+			_, key := objects.ConfigMap.Data["extra"]
+			_, label := objects.Deployment.Labels["extra"]
+			return !key && !label && apps.IsReady(app) && apps.IsAbsent(app, v1alpha1.ConditionDrifted)
+		})
+	}
+	check("beside additions that were removed")
+
+	for _, name := range []string{scaled, defaced} {
+		ns.Change(name, func(spec *v1alpha1.DemoAppSpec) { spec.Drift.Ignore = nil })
+		ns.Await(name, "as the chart has it", func(app *v1alpha1.DemoApp) bool {
+			objects := ns.Objects(name)
+			return app.Status.ObservedGeneration == app.Generation && apps.IsReady(app) &&
+				ptr.Deref(objects.Deployment.Spec.Replicas, 0) == 1 && strings.Contains(objects.ConfigMap.Data["index.html"], "<html")
+		})
 	}
 }

@@ -61,8 +61,7 @@ type operation struct {
 	clientSide bool
 	// ignore names fields that others may change.
 	ignore []IgnoreRule
-	// left are the drifts that an explanation found and nobody repairs.
-	left []Drift
+	left   []Drift // What an explanation found that nobody repairs.
 	// touched says that objects that existed before were changed.
 	touched bool
 

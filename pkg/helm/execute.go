@@ -22,9 +22,7 @@ import (
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/resource"
 )
 
 // recordGrace is how much longer than the operation itself the writing of its
@@ -429,90 +427,4 @@ func (o *operation) deployed(rls *releasev1.Release) *Deployed {
 		deployed.AppVersion = rls.Chart.Metadata.AppVersion
 	}
 	return deployed
-}
-
-// repair applies objects of the deployed manifest again: the drifted ones, or
-// all of them when the baseline is not known.
-func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, error) {
-	record := o.store.newest()
-	if record == nil || decision.Action == ActionRepair && baseline.Revision != record.Revision {
-		return nil, fmt.Errorf("release %s: %w: it was changed in the meantime", o.release, ErrNotSynced)
-	}
-	rls, err := o.store.read(record.Revision)
-	if err != nil {
-		return nil, fmt.Errorf("read the deployed release: %w", err)
-	}
-	resources, unserved := o.build(rls.Manifest)
-	if unserved != nil && !meta.IsNoMatchError(unserved) {
-		return nil, unserved
-	}
-	if err := errors.Join(o.claimAll(resources), o.store.supersede()); err != nil {
-		return nil, err
-	}
-	// One object that cannot be mended does not keep the others from it.
-	errs := []error{unserved}
-	for _, info := range resources {
-		errs = append(errs, o.repairObject(info, decision))
-	}
-	err = errors.Join(errs...)
-	if err != nil {
-		if decision.Action != ActionRepair {
-			return nil, err
-		}
-		o.inventory = mended(baseline.Inventory, o.inventory)
-	}
-	return o.deployed(rls), err
-}
-
-// mended is an inventory after a repair that came to some of its objects only.
-func mended(known, repaired []InventoryEntry) []InventoryEntry {
-	merged := slices.Clone(known)
-	for i, entry := range merged {
-		at := slices.IndexFunc(repaired, func(r InventoryEntry) bool { return r.ObjectReference == entry.ObjectReference })
-		if at >= 0 {
-			merged[i] = repaired[at]
-		}
-	}
-	return merged
-}
-
-func (o *operation) repairObject(info *resource.Info, decision Decision) error {
-	object, err := content(info)
-	if err != nil {
-		return err
-	}
-	ref := reference(info)
-	if decision.Action == ActionRepair && !slices.ContainsFunc(decision.Drifts, func(drift Drift) bool { return drift.Object == ref }) {
-		if entry, ok := o.known[ref]; ok {
-			o.inventory = append(o.inventory, entry)
-			return nil
-		}
-	}
-	if isForeignOnly(decision.Drifts, ref) {
-		return o.repairForeign(info, object, false)
-	}
-	result, err := o.put(info, object, true)
-	if err != nil {
-		return err
-	}
-	if slices.Contains(decision.Drifts, Drift{Object: ref, Kind: DriftForeign}) {
-		return o.repairForeign(info, object, true)
-	}
-	o.record(info, result)
-	return nil
-}
-
-// isForeignOnly reports whether all that is wrong with an object is what others
-// added.
-func isForeignOnly(drifts []Drift, ref ObjectReference) bool {
-	foreign := false
-	for _, drift := range drifts {
-		if drift.Object == ref {
-			foreign = drift.Kind == DriftForeign
-			if !foreign {
-				return false
-			}
-		}
-	}
-	return foreign
 }

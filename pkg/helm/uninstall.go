@@ -37,7 +37,7 @@ func (e *Engine) UninstallWithin(ctx context.Context, name cache.ObjectName, bas
 		return nil
 	}
 	release := Release{Namespace: name.Namespace, Name: name.Name, Timeout: timeout}
-	_, err := e.measured(ctx, release, Decision{Action: actionUninstall}, baseline, func(o *operation) (*Deployed, error) {
+	_, err := e.measured(ctx, release, Decision{Action: actionUninstall}, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
 		return nil, o.uninstall(baseline)
 	})
 	if err == nil {

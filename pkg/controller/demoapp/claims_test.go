@@ -345,13 +345,15 @@ func TestClaimThatIsNotTakenUp(t *testing.T) {
 			advance(time.Second)
 		}
 		var once sync.Once
-		w.engine.executing = func() { once.Do(func() { time.Sleep(time.Second) }) }
+		goOn := make(chan struct{})
+		w.engine.executing = func() { once.Do(func() { <-goOn }) }
 		w.engine.failures = []error{errPlain}
 		w.change("b", atNodePort(30080))
 		settle()
 		w.change("a", atNodePort(30080))
 		settle()
 		equal(t, "message", `Node port 30080 is about to go to DemoApp "b"`, w.message("a", v1alpha1.ConditionReady))
+		close(goOn)
 		advance(time.Second)
 		equal(t, "Ready in the end", "True Healthy", w.is("a", v1alpha1.ConditionReady))
 		equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)

@@ -96,10 +96,10 @@ func TestPeriodicLooks(t *testing.T) {
 	})
 	awaitQuiet(t)
 	begin, names := time.Now(), []string{"healthy", "waiting"}
-	before, looked := versions(ns, names), looks(t, operator)
+	before, looked := versions(ns, names), looks(t.Context(), t, operator)
 	const each = 5
-	cluster.Eventually(t.Context(), t, "some looks at each", func(context.Context) (bool, error) {
-		return looks(t, operator) >= looked+each*len(names), nil
+	cluster.Eventually(t.Context(), t, "some looks at each", func(ctx context.Context) (bool, error) {
+		return looks(ctx, t, operator) >= looked+each*len(names), nil
 	})
 	assertNoWork(t, begin)
 	if after := versions(ns, names); !slices.Equal(before, after) {
@@ -108,9 +108,9 @@ func TestPeriodicLooks(t *testing.T) {
 }
 
 // looks returns how often the operator has looked at DemoApps.
-func looks(t *testing.T, operator *cluster.Operator) int {
+func looks(ctx context.Context, t *testing.T, operator *cluster.Operator) int {
 	t.Helper()
-	text, err := operator.Metrics(t.Context())
+	text, err := operator.Metrics(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

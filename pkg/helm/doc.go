@@ -75,7 +75,9 @@
 // object's fingerprint; the inventory holds it together with the UID. Drift is a
 // fingerprint or UID that differs, or an object that is gone. [ActionRepair]
 // applies the drifted objects of the stored manifest again, and no others; it
-// makes no revision and renders nothing.
+// makes no revision and renders nothing. The manifest has to be read for it, which
+// is one more request, when the release's record is not in the cache: after a
+// restart, mostly.
 //
 // A fingerprint tells who owns the fields, and not what is in them: when somebody
 // puts a value back, it stays different, and it does not change again when somebody

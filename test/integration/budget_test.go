@@ -30,9 +30,6 @@ func TestBudget(t *testing.T) {
 		t.Helper()
 		spendAtMost(t, ns, what, most, do)
 	}
-	// Pods come and go in their own time, and each time is worth a status.
-	still := apps.Named("web")
-	still.Spec.ReplicaCount = ptr.To[int32](0)
 	change := func(change func(*v1alpha1.DemoAppSpec)) func() {
 		return func() {
 			generation := ns.Change("web", change).Generation
@@ -53,7 +50,7 @@ func TestBudget(t *testing.T) {
 		}
 	}
 
-	spend("an install", 10, func() { ns.Create(still); ns.AwaitReady("web") })
+	spend("an install", 10, func() { ns.Create(apps.WithoutPods("web")); ns.AwaitReady("web") })
 	spend("an upgrade of one object", 1+6, change(func(spec *v1alpha1.DemoAppSpec) { spec.Service.Port = 81 }))
 	spend("an upgrade of two objects", 2+6, change(func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Budget" }))
 	spend("fields of others", 0, patchObjects(len(ownedKinds), func(int) string { return `{"metadata": {"annotations": {"other": "field"}}}` }))

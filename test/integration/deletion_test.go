@@ -19,7 +19,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
@@ -225,10 +224,8 @@ func TestNamespaceIsDeletedWithDemoAppsInIt(t *testing.T) {
 	names := []string{"one", "two", "three", "waiting"}
 	ns.Create(apps.Waiting("waiting", "nobody"))
 	for _, name := range names[:3] {
-		app := apps.Named(name)
 		// The namespace would have to wait for pods to end.
-		app.Spec.ReplicaCount = ptr.To[int32](0)
-		ns.Create(app)
+		ns.Create(apps.WithoutPods(name))
 	}
 	for _, name := range names[:3] {
 		ns.AwaitReady(name)

@@ -79,8 +79,7 @@ func TestSpecAtTheLimitsIsAccepted(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	name := "w" + strings.Repeat("e", 51) + "b"
-	app := apps.Named(name)
-	app.Spec.ReplicaCount = ptr.To[int32](0)
+	app := apps.WithoutPods(name)
 	app.Spec.Image = "registry.example.com/" + strings.Repeat("x", 512-len("registry.example.com/"))
 	app.Spec.Message = strings.Repeat("<", 4096)
 	app.Spec.APIKey = strings.Repeat("ä", 1024)

@@ -16,7 +16,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
@@ -26,8 +25,7 @@ import (
 func TestHistoryIsLimited(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	web := apps.Named("web")
-	web.Spec.ReplicaCount = ptr.To[int32](0)
+	web := apps.WithoutPods("web")
 	ns.Create(web)
 	const revisions, kept = 13, 10
 	for revision := 1; revision <= revisions; revision++ {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
@@ -42,6 +43,14 @@ func Named(name string) *v1alpha1.DemoApp {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       v1alpha1.DemoAppSpec{APIKey: "key-of-" + name},
 	}
+}
+
+// WithoutPods returns a DemoApp whose Deployment has no pods: those come and go in their own time, and each time is worth
+// a status.
+func WithoutPods(name string) *v1alpha1.DemoApp {
+	app := Named(name)
+	app.Spec.ReplicaCount = ptr.To[int32](0)
+	return app
 }
 
 // Waiting returns a DemoApp that waits for another.

@@ -15,9 +15,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
@@ -39,17 +36,12 @@ func TestNothingToDo(t *testing.T) {
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	names := make([]string, 0, idleApps+1)
 	for i := range idleApps {
-		app := apps.Named(fmt.Sprintf("web-%d", i))
-		// Pods are none of the operator's business, and take most of the time.
-		app.Spec.ReplicaCount = ptr.To[int32](0)
+		app := apps.WithoutPods(fmt.Sprintf("web-%d", i))
 		ns.Create(app)
 		names = append(names, app.Name)
 	}
 	awaitReady(ns, names, 1)
-	ns.Create(apps.Waiting("waiting", "nobody"))
-	ns.Await("waiting", "waits", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting)
-	})
+	createWaiting(ns)
 	names = append(names, "waiting")
 	awaitQuiet(t)
 	before := versions(ns, names)
@@ -86,14 +78,9 @@ func TestPeriodicLooks(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared, "--resync-period=1s")
 	awaitLead(t, operator)
-	healthy := apps.Named("healthy")
-	healthy.Spec.ReplicaCount = ptr.To[int32](0)
-	ns.Create(healthy)
+	ns.Create(apps.WithoutPods("healthy"))
 	ns.AwaitReady("healthy")
-	ns.Create(apps.Waiting("waiting", "nobody"))
-	ns.Await("waiting", "waits", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting)
-	})
+	createWaiting(ns)
 	awaitQuiet(t)
 	begin, names := time.Now(), []string{"healthy", "waiting"}
 	before, looked := versions(ns, names), looks(t.Context(), t, operator)
@@ -105,6 +92,14 @@ func TestPeriodicLooks(t *testing.T) {
 	if after := versions(ns, names); !slices.Equal(before, after) {
 		t.Errorf("DemoApps were written:\nbefore %v\nafter  %v", before, after)
 	}
+}
+
+// createWaiting creates a DemoApp called waiting, and returns when its status tells so.
+func createWaiting(ns *apps.Namespace) {
+	ns.Create(apps.Waiting("waiting", "nobody"))
+	ns.Await("waiting", "waits", func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting)
+	})
 }
 
 // looks returns how often the operator has looked at DemoApps.
@@ -126,110 +121,6 @@ func looks(ctx context.Context, t *testing.T, operator *cluster.Operator) int {
 		return count
 	}
 	return 0
-}
-
-// TestAllRequestsOfAnInstall counts what no namespace tells of, too: an operation discovers nothing, and lists nothing.
-func TestAllRequestsOfAnInstall(t *testing.T) {
-	ns := newNamespace(t)
-	awaitLead(t, cluster.StartOperator(t.Context(), t, shared))
-	still := func(name string) *v1alpha1.DemoApp {
-		app := apps.Named(name)
-		app.Spec.ReplicaCount = ptr.To[int32](0)
-		return app
-	}
-	ns.Create(still("first")) // With it, the kinds of the chart begin to be watched.
-	ns.AwaitReady("first")
-	awaitQuiet(t)
-	for _, operation := range []struct {
-		what string
-		most int
-		do   func()
-	}{
-		{"an install", 10, func() { ns.Create(still("web")); ns.AwaitReady("web") }},
-		{"an upgrade of two objects", 2 + 6, func() {
-			generation := ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Counted" }).Generation
-			ns.Await("web", "upgraded", func(app *v1alpha1.DemoApp) bool {
-				return app.Status.ObservedGeneration == generation && apps.IsReady(app)
-			})
-		}},
-		{"an uninstall", 4 + 8, func() { ns.Delete("web"); ns.AwaitGone("web") }},
-	} {
-		begin := time.Now()
-		operation.do()
-		awaitQuiet(t)
-		requests, err := shared.AuditRequests(begin, cluster.ByOperator())
-		if err != nil {
-			t.Fatal(err)
-		}
-		requests = slices.DeleteFunc(requests, func(request cluster.AuditEvent) bool {
-			return request.Verb == "watch" || request.Resource == "leases"
-		})
-		t.Logf("%s: %d requests, at most %d", operation.what, len(requests), operation.most)
-		if len(requests) > operation.most {
-			t.Errorf("%s took %d requests, at most %d are allowed:\n%s", operation.what, len(requests), operation.most, apps.Describe(requests))
-		}
-	}
-}
-
-// TestDriftOfAllObjectsAtOnce: the repair of four objects takes a request for each, and three that tell of it. After a
-// restart, the release's record has to be read for it.
-func TestDriftOfAllObjectsAtOnce(t *testing.T) {
-	ns := newNamespace(t)
-	operator := cluster.StartOperator(t.Context(), t, shared)
-	app := apps.Named("web")
-	app.Spec.ReplicaCount = ptr.To[int32](0)
-	ns.Create(app)
-	ns.AwaitReady("web")
-	suspend := func(suspended bool) func() {
-		return func() { ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Suspend = suspended }) }
-	}
-	for _, test := range []struct {
-		what       string
-		pause, end func()
-		value      string
-		most       int
-	}{
-		{"after a suspension", suspend(true), suspend(false), "one", 4 + 3},
-		{
-			"after a restart", func() { operator.Stop() },
-			func() { cluster.StartOperator(t.Context(), t, shared) }, "two", 4 + 3 + 1,
-		},
-	} {
-		awaitQuiet(t)
-		test.pause()
-		for resource, change := range map[schema.GroupVersionResource]string{
-			{Group: "apps", Version: "v1", Resource: "deployments"}: `{"metadata": {"labels": {"app.kubernetes.io/name": %q}}}`,
-			{Version: "v1", Resource: "services"}:                   `{"metadata": {"labels": {"app.kubernetes.io/name": %q}}}`,
-			{Version: "v1", Resource: "configmaps"}:                 `{"data": {"index.html": %q}}`,
-			{Version: "v1", Resource: "secrets"}:                    `{"stringData": {"apiKey": %q}}`,
-		} {
-			_, err := shared.Dynamic.Resource(resource).Namespace(ns.Name).Patch(t.Context(), "web", types.MergePatchType,
-				fmt.Appendf(nil, change, test.value), metav1.PatchOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		awaitQuiet(t)
-		before, begin := len(ns.Versions("web")), time.Now()
-		test.end()
-		cluster.Eventually(t.Context(), t, "corrected "+test.what, func(context.Context) (bool, error) {
-			seen := ns.Versions("web")
-			now := seen[len(seen)-1].App
-			return apps.IsReady(now) && apps.IsAbsent(now, v1alpha1.ConditionDrifted) &&
-				slices.ContainsFunc(seen[before:], func(version apps.Version) bool {
-					return !apps.IsAbsent(version.App, v1alpha1.ConditionDrifted)
-				}), nil
-		})
-		awaitQuiet(t)
-		requests, err := shared.AuditRequests(begin, work)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("%s: %d requests, at most %d", test.what, len(requests), test.most)
-		if len(requests) > test.most {
-			t.Errorf("%s: %d requests, at most %d are allowed:\n%s", test.what, len(requests), test.most, apps.Describe(requests))
-		}
-	}
 }
 
 // versions returns the resourceVersions of DemoApps.

@@ -1,0 +1,115 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// TestAllRequestsOfAnInstall counts what no namespace tells of, too: an operation discovers nothing, and lists nothing.
+func TestAllRequestsOfAnInstall(t *testing.T) {
+	ns := newNamespace(t)
+	awaitLead(t, cluster.StartOperator(t.Context(), t, shared))
+	ns.Create(apps.WithoutPods("first")) // With it, the kinds of the chart begin to be watched.
+	ns.AwaitReady("first")
+	all := func(request cluster.AuditEvent) bool {
+		return cluster.ByOperator()(request) && request.Verb != "watch" && request.Resource != "leases"
+	}
+	spendAtMost(t, "an install", 10, all, func() { ns.Create(apps.WithoutPods("web")); ns.AwaitReady("web") })
+	spendAtMost(t, "an upgrade of two objects", 2+6, all, func() {
+		generation := ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Counted" }).Generation
+		ns.Await("web", "upgraded", func(app *v1alpha1.DemoApp) bool {
+			return app.Status.ObservedGeneration == generation && apps.IsReady(app)
+		})
+	})
+	spendAtMost(t, "an uninstall", 4+8, all, func() { ns.Delete("web"); ns.AwaitGone("web") })
+}
+
+// TestDriftOfAllObjectsAtOnce: the repair of four objects takes a request for each, and three that tell of it. After a
+// restart, the release's record has to be read for it.
+func TestDriftOfAllObjectsAtOnce(t *testing.T) {
+	ns := newNamespace(t)
+	operator := cluster.StartOperator(t.Context(), t, shared)
+	ns.Create(apps.WithoutPods("web"))
+	ns.AwaitReady("web")
+	suspend := func(suspended bool) func() {
+		return func() { ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Suspend = suspended }) }
+	}
+	for _, test := range []struct {
+		what       string
+		pause, end func()
+		value      string
+		most       int
+	}{
+		{"after a suspension", suspend(true), suspend(false), "one", 4 + 3},
+		{
+			"after a restart", func() { operator.Stop() },
+			func() { cluster.StartOperator(t.Context(), t, shared) }, "two", 4 + 3 + 1,
+		},
+	} {
+		awaitQuiet(t)
+		test.pause()
+		changeAll(t, ns, "web", test.value)
+		spendAtMost(t, "repair "+test.what, test.most, work, func() {
+			before := len(ns.Versions("web"))
+			test.end()
+			cluster.Eventually(t.Context(), t, "corrected "+test.what, func(context.Context) (bool, error) {
+				seen := ns.Versions("web")
+				now := seen[len(seen)-1].App
+				return apps.IsReady(now) && apps.IsAbsent(now, v1alpha1.ConditionDrifted) &&
+					slices.ContainsFunc(seen[before:], func(version apps.Version) bool {
+						return !apps.IsAbsent(version.App, v1alpha1.ConditionDrifted)
+					}), nil
+			})
+		})
+	}
+}
+
+// changeAll has somebody else change a field of each object of a release.
+func changeAll(t *testing.T, ns *apps.Namespace, name, value string) {
+	t.Helper()
+	for resource, change := range map[schema.GroupVersionResource]string{
+		{Group: "apps", Version: "v1", Resource: "deployments"}: `{"metadata": {"labels": {"app.kubernetes.io/name": %q}}}`,
+		{Version: "v1", Resource: "services"}:                   `{"metadata": {"labels": {"app.kubernetes.io/name": %q}}}`,
+		{Version: "v1", Resource: "configmaps"}:                 `{"data": {"index.html": %q}}`,
+		{Version: "v1", Resource: "secrets"}:                    `{"stringData": {"apiKey": %q}}`,
+	} {
+		_, err := shared.Dynamic.Resource(resource).Namespace(ns.Name).Patch(t.Context(), name, types.MergePatchType,
+			fmt.Appendf(nil, change, value), metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// spendAtMost counts the requests that filter selects from before do until the operator has nothing left to do.
+func spendAtMost(t *testing.T, what string, most int, filter cluster.AuditFilter, do func()) {
+	t.Helper()
+	awaitQuiet(t)
+	begin := time.Now()
+	do()
+	awaitQuiet(t)
+	requests, err := shared.AuditRequests(begin, filter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: %d requests, at most %d", what, len(requests), most)
+	if len(requests) > most {
+		t.Errorf("%s took %d requests, at most %d are allowed:\n%s", what, len(requests), most, apps.Describe(requests))
+	}
+}

@@ -87,42 +87,45 @@ func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured
 }
 
 // put applies an object of the release, be it there or not: over the one that is
-// known to be the release's, or as a new one. An object of somebody else that has
-// taken the name is not touched. Inherited says that the newest revision has the
-// object.
-func (o *operation) put(info *resource.Info, object *unstructured.Unstructured, inherited bool) (metav1.Object, error) {
-	got, _ := o.observed(info)
+// known to be the release's, or as a new one. An object of another owner that has
+// taken the name is not touched.
+func (o *operation) put(info *resource.Info, object *unstructured.Unstructured) (metav1.Object, error) {
 	object, err := o.spare(info, object)
 	if err != nil {
 		return nil, err
 	}
-	if got == nil || got.release() != o.release {
-		applied, _, err := o.ensure(info, object, inherited)
+	made := o.known[reference(info)].UID
+	got, _ := o.observed(info)
+	switch {
+	case got != nil && got.UID == made:
+		applied, err := o.force(info, object, made)
+		if err != nil && otherObject(err) {
+			applied, _, err = o.settle(info, object, made, err)
+		}
+		return applied, err
+	case got != nil && o.established && got.release() == o.release:
+		applied, _, err := o.settle(info, object, "", nil)
+		return applied, err
+	default:
+		applied, _, err := o.ensure(info, object)
 		return applied, err
 	}
-	applied, err := o.force(info, object, got.UID)
-	if err != nil && otherObject(err) {
-		applied, _, err = o.settle(info, object, got.UID, inherited, err)
-	}
-	return applied, err
 }
 
 // ensure creates an object that is expected to be absent, or takes over one
 // that belongs to the release already. It reports whether it created it.
-func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructured, inherited bool) (metav1.Object, bool, error) {
+func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructured) (metav1.Object, bool, error) {
 	applied, err := o.apply(info, object, applyCreate, "")
 	if err == nil || !apierrors.IsConflict(err) {
 		return applied, err == nil, err
 	}
-	// The object that the release made is still ours when somebody took its
-	// marks away.
 	made := o.known[reference(info)].UID
-	if made != "" {
+	if made != "" && !o.clientSide {
 		if applied, err = o.force(info, object, made); err == nil || !otherObject(err) {
 			return applied, false, err
 		}
 	}
-	return o.settle(info, object, made, inherited, err)
+	return o.settle(info, object, made, err)
 }
 
 // otherObject reports whether the answer to an apply with a UID may mean that the
@@ -131,9 +134,9 @@ func otherObject(err error) bool { return apierrors.IsConflict(err) || apierrors
 
 // settle looks at what is there, after an apply to the object with the UID was
 // answered with the error, and applies the object if that is the release's.
-func (o *operation) settle(info *resource.Info, object *unstructured.Unstructured, uid types.UID, inherited bool, answer error) (metav1.Object, bool, error) {
+func (o *operation) settle(info *resource.Info, object *unstructured.Unstructured, uid types.UID, answer error) (metav1.Object, bool, error) {
 	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) && uid != "" {
+	if apierrors.IsNotFound(err) && (uid != "" || answer == nil) {
 		applied, err := o.apply(info, object, applyCreate, "")
 		return applied, err == nil, err
 	}
@@ -144,25 +147,81 @@ func (o *operation) settle(info *resource.Info, object *unstructured.Unstructure
 	if uid != "" && live.GetUID() == uid && apierrors.IsInvalid(answer) {
 		return nil, false, answer
 	}
-	if !o.ours(info, live, object, inherited) {
-		return nil, false, &OwnershipConflictError{Object: reference(info), Holder: holder(live)}
+	if !o.ours(info, live) {
+		return nil, false, o.conflict(info, live)
+	}
+	if o.clientSide {
+		if err := o.takeOver(info); err != nil {
+			return nil, false, err
+		}
 	}
 	applied, err := o.force(info, object, live.GetUID())
 	return applied, false, err
 }
 
-// ours reports whether a live object belongs to the release: by its UID, by its
-// marks, by its owner, or because it is one that the newest revision applied and
-// that merely lost its marks.
-func (o *operation) ours(info *resource.Info, live, object *unstructured.Unstructured, inherited bool) bool {
-	made := o.known[reference(info)].UID
-	if made == live.GetUID() || o.claimed(live) || sameController(live, object) {
+// ours reports whether a live object belongs to the release: because the engine made
+// it, by the UID that the baseline has of it; or, in a release that was the owner's
+// before, by its marks or its owner. Marks and owner references alone prove nothing:
+// everybody can write them who may write the object.
+func (o *operation) ours(info *resource.Info, live *unstructured.Unstructured) bool {
+	if made := o.known[reference(info)].UID; made != "" && made == live.GetUID() {
 		return true
 	}
-	manager, marked := live.GetLabels()[managedByLabel], live.GetAnnotations()[releaseNameAnnotation] != ""
-	return inherited && made == "" && metav1.GetControllerOf(live) == nil &&
-		(manager == "" || manager == managedByHelm) && (o.owned(live) || !marked) &&
-		fingerprint(live.GetManagedFields()) != ""
+	return o.established && (o.isController(live) || o.claimed(live) && !o.hasOtherController(live))
+}
+
+// isController reports whether the release's owner is the controller of an object.
+func (o *operation) isController(live metav1.Object) bool {
+	controller := metav1.GetControllerOf(live)
+	return controller != nil && o.ownerID.succeeds(ownerOf(controller))
+}
+
+// hasOtherController reports whether another object than the release's owner is the
+// controller of an object. A release without an owner leaves controllers to its chart.
+func (o *operation) hasOtherController(live metav1.Object) bool {
+	return o.ownerID.UID != "" && metav1.GetControllerOf(live) != nil && !o.isController(live)
+}
+
+// conflict is the error of an object in the way that is not the release's. About
+// objects that the owner's namespace does not hold, it tells nothing more.
+func (o *operation) conflict(info *resource.Info, live *unstructured.Unstructured) error {
+	conflict := &OwnershipConflictError{Object: reference(info)}
+	if info.Namespace == o.release.Namespace {
+		conflict.Holder = o.holder(live)
+	}
+	return conflict
+}
+
+// createHook creates a hook, or applies over one of an earlier run, unless others own
+// fields of it.
+func (o *operation) createHook(info *resource.Info, object *unstructured.Unstructured) error {
+	applied, err := o.apply(info, object, applyCreate, "")
+	if apierrors.IsConflict(err) {
+		live, getErr := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+		if getErr != nil {
+			return errors.Join(err, getErr)
+		}
+		if !o.isOwnHook(live) {
+			return o.conflict(info, live)
+		}
+		applied, err = o.apply(info, object, applyKeep, live.GetUID())
+	}
+	if err != nil {
+		return err
+	}
+	if o.hooks == nil {
+		o.hooks = map[ObjectReference]types.UID{}
+	}
+	o.hooks[reference(info)] = applied.GetUID()
+	return nil
+}
+
+// isOwnHook reports whether a live object is a hook that may be the release's. Helm
+// marks hooks as such, and not with their release.
+func (o *operation) isOwnHook(live *unstructured.Unstructured) bool {
+	annotations := live.GetAnnotations()
+	return annotations[hookAnnotation] != "" && !o.hasOtherController(live) &&
+		(annotations[releaseNameAnnotation] == "" || o.owned(live))
 }
 
 // takeOver turns the fields that Helm owns by client-side apply into fields that
@@ -201,20 +260,13 @@ func (o *operation) createOnly(info *resource.Info, object *unstructured.Unstruc
 	return nil
 }
 
-// sameController reports whether the live object has the owner that the wanted
-// one is to have.
-func sameController(live, wanted *unstructured.Unstructured) bool {
-	is, want := metav1.GetControllerOf(live), metav1.GetControllerOf(wanted)
-	return is != nil && want != nil && is.UID == want.UID
-}
-
 // holder says whose an object is, for a person to find.
-func holder(object *unstructured.Unstructured) string {
-	annotations := object.GetAnnotations()
-	if name := annotations[releaseNameAnnotation]; name != "" {
+func (o *operation) holder(object *unstructured.Unstructured) string {
+	annotations, owner := object.GetAnnotations(), metav1.GetControllerOf(object)
+	if name := annotations[releaseNameAnnotation]; name != "" && (owner == nil || !o.owned(object)) {
 		return fmt.Sprintf("the Helm release %s/%s", annotations[releaseNamespaceAnnotation], name)
 	}
-	if owner := metav1.GetControllerOf(object); owner != nil {
+	if owner != nil {
 		return fmt.Sprintf("%s %q", owner.Kind, owner.Name)
 	}
 	managers := make([]string, 0, 1)
@@ -230,11 +282,15 @@ func holder(object *unstructured.Unstructured) string {
 }
 
 // remove deletes an object of the release. It leaves alone objects that are to
-// be kept, are gone, or belong to somebody else.
+// be kept, are gone, or belong to another owner.
 func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagation) error {
+	if !o.bounds.allow(info.Namespace) {
+		o.logger.Warn("Left alone an object that the release may not have", slog.String("object", reference(info).String()))
+		return nil
+	}
 	got, watched := o.observed(info)
-	made := o.known[reference(info)].UID
-	if !watched || got == nil {
+	controlled := false
+	if !watched || got == nil || got.release() != o.release {
 		// The watch may not have told of it yet, and what somebody took the label
 		// from is not watched, and still ours.
 		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
@@ -244,13 +300,13 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 		if err != nil {
 			return fmt.Errorf("%s: %w", reference(info), err)
 		}
-		got = observe(live)
+		got, controlled = observe(live), o.isController(live)
 	}
-	if got == nil || got.kept() {
+	if got.kept() {
 		return nil
 	}
-	if !o.deletable(got, made) {
-		o.logger.Warn("Left alone an object that no longer belongs to the release", slog.String("object", reference(info).String()))
+	if !o.deletable(got, o.made(reference(info)), controlled) {
+		o.logger.Warn("Left alone an object that does not belong to the release", slog.String("object", reference(info).String()))
 		return nil
 	}
 	err := o.client(info).Delete(o.ctx, info.Name, metav1.DeleteOptions{
@@ -271,14 +327,16 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 	return nil
 }
 
-// deletable reports whether an object has the marks of the release, or is the
-// one that the release made and has no marks of anybody else.
-func (o *operation) deletable(got *observed, made types.UID) bool {
+// deletable reports whether an object may be deleted with the release: it has the
+// release's marks; or it lost some of them, has none of another release, and is known
+// to be the release's, by its owner, or, without an owner, by its UID.
+func (o *operation) deletable(got *observed, made types.UID, controlled bool) bool {
 	manager, holder := got.Labels[managedByLabel], got.release()
-	if got.UID == made {
-		return (manager == "" || manager == managedByHelm) && (holder.Name == "" || holder == o.release)
+	if manager == managedByHelm && holder == o.release {
+		return o.established || got.UID == made
 	}
-	return manager == managedByHelm && holder == o.release
+	unmarked := (manager == "" || manager == managedByHelm) && (holder.Name == "" || holder == o.release)
+	return unmarked && got.UID == made && (controlled || o.ownerID.UID == "")
 }
 
 // unlessReplaced returns the conflict that a deletion met, but nil when that was
@@ -297,10 +355,29 @@ func (o *operation) unlessReplaced(info *resource.Info, uid types.UID, conflict 
 	}
 }
 
-// removeHook deletes a hook. Hooks carry no mark of their release.
+// removeHook deletes a hook, unless another object has its name.
 func (o *operation) removeHook(info *resource.Info, policy metav1.DeletionPropagation) error {
-	err := o.client(info).Delete(o.ctx, info.Name, metav1.DeleteOptions{PropagationPolicy: &policy})
-	if err != nil && !apierrors.IsNotFound(err) {
+	uid := o.hooks[reference(info)]
+	if uid == "" {
+		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("delete hook %s: %w", reference(info), err)
+		}
+		if !o.isOwnHook(live) {
+			return o.conflict(info, live)
+		}
+		uid = live.GetUID()
+	}
+	err := o.client(info).Delete(o.ctx, info.Name, metav1.DeleteOptions{
+		PropagationPolicy: &policy, Preconditions: metav1.NewUIDPreconditions(string(uid)),
+	})
+	switch {
+	case apierrors.IsConflict(err):
+		return o.unlessReplaced(info, uid, err)
+	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("delete hook %s: %w", reference(info), err)
 	}
 	return nil

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 )
 
 // theirs makes the ConfigMap one of somebody else.
@@ -151,12 +153,12 @@ func TestMarksGoneWithoutBaseline(t *testing.T) {
 			f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
 				object.SetAnnotations(map[string]string{releaseNameAnnotation: "other", releaseNamespaceAnnotation: "default"})
 			})
-		}, false},
+		}, true},
 		"given to another tool": {func(f *fixture) {
 			f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
 				object.SetLabels(map[string]string{managedByLabel: "tool"})
 			})
-		}, false},
+		}, true},
 		"made anew by others": {func(f *fixture) {
 			f.remove("ConfigMap", "default/web")
 			f.edit("ConfigMap", "default/web", "kubectl", theirs)
@@ -166,6 +168,7 @@ func TestMarksGoneWithoutBaseline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
 				wanted := demo(t, nil)
+				wanted.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "App", Name: "web", UID: "1234", Controller: ptr.To(true)}
 				f.must(wanted, ActionInstall, CauseNotInstalled)
 				tc.do(f)
 				f.baseline = Baseline{}

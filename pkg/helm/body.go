@@ -16,7 +16,8 @@ const bodyOverhead = 256
 
 // bodyCache holds the compressed content of the most recently used release
 // records, up to a number of bytes. An upgrade or a repair then need not read
-// the record that an earlier operation wrote.
+// the record that an earlier operation wrote. A chart counts once, however many
+// records share it.
 type bodyCache struct {
 	codec *recordCodec
 	limit int
@@ -25,17 +26,23 @@ type bodyCache struct {
 	size    int
 	recent  *list.List
 	entries map[types.UID]*list.Element
+	// parts counts the records that share a chart.
+	parts map[*chartPart]int
 }
 
 type body struct {
 	uid             types.UID
 	resourceVersion string
 	content         *recordContent
-	size            int
+	// size is what it takes besides the chart, in bytes.
+	size int
 }
 
 func newBodyCache(limit int) *bodyCache {
-	return &bodyCache{codec: newRecordCodec(), limit: limit, recent: list.New(), entries: map[types.UID]*list.Element{}}
+	return &bodyCache{
+		codec: newRecordCodec(), limit: limit, recent: list.New(), entries: map[types.UID]*list.Element{},
+		parts: map[*chartPart]int{},
+	}
 }
 
 // get returns the record's content, if that version of it is held.
@@ -67,6 +74,11 @@ func (c *bodyCache) put(record metav1.Object, content *recordContent) {
 	}
 	c.entries[held.uid] = c.recent.PushFront(held)
 	c.size += held.size
+	if part := content.part; part != nil {
+		if c.parts[part]++; c.parts[part] == 1 {
+			c.size += part.size()
+		}
+	}
 	for c.size > c.limit {
 		c.drop(c.recent.Back())
 	}
@@ -85,4 +97,10 @@ func (c *bodyCache) drop(element *list.Element) {
 	dropped := c.recent.Remove(element).(*body)
 	delete(c.entries, dropped.uid)
 	c.size -= dropped.size
+	if part := dropped.content.part; part != nil {
+		if c.parts[part]--; c.parts[part] == 0 {
+			delete(c.parts, part)
+			c.size -= part.size()
+		}
+	}
 }

@@ -31,6 +31,8 @@ type Chart struct {
 	version    string
 	appVersion string
 	schema     *valuesSchema
+	// size is that of all files, in bytes.
+	size int
 }
 
 // LoadFS reads the chart that lies at root in fsys. An embed.FS must be
@@ -129,6 +131,9 @@ func ignoreRules(fsys fs.FS) (*ignore.Rules, error) {
 func newChart(files []*archive.BufferedFile) (*Chart, error) {
 	slices.SortFunc(files, func(a, b *archive.BufferedFile) int { return strings.Compare(a.Name, b.Name) })
 	c := &Chart{files: files, digest: digestFiles(files)}
+	for _, file := range files {
+		c.size += len(file.Data)
+	}
 	parsed, err := c.parse()
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ package helm
 import (
 	"bytes"
 	"compress/flate"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -34,8 +35,10 @@ const (
 	// well what differs between the records of a chart. A Secret holds 1 MiB.
 	largeContent = 64 << 10
 
-	// maxChartParts bounds how many charts are held compressed.
-	maxChartParts = 16
+	// maxChartParts and maxChartPartBytes bound the charts that are held compressed,
+	// besides those of records in the cache.
+	maxChartParts     = 16
+	maxChartPartBytes = 8 << 20
 )
 
 // Compressors. Each has about a megabyte of tables, a hundred times what it
@@ -76,6 +79,7 @@ func deflate(deflaters *sync.Pool, content []byte, end func(*flate.Writer) error
 type recordCodec struct {
 	mu    sync.Mutex
 	parts map[[sha256.Size]byte]*chartPart
+	bytes int
 }
 
 // chartPart is the beginning of records that have the same chart.
@@ -87,12 +91,19 @@ type chartPart struct {
 	length   int
 }
 
-// recordContent is the content of one record.
+// size is about what the part takes in memory, in bytes: compressed, and parsed.
+func (p *chartPart) size() int { return len(p.deflated) + p.length }
+
+// recordContent is the content of one record, but for its labels.
 type recordContent struct {
 	// part is nil when the record has no chart.
 	part *chartPart
 	// rest is the deflated end of the JSON, which begins after the chart.
 	rest []byte
+	// length is that of the whole JSON, in bytes.
+	length int
+	// labels are the release's own.
+	labels map[string]string
 }
 
 func newRecordCodec() *recordCodec {
@@ -121,10 +132,12 @@ func (c *recordCodec) part(chart *chartv2.Chart) (*chartPart, error) {
 	if part.deflated, err = deflate(&goodDeflaters, beginning, (*flate.Writer).Flush); err != nil {
 		return nil, err
 	}
-	if len(c.parts) >= maxChartParts {
+	if len(c.parts) >= maxChartParts || c.bytes+part.size() > maxChartPartBytes {
 		clear(c.parts)
+		c.bytes = 0
 	}
 	c.parts[digest] = part
+	c.bytes += part.size()
 	return part, nil
 }
 
@@ -156,7 +169,7 @@ func (c *recordCodec) encode(rls *releasev1.Release, part *chartPart) (*recordCo
 	stream = binary.LittleEndian.AppendUint32(stream, uint32(beginning.length+len(rest))) //nolint:gosec // The RFC wants it modulo 2^32.
 	encoded := make([]byte, base64.StdEncoding.EncodedLen(len(stream)))
 	base64.StdEncoding.Encode(encoded, stream)
-	return &recordContent{part: part, rest: deflated}, encoded, nil
+	return &recordContent{part: part, rest: deflated, length: beginning.length + len(rest)}, encoded, nil
 }
 
 // release reads the content. The release has no labels: those are the Secret's.
@@ -181,6 +194,56 @@ func (c *recordContent) release() (*releasev1.Release, error) {
 		rls.Chart = c.part.chart
 	}
 	return rls, nil
+}
+
+// maxRecordNodes bounds how many values, keys and brackets of JSON a record may have
+// outside of texts: each takes up to a hundred bytes in memory once it is parsed.
+const maxRecordNodes = 200_000
+
+// decodeRecord reads a record as Helm's own driver does, but no more than limit bytes
+// of it: a Secret of a kilobyte can hold a gigabyte of zeros.
+func decodeRecord(record []byte, limit int) (*releasev1.Release, error) {
+	content, err := io.ReadAll(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(record)))
+	if err != nil {
+		return nil, fmt.Errorf("decode base64: %w", err)
+	}
+	if bytes.HasPrefix(content, []byte{0x1f, 0x8b, 8}) {
+		inflater, err := gzip.NewReader(bytes.NewReader(content))
+		if err != nil {
+			return nil, fmt.Errorf("decompress: %w", err)
+		}
+		if content, err = io.ReadAll(io.LimitReader(inflater, int64(limit)+1)); err != nil {
+			return nil, fmt.Errorf("decompress: %w", err)
+		}
+	}
+	if len(content) > limit {
+		return nil, fmt.Errorf("it has more than %d bytes", limit)
+	}
+	if nodes := jsonNodes(content); nodes > maxRecordNodes {
+		return nil, fmt.Errorf("it has more than %d values", maxRecordNodes)
+	}
+	rls := &releasev1.Release{}
+	if err := json.Unmarshal(content, rls); err != nil {
+		return nil, fmt.Errorf("parse: %w", err)
+	}
+	return rls, nil
+}
+
+// jsonNodes is an upper bound for the values in a JSON text, found without parsing it.
+func jsonNodes(content []byte) int {
+	nodes, inText := 1, false
+	for i := 0; i < len(content); i++ {
+		switch c := content[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case inText:
+		case c == '{', c == '[', c == ',', c == ':':
+			nodes++
+		}
+	}
+	return nodes
 }
 
 // secretOf is the Secret of a record as Helm's own driver writes it; at is

@@ -33,6 +33,9 @@ const (
 	// ActionRepair applies the drifted objects of the deployed manifest again.
 	// It makes no revision.
 	ActionRepair Action = "Repair"
+	// ActionRefuse touches nothing: the release belongs to another owner. Executing it
+	// fails with an [OwnershipConflictError].
+	ActionRefuse Action = "Refuse"
 )
 
 // Cause is why an action is due.
@@ -55,6 +58,11 @@ const (
 	CauseInterrupted Cause = "Interrupted"
 	// CauseBaselineUnknown: nobody remembers what the deployed objects were like.
 	CauseBaselineUnknown Cause = "BaselineUnknown"
+	// CauseUnverified: the record of the newest revision cannot be relied on. The
+	// process ended before its caller knew of the revision, or the record is forged.
+	CauseUnverified Cause = "Unverified"
+	// CauseOtherOwner: the release belongs to another owner.
+	CauseOtherOwner Cause = "OtherOwner"
 	// CauseDrift: somebody else changed or deleted objects of the release.
 	CauseDrift Cause = "Drift"
 	// CauseRequested: somebody asked for an upgrade to equal inputs. Decide never
@@ -67,7 +75,8 @@ type Decision struct {
 	Action Action
 	Cause  Cause
 	// Replace is the revision whose place the action takes, because it is an
-	// unfinished or failed attempt; 0 when there is none. A release that keeps
+	// unfinished or failed attempt, or its record cannot be relied on; 0 when there is
+	// none. A release that keeps
 	// failing therefore does not pile up revisions. The action fails with an error
 	// that wraps [ErrNotSynced] when the newest revision is another one by then.
 	Replace int
@@ -96,7 +105,7 @@ func Decide(inputs string, observed Snapshot, now time.Time, patience time.Durat
 	status := common.Status(record.Status)
 	switch {
 	case status.IsPending():
-		return decidePending(inputs, record, now, patience)
+		return decidePending(inputs, observed, now, patience)
 	case status == common.StatusUninstalling:
 		return decideUninstalling(record, now, patience)
 	case status == common.StatusUninstalled:
@@ -106,18 +115,20 @@ func Decide(inputs string, observed Snapshot, now time.Time, patience time.Durat
 	case !record.settles(inputs):
 		return Decision{Action: ActionUpgrade, Cause: CauseInputsChanged}
 	case status == common.StatusFailed:
-		return replace(record, CauseFailed)
+		return replace(observed, CauseFailed)
 	case status != common.StatusDeployed:
 		return Decision{Action: ActionUpgrade, Cause: CauseReleaseChanged}
 	}
 	decision := keep(observed)
-	decision.RolledBack = record.Inputs != inputs
+	decision.RolledBack = record.Inputs != inputs && decision.Action != ActionInstall && decision.Action != ActionUpgrade
 	return decision
 }
 
 // keep decides on a release whose newest revision is the right one.
 func keep(observed Snapshot) Decision {
 	switch {
+	case observed.Unverified:
+		return replace(observed, CauseUnverified)
 	case !observed.BaselineKnown:
 		return Decision{Action: ActionReapply, Cause: CauseBaselineUnknown}
 	case len(observed.Drifts) > 0:
@@ -129,17 +140,18 @@ func keep(observed Snapshot) Decision {
 
 // decidePending tells an own attempt, which cannot be in flight because the
 // engine holds the release's lock, from the operation of somebody else.
-func decidePending(inputs string, record *Record, now time.Time, patience time.Duration) Decision {
+func decidePending(inputs string, observed Snapshot, now time.Time, patience time.Duration) Decision {
+	record := observed.Record
 	if record.Own && record.RolledBackTo != 0 && !record.settles(inputs) {
 		return Decision{Action: ActionUpgrade, Cause: CauseInterrupted, Replace: record.Revision}
 	}
 	if record.Own {
-		return replace(record, CauseInterrupted)
+		return replace(observed, CauseInterrupted)
 	}
 	if left := patience - now.Sub(record.Changed); left > 0 {
 		return Decision{Action: ActionWait, Cause: CauseReleaseChanged, RetryAfter: left}
 	}
-	return replace(record, CauseInterrupted)
+	return replace(observed, CauseInterrupted)
 }
 
 // decideUninstalling lets somebody else's uninstall come to its end. An own one
@@ -151,11 +163,12 @@ func decideUninstalling(record *Record, now time.Time, patience time.Duration) D
 	return Decision{Action: ActionInstall, Cause: CauseReleaseChanged}
 }
 
-// replace redoes the attempt that the record stands for.
-func replace(record *Record, cause Cause) Decision {
+// replace redoes the attempt that the newest record stands for.
+func replace(observed Snapshot, cause Cause) Decision {
+	record := observed.Record
 	decision := Decision{Action: ActionUpgrade, Cause: cause, Replace: record.Revision}
 	switch {
-	case record.RolledBackTo != 0:
+	case record.RolledBackTo != 0 && observed.Verifies(record.RolledBackTo):
 		decision.Action, decision.To = ActionRollback, record.RolledBackTo
 	case record.Revision == 1:
 		decision.Action = ActionInstall

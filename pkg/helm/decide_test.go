@@ -36,6 +36,7 @@ func TestDecide(t *testing.T) {
 		r.Inputs, r.Abandoned = inputs, "89ab"
 		return r
 	}
+	verified := []RevisionDigest{{Revision: 2, Digest: "digest"}}
 	tests := map[string]struct {
 		observed Snapshot
 		want     Decision
@@ -61,15 +62,27 @@ func TestDecide(t *testing.T) {
 			want:     Decision{Action: ActionNone},
 		},
 		"rollback failed": {
-			observed: Snapshot{Record: rollback("failed")},
+			observed: Snapshot{Record: rollback("failed"), Revisions: verified},
 			want:     Decision{Action: ActionRollback, Cause: CauseFailed, Replace: 4, To: 2},
 		},
 		"rollback failed, and now other inputs": {
 			observed: Snapshot{Record: elsewhere(rollback("failed"))},
 			want:     Decision{Action: ActionUpgrade, Cause: CauseInputsChanged},
 		},
+		"rollback failed, and its target cannot be relied on": {
+			observed: Snapshot{Record: rollback("failed")},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseFailed, Replace: 4},
+		},
+		"rolled back, and the record cannot be relied on": {
+			observed: Snapshot{Record: rollback("deployed"), Revisions: verified, Unverified: true},
+			want:     Decision{Action: ActionRollback, Cause: CauseUnverified, Replace: 4, To: 2, RolledBack: true},
+		},
+		"rolled back, and neither record can be relied on": {
+			observed: Snapshot{Record: rollback("deployed"), Unverified: true},
+			want:     Decision{Action: ActionUpgrade, Cause: CauseUnverified, Replace: 4},
+		},
 		"rollback was interrupted": {
-			observed: Snapshot{Record: rollback("pending-rollback")},
+			observed: Snapshot{Record: rollback("pending-rollback"), Revisions: verified},
 			want:     Decision{Action: ActionRollback, Cause: CauseInterrupted, Replace: 4, To: 2},
 		},
 		"rollback was interrupted, and now other inputs": {

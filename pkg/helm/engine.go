@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,7 +62,8 @@ type Config struct {
 	// HTTPClient is shared with other clients of the same server; by default the
 	// engine makes its own from RESTConfig.
 	HTTPClient *http.Client
-	// Namespaces are the ones that releases live in; empty means all.
+	// Namespaces are the ones that releases and their objects live in; empty means all.
+	// The engine neither reads nor writes objects of others.
 	Namespaces []string
 	// MaxHistory is how many revisions of a release are kept, unless it says so
 	// itself; by default DefaultMaxHistory.
@@ -106,6 +109,8 @@ type Engine struct {
 	foreign     foreignWatch
 	drifted     driftWatch
 	attempts    attempts
+	digests     digests
+	namespaces  []string
 	maxHistory  int
 	timeout     time.Duration
 	logger      *slog.Logger
@@ -129,6 +134,15 @@ func New(config Config) (*Engine, error) {
 			return nil, fmt.Errorf("helm engine: %w", err)
 		}
 	}
+	server, _, err := rest.DefaultServerUrlFor(config.RESTConfig)
+	if err != nil {
+		return nil, fmt.Errorf("helm engine: %w", err)
+	}
+	guarded := *client
+	guarded.Transport = &guard{
+		next: cmp.Or(client.Transport, http.DefaultTransport), root: strings.TrimSuffix(server.Path, "/"), namespaces: config.Namespaces,
+	}
+	client = &guarded
 	// Release records are large; protobuf spares a second base64.
 	builtin := rest.CopyConfig(config.RESTConfig)
 	builtin.ContentType = runtime.ContentTypeProtobuf
@@ -140,10 +154,6 @@ func New(config Config) (*Engine, error) {
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, fmt.Errorf("helm engine: %w", err)
 	}
-	server, _, err := rest.DefaultServerUrlFor(config.RESTConfig)
-	if err != nil {
-		return nil, fmt.Errorf("helm engine: %w", err)
-	}
 	e := &Engine{
 		// The HTTP client brings the credentials.
 		remote:      &rest.Config{Host: server.String(), UserAgent: config.RESTConfig.UserAgent, QPS: config.RESTConfig.QPS, Burst: config.RESTConfig.Burst, Transport: client.Transport},
@@ -151,6 +161,7 @@ func New(config Config) (*Engine, error) {
 		dynamic:     dynamicClient,
 		metadata:    metadataClient,
 		bodies:      newBodyCache(bodyCacheBytes),
+		namespaces:  config.Namespaces,
 		maxHistory:  config.MaxHistory,
 		timeout:     config.Timeout,
 		logger:      config.Logger,
@@ -231,9 +242,19 @@ type Snapshot struct {
 	// Record is the newest revision's; nil when there is none.
 	Record *Record
 	// LastGood is the newest revision before Record that was deployed and neither
-	// failed nor was rolled back from: what to roll back to when Record stands for
-	// a failure. It is nil when there is none.
+	// failed nor was rolled back from, and whose record may be relied on: what to roll
+	// back to when Record stands for a failure. It is nil when there is none.
 	LastGood *Record
+	// Revisions are those whose records may be relied on, with their digests: the
+	// given baseline's, and those that this engine has recorded. They belong into the
+	// next baseline.
+	Revisions []RevisionDigest
+	// Unverified says that Record is not among them. The revision is made again in its
+	// place, from the chart.
+	Unverified bool
+	// Remembered says that the given baseline is one of this release, of whatever
+	// revision.
+	Remembered bool
 	// BaselineKnown says that the given baseline is that of the newest revision,
 	// so that Drifts and Health can be told.
 	BaselineKnown bool
@@ -244,15 +265,20 @@ type Snapshot struct {
 	Health  []ObjectHealth
 }
 
+// Verifies reports whether the record of a revision may be relied on.
+func (s Snapshot) Verifies(revision int) bool { return digestFor(s.Revisions, revision) != "" }
+
 // Observe looks at a release without sending a request, except for the watches
 // of kinds that nobody watched before: it waits until those are filled. The
 // error wraps [ErrNotSynced] when they do not in time.
 func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline Baseline) (Snapshot, error) {
-	var snapshot Snapshot
+	snapshot := Snapshot{Remembered: baseline.Revision != 0}
 	if history := e.records.history(release); len(history) > 0 {
-		snapshot.Record, snapshot.LastGood = history[len(history)-1], lastGood(history)
+		snapshot.Revisions = e.digests.of(release, baseline.Revisions, history)
+		snapshot.Record, snapshot.LastGood = history[len(history)-1], lastGood(history, snapshot.Revisions)
+		snapshot.Unverified = !snapshot.Verifies(snapshot.Record.Revision)
 	}
-	if snapshot.Record == nil || baseline.Revision != snapshot.Record.Revision {
+	if snapshot.Record == nil || baseline.Revision != snapshot.Record.Revision || snapshot.Unverified {
 		return snapshot, nil
 	}
 	mappings, err := e.mappings(baseline.Inventory)
@@ -330,8 +356,11 @@ func (e *Engine) mappings(inventory []InventoryEntry) (map[schema.GroupVersionKi
 }
 
 // Decide is the package's Decide, at the current time and with the release's
-// timeout as patience.
+// timeout as patience, for releases of the owner. It refuses those of others.
 func (e *Engine) Decide(release Release, observed Snapshot) (Decision, error) {
+	if record := observed.Record; record != nil && !ownerOf(release.Owner).owns(record, observed.Remembered, release.Adopt) {
+		return Decision{Action: ActionRefuse, Cause: CauseOtherOwner}, nil
+	}
 	inputs, err := release.InputDigest()
 	if err != nil {
 		return Decision{}, &RenderError{Chart: release.Chart.Name(), Err: err}
@@ -361,6 +390,7 @@ func (e *Engine) limitsOf(release Release) limits {
 func (e *Engine) Forget(release cache.ObjectName) {
 	e.watcher.forget(release)
 	e.attempts.forget(release)
+	e.digests.forget(release)
 	e.foreign.want(release, false, nil)
 	e.drifted.note(release, nil)
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/yaml"
 )
 
 // installRequests are the requests of an install of the embedded chart.
@@ -60,6 +61,29 @@ func TestNew(t *testing.T) {
 	}
 }
 
+// blanked is a manifest whose Secrets have no values.
+func blanked(t *testing.T, manifest string) string {
+	t.Helper()
+	var written strings.Builder
+	for _, text := range strings.SplitAfter(manifest, "\n---\n") {
+		text = strings.TrimSuffix(strings.TrimPrefix(text, "---\n"), "---\n")
+		if strings.Contains(text, "kind: Secret\n") {
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+				t.Fatal(err)
+			}
+			object.Object["data"] = map[string]any{"apiKey": ""}
+			content, err := object.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = string(content)
+		}
+		written.WriteString("---\n" + text)
+	}
+	return written.String()
+}
+
 func TestInstall(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)
@@ -71,10 +95,10 @@ func TestInstall(t *testing.T) {
 		wantRequests(t, f, installRequests...)
 		wantRecords(t, f, "web.v1 deployed")
 
-		sum := sha256.Sum256([]byte(f.record(wanted).Manifest))
+		sum := sha256.Sum256([]byte(blanked(t, f.record(wanted).Manifest)))
 		want := &Deployed{
 			Revision: 1, Chart: "demo-app", ChartVersion: "0.1.0", AppVersion: "1.27", ChartDigest: wanted.Chart.Digest()[:16],
-			ManifestHash: hex.EncodeToString(sum[:]),
+			ManifestHash: hex.EncodeToString(sum[:]), Revisions: deployed.Revisions,
 		}
 		for _, kind := range []string{"Secret", "ConfigMap", "Service", "Deployment"} {
 			object := f.object(kind, "default/web")
@@ -112,7 +136,7 @@ func TestNothingIsDiscoveredTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.baseline = deployed.Baseline()
-		if err := f.engine.Uninstall(t.Context(), first.Key(), f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), first, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		f.baseline = Baseline{}
@@ -302,7 +326,7 @@ func TestCancelledContext(t *testing.T) {
 			t.Fatalf("Execute = %v, %v, context: %v", deployed, err, ctx.Err())
 		}
 		wantRecords(t, f, "web.v1 deployed")
-		if err := f.engine.Uninstall(ctx, wanted.Key(), deployed.Baseline()); err != nil {
+		if err := f.engine.Uninstall(ctx, wanted, deployed.Baseline()); err != nil {
 			t.Fatal(err)
 		}
 		wantRecords(t, f)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,13 +51,30 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // to somebody else. It was not touched.
 type OwnershipConflictError struct {
 	Object ObjectReference
-	// Holder says whose it is, as far as the object tells.
+	// Holder says whose it is, as far as the object tells; empty for an object outside
+	// the release's namespace.
 	Holder string
 }
 
 // Error implements error.
 func (e *OwnershipConflictError) Error() string {
+	if e.Holder == "" {
+		return fmt.Sprintf("%s exists already", e.Object)
+	}
 	return fmt.Sprintf("%s exists and belongs to %s", e.Object, e.Holder)
+}
+
+// OutOfScopeError means that a release has an object where it may have none, see
+// [Scope]. Nothing was sent to the API server.
+type OutOfScopeError struct {
+	Object ObjectReference
+	// Namespaces are those that the release may have objects in.
+	Namespaces []string
+}
+
+// Error implements error.
+func (e *OutOfScopeError) Error() string {
+	return fmt.Sprintf("%s is out of scope: the release may have objects in namespace %s only", e.Object, strings.Join(e.Namespaces, ", "))
 }
 
 // ReleaseTooLargeError means that the release record (chart, values and
@@ -109,9 +127,10 @@ func IsTerminal(err error) bool {
 		conflict *OwnershipConflictError
 		tooLarge *ReleaseTooLargeError
 		missing  *NoSuchRevisionError
+		outside  *OutOfScopeError
 	)
 	return errors.As(err, &render) || errors.As(err, &refused) || errors.As(err, &conflict) ||
-		errors.As(err, &tooLarge) || errors.As(err, &missing) || errors.Is(err, ErrInvalidChart)
+		errors.As(err, &tooLarge) || errors.As(err, &missing) || errors.As(err, &outside) || errors.Is(err, ErrInvalidChart)
 }
 
 // mayHaveTakenEffect reports whether a request that failed may have changed something:

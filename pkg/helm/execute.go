@@ -5,8 +5,7 @@ package helm
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -52,6 +51,8 @@ func (e *Engine) Execute(ctx context.Context, wanted Release, decision Decision,
 		})
 	case ActionWait:
 		return nil, &BusyError{Release: wanted.Key().String(), Status: "being changed", RetryAfter: decision.RetryAfter}
+	case ActionRefuse:
+		return nil, e.refusal(wanted)
 	case ActionNone:
 		return nil, nil
 	default:
@@ -59,27 +60,58 @@ func (e *Engine) Execute(ctx context.Context, wanted Release, decision Decision,
 	}
 }
 
+// refusal is the error of a release that belongs to another owner.
+func (e *Engine) refusal(desired Release) error {
+	conflict := &OwnershipConflictError{
+		Object: ObjectReference{Kind: "Release", Namespace: desired.Namespace, Name: desired.Name}, Holder: "somebody else",
+	}
+	if record := e.records.latest(desired.Key()); record != nil && record.Owner.Kind != "" {
+		conflict.Holder = "a " + record.Owner.Kind
+	}
+	return conflict
+}
+
+// baseRecordBytes is how many bytes a release record may have when it is decompressed,
+// besides what its chart takes.
+const baseRecordBytes = 4 << 20
+
+// recordLimit is how many bytes the records of a release with the chart may have.
+// Records of other versions of the chart may have a chart twice as large.
+func recordLimit(chart *Chart) int {
+	if chart == nil {
+		return baseRecordBytes
+	}
+	return baseRecordBytes + 2*base64.StdEncoding.EncodedLen(chart.size)
+}
+
 // measured runs an operation under its own deadline and tells how it went.
 func (e *Engine) measured(ctx context.Context, wanted Release, decision Decision, baseline Baseline, run func(*operation) (*Deployed, error)) (*Deployed, error) {
 	name, limits := wanted.Key(), e.limitsOf(wanted)
 	started := e.clock.Now()
-	ctx = context.WithoutCancel(ctx)
+	within := bounds{namespace: wanted.Namespace, scope: wanted.Scope, namespaces: e.namespaces}
+	ctx = withBounds(context.WithoutCancel(ctx), within)
 	ctx, cancel := context.WithTimeout(ctx, limits.timeout)
 	defer cancel()
 	logger := e.logger.With(slog.String("release", name.String()), slog.String("action", string(decision.Action)))
 	deadline, _ := ctx.Deadline()
-	store, err := newStore(deadline.Add(recordGrace), name, e.records, e.clientset.CoreV1(), e.bodies, logger)
+	store, err := newStore(name, within, deadline.Add(recordGrace), e, logger)
 	if err != nil {
 		return nil, err
 	}
+	history, owner := e.records.history(name), ownerOf(wanted.Owner)
+	store.owner, store.decodeLimit = owner, recordLimit(wanted.Chart)
+	store.digests = e.digests.of(name, baseline.Revisions, history)
 	o := &operation{
 		engine: e, ctx: ctx, release: name, limits: limits, logger: logger, store: store,
+		ownerID: owner, established: wanted.Adopt || len(history) > 0, bounds: within,
 		ignore: wanted.Ignore, baseline: baseline, existence: absent, known: map[ObjectReference]InventoryEntry{},
 	}
 	for _, entry := range baseline.Inventory {
 		o.known[entry.ObjectReference] = entry
 	}
 	store.beforeCreate = o.beforeCreate
+	store.sealed = func(revision int, digest string) { e.digests.note(name, revision, digest) }
+	store.tampered = func(revision int) { e.digests.note(name, revision, "") }
 	store.unanswered = func() { e.attempts.unanswered(name) }
 	store.secrets.wroteRecord = func(record metav1.Object) { e.flights.noteWrite(name, record) }
 	store.secrets.deletedRecord = func(record metav1.Object) { e.flights.noteDelete(name, record) }
@@ -182,7 +214,7 @@ func (o *operation) inspect(record *Record) error {
 	if err != nil {
 		return fmt.Errorf("read the deployed release: %w", err)
 	}
-	o.clientSide = rls.ApplyMethod == "" || rls.ApplyMethod == string(releasev1.ApplyMethodClientSideApply)
+	o.clientSide = rls == nil || rls.ApplyMethod == "" || rls.ApplyMethod == string(releasev1.ApplyMethodClientSideApply)
 	return nil
 }
 
@@ -190,6 +222,9 @@ func (o *operation) install(cfg *action.Configuration, wanted Release, inputs st
 	parsed, err := wanted.Chart.parse()
 	if err != nil {
 		return nil, err
+	}
+	if crds := parsed.CRDObjects(); len(crds) > 0 && !o.bounds.allow("") {
+		return nil, o.note(o.outOfScope(ObjectReference{Kind: crdKind.Kind, Name: crds[0].Name}))
 	}
 	revision := 1
 	if record != nil {
@@ -289,11 +324,11 @@ func (o *operation) dropRefused() error {
 }
 
 // replace prepares the operation to take the place of an attempt that failed or
-// was interrupted. That attempt may have changed objects, and its record is all
-// that tells. It fails when that is not what the newest revision is any more.
+// was interrupted, or of a revision whose record cannot be relied on. That attempt may
+// have changed objects, and its record is all that tells. It fails when that is not what the newest revision is any more.
 func (o *operation) replace(revision int) error {
 	newest := o.store.newest()
-	if newest == nil || newest.Revision != revision || !newest.unfinished() {
+	if newest == nil || newest.Revision != revision || !newest.unfinished() && digestFor(o.store.digests, revision) != "" {
 		return fmt.Errorf("release %s: %w: it was changed in the meantime", o.release, ErrNotSynced)
 	}
 	o.store.replaced, o.touched = newest, true
@@ -302,10 +337,21 @@ func (o *operation) replace(revision int) error {
 
 // beforeCreate prepares the ground for a revision that is about to be recorded.
 func (o *operation) beforeCreate(next *releasev1.Release) error {
-	if err := errors.Join(o.ownManifest(next, false), o.lookFirst(next)); err != nil {
+	if err := errors.Join(o.ownManifest(next, false), o.checkHooks(next), o.lookFirst(next)); err != nil {
 		return o.note(err)
 	}
 	return o.removeLeftovers(next, false)
+}
+
+// checkHooks finds hooks about objects that the release may not have.
+func (o *operation) checkHooks(next *releasev1.Release) error {
+	for _, hook := range next.Hooks {
+		var outside *OutOfScopeError
+		if _, err := o.build(hook.Manifest); errors.As(err, &outside) {
+			return fmt.Errorf("hook %s: %w", hook.Path, err)
+		}
+	}
+	return nil
 }
 
 // firstHooks are the hooks that run before any object of a revision is applied.
@@ -331,7 +377,7 @@ func (o *operation) lookFirst(next *releasev1.Release) error {
 		return err
 	}
 	for _, info := range resources {
-		if got, _ := o.observed(info); got != nil && got.release() == o.release {
+		if got, _ := o.observed(info); got != nil && got.UID == o.known[reference(info)].UID {
 			continue
 		}
 		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
@@ -341,13 +387,8 @@ func (o *operation) lookFirst(next *releasev1.Release) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", reference(info), err)
 		}
-		object, err := content(info)
-		if err != nil {
-			return err
-		}
-		// Whether the newest revision has the object is looked at when it is applied.
-		if !o.ours(info, live, object, true) {
-			return &OwnershipConflictError{Object: reference(info), Holder: holder(live)}
+		if !o.ours(info, live) {
+			return o.conflict(info, live)
 		}
 	}
 	return nil
@@ -369,17 +410,26 @@ func (o *operation) claimAll(resources kube.ResourceList) error {
 // removeLeftovers removes objects of earlier revisions that the next one does
 // not have: of attempts that failed or were cut off since the deployed revision,
 // and, when the release goes as a whole, of that one as well. It comes before
-// the records that tell of them change.
+// the records that tell of them change. What a record lists that is not verified is
+// removed as well, as far as it has the release's marks: Helm does not see it.
 func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 	history := o.engine.records.history(o.release)
-	if len(history) == 0 || common.Status(history[len(history)-1].Status) == common.StatusDeployed {
+	if len(history) == 0 {
 		return nil
+	}
+	if newest := history[len(history)-1]; common.Status(newest.Status) == common.StatusDeployed {
+		if _, err := o.store.verified(newest.Revision); err == nil || !errors.Is(err, errUnverified) {
+			return err
+		}
 	}
 	kept, err := o.former(next.Manifest)
 	if err != nil {
 		return err
 	}
-	var leftovers kube.ResourceList
+	leftovers, err := o.inventoried()
+	if err != nil {
+		return err
+	}
 	for _, record := range history {
 		status := common.Status(record.Status)
 		if status != common.StatusDeployed && status != common.StatusFailed && !status.IsPending() {
@@ -389,13 +439,16 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 		if err != nil {
 			return fmt.Errorf("read revision %d: %w", record.Revision, err)
 		}
+		if rls == nil {
+			continue // What it made is told by the baseline only.
+		}
 		made, err := o.former(rls.Manifest)
 		if err != nil {
 			o.logger.Warn("Cannot tell what a revision made", slog.Int("revision", record.Revision), slog.Any("error", err))
 			continue
 		}
-		switch {
-		case status != common.StatusDeployed:
+		switch _, err := o.store.verified(record.Revision); {
+		case status != common.StatusDeployed, err != nil:
 			leftovers = append(leftovers, made...)
 		case whole:
 			leftovers = made
@@ -412,11 +465,11 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 }
 
 func (o *operation) deployed(rls *releasev1.Release) *Deployed {
-	sum := sha256.Sum256([]byte(rls.Manifest))
 	deployed := &Deployed{
 		Revision:     rls.Version,
-		ManifestHash: hex.EncodeToString(sum[:]),
+		ManifestHash: o.manifestHash(rls.Manifest),
 		Inventory:    o.inventory,
+		Revisions:    o.engine.digests.of(o.release, o.baseline.Revisions, o.engine.records.history(o.release)),
 	}
 	if record := o.store.newest(); record != nil && record.Revision == rls.Version {
 		deployed.ChartDigest, deployed.RolledBackTo = record.ChartDigest, record.RolledBackTo

@@ -58,7 +58,7 @@ func (o *operation) explain(drifts []Drift) ([]Explanation, error) {
 	if record == nil || record.Revision != o.baseline.Revision {
 		return nil, fmt.Errorf("release %s: %w: it was changed in the meantime", o.release, ErrNotSynced)
 	}
-	rls, err := o.store.read(record.Revision)
+	rls, err := o.store.verified(record.Revision)
 	if err != nil {
 		return nil, fmt.Errorf("read the deployed release: %w", err)
 	}

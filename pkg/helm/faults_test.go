@@ -138,7 +138,7 @@ func faultCases() map[string]faultCase {
 // act does what the case is about, once.
 func (c faultCase) act(f *fixture, wanted Release) (done bool, err error) {
 	if c.uninstall {
-		err := f.engine.Uninstall(f.t.Context(), wanted.Key(), f.baseline)
+		err := f.engine.Uninstall(f.t.Context(), wanted, f.baseline)
 		return err == nil, err
 	}
 	if c.rollback {
@@ -323,7 +323,7 @@ func TestBrokenWatches(t *testing.T) {
 				f.must(demo(t, map[string]any{"message": "Hi"}), ActionUpgrade, CauseInputsChanged)
 
 				f.hold(true)
-				if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+				if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 					t.Fatal(err)
 				}
 				f.breakWatches(expired)

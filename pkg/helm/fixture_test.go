@@ -164,10 +164,7 @@ func (f *fixture) must(wanted Release, action Action, cause Cause) {
 // record reads the newest record of the release, as Helm does.
 func (f *fixture) record(wanted Release) *releasev1.Release {
 	f.t.Helper()
-	store, err := newStore(time.Now().Add(time.Minute), wanted.Key(), f.engine.records, f.engine.clientset.CoreV1(), f.engine.bodies, f.engine.logger)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	store := f.open(wanted)
 	newest := store.newest()
 	if newest == nil {
 		f.t.Fatalf("release %s has no record", wanted.Key())
@@ -177,6 +174,19 @@ func (f *fixture) record(wanted Release) *releasev1.Release {
 		f.t.Fatal(err)
 	}
 	return rls
+}
+
+// open returns the records of the release as an operation sees them.
+func (f *fixture) open(release Release) *store {
+	f.t.Helper()
+	store, err := newStore(release.Key(), bounds{namespace: release.Namespace}, time.Now().Add(time.Minute), f.engine, f.engine.logger)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	store.decodeLimit = recordLimit(release.Chart)
+	store.digests = f.engine.digests.of(release.Key(), f.baseline.Revisions, f.engine.records.history(release.Key()))
+	store.sealed, store.tampered, store.unanswered = func(int, string) {}, func(int) {}, func() {}
+	return store
 }
 
 // demo is a release of the embedded chart.
@@ -194,7 +204,7 @@ func demo(t *testing.T, values map[string]any) Release {
 // made is a release of a chart that consists of the given templates.
 func made(t *testing.T, templates map[string]string) Release {
 	t.Helper()
-	return Release{Namespace: "default", Name: "web", Chart: testChart(t, templates)}
+	return Release{Namespace: "default", Name: "web", Chart: testChart(t, templates), Scope: ScopeCluster}
 }
 
 // testChart makes a chart of the given files. A Chart.yaml is added, and names

@@ -183,7 +183,7 @@ func (o *operation) repairForeign(info *resource.Info, object *unstructured.Unst
 			return &RefusedError{Object: reference(info), Err: err}
 		}
 		if !taken.Empty() || compare(o.known[reference(info)], observe(live)) != "" {
-			if _, err := o.put(info, object, true); err != nil {
+			if _, err := o.put(info, object); err != nil {
 				return err
 			}
 			if live, err = o.look(info); err != nil {

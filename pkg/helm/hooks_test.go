@@ -69,9 +69,9 @@ func TestHooks(t *testing.T) {
 		wanted.Values = map[string]any{"v": "1"}
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		wantSteps(t, f, "install",
-			"delete jobs default/pre-a", "apply jobs default/pre-a", "apply jobs default/pre-b", "delete jobs default/pre-b",
+			"apply jobs default/pre-a", "apply jobs default/pre-b", "delete jobs default/pre-b",
 			"apply configmaps default/a",
-			"delete jobs default/post", "apply jobs default/post", "delete jobs default/post",
+			"apply jobs default/post", "delete jobs default/post",
 		)
 		f.must(wanted, ActionNone, CauseNone)
 		if got := len(f.baseline.Inventory); got != 1 {
@@ -83,9 +83,9 @@ func TestHooks(t *testing.T) {
 		wantSteps(t, f, "upgrade",
 			"delete jobs default/pre-a", "apply jobs default/pre-a",
 			"apply configmaps default/a",
-			"delete jobs default/post", "apply jobs default/post", "delete jobs default/post",
+			"apply jobs default/post", "delete jobs default/post",
 		)
-		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		wantSteps(t, f, "uninstall",
@@ -164,6 +164,7 @@ func TestBeforeHookCreation(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		old := f.edit("Job", "default/pre", "kubectl", func(object *unstructured.Unstructured) {
 			object.SetFinalizers([]string{"batch.kubernetes.io/job-tracking"})
+			object.SetAnnotations(map[string]string{hookAnnotation: "pre-install"})
 		})
 		f.with(func() { f.react = jobsEnd })
 		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install", 0)})

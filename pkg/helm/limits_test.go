@@ -30,7 +30,7 @@ func TestReleaseTimeout(t *testing.T) {
 		}},
 		"rollback": {"pre-rollback", func(f *fixture, wanted Release) error { return f.rollback(wanted, 1) }},
 		"uninstall": {"pre-delete", func(f *fixture, wanted Release) error {
-			return f.engine.UninstallWithin(f.t.Context(), wanted.Key(), f.baseline, wanted.Timeout)
+			return f.engine.Uninstall(f.t.Context(), wanted, f.baseline)
 		}},
 	}
 	for name, tc := range operations {

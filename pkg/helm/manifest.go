@@ -6,9 +6,12 @@ package helm
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
@@ -115,6 +118,54 @@ func (o *operation) documents(manifest string) ([]document, error) {
 	}
 	o.parsed[manifest] = documents
 	return documents, nil
+}
+
+// manifestHash is the sha256, in hex, of a manifest whose Secrets have no values.
+func (o *operation) manifestHash(manifest string) string {
+	hash := sha256.New()
+	documents, _ := o.documents(manifest) // It was parsed before.
+	for _, document := range documents {
+		hash.Write([]byte("---\n"))
+		hash.Write(withoutSecrets(document))
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// withoutSecrets is the text of a document, or, of one with Secrets, its objects in
+// JSON with empty texts in place of the Secrets' values.
+func withoutSecrets(d document) []byte {
+	isSecret := func(object *unstructured.Unstructured) bool {
+		return object.GroupVersionKind().GroupKind() == secretKind
+	}
+	if !slices.ContainsFunc(d.objects, func(object *unstructured.Unstructured) bool { return isSecret(object) || object.IsList() }) {
+		return d.text
+	}
+	var written []byte
+	for _, object := range d.objects {
+		copied := object.DeepCopy()
+		items := []any{copied.Object}
+		if listed, ok := copied.Object["items"].([]any); ok && copied.IsList() {
+			items = listed
+		}
+		for _, item := range items {
+			fields, ok := item.(map[string]any)
+			if !ok || !isSecret(&unstructured.Unstructured{Object: fields}) {
+				continue
+			}
+			for _, field := range []string{"data", "stringData"} {
+				values, _ := fields[field].(map[string]any)
+				for key := range values {
+					values[key] = ""
+				}
+			}
+		}
+		content, err := copied.MarshalJSON()
+		if err != nil {
+			continue // It was read from JSON.
+		}
+		written = append(written, content...)
+	}
+	return written
 }
 
 // owners are the references that all objects of the release get; nil for none.

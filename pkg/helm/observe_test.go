@@ -131,7 +131,8 @@ func TestObserveFails(t *testing.T) {
 	})
 }
 
-// TestNamespaces: an engine for certain namespaces sees those, and no others.
+// TestNamespaces: an engine for certain namespaces reads and writes those, and no
+// others.
 func TestNamespaces(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.stop()
@@ -140,7 +141,6 @@ func TestNamespaces(t *testing.T) {
 		f.start(config)
 		wanted := made(t, map[string]string{
 			"templates/a.yaml":    configMap("a", "1"),
-			"templates/far.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: far}\n",
 			"templates/role.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\n",
 		})
 		f.must(wanted, ActionInstall, CauseNotInstalled)
@@ -150,18 +150,22 @@ func TestNamespaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		f.remove("ConfigMap", "far/b") // Nobody watches there.
-		f.must(wanted, ActionNone, CauseNone)
 		f.remove("ClusterRole", "web")
 		synctest.Wait()
 		f.must(wanted, ActionRepair, CauseDrift)
 
+		far := wanted
+		far.Name, far.Chart = "far", testChart(t, map[string]string{
+			"templates/far.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: far}\n",
+		})
+		_, err := f.engine.Execute(t.Context(), far, Decision{Action: ActionInstall}, Baseline{})
+		_ = wantError[*OutOfScopeError](t, err)
 		elsewhere := wanted
 		elsewhere.Namespace = "far"
 		if _, err := f.engine.Execute(t.Context(), elsewhere, Decision{Action: ActionInstall}, Baseline{}); err == nil {
 			t.Error("installed into a namespace that is not watched")
 		}
-		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"ConfigMap second/a"}, f.names()); diff != "" {
@@ -187,7 +191,7 @@ func TestWatchesEnd(t *testing.T) {
 		if got := kinds(); got != 4 {
 			t.Errorf("%d kinds are watched, want 4", got)
 		}
-		if err := f.engine.Uninstall(t.Context(), first.Key(), baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), first, baseline); err != nil {
 			t.Fatal(err)
 		}
 		if got := kinds(); got != 1 {

@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -44,6 +45,14 @@ type operation struct {
 	baseline Baseline
 	// owner, when set, is made the controller of the objects.
 	owner *metav1.OwnerReference
+	// ownerID is the release's owner, and established says that the release was the
+	// owner's before this operation: its objects carry its marks then.
+	ownerID     Owner
+	established bool
+	// bounds say where the objects may lie.
+	bounds bounds
+	// hooks are the hooks that this operation has created.
+	hooks map[ObjectReference]types.UID
 	// parsed are the manifests that were parsed already.
 	parsed map[string][]document
 	// known are the objects of the release as the last operation left them.
@@ -106,30 +115,38 @@ func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, e
 	return list, o.note(err)
 }
 
-// former builds what a release has had, without the objects of kinds that are gone.
+// former builds what a release has had, without the objects of kinds that are gone
+// and those that the release may not have: neither is touched.
 func (o *operation) former(manifest string) (kube.ResourceList, error) {
 	list, err := o.build(manifest)
-	if meta.IsNoMatchError(err) {
-		o.logger.Warn("Objects of a kind that is no longer served are taken for gone", slog.Any("error", err))
+	if isExcluded(err) {
+		o.logger.Warn("Left out objects of the release that are not served, or that it may not have", slog.Any("error", err))
 		return list, nil
 	}
 	return list, err
 }
 
-// build parses a manifest. When it has objects of kinds that are not served, it
-// returns the others beside the error.
+// isExcluded reports whether a manifest was built without the objects that the error
+// is about.
+func isExcluded(err error) bool {
+	var outside *OutOfScopeError
+	return meta.IsNoMatchError(err) || errors.As(err, &outside)
+}
+
+// build parses a manifest. When it has objects of kinds that are not served, or that
+// the release may not have, it returns the others beside the error.
 func (o *operation) build(manifest string) (kube.ResourceList, error) {
 	documents, err := o.documents(manifest)
 	if err != nil {
 		return nil, &RenderError{Chart: o.release.Name, Err: err}
 	}
 	var list kube.ResourceList
-	var unknown error
+	var excluded error
 	for _, document := range documents {
 		for _, object := range document.objects {
 			err := o.flatten(object.DeepCopy(), &list)
-			if meta.IsNoMatchError(err) {
-				unknown = cmp.Or(unknown, err)
+			if isExcluded(err) {
+				excluded = cmp.Or(excluded, err)
 				continue
 			}
 			if err != nil {
@@ -137,7 +154,7 @@ func (o *operation) build(manifest string) (kube.ResourceList, error) {
 			}
 		}
 	}
-	return list, unknown
+	return list, excluded
 }
 
 // flatten appends an object, or what a List holds.
@@ -165,10 +182,22 @@ func (o *operation) flatten(object *unstructured.Unstructured, list *kube.Resour
 		}
 		namespace = object.GetNamespace()
 	}
-	list.Append(&resource.Info{
+	info := &resource.Info{
 		Client: o.existence, Mapping: mapping, Namespace: namespace, Name: object.GetName(), Object: object,
-	})
+	}
+	if !o.bounds.allow(namespace) {
+		return o.outOfScope(reference(info))
+	}
+	list.Append(info)
 	return nil
+}
+
+// outOfScope is the error of an object that the release may not have.
+func (o *operation) outOfScope(object ObjectReference) error {
+	if o.bounds.scope == ScopeCluster {
+		return &OutOfScopeError{Object: object, Namespaces: o.bounds.namespaces}
+	}
+	return &OutOfScopeError{Object: object, Namespaces: []string{o.release.Namespace}}
 }
 
 // Create implements kube.Interface. Helm calls it for the objects of a first
@@ -194,17 +223,16 @@ func (o *operation) create(info *resource.Info, result *kube.Result) error {
 		return err
 	}
 	if !o.owned(object) {
-		// A hook, or a file under crds/: Helm takes an existing one as its own.
+		// A file under crds/, which Helm leaves alone where it exists, or a hook.
 		if isCRD(object) {
 			return o.createOnly(info, object)
 		}
-		_, err := o.apply(info, object, applyKeep, "")
-		return err
+		return o.createHook(info, object)
 	}
 	if err := o.ownObject(info); err != nil {
 		return err
 	}
-	applied, created, err := o.ensure(info, object, false)
+	applied, created, err := o.ensure(info, object)
 	if err != nil {
 		return err
 	}
@@ -276,7 +304,7 @@ func (o *operation) update(original, target *resource.Info, result *kube.Result)
 			return err
 		}
 	}
-	applied, err := o.put(target, object, true)
+	applied, err := o.put(target, object)
 	if err != nil {
 		return err
 	}
@@ -408,6 +436,17 @@ func (o *operation) observed(info *resource.Info) (*observed, bool) {
 	}
 	got, _ := view.get(info.Namespace, info.Name)
 	return got, true
+}
+
+// made is the UID of an object as this operation, or else the last one, made it; empty
+// when none did.
+func (o *operation) made(object ObjectReference) types.UID {
+	for _, entry := range o.inventory {
+		if entry.ObjectReference == object {
+			return entry.UID
+		}
+	}
+	return o.known[object].UID
 }
 
 // record notes an object as the operation leaves it.

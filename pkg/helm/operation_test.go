@@ -21,7 +21,7 @@ import (
 func newOperation(f *fixture) *operation {
 	return &operation{
 		engine: f.engine, release: cache.ObjectName{Namespace: "default", Name: "web"}, logger: slog.New(slog.DiscardHandler),
-		store: &store{}, known: map[ObjectReference]InventoryEntry{},
+		store: &store{}, known: map[ObjectReference]InventoryEntry{}, bounds: bounds{namespace: "default", scope: ScopeCluster},
 	}
 }
 
@@ -228,7 +228,7 @@ func TestMeasured(t *testing.T) {
 		_, err := f.reconcile(bad)
 		_ = wantError[*RefusedError](t, err)
 		f.remove("ConfigMap", "default/a")
-		if err := f.engine.Uninstall(t.Context(), good.Key(), f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), good, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		var got []string

@@ -87,8 +87,39 @@ func TestOwnershipConflict(t *testing.T) {
 	}
 }
 
+// TestMarksProveNothing: marks of the release and an owner reference on an object that
+// was there before the release's first record do not make it the release's.
+func TestMarksProveNothing(t *testing.T) {
+	owner := &metav1.OwnerReference{APIVersion: "v1", Kind: "App", Name: "web", UID: "1234", Controller: ptr.To(true)}
+	tests := map[string]func(*unstructured.Unstructured){
+		"marks": func(object *unstructured.Unstructured) {
+			object.SetLabels(map[string]string{managedByLabel: managedByHelm})
+			object.SetAnnotations(map[string]string{releaseNameAnnotation: "web", releaseNamespaceAnnotation: "default"})
+		},
+		"owner reference": func(object *unstructured.Unstructured) {
+			object.SetOwnerReferences([]metav1.OwnerReference{*owner})
+		},
+	}
+	for name, forge := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "ours")})
+				desired.Owner = owner
+				theirs := f.edit("ConfigMap", "default/a", "kubectl", forge)
+				synctest.Wait()
+				_, err := f.reconcile(desired)
+				_ = wantError[*OwnershipConflictError](t, err)
+				if diff := cmp.Diff(theirs, f.object("ConfigMap", "default/a")); diff != "" {
+					t.Errorf("their object (-before +after):\n%s", diff)
+				}
+				wantRecords(t, f)
+			})
+		})
+	}
+}
+
 // TestTakeOver: objects that are marked as the release's own are taken, as Helm
-// does.
+// does, in a release that is to be adopted.
 func TestTakeOver(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
@@ -96,7 +127,9 @@ func TestTakeOver(t *testing.T) {
 			object.SetAnnotations(map[string]string{releaseNameAnnotation: "web", releaseNamespaceAnnotation: "default"})
 			object.Object["data"] = map[string]any{"key": "theirs", "more": "theirs"}
 		})
-		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "ours")}), ActionInstall, CauseNotInstalled)
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "ours")})
+		desired.Adopt = true
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		data, _, err := unstructured.NestedStringMap(f.object("ConfigMap", "default/a").Object, "data")
 		if diff := cmp.Diff(map[string]string{"key": "ours", "more": "theirs"}, data); diff != "" || err != nil {
 			t.Errorf("data, %v (-want +got):\n%s", err, diff)
@@ -104,11 +137,12 @@ func TestTakeOver(t *testing.T) {
 	})
 }
 
-// TestInstallOverOwnObject: without any record or baseline, the owner still
-// tells whose an object is.
+// TestInstallOverOwnObject: without any record or baseline, the owner still tells
+// whose an object is, in a release that is to be adopted.
 func TestInstallOverOwnObject(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
+		wanted.Adopt = true
 		wanted.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "App", Name: "web", UID: "1234", Controller: ptr.To(true)}
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		f.edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
@@ -119,7 +153,7 @@ func TestInstallOverOwnObject(t *testing.T) {
 		f.baseline = Baseline{}
 		synctest.Wait()
 		f.must(wanted, ActionInstall, CauseNotInstalled)
-		wanted.Owner.UID = "5678"
+		wanted.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "App", Name: "other", UID: "5678", Controller: ptr.To(true)}
 		f.remove("Secret", "default/sh.helm.release.v1.web.v1")
 		f.edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
 		f.baseline = Baseline{}

@@ -75,7 +75,10 @@ type game struct {
 }
 
 func (g *game) of(i int) Release {
-	return Release{Namespace: "default", Name: fmt.Sprintf("r%d", i), Chart: g.chart, Values: map[string]any{"n": g.wanted[i]}}
+	return Release{
+		Namespace: "default", Name: fmt.Sprintf("r%d", i), Chart: g.chart, Values: map[string]any{"n": g.wanted[i]},
+		Adopt: true, // Others install and upgrade the same releases.
+	}
 }
 
 // edit changes one of a release's objects, if it is there.
@@ -169,7 +172,7 @@ func (g *game) unseen() int {
 func (g *game) reconcile(i int) (done bool, err error) {
 	f, release := g.f, g.of(i)
 	if _, ok := g.wanted[i]; !ok {
-		if err := f.engine.Uninstall(f.t.Context(), release.Key(), g.baselines[i]); err != nil {
+		if err := f.engine.Uninstall(f.t.Context(), release, g.baselines[i]); err != nil {
 			return false, err
 		}
 		delete(g.baselines, i)

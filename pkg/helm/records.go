@@ -15,6 +15,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/release/common"
 	"helm.sh/helm/v4/pkg/storage"
+	"helm.sh/helm/v4/pkg/storage/driver"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -69,6 +70,9 @@ type Record struct {
 	// revision is a rollback that this engine made.
 	RolledBackTo int
 	Abandoned    string
+	// Owner is the object that the release is kept for, as the record says; zero when
+	// it names none.
+	Owner Owner
 	// Changed is when the record was last written.
 	Changed time.Time
 
@@ -100,12 +104,13 @@ func (r *Record) good() bool {
 }
 
 // lastGood returns the newest good revision before the newest one that was not
-// rolled back from; nil when there is none. The history is sorted, oldest first.
-func lastGood(history []*Record) *Record {
+// rolled back from and whose record may be relied on; nil when there is none. The
+// history is sorted, oldest first.
+func lastGood(history []*Record, verified []RevisionDigest) *Record {
 	givenUp := 0
 	for i := len(history) - 1; i >= 0; i-- {
 		record := history[i]
-		if i < len(history)-1 && record.Revision != givenUp && record.good() {
+		if i < len(history)-1 && record.Revision != givenUp && record.good() && digestFor(verified, record.Revision) != "" {
 			return record
 		}
 		if givenUp = 0; record.RolledBackTo != 0 {
@@ -140,6 +145,7 @@ func recordOf(secret *metav1.PartialObjectMetadata) *Record {
 	record := &Record{
 		Revision: revision,
 		Status:   secret.Labels[recordStatus],
+		Owner:    recordedOwner(secret.Labels),
 		Changed:  changedAt(secret),
 		secret:   secret,
 	}
@@ -230,14 +236,24 @@ func slimRecord(object any) (any, error) {
 	return slimSecret(&secret.ObjectMeta), nil
 }
 
+// indexedLabels are the labels of records that the index keeps. Secrets may have any
+// number of others.
+var indexedLabels = append(driver.GetSystemLabels(), InputsLabel, RollbackLabel, OwnerLabel, OwnerKindLabel, SaltLabel)
+
 func slimSecret(secret *metav1.ObjectMeta) *metav1.PartialObjectMetadata {
+	labels := map[string]string{}
+	for _, key := range indexedLabels {
+		if value, ok := secret.Labels[key]; ok {
+			labels[key] = value
+		}
+	}
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace:         secret.Namespace,
 		Name:              secret.Name,
 		UID:               secret.UID,
 		ResourceVersion:   secret.ResourceVersion,
 		CreationTimestamp: secret.CreationTimestamp,
-		Labels:            secret.Labels,
+		Labels:            labels,
 	}}
 }
 

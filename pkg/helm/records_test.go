@@ -217,7 +217,11 @@ func TestLastGood(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := 0
-			if record := lastGood(tc.history); record != nil {
+			var verified []RevisionDigest
+			for _, record := range tc.history {
+				verified = append(verified, RevisionDigest{Revision: record.Revision, Digest: "digest"})
+			}
+			if record := lastGood(tc.history, verified); record != nil {
 				got = record.Revision
 			}
 			if got != tc.want {

@@ -192,7 +192,7 @@ func TestCRDs(t *testing.T) {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
 		f.must(wanted, ActionNone, CauseNone)
-		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"CustomResourceDefinition things.example.com"}, f.names()); diff != "" {

@@ -32,6 +32,12 @@ type Release struct {
 	// objects, objects in other namespaces, hooks, and objects with
 	// helm.sh/resource-policy: keep.
 	Owner *metav1.OwnerReference
+	// Scope says where the objects of the release may lie; empty means ScopeNamespace.
+	Scope Scope
+	// Adopt says that the release and its objects are taken over, whoever made them.
+	// Otherwise a release of another owner, or one that neither the engine made nor
+	// the caller has a baseline of, is left alone.
+	Adopt bool
 	// Timeout bounds an operation on this release, hooks included, and is how long
 	// one of somebody else is waited for; 0 means [Config.Timeout].
 	Timeout time.Duration
@@ -51,8 +57,8 @@ func (r Release) Key() cache.ObjectName {
 
 // InputDigest identifies everything that the release's objects are made from:
 // chart, values and owner. Two equal digests mean that there is nothing to
-// upgrade, whatever a chart with random functions would render. Timeout and
-// MaxHistory are no part of it. It fails when the values cannot be written as JSON.
+// upgrade, whatever a chart with random functions would render. Timeout,
+// MaxHistory, Scope and Adopt are no part of it. It fails when the values cannot be written as JSON.
 func (r Release) InputDigest() (string, error) {
 	inputs, err := json.Marshal(struct {
 		Release string
@@ -105,6 +111,8 @@ type Baseline struct {
 	// Revision is the release's revision that the inventory belongs to.
 	Revision  int
 	Inventory []InventoryEntry
+	// Revisions are those whose records may be relied on, see [Snapshot].
+	Revisions []RevisionDigest
 	// RemoveForeign makes drift of the fields that others added to the objects,
 	// except for the cluster's own controllers and the fields that Ignore names.
 	RemoveForeign bool
@@ -127,12 +135,15 @@ type Deployed struct {
 	// RolledBackTo is the revision whose manifest is deployed again; 0 unless the
 	// revision is a rollback of the engine.
 	RolledBackTo int
-	// ManifestHash is the sha256, in hex, of the deployed manifest.
+	// ManifestHash is the sha256, in hex, of the deployed manifest, with the values of
+	// Secrets blanked: a hash over them would let them be guessed.
 	ManifestHash string
 	Inventory    []InventoryEntry
+	// Revisions are those whose records may be relied on from now on.
+	Revisions []RevisionDigest
 }
 
 // Baseline is what to keep for the next look at the release.
 func (d *Deployed) Baseline() Baseline {
-	return Baseline{Revision: d.Revision, Inventory: d.Inventory}
+	return Baseline{Revision: d.Revision, Inventory: d.Inventory, Revisions: d.Revisions}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
@@ -19,12 +18,12 @@ func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, err
 	if record == nil || decision.Action == ActionRepair && baseline.Revision != record.Revision {
 		return nil, fmt.Errorf("release %s: %w: it was changed in the meantime", o.release, ErrNotSynced)
 	}
-	rls, err := o.store.read(record.Revision)
+	rls, err := o.store.verified(record.Revision)
 	if err != nil {
 		return nil, fmt.Errorf("read the deployed release: %w", err)
 	}
 	resources, unserved := o.build(rls.Manifest)
-	if unserved != nil && !meta.IsNoMatchError(unserved) {
+	if unserved != nil && !isExcluded(unserved) {
 		return nil, unserved
 	}
 	if err := errors.Join(o.claimAll(resources), o.store.supersede()); err != nil {
@@ -72,7 +71,7 @@ func (o *operation) repairObject(info *resource.Info, decision Decision) error {
 	if isForeignOnly(decision.Drifts, ref) {
 		return o.repairForeign(info, object, false)
 	}
-	result, err := o.put(info, object, true)
+	result, err := o.put(info, object)
 	if err != nil {
 		return err
 	}

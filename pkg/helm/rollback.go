@@ -5,6 +5,7 @@ package helm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -100,6 +101,11 @@ func (o *operation) prepareRollback(wanted Release, decision Decision) (target *
 	if at < 0 {
 		return nil, "", missing
 	}
+	if _, err := o.store.verified(decision.To); errors.Is(err, errUnverified) {
+		return nil, "", missing
+	} else if err != nil {
+		return nil, "", err
+	}
 	abandoned, err = givenUp(wanted, decision, newest)
 	return history[at], abandoned, err
 }
@@ -133,7 +139,7 @@ func (o *operation) trust(newest, target *Record) error {
 			return nil
 		}
 	}
-	rls, err := o.store.read(target.Revision)
+	rls, err := o.store.verified(target.Revision)
 	if err != nil {
 		return fmt.Errorf("read revision %d: %w", target.Revision, err)
 	}
@@ -154,7 +160,8 @@ func (o *operation) adaptRollback(next *releasev1.Release, target *Record, aband
 	next.Labels[InputsLabel] = inputsLabel(next.Version, target.Inputs, target.ChartDigest)
 	next.Labels[RollbackLabel] = rollbackLabel(next.Version, target.Revision, abandoned)
 	// Helm does not have what it brings back validated.
-	if _, err := o.build(next.Manifest); err != nil {
+	_, err := o.build(next.Manifest)
+	if err := errors.Join(err, o.checkHooks(next)); err != nil {
 		return o.note(fmt.Errorf("revision %d: %w", target.Revision, err))
 	}
 	if err := o.ownManifest(next, true); err != nil {
@@ -182,9 +189,9 @@ func (o *operation) failPending(cause error) {
 // failInterrupted marks an attempt as failed that was interrupted, and that a
 // rollback follows.
 func (o *operation) failInterrupted(record *Record) error {
-	rls, err := o.store.read(record.Revision)
+	rls, err := o.store.body(record)
 	if err != nil {
-		return fmt.Errorf("read revision %d: %w", record.Revision, err)
+		return err
 	}
 	rls.SetStatus(common.StatusFailed, "Interrupted")
 	return o.store.Update(record.secret.Name, rls)

@@ -33,12 +33,24 @@ import (
 // is known from the index, so that only the content of those that matter is
 // read.
 type store struct {
-	*driver.Secrets
-
 	release cache.ObjectName
+	owner   Owner
 	records *records
 	secrets *recordClient
 	bodies  *bodyCache
+	logger  *slog.Logger
+	// digests are those of the revisions whose content may be used, and decodeLimit
+	// is how many bytes a record may have.
+	digests     []RevisionDigest
+	decodeLimit int
+	// sealed is told the digest of a revision that is about to be recorded, and
+	// tampered of a revision whose record does not have the content of its digest.
+	sealed   func(revision int, digest string)
+	tampered func(revision int)
+	// unverified are the records of this release that were read and are not verified,
+	// nil for those that could not be decoded; outlines are what Helm sees of them.
+	unverified map[int]*releasev1.Release
+	outlines   map[*releasev1.Release]*releasev1.Release
 	// parts are those of the charts of releases that this operation has read or
 	// written.
 	parts map[*chartv2.Chart]*chartPart
@@ -67,25 +79,32 @@ type store struct {
 	failure error
 }
 
-func newStore(deadline time.Time, release cache.ObjectName, records *records, client corev1client.SecretsGetter, bodies *bodyCache, logger *slog.Logger) (*store, error) {
-	view := records.view(release.Namespace)
+func newStore(release cache.ObjectName, within bounds, deadline time.Time, e *Engine, logger *slog.Logger) (*store, error) {
+	view := e.records.view(release.Namespace)
 	if view == nil {
 		return nil, fmt.Errorf("release %s: namespace %q is not among those that the engine watches", release, release.Namespace)
 	}
-	secrets := &recordClient{
-		SecretInterface: client.Secrets(release.Namespace),
-		deadline:        deadline,
-		namespace:       release.Namespace,
-		view:            view,
-		bodies:          bodies,
-	}
-	s := &store{
-		Secrets: driver.NewSecrets(secrets), release: release, records: records, secrets: secrets,
-		bodies: bodies, parts: map[*chartv2.Chart]*chartPart{}, unanswered: func() {},
-	}
-	s.SetLogger(logger.Handler())
-	return s, nil
+	return &store{
+		release: release,
+		records: e.records,
+		secrets: &recordClient{
+			SecretInterface: e.clientset.CoreV1().Secrets(release.Namespace),
+			bounds:          within,
+			deadline:        deadline,
+			namespace:       release.Namespace,
+			view:            view,
+			bodies:          e.bodies,
+		},
+		bodies:     e.bodies,
+		logger:     logger,
+		unverified: map[int]*releasev1.Release{},
+		outlines:   map[*releasev1.Release]*releasev1.Release{},
+		parts:      map[*chartv2.Chart]*chartPart{},
+	}, nil
 }
+
+// Name implements driver.Driver. It is the name of Helm's own driver for Secrets.
+func (s *store) Name() string { return driver.SecretsDriverName }
 
 // Query returns the release's records by Helm's labels. Asked for a status, it
 // returns them with their content; asked for all, it returns the newest with
@@ -103,10 +122,7 @@ func (s *store) Query(query map[string]string) ([]release.Releaser, error) {
 			continue
 		}
 		if !byStatus && i < len(history)-1 {
-			found = append(found, &releasev1.Release{
-				Name: s.release.Name, Namespace: s.release.Namespace, Version: record.Revision,
-				Info: &releasev1.Info{Status: common.Status(record.Status)},
-			})
+			found = append(found, s.outline(record))
 			continue
 		}
 		body, err := s.Get(record.secret.Name)
@@ -121,41 +137,133 @@ func (s *store) Query(query map[string]string) ([]release.Releaser, error) {
 	return found, nil
 }
 
-// Get reads a record. Helm's actions take some failures to read for a release
-// that does not exist.
-func (s *store) Get(key string) (release.Releaser, error) {
-	body, err := s.get(key)
-	if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) && s.failure == nil {
-		s.failure = err
+// outline is a release without its content: what the index tells of a record.
+func (s *store) outline(record *Record) *releasev1.Release {
+	return &releasev1.Release{
+		Name: s.release.Name, Namespace: s.release.Namespace, Version: record.Revision,
+		Info: &releasev1.Info{Status: common.Status(record.Status)}, Labels: releaseLabels(record.secret.Labels),
 	}
-	return body, err
 }
 
-// get asks the API server only when the content of the newest known version is not
-// at hand.
-func (s *store) get(key string) (release.Releaser, error) {
-	if known, ok := s.secrets.view.get(s.release.Namespace, key); ok {
+// Get reads a record for Helm's actions. Of one whose content is not verified they
+// see the outline alone, so that they neither apply that content nor run its hooks.
+// Helm's actions take some failures to read for a release that does not exist.
+func (s *store) Get(key string) (release.Releaser, error) {
+	record := s.recordAt(key)
+	if record == nil {
+		return nil, driver.ErrReleaseNotFound
+	}
+	rls, err := s.verified(record.Revision)
+	if errors.Is(err, errUnverified) {
+		outline := s.outline(record)
+		if read := s.unverified[record.Revision]; read != nil {
+			outline.Info.FirstDeployed, outline.Labels = read.Info.FirstDeployed, read.Labels
+			s.outlines[outline] = read
+		}
+		return outline, nil
+	}
+	if err != nil {
+		if !errors.Is(err, driver.ErrReleaseNotFound) && s.failure == nil {
+			s.failure = err
+		}
+		return nil, err
+	}
+	return rls, nil
+}
+
+// body is Get for a record of the index.
+func (s *store) body(record *Record) (*releasev1.Release, error) {
+	body, err := s.Get(record.secret.Name)
+	if err != nil {
+		return nil, fmt.Errorf("read revision %d: %w", record.Revision, err)
+	}
+	rls, ok := body.(*releasev1.Release)
+	if !ok {
+		return nil, fmt.Errorf("release %s: unexpected record %T", s.release, body)
+	}
+	return rls, nil
+}
+
+// recordAt returns the record in the Secret of that name; nil when there is none.
+func (s *store) recordAt(key string) *Record {
+	for _, record := range s.records.history(s.release) {
+		if record.secret.Name == key {
+			return record
+		}
+	}
+	return nil
+}
+
+// verified reads the record of a revision. It fails with errUnverified when the
+// content is not what the engine recorded.
+func (s *store) verified(revision int) (*releasev1.Release, error) {
+	digest := digestFor(s.digests, revision)
+	rls, err := s.read(revision)
+	if err != nil {
+		return nil, err
+	}
+	if rls == nil || !matches(digest, rls) {
+		s.tampered(revision)
+		return nil, fmt.Errorf("revision %d of release %s: %w", revision, s.release, errUnverified)
+	}
+	return rls, nil
+}
+
+// read reads the record of a revision as it is; nil when it cannot be decoded. It asks
+// the API server only when the content of the newest known version is not at hand.
+// Only verified content is kept beyond the operation.
+func (s *store) read(revision int) (*releasev1.Release, error) {
+	key := recordSecretName(s.release.Name, revision)
+	if rls, ok := s.unverified[revision]; ok {
+		return rls, nil
+	}
+	known, ok := s.secrets.view.get(s.release.Namespace, key)
+	if ok {
 		if content := s.bodies.get(known); content != nil {
 			rls, err := content.release()
 			if err != nil {
 				return nil, fmt.Errorf("decode %q: %w", key, err)
 			}
-			rls.Labels = releaseLabels(known.Labels)
+			rls.Labels = content.labels
 			if content.part != nil {
 				s.parts[rls.Chart] = content.part
 			}
 			return rls, nil
 		}
 	}
-	body, err := s.Secrets.Get(key)
-	rls, ok := body.(*releasev1.Release)
-	if err != nil || !ok {
-		return body, err
+	secret, err := s.secrets.Get(context.Background(), key, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, driver.ErrReleaseNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", key, err)
+	}
+	rls := s.decode(secret, revision)
+	if rls == nil || !matches(digestFor(s.digests, revision), rls) {
+		s.unverified[revision] = rls
+		return rls, nil
 	}
 	if content, _, err := s.encode(rls); err == nil {
-		s.bodies.put(s.secrets.read, content)
+		s.bodies.put(secret, content)
 	}
 	return rls, nil
+}
+
+// decode reads a record; nil when it is none of this revision. Name, namespace,
+// revision and status are those of the Secret, which the index knows.
+func (s *store) decode(secret *corev1.Secret, revision int) *releasev1.Release {
+	rls, err := decodeRecord(secret.Data["release"], s.decodeLimit)
+	if err != nil {
+		s.logger.Warn("A release record cannot be decoded", slog.String("record", secret.Name), slog.Any("error", err))
+		return nil
+	}
+	if rls.Name != s.release.Name || rls.Namespace != s.release.Namespace || rls.Version != revision || rls.Info == nil {
+		s.logger.Warn("A release record is not that of its Secret", slog.String("record", secret.Name))
+		return nil
+	}
+	rls.Info.Status = common.Status(secret.Labels[recordStatus])
+	rls.Labels = releaseLabels(secret.Labels)
+	return rls
 }
 
 // encode is that of the codec. Charts do not change any more when they are recorded.
@@ -168,7 +276,12 @@ func (s *store) encode(rls *releasev1.Release) (*recordContent, []byte, error) {
 		}
 		s.parts[rls.Chart] = part
 	}
-	return s.bodies.codec.encode(rls, part)
+	content, record, err := s.bodies.codec.encode(rls, part)
+	if err != nil {
+		return nil, nil, err
+	}
+	content.labels = rls.Labels
+	return content, record, nil
 }
 
 // history is the release's records as the operation is to see them.
@@ -201,6 +314,9 @@ func (s *store) Create(key string, rls release.Releaser) error {
 		if err := s.beforeCreate(next); err != nil {
 			return err
 		}
+		if err := s.seal(next); err != nil {
+			return err
+		}
 		s.made = next
 	}
 	if s.replaced != nil && key == s.replaced.secret.Name {
@@ -209,6 +325,26 @@ func (s *store) Create(key string, rls release.Releaser) error {
 		return s.note(s.replace(key, rls, replaced))
 	}
 	return s.note(s.create(key, rls))
+}
+
+// seal notes what a revision consists of, before its record is written, and marks the
+// record as the owner's.
+func (s *store) seal(next *releasev1.Release) error {
+	next.Labels = maps.Clone(next.Labels)
+	if next.Labels == nil {
+		next.Labels = map[string]string{}
+	}
+	next.Labels[SaltLabel] = newSalt()
+	s.owner.label(next.Labels)
+	digest, err := digestOf(next.Labels[SaltLabel], next)
+	if err != nil {
+		return err
+	}
+	s.sealed(next.Version, digest)
+	s.digests = append(slices.DeleteFunc(s.digests, func(entry RevisionDigest) bool { return entry.Revision == next.Version }),
+		RevisionDigest{Revision: next.Version, Digest: digest})
+	delete(s.unverified, next.Version)
+	return nil
 }
 
 // replace writes a new record in the place of one that nobody has written to since
@@ -253,11 +389,15 @@ func (s *store) write(key string, rls release.Releaser, at string, send func(*co
 	if err != nil {
 		return err
 	}
+	if content.length > s.decodeLimit {
+		return &ReleaseTooLargeError{Release: s.release.String(), Err: fmt.Errorf("it has more than %d bytes", s.decodeLimit)}
+	}
 	written, err := send(secretOf(key, next, record, at))
 	if err != nil {
 		return err
 	}
-	if bytes.Equal(written.Data["release"], record) {
+	_, unverified := s.unverified[next.Version]
+	if !unverified && bytes.Equal(written.Data["release"], record) {
 		s.bodies.put(written, content)
 	}
 	return nil
@@ -273,6 +413,12 @@ func (s *store) Update(key string, rls release.Releaser) error {
 			return nil
 		}
 		markFailed(next)
+		if read := s.outlines[next]; read != nil {
+			// The content stays as it is for those who look at the history.
+			read.Info.Status, read.Info.Description, read.Info.Deleted = next.Info.Status, next.Info.Description, next.Info.Deleted
+			read.Labels = next.Labels
+			rls = read
+		}
 	}
 	err := s.update(key, rls)
 	if s.purging && apierrors.IsNotFound(err) {
@@ -332,19 +478,6 @@ func (s *store) drop(key string) error {
 	return s.note(err)
 }
 
-// read reads the record of a revision.
-func (s *store) read(revision int) (*releasev1.Release, error) {
-	body, err := s.Get(recordSecretName(s.release.Name, revision))
-	if err != nil {
-		return nil, err
-	}
-	rls, ok := body.(*releasev1.Release)
-	if !ok {
-		return nil, fmt.Errorf("release %s: unexpected record %T", s.release, body)
-	}
-	return rls, nil
-}
-
 // supersede marks as such what still counts as deployed besides the newest
 // revision. Helm leaves it so when it cannot write that at the end of an upgrade.
 func (s *store) supersede() error {
@@ -356,7 +489,7 @@ func (s *store) supersede() error {
 		if common.Status(record.Status) != common.StatusDeployed {
 			continue
 		}
-		rls, err := s.read(record.Revision)
+		rls, err := s.body(record)
 		if err != nil {
 			return err
 		}
@@ -381,25 +514,27 @@ func (s *store) note(err error) error {
 	return err
 }
 
-// recordClient is the client that Helm's Secrets driver writes through. It
-// bounds the requests, which the driver sends without a deadline, and notes
-// every answer in the index.
+// recordClient is the client of release records. It bounds the requests, which the
+// storage of Helm sends without a context, and notes every answer in the index.
 type recordClient struct {
 	corev1client.SecretInterface
 
+	bounds    bounds
 	deadline  time.Time
 	namespace string
 	view      *view[*metav1.PartialObjectMetadata]
 	bodies    *bodyCache
-	// read is the last record that was asked for.
-	read *corev1.Secret
 	// wroteRecord and deletedRecord, when set, are told of own writes.
 	wroteRecord, deletedRecord func(metav1.Object)
 }
 
+func (c *recordClient) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithDeadline(withBounds(ctx, c.bounds), c.deadline)
+}
+
 // Create implements SecretInterface.
 func (c *recordClient) Create(ctx context.Context, secret *corev1.Secret, options metav1.CreateOptions) (*corev1.Secret, error) {
-	ctx, cancel := context.WithDeadline(ctx, c.deadline)
+	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	created, err := c.SecretInterface.Create(ctx, secret, options)
 	return c.wrote(created, err)
@@ -407,7 +542,7 @@ func (c *recordClient) Create(ctx context.Context, secret *corev1.Secret, option
 
 // Update implements SecretInterface.
 func (c *recordClient) Update(ctx context.Context, secret *corev1.Secret, options metav1.UpdateOptions) (*corev1.Secret, error) {
-	ctx, cancel := context.WithDeadline(ctx, c.deadline)
+	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	updated, err := c.SecretInterface.Update(ctx, secret, options)
 	return c.wrote(updated, err)
@@ -426,16 +561,14 @@ func (c *recordClient) wrote(secret *corev1.Secret, err error) (*corev1.Secret, 
 
 // Get implements SecretInterface.
 func (c *recordClient) Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Secret, error) {
-	ctx, cancel := context.WithDeadline(ctx, c.deadline)
+	ctx, cancel := c.bounded(ctx)
 	defer cancel()
-	secret, err := c.SecretInterface.Get(ctx, name, options)
-	c.read = secret
-	return secret, err
+	return c.SecretInterface.Get(ctx, name, options)
 }
 
 // Delete implements SecretInterface.
 func (c *recordClient) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
-	ctx, cancel := context.WithDeadline(ctx, c.deadline)
+	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	err := c.SecretInterface.Delete(ctx, name, options)
 	if err == nil || apierrors.IsNotFound(err) {
@@ -458,7 +591,7 @@ func (c *recordClient) dropped(record *metav1.PartialObjectMetadata) {
 // known.
 func (c *recordClient) purge(ctx context.Context, release cache.ObjectName, history []*Record) error {
 	selector := labels.Set{"owner": "helm", recordName: release.Name}.String()
-	ctx, cancel := context.WithDeadline(ctx, c.deadline)
+	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	err := c.SecretInterface.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
@@ -26,13 +25,7 @@ func TestStoreQuery(t *testing.T) {
 		}
 		synctest.Wait()
 		f.taken()
-		open := func() *store {
-			s, err := newStore(time.Now().Add(time.Minute), wanted.Key(), f.engine.records, f.engine.clientset.CoreV1(), f.engine.bodies, f.engine.logger)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		}
+		open := func() *store { return f.open(wanted) }
 		query := func(s *store, labels map[string]string) []string {
 			found, err := s.Query(labels)
 			if err != nil {

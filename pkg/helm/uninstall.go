@@ -7,7 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"log/slog"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
@@ -15,30 +15,34 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/resource"
-	"k8s.io/client-go/tools/cache"
 )
 
 // actionUninstall names in logs and metrics what Decide never chooses.
 const actionUninstall Action = "Uninstall"
 
-// Uninstall removes the release's objects and all its records; hooks run.
-// Objects with helm.sh/resource-policy: keep, and those that no longer belong to
-// the release, stay. It is no error when there is nothing to uninstall.
-func (e *Engine) Uninstall(ctx context.Context, name cache.ObjectName, baseline Baseline) error {
-	return e.UninstallWithin(ctx, name, baseline, 0)
-}
-
-// UninstallWithin is Uninstall with a timeout of the release's own; 0 means
-// [Config.Timeout].
-func (e *Engine) UninstallWithin(ctx context.Context, name cache.ObjectName, baseline Baseline, timeout time.Duration) error {
+// Uninstall removes the release's objects and all its records; hooks run. It looks at
+// the namespace, name, owner, chart, scope and timeout of the release. Objects with
+// helm.sh/resource-policy: keep, and those that do not belong to the release, stay,
+// and so does a release of another owner. It is no error when there is nothing to
+// uninstall.
+//
+// When the record of the newest revision cannot be relied on, its hooks do not run,
+// and the objects are those of the baseline, and those with the release's marks.
+func (e *Engine) Uninstall(ctx context.Context, release Release, baseline Baseline) error {
+	name := release.Key()
 	defer e.locks.lock(name)()
-	if e.records.latest(name) == nil && len(baseline.Inventory) == 0 && !e.attempts.mayHaveRecord(name) {
+	newest := e.records.latest(name)
+	if newest == nil && len(baseline.Inventory) == 0 && !e.attempts.mayHaveRecord(name) {
 		e.Forget(name)
 		return nil
 	}
-	release := Release{Namespace: name.Namespace, Name: name.Name, Timeout: timeout}
+	if newest != nil && !ownerOf(release.Owner).owns(newest, baseline.Revision != 0, release.Adopt) {
+		e.logger.InfoContext(ctx, "Left alone a release of another owner", slog.String("release", name.String()))
+		e.Forget(name)
+		return nil
+	}
 	_, err := e.measured(ctx, release, Decision{Action: actionUninstall}, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
-		return nil, o.uninstall(baseline)
+		return nil, o.uninstall()
 	})
 	if err == nil {
 		e.Forget(name)
@@ -46,10 +50,10 @@ func (e *Engine) UninstallWithin(ctx context.Context, name cache.ObjectName, bas
 	return err
 }
 
-func (o *operation) uninstall(baseline Baseline) error {
+func (o *operation) uninstall() error {
 	newest := o.store.newest()
 	if newest == nil {
-		if err := o.removeInventory(baseline); err != nil || !o.engine.attempts.mayHaveRecord(o.release) {
+		if err := o.removeInventory(); err != nil || !o.engine.attempts.mayHaveRecord(o.release) {
 			return err
 		}
 		return o.store.secrets.purge(context.WithoutCancel(o.ctx), o.release, nil)
@@ -58,7 +62,7 @@ func (o *operation) uninstall(baseline Baseline) error {
 	if err != nil {
 		return err
 	}
-	rls, err := o.store.read(newest.Revision)
+	rls, err := o.store.body(newest)
 	if err == nil {
 		err = o.removeLeftovers(rls, true)
 	}
@@ -90,19 +94,32 @@ func (o *operation) runUninstall(cfg *action.Configuration) error {
 }
 
 // removeInventory deletes what is left of a release whose records are gone.
-func (o *operation) removeInventory(baseline Baseline) error {
-	for _, entry := range baseline.Inventory {
-		mapping, err := o.engine.mapper.mapping(entry.groupVersionKind())
-		if meta.IsNoMatchError(err) {
-			continue // It went with its kind.
-		}
-		if err != nil {
-			return fmt.Errorf("delete %s: %w", entry, err)
-		}
-		info := &resource.Info{Mapping: mapping, Namespace: entry.Namespace, Name: entry.Name}
+func (o *operation) removeInventory() error {
+	listed, err := o.inventoried()
+	if err != nil {
+		return err
+	}
+	for _, info := range listed {
 		if err := o.remove(info, metav1.DeletePropagationBackground); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// inventoried are the objects of the baseline's inventory, without their content and
+// without those of kinds that are no longer served, which went with their kind.
+func (o *operation) inventoried() (kube.ResourceList, error) {
+	var list kube.ResourceList
+	for _, entry := range o.baseline.Inventory {
+		mapping, err := o.engine.mapper.mapping(entry.groupVersionKind())
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for %s: %w", entry, err)
+		}
+		list.Append(&resource.Info{Mapping: mapping, Namespace: entry.Namespace, Name: entry.Name})
+	}
+	return list, nil
 }

@@ -21,7 +21,7 @@ func TestUninstall(t *testing.T) {
 		}
 		synctest.Wait()
 		f.taken()
-		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		wantRequests(t, f,
@@ -33,7 +33,7 @@ func TestUninstall(t *testing.T) {
 		if got := f.names(); len(got) > 0 {
 			t.Errorf("left behind: %s", got)
 		}
-		if err := f.engine.Uninstall(t.Context(), wanted.Key(), Baseline{}); err != nil {
+		if err := f.engine.Uninstall(t.Context(), wanted, Baseline{}); err != nil {
 			t.Errorf("nothing to uninstall: %v", err)
 		}
 		wantRequests(t, f)
@@ -51,7 +51,7 @@ func TestUninstallPreconditions(t *testing.T) {
 		f.hold(true)
 		f.remove("ConfigMap", "default/web")
 		f.edit("ConfigMap", "default/web", "kubectl", func(*unstructured.Unstructured) {})
-		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"ConfigMap default/web"}, f.names()); diff != "" {
@@ -73,7 +73,7 @@ func TestUninstallLeaves(t *testing.T) {
 			object.SetAnnotations(map[string]string{releaseNameAnnotation: "other", releaseNamespaceAnnotation: "default"})
 		})
 		synctest.Wait()
-		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"ConfigMap default/b", "ConfigMap default/kept"}, f.names()); diff != "" {
@@ -92,7 +92,7 @@ func TestUninstallDeletesWhatLostItsMarks(t *testing.T) {
 		f.edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetAnnotations(nil) })
 		f.edit("ConfigMap", "default/b", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
 		synctest.Wait()
-		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		if got := f.names(); len(got) > 0 {
@@ -111,7 +111,7 @@ func TestUninstallWithoutRecords(t *testing.T) {
 		synctest.Wait()
 		gone := InventoryEntry{ObjectReference: ObjectReference{APIVersion: "example.com/v1", Kind: "Gone", Namespace: "default", Name: "web"}}
 		f.baseline.Inventory = append(f.baseline.Inventory, gone)
-		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		if got := f.names(); len(got) > 0 {
@@ -139,7 +139,7 @@ func TestUninstallOfAnUnansweredInstall(t *testing.T) {
 		}
 		wantRecords(t, f, "web.v1 pending-install")
 		f.with(func() { f.fault = nil })
-		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		f.hold(false)
@@ -148,7 +148,7 @@ func TestUninstallOfAnUnansweredInstall(t *testing.T) {
 		}
 		wantRecords(t, f)
 		f.taken()
-		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		wantRequests(t, f)
@@ -170,12 +170,12 @@ func TestUninstallFails(t *testing.T) {
 				return faultNone
 			}
 		})
-		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); !apierrors.IsInternalError(err) {
+		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); !apierrors.IsInternalError(err) {
 			t.Fatalf("error is %v, want the API server's", err)
 		}
 		wantRecords(t, f, "web.v1 uninstalling")
 		f.with(func() { f.fault = nil })
-		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		wantRecords(t, f)

@@ -111,7 +111,7 @@ func TestKindGoes(t *testing.T) {
 	})
 	t.Run("uninstall", func(t *testing.T) {
 		gone(t, func(t *testing.T, f *fixture) {
-			if err := f.engine.Uninstall(t.Context(), withThing(t, "one").Key(), f.baseline); err != nil {
+			if err := f.engine.Uninstall(t.Context(), withThing(t, "one"), f.baseline); err != nil {
 				t.Fatal(err)
 			}
 			if f.object("ConfigMap", "default/config") != nil {
@@ -146,14 +146,14 @@ func TestKindIsSilent(t *testing.T) {
 		if got := f.taken(); len(got) > 0 {
 			t.Errorf("requests were made: %s", got)
 		}
-		uninstalling := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline)
+		uninstalling := f.engine.Uninstall(t.Context(), wanted, f.baseline)
 		for name, err := range map[string]error{"observe": observing, "upgrade": upgrading, "uninstall": uninstalling} {
 			if !apierrors.IsServiceUnavailable(err) || IsTerminal(err) {
 				t.Errorf("%s: error is %v, want the API server's", name, err)
 			}
 		}
 		f.with(func() { silent = false })
-		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		if f.object(thingKind.Kind, "default/thing") != nil || f.object("ConfigMap", "default/config") != nil {

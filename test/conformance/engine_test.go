@@ -130,9 +130,15 @@ func (e *engine) home() (string, *journal) { return e.namespace, &e.journal }
 // wanted is the release as the engine is asked for it.
 func (e *engine) wanted(chart source, values map[string]any) helm.Release {
 	e.t.Helper()
-	return helm.Release{
-		Namespace: e.namespace, Name: releaseName, Chart: chart.in(e.namespace).engine(e.t), Values: values,
-	}
+	wanted := e.release()
+	wanted.Chart, wanted.Values = chart.in(e.namespace).engine(e.t), values
+	return wanted
+}
+
+// release is the release without its content. As Helm does, it reaches objects everywhere, and takes over releases that
+// others made.
+func (e *engine) release() helm.Release {
+	return helm.Release{Namespace: e.namespace, Name: releaseName, Scope: helm.ScopeCluster, Adopt: true}
 }
 
 func (e *engine) deploy(ctx context.Context, chart source, values map[string]any) error {
@@ -141,7 +147,7 @@ func (e *engine) deploy(ctx context.Context, chart source, values map[string]any
 
 // rollback gives up what is deployed.
 func (e *engine) rollback(ctx context.Context, revision int) error {
-	deployed, err := e.Rollback(ctx, helm.Release{Namespace: e.namespace, Name: releaseName}, e.baseline, revision)
+	deployed, err := e.Rollback(ctx, e.release(), e.baseline, revision)
 	if deployed != nil {
 		e.baseline = deployed.Baseline()
 	}
@@ -181,7 +187,7 @@ func (e *engine) converge(ctx context.Context, wanted helm.Release) error {
 }
 
 func (e *engine) uninstall(ctx context.Context) error {
-	err := e.Uninstall(ctx, e.key(), e.baseline)
+	err := e.Uninstall(ctx, e.release(), e.baseline)
 	if err == nil {
 		e.baseline = helm.Baseline{}
 	}

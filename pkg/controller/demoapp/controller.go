@@ -37,7 +37,7 @@ type Engine interface {
 	release.Observer
 	Execute(ctx context.Context, wanted helm.Release, decision helm.Decision, baseline helm.Baseline) (*helm.Deployed, error)
 	Explain(ctx context.Context, release cache.ObjectName, baseline helm.Baseline, drifts []helm.Drift) ([]helm.Explanation, error)
-	UninstallWithin(ctx context.Context, release cache.ObjectName, baseline helm.Baseline, timeout time.Duration) error
+	Uninstall(ctx context.Context, release helm.Release, baseline helm.Baseline) error
 	Forget(release cache.ObjectName)
 	HasSynced() bool
 	Subscribe(func(release cache.ObjectName, change helm.Change))
@@ -209,7 +209,7 @@ func (c *Controller) watchApps(namespace string, informer cache.SharedIndexInfor
 	}
 	c.cached[namespace] = informer.GetIndexer()
 	own, err1 := controller.AddHandler("demoapps", informer, controller.SpecHandler[*v1alpha1.DemoApp](c.queue,
-		v1alpha1.AnnotationRequestedAt, v1alpha1.AnnotationForceAt))
+		v1alpha1.AnnotationRequestedAt, v1alpha1.AnnotationForceAt, v1alpha1.AnnotationAdoptRelease))
 	dependants, err2 := controller.AddHandler("dependants of demoapps", informer,
 		controller.MapHandler(c.queue, c.dependants, dependencyChanged))
 	rivals, err3 := controller.AddHandler("rivals of demoapps", informer, controller.MapHandler(c.queue, c.rivals, claimsChanged))

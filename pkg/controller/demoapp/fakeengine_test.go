@@ -30,7 +30,7 @@ type engine struct {
 	observeErr, uninstallErr error
 	// taken are the kinds of objects that a repair finds to be somebody else's.
 	taken []string
-	// uninstallTimeout is what UninstallWithin was called with last.
+	// uninstallTimeout is what Uninstall was called with last.
 	uninstallTimeout time.Duration
 	// repaired is what the last Repair was for.
 	repaired []helm.Drift
@@ -276,14 +276,14 @@ func (e *engine) Explain(_ context.Context, key cache.ObjectName, baseline helm.
 	return found, nil
 }
 
-// UninstallWithin implements Engine.
-func (e *engine) UninstallWithin(_ context.Context, key cache.ObjectName, _ helm.Baseline, timeout time.Duration) error {
-	e.calls.add("uninstall " + key.Name)
-	e.uninstallTimeout = timeout
+// Uninstall implements Engine.
+func (e *engine) Uninstall(_ context.Context, release helm.Release, _ helm.Baseline) error {
+	e.calls.add("uninstall " + release.Name)
+	e.uninstallTimeout = release.Timeout
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.uninstallErr == nil {
-		delete(e.releases, key)
+		delete(e.releases, release.Key())
 	}
 	return e.uninstallErr
 }

@@ -36,7 +36,7 @@ func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error 
 	if written != "" {
 		c.emit(app, event{corev1.EventTypeNormal, "Audited", "Delete", "Wrote audit record " + written})
 	}
-	if err := c.engine.UninstallWithin(ctx, p.key(), baselineOf(app), timeoutOf(app.Spec)); err != nil {
+	if err := c.engine.Uninstall(ctx, c.releaseOf(app), baselineOf(app)); err != nil {
 		return c.blockDeletion(ctx, p, v1alpha1.ReasonUninstallFailed, err)
 	}
 	ended, err := finalizer.Remove(ctx, c.apps.DemoApps(app.Namespace), app, v1alpha1.Finalizer)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
@@ -202,16 +203,29 @@ func (c *Controller) wanted(p *pass) *helm.Release {
 	if p.apiKey == "" || p.valuesUnknown {
 		return nil
 	}
-	owner := ownerReference(p.app)
-	return &helm.Release{
-		Namespace: p.app.Namespace,
-		Name:      p.app.Name,
-		Chart:     c.chart,
-		Values:    merged(p.values, desiredValues(p.app.Spec, p.apiKey, p.exposure)),
-		Owner:     &owner,
+	desired := c.releaseOf(p.app)
+	desired.Values = merged(p.values, desiredValues(p.app.Spec, p.apiKey, p.exposure))
+	desired.Adopt = adopts(p.app)
+	return &desired
+}
 
-		Timeout:    timeoutOf(p.app.Spec),
-		MaxHistory: maxHistoryOf(p.app.Spec),
-		Ignore:     ignoreRules(p.app.Spec),
+// releaseOf is the app's release, without its values.
+func (c *Controller) releaseOf(app *v1alpha1.DemoApp) helm.Release {
+	owner := ownerReference(app)
+	return helm.Release{
+		Namespace:  app.Namespace,
+		Name:       app.Name,
+		Chart:      c.chart,
+		Owner:      &owner,
+		Scope:      helm.ScopeNamespace,
+		Timeout:    timeoutOf(app.Spec),
+		MaxHistory: maxHistoryOf(app.Spec),
+		Ignore:     ignoreRules(app.Spec),
 	}
+}
+
+// adopts reports whether the app asks for a release that others made.
+func adopts(app *v1alpha1.DemoApp) bool {
+	adopt, err := strconv.ParseBool(app.Annotations[v1alpha1.AnnotationAdoptRelease])
+	return err == nil && adopt
 }

@@ -40,11 +40,15 @@ type attempt struct {
 	action     helm.Action
 	inputs     string
 	drifts     string
+	adopts     bool
 }
 
 func attemptOf(p *pass) attempt {
 	decision := p.plan.Decision
-	a := attempt{uid: p.app.UID, generation: p.app.Generation, action: decision.Action, inputs: p.inputs, drifts: release.Names(decision.Drifts)}
+	a := attempt{
+		uid: p.app.UID, generation: p.app.Generation, action: decision.Action, inputs: p.inputs, drifts: release.Names(decision.Drifts),
+		adopts: adopts(p.app),
+	}
 	if p.plan.Withheld && p.plan.Observed.Record != nil {
 		// What is deployed is kept meanwhile, whatever was refused.
 		a.inputs = p.plan.Observed.Record.Inputs

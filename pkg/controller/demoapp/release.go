@@ -43,6 +43,9 @@ func (c *Controller) observeRelease(ctx context.Context, p *pass) error {
 	p.plan, err = release.Observe(ctx, c.engine, release.Request{
 		Key: p.key(), Wanted: p.wanted, Baseline: baselineOf(p.app),
 	})
+	if err == nil && p.plan.Observed.Record != nil {
+		p.app.Status.Revisions = revisionsOf(p.plan.Observed)
+	}
 	if p.forceAt != "" {
 		p.plan.Force()
 	}
@@ -87,7 +90,12 @@ func driftOf(p *pass, decision helm.Decision) (reason, message string) {
 		if deployed := p.observed.Status.DeployedRelease; deployed != nil && p.app.Status.ObservedGeneration >= 0 {
 			return v1alpha1.ReasonReleaseChanged, fmt.Sprintf("Release %s was uninstalled", deployed.Name)
 		}
-	case helm.CauseNone, helm.CauseInputsChanged, helm.CauseFailed, helm.CauseInterrupted, helm.CauseBaselineUnknown, helm.CauseRequested:
+	case helm.CauseUnverified:
+		if record := p.plan.Observed.Record; !isUnrecorded(p) {
+			return v1alpha1.ReasonReleaseChanged, fmt.Sprintf("The record of revision %d was changed", record.Revision)
+		}
+	case helm.CauseNone, helm.CauseInputsChanged, helm.CauseFailed, helm.CauseInterrupted, helm.CauseBaselineUnknown,
+		helm.CauseRequested, helm.CauseOtherOwner:
 	}
 	return "", ""
 }
@@ -101,9 +109,14 @@ func (c *Controller) ensureRelease(ctx context.Context, p *pass) error {
 	wanted := p.wanted
 	if wanted == nil {
 		// What is deployed is repaired without knowing what is wanted.
-		wanted = &helm.Release{Namespace: p.app.Namespace, Name: p.app.Name, Chart: c.chart, Ignore: ignoreRules(p.app.Spec)}
+		deployed := c.releaseOf(p.app)
+		wanted = &deployed
 	}
 	deployed, err := c.engine.Execute(ctx, *wanted, decision, baselineOf(p.app))
+	if decision.Action == helm.ActionRefuse {
+		err = fmt.Errorf("%w: give the DemoApp another name, or have it take over the release with the annotation %s: \"true\"",
+			err, v1alpha1.AnnotationAdoptRelease)
+	}
 	if err != nil && deployed != nil {
 		// Some objects could be repaired.
 		p.app.Status.Inventory = inventoryOf(deployed)

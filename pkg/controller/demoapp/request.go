@@ -70,7 +70,7 @@ func (p *pass) answerRequest(err error) {
 func (p *pass) answerForce(action helm.Action) {
 	switch action {
 	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionRollback:
-	case helm.ActionNone, helm.ActionReapply, helm.ActionRepair, helm.ActionWait:
+	case helm.ActionNone, helm.ActionReapply, helm.ActionRepair, helm.ActionWait, helm.ActionRefuse:
 		return
 	}
 	if p.forceAt == "" {

@@ -35,6 +35,13 @@ func baselineOf(app *v1alpha1.DemoApp) helm.Baseline {
 		RemoveForeign: removesForeign(app.Spec),
 		Ignore:        ignoreRules(app.Spec),
 	}
+	for _, entry := range s.Revisions {
+		baseline.Revisions = append(baseline.Revisions, helm.RevisionDigest{Revision: int(entry.Revision), Digest: entry.Digest})
+	}
+	if len(s.Revisions) == 0 && s.AppliedManifestHash != "" {
+		// An operator of before there were digests wrote the status.
+		baseline.Revisions = []helm.RevisionDigest{{Revision: baseline.Revision, Digest: helm.ManifestDigest(s.AppliedManifestHash)}}
+	}
 	for _, entry := range s.Inventory {
 		baseline.Inventory = append(baseline.Inventory, helm.InventoryEntry{
 			ObjectReference: helm.ObjectReference{
@@ -44,6 +51,15 @@ func baselineOf(app *v1alpha1.DemoApp) helm.Baseline {
 		})
 	}
 	return baseline
+}
+
+// revisionsOf are the revisions whose records the operator relies on.
+func revisionsOf(observed helm.Snapshot) []v1alpha1.RevisionDigest {
+	var revisions []v1alpha1.RevisionDigest
+	for _, entry := range observed.Revisions {
+		revisions = append(revisions, v1alpha1.RevisionDigest{Revision: int64(entry.Revision), Digest: entry.Digest})
+	}
+	return revisions
 }
 
 func inventoryOf(deployed *helm.Deployed) []v1alpha1.InventoryEntry {
@@ -84,7 +100,7 @@ func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision, ch
 	case helm.ActionRollback:
 		// It is the good one again, and the older one may go with the history.
 		s.LastGoodRevision = s.DeployedRelease.Revision
-	case helm.ActionNone, helm.ActionReapply, helm.ActionRepair, helm.ActionWait:
+	case helm.ActionNone, helm.ActionReapply, helm.ActionRepair, helm.ActionWait, helm.ActionRefuse:
 	}
 }
 
@@ -105,8 +121,8 @@ func reasonFor(p *pass, decision helm.Decision, chart *helm.Chart) v1alpha1.Upgr
 	}))
 }
 
-// completedBy is what a decision brings to its end. Where the process ended before the
-// status could tell of a revision, to apply its objects again completes what made it.
+// completedBy is what a decision brings to its end. Where the status could not be told
+// of a revision, to apply its objects again completes what made it.
 func completedBy(p *pass, decision helm.Decision) helm.Decision {
 	if decision.Action != helm.ActionReapply || !isUnrecorded(p) {
 		return decision
@@ -315,6 +331,9 @@ func configureExtras(applied *demoac.DemoAppStatusApplyConfiguration, s v1alpha1
 	}
 	if s.LastHandledForceAt != "" {
 		applied.WithLastHandledForceAt(s.LastHandledForceAt)
+	}
+	for _, entry := range s.Revisions {
+		applied.WithRevisions(demoac.RevisionDigest().WithRevision(entry.Revision).WithDigest(entry.Digest))
 	}
 	for _, entry := range s.History {
 		applied.WithHistory(historyConfiguration(entry))

@@ -39,6 +39,7 @@ func fullStatus() v1alpha1.DemoAppStatus {
 	app.Status.DeployedRelease = &v1alpha1.DeployedRelease{Name: "a", Revision: 7, Chart: "demo-app", ChartVersion: "1.0.0", AppVersion: "1.27"}
 	app.Status.LastUpgradeReason, app.Status.LastUpgradeAt = v1alpha1.UpgradeReasonChartChanged, &at
 	app.Status.AppliedManifestHash = "abc"
+	app.Status.Revisions = []v1alpha1.RevisionDigest{{Revision: 7, Digest: "d7"}}
 	app.Status.Inventory = []v1alpha1.InventoryEntry{
 		{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "a", UID: "uid-1", Digest: "d1"},
 		{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "a", UID: "uid-2", Digest: "d2"},
@@ -97,7 +98,12 @@ func TestBaselineOf(t *testing.T) {
 		{"deployed", fullStatus(), helm.Baseline{Revision: 7, Inventory: []helm.InventoryEntry{
 			entry("v1", "Secret", namespace, "uid-1", "d1"),
 			entry("rbac.authorization.k8s.io/v1", "ClusterRole", "", "uid-2", "d2"),
-		}}},
+		}, Revisions: []helm.RevisionDigest{{Revision: 7, Digest: "d7"}}}},
+		{"deployed before there were digests", v1alpha1.DemoAppStatus{
+			DeployedRelease: &v1alpha1.DeployedRelease{Revision: 7}, AppliedManifestHash: "abc",
+		}, helm.Baseline{
+			Revision: 7, Inventory: []helm.InventoryEntry{}, Revisions: []helm.RevisionDigest{{Revision: 7, Digest: helm.ManifestDigest("abc")}},
+		}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

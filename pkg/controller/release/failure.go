@@ -20,6 +20,7 @@ const (
 	ReasonRefused           = "Refused"
 	ReasonOwnershipConflict = "OwnershipConflict"
 	ReasonReleaseTooLarge   = "ReleaseTooLarge"
+	ReasonOutOfScope        = "OutOfScope"
 )
 
 // FailureReason puts an error of the engine into one word, and reports whether
@@ -30,12 +31,15 @@ func FailureReason(err error, action helm.Action) (reason string, terminal bool)
 		refused  *helm.RefusedError
 		conflict *helm.OwnershipConflictError
 		tooLarge *helm.ReleaseTooLargeError
+		outside  *helm.OutOfScopeError
 	)
 	switch {
 	case errors.As(err, &render), errors.Is(err, helm.ErrInvalidChart):
 		return ReasonRenderFailed, true
 	case errors.As(err, &conflict):
 		return ReasonOwnershipConflict, true
+	case errors.As(err, &outside):
+		return ReasonOutOfScope, true
 	case errors.As(err, &tooLarge):
 		return ReasonReleaseTooLarge, true
 	case errors.As(err, &refused):

@@ -77,7 +77,7 @@ func (p *Plan) Force() {
 	case helm.ActionNone, helm.ActionReapply, helm.ActionRepair:
 		p.Wanted = helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseRequested}
 		p.Decision = p.Wanted
-	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionRollback, helm.ActionWait:
+	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionRollback, helm.ActionWait, helm.ActionRefuse:
 	}
 }
 
@@ -102,7 +102,7 @@ func (p *Plan) Suspend() {
 	p.Suspended = true
 	p.Decision = helm.Decision{Action: helm.ActionNone}
 	switch p.Wanted.Action {
-	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionRollback, helm.ActionReapply, helm.ActionWait:
+	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionRollback, helm.ActionReapply, helm.ActionWait, helm.ActionRefuse:
 		p.Withheld = true
 	case helm.ActionNone, helm.ActionRepair:
 	}

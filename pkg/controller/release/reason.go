@@ -75,11 +75,11 @@ func ReasonFor(decision helm.Decision, c Circumstances) UpgradeReason {
 		}
 	case helm.CauseDrift, helm.CauseReleaseChanged:
 		return foundBy(c.Why)
-	case helm.CauseBaselineUnknown:
+	case helm.CauseBaselineUnknown, helm.CauseUnverified:
 		if !c.SpecChanged && !c.Unrecorded {
 			return foundBy(c.Why)
 		}
-	case helm.CauseNone, helm.CauseInputsChanged:
+	case helm.CauseNone, helm.CauseInputsChanged, helm.CauseOtherOwner:
 	}
 	switch {
 	case c.DependencyBecameReady:

@@ -53,6 +53,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &demov1alpha1.InventoryEntryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Remediation"):
 		return &demov1alpha1.RemediationApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RevisionDigest"):
+		return &demov1alpha1.RevisionDigestApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):
 		return &demov1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ServiceSpec"):

@@ -40,6 +40,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.IngressTLS{}.OpenAPIModelName():           schema_pkg_apis_demo_v1alpha1_IngressTLS(ref),
 		v1alpha1.InventoryEntry{}.OpenAPIModelName():       schema_pkg_apis_demo_v1alpha1_InventoryEntry(ref),
 		v1alpha1.Remediation{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_Remediation(ref),
+		v1alpha1.RevisionDigest{}.OpenAPIModelName():       schema_pkg_apis_demo_v1alpha1_RevisionDigest(ref),
 		v1alpha1.SecretKeyReference{}.OpenAPIModelName():   schema_pkg_apis_demo_v1alpha1_SecretKeyReference(ref),
 		v1alpha1.ServiceSpec{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_ServiceSpec(ref),
 		v1alpha1.TemplateMetadata{}.OpenAPIModelName():     schema_pkg_apis_demo_v1alpha1_TemplateMetadata(ref),
@@ -636,9 +637,30 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 					},
 					"appliedManifestHash": {
 						SchemaProps: spec.SchemaProps{
-							Description: "appliedManifestHash is the SHA-256 of the deployed manifest, as 64 lower-case hexadecimal digits.",
+							Description: "appliedManifestHash is the SHA-256 of the deployed manifest, as 64 lower-case hexadecimal digits. The values of Secrets are left out of it: a hash over them would let them be guessed.",
 							Type:        []string{"string"},
 							Format:      "",
+						},
+					},
+					"revisions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"revision",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "revisions are the revisions of the release whose Helm records the operator relies on, at most 128, each with a digest of its manifest and hooks. The content of a record that does not match is never applied: such a revision is made again from the chart.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RevisionDigest{}.OpenAPIModelName()),
+									},
+								},
+							},
 						},
 					},
 					"inventory": {
@@ -759,7 +781,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.DeployedRelease{}.OpenAPIModelName(), v1alpha1.FailureCounts{}.OpenAPIModelName(), v1alpha1.HistoryEntry{}.OpenAPIModelName(), v1alpha1.InventoryEntry{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.DeployedRelease{}.OpenAPIModelName(), v1alpha1.FailureCounts{}.OpenAPIModelName(), v1alpha1.HistoryEntry{}.OpenAPIModelName(), v1alpha1.InventoryEntry{}.OpenAPIModelName(), v1alpha1.RevisionDigest{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -1249,6 +1271,36 @@ func schema_pkg_apis_demo_v1alpha1_Remediation(ref common.ReferenceCallback) com
 						},
 					},
 				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_demo_v1alpha1_RevisionDigest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RevisionDigest identifies what the operator recorded for a revision of the release.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revision is the number of the revision.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"digest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "digest is a keyed digest of the revision's manifest and hooks. Its key is in the Helm record, so that the digest tells nothing to those who may not read that.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"revision", "digest"},
 			},
 		},
 	}

@@ -163,10 +163,13 @@ const (
 	// ReasonRefused is an object that the API server refuses, by validation or
 	// admission. It is terminal where the same object would be refused again.
 	ReasonRefused = "Refused"
-	// ReasonOwnershipConflict is an object of the release that exists already and
-	// belongs to somebody else. Nothing of theirs is touched and nothing of ours
-	// is installed.
+	// ReasonOwnershipConflict is an object of the release, or the release itself, that
+	// exists already and belongs to another owner. It is not touched, and nothing is
+	// installed.
 	ReasonOwnershipConflict = "OwnershipConflict"
+	// ReasonOutOfScope is an object of the release that lies outside the DemoApp's
+	// namespace, or in none. Nothing is installed. It is terminal.
+	ReasonOutOfScope = "OutOfScope"
 	// ReasonObserveFailed is a failure to read what is needed to decide; it is
 	// retried. Exposed has it as well.
 	ReasonObserveFailed = "ObserveFailed"

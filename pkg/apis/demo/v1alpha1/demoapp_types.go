@@ -320,12 +320,23 @@ type DemoAppStatus struct {
 	LastUpgradeAt *metav1.Time `json:"lastUpgradeAt,omitempty"`
 
 	// appliedManifestHash is the SHA-256 of the deployed manifest, as 64
-	// lower-case hexadecimal digits.
+	// lower-case hexadecimal digits. The values of Secrets are left out of it: a
+	// hash over them would let them be guessed.
 	// +kubebuilder:validation:MinLength=64
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	// +optional
 	AppliedManifestHash string `json:"appliedManifestHash,omitempty"`
+
+	// revisions are the revisions of the release whose Helm records the operator
+	// relies on, at most 128, each with a digest of its manifest and hooks. The
+	// content of a record that does not match is never applied: such a revision is
+	// made again from the chart.
+	// +listType=map
+	// +listMapKey=revision
+	// +kubebuilder:validation:MaxItems=128
+	// +optional
+	Revisions []RevisionDigest `json:"revisions,omitempty"`
 
 	// inventory lists the objects of the release, at most 1000, each with the
 	// digest of the fields that the operator owns. A digest that no longer
@@ -446,6 +457,21 @@ type DeployedRelease struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	AppVersion string `json:"appVersion,omitempty"`
+}
+
+// RevisionDigest identifies what the operator recorded for a revision of the release.
+type RevisionDigest struct {
+	// revision is the number of the revision.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	Revision int64 `json:"revision"`
+
+	// digest is a keyed digest of the revision's manifest and hooks. Its key is in the
+	// Helm record, so that the digest tells nothing to those who may not read that.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	Digest string `json:"digest"`
 }
 
 // InventoryEntry is one object of the release.

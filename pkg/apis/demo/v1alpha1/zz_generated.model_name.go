@@ -104,6 +104,11 @@ func (in Remediation) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RevisionDigest) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.RevisionDigest"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SecretKeyReference) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.SecretKeyReference"
 }

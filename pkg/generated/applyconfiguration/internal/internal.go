@@ -246,6 +246,14 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 0
+    - name: revisions
+      type:
+        list:
+          elementType:
+            namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.RevisionDigest
+          elementRelationship: associative
+          keys:
+          - revision
     - name: selector
       type:
         scalar: string
@@ -434,6 +442,17 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: strategy
       type:
         scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.RevisionDigest
+  map:
+    fields:
+    - name: digest
+      type:
+        scalar: string
+      default: ""
+    - name: revision
+      type:
+        scalar: numeric
+      default: 0
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.SecretKeyReference
   map:
     fields:

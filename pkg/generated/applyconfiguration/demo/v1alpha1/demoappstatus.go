@@ -38,8 +38,14 @@ type DemoAppStatusApplyConfiguration struct {
 	// release.
 	LastUpgradeAt *metav1.Time `json:"lastUpgradeAt,omitempty"`
 	// appliedManifestHash is the SHA-256 of the deployed manifest, as 64
-	// lower-case hexadecimal digits.
+	// lower-case hexadecimal digits. The values of Secrets are left out of it: a
+	// hash over them would let them be guessed.
 	AppliedManifestHash *string `json:"appliedManifestHash,omitempty"`
+	// revisions are the revisions of the release whose Helm records the operator
+	// relies on, at most 128, each with a digest of its manifest and hooks. The
+	// content of a record that does not match is never applied: such a revision is
+	// made again from the chart.
+	Revisions []RevisionDigestApplyConfiguration `json:"revisions,omitempty"`
 	// inventory lists the objects of the release, at most 1000, each with the
 	// digest of the fields that the operator owns. A digest that no longer
 	// agrees with the live object is drift.
@@ -136,6 +142,19 @@ func (b *DemoAppStatusApplyConfiguration) WithLastUpgradeAt(value metav1.Time) *
 // If called multiple times, the AppliedManifestHash field is set to the value of the last call.
 func (b *DemoAppStatusApplyConfiguration) WithAppliedManifestHash(value string) *DemoAppStatusApplyConfiguration {
 	b.AppliedManifestHash = &value
+	return b
+}
+
+// WithRevisions adds the given value to the Revisions field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Revisions field.
+func (b *DemoAppStatusApplyConfiguration) WithRevisions(values ...*RevisionDigestApplyConfiguration) *DemoAppStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithRevisions")
+		}
+		b.Revisions = append(b.Revisions, *values[i])
+	}
 	return b
 }
 

@@ -1,0 +1,169 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// SaltLabel is the label on a release record with the random key of its digest
+// (see [RevisionDigest]). Only those who may read the record know the key, so that
+// the digest lets nobody else guess what the manifest holds.
+const SaltLabel = "engine.demo.example.com/salt"
+
+// manifestDigest begins the digest of [ManifestDigest].
+const manifestDigest = "manifest:"
+
+// errUnverified means that the content of a record does not match the digest that the
+// engine or the caller has of its revision, or that there is no such digest.
+var errUnverified = errors.New("its record was not written by this engine, or was changed since")
+
+// RevisionDigest identifies what the engine recorded for a revision: its manifest and
+// hooks. Whoever may edit Secrets can change a release record, so the engine applies
+// the content of a record, runs its hooks or rolls back to it only if a digest from
+// elsewhere matches.
+type RevisionDigest struct {
+	Revision int
+	// Digest is private to the engine. It gives nothing away without the record.
+	Digest string
+}
+
+// ManifestDigest is a digest for a caller that has kept only the sha256, in hex, of a
+// whole manifest: it matches a record with that manifest and without hooks.
+func ManifestDigest(hash string) string { return manifestDigest + hash }
+
+func newSalt() string {
+	salt := make([]byte, 16)
+	_, _ = rand.Read(salt) // It never fails: see crypto/rand.
+	return hex.EncodeToString(salt)
+}
+
+// digestOf is the digest of a revision's manifest and hooks. It leaves out what Helm
+// writes after the record was created: when a hook last ran, and the default of its
+// deletion policy.
+func digestOf(salt string, rls *releasev1.Release) (string, error) {
+	hooks := make([]releasev1.Hook, 0, len(rls.Hooks))
+	for _, hook := range rls.Hooks {
+		if hook == nil {
+			return "", fmt.Errorf("revision %d of release %s: a hook is null", rls.Version, rls.Name)
+		}
+		copied := *hook
+		copied.LastRun = releasev1.HookExecution{}
+		if len(copied.DeletePolicies) == 0 {
+			copied.DeletePolicies = []releasev1.HookDeletePolicy{releasev1.HookBeforeHookCreation}
+		}
+		hooks = append(hooks, copied)
+	}
+	chart := chartv2.Metadata{}
+	if rls.Chart != nil && rls.Chart.Metadata != nil {
+		chart = *rls.Chart.Metadata
+	}
+	content, err := json.Marshal(struct {
+		Namespace, Name                 string
+		Revision                        int
+		Chart, ChartVersion, AppVersion string
+		Manifest                        string
+		Hooks                           []releasev1.Hook
+	}{rls.Namespace, rls.Name, rls.Version, chart.Name, chart.Version, chart.AppVersion, rls.Manifest, hooks})
+	if err != nil {
+		return "", fmt.Errorf("digest of revision %d of release %s: %w", rls.Version, rls.Name, err)
+	}
+	mac := hmac.New(sha256.New, []byte(salt))
+	mac.Write(content)
+	return hex.EncodeToString(mac.Sum(nil)), nil
+}
+
+// matches reports whether a record has the content that the digest stands for.
+func matches(digest string, rls *releasev1.Release) bool {
+	if hash, ok := strings.CutPrefix(digest, manifestDigest); ok {
+		sum := sha256.Sum256([]byte(rls.Manifest))
+		return len(rls.Hooks) == 0 && hash == hex.EncodeToString(sum[:])
+	}
+	is, err := digestOf(rls.Labels[SaltLabel], rls)
+	return err == nil && digest != "" && hmac.Equal([]byte(is), []byte(digest))
+}
+
+// digests are those of the revisions that this process has recorded, and the revisions
+// whose records were found to be changed.
+type digests struct {
+	mu       sync.Mutex
+	releases map[cache.ObjectName]map[int]string
+}
+
+// note keeps the digest of a revision; an empty one says that its record is not to be
+// relied on, whatever the caller has kept.
+func (d *digests) note(release cache.ObjectName, revision int, digest string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.releases == nil {
+		d.releases = map[cache.ObjectName]map[int]string{}
+	}
+	if d.releases[release] == nil {
+		d.releases[release] = map[int]string{}
+	}
+	d.releases[release][revision] = digest
+}
+
+// of returns the digests of the records in the history: those that the caller has
+// kept, and over them what this process knows. It forgets what the caller knows as
+// well, and revisions that have no record any more.
+func (d *digests) of(release cache.ObjectName, kept []RevisionDigest, history []*Record) []RevisionDigest {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	own := d.releases[release]
+	known := make([]RevisionDigest, 0, len(history))
+	exists := make(map[int]bool, len(history))
+	for _, record := range history {
+		exists[record.Revision] = true
+		digest, ok := own[record.Revision]
+		for _, entry := range kept {
+			if entry.Revision != record.Revision {
+				continue
+			}
+			if !ok {
+				digest = entry.Digest
+			} else if digest == entry.Digest {
+				delete(own, record.Revision)
+			}
+		}
+		if digest != "" {
+			known = append(known, RevisionDigest{Revision: record.Revision, Digest: digest})
+		}
+	}
+	for revision := range own {
+		if !exists[revision] {
+			delete(own, revision)
+		}
+	}
+	return known
+}
+
+// forget lets go of what is known of the release.
+func (d *digests) forget(release cache.ObjectName) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.releases, release)
+}
+
+// digestFor is the digest of a revision; empty when there is none.
+func digestFor(digests []RevisionDigest, revision int) string {
+	for _, entry := range digests {
+		if entry.Revision == revision {
+			return entry.Digest
+		}
+	}
+	return ""
+}

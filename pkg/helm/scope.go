@@ -1,0 +1,114 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Scope says where the objects of a release may lie.
+type Scope string
+
+const (
+	// ScopeNamespace allows objects in the release's own namespace only, and none
+	// without a namespace. It is the default.
+	ScopeNamespace Scope = "Namespace"
+	// ScopeCluster allows objects in all namespaces, and those without one, as far
+	// as the engine's permissions reach. Whoever can choose a chart's values, or
+	// edit its release records, may then reach as far. It is for those who run
+	// the operator to allow, not for those who write custom resources.
+	ScopeCluster Scope = "Cluster"
+)
+
+// bounds say what the requests of an operation may be about.
+type bounds struct {
+	namespace string
+	scope     Scope
+	// namespaces are those that the engine is limited to; empty means all.
+	namespaces []string
+}
+
+// allow reports whether an object of the namespace, empty for none, may be part of
+// the release.
+func (b bounds) allow(namespace string) bool {
+	if b.scope != ScopeCluster {
+		return namespace == b.namespace
+	}
+	return namespace == "" || len(b.namespaces) == 0 || slices.Contains(b.namespaces, namespace)
+}
+
+type boundsKey struct{}
+
+// withBounds has the requests that are made with the context kept within bounds.
+func withBounds(ctx context.Context, b bounds) context.Context {
+	return context.WithValue(ctx, boundsKey{}, b)
+}
+
+// guard stops requests that are out of bounds, so that no path through Helm or the
+// engine can forget to check: what changes something is part of an operation, and
+// about objects within the bounds of its release; with namespaces, nothing
+// namespaced outside of them is read or changed.
+type guard struct {
+	next http.RoundTripper
+	// root is the path below which the API server answers; mostly "".
+	root string
+	// namespaces are those that the engine is limited to; empty means all.
+	namespaces []string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
+	if err := g.check(request); err != nil {
+		if request.Body != nil {
+			_ = request.Body.Close()
+		}
+		return nil, err
+	}
+	return g.next.RoundTrip(request)
+}
+
+// WrappedRoundTripper implements net.RoundTripperWrapper of apimachinery.
+func (g *guard) WrappedRoundTripper() http.RoundTripper { return g.next }
+
+func (g *guard) check(request *http.Request) error {
+	namespace := requestNamespace(strings.TrimPrefix(request.URL.Path, g.root))
+	if namespace != "" && len(g.namespaces) > 0 && !slices.Contains(g.namespaces, namespace) {
+		return fmt.Errorf("%s %s: namespace %q is not among those that the engine is limited to", request.Method, request.URL.Path, namespace)
+	}
+	within, ok := request.Context().Value(boundsKey{}).(bounds)
+	reads := request.Method == http.MethodGet || request.Method == http.MethodHead
+	switch {
+	case !ok && !reads:
+		return fmt.Errorf("%s %s: not part of an operation on a release", request.Method, request.URL.Path)
+	case !ok, reads && namespace == "", within.allow(namespace):
+		return nil
+	case namespace == "":
+		return fmt.Errorf("%s %s: release in namespace %q may have no objects without a namespace", request.Method, request.URL.Path, within.namespace)
+	default:
+		return fmt.Errorf("%s %s: release in namespace %q may have no objects in others", request.Method, request.URL.Path, within.namespace)
+	}
+}
+
+// requestNamespace is the namespace of the objects that a request is about, by the
+// path of its URL: /api/v1/namespaces/NAME/RESOURCE or
+// /apis/GROUP/VERSION/namespaces/NAME/RESOURCE. A Namespace itself is in none.
+func requestNamespace(path string) string {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch parts[0] {
+	case "api":
+		parts = parts[min(2, len(parts)):]
+	case "apis":
+		parts = parts[min(3, len(parts)):]
+	default:
+		return ""
+	}
+	if len(parts) < 3 || parts[0] != "namespaces" || len(parts) == 3 && (parts[2] == "status" || parts[2] == "finalize") {
+		return ""
+	}
+	return parts[1]
+}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/cache"
 )
 
 func TestPrepare(t *testing.T) {
@@ -76,6 +77,10 @@ func TestHolder(t *testing.T) {
 			`annotations: {meta.helm.sh/release-name: other, meta.helm.sh/release-namespace: space},
 			 ownerReferences: [{apiVersion: v1, kind: DemoApp, name: app, uid: u, controller: true}]`, "the Helm release space/other",
 		},
+		"an owner comes before marks of the release itself": {
+			`annotations: {meta.helm.sh/release-name: web, meta.helm.sh/release-namespace: default},
+			 ownerReferences: [{apiVersion: v1, kind: Site, name: app, uid: u, controller: true}]`, `Site "app"`,
+		},
 		"an owner": {
 			"ownerReferences: [{apiVersion: v1, kind: DemoApp, name: app, uid: u, controller: true}]", `DemoApp "app"`,
 		},
@@ -87,10 +92,11 @@ func TestHolder(t *testing.T) {
 			"somebody else (made with kubectl, argocd)",
 		},
 	}
+	o := &operation{release: cache.ObjectName{Namespace: "default", Name: "web"}}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			manifest := "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, " + tc.metadata + "}}"
-			if got := holder(object(t, manifest)); got != tc.want {
+			if got := o.holder(object(t, manifest)); got != tc.want {
 				t.Errorf("holder = %q, want %q", got, tc.want)
 			}
 		})

@@ -38,6 +38,7 @@ const (
 )
 
 var steps = []string{
+	"pkg/controller/audit",
 	"pkg/controller/child",
 	fakes,
 	"pkg/controller/finalizer",
@@ -54,6 +55,7 @@ var layers = []layer{
 	{folder: "pkg/generated", may: []string{"pkg/apis"}},
 	{folder: "pkg/helm"},
 	{folder: plumbing},
+	{folder: "pkg/controller/audit", may: []string{plumbing}},
 	{folder: "pkg/controller/child", may: []string{plumbing}},
 	{folder: fakes, may: []string{plumbing}},
 	{folder: "pkg/controller/finalizer", may: []string{plumbing}},
@@ -119,6 +121,7 @@ func TestRefuse(t *testing.T) {
 		{"pkg/controller/x.go", module + "/pkg/controller/demoapp", true},
 		{"pkg/controller/status/x.go", module + "/pkg/controller", false},
 		{"pkg/controller/status/x.go", module + "/pkg/apis/demo/v1alpha1", true},
+		{"pkg/controller/audit/x.go", module + "/pkg/apis/demo/v1alpha1", true},
 		{"pkg/controller/release/x.go", module + "/pkg/helm", false},
 		{"pkg/controller/release/x.go", "helm.sh/helm/v4/pkg/action", true},
 		{"pkg/controller/finalizer/x.go", module + "/pkg/helm", true},

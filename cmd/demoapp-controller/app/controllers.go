@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/audit"
 	"github.com/example/demoapp-controller/pkg/controller/demoapp"
 	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
 	"github.com/example/demoapp-controller/pkg/controller/license"
@@ -124,30 +125,53 @@ func (a *assembly) addDemoApps(deps dependencies, engine *helm.Engine, apps map[
 	if err != nil {
 		return fmt.Errorf("--allowed-registries: %w", err)
 	}
+	trail, err := a.addAudit(deps)
+	if err != nil {
+		return err
+	}
 	core := deps.clients.kube.CoreV1()
 	room, err := demoapp.New(demoapp.Deps{
 		Apps: deps.clients.demo.DemoV1alpha1(), AppInformers: apps,
 		Secrets: core, SecretInformers: secrets,
 		ConfigMapWatches: configMaps,
 		IngressClasses:   classes, HTTPRouteDefinition: definition,
-		ConfigMaps: core, Namespaces: core,
+		ConfigMaps: core, Audit: trail,
 		Engine: engine, Chart: chart,
 		Recorder: deps.recorder, Metrics: deps.metrics.controllers, Clock: clock.RealClock{},
-		AuditNamespace: deps.config.AuditNamespace,
-		ResyncPeriod:   deps.config.ResyncPeriod,
-		Workers:        deps.config.Workers,
-		Licenses:       licenses,
-		LicenseRetry:   deps.config.LicenseRetry,
-		RolloutLimits:  rollout.Limits{Active: deps.config.MaxConcurrentRollouts, Failed: deps.config.RolloutFailureThreshold},
-		Registries:     allowed,
+		ResyncPeriod:  deps.config.ResyncPeriod,
+		Workers:       deps.config.Workers,
+		Licenses:      licenses,
+		LicenseRetry:  deps.config.LicenseRetry,
+		RolloutLimits: rollout.Limits{Active: deps.config.MaxConcurrentRollouts, Failed: deps.config.RolloutFailureThreshold},
+		Registries:    allowed,
 	})
 	if err != nil {
 		return err
 	}
 	deps.metrics.observeRollouts(room.Rollouts)
 	a.synced = append(a.synced, room.Synced()...)
-	a.controllers = append(a.controllers, Named{Name: demoapp.Name, Run: room.Run})
+	a.controllers = append(a.controllers, Named{Name: demoapp.Name, Run: room.Run}, Named{Name: audit.Name, Run: trail.Run})
 	return nil
+}
+
+// addAudit adds the audit records and the informer that counts them. The audit namespace is watched whatever
+// --namespaces says.
+func (a *assembly) addAudit(deps dependencies) (*audit.Trail, error) {
+	namespace := deps.config.AuditNamespace
+	informer := metadatainformer.NewFilteredMetadataInformer(deps.clients.metadata, corev1.SchemeGroupVersion.WithResource("configmaps"),
+		namespace, 0, cache.Indexers{}, func(options *metav1.ListOptions) {
+			options.LabelSelector = demoapp.AuditKeys().SourceNamespace
+		}).Informer()
+	core := deps.clients.kube.CoreV1()
+	trail, err := audit.New(audit.Config{
+		Namespace: namespace, Manager: programName, Keys: demoapp.AuditKeys(), Retention: deps.config.AuditRetention,
+		ConfigMaps: core, Namespaces: core, Informer: informer, Clock: clock.RealClock{},
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.services = append(a.services, informerService("informer of audit records", namespace, informer))
+	return trail, nil
 }
 
 // addDemoAppClusters adds the controller of DemoAppClusters, which shares the informers of DemoApps.

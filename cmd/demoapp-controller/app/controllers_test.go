@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"github.com/example/demoapp-controller/pkg/controller/audit"
 	"github.com/example/demoapp-controller/pkg/controller/demoapp"
 	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
 )
@@ -25,6 +26,7 @@ func TestAssemble(t *testing.T) {
 			services: []string{
 				"informer of DemoApps", "informer of Secrets", "informer of ConfigMaps",
 				"informer of IngressClasses", "informer of CustomResourceDefinition httproutes.gateway.networking.k8s.io",
+				"informer of audit records in demoapp-audit",
 				"informer of DemoAppClusters", "helm engine",
 			},
 		},
@@ -36,6 +38,7 @@ func TestAssemble(t *testing.T) {
 				"informer of Secrets in a", "informer of ConfigMaps in a",
 				"informer of Secrets in b", "informer of ConfigMaps in b",
 				"informer of IngressClasses", "informer of CustomResourceDefinition httproutes.gateway.networking.k8s.io",
+				"informer of audit records in demoapp-audit",
 				"informer of DemoAppClusters in a", "informer of DemoAppClusters in b",
 				"helm engine",
 			},
@@ -66,7 +69,7 @@ func TestAssemble(t *testing.T) {
 			if diff := cmp.Diff(test.services, services); diff != "" {
 				t.Errorf("services (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff([]string{demoapp.Name, demoappcluster.Name}, controllers); diff != "" {
+			if diff := cmp.Diff([]string{demoapp.Name, audit.Name, demoappcluster.Name}, controllers); diff != "" {
 				t.Errorf("controllers (-want +got):\n%s", diff)
 			}
 			if len(built.synced) == 0 {

@@ -45,6 +45,8 @@ type Options struct {
 	ResyncPeriod time.Duration
 	// AuditNamespace receives the audit records of deleted DemoApps.
 	AuditNamespace string
+	// AuditRetention is the age at which audit records are removed; 0 keeps them for good.
+	AuditRetention time.Duration
 	// LicenseURL is the template of the URL that is asked before an install or upgrade; empty means that nobody is asked.
 	// It may hold a secret.
 	LicenseURL string
@@ -94,6 +96,7 @@ func NewOptions() *Options {
 		Workers:        10,
 		ResyncPeriod:   10 * time.Minute,
 		AuditNamespace: "demoapp-audit",
+		AuditRetention: 90 * 24 * time.Hour,
 		LicenseRetry:   2 * time.Minute,
 
 		MaxConcurrentRollouts:   10,
@@ -125,6 +128,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 		"`time` between two full checks of a DemoApp that no event has touched; jittered")
 	fs.StringVar(&o.AuditNamespace, "audit-namespace", o.AuditNamespace,
 		"`namespace` for the audit records of deleted DemoApps; created if missing")
+	fs.DurationVar(&o.AuditRetention, "audit-retention", o.AuditRetention,
+		"`time` after which audit records are removed; 0 keeps them for good")
 	fs.StringVar(&o.LicenseURL, "license-url", o.LicenseURL,
 		"`url` asked before each install and upgrade, which wait unless it answers 200; a Go template over .Namespace, .Name "+
 			"and .Image; https, or http on loopback (default none)")
@@ -185,6 +190,9 @@ func (o *Options) Validate() error {
 	}
 	if reason := namespaceProblem(o.AuditNamespace); reason != "" {
 		bad("--audit-namespace", o.AuditNamespace, "is not the name of a namespace: %s", reason)
+	}
+	if o.AuditRetention < 0 {
+		bad("--audit-retention", o.AuditRetention, "must be longer than 0, for example 2160h, or 0 to keep audit records for good")
 	}
 	if o.LicenseURL != "" {
 		if _, err := license.ParseURL(o.LicenseURL); err != nil {

@@ -4,75 +4,33 @@
 package demoapp
 
 import (
-	"encoding/json"
-	"slices"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-func TestRecordName(t *testing.T) {
-	deletedAt := time.Unix(1700000000, 999)
-	long := func(n int) string { return strings.Repeat("a", n) }
-	tests := []struct {
-		name            string
-		namespace, app  string
-		want            string
-		wantLen         int
-		differsFromThat [2]string
-	}{
-		{name: "short", namespace: "ns", app: "web", want: "ns-web-1700000000"},
-		{name: "just fits", namespace: long(63), app: long(178), want: long(63) + "-" + long(178) + "-1700000000"},
-		{name: "one too long", namespace: long(63), app: long(179), wantLen: 253, differsFromThat: [2]string{long(63), long(180)}},
-		{name: "same letters, cut elsewhere", namespace: long(63), app: long(200), wantLen: 253, differsFromThat: [2]string{long(62), long(201)}},
-		{name: "cut at a dot", namespace: long(63), app: long(160) + strings.Repeat(".", 40) + "x", differsFromThat: [2]string{long(63), long(160) + "." + long(40)}},
-		{name: "cut at a dash", namespace: long(63), app: long(160) + strings.Repeat("-", 40) + "x", differsFromThat: [2]string{long(63), long(160) + "." + long(40)}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got := recordName(test.namespace, test.app, deletedAt)
-			if test.want != "" {
-				equal(t, "name", test.want, got)
-			}
-			if test.wantLen != 0 {
-				equal(t, "length", test.wantLen, len(got))
-			}
-			if problems := validation.IsDNS1123Subdomain(got); problems != nil {
-				t.Errorf("%s is no name: %v", got, problems)
-			}
-			if !strings.HasSuffix(got, "-1700000000") {
-				t.Errorf("%s does not end with the time", got)
-			}
-			if other := test.differsFromThat; other[0] != "" && recordName(other[0], other[1], deletedAt) == got {
-				t.Errorf("%s is the name for %v, too", got, other)
-			}
-		})
-	}
-}
-
-func TestDesiredRecord(t *testing.T) {
-	deletedAt := metav1.NewTime(time.Date(2026, 1, 2, 5, 4, 5, 0, time.FixedZone("CET", 2*60*60)))
+func TestAuditRecord(t *testing.T) {
+	deletedAt := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	tests := []struct {
 		name   string
 		change func(*v1alpha1.DemoApp)
-		spec   string
+		apiKey string
 	}{
-		{"key in the spec", func(*v1alpha1.DemoApp) {}, `{"apiKey":"REDACTED","message":"hello"}`},
-		{"key in a Secret", keyFrom("keys", "k"), `{"apiKeyFrom":{"key":"k","name":"keys"},"message":"hello"}`},
-		{
-			"key that reads like JSON",
-			func(app *v1alpha1.DemoApp) { app.Spec.APIKey = `"status":` }, `{"apiKey":"REDACTED","message":"hello"}`,
-		},
+		{"key in the spec", func(*v1alpha1.DemoApp) {}, "REDACTED"},
+		{"key in a Secret", keyFrom("keys", "k"), ""},
+		{"key that reads like JSON", func(app *v1alpha1.DemoApp) { app.Spec.APIKey = `"status":` }, "REDACTED"},
 		{
 			"key in a message",
 			func(app *v1alpha1.DemoApp) { app.Status.Conditions[0].Message = "cannot take " + app.Spec.APIKey },
-			`{"apiKey":"REDACTED","message":"hello"}`,
+			"REDACTED",
 		},
 	}
 	for _, test := range tests {
@@ -80,56 +38,41 @@ func TestDesiredRecord(t *testing.T) {
 			app := newApp("a", isDown, test.change)
 			app.DeletionTimestamp = &deletedAt
 			before := app.DeepCopy()
-			record, err := desiredRecord(app, auditNamespace)
-			must(t, err)
+
+			record := auditRecord(app)
+
 			equal(t, "app", before, app)
-			equal(t, "name", "demoapp-audit/ns-a-1767323045", record.Namespace+"/"+record.Name)
-			equal(t, "labels", map[string]string{
-				"demo.example.com/source-namespace": "ns", "demo.example.com/source-name": "a",
-			}, record.Labels)
-			equal(t, "time", "2026-01-02T03:04:05Z", record.Data["deleted-at"])
-			equal(t, "spec", decoded(t, test.spec), decoded(t, record.Data["spec"]))
-			var status v1alpha1.DemoAppStatus
-			must(t, json.Unmarshal([]byte(record.Data["status"]), &status))
-			equal(t, "reason in the status", v1alpha1.ReasonUpgradeFailed, status.Conditions[0].Reason)
-			equal(t, "number of entries", 3, len(record.Data))
-			if showsKey(asJSON(t, record)) || showsKey(record.Data["status"]) {
-				t.Errorf("shows the key: %v", record.Data)
+			equal(t, "object", "ns/a at 2026-01-02 03:04:05 +0000 UTC", fmt.Sprintf("%s/%s at %s", record.Namespace, record.Name, record.DeletedAt))
+			spec := app.Spec.DeepCopy()
+			spec.APIKey = test.apiKey
+			if diff := cmp.Diff(spec, record.Sections["spec"]); diff != "" {
+				t.Errorf("spec (-want +got):\n%s", diff)
+			}
+			contains(t, "status", asJSON(t, record.Sections["status"]), `"reason":"UpgradeFailed"`)
+			if showsKey(asJSON(t, record.Sections)) {
+				t.Errorf("shows the key: %v", record.Sections)
 			}
 		})
 	}
 }
 
-func decoded(t *testing.T, text string) map[string]any {
-	t.Helper()
-	var fields map[string]any
-	if err := json.Unmarshal([]byte(text), &fields); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return fields
-}
-
-func TestRecordsOfTheSameSecond(t *testing.T) {
+// TestDeletionOfLargeDemoApp deletes a DemoApp whose values do not fit into an audit record. Escaped for HTML, they would
+// not even fit into a ConfigMap.
+func TestDeletionOfLargeDemoApp(t *testing.T) {
 	w := newWorld(t)
-	deleted := metav1.NewTime(time.Unix(1700000000, 0))
-	made := func(namespace, name string, uid types.UID) *v1alpha1.DemoApp {
-		return newApp(name, func(app *v1alpha1.DemoApp) {
-			app.Namespace, app.UID, app.DeletionTimestamp = namespace, uid, &deleted
-		})
-	}
-	first, second := made("c", "a-b", "one"), made("c-a", "b", "two")
 	w.makeAuditNamespace()
-	for range 2 {
-		for _, app := range []*v1alpha1.DemoApp{first, second} {
-			if _, err := w.controller.audit.ensureRecord(t.Context(), app); err != nil {
-				t.Fatal(err)
-			}
-		}
+	w.create(newApp("a", func(app *v1alpha1.DemoApp) {
+		app.Finalizers = []string{v1alpha1.Finalizer}
+		app.Spec.Values = &runtime.RawExtension{Raw: []byte(`{"text":"` + strings.Repeat("<", 1<<20) + `"}`)}
+	}))
+	w.delete("a")
+
+	w.passesUnchecked("a", controller.SpecChange)
+
+	if w.app("a") != nil {
+		t.Error("the app is still there")
 	}
-	var sources []string
-	for _, record := range w.records() {
-		sources = append(sources, record.Labels[v1alpha1.LabelSourceNamespace]+"/"+record.Labels[v1alpha1.LabelSourceName])
-	}
-	slices.Sort(sources)
-	equal(t, "sources of the records", []string{"c-a/b", "c/a-b"}, sources)
+	record := w.records()[onlyKey(t, w.records())]
+	contains(t, "spec", record.Data["spec"], `"message":"hello"`)
+	contains(t, "spec", record.Data["spec"], `"values":{"omitted":true,"sha256":"`)
 }

@@ -18,6 +18,7 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/audit"
 	"github.com/example/demoapp-controller/pkg/controller/registries"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
@@ -28,8 +29,8 @@ import (
 // Name is the controller's name in logs and metrics.
 const Name = "demoapp"
 
-// fieldManager owns what the controller itself writes: statuses and audit
-// records. The objects of releases are the Helm engine's.
+// fieldManager owns the statuses that the controller writes. The objects of
+// releases are the Helm engine's.
 const fieldManager = "demoapp-controller"
 
 // Engine is what the controller needs of the Helm engine.
@@ -68,10 +69,10 @@ type Deps struct {
 	// HTTPRouteDefinition the CustomResourceDefinition [HTTPRouteCRD] as an
 	// unstructured object, from when a DemoApp first needs to know of them.
 	IngressClasses, HTTPRouteDefinition Watch
-	// ConfigMaps reads those, and with Namespaces is where audit records are
-	// written.
+	// ConfigMaps reads those.
 	ConfigMaps corev1client.ConfigMapsGetter
-	Namespaces corev1client.NamespacesGetter
+	// Audit keeps the records of deleted DemoApps.
+	Audit *audit.Trail
 
 	Engine   Engine
 	Chart    *helm.Chart
@@ -79,8 +80,6 @@ type Deps struct {
 	Metrics  *controller.Metrics
 	Clock    clock.WithTicker
 
-	// AuditNamespace receives the audit records.
-	AuditNamespace string
 	// ResyncPeriod is the time after which an app is looked at although nothing
 	// happened, give or take a tenth.
 	ResyncPeriod time.Duration
@@ -114,7 +113,7 @@ type Controller struct {
 	explanations explanations
 	sources      *sources
 	capabilities *capabilities
-	audit        *auditor
+	audit        *audit.Trail
 	engine       Engine
 	chart        *helm.Chart
 	gates        []gate
@@ -139,7 +138,7 @@ func New(deps Deps) (*Controller, error) {
 		apps:     deps.Apps,
 		cached:   controller.Scoped[*v1alpha1.DemoApp]{},
 		sources:  newSources(deps.Secrets, deps.ConfigMaps),
-		audit:    &auditor{namespace: deps.AuditNamespace, configMaps: deps.ConfigMaps, namespaces: deps.Namespaces},
+		audit:    deps.Audit,
 		engine:   deps.Engine,
 		chart:    deps.Chart,
 		recorder: deps.Recorder,
@@ -181,6 +180,7 @@ func New(deps Deps) (*Controller, error) {
 	if err := c.watchCapabilities(deps.IngressClasses, deps.HTTPRouteDefinition); err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
+	c.synced = append(c.synced, deps.Audit.Synced()...)
 	c.synced = append(c.synced, controller.NamedSync{Name: "release records", HasSynced: deps.Engine.HasSynced})
 	deps.Engine.Subscribe(func(release cache.ObjectName, change helm.Change) {
 		// Most releases of a cluster may be those of others. An app that is not in

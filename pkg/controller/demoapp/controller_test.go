@@ -62,6 +62,7 @@ func live(t *testing.T, play func(t *testing.T, w *world)) {
 		secrets := metadatainformer.NewSharedInformerFactory(w.metadata, 0)
 		w.apps = apps.Demo().V1alpha1().DemoApps().Informer()
 		w.secrets = secrets.ForResource(corev1.SchemeGroupVersion.WithResource("secrets")).Informer()
+		w.audited = secrets.ForResource(corev1.SchemeGroupVersion.WithResource("configmaps")).Informer()
 		w.classes = &watched{informer: secrets.ForResource(ingressClasses).Informer()}
 		w.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 			map[schema.GroupVersionResource]string{definitions: "CustomResourceDefinitionList"})
@@ -356,7 +357,7 @@ func TestSynced(t *testing.T) {
 	for _, synced := range newWorld(t).controller.Synced() {
 		names = append(names, synced.Name)
 	}
-	equal(t, "what work waits for", []string{"demoapps", "dependants of demoapps", "rivals of demoapps", "secrets", "release records"}, names)
+	equal(t, "what work waits for", []string{"demoapps", "dependants of demoapps", "rivals of demoapps", "secrets", "audit records", "release records"}, names)
 }
 
 func TestNewFails(t *testing.T) {

@@ -25,8 +25,8 @@ func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error 
 	}
 	p := &pass{observed: app, app: app.DeepCopy(), now: c.clock.Now()}
 	c.rollouts.Set(p.key(), rollout.Settled)
-	written, err := c.audit.ensureRecord(ctx, app)
-	if err != nil && app.Namespace == c.audit.namespace && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	written, err := c.audit.Ensure(ctx, auditRecord(app))
+	if err != nil && app.Namespace == c.audit.Namespace() && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		// The record would go with the namespace that the app goes with.
 		err = nil
 	}

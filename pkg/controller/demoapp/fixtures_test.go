@@ -25,6 +25,7 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/audit"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/pkg/controller/registries"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
@@ -70,7 +71,9 @@ type world struct {
 	registries registries.List
 
 	apps, secrets cache.SharedIndexInformer
-	configMaps    *watched
+	// audited watches the audit records.
+	audited    cache.SharedIndexInformer
+	configMaps *watched
 	// classes are the IngressClasses, and definition the CustomResourceDefinition
 	// of HTTPRoutes.
 	classes, definition *watched
@@ -111,6 +114,7 @@ func (w *world) start(chart *helm.Chart) {
 	w.secrets = cache.NewSharedIndexInformer(&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0,
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	w.configMaps, w.classes, w.definition = newWatched(), newWatched(), newWatched()
+	w.audited = cache.NewSharedIndexInformer(&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})
 	w.build(chart, w.clock)
 }
 
@@ -138,15 +142,19 @@ func (w *watched) Need(cache.ObjectName, controller.Enqueuer) error {
 // build makes a controller on the world's informers.
 func (w *world) build(chart *helm.Chart, clock clock.WithTicker) {
 	w.t.Helper()
-	var err error
+	trail, err := audit.New(audit.Config{
+		Namespace: auditNamespace, Manager: fieldManager, Keys: AuditKeys(),
+		ConfigMaps: w.kube.CoreV1(), Namespaces: w.kube.CoreV1(), Informer: w.audited, Clock: clock,
+	})
+	must(w.t, err)
 	w.controller, err = New(Deps{
 		Apps: w.demo.DemoV1alpha1(), AppInformers: map[string]cache.SharedIndexInformer{"": w.apps},
 		Secrets: w.kube.CoreV1(), SecretInformers: map[string]cache.SharedIndexInformer{"": w.secrets},
 		ConfigMapWatches: map[string]Watch{"": w.configMaps},
 		IngressClasses:   w.classes, HTTPRouteDefinition: w.definition,
-		ConfigMaps: w.kube.CoreV1(), Namespaces: w.kube.CoreV1(),
+		ConfigMaps: w.kube.CoreV1(), Audit: trail,
 		Engine: w.engine, Chart: chart, Recorder: w.recorder, Clock: clock,
-		AuditNamespace: auditNamespace, ResyncPeriod: resync, Licenses: w.licenses, LicenseRetry: 2 * time.Minute,
+		ResyncPeriod: resync, Licenses: w.licenses, LicenseRetry: 2 * time.Minute,
 		RolloutLimits: w.rolloutLimits,
 		Registries:    w.registries,
 	})

@@ -22,6 +22,16 @@ const (
 	LabelSourceName = "demo.example.com/source-name"
 )
 
+// Annotations of the audit record.
+const (
+	// AnnotationSourceUID holds the UID of the deleted DemoApp.
+	AnnotationSourceUID = "demo.example.com/source-uid"
+	// AnnotationAuditDetail is "digests" on a record that holds the digests and
+	// sizes of the spec and the status, and not their contents. It is absent on
+	// others.
+	AnnotationAuditDetail = "demo.example.com/audit-detail"
+)
+
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true

@@ -1,0 +1,125 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/example/demoapp-controller/pkg/controller"
+)
+
+const (
+	// sweepPeriod is the time between two sweeps, give or take a tenth.
+	sweepPeriod = time.Hour
+	// sweepDelay is the time until a sweep that is due at once, give or take a tenth. It bounds the rate of sweeps.
+	sweepDelay = 5 * time.Second
+	// maxRemoved is how many records one sweep removes.
+	maxRemoved = 1000
+)
+
+// Run removes records until stop or lead ends. It waits for the informer first.
+func (t *Trail) Run(stop, lead context.Context) error {
+	ctx, cancel := context.WithCancel(stop)
+	defer cancel()
+	defer context.AfterFunc(lead, cancel)()
+	if !cache.WaitForCacheSync(ctx.Done(), t.config.Informer.HasSynced) {
+		return nil
+	}
+	for {
+		left, err := t.sweep(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Audit records could not be removed; the next sweep tries again")
+		}
+		if !left && !t.wait(ctx, sweepPeriod, t.crowded) {
+			return nil
+		}
+		if !t.wait(ctx, sweepDelay, nil) {
+			return nil
+		}
+	}
+}
+
+// wait returns after about the given time, or when there is something in early. It returns false when ctx has ended.
+func (t *Trail) wait(ctx context.Context, about time.Duration, early <-chan struct{}) bool {
+	timer := t.config.Clock.NewTimer(controller.Jitter(about))
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-early:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// sweep removes records that are too old or too many, at most maxRemoved of them. It reports whether some are left.
+func (t *Trail) sweep(ctx context.Context) (left bool, err error) {
+	removed := 0
+	defer func() {
+		if removed > 0 {
+			klog.FromContext(ctx).Info("Removed audit records that were too old or too many", "count", removed)
+		}
+	}()
+	for _, source := range t.stored.ListIndexFuncValues(bySource) {
+		for _, record := range t.surplus(t.of(source)) {
+			if removed == maxRemoved {
+				return true, nil
+			}
+			if err := t.remove(ctx, record); err != nil {
+				return false, err
+			}
+			removed++
+		}
+	}
+	return false, nil
+}
+
+// surplus are the records of one source namespace that are to be removed.
+func (t *Trail) surplus(records []*metav1.PartialObjectMetadata) []*metav1.PartialObjectMetadata {
+	now := t.config.Clock.Now()
+	isExpired := func(record *metav1.PartialObjectMetadata) bool {
+		return t.config.Retention > 0 && now.Sub(record.CreationTimestamp.Time) >= t.config.Retention
+	}
+	// In the order of removal: those that are too old, those without contents, and of each the oldest first.
+	rank := func(record *metav1.PartialObjectMetadata) int {
+		switch {
+		case isExpired(record):
+			return 0
+		case t.isReduced(record):
+			return 1
+		default:
+			return 2
+		}
+	}
+	slices.SortFunc(records, func(a, b *metav1.PartialObjectMetadata) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	expired := 0
+	for expired < len(records) && isExpired(records[expired]) {
+		expired++
+	}
+	return records[:max(expired, len(records)-MaxRecords)]
+}
+
+// remove deletes exactly this record. One that is gone already is no error.
+func (t *Trail) remove(ctx context.Context, record *metav1.PartialObjectMetadata) error {
+	err := t.config.ConfigMaps.ConfigMaps(record.Namespace).Delete(ctx, record.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &record.UID},
+	})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("remove audit record %s/%s: %w", record.Namespace, record.Name, err)
+	}
+	return nil
+}

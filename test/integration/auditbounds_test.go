@@ -1,0 +1,124 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// mostRecordBytes is the documented bound of an audit record.
+const mostRecordBytes = 64 << 10
+
+// TestDeletionOfLargeSpec deletes a DemoApp whose spec, escaped for HTML, is larger than a ConfigMap may be.
+func TestDeletionOfLargeSpec(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	web := apps.Waiting("web", "nobody")
+	web.Spec.Message = "kept <b>as it is</b>"
+	web.Spec.Values = &runtime.RawExtension{Raw: []byte(`{"text": "` + strings.Repeat("<", 200_000) + `"}`)}
+	ns.Create(web)
+	ns.Await("web", "waiting", isWaiting)
+
+	ns.Delete("web")
+	ns.AwaitGone("web")
+
+	records := ns.AuditRecords("web")
+	if len(records) != 1 {
+		t.Fatalf("%d audit records", len(records))
+	}
+	assertBounded(t, &records[0])
+	var spec struct {
+		Message string
+		APIKey  string
+		Values  struct {
+			Omitted bool
+			SHA256  string
+			Bytes   int
+		}
+	}
+	if err := json.Unmarshal([]byte(records[0].Data["spec"]), &spec); err != nil {
+		t.Fatal(err)
+	}
+	if spec.Message != web.Spec.Message || spec.APIKey != "REDACTED" {
+		t.Errorf("message is %q, apiKey is %q", spec.Message, spec.APIKey)
+	}
+	if !spec.Values.Omitted || len(spec.Values.SHA256) != 64 || spec.Values.Bytes != len(`{"text":""}`)+200_000 {
+		t.Errorf("values are %+v", spec.Values)
+	}
+}
+
+// TestManyDeletions creates and deletes more DemoApps than a namespace gets whole records for.
+func TestManyDeletions(t *testing.T) {
+	t.Parallel()
+	const count, mostWhole = 150, 100
+	// Records that are written at the same time are not counted yet.
+	const tolerance = 20
+	ns := newNamespace(t)
+	name := func(i int) string { return fmt.Sprintf("web-%d", i) }
+	for i := range count {
+		web := apps.Waiting(name(i), "nobody")
+		web.Spec.Message = strings.Repeat("<", 4096)
+		ns.Create(web)
+	}
+	for i := range count {
+		ns.Await(name(i), "waiting", isWaiting)
+	}
+
+	if err := ns.Demo.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range count {
+		ns.AwaitGone(name(i))
+	}
+
+	selector := metav1.FormatLabelSelector(metav1.SetAsLabelSelector(map[string]string{v1alpha1.LabelSourceNamespace: ns.Name}))
+	records, err := shared.Client.CoreV1().ConfigMaps(apps.AuditNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := 0
+	for i := range records.Items {
+		record := &records.Items[i]
+		assertBounded(t, record)
+		if record.Annotations[v1alpha1.AnnotationAuditDetail] == "" {
+			whole++
+			continue
+		}
+		if size := len(record.Data["spec"]) + len(record.Data["status"]); size > 300 {
+			t.Errorf("%s holds %d bytes", record.Name, size)
+		}
+	}
+	if len(records.Items) != count || whole < mostWhole || whole > mostWhole+tolerance {
+		t.Errorf("%d records, %d with contents", len(records.Items), whole)
+	}
+}
+
+// assertBounded holds that a record is no larger than it may be, and that its sections are JSON.
+func assertBounded(t *testing.T, record *corev1.ConfigMap) {
+	t.Helper()
+	size, err := record.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(size) > mostRecordBytes {
+		t.Errorf("%s has %d bytes, at most %d are allowed", record.Name, len(size), mostRecordBytes)
+	}
+	for _, section := range []string{"spec", "status"} {
+		if !json.Valid([]byte(record.Data[section])) {
+			t.Errorf("%s: %s is no JSON", record.Name, section)
+		}
+	}
+}

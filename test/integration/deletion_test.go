@@ -148,6 +148,20 @@ func TestDeletionKeepsFinalizersOfOthers(t *testing.T) {
 	})
 	ns.AwaitQuiet(quiet)
 	assertNothingInstalled(t, ns, "web")
+	for _, version := range ns.Versions("web") {
+		app := version.App
+		gone := apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionFalse, v1alpha1.ReasonUninstalled) &&
+			apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonUninstalled) &&
+			app.Status.DeployedRelease == nil && app.Status.Inventory == nil
+		if !slices.Contains(app.Finalizers, v1alpha1.Finalizer) && app.DeletionTimestamp != nil && !gone {
+			t.Errorf("without the operator's finalizer, the status is %+v", app.Status)
+		}
+	}
+	ns.Create(apps.Waiting("dependant", "web"))
+	dependant := ns.Await("dependant", "waiting", isWaiting)
+	if got := apps.Condition(dependant, v1alpha1.ConditionDependencyReady).Message; !strings.Contains(got, "which is being deleted") {
+		t.Errorf("DependencyReady says %q", got)
+	}
 	if records := ns.AuditRecords("web"); len(records) != 1 {
 		t.Errorf("%d audit records", len(records))
 	}

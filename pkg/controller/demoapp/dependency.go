@@ -38,10 +38,12 @@ func (c *Controller) dependants(app *v1alpha1.DemoApp) []cache.ObjectName {
 }
 
 // dependencyChanged tells whether a change of an app matters to those that wait
-// for it: whether it is deployed, and whether it is part of a cycle.
+// for it: whether it is deployed or being deleted, and whether it is part of a
+// cycle.
 func dependencyChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 	if before != nil && after != nil &&
 		isDeployed(before) == isDeployed(after) &&
+		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) &&
 		before.Spec.WaitFor == after.Spec.WaitFor &&
 		inCycle(before) == inCycle(after) {
 		return 0
@@ -49,8 +51,10 @@ func dependencyChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 	return controller.DependencyReady
 }
 
+// isDeployed reports whether an app satisfies those that wait for it. One that is
+// being deleted does not: its release goes, if it is not gone already.
 func isDeployed(app *v1alpha1.DemoApp) bool {
-	return meta.IsStatusConditionTrue(app.Status.Conditions, v1alpha1.ConditionDeployed)
+	return app.DeletionTimestamp == nil && meta.IsStatusConditionTrue(app.Status.Conditions, v1alpha1.ConditionDeployed)
 }
 
 func inCycle(app *v1alpha1.DemoApp) bool {
@@ -95,6 +99,8 @@ func dependencyState(app *v1alpha1.DemoApp, lookup func(name string) *v1alpha1.D
 	switch {
 	case dependency == nil:
 		return false, v1alpha1.ReasonWaiting, fmt.Sprintf("Waiting for DemoApp %q, which does not exist", app.Spec.WaitFor)
+	case dependency.DeletionTimestamp != nil:
+		return false, v1alpha1.ReasonWaiting, fmt.Sprintf("Waiting for DemoApp %q, which is being deleted", app.Spec.WaitFor)
 	case !isDeployed(dependency):
 		return false, v1alpha1.ReasonWaiting, fmt.Sprintf("Waiting for DemoApp %q to be deployed", app.Spec.WaitFor)
 	default:

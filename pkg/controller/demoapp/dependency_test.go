@@ -79,8 +79,35 @@ func TestDependencyState(t *testing.T) {
 	}
 }
 
+func TestDependencyThatIsBeingDeleted(t *testing.T) {
+	w := newWorld(t)
+	w.makeAuditNamespace()
+	w.create(newApp("a", func(app *v1alpha1.DemoApp) { app.Finalizers = []string{"example.com/theirs"} }))
+	w.passes("a", controller.SpecChange)
+	w.create(newApp("b", waitsFor("a"), func(app *v1alpha1.DemoApp) { app.Spec.Suspend = true }))
+	w.passes("b", controller.SpecChange)
+	equal(t, "before the deletion", "True DependencyDeployed", w.conditions("b")["DependencyReady"])
+	const message = `Waiting for DemoApp "a", which is being deleted`
+
+	w.delete("a")
+	w.change("b", func(app *v1alpha1.DemoApp) { app.Spec.Suspend = false })
+	w.passes("b", controller.SpecChange)
+	equal(t, "requests while the deletion begins", []string{"apply demoapps/status b"}, w.calls.take())
+	equal(t, "message", message, w.message("b", v1alpha1.ConditionDependencyReady))
+
+	w.passes("a", controller.SpecChange)
+	w.passes("b", controller.DependencyReady)
+	equal(t, "requests while others hold it", []string(nil), w.calls.take())
+	equal(t, "message", message, w.message("b", v1alpha1.ConditionDependencyReady))
+
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Finalizers = nil })
+	w.passes("b", controller.DependencyReady)
+	equal(t, "message", `Waiting for DemoApp "a", which does not exist`, w.message("b", v1alpha1.ConditionDependencyReady))
+}
+
 func TestDependencyChanged(t *testing.T) {
 	app := func(change ...func(*v1alpha1.DemoApp)) *v1alpha1.DemoApp { return newApp("b", change...) }
+	isLeaving := func(app *v1alpha1.DemoApp) { app.DeletionTimestamp = &metav1.Time{Time: began} }
 	tests := []struct {
 		name          string
 		before, after *v1alpha1.DemoApp
@@ -93,6 +120,9 @@ func TestDependencyChanged(t *testing.T) {
 		{"waits for another", app(), app(waitsFor("c")), controller.DependencyReady},
 		{"becomes part of a cycle", app(waitsFor("c")), app(waitsFor("c"), isRound), controller.DependencyReady},
 		{"is part of a cycle no longer", app(waitsFor("c"), isRound), app(waitsFor("c")), controller.DependencyReady},
+		{"is being deleted", app(isUp), app(isUp, isLeaving), controller.DependencyReady},
+		{"is being deleted, and never was deployed", app(), app(isLeaving), controller.DependencyReady},
+		{"is being deleted as before", app(isUp, isLeaving), app(isDown, isLeaving), 0},
 		{"is deployed as before", app(isUp), app(isUp, says("other")), 0},
 		{"fails as before", app(), app(isDown), 0},
 	}

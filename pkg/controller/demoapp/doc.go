@@ -52,5 +52,7 @@
 //
 // The finalizer demo.example.com/audit-and-cleanup holds a deleted DemoApp until
 // its audit record is written, its release is uninstalled and the finalizer is
-// removed, in this order. A step that fails is retried; Ready says why.
+// removed, in this order. A step that fails is retried; Ready says why. Where a
+// finalizer of others remains, Deployed and Ready say first that the release is
+// gone. A DemoApp that is being deleted satisfies no waitFor.
 package demoapp

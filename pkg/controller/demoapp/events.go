@@ -155,6 +155,9 @@ func readyTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
 	if is == nil || is.Status == metav1.ConditionTrue || is.Reason == v1alpha1.ReasonProgressing {
 		return event{}, false
 	}
+	if is.Reason == v1alpha1.ReasonUninstalled {
+		return event{}, false // The end of the deletion has an event of its own.
+	}
 	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
 	if was != nil && was.Reason == is.Reason && was.ObservedGeneration == is.ObservedGeneration {
 		return event{}, false

@@ -7,9 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/finalizer"
@@ -39,9 +43,12 @@ func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error 
 	if err := c.engine.Uninstall(ctx, c.releaseOf(app), baselineOf(app)); err != nil {
 		return c.blockDeletion(ctx, p, v1alpha1.ReasonUninstallFailed, err)
 	}
-	ended, err := finalizer.Remove(ctx, c.apps.DemoApps(app.Namespace), app, v1alpha1.Finalizer)
+	if err := c.reportUninstalled(ctx, p); err != nil {
+		return err
+	}
+	ended, err := finalizer.Remove(ctx, c.apps.DemoApps(app.Namespace), p.observed, v1alpha1.Finalizer)
 	if apierrors.IsConflict(err) {
-		// Something changed the app meanwhile, and news of it is on its way.
+		// The app changed meanwhile, and the event of that change queues it again.
 		return err
 	}
 	if err != nil {
@@ -52,10 +59,46 @@ func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error 
 	if len(ended.Finalizers) == 0 || finalizer.Has(ended, v1alpha1.Finalizer) {
 		// It went with its last finalizer, or had gone before.
 		c.latest.Gone(ended)
-	} else {
-		c.latest.Wrote(ended)
+		return nil
 	}
-	return nil
+	c.latest.Wrote(ended)
+	// An attempt that failed may have said meanwhile that the deletion waits for it.
+	p.observed = ended
+	p.summarizeUninstalled()
+	return c.commit(ctx, p)
+}
+
+// reportUninstalled says in the status that the release is gone, where finalizers of
+// others keep the app. Without them the app is gone a moment later, and nobody would
+// read it.
+func (c *Controller) reportUninstalled(ctx context.Context, p *pass) error {
+	deployed := meta.FindStatusCondition(p.app.Status.Conditions, v1alpha1.ConditionDeployed)
+	reported := deployed != nil && deployed.Reason == v1alpha1.ReasonUninstalled
+	if reported || len(othersFinalizers(p.app)) == 0 {
+		return nil
+	}
+	p.summarizeUninstalled()
+	return c.commit(ctx, p)
+}
+
+// summarizeUninstalled leaves in the status what is true without a release. The
+// history stays.
+func (p *pass) summarizeUninstalled() {
+	s := &p.app.Status
+	s.DeployedRelease, s.Inventory, s.AppliedManifestHash = nil, nil, ""
+	s.LastGoodRevision, s.Failures = 0, nil
+	s.Replicas, s.ReadyReplicas, s.Selector = 0, 0, ""
+	s.URL, s.ExternalURL, s.IngressHost, s.NodePort = "", "", "", 0
+	p.conditions().Remove(v1alpha1.ConditionDrifted, v1alpha1.ConditionFailed, v1alpha1.ConditionRemediated, v1alpha1.ConditionExposed)
+	message := fmt.Sprintf("Release %s is uninstalled; the deletion waits for finalizers of others: %s",
+		p.app.Name, strings.Join(othersFinalizers(p.app), ", "))
+	p.conditions().Set(v1alpha1.ConditionDeployed, metav1.ConditionFalse, v1alpha1.ReasonUninstalled, message)
+	p.conditions().MarkReconciling(v1alpha1.ReasonUninstalled, message)
+}
+
+// othersFinalizers are the finalizers of an app that others have to remove.
+func othersFinalizers(app *v1alpha1.DemoApp) []string {
+	return slices.DeleteFunc(slices.Clone(app.Finalizers), func(name string) bool { return name == v1alpha1.Finalizer })
 }
 
 // blockDeletion says why a deletion does not come to its end. It is retried:

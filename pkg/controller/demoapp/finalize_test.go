@@ -91,16 +91,69 @@ func (w *world) passesUnchecked(name string, why controller.Reason) {
 	must(w.t, err)
 }
 
+func theirs(app *v1alpha1.DemoApp) { app.Finalizers = []string{"example.com/theirs"} }
+
 func TestDeletionWithFinalizersOfOthers(t *testing.T) {
-	w := deleting(t, func(app *v1alpha1.DemoApp) { app.Finalizers = []string{"example.com/theirs"} })
+	w := deleting(t, theirs)
+	w.makeAuditNamespace()
 	w.passes("a", controller.SpecChange)
+	equal(t, "steps", []string{"create configmaps", "uninstall a", "apply demoapps/status a", "patch demoapps a"}, w.calls.take())
 	equal(t, "finalizers", []string{"example.com/theirs"}, w.app("a").Finalizers)
+	equal(t, "conditions", conditions("Deployed", "False Uninstalled", "Ready", "False Uninstalled", "Reconciling", "True Uninstalled"), w.conditions("a"))
+	equal(t, "message", "Release a is uninstalled; the deletion waits for finalizers of others: example.com/theirs", w.message("a", v1alpha1.ConditionReady))
+	status := w.app("a").Status
+	if status.DeployedRelease != nil || status.Inventory != nil || status.AppliedManifestHash != "" || status.URL != "" {
+		t.Errorf("the status still tells of the release: %s", asJSON(t, status))
+	}
+	events := w.recorder.take()
+	equal(t, "events", 2, len(events))
+	equal(t, "last event", "a Normal Uninstalled Delete Uninstalled release a", events[1])
+
 	_, err := w.latePass("a", controller.HealthChange)
 	must(t, err)
 	equal(t, "requests while the cache is behind", []string(nil), w.calls.take())
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests while others hold it", []string(nil), w.calls.take())
 	equal(t, "records", 1, len(w.records()))
+}
+
+func TestDeletionWithFinalizersOfOthersThatIsRefused(t *testing.T) {
+	w := deleting(t, theirs)
+	w.makeAuditNamespace()
+	w.patchErr = errPlain
+	_, err := w.pass("a", controller.SpecChange)
+	if !errors.Is(err, errPlain) {
+		t.Errorf("error is %v", err)
+	}
+	equal(t, "Deployed", "False Uninstalled", w.conditions("a")["Deployed"])
+	equal(t, "Ready", "False FinalizerFailed", w.conditions("a")["Ready"])
+	_, err = w.pass("a", controller.Retry)
+	if !errors.Is(err, errPlain) {
+		t.Errorf("error is %v", err)
+	}
+	found := "get configmaps " + onlyKey(t, w.records())
+	equal(t, "requests of a retry", []string{"create configmaps", found, "uninstall a", "patch demoapps a"}, w.calls.take())
+
+	w.patchErr = nil
+	w.passes("a", controller.Retry)
+	equal(t, "requests in the end", []string{"create configmaps", found, "uninstall a", "patch demoapps a", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "Ready", "False Uninstalled", w.conditions("a")["Ready"])
+}
+
+func TestDeletionWithFinalizersOfOthersThatCannotSaySo(t *testing.T) {
+	w := deleting(t, theirs)
+	w.makeAuditNamespace()
+	w.statusErr = apierrors.NewInternalError(errors.New("no leader"))
+	_, err := w.pass("a", controller.SpecChange)
+	if !apierrors.IsInternalError(err) {
+		t.Errorf("error is %v", err)
+	}
+	equal(t, "requests", []string{"create configmaps", "uninstall a", "apply demoapps/status a"}, w.calls.take())
+
+	w.statusErr = nil
+	w.passes("a", controller.Retry)
+	equal(t, "Deployed", "False Uninstalled", w.conditions("a")["Deployed"])
+	equal(t, "finalizers", []string{"example.com/theirs"}, w.app("a").Finalizers)
 }
 
 func TestDeletionMakesTheAuditNamespace(t *testing.T) {

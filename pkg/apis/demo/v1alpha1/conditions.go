@@ -199,8 +199,8 @@ const (
 // Reasons of DependencyReady, which Ready and Deployed repeat where they are
 // the cause.
 const (
-	// ReasonWaiting is a DemoApp named in waitFor that does not exist or is not
-	// deployed yet.
+	// ReasonWaiting is a DemoApp named in waitFor that does not exist, is not
+	// deployed yet or is being deleted.
 	ReasonWaiting = "Waiting"
 	// ReasonDependencyDeployed is a DemoApp named in waitFor that is deployed.
 	ReasonDependencyDeployed = "DependencyDeployed"
@@ -256,6 +256,9 @@ const (
 	// else was done: an admission rule refuses it. The deletion waits and is
 	// retried.
 	ReasonFinalizerFailed = "FinalizerFailed"
+	// ReasonUninstalled is a release that is uninstalled, of a DemoApp that
+	// finalizers of others keep. Deployed has it as well.
+	ReasonUninstalled = "Uninstalled"
 )
 
 // Reasons of Ready of a DemoAppCluster.

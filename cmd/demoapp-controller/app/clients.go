@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -41,6 +42,9 @@ const (
 	preflightRetry = time.Second
 	// preflightRequestTimeout bounds one try, for addresses that swallow packets.
 	preflightRequestTimeout = 5 * time.Second
+	// servedRetry is the time until the API server is asked again for CRDs that are missing. It grows to maxServedRetry,
+	// and half of it at most is added at random.
+	servedRetry, maxServedRetry = 500 * time.Millisecond, 10 * time.Second
 )
 
 // clients are all clients of the process. They share one HTTP client, and with it its connections.
@@ -130,9 +134,38 @@ func (c *clients) leases(timeout time.Duration) (coordinationv1client.LeasesGett
 	return client, nil
 }
 
-// preflight returns an error that says what to do unless the API server answers and serves our kinds. A server that does
-// not answer gets ten seconds; everything else is wrong at once.
+// preflight waits until the API server serves our kinds. It returns an error that says what to do when the API server
+// refuses to be asked, or does not answer for ten seconds. CRDs that are missing are waited for until ctx ends: they are
+// often applied together with the operator, and take a moment until they are served.
 func preflight(ctx context.Context, api discovery.ServerResourcesInterfaceWithContext, host string) error {
+	backoff := wait.Backoff{Duration: servedRetry, Factor: 1.5, Jitter: 0.5, Steps: math.MaxInt32, Cap: maxServedRetry}
+	var said string
+	for {
+		missing, err := missingKinds(ctx, api, host)
+		if err != nil {
+			return err
+		}
+		if len(missing) == 0 {
+			return nil
+		}
+		// Once for each set of kinds, and not with each try.
+		if text := strings.Join(missing, ", "); text != said {
+			said = text
+			klog.FromContext(ctx).Info("Waiting for CRDs that the API server does not serve yet; install them with kubectl apply -f artifacts/crds/",
+				"missing", text, "groupVersion", demov1alpha1.GroupVersion.String())
+		}
+		retry := time.NewTimer(backoff.Step())
+		select {
+		case <-retry.C:
+		case <-ctx.Done():
+			retry.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// missingKinds returns those of our kinds that the API server does not serve.
+func missingKinds(ctx context.Context, api discovery.ServerResourcesInterfaceWithContext, host string) ([]string, error) {
 	var resources *metav1.APIResourceList
 	err := retryTransient(ctx, func(ctx context.Context) (err error) {
 		resources, err = api.ServerResourcesForGroupVersionWithContext(ctx, demov1alpha1.GroupVersion.String())
@@ -140,26 +173,17 @@ func preflight(ctx context.Context, api discovery.ServerResourcesInterfaceWithCo
 	})
 	switch {
 	case apierrors.IsNotFound(err):
-		return notServed(ourKinds()[0])
+		return ourKinds(), nil
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("the API server at %s refuses the credentials: %w", host, err)
+		return nil, fmt.Errorf("the API server at %s refuses the credentials: %w", host, err)
 	case isTransient(err):
-		return fmt.Errorf("the API server at %s does not answer (tried for %v): %w", host, preflightTimeout, err)
+		return nil, fmt.Errorf("the API server at %s does not answer (tried for %v): %w", host, preflightTimeout, err)
 	case err != nil:
-		return fmt.Errorf("asking the API server at %s for the DemoApp API: %w", host, err)
+		return nil, fmt.Errorf("asking the API server at %s for the DemoApp API: %w", host, err)
 	}
-	for _, kind := range ourKinds() {
-		if !slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return strings.EqualFold(r.Name, kind) }) {
-			return notServed(kind)
-		}
-	}
-	return nil
-}
-
-// notServed says that the CRD of a kind is missing.
-func notServed(kind string) error {
-	return fmt.Errorf("the API server does not serve %s (%s): install the CRDs with kubectl apply -f artifacts/crds/",
-		kind, demov1alpha1.GroupVersion)
+	return slices.DeleteFunc(ourKinds(), func(kind string) bool {
+		return slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return strings.EqualFold(r.Name, kind) })
+	}), nil
 }
 
 // retryTransient calls ask until it succeeds or fails for good, for as long as preflightTimeout, and returns its last

@@ -8,12 +8,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,12 +23,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 )
@@ -120,9 +125,6 @@ func TestPreflight(t *testing.T) {
 		want    string
 	}{
 		{name: "served", handler: resources("demoapps/status", "demoapps", "demoappclusters")},
-		{name: "no CRD", handler: http.NotFound, want: "the API server does not serve DemoApps (demo.example.com/v1alpha1): install the CRDs with kubectl apply -f artifacts/crds/"},
-		{name: "CRDs of an older version", handler: resources("demoapps"), want: "the API server does not serve DemoAppClusters ("},
-		{name: "another kind of the group", handler: resources("others"), want: "the API server does not serve DemoApps"},
 		{name: "bad credentials", handler: status(http.StatusUnauthorized), want: "the API server at HOST refuses the credentials: "},
 		{name: "forbidden", handler: status(http.StatusForbidden), want: "asking the API server at HOST for the DemoApp API: "},
 		{name: "unknown CA", handler: resources("demoapps", "demoappclusters"), tls: true, want: "asking the API server at HOST for the DemoApp API: "},
@@ -201,6 +203,98 @@ func TestPreflightUnreachable(t *testing.T) {
 				}
 				if took := time.Since(start); took > test.atMost {
 					t.Errorf("took %v, want at most %v", took, test.atMost)
+				}
+			})
+		})
+	}
+}
+
+// growing serves more kinds as time passes, and counts how often it is asked.
+type growing struct {
+	discovery.ServerResourcesInterfaceWithContext
+	start time.Time
+	// from is when each kind is served. Without one, the group version is not known either.
+	from  map[string]time.Duration
+	asked int
+}
+
+func (g *growing) ServerResourcesForGroupVersionWithContext(context.Context, string) (*metav1.APIResourceList, error) {
+	g.asked++
+	list := &metav1.APIResourceList{}
+	for kind, from := range g.from {
+		if time.Since(g.start) >= from {
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: kind})
+		}
+	}
+	if len(list.APIResources) == 0 {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, "")
+	}
+	return list, nil
+}
+
+func TestPreflightWaitsForCRDs(t *testing.T) {
+	const never = 1000 * time.Hour
+	tests := []struct {
+		name string
+		from map[string]time.Duration
+		// served is when all are, and late how much later that may be noticed.
+		served, late time.Duration
+		// said is what the log names as missing, one after the other.
+		said    []string
+		atMost  int
+		stopped bool
+	}{
+		{name: "served", from: map[string]time.Duration{"demoapps": 0, "demoappclusters": 0}, atMost: 1},
+		{
+			name:   "just applied",
+			from:   map[string]time.Duration{"demoapps": 2 * time.Second, "demoappclusters": 2 * time.Second},
+			served: 2 * time.Second, late: 2 * time.Second, said: []string{"DemoApps, DemoAppClusters"}, atMost: 7,
+		},
+		{
+			name:   "one after the other",
+			from:   map[string]time.Duration{"demoapps": time.Minute, "demoappclusters": time.Hour},
+			served: time.Hour, late: 15 * time.Second, said: []string{"DemoApps, DemoAppClusters", "DemoAppClusters"}, atMost: 370,
+		},
+		{
+			name:   "another kind of the group",
+			from:   map[string]time.Duration{"others": 0, "demoapps": time.Second, "demoappclusters": time.Second},
+			served: time.Second, late: time.Second, said: []string{"DemoApps, DemoAppClusters"}, atMost: 5,
+		},
+		{
+			name:   "stopped meanwhile",
+			from:   map[string]time.Duration{"demoapps": never, "demoappclusters": never},
+			served: time.Hour, said: []string{"DemoApps, DemoAppClusters"}, atMost: 370, stopped: true,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := &growing{start: time.Now(), from: test.from}
+				logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+				ctx, cancel := context.WithTimeout(klog.NewContext(t.Context(), logger), time.Hour+time.Minute)
+				defer cancel()
+				if test.stopped {
+					ctx, cancel = context.WithTimeout(ctx, test.served)
+					defer cancel()
+				}
+
+				err := preflight(ctx, api, "h")
+
+				if (err != nil) != test.stopped {
+					t.Errorf("preflight() = %v", err)
+				}
+				if took := time.Since(api.start); took < test.served || took > test.served+test.late {
+					t.Errorf("took %v, want %v to %v", took, test.served, test.served+test.late)
+				}
+				if api.asked > test.atMost {
+					t.Errorf("asked %d times, want at most %d", api.asked, test.atMost)
+				}
+				var said []string
+				for _, entry := range logger.GetSink().(ktesting.Underlier).GetBuffer().Data() {
+					said = append(said, fmt.Sprint(entry.ParameterKVList[1]))
+				}
+				if !slices.Equal(said, test.said) {
+					t.Errorf("said %q, want %q", said, test.said)
 				}
 			})
 		})

@@ -7,8 +7,8 @@
 // # Start
 //
 // Flags become Options, and valid Options become a Config. Run then binds the HTTP endpoints, so that a taken port is
-// reported before anything else happens; checks that the API server answers, that it serves DemoApps and that the lease
-// can be kept; starts the services (events, informers, the Helm engine); and campaigns for the lease. The services run
+// reported before anything else happens; checks that the API server answers, waits until it serves our CRDs, and checks
+// that the lease can be kept; starts the services (events, informers, the Helm engine); and campaigns for the lease. The services run
 // on a standby too: its caches are warm, and it is ready, before it leads.
 //
 // # Two contexts

@@ -1,0 +1,102 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package lifecycle
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// TestOperatorIsStartedBeforeItsCRDs starts the operator on a control plane without CRDs, which are applied later.
+func TestOperatorIsStartedBeforeItsCRDs(t *testing.T) {
+	ns := newNamespace(t)
+	// The first start on a control plane applies the CRDs.
+	cluster.StartOperator(t.Context(), t, shared).Stop()
+	deleteCRDs(t)
+	operator := cluster.LaunchOperator(t.Context(), t, shared)
+	const line = "Waiting for CRDs"
+	cluster.Eventually(t.Context(), t, "the operator says what it waits for", func(context.Context) (bool, error) {
+		return strings.Contains(operator.Log(), line), nil
+	})
+	if code := readiness(t, operator); code != http.StatusServiceUnavailable {
+		t.Errorf("/readyz answers %d meanwhile", code)
+	}
+
+	if err := shared.InstallCRDs(t.Context(), "artifacts/crds"); err != nil {
+		t.Fatal(err)
+	}
+
+	cluster.Eventually(t.Context(), t, "operator ready", func(context.Context) (bool, error) {
+		return readiness(t, operator) == http.StatusOK, nil
+	})
+	ns.Create(apps.WithoutPods("web"))
+	ns.AwaitReady("web")
+	if said := strings.Count(operator.Log(), line); said != 1 {
+		t.Errorf("the log says %d times what it waits for:\n%s", said, operator.Log())
+	}
+}
+
+// TestOperatorIsStoppedWhileItWaits stops an operator that waits for its CRDs.
+func TestOperatorIsStoppedWhileItWaits(t *testing.T) {
+	newNamespace(t)
+	cluster.StartOperator(t.Context(), t, shared).Stop()
+	deleteCRDs(t)
+	operator := cluster.LaunchOperator(t.Context(), t, shared)
+	cluster.Eventually(t.Context(), t, "the operator says what it waits for", func(context.Context) (bool, error) {
+		return strings.Contains(operator.Log(), "Waiting for CRDs"), nil
+	})
+
+	if code := operator.Stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if err := shared.InstallCRDs(t.Context(), "artifacts/crds"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deleteCRDs deletes the CRDs of the operator, and waits until they are gone.
+func deleteCRDs(t *testing.T) {
+	t.Helper()
+	definitions := shared.Dynamic.Resource(schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	})
+	for _, name := range []string{"demoapps.demo.example.com", "demoappclusters.demo.example.com"} {
+		if err := definitions.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		cluster.Eventually(t.Context(), t, name+" gone", func(ctx context.Context) (bool, error) {
+			_, err := definitions.Get(ctx, name, metav1.GetOptions{})
+			return apierrors.IsNotFound(err), err
+		})
+	}
+}
+
+// readiness returns the status of /readyz; 0 while nothing answers.
+func readiness(t *testing.T, operator *cluster.Operator) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, operator.ProbeURL()+"/readyz", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	return response.StatusCode
+}

@@ -290,7 +290,11 @@ func TestPreflightWaitsForCRDs(t *testing.T) {
 					t.Errorf("asked %d times, want at most %d", api.asked, test.atMost)
 				}
 				var said []string
-				for _, entry := range logger.GetSink().(ktesting.Underlier).GetBuffer().Data() {
+				logs, ok := logger.GetSink().(ktesting.Underlier)
+				if !ok {
+					t.Fatal("the log is not kept")
+				}
+				for _, entry := range logs.GetBuffer().Data() {
 					said = append(said, fmt.Sprint(entry.ParameterKVList[1]))
 				}
 				if !slices.Equal(said, test.said) {

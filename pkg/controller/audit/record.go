@@ -134,7 +134,7 @@ func fit(sections []*section, limit int) {
 // omit returns what stands in the place of a JSON text.
 func omit(text json.RawMessage) json.RawMessage {
 	sum := sha256.Sum256(text)
-	return fmt.Appendf(nil, `{"omitted":true,"sha256":"%s","bytes":%d}`, hex.EncodeToString(sum[:]), len(text))
+	return fmt.Appendf(nil, `{"omitted":true,"sha256":%q,"bytes":%d}`, hex.EncodeToString(sum[:]), len(text))
 }
 
 // encode returns the JSON text of a value. Characters that mean something in HTML are written as they are: escaped they

@@ -13,7 +13,8 @@
 //	baseline = deployed.Baseline() // Unless deployed is nil: nothing was due.
 //
 // The baseline belongs into the status of the custom resource. It is what drift
-// is measured against, also after a restart. [Engine.Subscribe] tells when to
+// is measured against, and what release records are held against, also after a
+// restart. [Engine.Subscribe] tells when to
 // ask again, [Engine.Uninstall] ends the release.
 //
 // # What stays ordinary Helm
@@ -65,6 +66,34 @@
 //
 // Helm calls superseded whatever was followed by something else; the engine marks
 // its attempts that failed, so that none of them is ever rolled back to.
+//
+// # Trust
+//
+// Whoever may edit Secrets in a namespace may edit the release records there, and
+// Helm believes what a record says. The engine does not. It keeps a digest of the
+// manifest and hooks of each revision that it records ([RevisionDigest]), and the
+// caller keeps the digests in the baseline. The content of a record is applied, its
+// hooks run and its revision is rolled back to only if the digest matches. A revision
+// whose record does not match is made again from the chart, in its place
+// ([CauseUnverified]): after a forgery, and after a crash between the record and the
+// caller's note of it. An uninstall then runs no hooks and goes by the baseline, and
+// by the marks of the objects that the record names. Records are decoded within
+// bounds of size and number of values.
+//
+// A release belongs to its owner: records name it ([OwnerLabel]). A release of another
+// owner, or one that others made, is refused ([ActionRefuse]), unless [Release.Adopt]
+// says to take it over.
+//
+// An object belongs to the release by the UID in the baseline. In a release that had
+// records before an operation, Helm's marks and the controller reference count as
+// well. They count nothing before the first record, because everybody can write them
+// who may write the object. A hook that exists is replaced only if it is marked as a
+// hook and belongs to no other release or controller.
+//
+// A release touches objects of its own namespace only, unless [Release.Scope] allows
+// more. This is checked when a manifest or hook is parsed. It is enforced again in the
+// transport of the engine's client, which also stops requests outside of
+// [Config.Namespaces] and writes outside of an operation.
 //
 // # Drift
 //
@@ -150,7 +179,8 @@
 // # Limits
 //
 //   - The records of a release fit into a Secret each: 1 MiB for chart, values and
-//     manifest, compressed.
+//     manifest, compressed; 4 MiB, and twice what the chart takes, decompressed; and
+//     200,000 values.
 //   - As with Helm, the files under crds/ are created and never changed, and stay
 //     after an uninstall.
 //   - Hooks are not watched for drift, and neither are objects in namespaces

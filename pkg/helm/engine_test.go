@@ -5,6 +5,7 @@ package helm
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -95,10 +96,12 @@ func TestInstall(t *testing.T) {
 		wantRequests(t, f, installRequests...)
 		wantRecords(t, f, "web.v1 deployed")
 
-		sum := sha256.Sum256([]byte(blanked(t, f.record(wanted).Manifest)))
+		recorded := f.record(wanted)
+		sum := hmac.New(sha256.New, []byte(recorded.Labels[SaltLabel]))
+		sum.Write([]byte(blanked(t, recorded.Manifest)))
 		want := &Deployed{
 			Revision: 1, Chart: "demo-app", ChartVersion: "0.1.0", AppVersion: "1.27", ChartDigest: wanted.Chart.Digest()[:16],
-			ManifestHash: hex.EncodeToString(sum[:]), Revisions: deployed.Revisions,
+			ManifestHash: hex.EncodeToString(sum.Sum(nil)), Revisions: deployed.Revisions,
 		}
 		for _, kind := range []string{"Secret", "ConfigMap", "Service", "Deployment"} {
 			object := f.object(kind, "default/web")

@@ -467,7 +467,7 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 func (o *operation) deployed(rls *releasev1.Release) *Deployed {
 	deployed := &Deployed{
 		Revision:     rls.Version,
-		ManifestHash: o.manifestHash(rls.Manifest),
+		ManifestHash: o.manifestHash(rls),
 		Inventory:    o.inventory,
 		Revisions:    o.engine.digests.of(o.release, o.baseline.Revisions, o.engine.records.history(o.release)),
 	}

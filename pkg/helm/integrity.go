@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// SaltLabel is the label on a release record with the random key of its digest
-// (see [RevisionDigest]). Only those who may read the record know the key, so that
+// SaltLabel is the label on a release record with the random key of its digests
+// (see [RevisionDigest] and [Deployed]). Only those who may read the record know the key, so that
 // the digest lets nobody else guess what the manifest holds.
 const SaltLabel = "engine.demo.example.com/salt"
 
@@ -45,8 +45,11 @@ type RevisionDigest struct {
 // whole manifest: it matches a record with that manifest and without hooks.
 func ManifestDigest(hash string) string { return manifestDigest + hash }
 
+// saltBytes is the length of a salt.
+const saltBytes = 16
+
 func newSalt() string {
-	salt := make([]byte, 16)
+	salt := make([]byte, saltBytes)
 	_, _ = rand.Read(salt) // It never fails: see crypto/rand.
 	return hex.EncodeToString(salt)
 }

@@ -6,6 +6,7 @@ package helm
 import (
 	"bufio"
 	"bytes"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -120,10 +121,12 @@ func (o *operation) documents(manifest string) ([]document, error) {
 	return documents, nil
 }
 
-// manifestHash is the sha256, in hex, of a manifest whose Secrets have no values.
-func (o *operation) manifestHash(manifest string) string {
-	hash := sha256.New()
-	documents, _ := o.documents(manifest) // It was parsed before.
+// manifestHash is the HMAC-SHA256, in hex, of a release's manifest whose Secrets have no
+// values. Its key is in the record, because more than Secrets may tell of a secret:
+// charts put checksums of Secrets into annotations of pods.
+func (o *operation) manifestHash(rls *releasev1.Release) string {
+	hash := hmac.New(sha256.New, []byte(rls.Labels[SaltLabel]))
+	documents, _ := o.documents(rls.Manifest) // It was parsed before.
 	for _, document := range documents {
 		hash.Write([]byte("---\n"))
 		hash.Write(withoutSecrets(document))

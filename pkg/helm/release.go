@@ -135,8 +135,10 @@ type Deployed struct {
 	// RolledBackTo is the revision whose manifest is deployed again; 0 unless the
 	// revision is a rollback of the engine.
 	RolledBackTo int
-	// ManifestHash is the sha256, in hex, of the deployed manifest, with the values of
-	// Secrets blanked: a hash over them would let them be guessed.
+	// ManifestHash is the SHA-256, in hex, of the deployed manifest, with the values of
+	// Secrets blanked, and with a key that is in the release's records: a plain hash
+	// over secrets, or over checksums of them, would let them be guessed. Equal manifests
+	// of a release have equal hashes.
 	ManifestHash string
 	Inventory    []InventoryEntry
 	// Revisions are those whose records may be relied on from now on.

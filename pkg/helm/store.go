@@ -6,6 +6,7 @@ package helm
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -334,7 +335,10 @@ func (s *store) seal(next *releasev1.Release) error {
 	if next.Labels == nil {
 		next.Labels = map[string]string{}
 	}
-	next.Labels[SaltLabel] = newSalt()
+	// The revisions of a release share a key, so that equal manifests have equal hashes.
+	if len(next.Labels[SaltLabel]) != hex.EncodedLen(saltBytes) {
+		next.Labels[SaltLabel] = newSalt()
+	}
 	s.owner.label(next.Labels)
 	digest, err := digestOf(next.Labels[SaltLabel], next)
 	if err != nil {

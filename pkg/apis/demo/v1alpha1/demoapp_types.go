@@ -330,8 +330,9 @@ type DemoAppStatus struct {
 	LastUpgradeAt *metav1.Time `json:"lastUpgradeAt,omitempty"`
 
 	// appliedManifestHash is the SHA-256 of the deployed manifest, as 64
-	// lower-case hexadecimal digits. The values of Secrets are left out of it: a
-	// hash over them would let them be guessed.
+	// lower-case hexadecimal digits. The values of Secrets are blanked, and the hash
+	// has a key that is in the Helm record: otherwise it would let them be guessed.
+	// Equal manifests of a release have equal hashes.
 	// +kubebuilder:validation:MinLength=64
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`

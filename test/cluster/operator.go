@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -153,6 +155,31 @@ func (o *Operator) Log() string { return o.log.String() }
 
 // PID returns the operator's process id.
 func (o *Operator) PID() int { return o.command.Process.Pid }
+
+// PeakMemory returns the most bytes of memory that the operator's process has held since it started, or since
+// ResetPeakMemory. Only Linux tells.
+func (o *Operator) PeakMemory() (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", o.PID()))
+	if err != nil {
+		return 0, fmt.Errorf("memory of the operator: %w", err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if peak, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kibibytes, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(peak), "kB")), 10, 64)
+			return kibibytes << 10, err
+		}
+	}
+	return 0, errors.New("memory of the operator: no VmHWM in its status")
+}
+
+// ResetPeakMemory makes PeakMemory count anew, and returns what the process holds now.
+func (o *Operator) ResetPeakMemory() (int64, error) {
+	// The kernel documents the number in proc(5).
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", o.PID()), []byte("5"), 0); err != nil {
+		return 0, fmt.Errorf("memory of the operator: %w", err)
+	}
+	return o.PeakMemory()
+}
 
 // ProbeURL returns the URL that /healthz and /readyz are below.
 func (o *Operator) ProbeURL() string { return o.probeURL }

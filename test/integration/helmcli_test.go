@@ -47,11 +47,17 @@ var helmBinary = sync.OnceValues(func() (string, error) {
 // helm runs the helm command as an administrator would, and returns what it prints.
 func helm(t *testing.T, ns *apps.Namespace, args ...string) string {
 	t.Helper()
+	return helmAs(t, shared.Kubeconfig(), ns, args...)
+}
+
+// helmAs runs the helm command as the user of a kubeconfig file.
+func helmAs(t *testing.T, kubeconfig string, ns *apps.Namespace, args ...string) string {
+	t.Helper()
 	binary, err := helmBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), binary, append(args, "--namespace="+ns.Name, "--kubeconfig="+shared.Kubeconfig())...)
+	command := exec.CommandContext(t.Context(), binary, append(args, "--namespace="+ns.Name, "--kubeconfig="+kubeconfig)...)
 	home := t.TempDir()
 	command.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
 	var stdout, stderr bytes.Buffer

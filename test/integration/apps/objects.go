@@ -15,6 +15,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
@@ -162,4 +163,36 @@ func (n *Namespace) AuditRecords(name string) []corev1.ConfigMap {
 		n.t.Fatal(err)
 	}
 	return records.Items
+}
+
+// contentKinds are the kinds that Contents looks at.
+var contentKinds = []schema.GroupVersionResource{
+	{Version: "v1", Resource: "configmaps"},
+	{Version: "v1", Resource: "secrets"},
+	{Version: "v1", Resource: "services"},
+	{Group: "apps", Version: "v1", Resource: "deployments"},
+}
+
+// Contents returns what users and Helm wrote into the objects of the namespace, by resource and name. Two equal results
+// mean that no object was made, changed or deleted in between; what controllers of the cluster write is left out.
+func (n *Namespace) Contents() map[string]any {
+	n.t.Helper()
+	contents := map[string]any{}
+	for _, kind := range contentKinds {
+		list, err := n.Cluster.Dynamic.Resource(kind).Namespace(n.Name).List(n.t.Context(), metav1.ListOptions{})
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		for i := range list.Items {
+			object := &list.Items[i]
+			annotations := object.GetAnnotations()
+			delete(annotations, "deployment.kubernetes.io/revision")
+			contents[kind.Resource+"/"+object.GetName()] = map[string]any{
+				"uid": object.GetUID(), "deleted": object.GetDeletionTimestamp() != nil, "labels": object.GetLabels(),
+				"annotations": annotations, "owners": object.GetOwnerReferences(),
+				"data": object.Object["data"], "spec": object.Object["spec"],
+			}
+		}
+	}
+	return contents
 }

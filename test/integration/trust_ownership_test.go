@@ -6,19 +6,16 @@
 package integration
 
 import (
-	"context"
 	"path/filepath"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1apply "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -245,57 +242,4 @@ func TestReleaseOfOthersIsAdopted(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestReleaseOfPredecessorIsTakenOver removes a DemoApp by force, and creates one of the same name.
-func TestReleaseOfPredecessorIsTakenOver(t *testing.T) {
-	t.Parallel()
-	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground} {
-		t.Run(string(propagation), func(t *testing.T) {
-			t.Parallel()
-			ns := newNamespace(t)
-			ns.AddTenant("demoapps")
-			ns.Create(apps.WithoutPods("web"))
-			first := ns.AwaitReady("web")
-			removeByForce(t, ns, "web", propagation)
-			if len(ns.Records("web")) == 0 {
-				t.Fatal("the records are gone")
-			}
-
-			ns.Create(apps.WithoutPods("web"))
-			second := ns.AwaitReady("web")
-			if second.UID == first.UID || apps.Revision(second) != 2 {
-				t.Errorf("revision %d", apps.Revision(second))
-			}
-			cluster.Eventually(t.Context(), t, "four objects of the new DemoApp", func(context.Context) (bool, error) {
-				objects := ns.Objects("web").All()
-				for _, object := range objects {
-					if owner := metav1.GetControllerOf(object); owner == nil || owner.UID != second.UID {
-						return false, nil
-					}
-				}
-				return len(objects) == 4, nil
-			})
-			ns.Delete("web")
-			ns.AwaitGone("web")
-			assertNothingInstalled(t, ns, "web")
-		})
-	}
-}
-
-// removeByForce deletes a DemoApp without its finalizer, so that the operator does not uninstall its release. The operator
-// puts the finalizer back as long as the DemoApp is not being deleted.
-func removeByForce(t *testing.T, ns *apps.Namespace, name string, propagation metav1.DeletionPropagation) {
-	t.Helper()
-	cluster.Eventually(t.Context(), t, "DemoApp deleted without its finalizer", func(ctx context.Context) (bool, error) {
-		app, err := ns.Demo.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
-		if err != nil {
-			return false, err
-		}
-		err = ns.Demo.Delete(ctx, name, metav1.DeleteOptions{
-			PropagationPolicy: &propagation, Preconditions: &metav1.Preconditions{ResourceVersion: &app.ResourceVersion},
-		})
-		return err == nil, err
-	})
-	ns.AwaitGone(name)
 }

@@ -6,16 +6,22 @@
 package integration
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -332,6 +338,99 @@ func TestSecretThatIsNoRecord(t *testing.T) {
 			}
 			others.assertUntouched()
 			assertNothingForged(t, ns)
+		})
+	}
+}
+
+// TestRecordThatCannotBeWritten keeps the operator from changing or removing a release record: the DemoApp is deleted all
+// the same.
+func TestRecordThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		change func(secret *corev1.Secret)
+	}{
+		{"immutable", func(secret *corev1.Secret) { secret.Immutable = ptr.To(true) }},
+		{"with a finalizer", func(secret *corev1.Secret) { secret.Finalizers = []string{"test.example.com/held"} }},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			tenant := ns.AddTenant("demoapps")
+			ns.Create(apps.WithoutPods("web"))
+			ns.AwaitReady("web")
+			t.Cleanup(func() { releaseRecords(t, ns) })
+
+			tenant.UpdateRecord("web", 1, test.change)
+			ns.Delete("web")
+			ns.AwaitGone("web")
+			for kind := range ns.Objects("web").All() {
+				t.Errorf("the %s is left", kind)
+			}
+
+			ns.Create(apps.WithoutPods("web"))
+			ns.AwaitReady("web")
+			ns.Delete("web")
+			ns.AwaitGone("web")
+		})
+	}
+}
+
+// releaseRecords takes the finalizers from all release records, or their namespace would stay.
+func releaseRecords(t *testing.T, ns *apps.Namespace) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	secrets := shared.Client.CoreV1().Secrets(ns.Name)
+	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: "owner=helm"})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for i := range list.Items {
+		_, err := secrets.Patch(ctx, list.Items[i].Name, types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestValuesThatAreMarksOfHelm gives the Service annotations that Helm reads: they concern no other namespace, and the
+// DemoApp can be deleted.
+func TestValuesThatAreMarksOfHelm(t *testing.T) {
+	t.Parallel()
+	for name, annotations := range map[string]map[string]string{
+		"hook":    {"helm.sh/hook": "pre-delete,post-delete,pre-upgrade"},
+		"policy":  {"helm.sh/resource-policy": "keep"},
+		"release": {"meta.helm.sh/release-namespace": metav1.NamespaceSystem},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			ns.AddTenant("demoapps")
+			app := apps.WithoutPods("web")
+			values, err := json.Marshal(map[string]any{"serviceAnnotations": annotations})
+			if err != nil {
+				t.Fatal(err)
+			}
+			app.Spec.Values = &runtime.RawExtension{Raw: values}
+			begin := time.Now()
+			ns.Create(app)
+			ns.AwaitReady("web")
+			ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Second" })
+			ns.AwaitReady("web")
+			ns.Delete("web")
+			ns.AwaitGone("web")
+
+			if records := ns.Records("web"); len(records) > 0 {
+				t.Errorf("there are release records: %v", records)
+			}
+			requests, err := shared.AuditRequests(begin, func(request cluster.AuditEvent) bool {
+				return cluster.ByOperator()(request) && request.Namespace == metav1.NamespaceSystem
+			})
+			if err != nil || len(requests) > 0 {
+				t.Errorf("the operator sent requests to another namespace (%v):\n%s", err, apps.Describe(requests))
+			}
 		})
 	}
 }

@@ -114,8 +114,8 @@ items:
 	}}
 
 	forgeries = []forgery{privilegedDeployment, foreignConfigMap, listElsewhere, forgedNamespace, ownConfigMap}
-	// mixed are those that no rule of RBAC keeps the operator from applying.
-	mixed = []forgery{privilegedDeployment, foreignConfigMap, listElsewhere, ownConfigMap}
+	// mixed are those that neither RBAC nor what exists keeps the operator from applying.
+	mixed = []forgery{privilegedDeployment, listElsewhere, ownConfigMap}
 )
 
 func configMapManifest(name, namespace string) string {

@@ -6,11 +6,14 @@
 package lifecycle
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
@@ -36,10 +39,17 @@ func TestOnlyTheNamespacesThatAreNamed(t *testing.T) {
 	if app, err := other.Demo.Get(t.Context(), "web", metav1.GetOptions{}); err != nil || len(app.Finalizers) > 0 || len(app.Status.Conditions) > 0 {
 		t.Errorf("the other namespace's was touched: %+v (%v)", app, err)
 	}
-	namespaces := []string{first.Name, second.Name, cluster.OperatorNamespace, apps.AuditNamespace}
+	assertRequestsOnlyIn(t, begin, first.Name, second.Name)
+}
+
+// assertRequestsOnlyIn holds that since then the operator looked at these namespaces, its own and that of the audit
+// records, and at no other.
+func assertRequestsOnlyIn(t *testing.T, since time.Time, namespaces ...string) {
+	t.Helper()
+	namespaces = append(namespaces, cluster.OperatorNamespace, apps.AuditNamespace)
 	// What the API server serves is told by objects that are in no namespace, and the audit namespace is itself in none.
 	clusterScoped := []string{"customresourcedefinitions", "apiservices", "namespaces"}
-	requests, err := shared.AuditRequests(begin, func(request cluster.AuditEvent) bool {
+	requests, err := shared.AuditRequests(since, func(request cluster.AuditEvent) bool {
 		return cluster.ByOperator()(request) && request.Resource != "" &&
 			!slices.Contains(namespaces, request.Namespace) && !slices.Contains(clusterScoped, request.Resource)
 	})
@@ -48,5 +58,66 @@ func TestOnlyTheNamespacesThatAreNamed(t *testing.T) {
 	}
 	if len(requests) > 0 {
 		t.Errorf("the operator looked elsewhere:\n%s", apps.Describe(requests))
+	}
+}
+
+// TestForgeriesReachNoOtherNamespace forges records and statuses with objects of a namespace that the operator is not
+// responsible for.
+func TestForgeriesReachNoOtherNamespace(t *testing.T) {
+	ns, other := newNamespace(t), newNamespace(t)
+	theirs, err := shared.Client.CoreV1().ConfigMaps(other.Name).Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Data: map[string]string{"some": "data"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	cluster.StartOperator(t.Context(), t, shared, "--namespaces="+ns.Name)
+	tenant := ns.AddTenant("demoapps", "demoapps/status")
+	names := []string{"manifest", "namespace", "hook", "inventory"}
+	for _, name := range names {
+		ns.Create(apps.WithoutPods(name))
+		ns.AwaitReady(name)
+	}
+	intruder := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: %s}\ndata: {intruder: data}\n", other.Name)
+
+	tenant.EditRecord("manifest", 1, func(content map[string]any) {
+		content["manifest"] = content["manifest"].(string) + "---\n" + intruder
+	})
+	tenant.EditRecord("namespace", 1, func(content map[string]any) { content["namespace"] = other.Name })
+	for _, name := range names[:2] {
+		tenant.DeleteService(name)
+		ns.AwaitFromChart(name)
+	}
+	tenant.EditRecord("hook", 1, func(content map[string]any) {
+		content["hooks"] = []any{map[string]any{
+			"name": "theirs", "kind": "ConfigMap", "manifest": intruder, "events": []string{"pre-delete"},
+			"last_run": map[string]any{"phase": ""}, "delete_policies": []string{"before-hook-creation"},
+		}}
+	})
+	ns.Change("inventory", func(spec *v1alpha1.DemoAppSpec) { spec.Suspend = true })
+	ns.Await("inventory", "suspended", func(app *v1alpha1.DemoApp) bool { return !apps.IsAbsent(app, v1alpha1.ConditionSuspended) })
+	awaitQuiet(t)
+	inventory := fmt.Appendf(nil, `{"status": {"inventory": [{"apiVersion": "v1", "kind": "ConfigMap", "namespace": %q, "name": "theirs", "uid": %q}]}}`,
+		other.Name, theirs.UID)
+	_, err = ns.Demo.Patch(t.Context(), "inventory", types.MergePatchType, inventory, metav1.PatchOptions{}, "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = tenant.Client.CoreV1().Secrets(ns.Name).DeleteCollection(t.Context(), metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: "owner=helm,name=inventory"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		ns.Delete(name)
+		ns.AwaitGone(name)
+	}
+	awaitQuiet(t)
+
+	assertRequestsOnlyIn(t, begin, ns.Name)
+	live, err := shared.Client.CoreV1().ConfigMaps(other.Name).Get(t.Context(), "theirs", metav1.GetOptions{})
+	if err != nil || live.ResourceVersion != theirs.ResourceVersion {
+		t.Errorf("the ConfigMap of the other namespace was touched: %+v (%v)", live, err)
 	}
 }

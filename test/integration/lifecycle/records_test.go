@@ -1,0 +1,218 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package lifecycle
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// mostGrowth is by how many bytes the operator's memory may grow because of release records that are too large to read.
+const mostGrowth = 100 << 20
+
+// The sizes of what release records hold once they are decompressed, in bytes.
+const (
+	zeros       = 100 << 20
+	jsonNumbers = 15 << 20
+	chartFile   = 11 << 20 // 15 MiB in base64.
+	yamlNumbers = 1300 << 10
+	yamlDepth   = 1 << 20
+	maxHistory  = 20
+)
+
+// badRecords are release records that a tenant makes, in the place of the deployed one or as newer ones.
+var badRecords = []struct {
+	name string
+	make func(t *testing.T, tenant *apps.Tenant)
+}{
+	{"gzip bomb", func(t *testing.T, tenant *apps.Tenant) {
+		t.Helper()
+		addText(t, tenant, make([]byte, zeros))
+	}},
+	{"JSON of many numbers", func(t *testing.T, tenant *apps.Tenant) {
+		t.Helper()
+		numbers := strings.Repeat("0,", jsonNumbers/2)
+		addText(t, tenant, fmt.Appendf(nil, `{"name": "web", "version": 2, "info": {"status": "deployed"}, "config": {"a": [%s0]}}`, numbers))
+	}},
+	{"manifest with aliases", func(_ *testing.T, tenant *apps.Tenant) {
+		tenant.AddRecord("web", 1, 2, func(content map[string]any) {
+			numbers := strings.Repeat("0,", yamlNumbers/2)
+			content["manifest"] = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: intruder}\nx: &x [" + numbers + "0]\ny: *x\n"
+		})
+	}},
+	{"manifest with aliases of aliases", func(_ *testing.T, tenant *apps.Tenant) {
+		tenant.AddRecord("web", 1, 2, func(content map[string]any) {
+			manifest := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: intruder}\na0: &a0 [0,0,0,0,0,0,0,0,0,0]\n"
+			for i := 1; i < 9; i++ {
+				aliases := strings.Repeat(fmt.Sprintf("*a%d,", i-1), 9) + fmt.Sprintf("*a%d", i-1)
+				manifest += fmt.Sprintf("a%d: &a%d [%s]\n", i, i, aliases)
+			}
+			content["manifest"] = manifest
+		})
+	}},
+	{"deep manifest", func(_ *testing.T, tenant *apps.Tenant) {
+		tenant.AddRecord("web", 1, 2, func(content map[string]any) {
+			content["manifest"] = "---\nx: " + strings.Repeat("[", yamlDepth)
+		})
+	}},
+	{"deep JSON", func(t *testing.T, tenant *apps.Tenant) {
+		t.Helper()
+		addText(t, tenant, []byte(`{"config": {"a": `+strings.Repeat("[", yamlDepth)))
+	}},
+	{"no info", func(_ *testing.T, tenant *apps.Tenant) {
+		tenant.EditRecord("web", 1, func(content map[string]any) { delete(content, "info") })
+	}},
+	{"newer record without info", func(_ *testing.T, tenant *apps.Tenant) {
+		tenant.AddRecord("web", 1, 2, func(content map[string]any) { delete(content, "info") })
+	}},
+	{"no chart", func(_ *testing.T, tenant *apps.Tenant) {
+		tenant.AddRecord("web", 1, 2, func(content map[string]any) { delete(content, "chart") })
+	}},
+	{"chart without metadata", func(_ *testing.T, tenant *apps.Tenant) {
+		tenant.AddRecord("web", 1, 2, func(content map[string]any) { content["chart"] = map[string]any{} })
+	}},
+	{"chart with a long version", func(_ *testing.T, tenant *apps.Tenant) {
+		tenant.AddRecord("web", 1, 2, func(content map[string]any) {
+			metadata := content["chart"].(map[string]any)["metadata"].(map[string]any)
+			metadata["name"], metadata["version"], metadata["appVersion"] = strings.Repeat("x", 10_000), strings.Repeat("1", 10_000), ""
+		})
+	}},
+	{"null", func(t *testing.T, tenant *apps.Tenant) {
+		t.Helper()
+		addText(t, tenant, []byte("null"))
+	}},
+	{"null hook", func(_ *testing.T, tenant *apps.Tenant) {
+		tenant.AddRecord("web", 1, 2, func(content map[string]any) { content["hooks"] = []any{nil} })
+	}},
+	{"not decodable", func(_ *testing.T, tenant *apps.Tenant) {
+		tenant.UpdateRecord("web", 1, func(secret *corev1.Secret) { secret.Data["release"] = []byte("AAAA") })
+	}},
+	{"newer record not decodable", func(_ *testing.T, tenant *apps.Tenant) {
+		secret := tenant.CopyRecord("web", 1, 2)
+		secret.Data["release"] = []byte("AAAA")
+		tenant.CreateRecord(secret)
+	}},
+	{"many large charts", func(t *testing.T, tenant *apps.Tenant) {
+		t.Helper()
+		for revision := 2; revision < 2+maxHistory; revision++ {
+			// Each is another chart, so that no two of them are held as one.
+			file := make([]byte, chartFile)
+			file[0] = byte(revision)
+			tenant.AddRecord("web", 1, revision, func(content map[string]any) {
+				chart := content["chart"].(map[string]any)
+				chart["files"] = []any{map[string]any{"name": "large", "data": base64.StdEncoding.EncodeToString(file)}}
+			})
+		}
+	}},
+}
+
+// addText makes a newer record of this content, with the labels of one of the engine.
+func addText(t *testing.T, tenant *apps.Tenant, text []byte) {
+	t.Helper()
+	secret := tenant.CopyRecord("web", 1, 2)
+	secret.Data["release"] = apps.CompressRecord(t, text)
+	tenant.CreateRecord(secret)
+}
+
+// TestRecordThatCannotBeRead makes one bad record after another: the operator neither ends nor grows, other DemoApps are
+// installed meanwhile, and the DemoApp itself recovers and can be deleted.
+func TestRecordThatCannotBeRead(t *testing.T) {
+	namespaces := map[string]*apps.Namespace{}
+	for _, bad := range badRecords {
+		namespaces[bad.name] = newNamespace(t)
+	}
+	operator := cluster.StartOperator(t.Context(), t, shared)
+	for _, bad := range badRecords {
+		t.Run(bad.name, func(t *testing.T) {
+			ns := apps.In(t, shared, namespaces[bad.name].Name)
+			tenant := ns.AddTenant("demoapps")
+			ns.Create(apps.WithoutPods("web"))
+			ns.AwaitReady("web")
+			ns.AwaitQuiet(3 * time.Second)
+			before, err := operator.ResetPeakMemory()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer assertGrowth(t, operator, before)
+
+			bad.make(t, tenant)
+			ns.Create(apps.WithoutPods("neighbor"))
+			ns.AwaitReady("neighbor")
+			tenant.DeleteService("web")
+			ns.AwaitFromChart("web")
+			ns.Delete("web")
+			ns.AwaitGone("web")
+
+			if len(ns.Objects("web").All()) > 0 || len(ns.Records("web")) > 0 {
+				t.Errorf("left: %v, %v", ns.Objects("web").All(), ns.Records("web"))
+			}
+		})
+	}
+}
+
+// TestRecordThatCannotBeReadAtTheStart makes all bad records while no operator runs.
+func TestRecordThatCannotBeReadAtTheStart(t *testing.T) {
+	namespaces := make([]*apps.Namespace, len(badRecords))
+	for i := range badRecords {
+		namespaces[i] = newNamespace(t)
+	}
+	operator := cluster.StartOperator(t.Context(), t, shared)
+	tenants := make([]*apps.Tenant, len(badRecords))
+	for i, ns := range namespaces {
+		tenants[i] = ns.AddTenant("demoapps")
+		ns.Create(apps.WithoutPods("web"))
+		ns.AwaitReady("web")
+	}
+	awaitQuiet(t)
+	operator.Stop()
+	restarted := cluster.StartOperator(t.Context(), t, shared)
+	awaitLead(t, restarted)
+	awaitQuiet(t)
+	before, err := restarted.PeakMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	restarted.Stop()
+
+	for i, bad := range badRecords {
+		bad.make(t, tenants[i])
+	}
+	operator = cluster.StartOperator(t.Context(), t, shared)
+	defer assertGrowth(t, operator, before)
+	for i, ns := range namespaces {
+		tenants[i].DeleteService("web")
+		ns.AwaitFromChart("web")
+	}
+	for _, ns := range namespaces {
+		ns.Delete("web")
+		ns.AwaitGone("web")
+	}
+}
+
+func assertGrowth(t *testing.T, operator *cluster.Operator, before int64) {
+	t.Helper()
+	select {
+	case <-operator.Exited():
+		t.Fatal("the operator ended")
+	default:
+	}
+	after, err := operator.PeakMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d MiB before, at most %d MiB since", before>>20, after>>20)
+	if after-before > mostGrowth {
+		t.Errorf("the operator grew by %d MiB, at most %d MiB are allowed", (after-before)>>20, mostGrowth>>20)
+	}
+}

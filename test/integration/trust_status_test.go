@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	helmengine "github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/charts"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -268,5 +270,36 @@ func TestDeploymentConfirmsNoKey(t *testing.T) {
 		if hash := hashOf(guess); bytes.Contains(deployment, []byte(hash[:checksumLength])) {
 			t.Errorf("the Deployment confirms the key: it has the beginning of the hash of %q", guess)
 		}
+	}
+}
+
+// TestFailureConfirmsNoKey guesses the key offline from what the status has to tell one failed spec from another: all other
+// inputs of a release are public.
+func TestFailureConfirmsNoKey(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	app := apps.WithoutPods("web")
+	app.Spec.Values = badLabel()
+	ns.Create(app)
+	failed := ns.Await("web", "failed", func(app *v1alpha1.DemoApp) bool { return app.Status.Failures != nil })
+	chart, err := helmengine.LoadFS(charts.DemoApp(), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs, err := json.Marshal(struct {
+		Release, Chart string
+		Values         map[string]any
+		Owner          metav1.OwnerReference
+	}{ns.Name + "/web", chart.Digest(), decodeRecord(t, ns.Records("web")[0]).Config, ns.Objects("web").Secret.OwnerReferences[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(inputs, []byte(app.Spec.APIKey)) {
+		t.Fatalf("the inputs do not have the key: %s", inputs)
+	}
+
+	const shortest = 16
+	if got := failed.Status.Failures.Inputs; len(got) >= shortest && strings.HasPrefix(hashOf(string(inputs)), got) {
+		t.Error("the status confirms the key: status.failures.inputs is the hash of the inputs")
 	}
 }

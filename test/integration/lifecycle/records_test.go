@@ -216,3 +216,54 @@ func assertGrowth(t *testing.T, operator *cluster.Operator, before int64) {
 		t.Errorf("the operator grew by %d MiB, at most %d MiB are allowed", (after-before)>>20, mostGrowth>>20)
 	}
 }
+
+// TestRecordForgedWhileAway forges the records of the deployed revisions while no operator runs: the next one knows no more
+// than the statuses tell.
+func TestRecordForgedWhileAway(t *testing.T) {
+	ns, other := newNamespace(t), newNamespace(t)
+	operator := cluster.StartOperator(t.Context(), t, shared)
+	tenant := ns.AddTenant("demoapps")
+	names := []string{"edited", "newer", "deleted"}
+	for _, name := range names {
+		ns.Create(apps.WithoutPods(name))
+		ns.AwaitReady(name)
+	}
+	awaitQuiet(t)
+	operator.Stop()
+	begin := time.Now()
+	forge := func(content map[string]any) {
+		manifest := content["manifest"].(string)
+		for _, namespace := range []string{ns.Name, other.Name} {
+			manifest += fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: intruder, namespace: %s}\n", namespace)
+		}
+		content["manifest"] = manifest
+	}
+	tenant.EditRecord("edited", 1, forge)
+	tenant.AddRecord("newer", 1, 2, forge)
+	tenant.EditRecord("deleted", 1, func(content map[string]any) {
+		forge(content)
+		content["hooks"] = []any{map[string]any{
+			"name": "intruder", "kind": "ConfigMap", "events": []string{"pre-delete"}, "last_run": map[string]any{"phase": ""},
+			"manifest": fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: intruder, namespace: %s}\n", other.Name),
+		}}
+	})
+	ns.Delete("deleted")
+
+	cluster.StartOperator(t.Context(), t, shared)
+	ns.AwaitGone("deleted")
+	for _, name := range names[:2] {
+		tenant.DeleteService(name)
+		ns.AwaitFromChart(name)
+	}
+	awaitQuiet(t)
+
+	if requests := other.Requests(begin); len(requests) > 0 {
+		t.Errorf("the operator sent requests to the other namespace:\n%s", apps.Describe(requests))
+	}
+	for kind := range ns.Objects("intruder").All() {
+		t.Errorf("the forged %s exists", kind)
+	}
+	for kind := range ns.Objects("deleted").All() {
+		t.Errorf("the %s of the DemoApp that was deleted is left", kind)
+	}
+}

@@ -8,6 +8,9 @@ package lifecycle
 import (
 	"encoding/base64"
 	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,11 +28,14 @@ const mostGrowth = 100 << 20
 const (
 	zeros       = 100 << 20
 	jsonNumbers = 15 << 20
+	withinLimit = 3 << 20  // The operator reads records of up to 4 MiB.
 	chartFile   = 11 << 20 // 15 MiB in base64.
 	yamlNumbers = 1300 << 10
 	yamlDepth   = 1 << 20
-	maxHistory  = 20
 )
+
+// manyRecords is how many records with a large chart a tenant makes.
+const manyRecords = 20
 
 // badRecords are release records that a tenant makes, in the place of the deployed one or as newer ones.
 var badRecords = []struct {
@@ -44,6 +50,11 @@ var badRecords = []struct {
 		t.Helper()
 		numbers := strings.Repeat("0,", jsonNumbers/2)
 		addText(t, tenant, fmt.Appendf(nil, `{"name": "web", "version": 2, "info": {"status": "deployed"}, "config": {"a": [%s0]}}`, numbers))
+	}},
+	{"JSON of many numbers within the limit", func(_ *testing.T, tenant *apps.Tenant) {
+		tenant.AddRecord("web", 1, 2, func(content map[string]any) {
+			content["config"] = map[string]any{"a": make([]int8, withinLimit/2)}
+		})
 	}},
 	{"manifest with aliases", func(_ *testing.T, tenant *apps.Tenant) {
 		tenant.AddRecord("web", 1, 2, func(content map[string]any) {
@@ -105,14 +116,22 @@ var badRecords = []struct {
 	}},
 	{"many large charts", func(t *testing.T, tenant *apps.Tenant) {
 		t.Helper()
-		for revision := 2; revision < 2+maxHistory; revision++ {
+		var secrets []*corev1.Secret
+		for revision := 2; revision < 2+manyRecords; revision++ {
 			// Each is another chart, so that no two of them are held as one.
 			file := make([]byte, chartFile)
 			file[0] = byte(revision)
-			tenant.AddRecord("web", 1, revision, func(content map[string]any) {
-				chart := content["chart"].(map[string]any)
-				chart["files"] = []any{map[string]any{"name": "large", "data": base64.StdEncoding.EncodeToString(file)}}
-			})
+			secret := tenant.CopyRecord("web", 1, revision)
+			content := apps.DecodeRecord(t, secret)
+			content["version"] = revision
+			chart := content["chart"].(map[string]any)
+			chart["files"] = []any{map[string]any{"name": "large", "data": base64.StdEncoding.EncodeToString(file)}}
+			secret.Data["release"] = apps.EncodeRecord(t, content)
+			secrets = append(secrets, secret)
+		}
+		// The newest comes first: the operator would make the next revision itself.
+		for _, secret := range slices.Backward(secrets) {
+			tenant.CreateRecord(secret)
 		}
 	}},
 }
@@ -128,11 +147,12 @@ func addText(t *testing.T, tenant *apps.Tenant, text []byte) {
 // TestRecordThatCannotBeRead makes one bad record after another: the operator neither ends nor grows, other DemoApps are
 // installed meanwhile, and the DemoApp itself recovers and can be deleted.
 func TestRecordThatCannotBeRead(t *testing.T) {
+	binary := plainOperator(t)
 	namespaces := map[string]*apps.Namespace{}
 	for _, bad := range badRecords {
 		namespaces[bad.name] = newNamespace(t)
 	}
-	operator := cluster.StartOperator(t.Context(), t, shared)
+	operator := cluster.StartOperatorBinary(t.Context(), t, shared, binary)
 	for _, bad := range badRecords {
 		t.Run(bad.name, func(t *testing.T) {
 			ns := apps.In(t, shared, namespaces[bad.name].Name)
@@ -163,11 +183,12 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 
 // TestRecordThatCannotBeReadAtTheStart makes all bad records while no operator runs.
 func TestRecordThatCannotBeReadAtTheStart(t *testing.T) {
+	binary := plainOperator(t)
 	namespaces := make([]*apps.Namespace, len(badRecords))
 	for i := range badRecords {
 		namespaces[i] = newNamespace(t)
 	}
-	operator := cluster.StartOperator(t.Context(), t, shared)
+	operator := cluster.StartOperatorBinary(t.Context(), t, shared, binary)
 	tenants := make([]*apps.Tenant, len(badRecords))
 	for i, ns := range namespaces {
 		tenants[i] = ns.AddTenant("demoapps")
@@ -176,7 +197,7 @@ func TestRecordThatCannotBeReadAtTheStart(t *testing.T) {
 	}
 	awaitQuiet(t)
 	operator.Stop()
-	restarted := cluster.StartOperator(t.Context(), t, shared)
+	restarted := cluster.StartOperatorBinary(t.Context(), t, shared, binary)
 	awaitLead(t, restarted)
 	awaitQuiet(t)
 	before, err := restarted.PeakMemory()
@@ -188,7 +209,7 @@ func TestRecordThatCannotBeReadAtTheStart(t *testing.T) {
 	for i, bad := range badRecords {
 		bad.make(t, tenants[i])
 	}
-	operator = cluster.StartOperator(t.Context(), t, shared)
+	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary)
 	defer assertGrowth(t, operator, before)
 	for i, ns := range namespaces {
 		tenants[i].DeleteService("web")
@@ -215,6 +236,18 @@ func assertGrowth(t *testing.T, operator *cluster.Operator, before int64) {
 	if after-before > mostGrowth {
 		t.Errorf("the operator grew by %d MiB, at most %d MiB are allowed", (after-before)>>20, mostGrowth>>20)
 	}
+}
+
+// plainOperator builds an operator without the race detector, which needs many times the memory.
+func plainOperator(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "demoapp-controller")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/demoapp-controller")
+	build.Dir = shared.Root()
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the operator: %v\n%s", err, output)
+	}
+	return binary
 }
 
 // TestRecordForgedWhileAway forges the records of the deployed revisions while no operator runs: the next one knows no more

@@ -158,7 +158,8 @@ func (s *store) Get(key string) (release.Releaser, error) {
 	if errors.Is(err, errUnverified) {
 		outline := s.outline(record)
 		if read := s.unverified[record.Revision]; read != nil {
-			outline.Info.FirstDeployed, outline.Labels = read.Info.FirstDeployed, read.Labels
+			info := *read.Info
+			outline.Info, outline.Labels = &info, read.Labels
 			s.outlines[outline] = read
 		}
 		return outline, nil
@@ -419,8 +420,7 @@ func (s *store) Update(key string, rls release.Releaser) error {
 		markFailed(next)
 		if read := s.outlines[next]; read != nil {
 			// The content stays as it is for those who look at the history.
-			read.Info.Status, read.Info.Description, read.Info.Deleted = next.Info.Status, next.Info.Description, next.Info.Deleted
-			read.Labels = next.Labels
+			read.Info, read.Labels = next.Info, next.Labels
 			rls = read
 		}
 	}

@@ -59,10 +59,10 @@ func command(t *testing.T, p player, args ...string) string {
 }
 
 // volatile matches what the command prints differently each time: times in all their forms, ages, and addresses;
-// and the label that only the engine's records have.
+// and the labels that only the engine's records have.
 var volatile = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?[+-]\d{4} \w+|Z|[+-]\d\d:\d\d)?` +
 	`|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4}|\b(\d+m)?\d+s\b|\b10\.\d+\.\d+\.\d+\b|modifiedAt=\d+` +
-	`|` + regexp.QuoteMeta(helm.InputsLabel) + `=[^,]*,`)
+	`|` + regexp.QuoteMeta(engineLabels) + `[a-z-]+=[^,]*,`)
 
 // spaces are as wide as columns ask for.
 var spaces = regexp.MustCompile(`[ \t]+`)

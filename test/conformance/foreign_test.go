@@ -94,16 +94,6 @@ func TestForeignObjects(t *testing.T) {
 			},
 		},
 		{
-			name: "that lost its mark, and nobody knows its UID",
-			steps: []step{
-				deploy("install", "changing", nil),
-				patchConfigMap("first", unlabel),
-				forget,
-				deploy("upgrade", "changing", values{"version": "v2"}),
-				uninstall,
-			},
-		},
-		{
 			name: "that was deleted before it is removed",
 			steps: []step{
 				deploy("install", "changing", nil),

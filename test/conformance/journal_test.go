@@ -164,7 +164,7 @@ func hooksOf(requests []request) []string {
 		case r.method == http.MethodDelete && r.deleted():
 			event = "deleted"
 		case r.method == http.MethodDelete:
-			event = "not there to delete"
+			continue // There was nothing to delete. The engine looks first.
 		case r.created():
 			event = "created"
 		}

@@ -241,7 +241,8 @@ func (r *modeled) work(ctx context.Context, m *machine) error {
 	if r.wanted == nil {
 		return r.uninstall(ctx)
 	}
-	wanted := helm.Release{Namespace: r.namespace, Name: releaseName, Chart: m.chart.engine(m.t), Values: r.wanted}
+	wanted := r.release()
+	wanted.Chart, wanted.Values = m.chart.engine(m.t), r.wanted
 	var err error
 	for range maxPasses {
 		if err = r.pass(ctx, wanted); err == nil && r.last.Action == helm.ActionNone {

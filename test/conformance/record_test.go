@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"strings"
 	"testing"
 
 	chartcommon "helm.sh/helm/v4/pkg/chart/common"
@@ -19,8 +20,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 // recordPrefix begins the names of the Secrets that hold release records.
@@ -118,14 +117,15 @@ func hooksIn(hooks any) any {
 	return list
 }
 
+// engineLabels begins the labels that only the engine's records have.
+const engineLabels = "engine.demo.example.com/"
+
 // secretOf is what the record's Secret is like, apart from its content.
 func secretOf(secret corev1.Secret) any {
 	labels := maps.Clone(secret.Labels)
 	delete(labels, "createdAt")
 	delete(labels, "modifiedAt")
-	// Which inputs the engine made the revision from, and which revision it brought back.
-	delete(labels, helm.InputsLabel)
-	delete(labels, helm.RollbackLabel)
+	maps.DeleteFunc(labels, func(label, _ string) bool { return strings.HasPrefix(label, engineLabels) })
 	return jsonOf(map[string]any{"type": secret.Type, "labels": labels, "annotations": secret.Annotations})
 }
 

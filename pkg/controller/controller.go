@@ -21,6 +21,7 @@ import (
 // Defaults of [Options].
 const (
 	DefaultWorkers          = 10
+	DefaultMaxWaiting       = 100
 	DefaultBaseDelay        = 500 * time.Millisecond
 	DefaultMaxDelay         = 5 * time.Minute
 	DefaultCacheSyncTimeout = time.Minute
@@ -62,6 +63,9 @@ type Options struct {
 	// one worker more, which only takes what is urgent: drift, and dependencies
 	// that became ready.
 	Workers int
+	// MaxWaiting is how many objects may be waited for at a time without a worker,
+	// see [ReleaseWorker]; default 100.
+	MaxWaiting int
 	// Clock drives timers and measures durations; default the real one.
 	Clock clock.WithTicker
 	// BaseDelay and MaxDelay bound the delay before a retry, which doubles
@@ -77,6 +81,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Workers <= 0 {
 		o.Workers = DefaultWorkers
+	}
+	if o.MaxWaiting <= 0 {
+		o.MaxWaiting = DefaultMaxWaiting
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -106,6 +113,8 @@ type Controller struct {
 	opts       Options
 	queue      *queue
 	metrics    reconcileMetrics
+	workers    sync.WaitGroup
+	places     *places
 }
 
 // New returns a controller that does nothing until [Controller.Run]. What is
@@ -117,6 +126,7 @@ func New(r Reconciler, opts Options) *Controller {
 		opts:       opts,
 		queue:      newQueue(opts),
 		metrics:    opts.Metrics.reconciles(opts.Name),
+		places:     newPlaces(opts.Workers+1, opts.MaxWaiting), // One for what is urgent, see lanes.
 	}
 }
 
@@ -154,9 +164,8 @@ func (c *Controller) Run(stop, lead context.Context, synced ...NamedSync) error 
 	logger.V(1).Info("Starting", "workers", c.opts.Workers)
 	c.queue.start(c.opts.Name, c.opts.Metrics)
 	ctx := klog.NewContext(lead, logger)
-	var workers sync.WaitGroup
-	for range c.opts.Workers + 1 { // One for what is urgent, see lanes.
-		workers.Go(func() { c.work(ctx, stop) })
+	for range cap(c.places.taken) {
+		c.workers.Go(func() { c.work(ctx, stop) })
 	}
 
 	select {
@@ -165,7 +174,7 @@ func (c *Controller) Run(stop, lead context.Context, synced ...NamedSync) error 
 	}
 	logger.V(1).Info("Stopping")
 	c.queue.shutDown()
-	workers.Wait()
+	c.workers.Wait()
 	logger.V(1).Info("Stopped")
 	if lead.Err() != nil {
 		return fmt.Errorf("controller %q: lead ended: %w", c.opts.Name, context.Cause(lead))
@@ -203,17 +212,27 @@ func (c *Controller) waitForSync(stop, lead context.Context, waiting []NamedSync
 }
 
 // work takes keys until the queue is shut down. Keys that come up after the
-// end of either context are given back untouched.
+// end of either context are given back untouched. A worker whose pass has
+// waited ends with that pass, because another one was started in its place.
 func (c *Controller) work(ctx, stop context.Context) {
 	for {
 		key, why, ok := c.queue.take()
 		if !ok {
 			return
 		}
+		c.places.take()
+		p := &place{places: c.places, key: key, replace: func() {
+			c.queue.makeRoom(key)
+			c.workers.Go(func() { c.work(ctx, stop) })
+		}, left: c.metrics.wait, returned: c.metrics.resume}
 		if why != 0 && stop.Err() == nil && ctx.Err() == nil {
-			c.process(ctx, key, why)
+			c.process(context.WithValue(ctx, placeKey{}, p), key, why)
 		}
+		c.places.giveBack()
 		c.queue.done(key)
+		if p.replaced {
+			return
+		}
 	}
 }
 

@@ -46,6 +46,13 @@
 // no call to clean up: its last pass returns the zero Result and no error, and
 // nothing about the key is kept.
 //
+// # Waiting
+//
+// A pass that waits for something slow, such as the end of a Job, calls
+// [ReleaseWorker] first. Another object is then reconciled in the meantime. The
+// number of passes that wait is bounded (Options.MaxWaiting, and half of that for
+// one namespace), and so is the number of those that work (Options.Workers).
+//
 // # Starting and stopping
 //
 // [New] starts nothing. [Controller.Run] waits for the informers (an informer

@@ -97,6 +97,15 @@ func (m reconcileMetrics) begin() {
 	}
 }
 
+// wait and resume frame the time in which a pass has no worker.
+func (m reconcileMetrics) wait() {
+	if m.active != nil {
+		m.active.Dec()
+	}
+}
+
+func (m reconcileMetrics) resume() { m.begin() }
+
 func (m reconcileMetrics) end(result string, took time.Duration) {
 	if m.active != nil {
 		m.active.Dec()

@@ -164,6 +164,9 @@ func (q *queue) take() (cache.ObjectName, Reason, bool) {
 	return key, why, true
 }
 
+// makeRoom lets another key be taken although this one is not done yet.
+func (q *queue) makeRoom(key cache.ObjectName) { q.order.done(key) }
+
 // done gives a key back, so that another worker may take it.
 func (q *queue) done(key cache.ObjectName) {
 	q.order.done(key)

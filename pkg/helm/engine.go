@@ -36,6 +36,10 @@ const (
 	DefaultMaxHistory = 10
 	DefaultTimeout    = 5 * time.Minute
 
+	// MaxTimeout bounds one operation whatever the release's timeout is: a hook that
+	// never ends must not keep the release from being changed for a day.
+	MaxTimeout = time.Hour
+
 	// bodyCacheBytes bounds the memory for the content of release records. That of
 	// a small chart has about 2 KiB, the chart aside.
 	bodyCacheBytes = 32 << 20
@@ -69,7 +73,7 @@ type Config struct {
 	// itself; by default DefaultMaxHistory.
 	MaxHistory int
 	// Timeout bounds one operation, hooks included, unless the release says so
-	// itself; by default DefaultTimeout.
+	// itself; by default DefaultTimeout, and at most MaxTimeout.
 	Timeout time.Duration
 	// Logger receives the engine's and Helm's messages; by default slog.Default().
 	Logger *slog.Logger
@@ -379,6 +383,7 @@ func (e *Engine) limitsOf(release Release) limits {
 	if l.timeout <= 0 {
 		l.timeout = e.timeout
 	}
+	l.timeout = min(l.timeout, MaxTimeout)
 	if l.maxHistory <= 0 {
 		l.maxHistory = e.maxHistory
 	}

@@ -39,7 +39,8 @@ type Release struct {
 	// the caller has a baseline of, is left alone.
 	Adopt bool
 	// Timeout bounds an operation on this release, hooks included, and is how long
-	// one of somebody else is waited for; 0 means [Config.Timeout].
+	// one of somebody else is waited for; 0 means [Config.Timeout]. More than
+	// [MaxTimeout] counts as that.
 	Timeout time.Duration
 	// Ignore names the fields that others may change. They are no part of
 	// InputDigest.

@@ -88,7 +88,16 @@ func (w *hookWaiter) discovered(crd *unstructured.Unstructured) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	return wait.PollUntilContextTimeout(w.operation.ctx, discoveryPoll, discoveryTimeout, true, func(context.Context) (bool, error) {
+	served, err := w.operation.engine.mapper.serving(schema.GroupKind{Group: group, Kind: kind})
+	if served || err != nil {
+		return err
+	}
+	end, err := w.operation.beginWait()
+	if err != nil {
+		return err
+	}
+	defer end()
+	return wait.PollUntilContextTimeout(w.operation.ctx, discoveryPoll, discoveryTimeout, false, func(context.Context) (bool, error) {
 		return w.operation.engine.mapper.serving(schema.GroupKind{Group: group, Kind: kind})
 	})
 }
@@ -143,6 +152,8 @@ func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition
 	ctx, cancel := context.WithTimeout(w.operation.ctx, timeout)
 	defer cancel()
 	var verdict error
+	slow := &slowWait{operation: w.operation}
+	defer slow.end()
 	judge := func(event watch.Event) (bool, error) {
 		object, ok := event.Object.(*unstructured.Unstructured)
 		if !ok || object.GetName() != info.Name {
@@ -158,13 +169,16 @@ func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition
 		return done, verdict
 	}
 	err := wait.PollUntilContextCancel(ctx, hookWatchInterval, true, func(ctx context.Context) (bool, error) {
-		err := w.follow(ctx, info, judge)
-		if err == nil || verdict != nil || apierrors.IsForbidden(err) {
+		err := w.follow(ctx, info, slow, judge)
+		if err == nil || verdict != nil || slow.refused != nil || apierrors.IsForbidden(err) {
 			return err == nil, err
 		}
 		w.operation.logger.DebugContext(ctx, "The watch of a hook broke", slog.String("object", reference(info).String()), slog.Any("error", err))
-		return false, nil
+		return false, slow.begin()
 	})
+	if slow.refused != nil {
+		return fmt.Errorf("%s: %w", reference(info), slow.refused)
+	}
 	if wait.Interrupted(err) {
 		return fmt.Errorf("%s was not ready after %s", reference(info), timeout)
 	}
@@ -172,8 +186,9 @@ func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition
 }
 
 // follow shows an object, and every change of it, to the judge, until that has
-// seen enough, which ends it without an error, or the object is not there.
-func (w *hookWaiter) follow(ctx context.Context, info *resource.Info, judge watchtools.ConditionFunc) error {
+// seen enough, which ends it without an error, or the object is not there. The
+// slow wait begins when the first look does not settle it.
+func (w *hookWaiter) follow(ctx context.Context, info *resource.Info, slow *slowWait, judge watchtools.ConditionFunc) error {
 	client := w.operation.client(info)
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, info.Name).String()
 	list, err := client.List(ctx, metav1.ListOptions{FieldSelector: selector})
@@ -187,6 +202,9 @@ func (w *hookWaiter) follow(ctx context.Context, info *resource.Info, judge watc
 	}
 	if len(list.Items) == 0 {
 		return nil
+	}
+	if err := slow.begin(); err != nil {
+		return err
 	}
 	_, err = watchtools.Until(ctx, list.GetResourceVersion(), &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {

@@ -288,3 +288,22 @@ func TestRepairThatIsRefused(t *testing.T) {
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonDriftDetected, w.app("a").Status.LastUpgradeReason)
 }
+
+// TestNoRoomToWaitIsNoFailedAttempt: an operator that waits for too many others says
+// nothing about this release.
+func TestNoRoomToWaitIsNoFailedAttempt(t *testing.T) {
+	w := deployed(t, remediating(0, v1alpha1.RemediationRollback))
+	w.change("a", says("other"))
+	w.engine.failures = []error{fmt.Errorf("hook: %w", controller.ErrTooManyWaiting)}
+
+	_, err := w.pass("a", controller.SpecChange)
+
+	if !errors.Is(err, controller.ErrTooManyWaiting) || controller.IsTerminal(err) {
+		t.Errorf("error is %v", err)
+	}
+	equal(t, "conditions", conditions("Ready", "False UpgradeFailed", "Reconciling", "True UpgradeFailed",
+		"Failed", "True UpgradeFailed", "Deployed", "False UpgradeFailed"), w.conditions("a"))
+	equal(t, "failures", (*v1alpha1.FailureCounts)(nil), w.app("a").Status.Failures)
+	w.passes("a", controller.Retry)
+	equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
+}

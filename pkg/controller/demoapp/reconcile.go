@@ -80,6 +80,7 @@ func (p *pass) secretTexts() []string {
 
 // Reconcile brings one app's release to what its spec says.
 func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why controller.Reason) (controller.Result, error) {
+	ctx = helm.WithWait(ctx, func() (func(), error) { return controller.ReleaseWorker(ctx) })
 	cached, _ := c.cached.Get(key)
 	app := c.latest.Newest(key, cached)
 	if app == nil {

@@ -179,7 +179,10 @@ func (c *Controller) reportFailure(ctx context.Context, p *pass, err error) erro
 		}
 		return err
 	}
-	c.recordFailure(ctx, p, terminal)
+	if !errors.Is(err, controller.ErrTooManyWaiting) {
+		// An attempt that found no room to wait says nothing about the release.
+		c.recordFailure(ctx, p, terminal)
+	}
 	if !isRepair(action) {
 		conditions.Set(v1alpha1.ConditionFailed, metav1.ConditionTrue, reason, err.Error())
 	}

@@ -562,7 +562,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref common.ReferenceCallback) com
 					},
 					"timeout": {
 						SchemaProps: spec.SchemaProps{
-							Description: "timeout bounds one operation on the release and, with waitForReady, the time in which the workload is to become healthy; 1s to 24h. Defaults to 5m.",
+							Description: "timeout bounds one operation on the release and, with waitForReady, the time in which the workload is to become healthy; 1s to 24h. Defaults to 5m. An operation takes at most 1h, whatever the timeout is.",
 							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
 						},
 					},

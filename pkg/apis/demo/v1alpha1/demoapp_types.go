@@ -216,7 +216,8 @@ type DemoAppSpec struct {
 	MaxHistory *int32 `json:"maxHistory,omitempty"`
 
 	// timeout bounds one operation on the release and, with waitForReady, the time
-	// in which the workload is to become healthy; 1s to 24h. Defaults to 5m.
+	// in which the workload is to become healthy; 1s to 24h. Defaults to 5m. An
+	// operation takes at most 1h, whatever the timeout is.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`

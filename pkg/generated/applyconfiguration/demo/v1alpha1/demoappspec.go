@@ -73,7 +73,8 @@ type DemoAppSpecApplyConfiguration struct {
 	// to 10.
 	MaxHistory *int32 `json:"maxHistory,omitempty"`
 	// timeout bounds one operation on the release and, with waitForReady, the time
-	// in which the workload is to become healthy; 1s to 24h. Defaults to 5m.
+	// in which the workload is to become healthy; 1s to 24h. Defaults to 5m. An
+	// operation takes at most 1h, whatever the timeout is.
 	Timeout *v1.Duration `json:"timeout,omitempty"`
 	// waitForReady says that an install or upgrade has failed when its workload is
 	// not healthy within timeout. Defaults to false: it succeeds when the API

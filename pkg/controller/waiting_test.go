@@ -1,0 +1,165 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// waiter is a reconciler whose passes over objects of the namespace "slow" wait
+// an hour without a worker.
+type waiter struct {
+	working, most atomic.Int32
+	refused       atomic.Int32
+	done          atomic.Int32
+}
+
+func (w *waiter) reconcile(ctx context.Context, key cache.ObjectName, _ Reason) (Result, error) {
+	w.enter()
+	defer w.working.Add(-1)
+	if key.Namespace == "slow" {
+		w.working.Add(-1)
+		reclaim, err := ReleaseWorker(ctx)
+		if err != nil {
+			w.working.Add(1)
+			w.refused.Add(1)
+			return Result{}, err
+		}
+		time.Sleep(time.Hour)
+		reclaim()
+		w.enter()
+	}
+	time.Sleep(time.Second)
+	w.done.Add(1)
+	return Result{}, nil
+}
+
+func (w *waiter) enter() {
+	now := w.working.Add(1)
+	for most := w.most.Load(); now > most && !w.most.CompareAndSwap(most, now); most = w.most.Load() {
+	}
+}
+
+func (r *rig) enqueueMany(namespace string, count int) {
+	for i := range count {
+		r.Enqueue(cache.NewObjectName(namespace, strconv.Itoa(i)), SpecChange)
+	}
+}
+
+func TestWaitingPassHoldsNoWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := newRig(t, Options{Workers: 2}), &waiter{}
+		r.reconcile = w.reconcile
+		r.run()
+		r.enqueueMany("slow", 10)
+		advance(time.Minute)
+
+		r.enqueueMany("quick", 4)
+		advance(2 * time.Second)
+
+		if got := w.done.Load(); got != 4 {
+			t.Errorf("%d objects were reconciled while ten wait, want 4", got)
+		}
+		advance(time.Hour + 10*time.Second)
+		if got := w.done.Load(); got != 14 {
+			t.Errorf("%d objects were reconciled in the end, want 14", got)
+		}
+		if most, places := w.most.Load(), int32(cap(r.places.taken)); most > places {
+			t.Errorf("%d passes worked at a time, want at most %d", most, places)
+		}
+		r.finish()
+	})
+}
+
+func TestWorkersAreAsManyAfterWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := newRig(t, Options{Workers: 2}), &waiter{}
+		r.reconcile = w.reconcile
+		r.run()
+		for range 3 {
+			r.enqueueMany("slow", 10)
+			advance(2 * time.Hour)
+		}
+		w.done.Store(0)
+
+		r.enqueueMany("quick", 10)
+		advance(5*time.Second + time.Millisecond)
+
+		// Two workers, because the third one is for what is urgent.
+		if got := w.done.Load(); got != 10 {
+			t.Errorf("%d objects were reconciled in 5 s, want 10", got)
+		}
+		r.finish()
+	})
+}
+
+func TestWaitingPassesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := newRig(t, Options{Workers: 2, MaxWaiting: 8, BaseDelay: 2 * time.Hour, MaxDelay: 2 * time.Hour}), &waiter{}
+		var last atomic.Value
+		r.reconcile = func(ctx context.Context, key cache.ObjectName, why Reason) (Result, error) {
+			result, err := w.reconcile(ctx, key, why)
+			if err != nil {
+				last.Store(err)
+			}
+			return result, err
+		}
+		r.run()
+
+		r.enqueueMany("slow", 10)
+		advance(time.Minute)
+
+		if got := w.refused.Load(); got != 6 {
+			t.Errorf("%d waits of one namespace were refused, want 6", got)
+		}
+		if err, _ := last.Load().(error); !errors.Is(err, ErrTooManyWaiting) || IsTerminal(err) {
+			t.Errorf("error is %v, want ErrTooManyWaiting, not terminal", err)
+		}
+		advance(6 * time.Hour)
+		if got := w.done.Load(); got != 10 {
+			t.Errorf("%d objects were reconciled in the end, want 10", got)
+		}
+		r.finish()
+	})
+}
+
+func TestShutdownWaitsForWaitingPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := newRig(t, Options{}), &waiter{}
+		r.reconcile = w.reconcile
+		r.run()
+		r.enqueueMany("slow", 1)
+		advance(time.Minute)
+
+		r.stop(nil)
+		advance(time.Minute)
+		select {
+		case err := <-r.ended:
+			t.Errorf("Run returned %v while a pass waits", err)
+		default:
+		}
+		advance(time.Hour)
+
+		if got := w.done.Load(); got != 1 {
+			t.Errorf("%d passes came to their end, want 1", got)
+		}
+		r.finish()
+	})
+}
+
+func TestReleaseWorkerOutsideOfPass(t *testing.T) {
+	reclaim, err := ReleaseWorker(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	reclaim()
+}

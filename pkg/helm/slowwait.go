@@ -1,0 +1,48 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import "context"
+
+type waitKey struct{}
+
+// WithWait returns a context for [Engine.Execute] and [Engine.UninstallWithin]. Before
+// an operation waits for a hook or a new CRD, it calls begin, and after the wait it
+// calls the end that begin returned. The caller can do other work in between. When
+// begin fails, the operation fails with that error.
+func WithWait(ctx context.Context, begin func() (end func(), err error)) context.Context {
+	return context.WithValue(ctx, waitKey{}, begin)
+}
+
+// beginWait tells the caller that the operation is about to wait. Helm reduces the
+// errors of hooks to text, so the error is noted.
+func (o *operation) beginWait() (end func(), err error) {
+	begin, ok := o.ctx.Value(waitKey{}).(func() (func(), error))
+	if !ok {
+		return func() {}, nil
+	}
+	end, err = begin()
+	return end, o.note(err)
+}
+
+// slowWait is a wait of which the caller is told when it turns out to take time.
+type slowWait struct {
+	operation *operation
+	// refused is why the caller does not let the operation wait.
+	refused error
+	ended   func()
+}
+
+func (s *slowWait) begin() error {
+	if s.ended == nil && s.refused == nil {
+		s.ended, s.refused = s.operation.beginWait()
+	}
+	return s.refused
+}
+
+func (s *slowWait) end() {
+	if s.ended != nil {
+		s.ended()
+	}
+}

@@ -1,0 +1,139 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// waits is a caller that is told of waits.
+type waits struct {
+	begun, ended int
+	refusal      error
+}
+
+func (w *waits) context(ctx context.Context) context.Context {
+	return WithWait(ctx, func() (func(), error) {
+		if w.refusal != nil {
+			return nil, w.refusal
+		}
+		w.begun++
+		return func() { w.ended++ }, nil
+	})
+}
+
+// install makes the first revision, with a caller that is told of waits.
+func (f *fixture) install(wanted Release, w *waits) error {
+	_, err := f.engine.Execute(w.context(f.t.Context()), wanted, Decision{Action: ActionInstall, Cause: CauseNotInstalled}, Baseline{})
+	return err
+}
+
+func TestHookThatNeverEndsIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/slow.yaml": hook("slow", "pre-install", 0)})
+		wanted.Timeout = 24 * time.Hour
+		caller, started := &waits{}, time.Now()
+
+		err := f.install(wanted, caller)
+
+		if err == nil || IsTerminal(err) {
+			t.Errorf("error is %v, want one that is not terminal", err)
+		}
+		if took := time.Since(started); took < MaxTimeout || took > MaxTimeout+recordGrace {
+			t.Errorf("gave up after %s, want %s", took, MaxTimeout)
+		}
+		if *caller != (waits{begun: 1, ended: 1}) {
+			t.Errorf("the caller was told of %+v, want one wait that ended", *caller)
+		}
+	})
+}
+
+func TestHookWhoseDeletionNeverEndsIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.edit("Job", "default/pre", "kubectl", func(object *unstructured.Unstructured) {
+			object.SetFinalizers([]string{"example.com/never"})
+		})
+		f.with(func() { f.react = jobsEnd })
+		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install", 0)})
+		wanted.Timeout = 24 * time.Hour
+		caller, started := &waits{}, time.Now()
+
+		err := f.install(wanted, caller)
+
+		if err == nil || IsTerminal(err) {
+			t.Errorf("error is %v, want one that is not terminal", err)
+		}
+		if took := time.Since(started); took < MaxTimeout || took > MaxTimeout+recordGrace {
+			t.Errorf("gave up after %s, want %s", took, MaxTimeout)
+		}
+		if *caller != (waits{begun: 1, ended: 1}) {
+			t.Errorf("the caller was told of %+v, want one wait that ended", *caller)
+		}
+	})
+}
+
+func TestHookThatHasEndedIsNoWait(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.with(func() { f.react = jobsEnd })
+		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install", 0)})
+		caller := &waits{}
+
+		if err := f.install(wanted, caller); err != nil {
+			t.Fatal(err)
+		}
+
+		if *caller != (waits{}) {
+			t.Errorf("the caller was told of %+v", *caller)
+		}
+	})
+}
+
+func TestRefusedWaitFailsTheOperationAtOnce(t *testing.T) {
+	for _, event := range []string{"pre-install", "post-install"} {
+		t.Run(event, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/slow.yaml": hook("slow", event, 0)})
+				busy, started := errors.New("too many"), time.Now()
+
+				err := f.install(wanted, &waits{refusal: busy})
+
+				if !errors.Is(err, busy) || IsTerminal(err) {
+					t.Errorf("error is %v, want the refusal, not terminal", err)
+				}
+				if took := time.Since(started); took > time.Second {
+					t.Errorf("it took %s", took)
+				}
+				wantRecords(t, f, "web.v1 failed")
+				f.with(func() { f.react = jobsEnd })
+				f.must(wanted, ActionInstall, CauseFailed)
+				wantRecords(t, f, "web.v1 deployed")
+			})
+		})
+	}
+}
+
+func TestUninstallWaitsAsItIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/slow.yaml": hook("slow", "pre-delete", 0)})
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		busy := errors.New("too many")
+		ctx := (&waits{refusal: busy}).context(t.Context())
+
+		err := f.engine.UninstallWithin(ctx, wanted.Key(), f.baseline, 0)
+
+		if !errors.Is(err, busy) {
+			t.Errorf("error is %v, want the refusal", err)
+		}
+		f.with(func() { f.react = jobsEnd })
+		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+			t.Fatal(err)
+		}
+		wantRecords(t, f)
+	})
+}

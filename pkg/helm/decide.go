@@ -114,9 +114,9 @@ func Decide(inputs string, observed Snapshot, now time.Time, patience time.Durat
 		return Decision{Action: ActionUpgrade, Cause: CauseReleaseChanged}
 	case !record.settles(inputs):
 		return Decision{Action: ActionUpgrade, Cause: CauseInputsChanged}
-	case status == common.StatusFailed:
+	case status == common.StatusFailed && !record.Unhealthy:
 		return replace(observed, CauseFailed)
-	case status != common.StatusDeployed:
+	case status != common.StatusDeployed && !record.Unhealthy:
 		return Decision{Action: ActionUpgrade, Cause: CauseReleaseChanged}
 	}
 	decision := keep(observed)

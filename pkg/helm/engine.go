@@ -86,7 +86,8 @@ type Config struct {
 // Operation tells about an operation that has ended.
 type Operation struct {
 	Release cache.ObjectName
-	// Action is Install, Upgrade, Rollback, Reapply, Repair, Uninstall or Explain.
+	// Action is Install, Upgrade, Rollback, Reapply, Repair, Uninstall, Mark or
+	// Explain.
 	Action   string
 	Duration time.Duration
 	// Drifts are what a Repair was for, or what an explanation found that is to be

@@ -65,6 +65,9 @@ type Record struct {
 	// Failed says that the engine's attempt to make the revision failed, whatever
 	// its status says now.
 	Failed bool
+	// Unhealthy says that the revision was deployed and then marked as failed by
+	// [Engine.MarkFailed].
+	Unhealthy bool
 	// RolledBackTo is the revision whose manifest this one brought back, and
 	// Abandoned the digest of the inputs that were given up for it; zero unless the
 	// revision is a rollback that this engine made.
@@ -155,6 +158,7 @@ func recordOf(secret *metav1.PartialObjectMetadata) *Record {
 		return record
 	}
 	record.Own, record.Failed = true, failed
+	record.Unhealthy = failed && common.Status(record.Status) == common.StatusFailed && isUnhealthy(secret.Labels, revision)
 	record.Inputs, record.ChartDigest, _ = strings.Cut(inputs, "-")
 	made, to, _ := strings.Cut(secret.Labels[RollbackLabel], "-")
 	if made == strconv.Itoa(revision) {

@@ -417,6 +417,9 @@ func (s *store) Update(key string, rls release.Releaser) error {
 			// still there to be removed, which its status has to tell.
 			return nil
 		}
+		if next.Info.Status == common.StatusSuperseded && isUnhealthy(next.Labels, next.Version) {
+			return nil // It stays failed: nobody is to take it for a good one.
+		}
 		markFailed(next)
 		if read := s.outlines[next]; read != nil {
 			// The content stays as it is for those who look at the history.

@@ -51,10 +51,17 @@ func dependencyChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 	return controller.DependencyReady
 }
 
-// isDeployed reports whether an app satisfies those that wait for it. One that is
-// being deleted does not: its release goes, if it is not gone already.
+// isDeployed reports whether those that wait for the app may go on. An app that is
+// being deleted satisfies none: its release goes, if it is not gone already. With
+// waitForReady, what is deployed has to have been healthy.
 func isDeployed(app *v1alpha1.DemoApp) bool {
-	return app.DeletionTimestamp == nil && meta.IsStatusConditionTrue(app.Status.Conditions, v1alpha1.ConditionDeployed)
+	return app.DeletionTimestamp == nil && meta.IsStatusConditionTrue(app.Status.Conditions, v1alpha1.ConditionDeployed) &&
+		(!app.Spec.WaitForReady || wasHealthy(app.Status))
+}
+
+// wasHealthy reports whether the deployed revision was healthy once.
+func wasHealthy(s v1alpha1.DemoAppStatus) bool {
+	return s.DeployedRelease != nil && s.LastGoodRevision == s.DeployedRelease.Revision
 }
 
 func inCycle(app *v1alpha1.DemoApp) bool {
@@ -101,6 +108,9 @@ func dependencyState(app *v1alpha1.DemoApp, lookup func(name string) *v1alpha1.D
 		return false, v1alpha1.ReasonWaiting, fmt.Sprintf("Waiting for DemoApp %q, which does not exist", app.Spec.WaitFor)
 	case dependency.DeletionTimestamp != nil:
 		return false, v1alpha1.ReasonWaiting, fmt.Sprintf("Waiting for DemoApp %q, which is being deleted", app.Spec.WaitFor)
+	case !isDeployed(dependency) && meta.IsStatusConditionTrue(dependency.Status.Conditions, v1alpha1.ConditionDeployed):
+		return false, v1alpha1.ReasonWaiting,
+			fmt.Sprintf("Waiting for DemoApp %q to become healthy, because it has waitForReady", app.Spec.WaitFor)
 	case !isDeployed(dependency):
 		return false, v1alpha1.ReasonWaiting, fmt.Sprintf("Waiting for DemoApp %q to be deployed", app.Spec.WaitFor)
 	default:

@@ -36,6 +36,8 @@ type engine struct {
 	repaired []helm.Drift
 	// reports says that the last Explain was told that drift is left.
 	reports bool
+	// begins is the health of a new release, if it is not healthy.
+	begins *helm.Health
 	// executing is called by Execute before it does anything.
 	executing func()
 	// wanted is what Execute was called with last.
@@ -122,6 +124,9 @@ func (e *engine) Execute(_ context.Context, wanted helm.Release, decision helm.D
 	r := e.releases[wanted.Key()]
 	if r == nil {
 		r = &fakeRelease{live: map[string]helm.InventoryEntry{}, health: healthy}
+		if e.begins != nil {
+			r.health = *e.begins
+		}
 		e.releases[wanted.Key()] = r
 	}
 	switch decision.Action {
@@ -286,6 +291,28 @@ func (e *engine) Uninstall(_ context.Context, release helm.Release, _ helm.Basel
 		delete(e.releases, release.Key())
 	}
 	return e.uninstallErr
+}
+
+// MarkFailed implements Engine.
+func (e *engine) MarkFailed(_ context.Context, key cache.ObjectName, revision int, _ string) error {
+	return e.mark(key, revision, "failed")
+}
+
+// MarkDeployed implements Engine.
+func (e *engine) MarkDeployed(_ context.Context, key cache.ObjectName, revision int, _ string) error {
+	return e.mark(key, revision, "deployed")
+}
+
+func (e *engine) mark(key cache.ObjectName, revision int, status string) error {
+	e.calls.add(fmt.Sprintf("mark %s v%d %s", key.Name, revision, status))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.nextFailure(); err != nil {
+		return err
+	}
+	record := e.releases[key].record
+	record.Status, record.Unhealthy = status, status == "failed"
+	return nil
 }
 
 // Forget implements Engine.

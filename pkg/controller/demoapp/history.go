@@ -98,7 +98,7 @@ func (c *Controller) failedRevision(ctx context.Context, p *pass) int64 {
 	// Without a baseline, it tells of the records alone, and waits for nothing.
 	observed, err := c.engine.Observe(ctx, p.key(), helm.Baseline{})
 	record, decision := observed.Record, p.plan.Decision
-	if err != nil || record == nil || !record.Own || record.Status == deployedStatus || isRepair(decision.Action) {
+	if err != nil || record == nil || !record.Own || record.Status == deployedStatus || record.Unhealthy || isRepair(decision.Action) {
 		return 0
 	}
 	made := record.Inputs == p.inputs

@@ -48,7 +48,9 @@ type pass struct {
 	// it; unset while the key or the values are not known.
 	wanted *helm.Release
 	inputs string
-	// unhealthy says that the deployed revision did not become healthy in time.
+	// judged says that the deployed revision is the newest one, so that its health
+	// counts, and unhealthy that it did not become healthy in time.
+	judged    bool
 	unhealthy string
 	// requested says that a user asked for this pass, and forceAt is the value by
 	// which one asked for an upgrade; empty when nobody did.
@@ -154,6 +156,9 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 		return err
 	}
 	if err := c.countFailure(ctx, p); err != nil {
+		return err
+	}
+	if err := c.markHealth(ctx, p); err != nil {
 		return err
 	}
 	if err := c.ensureRelease(ctx, p); err != nil {

@@ -137,7 +137,7 @@ func (c *Controller) ensureRelease(ctx context.Context, p *pass) error {
 	if err := c.observeRelease(ctx, p); err != nil {
 		return err
 	}
-	p.unhealthy = ""
+	p.judged, p.unhealthy = false, ""
 	c.awaitHealth(p)
 	c.remediate(p)
 	if p.willRetry() {

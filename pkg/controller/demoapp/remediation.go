@@ -62,13 +62,13 @@ func (c *Controller) remediate(p *pass) {
 	failed := currentFailures(p).Consecutive
 	chosen := retry
 	if p.plan.RollsOut() {
-		chosen = chooseRemedy(p.app.Spec.Remediation, failed, lastGood(p))
+		chosen = chooseRemedy(p.app.Spec.Remediation, failed, rollbackTarget(p))
 	}
 	switch chosen {
 	case retry:
 		p.conditions().Remove(v1alpha1.ConditionRemediated)
 	case rollBack:
-		p.plan.Wanted = helm.Decision{Action: helm.ActionRollback, Cause: helm.CauseFailed, To: int(lastGood(p))}
+		p.plan.Wanted = helm.Decision{Action: helm.ActionRollback, Cause: helm.CauseFailed, To: int(rollbackTarget(p))}
 		p.plan.Decision = p.plan.Wanted
 	case leave:
 		p.plan.Hold()
@@ -85,13 +85,11 @@ func isCurrent(p *pass, conditionType string) bool {
 	return condition != nil && condition.ObservedGeneration == p.app.Generation
 }
 
-// lastGood is the revision to go back to; 0 when there is none, or when it is
-// what is deployed.
-func lastGood(p *pass) int64 {
+// rollbackTarget is the revision to go back to; 0 when there is none, or when it is
+// what is deployed. A record that says deployed or superseded is none: its workload
+// may never have been healthy.
+func rollbackTarget(p *pass) int64 {
 	good := p.app.Status.LastGoodRevision
-	if record := p.plan.Observed.LastGood; good == 0 && record != nil {
-		good = int64(record.Revision)
-	}
 	if record := p.plan.Observed.Record; record == nil || int64(record.Revision) <= good {
 		return 0
 	}
@@ -117,13 +115,14 @@ func (c *Controller) awaitHealth(p *pass) {
 	if s.DeployedRelease == nil || p.plan.Wanted.RolledBack || !p.plan.Observed.BaselineKnown || !keepsRevision(p.plan.Wanted.Action) {
 		return
 	}
-	revision := s.DeployedRelease.Revision
+	p.judged = true
+	revision, record := s.DeployedRelease.Revision, p.plan.Observed.Record
 	health := release.Summarize(p.plan.Observed.Health)
 	if s.LastGoodRevision == revision || health.Healthy || !p.app.Spec.WaitForReady {
 		return
 	}
 	timeout := timeoutOf(p.app.Spec)
-	if left := p.plan.Observed.Record.Changed.Add(timeout).Sub(p.now); left > 0 {
+	if left := record.Changed.Add(timeout).Sub(p.now); left > 0 && !record.Unhealthy {
 		p.next = min(p.next, left)
 		return
 	}
@@ -149,6 +148,19 @@ func (c *Controller) countFailure(ctx context.Context, p *pass) error {
 	}
 	p.catchUp(v1alpha1.ReasonProgressing, p.unhealthy)
 	return c.commit(ctx, p)
+}
+
+// markHealth has the release's history say what awaitHealth found: a revision that was
+// not healthy in time is failed, until it is healthy after all.
+func (c *Controller) markHealth(ctx context.Context, p *pass) error {
+	record := p.plan.Observed.Record
+	if !p.judged || p.plan.Suspended || record.Unhealthy == (p.unhealthy != "") {
+		return nil
+	}
+	if record.Unhealthy {
+		return c.engine.MarkDeployed(ctx, p.key(), record.Revision, "Not counted as failed any more")
+	}
+	return c.engine.MarkFailed(ctx, p.key(), record.Revision, redact(p.secretTexts(), p.unhealthy))
 }
 
 // keepsRevision reports whether the newest revision is the one that is wanted, be it

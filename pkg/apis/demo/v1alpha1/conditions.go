@@ -26,7 +26,8 @@ const (
 	ConditionInitialized = "Initialized"
 	// ConditionDeployed is True while the release is deployed as the spec says. It
 	// is False, with the reason, when the last install or upgrade failed or could
-	// not begin. It is what waitFor of another DemoApp waits for.
+	// not begin. It is what waitFor of another DemoApp waits for; with waitForReady,
+	// the deployed revision also has to be the last good one.
 	ConditionDeployed = "Deployed"
 	// ConditionFailed is True while the last attempt failed, and absent otherwise.
 	ConditionFailed = "Failed"
@@ -200,7 +201,7 @@ const (
 // the cause.
 const (
 	// ReasonWaiting is a DemoApp named in waitFor that does not exist, is not
-	// deployed yet or is being deleted.
+	// deployed yet, is being deleted or, if it has waitForReady, was not healthy yet.
 	ReasonWaiting = "Waiting"
 	// ReasonDependencyDeployed is a DemoApp named in waitFor that is deployed.
 	ReasonDependencyDeployed = "DependencyDeployed"

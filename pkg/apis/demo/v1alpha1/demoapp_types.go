@@ -156,8 +156,9 @@ type DemoAppSpec struct {
 	Ingress *IngressSpec `json:"ingress,omitempty"`
 
 	// waitFor is the name of another DemoApp in this namespace. As long as that
-	// one is not deployed, nothing is installed or upgraded for this one. Absent
-	// means not to wait.
+	// one is not deployed, nothing is installed or upgraded for this one. If that one
+	// has waitForReady, its deployed revision also has to have been healthy once.
+	// Absent means not to wait.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=53
 	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`

@@ -1,0 +1,197 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+func waitsForReady(app *v1alpha1.DemoApp) { app.Spec.WaitForReady = true }
+
+// neverHealthy is a world whose workloads do not become healthy by themselves.
+func neverHealthy(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.engine.begins = &helm.Health{Status: status.InProgressStatus, Message: "Available: 0/1", Replicas: 1, Selector: "app=a"}
+	return w
+}
+
+// timesOut lets the health timeout of the newest revision pass.
+func (w *world) timesOut(name string) {
+	w.t.Helper()
+	w.engine.meddle(name, func(r *fakeRelease) { r.record.Changed = w.clock.Now() })
+	w.clock.Step(helm.DefaultTimeout)
+	w.unfinished(name, controller.PeriodicResync)
+}
+
+// marks are the calls that marked a revision, of those since the last one.
+func (w *world) marks() []string {
+	var found []string
+	for _, call := range w.calls.take() {
+		if strings.HasPrefix(call, "mark ") {
+			found = append(found, call)
+		}
+	}
+	return found
+}
+
+// TestReleaseThatWasNeverHealthy: there is nothing to go back to, however many
+// revisions a record calls superseded.
+func TestReleaseThatWasNeverHealthy(t *testing.T) {
+	w := neverHealthy(t)
+	w.create(newApp("a", waitsForReady, remediating(1, v1alpha1.RemediationRollback)))
+	w.create(newApp("b", waitsFor("a")))
+	exhausted := conditions("Ready", "False RetriesExhausted", "Stalled", "True RetriesExhausted", "Deployed", "False RetriesExhausted",
+		"Failed", "True HealthTimeout", "Remediated", "True RetriesExhausted")
+	w.unfinished("a", controller.SpecChange)
+	w.calls.take()
+
+	for i, spec := range []string{"bad", "worse"} {
+		first := int64(2*i + 1)
+		if i > 0 {
+			w.change("a", says(spec))
+			w.unfinished("a", controller.SpecChange)
+			w.calls.take()
+		}
+		w.passes("b", controller.DependencyReady)
+		equal(t, spec+": Ready of the dependant meanwhile", "False Waiting", w.conditions("b")["Ready"])
+		w.calls.take()
+		w.timesOut("a")
+		w.timesOut("a")
+
+		equal(t, spec+": conditions", exhausted, w.conditions("a"))
+		equal(t, spec+": revision", first+1, w.app("a").Status.DeployedRelease.Revision)
+		equal(t, spec+": last good revision", int64(0), w.app("a").Status.LastGoodRevision)
+		w.passes("b", controller.DependencyReady)
+		equal(t, spec+": Ready of the dependant", "False Waiting", w.conditions("b")["Ready"])
+		w.passes("a", controller.PeriodicResync)
+		equal(t, spec+": conditions later", exhausted, w.conditions("a"))
+		equal(t, spec+": calls while it rests", []string(nil), w.calls.take())
+	}
+}
+
+func TestUnhealthyRevisionsAreMarkedAsFailed(t *testing.T) {
+	w := neverHealthy(t)
+	w.create(newApp("a", waitsForReady, remediating(1, v1alpha1.RemediationRollback)))
+	w.unfinished("a", controller.SpecChange)
+	w.calls.take()
+
+	w.timesOut("a")
+	equal(t, "marks after the first attempt", []string{"mark a v1 failed"}, w.marks())
+	w.timesOut("a")
+	equal(t, "marks after the last attempt", []string{"mark a v2 failed"}, w.marks())
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "marks while it rests", []string(nil), w.marks())
+
+	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	w.unfinished("a", controller.HealthChange)
+	equal(t, "marks when it is healthy after all", []string{"mark a v2 deployed"}, w.marks())
+	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	equal(t, "last good revision", int64(2), w.app("a").Status.LastGoodRevision)
+}
+
+func TestUnhealthyRevisionWithoutRemediation(t *testing.T) {
+	w := neverHealthy(t)
+	w.create(newApp("a", waitsForReady))
+	w.unfinished("a", controller.SpecChange)
+	w.calls.take()
+
+	w.timesOut("a")
+	equal(t, "marks", []string{"mark a v1 failed"}, w.marks())
+	equal(t, "Ready", "False HealthTimeout", w.conditions("a")["Ready"])
+
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.WaitForReady = false })
+	w.passes("a", controller.SpecChange)
+	equal(t, "marks without waitForReady", []string{"mark a v1 deployed"}, w.marks())
+	equal(t, "Deployed without waitForReady", "True InstallSucceeded", w.conditions("a")["Deployed"])
+}
+
+func TestDriftOfUnhealthyRevisionIsCorrected(t *testing.T) {
+	w := neverHealthy(t)
+	w.create(newApp("a", waitsForReady, remediating(0, v1alpha1.RemediationNone)))
+	w.unfinished("a", controller.SpecChange)
+	w.timesOut("a")
+	w.engine.meddle("a", edits("ConfigMap"))
+	w.calls.take()
+
+	w.passes("a", controller.Drift)
+
+	equal(t, "repaired", true, slices.Contains(w.calls.take(), "Repair a Drift"))
+	equal(t, "Ready", "False RetriesExhausted", w.conditions("a")["Ready"])
+}
+
+func TestSuspendedRevisionIsNotMarked(t *testing.T) {
+	w := neverHealthy(t)
+	w.create(newApp("a", waitsForReady))
+	w.unfinished("a", controller.SpecChange)
+	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Suspend = true })
+	w.calls.take()
+
+	w.timesOut("a")
+
+	equal(t, "marks", []string(nil), w.marks())
+}
+
+func TestMarkThatFailsIsTriedAgain(t *testing.T) {
+	w := neverHealthy(t)
+	w.create(newApp("a", waitsForReady, remediating(3, v1alpha1.RemediationRollback)))
+	w.unfinished("a", controller.SpecChange)
+	w.clock.Step(helm.DefaultTimeout)
+	w.engine.failures = []error{errPlain}
+
+	_, err := w.pass("a", controller.PeriodicResync)
+
+	equal(t, "error", true, errors.Is(err, errPlain))
+	equal(t, "revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
+	equal(t, "failures", int64(1), w.app("a").Status.Failures.Consecutive)
+	w.calls.take()
+	w.unfinished("a", controller.Retry)
+	equal(t, "marks", []string{"mark a v1 failed"}, w.marks())
+	equal(t, "revision in the end", int64(2), w.app("a").Status.DeployedRelease.Revision)
+}
+
+// TestDependantOfAppThatWaitsForReady: it goes on when the revision was healthy, and
+// not before.
+func TestDependantOfAppThatWaitsForReady(t *testing.T) {
+	w := neverHealthy(t)
+	w.create(newApp("a", waitsForReady))
+	w.create(newApp("b", waitsFor("a")))
+	w.unfinished("a", controller.SpecChange)
+	w.clock.Step(newRevisionTime)
+	w.passes("a", controller.HealthChange)
+	equal(t, "Deployed", "True InstallSucceeded", w.conditions("a")["Deployed"])
+
+	w.passes("b", controller.SpecChange)
+	equal(t, "DependencyReady", "False Waiting", w.conditions("b")["DependencyReady"])
+	contains(t, "message", w.message("b", "DependencyReady"), `Waiting for DemoApp "a" to become healthy`)
+
+	before := w.app("a")
+	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	w.passes("a", controller.HealthChange)
+	equal(t, "the dependant is told", controller.DependencyReady, dependencyChanged(before, w.app("a")))
+	w.engine.begins = nil
+	w.passes("b", controller.DependencyReady)
+	equal(t, "DependencyReady in the end", "True DependencyDeployed", w.conditions("b")["DependencyReady"])
+}
+
+// TestNoRollbackToRevisionThatWasNotSeenHealthy: also without waitForReady.
+func TestNoRollbackToRevisionThatWasNotSeenHealthy(t *testing.T) {
+	w := neverHealthy(t)
+	w.create(newApp("a", remediating(0, v1alpha1.RemediationRollback)))
+	w.unfinished("a", controller.SpecChange)
+	w.failing(1)
+
+	w.passes("a", controller.Retry)
+
+	equal(t, "Ready", "False RetriesExhausted", w.conditions("a")["Ready"])
+}

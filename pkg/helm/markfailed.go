@@ -1,0 +1,75 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/release/common"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// UnhealthyLabel is the label on the record of a revision that was deployed and then
+// marked as failed by [Engine.MarkFailed]. Its value is the revision, because Helm
+// carries labels over to the next one.
+const UnhealthyLabel = "engine.demo.example.com/unhealthy"
+
+// actionMark names in logs and metrics the marking of a revision.
+const actionMark Action = "Mark"
+
+// MarkFailed writes into the record of a deployed revision that it failed, for
+// instance because it did not become healthy. It sends one request, and none when the
+// newest revision is another one, is not deployed, or was not made by this engine.
+// [Decide] goes on treating the revision as the deployed one (see [Record.Unhealthy]):
+// whether it is tried again is for the caller to say. It is no target of a rollback,
+// and stays failed when other revisions follow.
+func (e *Engine) MarkFailed(ctx context.Context, release cache.ObjectName, revision int, description string) error {
+	return e.mark(ctx, release, revision, false, func(rls *releasev1.Release) {
+		rls.Labels[UnhealthyLabel] = strconv.Itoa(revision)
+		rls.SetStatus(common.StatusFailed, description)
+	})
+}
+
+// MarkDeployed takes MarkFailed back.
+func (e *Engine) MarkDeployed(ctx context.Context, release cache.ObjectName, revision int, description string) error {
+	return e.mark(ctx, release, revision, true, func(rls *releasev1.Release) {
+		delete(rls.Labels, UnhealthyLabel)
+		rls.Labels[InputsLabel] = strings.TrimSuffix(rls.Labels[InputsLabel], failedMark)
+		rls.SetStatus(common.StatusDeployed, description)
+	})
+}
+
+// mark changes the record of the newest revision, if that is an own one in the state
+// to change from.
+func (e *Engine) mark(ctx context.Context, name cache.ObjectName, revision int, unhealthy bool, change func(*releasev1.Release)) error {
+	defer e.locks.lock(name)()
+	isMarkable := func(record *Record) bool {
+		return record != nil && record.Revision == revision && record.Own && record.Unhealthy == unhealthy &&
+			(unhealthy || common.Status(record.Status) == common.StatusDeployed)
+	}
+	if !isMarkable(e.records.latest(name)) {
+		return nil
+	}
+	release := Release{Namespace: name.Namespace, Name: name.Name}
+	_, err := e.measured(ctx, release, Decision{Action: actionMark}, Baseline{}, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
+		rls, err := o.store.read(revision)
+		if err != nil {
+			return nil, fmt.Errorf("read revision %d: %w", revision, err)
+		}
+		rls.Labels = maps.Clone(rls.Labels)
+		change(rls)
+		return nil, o.store.Update(recordSecretName(name.Name, revision), rls)
+	})
+	return err
+}
+
+// isUnhealthy reports whether the release is a revision that MarkFailed marked.
+func isUnhealthy(labels map[string]string, revision int) bool {
+	return labels[UnhealthyLabel] == strconv.Itoa(revision)
+}

@@ -1,0 +1,159 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// unhealthy is a release that was deployed, and whose revision was marked as failed.
+func unhealthy(t *testing.T, f *fixture, data string) Release {
+	t.Helper()
+	wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", data)})
+	f.must(wanted, ActionInstall, CauseNotInstalled)
+	f.taken()
+	if err := f.engine.MarkFailed(t.Context(), wanted.Key(), 1, "Not healthy in time"); err != nil {
+		t.Fatal(err)
+	}
+	return wanted
+}
+
+func TestMarkFailed(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := unhealthy(t, f, "1")
+
+		if diff := cmp.Diff([]string{"update secrets default/sh.helm.release.v1.web.v1"}, f.taken()); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+		wantRecords(t, f, "web.v1 failed")
+		if got := f.record(wanted).Info.Description; got != "Not healthy in time" {
+			t.Errorf("description is %q", got)
+		}
+		if heard := f.heard(); len(heard) > 0 {
+			t.Errorf("the own write was told of as a change: %v", heard)
+		}
+		f.must(wanted, ActionNone, CauseNone)
+		f.edit("ConfigMap", "default/a", "kubectl", change("other", "data", "key"))
+		f.heard()
+		f.must(wanted, ActionRepair, CauseDrift)
+		if err := f.engine.MarkFailed(t.Context(), wanted.Key(), 1, "again"); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.record(wanted).Info.Description; got != "Not healthy in time" {
+			t.Errorf("it was marked twice: %q", got)
+		}
+	})
+}
+
+func TestMarkDeployed(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := unhealthy(t, f, "1")
+
+		if err := f.engine.MarkDeployed(t.Context(), wanted.Key(), 1, "Healthy after all"); err != nil {
+			t.Fatal(err)
+		}
+
+		wantRecords(t, f, "web.v1 deployed")
+		f.must(wanted, ActionNone, CauseNone)
+		next := made(t, map[string]string{"templates/a.yaml": configMap("a", "2")})
+		f.must(next, ActionUpgrade, CauseInputsChanged)
+		if _, err := f.engine.Rollback(t.Context(), next, f.baseline, 1); err != nil {
+			t.Errorf("the revision is no target of a rollback: %v", err)
+		}
+	})
+}
+
+func TestUnhealthyRevisionStaysFailed(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := unhealthy(t, f, "1")
+		again := Decision{Action: ActionUpgrade, Cause: CauseFailed}
+
+		deployed, err := f.engine.Execute(t.Context(), wanted, again, f.baseline)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.baseline = deployed.Baseline()
+
+		wantRecords(t, f, "web.v1 failed", "web.v2 deployed")
+		f.must(wanted, ActionNone, CauseNone)
+		_, err = f.engine.Rollback(t.Context(), wanted, f.baseline, 1)
+		wantError[*NoSuchRevisionError](t, err)
+		observed, err := f.engine.Observe(t.Context(), wanted.Key(), f.baseline)
+		if err != nil || observed.LastGood != nil {
+			t.Errorf("last good revision is %+v (%v), want none", observed.LastGood, err)
+		}
+		next := made(t, map[string]string{"templates/b.yaml": configMap("b", "2")})
+		f.must(next, ActionUpgrade, CauseInputsChanged)
+		wantRecords(t, f, "web.v1 failed", "web.v2 superseded", "web.v3 deployed")
+		if diff := cmp.Diff([]string{"ConfigMap default/b"}, f.names()); diff != "" {
+			t.Errorf("objects (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestUnhealthyRevisionSurvivesRestart(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := unhealthy(t, f, "1")
+		f.restart()
+
+		f.must(wanted, ActionNone, CauseNone)
+
+		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+			t.Fatal(err)
+		}
+		wantRecords(t, f)
+		if names := f.names(); len(names) > 0 {
+			t.Errorf("left are %v", names)
+		}
+	})
+}
+
+func TestRollbackFromUnhealthyRevision(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}), ActionInstall, CauseNotInstalled)
+		bad := made(t, map[string]string{"templates/a.yaml": configMap("a", "2"), "templates/b.yaml": configMap("b", "2")})
+		f.must(bad, ActionUpgrade, CauseInputsChanged)
+		if err := f.engine.MarkFailed(t.Context(), bad.Key(), 2, "Not healthy in time"); err != nil {
+			t.Fatal(err)
+		}
+
+		deployed, err := f.engine.Rollback(t.Context(), bad, f.baseline, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		f.baseline = deployed.Baseline()
+		wantRecords(t, f, "web.v1 superseded", "web.v2 failed", "web.v3 deployed")
+		if diff := cmp.Diff([]string{"ConfigMap default/a"}, f.names()); diff != "" {
+			t.Errorf("objects (-want +got):\n%s", diff)
+		}
+		if decision := f.decide(bad); decision.Action != ActionNone || !decision.RolledBack {
+			t.Errorf("decided on %+v", decision)
+		}
+	})
+}
+
+// TestMarkOfAnotherRevision: what has changed in the meantime is not marked.
+func TestMarkOfAnotherRevision(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
+		f.must(wanted, ActionInstall, CauseNotInstalled)
+		f.taken()
+		for _, revision := range []int{0, 2} {
+			if err := f.engine.MarkFailed(t.Context(), wanted.Key(), revision, "late"); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := f.engine.MarkDeployed(t.Context(), wanted.Key(), 1, "late"); err != nil {
+			t.Error(err)
+		}
+
+		if requests := f.taken(); len(requests) > 0 {
+			t.Errorf("requests: %v", requests)
+		}
+		wantRecords(t, f, "web.v1 deployed")
+	})
+}

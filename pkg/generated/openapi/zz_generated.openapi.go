@@ -492,7 +492,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref common.ReferenceCallback) com
 					},
 					"waitFor": {
 						SchemaProps: spec.SchemaProps{
-							Description: "waitFor is the name of another DemoApp in this namespace. As long as that one is not deployed, nothing is installed or upgraded for this one. Absent means not to wait.",
+							Description: "waitFor is the name of another DemoApp in this namespace. As long as that one is not deployed, nothing is installed or upgraded for this one. If that one has waitForReady, its deployed revision also has to have been healthy once. Absent means not to wait.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -43,8 +43,9 @@ type DemoAppSpecApplyConfiguration struct {
 	// at all, but for what service says.
 	Ingress *IngressSpecApplyConfiguration `json:"ingress,omitempty"`
 	// waitFor is the name of another DemoApp in this namespace. As long as that
-	// one is not deployed, nothing is installed or upgraded for this one. Absent
-	// means not to wait.
+	// one is not deployed, nothing is installed or upgraded for this one. If that one
+	// has waitForReady, its deployed revision also has to have been healthy once.
+	// Absent means not to wait.
 	WaitFor *string `json:"waitFor,omitempty"`
 	// nodeName is the name of the node that the pods run on. Absent means any.
 	NodeName *string `json:"nodeName,omitempty"`

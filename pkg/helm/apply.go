@@ -148,7 +148,7 @@ func (o *operation) settle(info *resource.Info, object *unstructured.Unstructure
 		return nil, false, answer
 	}
 	if !o.ours(info, live) {
-		return nil, false, o.conflict(info, live)
+		return nil, false, o.inTheWay(info, live)
 	}
 	if o.clientSide {
 		if err := o.takeOver(info); err != nil {
@@ -182,16 +182,6 @@ func (o *operation) hasOtherController(live metav1.Object) bool {
 	return o.ownerID.UID != "" && metav1.GetControllerOf(live) != nil && !o.isController(live)
 }
 
-// conflict is the error of an object in the way that is not the release's. About
-// objects that the owner's namespace does not hold, it tells nothing more.
-func (o *operation) conflict(info *resource.Info, live *unstructured.Unstructured) error {
-	conflict := &OwnershipConflictError{Object: reference(info)}
-	if info.Namespace == o.release.Namespace {
-		conflict.Holder = o.holder(live)
-	}
-	return conflict
-}
-
 // createHook creates a hook, or applies over one of an earlier run, unless others own
 // fields of it.
 func (o *operation) createHook(info *resource.Info, object *unstructured.Unstructured) error {
@@ -202,7 +192,7 @@ func (o *operation) createHook(info *resource.Info, object *unstructured.Unstruc
 			return errors.Join(err, getErr)
 		}
 		if !o.isOwnHook(live) {
-			return o.conflict(info, live)
+			return o.inTheWay(info, live)
 		}
 		applied, err = o.apply(info, object, applyKeep, live.GetUID())
 	}
@@ -367,7 +357,7 @@ func (o *operation) removeHook(info *resource.Info, policy metav1.DeletionPropag
 			return fmt.Errorf("delete hook %s: %w", reference(info), err)
 		}
 		if !o.isOwnHook(live) {
-			return o.conflict(info, live)
+			return o.inTheWay(info, live)
 		}
 		uid = live.GetUID()
 	}

@@ -54,6 +54,9 @@ type OwnershipConflictError struct {
 	// Holder says whose it is, as far as the object tells; empty for an object outside
 	// the release's namespace.
 	Holder string
+	// Seen stands for the object as it was seen, see [Engine.InTheWay]; empty when it
+	// was not.
+	Seen string
 }
 
 // Error implements error.

@@ -388,7 +388,7 @@ func (o *operation) lookFirst(next *releasev1.Release) error {
 			return fmt.Errorf("%s: %w", reference(info), err)
 		}
 		if !o.ours(info, live) {
-			return o.conflict(info, live)
+			return o.inTheWay(info, live)
 		}
 	}
 	return nil

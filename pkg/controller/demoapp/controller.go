@@ -41,6 +41,7 @@ type Engine interface {
 	Uninstall(ctx context.Context, release helm.Release, baseline helm.Baseline) error
 	MarkFailed(ctx context.Context, release cache.ObjectName, revision int, description string) error
 	MarkDeployed(ctx context.Context, release cache.ObjectName, revision int, description string) error
+	InTheWay(ctx context.Context, object helm.ObjectReference) (string, error)
 	Forget(release cache.ObjectName)
 	HasSynced() bool
 	Subscribe(func(release cache.ObjectName, change helm.Change))

@@ -28,6 +28,8 @@ type engine struct {
 	// failures are what the next calls of Execute return.
 	failures                 []error
 	observeErr, uninstallErr error
+	// inTheWay is what InTheWay returns.
+	inTheWay string
 	// taken are the kinds of objects that a repair finds to be somebody else's.
 	taken []string
 	// uninstallTimeout is what Uninstall was called with last.
@@ -313,6 +315,14 @@ func (e *engine) mark(key cache.ObjectName, revision int, status string) error {
 	record := e.releases[key].record
 	record.Status, record.Unhealthy = status, status == "failed"
 	return nil
+}
+
+// InTheWay implements Engine.
+func (e *engine) InTheWay(_ context.Context, object helm.ObjectReference) (string, error) {
+	e.calls.add("look " + object.Kind)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.inTheWay, e.nextFailure()
 }
 
 // Forget implements Engine.

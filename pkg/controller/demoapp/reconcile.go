@@ -149,7 +149,7 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 		return c.reportFailure(ctx, p, err)
 	}
 	p.suspend()
-	if c.refusals.rests(p) {
+	if c.restsRefused(ctx, p) {
 		return nil
 	}
 	if err := c.announceDrift(ctx, p); err != nil {

@@ -205,6 +205,6 @@ func (c *Controller) reportFailure(ctx context.Context, p *pass, err error) erro
 	if !p.plan.Withheld {
 		p.app.Status.ObservedGeneration = p.app.Generation
 	}
-	p.next = min(p.next, c.refusals.note(p, reason, err.Error()))
+	p.next = min(p.next, c.refusals.note(p, reason, err.Error(), err))
 	return controller.Terminal(err)
 }

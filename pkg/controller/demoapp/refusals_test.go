@@ -1,0 +1,79 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package demoapp
+
+import (
+	"testing"
+	"time"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// inConflict is a world in which an object of another owner is in the way of the
+// release "a".
+func inConflict(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.create(newApp("a"))
+	w.engine.inTheWay = "theirs"
+	w.engine.failures = []error{&helm.OwnershipConflictError{
+		Object: helm.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "a"}, Holder: "their tool", Seen: "theirs",
+	}}
+	result, err := w.pass("a", controller.SpecChange)
+	if !controller.IsTerminal(err) {
+		t.Fatalf("error is %v, want a terminal one", err)
+	}
+	if after := result.RequeueAfter; after <= 30*time.Second || after >= time.Minute {
+		t.Errorf("looks again after %s, want less than a minute", after)
+	}
+	equal(t, "Ready", "False OwnershipConflict", w.conditions("a")["Ready"])
+	w.calls.take()
+	return w
+}
+
+func TestObjectInTheWayIsLookedAt(t *testing.T) {
+	w := inConflict(t)
+	for range 4 {
+		w.passes("a", controller.Drift)
+		equal(t, "calls within the interval", []string(nil), w.calls.take())
+		w.clock.Step(time.Minute)
+		w.passes("a", controller.PeriodicResync)
+		equal(t, "calls after the interval", []string{"look Secret"}, w.calls.take())
+		equal(t, "Ready", "False OwnershipConflict", w.conditions("a")["Ready"])
+	}
+}
+
+func TestConflictEndsWhenTheObjectIsGone(t *testing.T) {
+	for name, seen := range map[string]string{"gone": "", "of another owner": "other"} {
+		t.Run(name, func(t *testing.T) {
+			w := inConflict(t)
+			w.engine.inTheWay = seen
+			w.clock.Step(time.Minute)
+
+			w.passes("a", controller.PeriodicResync)
+
+			equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
+			w.calls.take()
+			w.clock.Step(time.Minute)
+			w.passes("a", controller.PeriodicResync)
+			equal(t, "calls later", []string(nil), w.calls.take())
+		})
+	}
+}
+
+func TestLookThatFailsIsNoEndOfConflict(t *testing.T) {
+	w := inConflict(t)
+	w.engine.failures = []error{errPlain}
+	w.clock.Step(time.Minute)
+
+	result := w.passes("a", controller.PeriodicResync)
+
+	equal(t, "calls", []string{"look Secret"}, w.calls.take())
+	equal(t, "Stalled", "True "+v1alpha1.ReasonOwnershipConflict, w.conditions("a")["Stalled"])
+	if result.RequeueAfter >= time.Minute {
+		t.Errorf("looks again after %s", result.RequeueAfter)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,6 +95,31 @@ func TestObjectOfSomebodyElseIsInTheWay(t *testing.T) {
 			assertRecords(t, ns, "web v1 deployed")
 		})
 	}
+}
+
+// TestConflictEndsByItself: nothing of the DemoApp changes.
+func TestConflictEndsByItself(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	createForeign(t, ns, "ConfigMap", nil)
+	ns.Create(apps.Named("web"))
+	refused := ns.Await("web", "refused", isConflict)
+	ns.AwaitQuiet(quiet)
+	configMaps := shared.Dynamic.Resource(ownedKinds[2].resource).Namespace(ns.Name)
+
+	if err := configMaps.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	app := ns.AwaitReady("web")
+
+	if took := time.Since(begin); took > time.Minute {
+		t.Errorf("the operator noticed after %s", took)
+	}
+	if app.Generation != refused.Generation || apps.Revision(app) != 1 {
+		t.Errorf("generation %d, revision %d", app.Generation, apps.Revision(app))
+	}
+	assertRecords(t, ns, "web v1 deployed")
 }
 
 // TestObjectOfAnotherReleaseIsInTheWay uses an object with Helm's own marks, of a release that is not ours.

@@ -181,3 +181,47 @@ func TestUnhealthyUpgrade(t *testing.T) {
 		})
 	}
 }
+
+// TestReleaseThatWasNeverHealthy: there is nothing to go back to, and what waits for it goes on waiting.
+func TestReleaseThatWasNeverHealthy(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	app := apps.Named("web")
+	app.Spec.WaitForReady, app.Spec.NodeName = true, "nowhere"
+	app.Spec.Timeout = &metav1.Duration{Duration: 3 * time.Second}
+	app.Spec.Remediation = &v1alpha1.Remediation{Retries: ptr.To[int32](1)}
+	dependant := apps.Named("dependant")
+	dependant.Spec.WaitFor = "web"
+	ns.Create(app)
+	ns.Create(dependant)
+
+	isExhausted := func(generation int64) func(*v1alpha1.DemoApp) bool {
+		return func(app *v1alpha1.DemoApp) bool {
+			return apps.IsStalled(app, v1alpha1.ReasonRetriesExhausted) && app.Status.ObservedGeneration == generation
+		}
+	}
+	ns.Await("web", "given up", isExhausted(1))
+	assertRecords(t, ns, "web v1 failed", "web v2 failed")
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Bad as well" })
+	stalled := ns.Await("web", "given up again", isExhausted(2))
+	assertRecords(t, ns, "web v1 failed", "web v2 failed", "web v3 failed", "web v4 failed")
+	if condition := apps.Condition(stalled, v1alpha1.ConditionDeployed); condition.Status != metav1.ConditionFalse {
+		t.Errorf("Deployed is %+v", condition)
+	}
+	if stalled.Status.LastGoodRevision != 0 {
+		t.Errorf("last good revision is %d", stalled.Status.LastGoodRevision)
+	}
+	ns.AwaitQuiet(quiet)
+	for _, version := range ns.Versions("dependant") {
+		if apps.Revision(version.App) != 0 {
+			t.Fatal("what waits for it was installed")
+		}
+	}
+
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) {
+		spec.NodeName, spec.Timeout = "", &metav1.Duration{Duration: 20 * time.Second}
+	})
+	ns.AwaitReady("web")
+	ns.AwaitReady("dependant")
+	assertRecords(t, ns, "dependant v1 deployed", "web v1 failed", "web v2 failed", "web v3 failed", "web v4 failed", "web v5 deployed")
+}

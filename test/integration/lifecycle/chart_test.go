@@ -50,9 +50,25 @@ func TestNewerChartIsRolledOut(t *testing.T) {
 // begin with "slow" do not start.
 func newerOperator(t *testing.T) string {
 	t.Helper()
+	return variantOperator(t, map[string]func(content string) string{
+		"Chart.yaml": func(content string) string {
+			return regexp.MustCompile(`(?m)^version: .*$`).ReplaceAllString(content, "version: "+newerVersion)
+		},
+		filepath.Join("templates", "service.yaml"): func(content string) string {
+			return content + `{{- if and (hasPrefix "bad" .Release.Name) (not .Values.podAnnotations.mended) }}{{ fail "nobody has tried this" }}{{ end }}` + "\n"
+		},
+		filepath.Join("templates", "deployment.yaml"): func(content string) string {
+			return strings.Replace(content, ".Values.image ", `(ternary "registry.invalid/slow:1" .Values.image (hasPrefix "slow" .Release.Name)) `, 1)
+		},
+	})
+}
+
+// variantOperator builds an operator with changed files of the chart embedded, and returns its binary.
+func variantOperator(t *testing.T, changes map[string]func(content string) string) string {
+	t.Helper()
 	dir, chart := t.TempDir(), filepath.Join(shared.Root(), "pkg", "helm", "charts", "demo-app")
 	replaced := map[string]string{}
-	replace := func(file string, change func(content string) string) {
+	for file, change := range changes {
 		content, err := os.ReadFile(filepath.Join(chart, file))
 		if err != nil {
 			t.Fatal(err)
@@ -63,15 +79,6 @@ func newerOperator(t *testing.T) string {
 		}
 		replaced[filepath.Join(chart, file)] = changed
 	}
-	replace("Chart.yaml", func(content string) string {
-		return regexp.MustCompile(`(?m)^version: .*$`).ReplaceAllString(content, "version: "+newerVersion)
-	})
-	replace(filepath.Join("templates", "service.yaml"), func(content string) string {
-		return content + `{{- if and (hasPrefix "bad" .Release.Name) (not .Values.podAnnotations.mended) }}{{ fail "nobody has tried this" }}{{ end }}` + "\n"
-	})
-	replace(filepath.Join("templates", "deployment.yaml"), func(content string) string {
-		return strings.Replace(content, ".Values.image ", `(ternary "registry.invalid/slow:1" .Values.image (hasPrefix "slow" .Release.Name)) `, 1)
-	})
 	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +90,7 @@ func newerOperator(t *testing.T) string {
 	build := exec.CommandContext(t.Context(), "go", "build", "-overlay="+overlayFile, "-o", binary, "./cmd/demoapp-controller")
 	build.Dir = shared.Root()
 	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the newer operator: %v\n%s", err, output)
+		t.Fatalf("build the variant of the operator: %v\n%s", err, output)
 	}
 	return binary
 }

@@ -1,0 +1,76 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// stuckHook is a hook of DemoApps whose names begin with "stuck". Its deletion does not end by itself.
+const stuckHook = `
+---
+{{- if hasPrefix "stuck" .Release.Name }}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}-hook
+  annotations: {helm.sh/hook: pre-install, helm.sh/hook-delete-policy: hook-succeeded}
+  finalizers: [example.com/never]
+{{- end }}
+`
+
+// TestHooksThatNeverEndStopNobody: more DemoApps than the operator has workers wait for a hook, with the longest timeout.
+func TestHooksThatNeverEndStopNobody(t *testing.T) {
+	ns := newNamespace(t)
+	operator := cluster.StartOperatorBinary(t.Context(), t, shared, variantOperator(t, map[string]func(string) string{
+		filepath.Join("templates", "service.yaml"): func(content string) string { return content + stuckHook },
+	}))
+	awaitLead(t, operator)
+	var stuck []string
+	for i := range 15 {
+		app := apps.Named(fmt.Sprintf("stuck-%02d", i))
+		app.Spec.Timeout = &metav1.Duration{Duration: 24 * time.Hour}
+		ns.Create(app)
+		stuck = append(stuck, app.Name)
+	}
+	configMaps := shared.Client.CoreV1().ConfigMaps(ns.Name)
+	cluster.Eventually(t.Context(), t, "all of them wait for their hook", func(ctx context.Context) (bool, error) {
+		for _, name := range stuck {
+			hook, err := configMaps.Get(ctx, name+"-hook", metav1.GetOptions{})
+			if apierrors.IsNotFound(err) || err == nil && hook.DeletionTimestamp == nil {
+				return false, nil
+			}
+			if err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+
+	others := createMany(ns, 5)
+	awaitReady(ns, others, 1)
+
+	if waiting := pending(ns); waiting != len(stuck) {
+		t.Errorf("%d releases wait, want %d", waiting, len(stuck))
+	}
+	for _, name := range stuck {
+		if _, err := configMaps.Patch(t.Context(), name+"-hook", types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitReady(ns, stuck, 1)
+}

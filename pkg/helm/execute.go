@@ -175,7 +175,7 @@ func (o *operation) deploy(wanted Release, decision Decision) (*Deployed, error)
 		}
 		record = o.store.newest()
 	} else {
-		o.trusted = record != nil && common.Status(record.Status) == common.StatusDeployed && record.Revision == o.baseline.Revision
+		o.trusted = record != nil && record.applied() && record.Revision == o.baseline.Revision
 	}
 	if record != nil && common.Status(record.Status).IsPending() {
 		return nil, &BusyError{Release: o.release.String(), Status: "being changed"}

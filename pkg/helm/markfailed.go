@@ -51,7 +51,7 @@ func (e *Engine) mark(ctx context.Context, name cache.ObjectName, revision int, 
 	defer e.locks.lock(name)()
 	isMarkable := func(record *Record) bool {
 		return record != nil && record.Revision == revision && record.Own && record.Unhealthy == unhealthy &&
-			(unhealthy || common.Status(record.Status) == common.StatusDeployed)
+			record.applied()
 	}
 	if !isMarkable(e.records.latest(name)) {
 		return nil
@@ -67,6 +67,11 @@ func (e *Engine) mark(ctx context.Context, name cache.ObjectName, revision int, 
 		return nil, o.store.Update(recordSecretName(name.Name, revision), rls)
 	})
 	return err
+}
+
+// applied reports whether the objects of the release were made what the revision says.
+func (r *Record) applied() bool {
+	return r.Unhealthy || common.Status(r.Status) == common.StatusDeployed
 }
 
 // isUnhealthy reports whether the release is a revision that MarkFailed marked.

@@ -113,12 +113,15 @@ func TestUnhealthyRevisionSurvivesRestart(t *testing.T) {
 
 func TestRollbackFromUnhealthyRevision(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}), ActionInstall, CauseNotInstalled)
-		bad := made(t, map[string]string{"templates/a.yaml": configMap("a", "2"), "templates/b.yaml": configMap("b", "2")})
+		kept := configMap("c", "kept")
+		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/c.yaml": kept}), ActionInstall, CauseNotInstalled)
+		bad := made(t, map[string]string{"templates/a.yaml": configMap("a", "2"), "templates/b.yaml": configMap("b", "2"), "templates/c.yaml": kept})
 		f.must(bad, ActionUpgrade, CauseInputsChanged)
 		if err := f.engine.MarkFailed(t.Context(), bad.Key(), 2, "Not healthy in time"); err != nil {
 			t.Fatal(err)
 		}
+
+		f.taken()
 
 		deployed, err := f.engine.Rollback(t.Context(), bad, f.baseline, 1)
 		if err != nil {
@@ -126,8 +129,9 @@ func TestRollbackFromUnhealthyRevision(t *testing.T) {
 		}
 
 		f.baseline = deployed.Baseline()
+		wantSteps(t, f, "rollback, without what both revisions have", "apply configmaps default/a", "delete configmaps default/b")
 		wantRecords(t, f, "web.v1 superseded", "web.v2 failed", "web.v3 deployed")
-		if diff := cmp.Diff([]string{"ConfigMap default/a"}, f.names()); diff != "" {
+		if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/c"}, f.names()); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
 		if decision := f.decide(bad); decision.Action != ActionNone || !decision.RolledBack {

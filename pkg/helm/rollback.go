@@ -127,7 +127,7 @@ func givenUp(wanted Release, decision Decision, newest *Record) (string, error) 
 
 // trust finds out which manifest the known objects have the content of.
 func (o *operation) trust(newest, target *Record) error {
-	if common.Status(newest.Status) == common.StatusDeployed && newest.Revision == o.baseline.Revision && !o.touched {
+	if newest.applied() && newest.Revision == o.baseline.Revision && !o.touched {
 		o.trusted = true
 		return nil
 	}

@@ -5,7 +5,6 @@ package helm
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"strconv"
 	"strings"
@@ -58,9 +57,13 @@ func (e *Engine) mark(ctx context.Context, name cache.ObjectName, revision int, 
 	}
 	release := Release{Namespace: name.Namespace, Name: name.Name}
 	_, err := e.measured(ctx, release, Decision{Action: actionMark}, Baseline{}, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
-		rls, err := o.store.read(revision)
+		record := o.store.newest()
+		if !isMarkable(record) {
+			return nil, nil
+		}
+		rls, err := o.store.body(record)
 		if err != nil {
-			return nil, fmt.Errorf("read revision %d: %w", revision, err)
+			return nil, err
 		}
 		rls.Labels = maps.Clone(rls.Labels)
 		change(rls)

@@ -101,7 +101,7 @@ func TestUnhealthyRevisionSurvivesRestart(t *testing.T) {
 
 		f.must(wanted, ActionNone, CauseNone)
 
-		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		wantRecords(t, f)

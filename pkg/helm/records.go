@@ -242,7 +242,7 @@ func slimRecord(object any) (any, error) {
 
 // indexedLabels are the labels of records that the index keeps. Secrets may have any
 // number of others.
-var indexedLabels = append(driver.GetSystemLabels(), InputsLabel, RollbackLabel, OwnerLabel, OwnerKindLabel, SaltLabel)
+var indexedLabels = append(driver.GetSystemLabels(), InputsLabel, RollbackLabel, UnhealthyLabel, OwnerLabel, OwnerKindLabel, SaltLabel)
 
 func slimSecret(secret *metav1.ObjectMeta) *metav1.PartialObjectMetadata {
 	labels := map[string]string{}

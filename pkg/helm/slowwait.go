@@ -7,7 +7,7 @@ import "context"
 
 type waitKey struct{}
 
-// WithWait returns a context for [Engine.Execute] and [Engine.UninstallWithin]. Before
+// WithWait returns a context for [Engine.Execute] and [Engine.Uninstall]. Before
 // an operation waits for a hook or a new CRD, it calls begin, and after the wait it
 // calls the end that begin returned. The caller can do other work in between. When
 // begin fails, the operation fails with that error.

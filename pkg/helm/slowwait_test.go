@@ -125,13 +125,13 @@ func TestUninstallWaitsAsItIsTold(t *testing.T) {
 		busy := errors.New("too many")
 		ctx := (&waits{refusal: busy}).context(t.Context())
 
-		err := f.engine.UninstallWithin(ctx, wanted.Key(), f.baseline, 0)
+		err := f.engine.Uninstall(ctx, wanted, f.baseline)
 
 		if !errors.Is(err, busy) {
 			t.Errorf("error is %v, want the refusal", err)
 		}
 		f.with(func() { f.react = jobsEnd })
-		if err := f.engine.Uninstall(t.Context(), wanted.Key(), f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		wantRecords(t, f)

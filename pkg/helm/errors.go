@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -19,6 +20,39 @@ var ErrInvalidChart = errors.New("not a valid chart")
 // ErrNotSynced means that a cache which the answer depends on is not filled
 // yet. Trying again helps.
 var ErrNotSynced = errors.New("cache is not synced")
+
+// maxErrorText is how many bytes of an error's text an operation returns at most. Helm,
+// a template and the API server can repeat the values, megabytes of them. Callers that
+// redact secrets should cut earlier: a secret at the end may be there in part.
+const maxErrorText = 16 << 10
+
+// shortError is an error whose text was too long. It matches what it wraps.
+type shortError struct {
+	text string
+	err  error
+}
+
+// Error implements error.
+func (e *shortError) Error() string { return e.text }
+
+// Unwrap returns the error as it was, for matching, not for printing.
+func (e *shortError) Unwrap() error { return e.err }
+
+// shortened returns the error with the beginning of its text.
+func shortened(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if len(text) <= maxErrorText {
+		return err
+	}
+	end := maxErrorText
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return &shortError{text: strings.Clone(text[:end]) + fmt.Sprintf("... (%d bytes left out)", len(text)-end), err: err}
+}
 
 // RenderError means that the chart and the values do not give manifests: a
 // template failed, the values do not match the chart's schema, or what came out

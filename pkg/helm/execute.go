@@ -123,6 +123,7 @@ func (e *Engine) measured(ctx context.Context, wanted Release, decision Decision
 		}
 	}()
 	deployed, err := run(o)
+	err = shortened(err)
 	if err == nil && deployed != nil {
 		e.attempts.succeeded(name, deployed.Revision)
 	}
@@ -235,7 +236,9 @@ func (o *operation) install(cfg *action.Configuration, wanted Release, inputs st
 	install.Replace = record != nil
 	install.WaitStrategy = kube.HookOnlyStrategy
 	install.Timeout = o.limits.timeout
-	install.SkipSchemaValidation = wanted.Chart.schema.accepts(parsed, wanted.Values)
+	if install.SkipSchemaValidation, err = wanted.Chart.schema.check(parsed, wanted.Values); err != nil {
+		return nil, err
+	}
 	install.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, wanted.Chart.shortDigest())}
 	result, err := install.RunWithContext(context.WithoutCancel(o.ctx), parsed, wanted.Values)
 	return releaseOf(result, err)
@@ -255,7 +258,9 @@ func (o *operation) upgrade(cfg *action.Configuration, wanted Release, inputs st
 	upgrade.MaxHistory = o.limits.maxHistory
 	upgrade.WaitStrategy = kube.HookOnlyStrategy
 	upgrade.Timeout = o.limits.timeout
-	upgrade.SkipSchemaValidation = wanted.Chart.schema.accepts(parsed, wanted.Values)
+	if upgrade.SkipSchemaValidation, err = wanted.Chart.schema.check(parsed, wanted.Values); err != nil {
+		return nil, err
+	}
 	upgrade.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, wanted.Chart.shortDigest())}
 	result, err := upgrade.RunWithContext(context.WithoutCancel(o.ctx), wanted.Name, parsed, wanted.Values)
 	return releaseOf(result, err)

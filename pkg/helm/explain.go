@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -132,6 +133,7 @@ func (o *operation) explainForeign(info *resource.Info, object, live *unstructur
 	for _, path := range pathsOf(fields.Difference(taken)) {
 		explanation.Fields = append(explanation.Fields, path.String())
 	}
+	explanation.Fields = nameable(reference(info), explanation.Fields)
 	if explanation.Acceptable = fields.Empty(); explanation.Acceptable {
 		o.engine.foreign.accept(o.release, live.GetUID(), foreignDigest(managedFields(live)))
 	}
@@ -154,11 +156,31 @@ func (o *operation) explainChange(info *resource.Info, object, live *unstructure
 	if err != nil {
 		return fmt.Errorf("compare %s: %w", ref, err)
 	}
-	explanation.Fields = differences(stable(applied), stable(live), "")
+	explanation.Fields = nameable(ref, differences(stable(applied), stable(live), ""))
 	ignored := newIgnoredFields(o.ignore, ref, object)
 	explanation.Acceptable = explanation.Drift.Kind == DriftChanged && live.GetUID() == o.known[ref].UID &&
 		len(explanation.Fields) == 0 && !slices.ContainsFunc(pathsOf(lost), func(path fieldpath.Path) bool { return !ignored.cover(path) })
 	return nil
+}
+
+// secretKey is a key in the data of a Secret, in a JSON pointer or in a path of
+// managedFields. Keys may be secret themselves.
+var secretKey = regexp.MustCompile(`(?s)^([/.](?:data|stringData))[/.].*$`)
+
+// nameable returns the fields of an object that may be named: of the data of a Secret,
+// the keys are left out.
+func nameable(ref ObjectReference, fields []string) []string {
+	if ref.APIVersion != "v1" || ref.Kind != "Secret" {
+		return fields
+	}
+	var named []string
+	for _, field := range fields {
+		field = secretKey.ReplaceAllString(field, "$1")
+		if !slices.Contains(named, field) {
+			named = append(named, field)
+		}
+	}
+	return named
 }
 
 // applyDry returns the live object as it would be after an apply of a prepared one.

@@ -86,6 +86,24 @@ func TestExplain(t *testing.T) {
 			want:     []found{{Kind: DriftChanged, Fields: []string{"/data/index.html"}}},
 			requests: look("configmaps"),
 		},
+		"a key of a Secret, which is not named": {
+			do: func(f *fixture) {
+				f.edit("Secret", "default/web", kubectl, func(object *unstructured.Unstructured) {
+					change("bWluZQ==", "data", "hidden-key")(object)
+					change("bWluZQ==", "data", "apiKey")(object)
+				})
+			},
+			want:     []found{{Kind: DriftChanged, Fields: []string{"/data"}}},
+			requests: look("secrets"),
+		},
+		"a key that others added to a Secret, which is not named": {
+			removeForeign: true,
+			do: func(f *fixture) {
+				f.edit("Secret", "default/web", kubectl, change("bWluZQ==", "data", "hidden-key"))
+			},
+			want:     []found{{Kind: DriftForeign, Fields: []string{".data"}}},
+			requests: []string{"get secrets default/web"},
+		},
 		"a value put back": {
 			do: putBackImage, want: []found{{Kind: DriftChanged}}, requests: look("deployments"),
 		},

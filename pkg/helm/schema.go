@@ -5,8 +5,14 @@ package helm
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 )
@@ -43,15 +49,28 @@ func compileSchema(chart *chartv2.Chart) (compiled *valuesSchema) {
 	return &valuesSchema{compiled: validator}
 }
 
-// accepts reports whether the values, together with the chart's own, are known to
-// meet the schema. Of all others Helm finds out, and says what is wrong.
-func (s *valuesSchema) accepts(chart *chartv2.Chart, values map[string]any) (accepted bool) {
+// check validates the values, together with the chart's own. It reports whether they are
+// known to meet the schema, and returns an error when they are known not to. Without
+// either, Helm validates them and reports the errors.
+func (s *valuesSchema) check(chart *chartv2.Chart, values map[string]any) (accepted bool, err error) {
 	if s == nil {
-		return false
+		return false, nil
 	}
-	defer leaveToHelm(func() { accepted = false })
+	defer leaveToHelm(func() { accepted, err = false, nil })
 	all, err := util.CoalesceValues(chart, values)
-	return err == nil && s.compiled.Validate(all.AsMap()) == nil
+	if err != nil {
+		return false, nil //nolint:nilerr // Helm fails in the same way.
+	}
+	err = s.compiled.Validate(all.AsMap())
+	var invalid *jsonschema.ValidationError
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.As(err, &invalid):
+		return false, schemaError(invalid)
+	default:
+		return false, nil
+	}
 }
 
 // leaveToHelm recovers from a panic of the library, as Helm does, which then says what
@@ -59,5 +78,155 @@ func (s *valuesSchema) accepts(chart *chartv2.Chart, values map[string]any) (acc
 func leaveToHelm(undo func()) {
 	if recover() != nil {
 		undo()
+	}
+}
+
+// The limits of an error about values that do not meet a schema. What is longer is left
+// out as a whole, never cut: a part of a secret could not be found and redacted.
+const (
+	maxViolations     = 3
+	maxViolationPath  = 512
+	maxViolationWhy   = 512
+	maxPropertiesInIt = 3
+)
+
+// schemaError names the first violations in one line. The library would write all of
+// them, which can be any number.
+func schemaError(invalid *jsonschema.ValidationError) error {
+	var named []string
+	found := 0
+	eachViolation(invalid, func(violation *jsonschema.ValidationError) {
+		if found++; found <= maxViolations {
+			named = append(named, valuePath(violation.InstanceLocation)+": "+violationText(violation.ErrorKind))
+		}
+	})
+	text := "values do not meet the chart's schema: " + strings.Join(named, "; ")
+	if more := found - len(named); more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
+	}
+	return errors.New(text)
+}
+
+// eachViolation visits the violations that have no cause of their own.
+func eachViolation(invalid *jsonschema.ValidationError, visit func(*jsonschema.ValidationError)) {
+	if len(invalid.Causes) == 0 {
+		visit(invalid)
+	}
+	for _, cause := range invalid.Causes {
+		eachViolation(cause, visit)
+	}
+}
+
+// violationText says what is wrong with a value.
+func violationText(violation jsonschema.ErrorKind) string {
+	switch violation := violation.(type) {
+	case *kind.AdditionalProperties:
+		return namedProperties(violation.Properties)
+	case *kind.FalseSchema:
+		return "is not allowed"
+	}
+	// Without a place, the library writes no more than what is wrong.
+	text := strings.TrimPrefix((&jsonschema.ValidationError{ErrorKind: violation}).Error(), "at '': ")
+	if len(text) > maxViolationWhy {
+		return fmt.Sprintf("does not meet %q", strings.Join(violation.KeywordPath(), "/"))
+	}
+	return text
+}
+
+func namedProperties(names []string) string {
+	var named []string
+	length := 0
+	for _, name := range names {
+		length += len(name)
+		if len(named) == maxPropertiesInIt || length > maxViolationWhy {
+			break
+		}
+		named = append(named, strconv.Quote(name))
+	}
+	switch more := len(names) - len(named); {
+	case len(named) == 0:
+		return fmt.Sprintf("%d properties are not allowed", more)
+	case more > 0:
+		return fmt.Sprintf("properties %s and %d more are not allowed", strings.Join(named, ", "), more)
+	case len(named) == 1:
+		return fmt.Sprintf("property %s is not allowed", named[0])
+	default:
+		return fmt.Sprintf("properties %s are not allowed", strings.Join(named, ", "))
+	}
+}
+
+// valuePath writes the place of a value as templates do: values.extraEnv[0].name.
+func valuePath(tokens []string) string {
+	path := "values"
+	for _, token := range tokens {
+		step := "." + token
+		if _, err := strconv.Atoi(token); err == nil {
+			step = "[" + token + "]"
+		} else if !plainName.MatchString(token) {
+			step = "[" + strconv.Quote(token) + "]"
+		}
+		if len(path)+len(step) > maxViolationPath {
+			return path + "..."
+		}
+		path += step
+	}
+	return path
+}
+
+// plainName is a key that needs no quotes in a path.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// ValueNames are the names that the chart itself has for values, in its values.yaml and
+// values.schema.json and those of its sub-charts, at any depth.
+func (c *Chart) ValueNames() map[string]bool {
+	names := map[string]bool{}
+	if parsed, err := c.parse(); err == nil {
+		valueNames(parsed, names)
+	}
+	return names
+}
+
+func valueNames(chart *chartv2.Chart, names map[string]bool) {
+	names[chart.Name()] = true
+	keysIn(chart.Values, names)
+	if schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(chart.Schema)); err == nil {
+		propertiesIn(schema, names)
+	}
+	for _, dependency := range chart.Dependencies() {
+		valueNames(dependency, names)
+	}
+}
+
+// keysIn collects the keys of all objects in a value.
+func keysIn(value any, names map[string]bool) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, item := range value {
+			names[key] = true
+			keysIn(item, names)
+		}
+	case []any:
+		for _, item := range value {
+			keysIn(item, names)
+		}
+	}
+}
+
+// propertiesIn collects the names of all properties in a schema.
+func propertiesIn(schema any, names map[string]bool) {
+	switch schema := schema.(type) {
+	case map[string]any:
+		if properties, ok := schema["properties"].(map[string]any); ok {
+			for name := range properties {
+				names[name] = true
+			}
+		}
+		for _, item := range schema {
+			propertiesIn(item, names)
+		}
+	case []any:
+		for _, item := range schema {
+			propertiesIn(item, names)
+		}
 	}
 }

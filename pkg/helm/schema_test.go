@@ -4,8 +4,13 @@
 package helm
 
 import (
+	"fmt"
+	"regexp"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 )
 
@@ -52,8 +57,12 @@ func TestSchema(t *testing.T) {
 			if compiled := chart.schema != nil; compiled != test.compiled {
 				t.Errorf("compiled: %t, want %t", compiled, test.compiled)
 			}
-			if accepted := chart.schema.accepts(parsed, test.values); accepted != test.accepted {
+			accepted, refusal := chart.schema.check(parsed, test.values)
+			if accepted != test.accepted {
 				t.Errorf("accepted: %t, want %t", accepted, test.accepted)
+			}
+			if refused := test.compiled && !test.accepted; (refusal != nil) != refused {
+				t.Errorf("error is %v, want one: %t", refusal, refused)
 			}
 			all, err := util.CoalesceValues(parsed, test.values)
 			if err != nil {
@@ -63,5 +72,121 @@ func TestSchema(t *testing.T) {
 				t.Errorf("Helm says %v, want it to be valid: %t", err, test.valid)
 			}
 		})
+	}
+}
+
+// TestSchemaErrorsAreShort: any number of violations is one line that names the first.
+func TestSchemaErrorsAreShort(t *testing.T) {
+	long := strings.Repeat("k", 1000)
+	selector := map[string]any{}
+	for i := range 80_000 {
+		selector[fmt.Sprintf("a%d", i)] = i
+	}
+	unknown := map[string]any{}
+	for i := range 5 {
+		unknown[fmt.Sprintf("unknown%d", i)] = i
+	}
+	tests := map[string]struct {
+		values map[string]any
+		want   string // A pattern.
+	}{
+		"80,000 violations": {
+			map[string]any{"nodeSelector": selector},
+			`^values do not meet the chart's schema: (values\.nodeSelector\.a\d+: got number, want string(; )?){3} \(and 79997 more\)$`,
+		},
+		"one":              {map[string]any{"nodeSelector": map[string]any{"a": 1}}, `: values\.nodeSelector\.a: got number, want string$`},
+		"a place in lists": {map[string]any{"extraEnv": []any{map[string]any{"name": 1}}}, `: values\.extraEnv\[0\]\.name: got number, want string$`},
+		"a key with dots":  {map[string]any{"podLabels": map[string]any{"app.kubernetes.io/name": "x"}}, `: values\.podLabels\["app\.kubernetes\.io/name"\]: is not allowed$`},
+		"an unknown value": {map[string]any{"replicas": 1}, `: values: property "replicas" is not allowed$`},
+		"unknown values":   {unknown, `: values: properties ("unknown\d"(, )?){3} and 2 more are not allowed$`},
+		"long keys":        {map[string]any{long: 1, long + "x": 2}, `: values: 2 properties are not allowed$`},
+		"a long path":      {map[string]any{"nodeSelector": map[string]any{long: 1}}, `: values\.nodeSelector\.\.\.: got number, want string$`},
+		"a missing value":  {map[string]any{"service": nil}, `: values: missing property 'service'$`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			wanted := demo(t, test.values)
+			parsed, err := wanted.Chart.parse()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = wanted.Chart.schema.check(parsed, wanted.Values)
+			if err == nil || !regexp.MustCompile(test.want).MatchString(err.Error()) {
+				t.Errorf("error is %v, want %s", err, test.want)
+			}
+			if err != nil && len(err.Error()) > 4096 {
+				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+// TestLongValuesAreNotCutInErrors: a part of a secret could not be found in a message.
+func TestLongValuesAreNotCutInErrors(t *testing.T) {
+	chart := testChart(t, map[string]string{
+		"values.yaml": "{}\n", "values.schema.json": `{"properties":{"code":{"type":"string","pattern":"^[0-9]+$"}}}`,
+	})
+	parsed, err := chart.parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]string{
+		"abc":                    `values.code: 'abc' does not match pattern '^[0-9]+$'`,
+		strings.Repeat("x", 2e6): `values.code: does not meet "pattern"`,
+	} {
+		_, err := chart.schema.check(parsed, map[string]any{"code": value})
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("error is %.200v, want %s", err, want)
+		}
+	}
+}
+
+// TestRefusedValues: the operation that finds them ends with a short error and sends
+// nothing, and good values are deployed.
+func TestRefusedValues(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.taken()
+		_, err := f.reconcile(demo(t, map[string]any{"resources": "much"}))
+		wantError[*RenderError](t, err)
+		if want := "render chart demo-app: values do not meet the chart's schema: values.resources: got string, want object"; err.Error() != want {
+			t.Errorf("error is %q, want %q", err, want)
+		}
+		wantRequests(t, f)
+		f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
+		_, err = f.reconcile(demo(t, map[string]any{"resources": "much"}))
+		wantError[*RenderError](t, err)
+	})
+}
+
+// TestLongErrorsAreShortened: what a template says is cut, and still known by its type.
+func TestLongErrorsAreShortened(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		wanted := made(t, map[string]string{"templates/a.yaml": `{{ fail (repeat 1000000 "€") }}`})
+		_, err := f.reconcile(wanted)
+		wantError[*RenderError](t, err)
+		if !IsTerminal(err) || len(err.Error()) > maxErrorText+100 || !utf8.ValidString(err.Error()) {
+			t.Errorf("the error has %d bytes: %.200s", len(err.Error()), err)
+		}
+		if told := f.operations[len(f.operations)-1].Err; len(told.Error()) > maxErrorText+100 {
+			t.Errorf("the operation tells of an error of %d bytes", len(told.Error()))
+		}
+	})
+}
+
+func TestValueNames(t *testing.T) {
+	chart := testChart(t, map[string]string{
+		"values.yaml":                 "image: x\nlist: [{inList: 1}]\n",
+		"values.schema.json":          `{"properties":{"port":{"anyOf":[{"properties":{"name":{}}}]}}}`,
+		"charts/sub/Chart.yaml":       "apiVersion: v2\nname: sub\nversion: 1.0.0\n",
+		"charts/sub/values.yaml":      "ofSub: 1\n",
+		"templates/configmap.yaml":    configMap("a", "b"),
+		"charts/sub/templates/a.yaml": configMap("b", "b"),
+	})
+	want := map[string]bool{}
+	for _, name := range []string{"test", "sub", "image", "list", "inList", "port", "name", "ofSub"} {
+		want[name] = true
+	}
+	if diff := cmp.Diff(want, chart.ValueNames()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }

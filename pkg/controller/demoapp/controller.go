@@ -132,6 +132,12 @@ type Controller struct {
 	rollouts      *rollout.Queue
 	rolloutLimits rollout.Limits
 	recall        sync.Once
+
+	// inputVersions are what the statuses say of the apps' inputs.
+	inputVersions inputVersions
+
+	// valueNames are the chart's own words for values, which are no secrets.
+	valueNames map[string]bool
 }
 
 // New wires the controller to its informers and to the engine. It starts
@@ -152,6 +158,7 @@ func New(deps Deps) (*Controller, error) {
 
 		rolloutLimits: deps.RolloutLimits,
 	}
+	c.valueNames = deps.Chart.ValueNames()
 	c.rollouts = newRollouts(deps.RolloutLimits, func() *controller.Controller { return c.queue })
 	c.gates = []gate{
 		c.holdWhileSuspended,

@@ -391,7 +391,7 @@ func TestNewFails(t *testing.T) {
 			_, err := New(Deps{
 				AppInformers:    map[string]cache.SharedIndexInformer{"": test.apps(t, w)},
 				SecretInformers: map[string]cache.SharedIndexInformer{"": test.secrets(t, w)},
-				Engine:          w.engine, Clock: w.clock,
+				Engine:          w.engine, Chart: testChart(t, "1.0.0"), Clock: w.clock,
 			})
 			if err == nil {
 				t.Error("no error")

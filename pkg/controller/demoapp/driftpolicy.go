@@ -70,7 +70,7 @@ func (c *Controller) applyDriftPolicy(ctx context.Context, p *pass) error {
 		p.leaveDrift()
 	case mode == v1alpha1.DriftWarn:
 		p.leaveDrift()
-		p.conditions().Set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, driftReason(driftsOf(left)), describe(left))
+		p.conditions().Set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, driftReason(driftsOf(left)), p.redact(describe(left)))
 	}
 	return nil
 }

@@ -106,10 +106,10 @@ func othersFinalizers(app *v1alpha1.DemoApp) []string {
 func (c *Controller) blockDeletion(ctx context.Context, p *pass, reason string, cause error) error {
 	// As far as they can be had: what cannot be read now was not read for this.
 	_ = errors.Join(c.observeAPIKey(ctx, p), c.observeValues(ctx, p))
-	cause = redactError(p.secretTexts(), cause)
+	cause = p.redactError(cause)
 	p.conditions().MarkReconciling(reason, "Deletion waits: "+cause.Error())
 	if err := c.commit(ctx, p); err != nil {
-		return fmt.Errorf("%w (and the status could not be written: %w)", cause, err)
+		return fmt.Errorf("%w (and the status could not be written: %w)", cause, p.redactError(err))
 	}
 	return cause
 }

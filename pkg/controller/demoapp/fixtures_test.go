@@ -414,11 +414,13 @@ func condition(conditionType string, is metav1.ConditionStatus, reason string) f
 
 func keyOf(name string) cache.ObjectName { return cache.NewObjectName(namespace, name) }
 
-// testChart is a chart without templates.
+// testChart is a chart without templates. Its own words for values are extraEnv, name
+// and value.
 func testChart(t *testing.T, version string) *helm.Chart {
 	t.Helper()
 	chart, err := helm.LoadFS(fstest.MapFS{
-		"Chart.yaml": {Data: []byte("apiVersion: v2\nname: demo-app\nversion: " + version + "\nappVersion: \"1.27\"\n")},
+		"Chart.yaml":  {Data: []byte("apiVersion: v2\nname: demo-app\nversion: " + version + "\nappVersion: \"1.27\"\n")},
+		"values.yaml": {Data: []byte("extraEnv: [{name: A, value: b}]\n")},
 	}, ".")
 	must(t, err)
 	return chart

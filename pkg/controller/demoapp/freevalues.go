@@ -8,26 +8,21 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 )
-
-// errNotAnObject is the error of values that are a list, a number or a text.
-var errNotAnObject = errors.New("it is not an object (key: value)")
 
 // observeValues puts together the values that valuesFrom and values bring, the
 // later ones over the earlier ones. While one of them cannot be had, the release
 // waits.
 func (c *Controller) observeValues(ctx context.Context, p *pass) error {
 	var unfilled error
+	budget := newValueBudget()
 	for i, from := range p.app.Spec.ValuesFrom {
-		values, missing, err := c.readValues(ctx, p, from)
+		values, missing, err := c.readValues(ctx, p, from, budget)
 		if errors.Is(err, controller.ErrNotSynced) {
 			// The Secrets after it are read all the same: no message may show what they hold.
 			unfilled = errors.Join(unfilled, fmt.Errorf("read valuesFrom[%d]: %w", i, err))
@@ -47,9 +42,11 @@ func (c *Controller) observeValues(ctx context.Context, p *pass) error {
 	if unfilled != nil || p.app.Spec.Values == nil {
 		return unfilled
 	}
-	values, err := parseValues(string(p.app.Spec.Values.Raw))
+	values, err := budget.parse(string(p.app.Spec.Values.Raw))
 	if err != nil {
-		p.blockers = append(p.blockers, blocker{reason: v1alpha1.ReasonValuesInvalid, message: "spec.values: " + err.Error(), stalled: true})
+		p.blockers = append(p.blockers, blocker{
+			reason: v1alpha1.ReasonValuesInvalid, message: "spec.values: " + messageOf(err.Error()), stalled: true,
+		})
 		p.valuesUnknown = true
 		return nil //nolint:nilerr // Looking again would find the same: the blocker tells.
 	}
@@ -57,8 +54,10 @@ func (c *Controller) observeValues(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// readValues reads what one reference names.
-func (c *Controller) readValues(ctx context.Context, p *pass, from v1alpha1.ValuesReference) (map[string]any, *blocker, error) {
+// readValues reads what one reference names, within the budget.
+func (c *Controller) readValues(
+	ctx context.Context, p *pass, from v1alpha1.ValuesReference, budget *valueBudget,
+) (map[string]any, *blocker, error) {
 	key := sourceKey{
 		sourceObject{from.Kind, cache.ObjectName{Namespace: p.app.Namespace, Name: from.Name}},
 		orElse(from.Key, v1alpha1.DefaultValuesKey),
@@ -84,45 +83,31 @@ func (c *Controller) readValues(ctx context.Context, p *pass, from v1alpha1.Valu
 			reason: v1alpha1.ReasonValuesNotFound, message: fmt.Sprintf("%s %q has no key %q", from.Kind, from.Name, key.key),
 		}, nil
 	}
-	values, err := parseValues(got.text)
+	values, err := budget.parse(got.text)
 	if err != nil {
-		why := ": " + err.Error()
-		if from.Kind == v1alpha1.ValuesFromSecret {
-			// A parser repeats what it does not understand.
-			why = ""
-		}
-		return nil, &blocker{
-			reason:  v1alpha1.ReasonValuesInvalid,
-			message: fmt.Sprintf("Key %q of %s %q is not a YAML or JSON object%s", key.key, from.Kind, from.Name, why),
-			stalled: true,
-		}, nil
+		return nil, invalidValues(p, from, key.key, err), nil
 	}
 	if from.Kind == v1alpha1.ValuesFromSecret {
-		p.secrets = append(p.secrets, textsIn(values)...)
+		p.secrets = append(p.secrets, textsIn(values, c.valueNames)...)
 	}
 	return values, nil, nil
 }
 
-// parseValues reads YAML or JSON. Nothing but comments is no values; a key that
-// is there twice is an error. Whole numbers stay whole, so that a template does
-// not print 1000000 as 1e+06.
-func parseValues(text string) (map[string]any, error) {
-	asJSON, err := yaml.YAMLToJSONStrict([]byte(text))
-	if err != nil {
-		return nil, fmt.Errorf("it cannot be parsed: %w", err)
+// invalidValues is the blocker of values that cannot be used.
+func invalidValues(p *pass, from v1alpha1.ValuesReference, key string, err error) *blocker {
+	source := fmt.Sprintf("Key %q of %s %q", key, from.Kind, from.Name)
+	message := source + " is not a YAML or JSON object"
+	var limit *limitError
+	switch {
+	case errors.As(err, &limit):
+		message = source + " cannot be used: " + limit.Error()
+	case from.Kind != v1alpha1.ValuesFromSecret:
+		message += ": " + messageOf(err.Error())
 	}
-	if strings.TrimSpace(string(asJSON)) == "null" {
-		return nil, nil
+	if from.Kind == v1alpha1.ValuesFromSecret {
+		p.secretsUnknown = true
 	}
-	var parsed any
-	if err := utiljson.Unmarshal(asJSON, &parsed); err != nil {
-		return nil, fmt.Errorf("it cannot be parsed: %w", err)
-	}
-	values, ok := parsed.(map[string]any)
-	if !ok {
-		return nil, errNotAnObject
-	}
-	return values, nil
+	return &blocker{reason: v1alpha1.ReasonValuesInvalid, message: message, stalled: true}
 }
 
 // merged is base with the values of over in it. Objects are merged key by key;
@@ -145,8 +130,10 @@ func merged(base, over map[string]any) map[string]any {
 }
 
 // textsIn are all texts that are somewhere in a value, and all numbers as a message
-// may write them. A boolean tells nobody anything: one of two is right.
-func textsIn(value any) []string {
+// may write them. Keys are texts, too, but for those in names: they are the chart's own
+// words, and a message without them would not say which value is wrong. A boolean tells
+// nobody anything: one of two is right.
+func textsIn(value any, names map[string]bool) []string {
 	var texts []string
 	switch value := value.(type) {
 	case string:
@@ -156,12 +143,15 @@ func textsIn(value any) []string {
 	case float64:
 		texts = append(texts, numberForms(strconv.FormatFloat(value, 'f', -1, 64), value)...)
 	case map[string]any:
-		for _, item := range value {
-			texts = append(texts, textsIn(item)...)
+		for key, item := range value {
+			if !names[key] {
+				texts = append(texts, key)
+			}
+			texts = append(texts, textsIn(item, names)...)
 		}
 	case []any:
 		for _, item := range value {
-			texts = append(texts, textsIn(item)...)
+			texts = append(texts, textsIn(item, names)...)
 		}
 	}
 	return texts

@@ -78,7 +78,7 @@ func TestParseValues(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := parseValues(test.text)
+			got, err := newValueBudget().parse(test.text)
 			if (err != nil) != (test.says != "") || err != nil && !strings.Contains(err.Error(), test.says) {
 				t.Fatalf("error is %v, want one that says %q", err, test.says)
 			}
@@ -239,6 +239,67 @@ func TestValuesFromSecretsStaySecret(t *testing.T) {
 	_, err = w.pass("a", controller.SpecChange)
 	contains(t, "error of the deletion", err.Error(), "refused REDACTED")
 	contains(t, "message of the deletion", w.message("a", v1alpha1.ConditionReady), "refused REDACTED")
+}
+
+// TestKeysFromSecretsStaySecret: keys that only the Secret has are redacted, and those
+// that the chart itself knows are not.
+func TestKeysFromSecretsStaySecret(t *testing.T) {
+	w := newWorld(t)
+	w.private("extraEnv: [{name: 1}]\npodLabels: {hidden-secret: 5}")
+	w.create(newApp("a", valuesFrom(secretValues), policy(v1alpha1.DriftPolicy{Mode: v1alpha1.DriftWarn})))
+	w.engine.failures = []error{&helm.RenderError{
+		Chart: "demo-app", Err: errors.New("values.extraEnv[0].name: got number, want string; values.podLabels.hidden-secret: got number, want string"),
+	}}
+	_, err := w.pass("a", controller.SpecChange)
+	const want = "values.extraEnv[0].name: got number, want string; values.REDACTED.REDACTED: got number, want string"
+	contains(t, "error", err.Error(), want)
+	contains(t, "message", w.message("a", v1alpha1.ConditionStalled), want)
+
+	w.change("a", says("other"))
+	w.passes("a", controller.SpecChange)
+	w.engine.meddle("a", changes("Deployment", "/metadata/labels/hidden-secret"))
+	w.passes("a", controller.Drift)
+	equal(t, "drift", "Deployment a (changed): /metadata/labels/REDACTED", w.message("a", v1alpha1.ConditionDrifted))
+	if events := strings.Join(w.recorder.all(), "\n"); strings.Contains(events, "hidden-secret") {
+		t.Errorf("events show it: %s", events)
+	}
+}
+
+// TestErrorsAreCutEverywhere: of an error of megabytes, a few KiB reach the log, the
+// status and the events.
+func TestErrorsAreCutEverywhere(t *testing.T) {
+	w := newWorld(t)
+	w.private("extraEnv: [{name: A, value: hidden-secret}]")
+	w.create(newApp("a", valuesFrom(secretValues)))
+	long := errors.New(strings.Repeat("got hidden-secret\n", 1<<18))
+	w.engine.failures = []error{&helm.RenderError{Chart: "demo-app", Err: long}}
+	_, err := w.pass("a", controller.SpecChange)
+	for what, text := range map[string]string{
+		"error": err.Error(), "Stalled": w.message("a", v1alpha1.ConditionStalled), "events": strings.Join(w.recorder.all(), "\n"),
+	} {
+		if len(text) > 2*maxMessage || strings.Contains(text, "hidd") || strings.Contains(text, "\nREDACTED") {
+			t.Errorf("%s has %d bytes: %.200s", what, len(text), text)
+		}
+	}
+	if !errors.Is(err, long) || !controller.IsTerminal(err) {
+		t.Errorf("the error does not match what it wraps: %T", err)
+	}
+}
+
+// TestDetailIsLeftOutWhileASecretCannotBeUsed: what its values were is not known then.
+func TestDetailIsLeftOutWhileASecretCannotBeUsed(t *testing.T) {
+	w := newWorld(t)
+	w.private("extraEnv: [{name: A, value: hidden-secret}]")
+	w.create(newApp("a", valuesFrom(secretValues)))
+	w.passes("a", controller.SpecChange)
+	w.private("extraEnv: &x [{name: A, value: hidden-secret}]")
+	w.engine.meddle("a", removes("Service"))
+	w.engine.failures = []error{fmt.Errorf("refused hidden-secret: %w", errPlain)}
+	_, err := w.pass("a", controller.Drift)
+	contains(t, "error", err.Error(), "the detail is left out")
+	if status := asJSON(t, w.app("a").Status); strings.Contains(status, "hidden-secret") {
+		t.Errorf("the status shows it: %s", status)
+	}
 }
 
 func TestConfigMapsThatMayNotBeWatched(t *testing.T) {

@@ -165,8 +165,8 @@ func madeBy(history []v1alpha1.HistoryEntry, revision int64) *v1alpha1.HistoryEn
 // the inputs that they were seen with; others start afresh.
 func currentFailures(p *pass) v1alpha1.FailureCounts {
 	failures := storedFailures(p)
-	if failures.Generation != p.app.Generation || failures.Inputs != p.inputs {
-		failures.Consecutive, failures.Generation, failures.Inputs = 0, p.app.Generation, p.inputs
+	if failures.Generation != p.app.Generation || failures.Inputs != p.inputsVersion {
+		failures.Consecutive, failures.Generation, failures.Inputs = 0, p.app.Generation, p.inputsVersion
 	}
 	return failures
 }

@@ -37,8 +37,12 @@ type pass struct {
 	// blocker keeps them from being known.
 	values        map[string]any
 	valuesUnknown bool
-	// secrets are the texts of values from Secrets.
-	secrets []string
+	// secrets are the texts of values from Secrets; secretsUnknown says that those of a
+	// Secret cannot be told.
+	secrets        []string
+	secretsUnknown bool
+	// redaction is made of the secrets when a message first needs it.
+	redaction *redactor
 	// exposure is what of spec.ingress the cluster supports.
 	exposure exposure
 	// dependencyBecameReady says that this is the first pass after a wait.
@@ -48,6 +52,9 @@ type pass struct {
 	// it; unset while the key or the values are not known.
 	wanted *helm.Release
 	inputs string
+	// inputsVersion stands for the inputs in the status, which must not tell what they
+	// hold; unset with them.
+	inputsVersion string
 	// judged says that the deployed revision is the newest one, so that its health
 	// counts, and unhealthy that it did not become healthy in time.
 	judged    bool
@@ -75,10 +82,24 @@ func (p *pass) conditions() status.Editor {
 	return status.For(&p.app.Status.Conditions, p.app.Generation, p.now)
 }
 
-// secretTexts are what no message may show.
-func (p *pass) secretTexts() []string {
-	return append([]string{p.apiKey}, p.secrets...)
+// redactor takes what no message may show out of messages. It is built once, when all
+// that the pass reads from Secrets has been read.
+func (p *pass) redactor() *redactor {
+	switch {
+	case p.redaction != nil:
+	case p.secretsUnknown:
+		p.redaction = withholding("a Secret of valuesFrom cannot be used")
+	default:
+		p.redaction = newRedactor(append([]string{p.app.Spec.APIKey, p.apiKey}, p.secrets...))
+	}
+	return p.redaction
 }
+
+// redact returns the text of somebody else as it may be shown.
+func (p *pass) redact(text string) string { return p.redactor().text(text) }
+
+// redactError returns an error with the text as it may be shown and logged.
+func (p *pass) redactError(err error) error { return p.redactor().error(err) }
 
 // Reconcile brings one app's release to what its spec says.
 func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why controller.Reason) (controller.Result, error) {
@@ -95,7 +116,7 @@ func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	known := app
 	app, err := finalizer.Ensure(ctx, c.apps.DemoApps(key.Namespace), known, v1alpha1.Finalizer)
 	if err != nil {
-		return controller.Result{}, err
+		return controller.Result{}, redactError([]string{known.Spec.APIKey}, err)
 	}
 	if app != known {
 		c.latest.Wrote(app)
@@ -120,7 +141,7 @@ func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	if commitErr == nil {
 		c.releaseClaims(key)
 	}
-	return controller.Result{RequeueAfter: p.next}, errors.Join(stepErr, commitErr)
+	return controller.Result{RequeueAfter: p.next}, p.redactError(errors.Join(stepErr, commitErr))
 }
 
 // steps gather, decide, act and report, in this order.
@@ -196,6 +217,7 @@ func (c *Controller) forget(key cache.ObjectName, cached *v1alpha1.DemoApp) {
 	c.unwritten.forget(key)
 	c.releaseClaims(key)
 	c.refusals.forget(key)
+	c.inputVersions.forget(key)
 	c.explanations.forget(key)
 	c.sources.use(key, nil)
 	c.ignored.forget(key)

@@ -6,9 +6,11 @@ package demoapp
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // redacted stands where a secret was.
@@ -18,33 +20,179 @@ const redacted = "REDACTED"
 // Shorter ones are parts of ordinary words, and are guessed at once anyhow.
 const minSecretLength = 4
 
-// redact takes secrets out of a text, in case somebody's message repeats them.
-// The long ones go first, since a short one may be a part of them.
-func redact(secrets []string, text string) string {
-	if len(secrets) == 0 {
-		return text
-	}
-	var forms []string
-	for _, secret := range secrets {
-		if len(secret) >= minSecretLength {
-			forms = append(forms, formsOf(secret)...)
-		}
-	}
-	slices.SortStableFunc(forms, func(a, b string) int { return len(b) - len(a) })
-	for _, form := range forms {
-		text = strings.ReplaceAll(text, form, redacted)
-	}
-	return text
+// maxMessage is how many bytes of an error's text are looked at and shown.
+const maxMessage = 4096
+
+// maxSecretTexts is how many different texts are looked for in a message.
+const maxSecretTexts = 1000
+
+// redactor takes secrets out of texts that others wrote, in case one repeats them. It is
+// built once for many messages.
+type redactor struct {
+	// withheld, when set, stands for every message.
+	withheld string
+	// forms are the ways in which a message may write the secrets, the longest first.
+	forms    []string
+	replacer *strings.Replacer
 }
 
-// formsOf are the ways in which a message may write a secret: plain, quoted as Go
-// and as JSON do it, and as a Secret holds it.
+// newRedactor returns the redactor of some secrets. Where they are more than it can look
+// for, no message is shown at all.
+func newRedactor(secrets []string) *redactor {
+	seen := make(map[string]bool, min(len(secrets), maxSecretTexts))
+	r := &redactor{}
+	for _, secret := range secrets {
+		if len(secret) < minSecretLength || seen[secret] {
+			continue
+		}
+		if len(seen) == maxSecretTexts {
+			return withholding(fmt.Sprintf("the values from Secrets have more than %d texts", maxSecretTexts))
+		}
+		seen[secret] = true
+		r.forms = append(r.forms, formsOf(secret)...)
+	}
+	// The replacer takes the first that fits, and a short one may begin a longer one.
+	slices.SortFunc(r.forms, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+		return strings.Compare(a, b)
+	})
+	r.forms = slices.Compact(r.forms)
+	pairs := make([]string, 0, 2*len(r.forms))
+	for _, form := range r.forms {
+		pairs = append(pairs, form, redacted)
+	}
+	r.replacer = strings.NewReplacer(pairs...)
+	return r
+}
+
+// withholding returns a redactor that shows nothing, and says why.
+func withholding(why string) *redactor {
+	return &redactor{withheld: "the detail is left out, because it could show values from Secrets: " + why}
+}
+
+// text returns a text as it may be shown: cut, without secrets, in one line. It is cut
+// before anything looks at it, and what may be the beginning of a secret at the cut goes
+// as well.
+func (r *redactor) text(text string) string {
+	switch {
+	case text == "":
+		return ""
+	case r.withheld != "":
+		return r.withheld
+	}
+	kept, wasCut := cutText(text)
+	if wasCut {
+		kept = r.withoutBeginning(kept)
+	}
+	kept = inOneLine(r.replacer.Replace(kept))
+	if wasCut {
+		kept += cut
+	}
+	return kept
+}
+
+// withoutBeginning removes the end of a text that was cut, as far as a secret begins
+// with it. What was a part of both that secret and another one goes as well.
+func (r *redactor) withoutBeginning(text string) string {
+	for {
+		length := 0
+		for _, form := range r.forms {
+			length = max(length, overlap(text, form))
+		}
+		text = text[:len(text)-length]
+		if length < minSecretLength {
+			return text
+		}
+	}
+}
+
+// overlap is the length of the longest end of text that form begins with.
+func overlap(text, form string) int {
+	for length := min(len(text), len(form)); length > 0; length-- {
+		if text[len(text)-length] == form[0] && strings.HasSuffix(text, form[:length]) {
+			return length
+		}
+	}
+	return 0
+}
+
+// error returns an error with the text as it may be shown. It still matches what it
+// wraps.
+func (r *redactor) error(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if shown := r.text(text); shown != text {
+		return &redactedError{text: shown, err: err}
+	}
+	return err
+}
+
+// redact takes secrets out of one text.
+func redact(secrets []string, text string) string { return newRedactor(secrets).text(text) }
+
+// redactError takes secrets out of the text of one error.
+func redactError(secrets []string, err error) error { return newRedactor(secrets).error(err) }
+
+// messageOf is a text without secrets as a message has it: cut, and in one line.
+func messageOf(text string) string { return redact(nil, text) }
+
+// cutText returns the beginning of a long text, and reports whether there was more.
+func cutText(text string) (kept string, wasCut bool) {
+	if len(text) <= maxMessage {
+		return text, false
+	}
+	end := maxMessage - len(cut)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return strings.Clone(text[:end]), true
+}
+
+// inOneLine joins the lines of a text.
+func inOneLine(text string) string {
+	if !strings.ContainsAny(text, "\r\n") {
+		return text
+	}
+	var line strings.Builder
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\r' || r == '\n' }) {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		if line.Len() > 0 {
+			if before := line.String(); before[len(before)-1] != ':' {
+				line.WriteByte(';')
+			}
+			line.WriteByte(' ')
+		}
+		line.WriteString(part)
+	}
+	return line.String()
+}
+
+// formsOf are the ways in which a message may write a secret: plain, quoted as Go, JSON
+// and the check against the chart's schema do it, as a part of a path, and as a Secret
+// holds it. Of a long secret, only the beginning can be in a message.
 func formsOf(secret string) []string {
-	forms := []string{secret, base64.StdEncoding.EncodeToString([]byte(secret)), unquoted(strconv.Quote(secret))}
+	encoding := base64.StdEncoding
+	if len(secret) > maxMessage {
+		secret = secret[:maxMessage/3*3]
+		encoding = base64.RawStdEncoding
+	}
+	quoted := unquoted(strconv.Quote(secret))
+	forms := []string{
+		secret, quoted, strings.ReplaceAll(strings.ReplaceAll(quoted, `\"`, `"`), `'`, `\'`),
+		strings.ReplaceAll(strings.ReplaceAll(secret, "~", "~0"), "/", "~1"),
+		encoding.EncodeToString([]byte(secret)),
+	}
 	if encoded, err := json.Marshal(secret); err == nil {
 		forms = append(forms, unquoted(string(encoded)))
 	}
-	return forms
+	return slices.Compact(forms)
 }
 
 // numberForms are the ways in which a message may write a number: in full, as Go
@@ -78,11 +226,3 @@ func (e *redactedError) Error() string { return e.text }
 
 // Unwrap returns the error as it was, for matching, not for printing.
 func (e *redactedError) Unwrap() error { return e.err }
-
-func redactError(secrets []string, err error) error {
-	text := redact(secrets, err.Error())
-	if text == err.Error() {
-		return err
-	}
-	return &redactedError{text: text, err: err}
-}

@@ -39,6 +39,7 @@ func (c *Controller) observeRelease(ctx context.Context, p *pass) error {
 		if p.inputs, err = p.wanted.InputDigest(); err != nil {
 			return err
 		}
+		p.inputsVersion = c.inputsVersion(p)
 	}
 	p.plan, err = release.Observe(ctx, c.engine, release.Request{
 		Key: p.key(), Wanted: p.wanted, Baseline: baselineOf(p.app),
@@ -164,13 +165,13 @@ func (c *Controller) reportFailure(ctx context.Context, p *pass, err error) erro
 		return nil
 	}
 	if p.awaitsKind(err) {
-		err = redactError(p.secretTexts(), err)
+		err = p.redactError(err)
 		p.conditions().MarkReconciling(v1alpha1.ReasonGatewayAPIMissing, err.Error())
 		return err
 	}
 	action := p.plan.Decision.Action
 	reason, terminal := release.FailureReason(err, action)
-	err = redactError(p.secretTexts(), err)
+	err = p.redactError(err)
 	conditions := p.conditions()
 	if reason == v1alpha1.ReasonObserveFailed && !terminal {
 		// Nothing was attempted. What is deployed does as well as before.

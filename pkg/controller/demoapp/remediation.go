@@ -126,7 +126,7 @@ func (c *Controller) awaitHealth(p *pass) {
 		p.next = min(p.next, left)
 		return
 	}
-	p.unhealthy = fmt.Sprintf("Revision %d is not healthy after %s: %s", revision, timeout, health.Message)
+	p.unhealthy = fmt.Sprintf("Revision %d is not healthy after %s: %s", revision, timeout, p.redact(health.Message))
 	recordUnhealthy(p, revision)
 	p.conditions().Set(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonHealthTimeout, p.unhealthy)
 	if p.app.Spec.Remediation != nil {

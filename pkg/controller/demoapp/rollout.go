@@ -46,7 +46,7 @@ func (c *Controller) Rollouts() rollout.Counts { return c.rollouts.Counts() }
 // its upgrade waits for its turn. It is the last of the gates, since an app that
 // something else holds takes no turn.
 func (c *Controller) holdForRollout(ctx context.Context, p *pass) {
-	standing := rolloutStanding(p.app, p.plan.Observed, c.chart, p.inputs)
+	standing := rolloutStanding(p.app, p.plan.Observed, c.chart, p.inputsVersion)
 	if standing != rollout.Due || p.plan.Wanted.Action != helm.ActionUpgrade {
 		if standing == rollout.Due {
 			standing = rollout.Settled
@@ -157,7 +157,7 @@ func (c *Controller) settleRollout(p *pass) {
 		c.rollouts.Miss(p.key())
 		return
 	}
-	c.rollouts.Set(p.key(), rolloutStanding(p.app, p.plan.Observed, c.chart, p.inputs))
+	c.rollouts.Set(p.key(), rolloutStanding(p.app, p.plan.Observed, c.chart, p.inputsVersion))
 }
 
 // recallRollouts takes in what earlier processes have begun. Each app that counts
@@ -180,7 +180,7 @@ func (c *Controller) recallRollouts(ctx context.Context) {
 }
 
 // rolloutStanding tells from what is stored how an app does with the chart. The
-// inputs are empty where they are not known.
+// inputs are those of pass.inputsVersion, and empty where they are not known.
 //
 // An app that failed with the chart before as well says nothing about this one,
 // nor does one that was not healthy with it when it is not healthy now. A

@@ -18,6 +18,10 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
+// maxKeptSources is how many bytes of values are kept of all ConfigMaps and Secrets
+// together. Objects beyond it are read in each pass that needs them.
+const maxKeptSources = 32 << 20
+
 // bySource indexes DemoApps by the ConfigMaps and Secrets that they read.
 const bySource = "sources"
 
@@ -93,6 +97,8 @@ type sources struct {
 
 	mu    sync.Mutex
 	known map[sourceObject]*knownObject
+	// kept is the size of all values in known, which limit bounds.
+	kept, limit int
 	// users are the keys that each app asked for.
 	users map[cache.ObjectName][]sourceKey
 }
@@ -102,6 +108,15 @@ type knownObject struct {
 	uid             types.UID
 	resourceVersion string
 	values          map[string]knownValue
+}
+
+// size is how many bytes of values are kept of the object.
+func (o *knownObject) size() int {
+	size := 0
+	for _, value := range o.values {
+		size += len(value.text)
+	}
+	return size
 }
 
 type knownValue struct {
@@ -117,9 +132,19 @@ func newSources(secrets corev1client.SecretsGetter, configMaps corev1client.Conf
 			v1alpha1.ValuesFromSecret: {}, v1alpha1.ValuesFromConfigMap: {},
 		},
 		needs: map[v1alpha1.ValuesKind]map[string]Watch{v1alpha1.ValuesFromConfigMap: {}},
-		known: map[sourceObject]*knownObject{},
+		known: map[sourceObject]*knownObject{}, limit: maxKeptSources,
 		users: map[cache.ObjectName][]sourceKey{},
 	}
+}
+
+// version identifies the content of an object without being derived from it; empty when
+// the object does not exist.
+func (s *sources) version(source sourceObject) string {
+	object, ok := s.metadata[source.kind].Get(source.object)
+	if !ok {
+		return ""
+	}
+	return string(object.UID) + "/" + object.ResourceVersion
 }
 
 // found is what a key holds, or why it holds nothing.
@@ -209,9 +234,30 @@ func (s *sources) remember(key sourceKey, live metav1.Object, data map[string]st
 	known.uid, known.resourceVersion = live.GetUID(), live.GetResourceVersion()
 	for name, was := range known.values {
 		text, ok := data[name]
+		s.kept += len(text) - len(was.text)
 		known.values[name] = knownValue{users: was.users, text: text, found: ok}
 	}
+	for s.kept > s.limit {
+		s.forgetLargest()
+	}
 	return value
+}
+
+// forgetLargest drops the values of the object that has the most of them. Small ones
+// stay, whatever others bring.
+func (s *sources) forgetLargest() {
+	var largest *knownObject
+	most := -1
+	for _, known := range s.known {
+		if size := known.size(); size > most {
+			largest, most = known, size
+		}
+	}
+	s.kept -= most
+	largest.resourceVersion = "" // It is read again before it is used.
+	for name, was := range largest.values {
+		largest.values[name] = knownValue{users: was.users}
+	}
 }
 
 // use notes all that an app reads; what it reads no more is let go of.
@@ -246,6 +292,7 @@ func (s *sources) count(key sourceKey, change int) {
 	value.users += change
 	known.values[key.key] = value
 	if value.users == 0 {
+		s.kept -= len(value.text)
 		delete(known.values, key.key)
 	}
 	if len(known.values) == 0 {

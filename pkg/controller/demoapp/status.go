@@ -160,7 +160,7 @@ func summarize(p *pass) {
 	s := &p.app.Status
 	health := release.Summarize(p.plan.Observed.Health)
 	// Somebody's admission may repeat what the chart put into a pod.
-	health.Message = redact(p.secrets, health.Message)
+	health.Message = p.redact(health.Message)
 	if p.plan.Observed.BaselineKnown {
 		s.Replicas, s.ReadyReplicas, s.Selector = health.Replicas, health.ReadyReplicas, health.Selector
 	}

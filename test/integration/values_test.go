@@ -106,9 +106,9 @@ func TestValuesThatAreWrong(t *testing.T) {
 		name, values, reason string
 		says                 []string
 	}{
-		{"against the schema", "resources: much", v1alpha1.ReasonRenderFailed, []string{"/resources"}},
+		{"against the schema", "resources: much", v1alpha1.ReasonRenderFailed, []string{"values.resources"}},
 		{"unknown", "replicas: 3", v1alpha1.ReasonRenderFailed, []string{"replicas"}},
-		{"the chart's own label", "podLabels: {app.kubernetes.io/name: x}", v1alpha1.ReasonRenderFailed, []string{"/podLabels/app.kubernetes.io~1name"}},
+		{"the chart's own label", "podLabels: {app.kubernetes.io/name: x}", v1alpha1.ReasonRenderFailed, []string{`values.podLabels["app.kubernetes.io/name"]`}},
 		{"a list", "[1, 2]", v1alpha1.ReasonValuesInvalid, []string{`ConfigMap "base"`, "values.yaml", "not an object"}},
 		{"no YAML", "a: [", v1alpha1.ReasonValuesInvalid, []string{`ConfigMap "base"`, "values.yaml", "parsed"}},
 		{"refused by the API server", "extraEnv: [{name: not=a=name}]", v1alpha1.ReasonRefused, []string{"not=a=name"}},

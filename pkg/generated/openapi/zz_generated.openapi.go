@@ -897,7 +897,7 @@ func schema_pkg_apis_demo_v1alpha1_DriftIgnore(ref common.ReferenceCallback) com
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "paths are the fields, as JSON pointers (RFC 6901) such as /spec/replicas, 1 to 32. All that lies below a path is ignored, too.",
+							Description: "paths are the fields, as JSON pointers (RFC 6901) such as /spec/replicas, 1 to 32. All that lies below a path is ignored, too. Of the metadata, only single labels and annotations can be ignored, and not those by which Helm knows its objects; apiVersion and kind cannot.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -986,7 +986,7 @@ func schema_pkg_apis_demo_v1alpha1_FailureCounts(ref common.ReferenceCallback) c
 					},
 					"inputs": {
 						SchemaProps: spec.SchemaProps{
-							Description: "inputs stands for the chart and the values that consecutive counts for. Its form is private to the operator.",
+							Description: "inputs stands for the chart, what the cluster supports, and the versions of the ConfigMaps and Secrets that consecutive counts for. It is not made from what they hold. Its form is private to the operator.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -29,7 +29,7 @@ const crdDir = "../../../../artifacts/crds"
 
 // loadCRD reads a CustomResourceDefinition as the API server does: defaulted and
 // in its internal version.
-func loadCRD(t *testing.T, file string) *apiextensions.CustomResourceDefinition {
+func loadCRD(t testing.TB, file string) *apiextensions.CustomResourceDefinition {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(crdDir, file))
 	if err != nil {
@@ -64,7 +64,7 @@ type admission struct {
 	rules      *cel.Validator
 }
 
-func newAdmission(t *testing.T, file string) *admission {
+func newAdmission(t testing.TB, file string) *admission {
 	t.Helper()
 	root := rootSchema(loadCRD(t, file))
 	structural, err := schema.NewStructural(root)
@@ -294,7 +294,110 @@ func TestDemoAppRefused(t *testing.T) {
 	}
 }
 
-func crdFiles(t *testing.T) []string {
+// TestIgnoredPaths: a path that would make each repair fail, or hide the object from the
+// operator, is refused with a message that says what to do.
+func TestIgnoredPaths(t *testing.T) {
+	const (
+		kind     = "apiVersion and kind cannot be ignored"
+		metadata = "of the metadata, only single labels and annotations can be ignored"
+		marks    = "cannot be ignored: the operator knows its objects by them"
+	)
+	tests := map[string]string{
+		"/spec":                          "",
+		"/spec/replicas":                 "",
+		"/spec/template/metadata/labels": "",
+		"/spec/template/spec/containers/0/resources": "",
+		"/data":                 "",
+		"/data/a~1b":            "",
+		"/kindOfData":           "",
+		"/metadatas/name":       "",
+		"/metadata/labels/team": "",
+		"/metadata/labels/app.kubernetes.io~1managed-by-us": "",
+		"/metadata/annotations/example.com~1checksum":       "",
+		"/metadata/annotations/meta.helm.sh~1release-names": "",
+		"/apiVersion":                 kind,
+		"/kind":                       kind,
+		"/kind/x":                     kind,
+		"/metadata":                   metadata,
+		"/metadata/name":              metadata,
+		"/metadata/name/x":            metadata,
+		"/metadata/namespace":         metadata,
+		"/metadata/uid":               metadata,
+		"/metadata/resourceVersion":   metadata,
+		"/metadata/generation":        metadata,
+		"/metadata/creationTimestamp": metadata,
+		"/metadata/deletionTimestamp": metadata,
+		"/metadata/managedFields":     metadata,
+		"/metadata/managedFields/0":   metadata,
+		"/metadata/ownerReferences":   metadata,
+		"/metadata/ownerReferences/0": metadata,
+		"/metadata/finalizers":        metadata,
+		"/metadata/labels":            metadata,
+		"/metadata/annotations":       metadata,
+		"/metadata/labels/app.kubernetes.io~1managed-by":        marks,
+		"/metadata/labels/app.kubernetes.io~1managed-by/x":      marks,
+		"/metadata/annotations/meta.helm.sh~1release-name":      marks,
+		"/metadata/annotations/meta.helm.sh~1release-namespace": marks,
+		"/":                 "should be at least 2 chars long",
+		"":                  "should be at least 2 chars long",
+		"/metadata/labels/": "should match",
+		"spec/replicas":     "should match",
+		"/spec/~2":          "should match",
+	}
+	server := newAdmission(t, "demo.example.com_demoapps.yaml")
+	for path, message := range tests {
+		t.Run(path, func(t *testing.T) {
+			object := demoApp(t, "web", `{apiKey: verysecret, drift: {ignore: [{kind: Deployment, paths: [/spec/replicas, "`+path+`"]}]}}`)
+			errs := server.admit(t, object)
+			if message == "" {
+				if len(errs) > 0 {
+					t.Error(errs.ToAggregate())
+				}
+				return
+			}
+			if len(errs) != 1 || errs[0].Field != "spec.drift.ignore[0].paths[1]" || !strings.Contains(errs[0].Error(), message) {
+				t.Errorf("got %v, want an error of spec.drift.ignore[0].paths[1] containing %q", errs, message)
+			}
+		})
+	}
+}
+
+// FuzzIgnoredPaths: no path that is admitted reaches what the operator knows an object
+// by, however it is written.
+func FuzzIgnoredPaths(f *testing.F) {
+	for _, seed := range []string{
+		"/spec/replicas", "/metadata", "/metadata/labels/a", "/metadata~1labels", "/metadata//labels", "/metadata/labels/app.kubernetes.io~1managed-by",
+		"/~0metadata", "/metadata/labels", "/metadata\n", "/kind", "/apiVersion/", "/metadata/annotations/meta.helm.sh~1release-name/0",
+	} {
+		f.Add(seed)
+	}
+	server := newAdmission(f, "demo.example.com_demoapps.yaml")
+	f.Fuzz(func(t *testing.T, path string) {
+		object := demoApp(t, "web", `{apiKey: verysecret}`)
+		object["spec"].(map[string]any)["drift"] = map[string]any{
+			"ignore": []any{map[string]any{"kind": "Deployment", "paths": []any{path}}},
+		}
+		if errs := server.admit(t, object); len(errs) > 0 {
+			return
+		}
+		tokens := strings.Split(path, "/")[1:]
+		for i, token := range tokens {
+			tokens[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		}
+		switch tokens[0] {
+		case "apiVersion", "kind":
+			t.Errorf("%q was admitted", path)
+		case "metadata":
+			marks := []string{"app.kubernetes.io/managed-by", "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"}
+			single := len(tokens) > 2 && (tokens[1] == "labels" || tokens[1] == "annotations")
+			if !single || slices.Contains(marks, tokens[2]) && (tokens[1] == "labels") == (tokens[2] == marks[0]) {
+				t.Errorf("%q was admitted", path)
+			}
+		}
+	})
+}
+
+func crdFiles(t testing.TB) []string {
 	t.Helper()
 	entries, err := os.ReadDir(crdDir)
 	if err != nil {

@@ -157,13 +157,18 @@ type DriftIgnore struct {
 	Name string `json:"name,omitempty"`
 
 	// paths are the fields, as JSON pointers (RFC 6901) such as /spec/replicas, 1
-	// to 32. All that lies below a path is ignored, too.
+	// to 32. All that lies below a path is ignored, too. Of the metadata, only single
+	// labels and annotations can be ignored, and not those by which Helm knows its
+	// objects; apiVersion and kind cannot.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=2
 	// +kubebuilder:validation:items:MaxLength=512
 	// +kubebuilder:validation:items:Pattern=`^(/([^~/]|~0|~1)+)+$`
+	// +kubebuilder:validation:items:XValidation:rule="!((self + '/').startsWith('/apiVersion/') || (self + '/').startsWith('/kind/'))",message="apiVersion and kind cannot be ignored: name a field below spec, data or another part of the object"
+	// +kubebuilder:validation:items:XValidation:rule="!(self + '/').startsWith('/metadata/') || self.startsWith('/metadata/labels/') || self.startsWith('/metadata/annotations/')",message="of the metadata, only single labels and annotations can be ignored, such as /metadata/labels/team"
+	// +kubebuilder:validation:items:XValidation:rule="!['/metadata/labels/app.kubernetes.io~1managed-by/', '/metadata/annotations/meta.helm.sh~1release-name/', '/metadata/annotations/meta.helm.sh~1release-namespace/'].exists(mark, (self + '/').startsWith(mark))",message="the label app.kubernetes.io/managed-by and the annotations of meta.helm.sh cannot be ignored: the operator knows its objects by them"
 	// +required
 	Paths []string `json:"paths"`
 }

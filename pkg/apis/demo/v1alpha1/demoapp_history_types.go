@@ -95,8 +95,9 @@ type FailureCounts struct {
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// inputs stands for the chart and the values that consecutive counts for. Its
-	// form is private to the operator.
+	// inputs stands for the chart, what the cluster supports, and the versions of the
+	// ConfigMaps and Secrets that consecutive counts for. It is not made from what
+	// they hold. Its form is private to the operator.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +optional

@@ -15,7 +15,9 @@ type DriftIgnoreApplyConfiguration struct {
 	// name is the name of the object. Absent means all objects of the kind.
 	Name *string `json:"name,omitempty"`
 	// paths are the fields, as JSON pointers (RFC 6901) such as /spec/replicas, 1
-	// to 32. All that lies below a path is ignored, too.
+	// to 32. All that lies below a path is ignored, too. Of the metadata, only single
+	// labels and annotations can be ignored, and not those by which Helm knows its
+	// objects; apiVersion and kind cannot.
 	Paths []string `json:"paths,omitempty"`
 }
 

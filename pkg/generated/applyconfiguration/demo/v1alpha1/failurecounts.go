@@ -15,8 +15,9 @@ type FailureCountsApplyConfiguration struct {
 	Consecutive *int64 `json:"consecutive,omitempty"`
 	// generation is the generation of the spec that consecutive counts for.
 	Generation *int64 `json:"generation,omitempty"`
-	// inputs stands for the chart and the values that consecutive counts for. Its
-	// form is private to the operator.
+	// inputs stands for the chart, what the cluster supports, and the versions of the
+	// ConfigMaps and Secrets that consecutive counts for. It is not made from what
+	// they hold. Its form is private to the operator.
 	Inputs *string `json:"inputs,omitempty"`
 	// installs is how many installs failed, ever.
 	Installs *int64 `json:"installs,omitempty"`

@@ -96,10 +96,20 @@ func (p *pass) redactor() *redactor {
 }
 
 // redact returns the text of somebody else as it may be shown.
-func (p *pass) redact(text string) string { return p.redactor().text(text) }
+func (p *pass) redact(text string) string {
+	if text == "" {
+		return ""
+	}
+	return p.redactor().text(text)
+}
 
 // redactError returns an error with the text as it may be shown and logged.
-func (p *pass) redactError(err error) error { return p.redactor().error(err) }
+func (p *pass) redactError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return p.redactor().error(err)
+}
 
 // Reconcile brings one app's release to what its spec says.
 func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why controller.Reason) (controller.Result, error) {

@@ -107,6 +107,38 @@ func TestValuesWithinTheLimitsAreTaken(t *testing.T) {
 	}
 }
 
+// TestValuesTakeLittleMemory: what is kept of the largest values that are taken, with
+// what is made of them to redact messages.
+func TestValuesTakeLittleMemory(t *testing.T) {
+	const most = 1 << 20
+	tests := map[string]string{
+		"objects of one key": "a: [" + strings.Repeat("{b: c},", 6_600) + "0]",
+		"empty objects":      "a: [" + strings.Repeat("{},", 19_000) + "0]",
+		"long texts":         "a: [" + strings.Repeat(strings.Repeat("x", 100)+",", 9_999) + "0]",
+		"one text":           "a: " + strings.Repeat("\\", most-3),
+	}
+	for name, text := range tests {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+
+			values, err := newValueBudget().parse(text)
+			must(t, err)
+			all := merged(nil, values)
+			shown := newRedactor(textsIn(all, nil))
+
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 20<<20 {
+				t.Errorf("%d MiB are kept", kept>>20)
+			}
+			runtime.KeepAlive(all)
+			runtime.KeepAlive(shown)
+		})
+	}
+}
+
 // TestLimitsHoldForAllSourcesTogether: sources that are within the limits each are
 // refused from the one on that exceeds them, and deployed once they fit.
 func TestLimitsHoldForAllSourcesTogether(t *testing.T) {

@@ -95,7 +95,7 @@ func (p *pass) redactor() *redactor {
 	return p.redaction
 }
 
-// redact returns the text of somebody else as it may be shown.
+// redact returns a text that another component wrote as it may be shown.
 func (p *pass) redact(text string) string {
 	if text == "" {
 		return ""

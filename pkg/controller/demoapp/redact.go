@@ -26,7 +26,7 @@ const maxMessage = 4096
 // maxSecretTexts is how many different texts are looked for in a message.
 const maxSecretTexts = 1000
 
-// redactor takes secrets out of texts that others wrote, in case one repeats them. It is
+// redactor takes secrets out of texts of other components, which may repeat them. It is
 // built once for many messages.
 type redactor struct {
 	// withheld, when set, stands for every message.

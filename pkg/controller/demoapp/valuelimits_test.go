@@ -42,7 +42,7 @@ func TestValuesBeyondTheLimitsAreRefused(t *testing.T) {
 	const most = 1 << 20
 	tests := map[string]struct{ text, says string }{
 		"aliases that expand":      {laughs(), "line 1 has an anchor (&) or an alias (*)"},
-		"an anchor nobody uses":    {"a: 1\nb: &b 2", "line 2 has an anchor"},
+		"an unused anchor":         {"a: 1\nb: &b 2", "line 2 has an anchor"},
 		"an anchor of a key":       {"&a k: 1", "anchor"},
 		"a merge of an alias":      {"a: &a {b: 1}\nc:\n  <<: *a", "line 1 has an anchor"},
 		"zeros":                    {"a: [" + strings.Repeat("0,", most/2-4) + "0]", "characters that structure YAML"},

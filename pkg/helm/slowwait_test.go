@@ -58,6 +58,7 @@ func TestHookWhoseDeletionNeverEndsIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.edit("Job", "default/pre", "kubectl", func(object *unstructured.Unstructured) {
 			object.SetFinalizers([]string{"example.com/never"})
+			object.SetAnnotations(map[string]string{hookAnnotation: "pre-install"})
 		})
 		f.with(func() { f.react = jobsEnd })
 		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install", 0)})

@@ -85,6 +85,12 @@ func (e *engine) Observe(_ context.Context, key cache.ObjectName, baseline helm.
 	}
 	record := *r.record
 	snapshot := helm.Snapshot{Record: &record, LastGood: r.lastGood(), BaselineKnown: baseline.Revision == record.Revision}
+	for revision := range record.Revision {
+		if revision+1 == record.Revision && !record.Own {
+			continue
+		}
+		snapshot.Revisions = append(snapshot.Revisions, helm.RevisionDigest{Revision: revision + 1, Digest: "digest"})
+	}
 	if !snapshot.BaselineKnown {
 		return snapshot, nil
 	}

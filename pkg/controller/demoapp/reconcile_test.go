@@ -52,6 +52,7 @@ func TestFirstVisit(t *testing.T) {
 		LastUpgradeReason:   v1alpha1.UpgradeReasonSpecGenerationChanged,
 		LastUpgradeAt:       &at,
 		AppliedManifestHash: "hash-" + inputs,
+		Revisions:           []v1alpha1.RevisionDigest{{Revision: 1, Digest: "digest"}},
 		Replicas:            1, ReadyReplicas: 1, Selector: "app=a",
 		URL:              "http://a.ns.svc",
 		LastGoodRevision: 1,

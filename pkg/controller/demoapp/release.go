@@ -44,7 +44,7 @@ func (c *Controller) observeRelease(ctx context.Context, p *pass) error {
 	p.plan, err = release.Observe(ctx, c.engine, release.Request{
 		Key: p.key(), Wanted: p.wanted, Baseline: baselineOf(p.app),
 	})
-	if err == nil && p.plan.Observed.Record != nil {
+	if err == nil {
 		p.app.Status.Revisions = revisionsOf(p.plan.Observed)
 	}
 	if p.forceAt != "" {
@@ -130,6 +130,10 @@ func (c *Controller) ensureRelease(ctx context.Context, p *pass) error {
 		return nil
 	}
 	if err != nil {
+		// The attempt may have left a record.
+		if observed, err := c.engine.Observe(ctx, p.key(), helm.Baseline{Revisions: baselineOf(p.app).Revisions}); err == nil {
+			p.app.Status.Revisions = revisionsOf(observed)
+		}
 		return err
 	}
 	c.refusals.forget(p.key())

@@ -85,12 +85,12 @@ func isCurrent(p *pass, conditionType string) bool {
 	return condition != nil && condition.ObservedGeneration == p.app.Generation
 }
 
-// rollbackTarget is the revision to go back to; 0 when there is none, or when it is
-// what is deployed. A record that says deployed or superseded is none: its workload
-// may never have been healthy.
+// rollbackTarget is the revision to go back to; 0 when there is none, when it is what
+// is deployed, or when its record cannot be relied on. A record that says deployed or
+// superseded is none: its workload may never have been healthy.
 func rollbackTarget(p *pass) int64 {
-	good := p.app.Status.LastGoodRevision
-	if record := p.plan.Observed.Record; record == nil || int64(record.Revision) <= good {
+	good, observed := p.app.Status.LastGoodRevision, p.plan.Observed
+	if observed.Record == nil || int64(observed.Record.Revision) <= good || !observed.Verifies(int(good)) {
 		return 0
 	}
 	return good
@@ -160,7 +160,7 @@ func (c *Controller) markHealth(ctx context.Context, p *pass) error {
 	if record.Unhealthy {
 		return c.engine.MarkDeployed(ctx, p.key(), record.Revision, "Not counted as failed any more")
 	}
-	return c.engine.MarkFailed(ctx, p.key(), record.Revision, redact(p.secretTexts(), p.unhealthy))
+	return c.engine.MarkFailed(ctx, p.key(), record.Revision, p.redact(p.unhealthy))
 }
 
 // keepsRevision reports whether the newest revision is the one that is wanted, be it

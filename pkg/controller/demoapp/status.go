@@ -25,19 +25,16 @@ var applyOptions = metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
 // baselineOf is what the status remembers of the last success.
 func baselineOf(app *v1alpha1.DemoApp) helm.Baseline {
 	s := app.Status
-	if s.DeployedRelease == nil {
-		return helm.Baseline{}
-	}
-	baseline := helm.Baseline{
-		Revision:  int(s.DeployedRelease.Revision),
-		Inventory: make([]helm.InventoryEntry, 0, len(s.Inventory)),
-
-		RemoveForeign: removesForeign(app.Spec),
-		Ignore:        ignoreRules(app.Spec),
-	}
+	var baseline helm.Baseline
 	for _, entry := range s.Revisions {
 		baseline.Revisions = append(baseline.Revisions, helm.RevisionDigest{Revision: int(entry.Revision), Digest: entry.Digest})
 	}
+	if s.DeployedRelease == nil {
+		return baseline
+	}
+	baseline.Revision = int(s.DeployedRelease.Revision)
+	baseline.Inventory = make([]helm.InventoryEntry, 0, len(s.Inventory))
+	baseline.RemoveForeign, baseline.Ignore = removesForeign(app.Spec), ignoreRules(app.Spec)
 	if len(s.Revisions) == 0 && s.AppliedManifestHash != "" {
 		// An operator of before there were digests wrote the status.
 		baseline.Revisions = []helm.RevisionDigest{{Revision: baseline.Revision, Digest: helm.ManifestDigest(s.AppliedManifestHash)}}

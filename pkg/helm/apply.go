@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 
@@ -51,10 +52,7 @@ const (
 // With a UID, it only succeeds on that very object: another one is invalid, and
 // none is a conflict.
 func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured, mode applyMode, uid types.UID) (metav1.Object, error) {
-	desired, err := prepare(object)
-	if err != nil {
-		return nil, &RefusedError{Object: reference(info), Err: err}
-	}
+	desired := prepare(object)
 	if mode == applyCreate {
 		desired.SetResourceVersion(neverResourceVersion)
 	}
@@ -383,31 +381,33 @@ func (o *operation) client(info *resource.Info) dynamic.ResourceInterface {
 
 // prepare returns the object as it is applied. The stringData of a Secret
 // becomes data: the API server would record us as the owner of stringData, which
-// does not exist in the stored object, and a changed key would go unseen.
-func prepare(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// does not exist in the stored object, and a changed key would go unseen. As on the
+// API server, a null in stringData is an empty text. What is not of the right type
+// stays as written, for the API server to refuse.
+func prepare(object *unstructured.Unstructured) *unstructured.Unstructured {
 	prepared := object.DeepCopy()
 	if prepared.GroupVersionKind().GroupKind() != secretKind {
-		return prepared, nil
+		return prepared
 	}
-	plain, found, err := unstructured.NestedStringMap(prepared.Object, "stringData")
-	if !found && err == nil {
-		return prepared, nil
+	texts, ok := prepared.Object["stringData"].(map[string]any)
+	data, isMap := prepared.Object["data"].(map[string]any)
+	if !ok || !isMap && prepared.Object["data"] != nil {
+		return prepared
 	}
-	if err != nil {
-		return nil, err
+	merged := maps.Clone(data)
+	if merged == nil {
+		merged = make(map[string]any, len(texts))
 	}
-	data, _, err := unstructured.NestedMap(prepared.Object, "data")
-	if err != nil {
-		return nil, err
+	for key, value := range texts {
+		text, isText := value.(string)
+		if !isText && value != nil {
+			return prepared
+		}
+		merged[key] = base64.StdEncoding.EncodeToString([]byte(text))
 	}
-	if data == nil {
-		data = map[string]any{}
-	}
-	for key, value := range plain {
-		data[key] = base64.StdEncoding.EncodeToString([]byte(value))
-	}
-	unstructured.RemoveNestedField(prepared.Object, "stringData")
-	return prepared, unstructured.SetNestedMap(prepared.Object, data, "data")
+	delete(prepared.Object, "stringData")
+	prepared.Object["data"] = merged
+	return prepared
 }
 
 func equalContent(a, b *unstructured.Unstructured) bool {

@@ -126,11 +126,7 @@ func (o *operation) explainForeign(info *resource.Info, object, live *unstructur
 	if err != nil {
 		return err
 	}
-	taken, err := chartFields(object, fields)
-	if err != nil {
-		return fmt.Errorf("compare %s: %w", reference(info), err)
-	}
-	for _, path := range pathsOf(fields.Difference(taken)) {
+	for _, path := range pathsOf(fields.Difference(chartFields(object, fields))) {
 		explanation.Fields = append(explanation.Fields, path.String())
 	}
 	explanation.Fields = nameable(reference(info), explanation.Fields)
@@ -144,11 +140,7 @@ func (o *operation) explainForeign(info *resource.Info, object, live *unstructur
 // whether the engine would gain more by it than fields to be ignored.
 func (o *operation) explainChange(info *resource.Info, object, live *unstructured.Unstructured, explanation *Explanation) error {
 	ref := reference(info)
-	spared, err := sparing(object, live, IgnoredPaths(o.ignore, ref))
-	if err != nil {
-		return fmt.Errorf("compare %s: %w", ref, err)
-	}
-	applied, err := o.applyDry(info, spared)
+	applied, err := o.applyDry(info, sparing(object, live, IgnoredPaths(o.ignore, ref)))
 	if err != nil {
 		return fmt.Errorf("compare %s: %w", ref, err)
 	}

@@ -178,11 +178,7 @@ func (o *operation) repairForeign(info *resource.Info, object *unstructured.Unst
 		if err != nil {
 			return err
 		}
-		taken, err := chartFields(object, fields)
-		if err != nil {
-			return &RefusedError{Object: reference(info), Err: err}
-		}
-		if !taken.Empty() || compare(o.known[reference(info)], observe(live)) != "" {
+		if !chartFields(object, fields).Empty() || compare(o.known[reference(info)], observe(live)) != "" {
 			if _, err := o.put(info, object); err != nil {
 				return err
 			}
@@ -195,18 +191,15 @@ func (o *operation) repairForeign(info *resource.Info, object *unstructured.Unst
 }
 
 // chartFields are those of the fields that an object of the chart sets.
-func chartFields(object *unstructured.Unstructured, fields *fieldpath.Set) (*fieldpath.Set, error) {
-	prepared, err := prepare(object)
-	if err != nil {
-		return nil, err
-	}
+func chartFields(object *unstructured.Unstructured, fields *fieldpath.Set) *fieldpath.Set {
+	prepared := prepare(object)
 	found := fieldpath.NewSet()
 	fields.Iterate(func(path fieldpath.Path) {
 		if hasField(prepared.Object, path) {
 			found.Insert(path.Copy())
 		}
 	})
-	return found, nil
+	return found
 }
 
 func (o *operation) look(info *resource.Info) (*unstructured.Unstructured, error) {

@@ -181,24 +181,17 @@ func (o *operation) spare(info *resource.Info, object *unstructured.Unstructured
 	if err != nil {
 		return nil, fmt.Errorf("look at the ignored fields of %s: %w", reference(info), err)
 	}
-	spared, err := sparing(object, live, paths)
-	if err != nil {
-		return nil, &RefusedError{Object: reference(info), Err: err}
-	}
-	return spared, nil
+	return sparing(object, live, paths), nil
 }
 
 // sparing returns the object as it is applied, with the values that the fields at
 // the paths have in the live one.
-func sparing(object, live *unstructured.Unstructured, paths []string) (*unstructured.Unstructured, error) {
-	spared, err := prepare(object)
-	if err != nil {
-		return nil, err
-	}
+func sparing(object, live *unstructured.Unstructured, paths []string) *unstructured.Unstructured {
+	spared := prepare(object)
 	for _, path := range paths {
 		adopt(spared.Object, live.Object, pointerTokens(path))
 	}
-	return spared, nil
+	return spared
 }
 
 // adopt gives the field at the path, in what is wanted, the value that it has in

@@ -42,7 +42,7 @@ const (
 	discoveryTimeout = 30 * time.Second
 )
 
-// hookWaiter waits for hooks, and for nothing else but new CRDs.
+// hookWaiter waits for hooks, and for nothing else but the CRDs under crds/.
 type hookWaiter struct {
 	operation *operation
 }
@@ -50,7 +50,8 @@ type hookWaiter struct {
 var _ kube.Waiter = (*hookWaiter)(nil)
 
 // Wait implements kube.Waiter. Only the files under crds/ are waited for: the
-// objects that follow need them, and templates may ask for their kinds.
+// objects that follow need them, and templates may ask for their kinds. CRDs of
+// templates are objects of the release like all others, and bear its marks.
 func (w *hookWaiter) Wait(resources kube.ResourceList, timeout time.Duration) error {
 	found := false
 	for _, info := range resources {
@@ -58,7 +59,7 @@ func (w *hookWaiter) Wait(resources kube.ResourceList, timeout time.Duration) er
 		if err != nil {
 			return err
 		}
-		if !isCRD(object) {
+		if !isCRD(object) || w.operation.owned(object) {
 			continue
 		}
 		found = true

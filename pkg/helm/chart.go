@@ -4,21 +4,21 @@
 package helm
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
 
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart"
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
-	"helm.sh/helm/v4/pkg/ignore"
 )
 
 // Chart is a chart held as its files. Rendering changes a chart in place
@@ -35,52 +35,27 @@ type Chart struct {
 	size int
 }
 
-// LoadFS reads the chart that lies at root in fsys. An embed.FS must be
-// embedded with the "all:" prefix, or files such as templates/_helpers.tpl are
-// missing from it. It fails with an error that wraps [ErrInvalidChart] when the
-// files are not a chart.
+// LoadFS reads the chart that lies at root in fsys, leaving out what its
+// .helmignore names. An embed.FS must be embedded with the "all:" prefix, or files
+// such as templates/_helpers.tpl are missing from it. Symbolic links are followed,
+// as Helm does. It fails with an error that wraps [ErrInvalidChart] when the files
+// are not a chart that can be installed: besides malformed ones, these are library
+// charts, charts that lack a dependency in charts/, and charts with links that lead
+// nowhere.
 func LoadFS(fsys fs.FS, root string) (*Chart, error) {
 	sub, err := fs.Sub(fsys, root)
 	if err != nil {
 		return nil, fmt.Errorf("open chart %q: %w", root, err)
 	}
-	rules, err := ignoreRules(sub)
-	if err != nil {
-		return nil, fmt.Errorf("read chart %q: %w", root, err)
-	}
-	var files []*archive.BufferedFile
-	err = fs.WalkDir(sub, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			if path != "." && rules.Ignore(path, info) {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if rules.Ignore(path, info) || !info.Mode().IsRegular() {
-			return nil
-		}
-		data, err := fs.ReadFile(sub, path)
-		if err != nil {
-			return err
-		}
-		files = append(files, &archive.BufferedFile{Name: path, Data: data})
-		return nil
-	})
+	files, err := readFiles(sub)
 	if err != nil {
 		return nil, fmt.Errorf("read chart %q: %w", root, err)
 	}
 	return newChart(files)
 }
 
-// LoadDir reads the chart in the directory dir, leaving out what its
-// .helmignore names.
+// LoadDir reads the chart in the directory dir, as [LoadFS] does. Symbolic links may
+// lead out of the directory.
 func LoadDir(dir string) (*Chart, error) {
 	return LoadFS(os.DirFS(dir), ".")
 }
@@ -113,21 +88,6 @@ func (c *Chart) Digest() string { return c.digest }
 // more than accidental collisions need.
 func (c *Chart) shortDigest() string { return c.digest[:16] }
 
-func ignoreRules(fsys fs.FS) (*ignore.Rules, error) {
-	rules := ignore.Empty()
-	data, err := fs.ReadFile(fsys, ignore.HelmIgnore)
-	switch {
-	case err == nil:
-		if rules, err = ignore.Parse(bytes.NewReader(data)); err != nil {
-			return nil, fmt.Errorf("%s: %w", ignore.HelmIgnore, err)
-		}
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, err
-	}
-	rules.AddDefaults()
-	return rules, nil
-}
-
 func newChart(files []*archive.BufferedFile) (*Chart, error) {
 	slices.SortFunc(files, func(a, b *archive.BufferedFile) int { return strings.Compare(a.Name, b.Name) })
 	c := &Chart{files: files, digest: digestFiles(files)}
@@ -138,11 +98,39 @@ func newChart(files []*archive.BufferedFile) (*Chart, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := installable(parsed); err != nil {
+		return nil, fmt.Errorf("%w: chart %s: %w", ErrInvalidChart, parsed.Metadata.Name, err)
+	}
 	c.name = parsed.Metadata.Name
 	c.version = parsed.Metadata.Version
 	c.appVersion = parsed.Metadata.AppVersion
 	c.schema = compileSchema(parsed)
 	return c, nil
+}
+
+// installable reports why the helm command would not install a chart.
+func installable(parsed *chartv2.Chart) error {
+	if kind := parsed.Metadata.Type; kind != "" && kind != "application" {
+		return fmt.Errorf("%s charts are not installable: install a chart that depends on it", kind)
+	}
+	accessor, err := chart.NewAccessor(parsed)
+	if err != nil {
+		return err
+	}
+	if err := action.CheckDependencies(parsed, accessor.MetaDependencies()); err != nil {
+		return fmt.Errorf("%w: add them with \"helm dependency build\"", err)
+	}
+	return nil
+}
+
+// parse returns the chart for one operation. As the helm command does, it warns of a
+// deprecated one.
+func (o *operation) parse(c *Chart) (*chartv2.Chart, error) {
+	parsed, err := c.parse()
+	if err == nil && parsed.Metadata.Deprecated {
+		o.logger.Warn("The chart is deprecated", slog.String("chart", c.Name()), slog.String("version", c.Version()))
+	}
+	return parsed, err
 }
 
 // parse returns a chart that the caller may change.

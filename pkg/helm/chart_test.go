@@ -9,13 +9,18 @@ import (
 	"compress/gzip"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
 
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 )
@@ -143,6 +148,12 @@ func TestInvalidCharts(t *testing.T) {
 		"values are no map": {load: func() (*Chart, error) {
 			return LoadFS(chartFS(map[string]string{"values.yaml": "- a\n"}), ".")
 		}},
+		"library chart": {load: func() (*Chart, error) {
+			return LoadFS(chartYAML("apiVersion: v2\nname: a\nversion: 1.2.3\ntype: library\n"), ".")
+		}},
+		"dependency missing from charts/": {load: func() (*Chart, error) {
+			return LoadFS(chartYAML("apiVersion: v2\nname: a\nversion: 1.2.3\ndependencies: [{name: b, version: 1.0.0, condition: b.enabled}]\n"), ".")
+		}},
 		"not an archive":     {load: func() (*Chart, error) { return LoadArchive(bytes.NewBufferString("no")) }},
 		"an archive of none": {load: func() (*Chart, error) { return LoadArchive(packed(t, fstest.MapFS{}, "a")) }},
 		"a root like none":   {load: func() (*Chart, error) { return LoadFS(fstest.MapFS{}, "../a") }, unreadable: true},
@@ -180,5 +191,168 @@ func TestParse(t *testing.T) {
 	}
 	if second.Name() != "test" || second.Templates[0].Name != "templates/a.yaml" || second.Values["a"] == "changed" {
 		t.Errorf("the second chart is %s with %s and %v", second.Name(), second.Templates[0].Name, second.Values)
+	}
+}
+
+// TestSymbolicLinks: what Helm follows in a directory is followed, and what it
+// refuses is refused.
+func TestSymbolicLinks(t *testing.T) {
+	const template = "templates/a.yaml"
+	base := map[string]string{template: "a: 1\n", "shared/b.yaml": "b: 1\n"}
+	tests := map[string]struct {
+		// links are the names of links, and what they lead to.
+		links map[string]string
+		// added are the files that the chart has because of them.
+		added   []string
+		invalid bool
+	}{
+		"to a file":              {links: map[string]string{"templates/b.yaml": "../shared/b.yaml"}, added: []string{"templates/b.yaml"}},
+		"to a directory":         {links: map[string]string{"templates/more": "../shared"}, added: []string{"templates/more/b.yaml"}},
+		"to a link":              {links: map[string]string{"templates/b.yaml": "c.yaml", "templates/c.yaml": "a.yaml"}, added: []string{"templates/b.yaml", "templates/c.yaml"}},
+		"leads nowhere":          {links: map[string]string{"templates/b.yaml": "none.yaml"}, invalid: true},
+		"ignored, leads nowhere": {links: map[string]string{"templates/.b.yaml": "none.yaml"}, invalid: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			fsys := chartFS(base)
+			if err := os.CopyFS(dir, fsys); err != nil {
+				t.Fatal(err)
+			}
+			for link, target := range tc.links {
+				if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+					t.Fatal(err)
+				}
+				fsys[link] = &fstest.MapFile{Data: []byte(target), Mode: fs.ModeSymlink}
+			}
+
+			fromDir, errDir := LoadDir(dir)
+			fromFS, errFS := LoadFS(fsys, ".")
+			stock, errStock := loader.LoadDir(dir)
+
+			if (errStock != nil) != tc.invalid {
+				t.Fatalf("Helm: error is %v, want one: %t", errStock, tc.invalid)
+			}
+			if tc.invalid {
+				for where, err := range map[string]error{"directory": errDir, "file system": errFS} {
+					if !errors.Is(err, ErrInvalidChart) || !strings.Contains(err.Error(), "symbolic link") {
+						t.Errorf("%s: error is %v, want an invalid chart because of its link", where, err)
+					}
+				}
+				return
+			}
+			if err := errors.Join(errDir, errFS); err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]string{}
+			for _, file := range stock.Raw {
+				want[file.Name] = string(file.Data)
+			}
+			for _, file := range tc.added {
+				if want[file] == "" {
+					t.Errorf("Helm does not have %s", file)
+				}
+			}
+			for where, chart := range map[string]*Chart{"directory": fromDir, "file system": fromFS} {
+				got := map[string]string{}
+				for _, file := range chart.files {
+					got[file.Name] = string(file.Data)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s (-helm +got):\n%s", where, diff)
+				}
+			}
+			if fromDir.Digest() != fromFS.Digest() {
+				t.Error("the digests of directory and file system differ")
+			}
+		})
+	}
+	t.Run("in a circle", func(t *testing.T) {
+		for link, target := range map[string]string{"templates/b.yaml": "b.yaml", "shared/again": "."} {
+			dir := t.TempDir()
+			if err := errors.Join(os.CopyFS(dir, chartFS(base)), os.Symlink(target, filepath.Join(dir, link))); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := LoadDir(dir); !errors.Is(err, ErrInvalidChart) || !strings.Contains(err.Error(), link) {
+				t.Errorf("%s: error is %v, want an invalid chart because of the link", link, err)
+			}
+		}
+	})
+	t.Run("out of the directory", func(t *testing.T) {
+		outside, dir := t.TempDir(), t.TempDir()
+		chart := filepath.Join(dir, "chart")
+		if err := errors.Join(
+			os.WriteFile(filepath.Join(outside, "b.yaml"), []byte("b: 1\n"), 0o600),
+			os.CopyFS(chart, chartFS(base)),
+			os.Symlink(outside, filepath.Join(chart, "templates", "more")),
+			os.Symlink(chart, filepath.Join(dir, "link")),
+		); err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := LoadDir(filepath.Join(dir, "link"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(loaded.files, func(file *archive.BufferedFile) bool { return file.Name == "templates/more/b.yaml" }) {
+			t.Error("the file outside of the directory is missing")
+		}
+		root, err := os.OpenRoot(chart)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		if _, err := LoadFS(root.FS(), "."); !errors.Is(err, ErrInvalidChart) {
+			t.Errorf("error is %v, want an invalid chart: the file system does not lead outside", err)
+		}
+	})
+}
+
+// unfollowed is a file system that tells of links, and does not follow them.
+type unfollowed struct{ fstest.MapFS }
+
+func (f unfollowed) Stat(name string) (fs.FileInfo, error) { return f.Lstat(name) }
+
+func TestUnreadableFiles(t *testing.T) {
+	with := func(name string, file *fstest.MapFile) fs.FS {
+		fsys := chartFS(nil)
+		fsys[name] = file
+		return fsys
+	}
+	tests := map[string]fs.FS{
+		"a link that is not followed": unfollowed{with("templates/a.yaml", &fstest.MapFile{Data: []byte("../Chart.yaml"), Mode: fs.ModeSymlink}).(fstest.MapFS)},
+		"a pipe":                      with("templates/a.yaml", &fstest.MapFile{Mode: fs.ModeNamedPipe}),
+	}
+	for name, fsys := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := LoadFS(fsys, ".")
+			if !errors.Is(err, ErrInvalidChart) || !strings.Contains(err.Error(), "templates/a.yaml") {
+				t.Errorf("error is %v, want an invalid chart that names the file", err)
+			}
+		})
+	}
+	t.Run("a byte order mark", func(t *testing.T) {
+		chart, err := LoadFS(with("values.yaml", &fstest.MapFile{Data: []byte("\xEF\xBB\xBFa: 1\n")}), ".")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(chart.files[1].Data); got != "a: 1\n" {
+			t.Errorf("values.yaml is %q, want it without the mark", got)
+		}
+	})
+}
+
+// TestDeprecatedChart: as with Helm, it is a reason for a warning, and no other.
+func TestDeprecatedChart(t *testing.T) {
+	var log bytes.Buffer
+	o := &operation{logger: slog.New(slog.NewTextHandler(&log, nil))}
+	for content, want := range map[string]bool{"": false, "deprecated: false\n": false, "deprecated: true\n": true} {
+		log.Reset()
+		chart := testChart(t, map[string]string{"Chart.yaml": "apiVersion: v2\nname: test\nversion: 1.2.3\n" + content})
+		if _, err := o.parse(chart); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(log.String(), "level=WARN msg=\"The chart is deprecated\" chart=test version=1.2.3"); got != want {
+			t.Errorf("%q: logged %q, want a warning: %t", content, log.String(), want)
+		}
 	}
 }

@@ -56,7 +56,7 @@ func shortened(err error) error {
 
 // RenderError means that the chart and the values do not give manifests: a
 // template failed, the values do not match the chart's schema, or what came out
-// is not YAML. Nothing was sent to the API server.
+// is not YAML. Nothing but CRDs under crds/ was sent to the API server.
 type RenderError struct {
 	Chart string
 	Err   error

@@ -220,13 +220,14 @@ func (o *operation) inspect(record *Record) error {
 }
 
 func (o *operation) install(cfg *action.Configuration, wanted Release, inputs string, record *Record) (*releasev1.Release, error) {
-	parsed, err := wanted.Chart.parse()
+	parsed, err := o.parse(wanted.Chart)
 	if err != nil {
 		return nil, err
 	}
 	if crds := parsed.CRDObjects(); len(crds) > 0 && !o.bounds.allow("") {
 		return nil, o.note(o.outOfScope(ObjectReference{Kind: crdKind.Kind, Name: crds[0].Name}))
 	}
+	o.installing = wanted.Chart.Name()
 	revision := 1
 	if record != nil {
 		revision = record.Revision + 1
@@ -245,7 +246,7 @@ func (o *operation) install(cfg *action.Configuration, wanted Release, inputs st
 }
 
 func (o *operation) upgrade(cfg *action.Configuration, wanted Release, inputs string, revision int) (*releasev1.Release, error) {
-	parsed, err := wanted.Chart.parse()
+	parsed, err := o.parse(wanted.Chart)
 	if err != nil {
 		return nil, err
 	}

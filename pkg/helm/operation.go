@@ -73,6 +73,9 @@ type operation struct {
 	left   []Drift // What an explanation found that nobody repairs.
 	// touched says that objects that existed before were changed.
 	touched bool
+	// installing names the chart that is installed, from whose crds/ Helm creates
+	// objects first; empty when it creates none.
+	installing string
 
 	// inventory collects the objects of the release as this operation leaves them.
 	inventory []InventoryEntry
@@ -101,15 +104,18 @@ func (o *operation) IsReachable() error { return nil }
 // validates it strictly; but each object then has to be of a kind that is served.
 // What a release has had is built without those of kinds that are gone, for the
 // objects went with their kind: neither an upgrade nor an uninstall is to fail for
-// their sake.
+// their sake. An install has had nothing: what is not validated then are its crds/.
 func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
 	manifest, err := io.ReadAll(reader)
 	if err != nil {
 		return nil, o.note(err)
 	}
 	build := o.former
-	if validate {
+	switch {
+	case validate:
 		build = o.build
+	case o.installing != "":
+		build = o.buildCRDs
 	}
 	list, err := build(string(manifest))
 	return list, o.note(err)

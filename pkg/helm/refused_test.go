@@ -88,14 +88,14 @@ func TestRefusedObject(t *testing.T) {
 
 func TestDoesNotRender(t *testing.T) {
 	tests := map[string]map[string]string{
-		"template fails":       {"templates/a.yaml": `{{ fail "no" }}`},
-		"template is none":     {"templates/a.yaml": `{{ if }}`},
-		"required value":       {"templates/a.yaml": `{{ required "no" .Values.a }}`},
-		"not YAML":             {"templates/a.yaml": "a: b: c"},
-		"no kind":              {"templates/a.yaml": "apiVersion: v1\nmetadata: {name: a}\n"},
-		"no apiVersion":        {"templates/a.yaml": "kind: ConfigMap\nmetadata: {name: a}\n"},
-		"dependency is absent": {"Chart.yaml": "apiVersion: v2\nname: test\nversion: 1.2.3\ndependencies: [{name: none, version: 1.0.0}]\n", "templates/a.yaml": `{{ include "none.a" . }}`},
-		"beside CRDs":          {"crds/things.yaml": thingsCRD, "templates/a.yaml": `{{ fail "no" }}`},
+		"template fails":   {"templates/a.yaml": `{{ fail "no" }}`},
+		"template is none": {"templates/a.yaml": `{{ if }}`},
+		"required value":   {"templates/a.yaml": `{{ required "no" .Values.a }}`},
+		"not YAML":         {"templates/a.yaml": "a: b: c"},
+		"no kind":          {"templates/a.yaml": "apiVersion: v1\nmetadata: {name: a}\n"},
+		"no apiVersion":    {"templates/a.yaml": "kind: ConfigMap\nmetadata: {name: a}\n"},
+		"kubeVersion":      {"Chart.yaml": "apiVersion: v2\nname: test\nversion: 1.2.3\nkubeVersion: \">=9.0.0\"\n", "templates/a.yaml": configMap("a", "1")},
+		"beside CRDs":      {"crds/things.yaml": thingsCRD, "templates/a.yaml": `{{ fail "no" }}`},
 	}
 	for name, files := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -31,8 +31,34 @@ type document struct {
 	objects []*unstructured.Unstructured
 }
 
-// parseManifest splits a manifest into its documents.
+// parseManifest splits a manifest into its documents, and parses them. It refuses a
+// manifest that exceeds the limits before it parses any of it.
 func parseManifest(manifest string) ([]document, error) {
+	documents, err := splitManifest(manifest)
+	if err != nil {
+		return nil, fmt.Errorf("parse manifest: %w", err)
+	}
+	if err := checkSize(documents); err != nil {
+		return nil, fmt.Errorf("parse manifest: %w", err)
+	}
+	count := 0
+	for i := range documents {
+		document := &documents[i]
+		if document.objects, err = parseDocument(document.text); err != nil {
+			return nil, fmt.Errorf("parse manifest: %w", err)
+		}
+		if count += countObjects(document.objects); count > maxManifestObjects {
+			return nil, fmt.Errorf("parse manifest: %w", errTooManyObjects)
+		}
+	}
+	return documents, nil
+}
+
+// splitManifest returns the documents of a manifest, and does not parse them.
+func splitManifest(manifest string) ([]document, error) {
+	if len(manifest) > maxManifestBytes {
+		return nil, fmt.Errorf("it has %d bytes, more than the limit of %d: split the chart", len(manifest), maxManifestBytes)
+	}
 	reader := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
 	var documents []document
 	for {
@@ -41,16 +67,10 @@ func parseManifest(manifest string) ([]document, error) {
 			return documents, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("parse manifest: %w", err)
+			return nil, err
 		}
-		objects, err := parseDocument(text)
-		if err != nil {
-			return nil, fmt.Errorf("parse manifest: %w", err)
-		}
-		documents = append(documents, document{
-			text:    bytes.TrimPrefix(text, []byte("---\n")), // The reader leaves it before the first.
-			objects: objects,
-		})
+		// The reader leaves the separator before the first document.
+		documents = append(documents, document{text: bytes.TrimPrefix(text, []byte("---\n"))})
 	}
 }
 

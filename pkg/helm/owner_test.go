@@ -24,8 +24,9 @@ func demoOwner() metav1.OwnerReference {
 	}
 }
 
-func postRender(manifests string) (string, error) {
-	renderer := &ownerReferences{
+// testOwners are references to the demo owner.
+func testOwners() *ownerReferences {
+	return &ownerReferences{
 		owner: demoOwner(), namespace: "default",
 		namespaced: func(kind schema.GroupVersionKind) (bool, error) {
 			switch kind.Kind {
@@ -39,11 +40,14 @@ func postRender(manifests string) (string, error) {
 			return true, nil
 		},
 	}
+}
+
+func postRender(manifests string) (string, error) {
 	documents, err := parseManifest(manifests)
 	if err != nil {
 		return "", err
 	}
-	return renderer.write(manifests, documents)
+	return testOwners().write(manifests, documents)
 }
 
 // documents splits manifests into what they mean.

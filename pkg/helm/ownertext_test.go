@@ -1,0 +1,166 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// TestOwnersKeepText: the reference is written into a document, and nothing else in it
+// is written in another way.
+func TestOwnersKeepText(t *testing.T) {
+	const (
+		lines = "- apiVersion: demo.example.com/v1alpha1\n  blockOwnerDeletion: true\n  controller: true\n  kind: DemoApp\n  name: web\n  uid: u1\n"
+		flow  = `{apiVersion: demo.example.com/v1alpha1, blockOwnerDeletion: true, controller: true, kind: DemoApp, name: web, uid: u1}`
+		coded = `{"apiVersion":"demo.example.com/v1alpha1","blockOwnerDeletion":true,"controller":true,"kind":"DemoApp","name":"web","uid":"u1"}`
+	)
+	block := func(indent string) string {
+		text := "ownerReferences:\n" + lines
+		return indent + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+indent) + "\n"
+	}
+	tests := map[string]struct{ text, want string }{
+		"keys that are booleans in YAML 1.1, flow metadata": {
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {on: x, y: 'z'}}\ndata:\n  n: \"5\"\n  yes: \"no\"\n",
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {\"ownerReferences\": [" + flow + "], name: a, annotations: {on: x, y: 'z'}}\ndata:\n  n: \"5\"\n  yes: \"no\"\n",
+		},
+		"in a List": {
+			"apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: a # a\n  data:\n    # about n\n    n: '5'\n- apiVersion: v1\n  kind: ClusterRole\n  metadata:\n    name: b\n",
+			"apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n" + block("    ") + "    name: a # a\n  data:\n    # about n\n    n: '5'\n- apiVersion: v1\n  kind: ClusterRole\n  metadata:\n    name: b\n",
+		},
+		"comments": {
+			"# Source: a.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata: # here\n  # the name\n  name: a\ndata:\n  # about on\n  on: \"off\" # and off\n",
+			"# Source: a.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata: # here\n" + block("  ") + "  # the name\n  name: a\ndata:\n  # about on\n  on: \"off\" # and off\n",
+		},
+		"another owner": {
+			"kind: ConfigMap\napiVersion: v1\nmetadata:\n  name: a\n  ownerReferences:\n  - {apiVersion: v1, kind: ConfigMap, name: x, uid: x1}\ndata:\n  n: '5'\n  s: &s 010\n  t: *s\n",
+			"kind: ConfigMap\napiVersion: v1\nmetadata:\n  name: a\n  ownerReferences:\n  - apiVersion: v1\n    kind: ConfigMap\n    name: x\n    uid: x1\n" + strings.ReplaceAll("  "+strings.TrimSuffix(strings.ReplaceAll(lines, "\n", "\n  "), "  "), "\n\n", "\n") + "data:\n  n: '5'\n  s: &s 010\n  t: *s\n",
+		},
+		"texts": {
+			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  # a\n  name: a\ndata:\n  a: |-\n    n: 5\n      on: x\n  b: |\n    # no comment\n\n    on: y\n  c: \"\\n\"\n  d: 0x1F\n  e: ~\n",
+			"",
+		},
+		"JSON": {
+			"{\"kind\": \"ConfigMap\", \"apiVersion\": \"v1\",\n \"metadata\": { \"name\": \"a\" }, \"data\": {\"n\": \"\\ud83d\\ude00\\/\", \"f\": 1.0, \"e\": 1e3}}\n",
+			"{\"kind\": \"ConfigMap\", \"apiVersion\": \"v1\",\n \"metadata\": {\"ownerReferences\": [" + coded + "],  \"name\": \"a\" }, \"data\": {\"n\": \"\\ud83d\\ude00\\/\", \"f\": 1.0, \"e\": 1e3}}\n",
+		},
+		"a List in JSON, and an object": {
+			`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","ownerReferences":[]}},{"apiVersion":"v1","kind":"ClusterRole","metadata":{}}]}` + "\n" + `{"apiVersion":"v1","kind":"ConfigMap","metadata":{}}` + "\n",
+			`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","ownerReferences":[` + coded + `]}},{"apiVersion":"v1","kind":"ClusterRole","metadata":{}}]}` + "\n" + `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"ownerReferences": [` + coded + `]}}` + "\n",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := postRender(tc.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := tc.want
+			if want == "" {
+				// Only the reference is added.
+				want = strings.Replace(tc.text, "metadata:\n", "metadata:\n"+block("  "), 1)
+			}
+			if diff := cmp.Diff("---\n"+want, got); diff != "" {
+				t.Errorf("rendered (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// flat are the objects of a manifest, those of Lists by themselves.
+func flat(t *testing.T, documents []document) []*unstructured.Unstructured {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	for _, document := range documents {
+		for _, object := range document.objects {
+			if !object.IsList() {
+				all = append(all, object)
+				continue
+			}
+			if err := object.EachListItem(func(item runtime.Object) error {
+				all = append(all, item.(*unstructured.Unstructured))
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return all
+}
+
+// asText are objects as JSON, in which a number is the same with and without a
+// fraction of zero.
+func asText(t *testing.T, objects []*unstructured.Unstructured) []string {
+	t.Helper()
+	texts := make([]string, 0, len(objects))
+	for _, object := range objects {
+		data, err := json.Marshal(object.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(data))
+	}
+	return texts
+}
+
+// FuzzManifest: no manifest makes the parser panic or take more memory than it may,
+// and what comes out of the insertion of owners are the same objects with the owner.
+func FuzzManifest(f *testing.F) {
+	for _, seed := range []string{
+		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  n: \"5\"\n",
+		"# Source: a\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {on: x}}\n---\n{\"apiVersion\": \"v1\", \"kind\": \"Secret\", \"metadata\": {\"name\": \"b\"}}\n",
+		"apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ClusterRole\n  metadata: {name: a}\n- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    # b\n    name: b\n",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels: &l {a: b}\n  annotations: *l\n  ownerReferences: [{apiVersion: v1, kind: A, name: a, uid: a}]\n",
+		"kind: A\napiVersion: v1\nmetadata:\n  name: a\nb: |\n  c: \"\nd: [0, {a: 'b'}]\n? e\n: - f\n  - - \"g\n  h\"\n",
+		"a: &a [lol]\nb: &b [*a,*a]\nc: &c [*b,*b]\nd: {<<: &m {e: f}}\n",
+		"{a: &a x, b: [*a]}\n", "a: &a\n  b: *a\n", "metadata: null\nkind: A\n", "- a\n", "a: b\r\nc: \"\u0085\"\r\n",
+		"{\"kind\":\"A\",\"metadata\":{\"a\":1.0}}{}null{\"kind\":\"B\",\"metadata\":{\"b\":9007199254740993}}",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, manifest string) {
+		if len(manifest) > 1<<20 {
+			t.Skip("what the limit is for has at most 1 MiB")
+		}
+		before := allocated()
+		documents, err := parseManifest(manifest)
+		if took := allocated() - before; took > maxAllocated {
+			t.Errorf("parsing allocated %d bytes, want at most %d", took, maxAllocated)
+		}
+		if err != nil {
+			return
+		}
+		for _, document := range documents {
+			if missed := undercount(document.text); missed > 0 {
+				t.Errorf("%d nodes were not counted in %q", missed, document.text)
+			}
+		}
+
+		owners := testOwners()
+		written, err := owners.write(manifest, documents)
+		if err != nil {
+			return
+		}
+		again, err := parseManifest(written)
+		if err != nil {
+			t.Fatalf("%q cannot be parsed: %v", written, err)
+		}
+
+		want := flat(t, documents)
+		for i, object := range want {
+			want[i] = object.DeepCopy()
+			if err := owners.own(want[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(asText(t, want), asText(t, flat(t, again))); diff != "" {
+			t.Errorf("objects of %q (-want +got):\n%s", written, diff)
+		}
+	})
+}

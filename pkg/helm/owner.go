@@ -113,7 +113,7 @@ func (r *ownerReferences) rewrite(d document) ([]byte, error) {
 	if !changed {
 		return d.text, nil
 	}
-	if len(owned) == 1 && !owned[0].IsList() && d.objects[0].GetOwnerReferences() == nil {
+	if len(owned) == 1 && !owned[0].IsList() && !hasReferences(d.objects[0]) {
 		if r.text == nil {
 			var err error
 			if r.text, err = kyaml.Marshal(map[string]any{"ownerReferences": []metav1.OwnerReference{r.owner}}); err != nil {
@@ -147,10 +147,17 @@ func (r *ownerReferences) rewrite(d document) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
+// hasReferences reports whether an object has the field, be it empty.
+func hasReferences(object *unstructured.Unstructured) bool {
+	_, found, err := unstructured.NestedFieldNoCopy(object.Object, "metadata", "ownerReferences")
+	return found || err != nil
+}
+
 // insertMetadata puts more fields at the beginning of an object's metadata, and
 // leaves all else as it is written. It only does so where there can be no doubt:
 // in a block mapping, each key begins a line of its own without indentation, so
-// that the one line that begins with "metadata:" is its key.
+// that the one line that begins with "metadata:" is its key, unless a text in quotes
+// or a flow collection that began before goes on there.
 func insertMetadata(text, fields []byte) ([]byte, bool) {
 	const key = "metadata:"
 	at, first, offset := -1, true, 0
@@ -166,6 +173,8 @@ func insertMetadata(text, fields []byte) ([]byte, bool) {
 			return nil, false
 		case bytes.HasPrefix(line, []byte(key)):
 			at = offset
+		case at < 0 && bytes.ContainsAny(line, "\"'[{") && !isCompleteEntry(trimmed):
+			return nil, false
 		}
 		first = false
 	}
@@ -174,7 +183,8 @@ func insertMetadata(text, fields []byte) ([]byte, bool) {
 	}
 	rest := bytes.TrimLeft(text[at:], " ")
 	indent := text[at : len(text)-len(rest)]
-	if len(indent) == 0 || len(rest) == 0 || !isLetter(rest[0]) {
+	entry, _, _ := bytes.Cut(rest, []byte("\n"))
+	if len(indent) == 0 || len(entry) == 0 || !isLetter(entry[0]) || !blockKey.Match(entry) {
 		return nil, false
 	}
 	inserted := append(make([]byte, 0, len(text)+2*len(fields)), text[:at]...)
@@ -182,6 +192,24 @@ func insertMetadata(text, fields []byte) ([]byte, bool) {
 		inserted = append(append(inserted, indent...), line...)
 	}
 	return append(inserted, text[at:]...), true
+}
+
+// isCompleteEntry reports whether a line is certain to be a key with a value that ends
+// there.
+func isCompleteEntry(line []byte) bool {
+	key := blockKey.Find(line)
+	value := line[len(key):]
+	switch {
+	case key == nil || len(value) == 0:
+		return key != nil
+	case value[0] == '"' || value[0] == '\'':
+		end := quoteEnd(value)
+		return end > 0 && lineEnd.Match(value[end:])
+	case value[0] == '[' || value[0] == '{':
+		return isFlow(value)
+	default:
+		return plainText.Match(value)
+	}
 }
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }

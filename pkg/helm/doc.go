@@ -157,6 +157,11 @@
 // whatever request of whatever operation fails or is the last, trying again
 // comes to the same end.
 //
+// A chart is refused when it is loaded for the reasons for which the helm command
+// refuses it: it is a library chart, or lacks a dependency in charts/. Symbolic links
+// in it are followed. CRDs under crds/ of a version that the API server does not serve
+// are refused by the install.
+//
 // The engine never waits for the health of what it deployed. [Snapshot] has it,
 // by the rules of kstatus, and a change of it is told to subscribers.
 //
@@ -172,7 +177,9 @@
 //
 // With [Release.Owner] set, every object of the release is owned by it, so that
 // the garbage collector removes what an uninstall could not, and everybody sees
-// whose an object is. The reference is part of the stored manifest. Left out are
+// whose an object is. The reference is part of the stored manifest, and everything
+// else in the manifest stays as the chart wrote it, to keys such as n, which YAML 1.1
+// reads as a boolean. Left out are
 // objects that outlive the release or that cannot have such an owner: those to
 // be kept, of no namespace, or of another one, and hooks.
 //
@@ -182,7 +189,10 @@
 //     manifest, compressed; 4 MiB, and twice what the chart takes, decompressed; and
 //     200,000 values.
 //   - As with Helm, the files under crds/ are created and never changed, and stay
-//     after an uninstall.
+//     after an uninstall. They are waited for; CRDs in templates are not.
+//   - A manifest has at most 10 MiB, 10,000 objects and 1,000,000 YAML nodes, and a
+//     document at most 200,000 nodes, aliases replaced, which may add 1 MiB of text.
+//     What exceeds a limit is a [RenderError], and is not parsed.
 //   - Hooks are not watched for drift, and neither are objects in namespaces
 //     that [Config.Namespaces] leaves out.
 //   - Owner references of a stored manifest are renewed only by the engine's own

@@ -97,8 +97,8 @@ func (r *ownerReferences) write(manifest string, documents []document) (string, 
 
 // rewrite returns the text of a document with the references in it. Everything else
 // stays as it is written. A key such as n, which YAML 1.1 reads as a boolean, would
-// else be stored under another name. Only a text that cannot be edited is written anew
-// from its objects.
+// else be stored under another name. Only a text that cannot be edited, or that is a
+// stream of JSON, is written anew from its objects.
 func (r *ownerReferences) rewrite(d document) ([]byte, error) {
 	changed := false
 	owned := make([]*unstructured.Unstructured, 0, len(d.objects))
@@ -124,8 +124,10 @@ func (r *ownerReferences) rewrite(d document) ([]byte, error) {
 			return text, nil
 		}
 	}
-	if text, ok := editOwners(d.text, d.objects, owned); ok {
-		return text, nil
+	if len(owned) == 1 {
+		if text, ok := editOwners(d.text, d.objects[0], owned[0]); ok {
+			return text, nil
+		}
 	}
 	var text bytes.Buffer
 	for line := range bytes.Lines(d.text) {

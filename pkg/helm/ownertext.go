@@ -8,44 +8,80 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	kyaml "sigs.k8s.io/yaml"
 )
 
 // errNotEditable means that owner references cannot be written into a text as it is.
 var errNotEditable = errors.New("the text cannot be edited")
 
-// editOwners returns the text of a document with the owner references of its owned
-// objects in place of those of its objects. Comments, the order of keys, quotes, and
-// how keys and values are written stay as they are. It reports false when the text is
-// written in a way that leaves doubt.
-func editOwners(text []byte, objects, owned []*unstructured.Unstructured) ([]byte, bool) {
-	if utilyaml.IsJSONBuffer(text) {
-		if edited, err := editJSON(text, objects, owned); err == nil && holds(edited, owned) {
+// editOwners returns the text of a document, in YAML or JSON, with the owner
+// references of the owned object in place of those of the object. It inserts them
+// into the text. Where there are others already, the tree of the text is written
+// anew, with its comments, the order of its keys, its quotes, and its keys and values
+// as they were. It reports false when neither gives the owned object.
+func editOwners(text []byte, object, owned *unstructured.Unstructured) ([]byte, bool) {
+	for _, edit := range []func([]byte, *yaml.Node, ownerChange) ([]byte, error){insertOwners, replaceOwners} {
+		var document yaml.Node
+		if err := yaml.Unmarshal(text, &document); err != nil || len(document.Content) != 1 {
+			return nil, false
+		}
+		edited, err := edit(text, &document, ownerChange{object.Object, owned.Object})
+		if err != nil {
+			continue
+		}
+		parsed, err := parseDocument(edited)
+		if err == nil && len(parsed) == 1 && equalContent(parsed[0], owned) {
 			return edited, true
 		}
 	}
-	edited, err := editYAML(text, objects, owned)
-	return edited, err == nil && holds(edited, owned)
+	return nil, false
 }
 
-// holds reports whether the text is that of the objects.
-func holds(text []byte, objects []*unstructured.Unstructured) bool {
-	parsed, err := parseDocument(text)
-	return err == nil && slices.EqualFunc(parsed, objects, equalContent)
+// ownerChange is an object before and after it got an owner.
+type ownerChange struct {
+	before, after map[string]any
 }
 
-// references returns the owner references of an object, and whether they differ from
-// those that it had before.
-func references(before, after map[string]any) (any, bool) {
-	had, _, _ := unstructured.NestedFieldNoCopy(before, "metadata", "ownerReferences")
-	has, found, _ := unstructured.NestedFieldNoCopy(after, "metadata", "ownerReferences")
+// references returns the owner references, and whether they are other ones than
+// before.
+func (c ownerChange) references() (any, bool) {
+	had, _, _ := unstructured.NestedFieldNoCopy(c.before, "metadata", "ownerReferences")
+	has, found, _ := unstructured.NestedFieldNoCopy(c.after, "metadata", "ownerReferences")
 	return has, found && !equality.Semantic.DeepEqual(had, has)
+}
+
+// visit calls back for each object that got other owners, with its node. Those of a
+// List are its items.
+func (c ownerChange) visit(node *yaml.Node, changed func(node *yaml.Node, owners any) error) error {
+	list, ok := items(c.after)
+	if !ok {
+		owners, ok := c.references()
+		if !ok {
+			return nil
+		}
+		return changed(node, owners)
+	}
+	_, nodes := entry(node, "items")
+	former, _ := items(c.before)
+	if nodes == nil || len(nodes.Content) != len(list) {
+		return errNotEditable
+	}
+	for i, item := range list {
+		before, ok1 := former[i].(map[string]any)
+		after, ok2 := item.(map[string]any)
+		if !ok1 || !ok2 {
+			return errNotEditable
+		}
+		if err := (ownerChange{before, after}).visit(nodes.Content[i], changed); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // items returns what is in a List, and whether the object is one.
@@ -54,230 +90,144 @@ func items(object map[string]any) ([]any, bool) {
 	return list, ok
 }
 
-// editYAML edits the tree of nodes that the text is parsed to.
-func editYAML(text []byte, objects, owned []*unstructured.Unstructured) ([]byte, error) {
-	var document yaml.Node
-	if err := yaml.Unmarshal(text, &document); err != nil {
+// entry returns a key of a mapping and its value; nil when the node has no such key.
+func entry(node *yaml.Node, name string) (key, value *yaml.Node) {
+	if node.Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	// As for the parser of objects, the last one holds.
+	for i := len(node.Content) - 2; i >= 0; i -= 2 {
+		if key := node.Content[i]; key.Kind == yaml.ScalarNode && key.Value == name {
+			return key, node.Content[i+1]
+		}
+	}
+	return nil, nil
+}
+
+// insertOwners inserts owner references into the text where each object's metadata
+// begins, and leaves all else as it is, to the byte.
+func insertOwners(text []byte, document *yaml.Node, change ownerChange) ([]byte, error) {
+	var edited bytes.Buffer
+	lines, copied := startsOfLines(text), 0
+	insert := func(at int, inserted []byte) error {
+		if at < copied || at > len(text) {
+			return errNotEditable
+		}
+		edited.Write(text[copied:at])
+		edited.Write(inserted)
+		copied = at
+		return nil
+	}
+	err := change.visit(document.Content[0], func(node *yaml.Node, owners any) error {
+		key, metadata := entry(node, "metadata")
+		if metadata == nil || metadata.Kind != yaml.MappingNode {
+			return errNotEditable
+		}
+		if _, present := entry(metadata, "ownerReferences"); present != nil {
+			return errNotEditable
+		}
+		if metadata.Style&yaml.FlowStyle != 0 {
+			at := position(text, lines, metadata.Line, metadata.Column)
+			if at >= len(text) || text[at] != '{' {
+				return errNotEditable
+			}
+			inserted, err := flowOwners(owners, len(metadata.Content) > 0)
+			return errors.Join(err, insert(at+1, inserted))
+		}
+		if len(metadata.Content) == 0 || metadata.Content[0].Line <= key.Line {
+			return errNotEditable
+		}
+		inserted, err := blockOwners(owners, metadata.Content[0].Column-1)
+		return errors.Join(err, insert(position(text, lines, key.Line+1, 1), inserted))
+	})
+	if err != nil {
 		return nil, err
 	}
-	if len(owned) != 1 || len(document.Content) != 1 {
-		return nil, errNotEditable
+	edited.Write(text[copied:])
+	return edited.Bytes(), nil
+}
+
+// startsOfLines returns where in the text each line begins, and behind them its end.
+func startsOfLines(text []byte) []int {
+	starts := []int{0}
+	for line := range bytes.Lines(text) {
+		starts = append(starts, starts[len(starts)-1]+len(line))
 	}
-	if err := editNode(document.Content[0], objects[0].Object, owned[0].Object); err != nil {
+	return starts
+}
+
+// position returns where in the text a line and column are, both counted from 1 and
+// columns in characters. It is the end of the text for what is not in it.
+func position(text []byte, lines []int, line, column int) int {
+	if line < 1 || line >= len(lines) {
+		return len(text)
+	}
+	for i := range string(text[lines[line-1]:lines[line]]) {
+		if column--; column == 0 {
+			return lines[line-1] + i
+		}
+	}
+	return len(text)
+}
+
+// flowOwners is the text of owner references in a flow mapping, or in JSON.
+func flowOwners(owners any, followed bool) ([]byte, error) {
+	data, err := json.Marshal(owners)
+	if err != nil {
+		return nil, err
+	}
+	separator := ""
+	if followed {
+		separator = ", "
+	}
+	return fmt.Appendf(nil, `"ownerReferences": %s%s`, data, separator), nil
+}
+
+// blockOwners is the text of owner references in a block mapping.
+func blockOwners(owners any, indent int) ([]byte, error) {
+	data, err := kyaml.Marshal(map[string]any{"ownerReferences": owners})
+	if err != nil {
+		return nil, err
+	}
+	var indented bytes.Buffer
+	for line := range bytes.Lines(data) {
+		indented.Write(bytes.Repeat([]byte(" "), indent))
+		indented.Write(line)
+	}
+	return indented.Bytes(), nil
+}
+
+// replaceOwners changes the tree of the text, and writes it anew.
+func replaceOwners(_ []byte, document *yaml.Node, change ownerChange) ([]byte, error) {
+	err := change.visit(document.Content[0], func(node *yaml.Node, owners any) error {
+		_, metadata := entry(node, "metadata")
+		if metadata == nil || metadata.Kind != yaml.MappingNode {
+			return errNotEditable
+		}
+		value := &yaml.Node{}
+		if err := value.Encode(owners); err != nil {
+			return err
+		}
+		if _, present := entry(metadata, "ownerReferences"); present != nil {
+			*present = *value
+			return nil
+		}
+		key := &yaml.Node{Kind: yaml.ScalarNode, Value: "ownerReferences"}
+		if metadata.Style&yaml.FlowStyle != 0 {
+			key.Style = yaml.DoubleQuotedStyle // It may be JSON.
+		}
+		metadata.Content = slices.Insert(metadata.Content, 0, key, value)
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	var edited bytes.Buffer
 	encoder := yaml.NewEncoder(&edited)
 	encoder.SetIndent(2)
 	encoder.CompactSeqIndent()
-	if err := errors.Join(encoder.Encode(&document), encoder.Close()); err != nil {
+	if err := errors.Join(encoder.Encode(document), encoder.Close()); err != nil {
 		return nil, err
 	}
 	return edited.Bytes(), nil
-}
-
-func editNode(node *yaml.Node, before, after map[string]any) error {
-	if list, ok := items(after); ok {
-		nodes := entry(node, "items")
-		former, _ := items(before)
-		if nodes == nil || len(nodes.Content) != len(list) {
-			return errNotEditable
-		}
-		for i, item := range list {
-			was, ok1 := former[i].(map[string]any)
-			is, ok2 := item.(map[string]any)
-			if !ok1 || !ok2 {
-				return errNotEditable
-			}
-			if err := editNode(nodes.Content[i], was, is); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	owners, changed := references(before, after)
-	if !changed {
-		return nil
-	}
-	value := &yaml.Node{}
-	if err := value.Encode(owners); err != nil {
-		return err
-	}
-	metadata := entry(node, "metadata")
-	if metadata == nil || metadata.Kind != yaml.MappingNode {
-		return errNotEditable
-	}
-	if present := entry(metadata, "ownerReferences"); present != nil {
-		*present = *value
-		return nil
-	}
-	key := &yaml.Node{Kind: yaml.ScalarNode, Value: "ownerReferences"}
-	if metadata.Style&yaml.FlowStyle != 0 {
-		// The text may be JSON to others.
-		key.Style = yaml.DoubleQuotedStyle
-	}
-	metadata.Content = slices.Insert(metadata.Content, 0, key, value)
-	return nil
-}
-
-// entry returns the value of a key; nil when the node has no such key.
-func entry(node *yaml.Node, key string) *yaml.Node {
-	if node.Kind != yaml.MappingNode {
-		return nil
-	}
-	// As for the parser of objects, the last one holds.
-	for i := len(node.Content) - 2; i >= 0; i -= 2 {
-		if node.Content[i].Kind == yaml.ScalarNode && node.Content[i].Value == key {
-			return node.Content[i+1]
-		}
-	}
-	return nil
-}
-
-// jsonEditor writes owner references into a stream of JSON.
-type jsonEditor struct {
-	text    []byte
-	decoder *json.Decoder
-	edited  bytes.Buffer
-	// copied is how much of the text is in edited already.
-	copied int64
-}
-
-// editJSON edits the text of a stream of objects.
-func editJSON(text []byte, objects, owned []*unstructured.Unstructured) ([]byte, error) {
-	e := &jsonEditor{text: text, decoder: json.NewDecoder(bytes.NewReader(text))}
-	// The empty ones among the values of a stream are no objects.
-	values, next := json.NewDecoder(bytes.NewReader(text)), 0
-	for {
-		var value json.RawMessage
-		err := values.Decode(&value)
-		if errors.Is(err, io.EOF) {
-			e.edited.Write(text[e.copied:])
-			return e.edited.Bytes(), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		object, err := parseObject(value)
-		switch {
-		case err != nil:
-		case object == nil:
-			_, err = e.skip()
-		case next < len(owned):
-			err = e.object(objects[next].Object, owned[next].Object)
-			next++
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-// object edits the object that begins here.
-func (e *jsonEditor) object(before, after map[string]any) error {
-	list, isList := items(after)
-	owners, changed := references(before, after)
-	if err := e.expect('{'); err != nil {
-		return err
-	}
-	return e.entries(func(key string) error {
-		switch {
-		case isList && key == "items":
-			former, _ := items(before)
-			return e.list(former, list)
-		case !isList && changed && key == "metadata":
-			return e.metadata(owners)
-		default:
-			_, err := e.skip()
-			return err
-		}
-	})
-}
-
-// list edits the objects of a List.
-func (e *jsonEditor) list(before, after []any) error {
-	if err := e.expect('['); err != nil {
-		return err
-	}
-	for i := range after {
-		was, ok1 := before[i].(map[string]any)
-		is, ok2 := after[i].(map[string]any)
-		if !ok1 || !ok2 {
-			return errNotEditable
-		}
-		if err := e.object(was, is); err != nil {
-			return err
-		}
-	}
-	return e.expect(']')
-}
-
-// metadata writes the owner references into the metadata that begins here.
-func (e *jsonEditor) metadata(owners any) error {
-	if err := e.expect('{'); err != nil {
-		return err
-	}
-	data, err := json.Marshal(owners)
-	if err != nil {
-		return err
-	}
-	begin, separator := e.decoder.InputOffset(), ""
-	if e.decoder.More() {
-		separator = ", "
-	}
-	found := false
-	err = e.entries(func(key string) error {
-		value, err := e.skip()
-		if err == nil && key == "ownerReferences" {
-			found = true
-			end := e.decoder.InputOffset()
-			e.replace(end-int64(len(value)), end, data)
-		}
-		return err
-	})
-	if err == nil && !found {
-		e.replace(begin, begin, fmt.Appendf(nil, `"ownerReferences": %s%s`, data, separator))
-	}
-	return err
-}
-
-// replace writes data in the place of a part of the text.
-func (e *jsonEditor) replace(from, to int64, data []byte) {
-	e.edited.Write(e.text[e.copied:from])
-	e.edited.Write(data)
-	e.copied = to
-}
-
-// entries calls back for each of the entries up to the end of an object.
-func (e *jsonEditor) entries(each func(key string) error) error {
-	for e.decoder.More() {
-		token, err := e.decoder.Token()
-		if err != nil {
-			return err
-		}
-		key, ok := token.(string)
-		if !ok {
-			return errNotEditable
-		}
-		if err := each(key); err != nil {
-			return err
-		}
-	}
-	return e.expect('}')
-}
-
-// expect consumes a delimiter.
-func (e *jsonEditor) expect(delimiter json.Delim) error {
-	token, err := e.decoder.Token()
-	if err == nil && token != delimiter {
-		return errNotEditable
-	}
-	return err
-}
-
-// skip consumes a value, and returns its text.
-func (e *jsonEditor) skip() (json.RawMessage, error) {
-	var value json.RawMessage
-	err := e.decoder.Decode(&value)
-	return value, err
 }

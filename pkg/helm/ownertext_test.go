@@ -18,7 +18,6 @@ import (
 func TestOwnersKeepText(t *testing.T) {
 	const (
 		lines = "- apiVersion: demo.example.com/v1alpha1\n  blockOwnerDeletion: true\n  controller: true\n  kind: DemoApp\n  name: web\n  uid: u1\n"
-		flow  = `{apiVersion: demo.example.com/v1alpha1, blockOwnerDeletion: true, controller: true, kind: DemoApp, name: web, uid: u1}`
 		coded = `{"apiVersion":"demo.example.com/v1alpha1","blockOwnerDeletion":true,"controller":true,"kind":"DemoApp","name":"web","uid":"u1"}`
 	)
 	block := func(indent string) string {
@@ -28,7 +27,7 @@ func TestOwnersKeepText(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"keys that are booleans in YAML 1.1, flow metadata": {
 			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {on: x, y: 'z'}}\ndata:\n  n: \"5\"\n  yes: \"no\"\n",
-			"apiVersion: v1\nkind: ConfigMap\nmetadata: {\"ownerReferences\": [" + flow + "], name: a, annotations: {on: x, y: 'z'}}\ndata:\n  n: \"5\"\n  yes: \"no\"\n",
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {\"ownerReferences\": [" + coded + "], name: a, annotations: {on: x, y: 'z'}}\ndata:\n  n: \"5\"\n  yes: \"no\"\n",
 		},
 		"in a List": {
 			"apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: a # a\n  data:\n    # about n\n    n: '5'\n- apiVersion: v1\n  kind: ClusterRole\n  metadata:\n    name: b\n",
@@ -43,16 +42,16 @@ func TestOwnersKeepText(t *testing.T) {
 			"kind: ConfigMap\napiVersion: v1\nmetadata:\n  name: a\n  ownerReferences:\n  - apiVersion: v1\n    kind: ConfigMap\n    name: x\n    uid: x1\n" + strings.ReplaceAll("  "+strings.TrimSuffix(strings.ReplaceAll(lines, "\n", "\n  "), "  "), "\n\n", "\n") + "data:\n  n: '5'\n  s: &s 010\n  t: *s\n",
 		},
 		"texts": {
-			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  # a\n  name: a\ndata:\n  a: |-\n    n: 5\n      on: x\n  b: |\n    # no comment\n\n    on: y\n  c: \"\\n\"\n  d: 0x1F\n  e: ~\n",
+			"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  # a\n  name: a\ndata:\n  a: |-\n    n: 5\n      on: x\n  b: |\n\n    # no comment\n  c:   \"\\u00e9\\n\"\n  d: 0x1F\n  e: ~\n",
 			"",
 		},
 		"JSON": {
-			"{\"kind\": \"ConfigMap\", \"apiVersion\": \"v1\",\n \"metadata\": { \"name\": \"a\" }, \"data\": {\"n\": \"\\ud83d\\ude00\\/\", \"f\": 1.0, \"e\": 1e3}}\n",
-			"{\"kind\": \"ConfigMap\", \"apiVersion\": \"v1\",\n \"metadata\": {\"ownerReferences\": [" + coded + "],  \"name\": \"a\" }, \"data\": {\"n\": \"\\ud83d\\ude00\\/\", \"f\": 1.0, \"e\": 1e3}}\n",
+			"{\"kind\": \"ConfigMap\", \"apiVersion\": \"v1\",\n \"metadata\": { \"name\": \"a\" }, \"data\": {\"n\": \"\\u00e9\", \"f\": 1.0, \"e\": 1e3}}\n",
+			"{\"kind\": \"ConfigMap\", \"apiVersion\": \"v1\",\n \"metadata\": {\"ownerReferences\": [" + coded + "],  \"name\": \"a\" }, \"data\": {\"n\": \"\\u00e9\", \"f\": 1.0, \"e\": 1e3}}\n",
 		},
-		"a List in JSON, and an object": {
-			`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","ownerReferences":[]}},{"apiVersion":"v1","kind":"ClusterRole","metadata":{}}]}` + "\n" + `{"apiVersion":"v1","kind":"ConfigMap","metadata":{}}` + "\n",
-			`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","ownerReferences":[` + coded + `]}},{"apiVersion":"v1","kind":"ClusterRole","metadata":{}}]}` + "\n" + `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"ownerReferences": [` + coded + `]}}` + "\n",
+		"a List in JSON, behind a comment": {
+			"# Source: a.json\n{\"apiVersion\":\"v1\",\"kind\":\"List\",\n \"items\":[{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"é\"},\"n\":1},\n  {\"apiVersion\":\"v1\",\"kind\":\"ClusterRole\",\"metadata\":{}}, {\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"é\":1,\"metadata\":{}}]}\n",
+			"# Source: a.json\n{\"apiVersion\":\"v1\",\"kind\":\"List\",\n \"items\":[{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"ownerReferences\": [" + coded + "], \"name\":\"é\"},\"n\":1},\n  {\"apiVersion\":\"v1\",\"kind\":\"ClusterRole\",\"metadata\":{}}, {\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"é\":1,\"metadata\":{\"ownerReferences\": [" + coded + "]}}]}\n",
 		},
 	}
 	for name, tc := range tests {

@@ -40,7 +40,8 @@ func classOf(err error) string {
 	case errors.As(err, &conflict), contains(err, "invalid ownership metadata"):
 		return classConflict
 	case errors.As(err, &render), contains(err, "don't meet the specifications of the schema"),
-		contains(err, "execution error at"), contains(err, "error calling"), contains(err, "YAML parse error"):
+		contains(err, "execution error at"), contains(err, "error calling"), contains(err, "YAML parse error"),
+		contains(err, "chart requires kubeVersion"):
 		return classRender
 	case errors.As(err, &refused), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), contains(err, "error validating"),
 		contains(err, "failed to create typed patch object"):

@@ -42,6 +42,16 @@ var helmBinary = sync.OnceValues(func() (string, error) {
 // command runs the helm command in a player's namespace, and returns what it prints.
 func command(t *testing.T, p player, args ...string) string {
 	t.Helper()
+	stdout, stderr, err := runCommand(t, p, args...)
+	if err != nil {
+		t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, stderr)
+	}
+	return stdout
+}
+
+// runCommand runs the helm command in a player's namespace, whether it succeeds or fails.
+func runCommand(t *testing.T, p player, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
 	binary, err := helmBinary()
 	if err != nil {
 		t.Fatal(err)
@@ -50,12 +60,10 @@ func command(t *testing.T, p player, args ...string) string {
 	run := exec.CommandContext(t.Context(), binary, append(args, "--namespace="+namespace, "--kubeconfig="+shared.Kubeconfig())...)
 	home := t.TempDir()
 	run.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
-	var stdout, stderr bytes.Buffer
-	run.Stdout, run.Stderr = &stdout, &stderr
-	if err := run.Run(); err != nil {
-		t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
-	}
-	return stdout.String()
+	var output, messages bytes.Buffer
+	run.Stdout, run.Stderr = &output, &messages
+	err = run.Run()
+	return output.String(), messages.String(), err
 }
 
 // volatile matches what the command prints differently each time: times in all their forms, ages, and addresses;

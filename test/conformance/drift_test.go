@@ -62,6 +62,8 @@ func TestEveryLeaf(t *testing.T) {
 		{chart: "immutable"},
 		{chart: "schema"},
 		{chart: "tests"},
+		{chart: "nulls"},
+		{chart: "booleans"},
 		{name: "taken over from Helm 3", chart: "changing", helm3: true},
 		{chart: "many", values: values{"count": 1}},
 	}

@@ -79,8 +79,9 @@ func storeStringData(manifest map[string]any) {
 	if data == nil {
 		data = map[string]any{}
 	}
-	for key, text := range texts {
-		data[key] = base64.StdEncoding.EncodeToString([]byte(text.(string)))
+	for key, value := range texts {
+		text, _ := value.(string) // A null is an empty text.
+		data[key] = base64.StdEncoding.EncodeToString([]byte(text))
 	}
 	manifest["data"] = data
 }

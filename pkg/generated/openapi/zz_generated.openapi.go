@@ -637,7 +637,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 					},
 					"appliedManifestHash": {
 						SchemaProps: spec.SchemaProps{
-							Description: "appliedManifestHash is the SHA-256 of the deployed manifest, as 64 lower-case hexadecimal digits. The values of Secrets are left out of it: a hash over them would let them be guessed.",
+							Description: "appliedManifestHash is the SHA-256 of the deployed manifest, as 64 lower-case hexadecimal digits. The values of Secrets are blanked, and the hash has a key that is in the Helm record: otherwise it would let them be guessed. Equal manifests of a release have equal hashes.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -38,8 +38,9 @@ type DemoAppStatusApplyConfiguration struct {
 	// release.
 	LastUpgradeAt *metav1.Time `json:"lastUpgradeAt,omitempty"`
 	// appliedManifestHash is the SHA-256 of the deployed manifest, as 64
-	// lower-case hexadecimal digits. The values of Secrets are left out of it: a
-	// hash over them would let them be guessed.
+	// lower-case hexadecimal digits. The values of Secrets are blanked, and the hash
+	// has a key that is in the Helm record: otherwise it would let them be guessed.
+	// Equal manifests of a release have equal hashes.
 	AppliedManifestHash *string `json:"appliedManifestHash,omitempty"`
 	// revisions are the revisions of the release whose Helm records the operator
 	// relies on, at most 128, each with a digest of its manifest and hooks. The

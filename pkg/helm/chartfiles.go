@@ -58,7 +58,8 @@ func (r *chartReader) read(name string, info fs.FileInfo, links int) error {
 			return err
 		}
 		if links++; links > maxNestedLinks {
-			return fmt.Errorf("%w: symbolic link %s leads in a circle, or through more than %d others", ErrInvalidChart, name, maxNestedLinks)
+			return fmt.Errorf("%w: symbolic link %s leads in a circle, or through more than %d others",
+				ErrInvalidChart, name, maxNestedLinks)
 		}
 		info = target
 	}
@@ -68,7 +69,8 @@ func (r *chartReader) read(name string, info fs.FileInfo, links int) error {
 	case info.IsDir():
 		return r.readDir(name, links)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%w: %s is neither a file nor a directory: remove it, or name it in %s", ErrInvalidChart, name, ignore.HelmIgnore)
+		return fmt.Errorf("%w: %s is neither a file nor a directory: remove it, or name it in %s",
+			ErrInvalidChart, name, ignore.HelmIgnore)
 	case info.Size() > r.budget:
 		return r.tooLarge()
 	}
@@ -108,7 +110,8 @@ func (r *chartReader) follow(name string) (fs.FileInfo, error) {
 		return nil, fmt.Errorf("%w: symbolic link %s cannot be followed: %w", ErrInvalidChart, name, err)
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		return nil, fmt.Errorf("%w: symbolic link %s cannot be followed in this file system: replace it by what it leads to", ErrInvalidChart, name)
+		return nil, fmt.Errorf("%w: symbolic link %s cannot be followed in this file system: replace it by what it leads to",
+			ErrInvalidChart, name)
 	}
 	return info, nil
 }

@@ -22,7 +22,8 @@ func (o *operation) buildCRDs(manifest string) (kube.ResourceList, error) {
 	}
 	err = fmt.Errorf("crds/: %w", err)
 	if unserved.GroupKind == crdKind {
-		err = &RenderError{Chart: o.installing, Err: fmt.Errorf("%w: convert the file to a version of %s that the API server serves", err, crdKind.Group)}
+		err = fmt.Errorf("%w: convert the file to a version of %s that the API server serves", err, crdKind.Group)
+		return nil, &RenderError{Chart: o.installing, Err: err}
 	}
 	return nil, err
 }

@@ -89,7 +89,7 @@ func checkAliases(text []byte) error {
 		return err
 	}
 	if size.nodes > maxDocumentNodes || size.bytes > len(text)+maxAliasBytes {
-		return fmt.Errorf("the aliases of a document stand for more than %d nodes, or more than %d bytes beyond its own: write them out, or use fewer",
+		return fmt.Errorf("the aliases of a document stand for more than %d nodes, or add more than %d bytes: use fewer",
 			maxDocumentNodes, maxAliasBytes)
 	}
 	return nil
@@ -239,7 +239,9 @@ func (s *blockScanner) line() bool {
 // value counts the nodes of what follows the dashes and the key of a line, at an
 // offset in the text, and returns the text after it. Parent is the indentation of the
 // entry or item that has the value; negative when there is none.
-func (s *blockScanner) value(offset int, value, rest []byte, parent int, keyed bool) (after []byte, nodes int, ok bool) {
+func (s *blockScanner) value(
+	offset int, value, rest []byte, parent int, keyed bool,
+) (after []byte, nodes int, ok bool) {
 	switch {
 	case len(value) == 0 || value[0] == '#':
 		return rest, 0, true

@@ -80,7 +80,7 @@ func TestUnhealthyRevisionStaysFailed(t *testing.T) {
 		wantRecords(t, f, "web.v1 failed", "web.v2 deployed")
 		f.must(wanted, ActionNone, CauseNone)
 		_, err = f.engine.Rollback(t.Context(), wanted, f.baseline, 1)
-		wantError[*NoSuchRevisionError](t, err)
+		_ = wantError[*NoSuchRevisionError](t, err)
 		observed, err := f.engine.Observe(t.Context(), wanted.Key(), f.baseline)
 		if err != nil || observed.LastGood != nil {
 			t.Errorf("last good revision is %+v (%v), want none", observed.LastGood, err)

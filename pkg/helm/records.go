@@ -138,11 +138,11 @@ func rollbackLabel(revision, to int, abandoned string) string {
 // parts at the end are left out.
 func labelOf(parts ...string) string { return strings.TrimRight(strings.Join(parts, "-"), "-") }
 
-// recordOf reads a record from the labels of its Secret; nil when they are not
-// those of a release.
+// recordOf reads a record from the name and the labels of its Secret; nil when the name
+// is not that of a release record.
 func recordOf(secret *metav1.PartialObjectMetadata) *Record {
-	revision, err := strconv.Atoi(secret.Labels[recordVersion])
-	if err != nil {
+	_, revision := recordIdentity(secret.Name)
+	if revision == 0 {
 		return nil
 	}
 	record := &Record{
@@ -316,8 +316,28 @@ func (r *records) latest(release cache.ObjectName) *Record {
 	return history[len(history)-1]
 }
 
+// maxRevision is the last revision that a record may have: the next one has to fit into
+// a number as well.
+const maxRevision = 1_000_000_000
+
+// recordIdentity is the release and the revision that the Secret of that name is the
+// record of; zero when it is none. Helm's labels say the same, and are easier to change.
+func recordIdentity(secret string) (release string, revision int) {
+	name, ok := strings.CutPrefix(secret, storage.HelmStorageType+".")
+	at := strings.LastIndex(name, ".v")
+	if !ok || at < 1 {
+		return "", 0
+	}
+	revision, err := strconv.Atoi(name[at+2:])
+	if err != nil || revision < 1 || revision > maxRevision || recordSecretName(name[:at], revision) != secret {
+		return "", 0
+	}
+	return name[:at], revision
+}
+
 func recordKey(secret *metav1.PartialObjectMetadata) cache.ObjectName {
-	return cache.ObjectName{Namespace: secret.Namespace, Name: secret.Labels[recordName]}
+	release, _ := recordIdentity(secret.Name)
+	return cache.ObjectName{Namespace: secret.Namespace, Name: release}
 }
 
 // recordSecretName is the name that Helm gives to the Secret of a revision.

@@ -138,7 +138,7 @@ func TestHistory(t *testing.T) {
 	}
 	for _, secret := range []*metav1.PartialObjectMetadata{
 		at(recordSecret("10", nil), "12"), at(recordSecret("9", nil), "11"), at(recordSecret("2", nil), "10"),
-		at(recordSecret("odd", nil), "13"), at(recordSecret("99", map[string]string{"name": "other"}), "14"),
+		at(recordSecret("odd", nil), "13"), at(recordSecret("0", nil), "14"), at(recordSecret("1000000001", nil), "15"),
 	} {
 		if err := indexer.Add(secret); err != nil {
 			t.Fatal(err)

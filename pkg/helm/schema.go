@@ -59,7 +59,7 @@ func (s *valuesSchema) check(chart *chartv2.Chart, values map[string]any) (accep
 	defer leaveToHelm(func() { accepted, err = false, nil })
 	all, err := util.CoalesceValues(chart, values)
 	if err != nil {
-		return false, nil //nolint:nilerr // Helm fails in the same way.
+		return false, nil // Helm fails in the same way.
 	}
 	err = s.compiled.Validate(all.AsMap())
 	var invalid *jsonschema.ValidationError

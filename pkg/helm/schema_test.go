@@ -147,14 +147,14 @@ func TestRefusedValues(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.taken()
 		_, err := f.reconcile(demo(t, map[string]any{"resources": "much"}))
-		wantError[*RenderError](t, err)
+		_ = wantError[*RenderError](t, err)
 		if want := "render chart demo-app: values do not meet the chart's schema: values.resources: got string, want object"; err.Error() != want {
 			t.Errorf("error is %q, want %q", err, want)
 		}
 		wantRequests(t, f)
 		f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
 		_, err = f.reconcile(demo(t, map[string]any{"resources": "much"}))
-		wantError[*RenderError](t, err)
+		_ = wantError[*RenderError](t, err)
 	})
 }
 
@@ -163,7 +163,7 @@ func TestLongErrorsAreShortened(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := made(t, map[string]string{"templates/a.yaml": `{{ fail (repeat 1000000 "€") }}`})
 		_, err := f.reconcile(wanted)
-		wantError[*RenderError](t, err)
+		_ = wantError[*RenderError](t, err)
 		if !IsTerminal(err) || len(err.Error()) > maxErrorText+100 || !utf8.ValidString(err.Error()) {
 			t.Errorf("the error has %d bytes: %.200s", len(err.Error()), err)
 		}

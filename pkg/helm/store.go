@@ -332,6 +332,9 @@ func (s *store) Create(key string, rls release.Releaser) error {
 // seal notes what a revision consists of, before its record is written, and marks the
 // record as the owner's.
 func (s *store) seal(next *releasev1.Release) error {
+	if next.Version > maxRevision {
+		return fmt.Errorf("release %s has revision %d, which is the last that there can be: delete its record", s.release, next.Version-1)
+	}
 	next.Labels = maps.Clone(next.Labels)
 	if next.Labels == nil {
 		next.Labels = map[string]string{}
@@ -370,13 +373,27 @@ func (s *store) create(key string, rls release.Releaser) error {
 	return s.write(key, rls, "createdAt", func(secret *corev1.Secret) (*corev1.Secret, error) {
 		created, err := s.secrets.Create(context.Background(), secret, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
-			return nil, driver.ErrReleaseExists
+			return nil, s.taken(key)
 		}
 		if mayHaveTakenEffect(err) {
 			s.unanswered()
 		}
 		return created, err
 	})
+}
+
+// taken is the error of a record whose name a Secret has already: another engine, or
+// the helm command, was faster, or the Secret is no record, which no watch tells of.
+func (s *store) taken(key string) error {
+	secret, err := s.secrets.Get(context.Background(), key, metav1.GetOptions{})
+	if err != nil || secret.Labels["owner"] == "helm" {
+		return driver.ErrReleaseExists
+	}
+	return &OwnershipConflictError{
+		Object: ObjectReference{APIVersion: "v1", Kind: secretKind.Kind, Namespace: secret.Namespace, Name: key},
+		Holder: "somebody else, although it is named like a release record",
+		Seen:   ownershipOf(secret),
+	}
 }
 
 func (s *store) update(key string, rls release.Releaser) error {
@@ -605,6 +622,12 @@ func (c *recordClient) purge(ctx context.Context, release cache.ObjectName, hist
 		return fmt.Errorf("delete the records of release %s: %w", release, err)
 	}
 	for _, record := range history {
+		// Whoever changed Helm's labels kept the record from being among those.
+		if record.secret.Labels[recordName] != release.Name {
+			if err := c.Delete(ctx, record.secret.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("delete record %s: %w", record.secret.Name, err)
+			}
+		}
 		c.dropped(record.secret)
 	}
 	return nil

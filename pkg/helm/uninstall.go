@@ -41,7 +41,7 @@ func (e *Engine) Uninstall(ctx context.Context, release Release, baseline Baseli
 		e.Forget(name)
 		return nil
 	}
-	_, err := e.measured(ctx, release, Decision{Action: actionUninstall}, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
+	_, err := e.measured(ctx, release, Decision{Action: actionUninstall}, baseline, func(o *operation) (*Deployed, error) {
 		return nil, o.uninstall()
 	})
 	if err == nil {

@@ -136,16 +136,6 @@ const otherManager = "other"
 // unlabel takes the label from an object that says that Helm manages it.
 const unlabel = `{"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}`
 
-// forget is the step in which an engine starts again, and the baseline is lost.
-var forget = step{name: "forget", do: func(t *testing.T, p player) error {
-	t.Helper()
-	if e, ok := p.(*engine); ok {
-		e.baseline = helm.Baseline{}
-		e.restart()
-	}
-	return nil
-}}
-
 // deleteConfigMap is the step in which somebody deletes an object of the release.
 func deleteConfigMap(name string) step {
 	return step{name: "delete " + name, do: func(t *testing.T, p player) error {

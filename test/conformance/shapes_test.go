@@ -141,7 +141,6 @@ func TestCRDsInTemplatesCost(t *testing.T) {
 	mu.Unlock()
 
 	err := e.deploy(t.Context(), chart, values{"message": "two"})
-
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +181,6 @@ func TestOwnerKeepsManifest(t *testing.T) {
 			wanted.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true)}
 
 			err = errors.Join(s.deploy(t.Context(), files, nil), e.pass(t.Context(), wanted))
-
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -249,7 +247,6 @@ func TestLinksInCharts(t *testing.T) {
 
 	command(t, s, "install", releaseName, dir)
 	err = e.pass(t.Context(), wanted)
-
 	if err != nil {
 		t.Fatal(err)
 	}

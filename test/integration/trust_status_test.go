@@ -253,26 +253,6 @@ func publicManifest(t *testing.T, ns *apps.Namespace, revision int) string {
 	return ""
 }
 
-// TestDeploymentConfirmsNoKey guesses the key offline from what everybody sees who may read Deployments.
-func TestDeploymentConfirmsNoKey(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	ns.Create(apps.WithoutPods("web"))
-	app := ns.AwaitReady("web")
-	deployment, err := json.Marshal(ns.Objects("web").Deployment)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := app.Spec.APIKey
-	for _, guess := range []string{
-		key, fmt.Sprintf("%s/web/%s", ns.Name, key), base64.StdEncoding.EncodeToString([]byte(key)),
-	} {
-		if hash := hashOf(guess); bytes.Contains(deployment, []byte(hash[:checksumLength])) {
-			t.Errorf("the Deployment confirms the key: it has the beginning of the hash of %q", guess)
-		}
-	}
-}
-
 // TestFailureConfirmsNoKey guesses the key offline from what the status has to tell one failed spec from another: all other
 // inputs of a release are public.
 func TestFailureConfirmsNoKey(t *testing.T) {

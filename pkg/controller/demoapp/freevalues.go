@@ -48,7 +48,7 @@ func (c *Controller) observeValues(ctx context.Context, p *pass) error {
 			reason: v1alpha1.ReasonValuesInvalid, message: "spec.values: " + messageOf(err.Error()), stalled: true,
 		})
 		p.valuesUnknown = true
-		return nil //nolint:nilerr // Looking again would find the same: the blocker tells.
+		return nil // Looking again would find the same: the blocker tells.
 	}
 	p.values = merged(p.values, values)
 	return nil

@@ -283,7 +283,10 @@ func decodeRecord(secret *corev1.Secret) (content map[string]any, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return content, json.Unmarshal(text, &content)
+	if err := json.Unmarshal(text, &content); err != nil {
+		return nil, err
+	}
+	return content, nil
 }
 
 // EncodeRecord does the opposite of DecodeRecord.

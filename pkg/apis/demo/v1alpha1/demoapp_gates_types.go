@@ -18,9 +18,9 @@ const (
 	AnnotationForceAt = "demo.example.com/force-at"
 )
 
-// AnnotationAdoptRelease, with the value "true", has the operator take over a Helm
-// release of the DemoApp's name, and its objects, that others made. Without it, such a
-// release is left alone, and the DemoApp is not installed.
+// AnnotationAdoptRelease has the operator take over a Helm release of the DemoApp's name,
+// and its objects, that others made. Its value is "true". Without it, such a release is
+// left alone, and the DemoApp is not installed.
 const AnnotationAdoptRelease = "demo.example.com/adopt-release"
 
 // UpgradeWindow says when changes may be rolled out. It opens at each time of

@@ -21,7 +21,7 @@ import (
 // Defaults of [Options].
 const (
 	DefaultWorkers          = 10
-	DefaultMaxWaiting       = 100
+	DefaultMaxWaiting       = 50
 	DefaultBaseDelay        = 500 * time.Millisecond
 	DefaultMaxDelay         = 5 * time.Minute
 	DefaultCacheSyncTimeout = time.Minute
@@ -64,7 +64,7 @@ type Options struct {
 	// that became ready.
 	Workers int
 	// MaxWaiting is how many objects may be waited for at a time without a worker,
-	// see [ReleaseWorker]; default 100.
+	// see [ReleaseWorker]; default 50.
 	MaxWaiting int
 	// Clock drives timers and measures durations; default the real one.
 	Clock clock.WithTicker
@@ -228,7 +228,7 @@ func (c *Controller) work(ctx, stop context.Context) {
 		if why != 0 && stop.Err() == nil && ctx.Err() == nil {
 			c.process(context.WithValue(ctx, placeKey{}, p), key, why)
 		}
-		c.places.giveBack()
+		p.leave()
 		c.queue.done(key)
 		if p.replaced {
 			return

@@ -14,7 +14,7 @@ import (
 
 // ErrTooManyWaiting is wrapped by the error of [ReleaseWorker] when no further
 // pass may wait. Trying again helps.
-var ErrTooManyWaiting = errors.New("too many objects are being waited for")
+var ErrTooManyWaiting = errors.New("too many passes wait for hooks")
 
 // namespaceShare is the part of Options.MaxWaiting that the objects of one
 // namespace may use: one tenant must not use up what all share.
@@ -97,9 +97,14 @@ type place struct {
 	// good; replaced says that it did.
 	replace  func()
 	replaced bool
+	// reclaim takes the place again; nil while the pass has it.
+	reclaim func()
 }
 
 func (p *place) release() (reclaim func(), err error) {
+	if p.reclaim != nil {
+		return nil, errors.New("the pass has released its worker already")
+	}
 	if err := p.beginWait(p.key.Namespace); err != nil {
 		return nil, err
 	}
@@ -109,9 +114,20 @@ func (p *place) release() (reclaim func(), err error) {
 		p.replaced = true
 		p.replace()
 	}
-	return sync.OnceFunc(func() {
+	p.reclaim = sync.OnceFunc(func() {
 		p.take()
 		p.endWait(p.key.Namespace)
 		p.returned()
-	}), nil
+		p.reclaim = nil
+	})
+	return p.reclaim, nil
+}
+
+// leave ends the pass, which has its place again even if a panic kept it from
+// reclaiming that.
+func (p *place) leave() {
+	if p.reclaim != nil {
+		p.reclaim()
+	}
+	p.giveBack()
 }

@@ -95,7 +95,7 @@ func (o *operation) put(info *resource.Info, object *unstructured.Unstructured) 
 	made := o.known[reference(info)].UID
 	got, _ := o.observed(info)
 	switch {
-	case got != nil && got.UID == made:
+	case got != nil && got.UID == made && !o.clientSide:
 		applied, err := o.force(info, object, made)
 		if err != nil && otherObject(err) {
 			applied, _, err = o.settle(info, object, made, err)
@@ -168,10 +168,15 @@ func (o *operation) ours(info *resource.Info, live *unstructured.Unstructured) b
 	return o.established && (o.isController(live) || o.claimed(live) && !o.hasOtherController(live))
 }
 
-// isController reports whether the release's owner is the controller of an object.
+// isController reports whether the release's owner is the controller of an object, or
+// was created in the place of that. Names of owners mean something in the release's
+// namespace only.
 func (o *operation) isController(live metav1.Object) bool {
 	controller := metav1.GetControllerOf(live)
-	return controller != nil && o.ownerID.succeeds(ownerOf(controller))
+	if controller == nil || o.ownerID.UID == "" {
+		return false
+	}
+	return controller.UID == o.ownerID.UID || live.GetNamespace() == o.release.Namespace && o.ownerID.succeeds(ownerOf(controller))
 }
 
 // hasOtherController reports whether another object than the release's owner is the
@@ -277,10 +282,10 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 		return nil
 	}
 	got, watched := o.observed(info)
-	controlled := false
-	if !watched || got == nil || got.release() != o.release {
-		// The watch may not have told of it yet, and what somebody took the label
-		// from is not watched, and still ours.
+	made, controlled, foreign := o.made(reference(info)), false, false
+	if !watched || got == nil || got.release() != o.release || got.UID != made {
+		// The watch may not have told of it yet, does not show its controller, and
+		// selects by a label that may be gone.
 		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -288,12 +293,12 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 		if err != nil {
 			return fmt.Errorf("%s: %w", reference(info), err)
 		}
-		got, controlled = observe(live), o.isController(live)
+		got, controlled, foreign = observe(live), o.isController(live), o.hasOtherController(live)
 	}
 	if got.kept() {
 		return nil
 	}
-	if !o.deletable(got, o.made(reference(info)), controlled) {
+	if foreign || !o.deletable(got, made, controlled) {
 		o.logger.Warn("Left alone an object that does not belong to the release", slog.String("object", reference(info).String()))
 		return nil
 	}

@@ -89,10 +89,11 @@ type chartPart struct {
 	deflated []byte
 	checksum uint32
 	length   int
+	nodes    int
 }
 
 // size is about what the part takes in memory, in bytes: compressed, and parsed.
-func (p *chartPart) size() int { return len(p.deflated) + p.length }
+func (p *chartPart) size() int { return len(p.deflated) + p.length + nodeBytes*p.nodes }
 
 // recordContent is the content of one record, but for its labels.
 type recordContent struct {
@@ -122,7 +123,7 @@ func (c *recordCodec) part(chart *chartv2.Chart) (*chartPart, error) {
 	if part, ok := c.parts[digest]; ok {
 		return part, nil
 	}
-	part := &chartPart{chart: &chartv2.Chart{}}
+	part := &chartPart{chart: &chartv2.Chart{}, nodes: jsonNodes(content)}
 	if err := json.Unmarshal(content, part.chart); err != nil {
 		return nil, err
 	}
@@ -196,13 +197,45 @@ func (c *recordContent) release() (*releasev1.Release, error) {
 	return rls, nil
 }
 
-// maxRecordNodes bounds how many values, keys and brackets of JSON a record may have
-// outside of texts: each takes up to a hundred bytes in memory once it is parsed.
-const maxRecordNodes = 200_000
+const (
+	// maxRecordNodes bounds how many values, keys and brackets of JSON a record may have
+	// outside of texts.
+	maxRecordNodes = 100_000
+	// maxUnverifiedNodes is the same for all the records together that one operation
+	// reads and cannot verify.
+	maxUnverifiedNodes = 20_000
+	// nodeBytes is about what a node takes in memory once it is parsed.
+	nodeBytes = 110
+)
 
-// decodeRecord reads a record as Helm's own driver does, but no more than limit bytes
-// of it: a Secret of a kilobyte can hold a gigabyte of zeros.
-func decodeRecord(record []byte, limit int) (*releasev1.Release, error) {
+// recordSize is how large a record is, decompressed.
+type recordSize struct{ bytes, nodes int }
+
+// within reports whether the size is within a limit.
+func (s recordSize) within(limit recordSize) bool {
+	return s.bytes <= limit.bytes && s.nodes <= limit.nodes
+}
+
+// decodeRecord reads a record as Helm's own driver does, but only up to a limit: a Secret
+// of a kilobyte can hold a gigabyte of zeros.
+func decodeRecord(record []byte, limit recordSize) (*releasev1.Release, recordSize, error) {
+	content, err := decompressRecord(record, limit.bytes)
+	if err != nil {
+		return nil, recordSize{}, err
+	}
+	size := recordSize{bytes: len(content), nodes: jsonNodes(content)}
+	if !size.within(limit) {
+		return nil, size, fmt.Errorf("it has more than %d bytes or %d values", limit.bytes, limit.nodes)
+	}
+	rls := &releasev1.Release{}
+	if err := json.Unmarshal(content, rls); err != nil {
+		return nil, size, fmt.Errorf("parse: %w", err)
+	}
+	return rls, size, nil
+}
+
+// decompressRecord returns at most a byte more than the limit.
+func decompressRecord(record []byte, limit int) ([]byte, error) {
 	content, err := io.ReadAll(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(record)))
 	if err != nil {
 		return nil, fmt.Errorf("decode base64: %w", err)
@@ -216,17 +249,7 @@ func decodeRecord(record []byte, limit int) (*releasev1.Release, error) {
 			return nil, fmt.Errorf("decompress: %w", err)
 		}
 	}
-	if len(content) > limit {
-		return nil, fmt.Errorf("it has more than %d bytes", limit)
-	}
-	if nodes := jsonNodes(content); nodes > maxRecordNodes {
-		return nil, fmt.Errorf("it has more than %d values", maxRecordNodes)
-	}
-	rls := &releasev1.Release{}
-	if err := json.Unmarshal(content, rls); err != nil {
-		return nil, fmt.Errorf("parse: %w", err)
-	}
-	return rls, nil
+	return content, nil
 }
 
 // jsonNodes is an upper bound for the values in a JSON text, found without parsing it.

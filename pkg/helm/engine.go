@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -100,27 +101,29 @@ type Operation struct {
 // documentation.
 type Engine struct {
 	// remote is the way of the engine's own HTTP client, for clients that Helm makes.
-	remote      *rest.Config
-	clientset   kubernetes.Interface
-	dynamic     dynamic.Interface
-	metadata    metadata.Interface
-	mapper      *kindMapper
-	records     *records
-	sources     *sources
-	watcher     *watcher
-	bodies      *bodyCache
-	locks       keyedMutex
-	flights     flights
-	foreign     foreignWatch
-	drifted     driftWatch
-	attempts    attempts
-	digests     digests
-	namespaces  []string
-	maxHistory  int
-	timeout     time.Duration
-	logger      *slog.Logger
-	clock       clock.PassiveClock
-	onOperation func(Operation)
+	remote    *rest.Config
+	clientset kubernetes.Interface
+	dynamic   dynamic.Interface
+	metadata  metadata.Interface
+	mapper    *kindMapper
+	records   *records
+	sources   *sources
+	watcher   *watcher
+	bodies    *bodyCache
+	locks     keyedMutex
+	flights   flights
+	foreign   foreignWatch
+	drifted   driftWatch
+	attempts  attempts
+	digests   digests
+	// largestChart is the size in bytes of the largest chart that was deployed.
+	largestChart atomic.Int64
+	namespaces   []string
+	maxHistory   int
+	timeout      time.Duration
+	logger       *slog.Logger
+	clock        clock.PassiveClock
+	onOperation  func(Operation)
 
 	mu          sync.Mutex
 	subscribers []func(release cache.ObjectName, change Change)
@@ -286,7 +289,9 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 	if snapshot.Record == nil || baseline.Revision != snapshot.Record.Revision || snapshot.Unverified {
 		return snapshot, nil
 	}
-	mappings, err := e.mappings(baseline.Inventory)
+	within := bounds{namespace: release.Namespace, scope: baseline.Scope, namespaces: e.namespaces}
+	inventory := slices.DeleteFunc(slices.Clone(baseline.Inventory), func(entry InventoryEntry) bool { return !within.allow(entry.Namespace) })
+	mappings, err := e.mappings(inventory)
 	if err != nil {
 		return snapshot, fmt.Errorf("observe release %s: %w", release, err)
 	}
@@ -297,7 +302,7 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 	e.foreign.want(release, baseline.RemoveForeign, baseline.Ignore)
 	var drifted []types.UID
 	states := sha256.New()
-	for i, entry := range baseline.Inventory {
+	for i, entry := range inventory {
 		var got *observed
 		mapping, served := mappings[entry.groupVersionKind()]
 		if served {
@@ -366,6 +371,7 @@ func (e *Engine) Decide(release Release, observed Snapshot) (Decision, error) {
 	if record := observed.Record; record != nil && !ownerOf(release.Owner).owns(record, observed.Remembered, release.Adopt) {
 		return Decision{Action: ActionRefuse, Cause: CauseOtherOwner}, nil
 	}
+	e.recordLimit(release.Chart) // So that operations without the chart know its size.
 	inputs, err := release.InputDigest()
 	if err != nil {
 		return Decision{}, &RenderError{Chart: release.Chart.Name(), Err: err}

@@ -101,6 +101,12 @@ func (e *OwnershipConflictError) Error() string {
 	return fmt.Sprintf("%s exists and belongs to %s", e.Object, e.Holder)
 }
 
+// OfRelease reports whether the conflict is about the release itself.
+func (e *OwnershipConflictError) OfRelease() bool { return e.Object.Kind == releaseKind }
+
+// releaseKind is the kind that an OwnershipConflictError names for a release.
+const releaseKind = "Release"
+
 // OutOfScopeError means that a release has an object where it may have none, see
 // [Scope]. Nothing was sent to the API server.
 type OutOfScopeError struct {

@@ -63,7 +63,7 @@ func (e *Engine) Execute(ctx context.Context, wanted Release, decision Decision,
 // refusal is the error of a release that belongs to another owner.
 func (e *Engine) refusal(desired Release) error {
 	conflict := &OwnershipConflictError{
-		Object: ObjectReference{Kind: "Release", Namespace: desired.Namespace, Name: desired.Name}, Holder: "somebody else",
+		Object: ObjectReference{Kind: releaseKind, Namespace: desired.Namespace, Name: desired.Name}, Holder: "another owner",
 	}
 	if record := e.records.latest(desired.Key()); record != nil && record.Owner.Kind != "" {
 		conflict.Holder = "a " + record.Owner.Kind
@@ -76,12 +76,18 @@ func (e *Engine) refusal(desired Release) error {
 const baseRecordBytes = 4 << 20
 
 // recordLimit is how many bytes the records of a release with the chart may have.
-// Records of other versions of the chart may have a chart twice as large.
-func recordLimit(chart *Chart) int {
-	if chart == nil {
-		return baseRecordBytes
+// Records of other versions of the chart may have a chart twice as large. Operations
+// that do without the chart go by the largest one that the engine has seen.
+func (e *Engine) recordLimit(chart *Chart) int {
+	if chart != nil {
+		for {
+			largest := e.largestChart.Load()
+			if int64(chart.size) <= largest || e.largestChart.CompareAndSwap(largest, int64(chart.size)) {
+				break
+			}
+		}
 	}
-	return baseRecordBytes + 2*base64.StdEncoding.EncodedLen(chart.size)
+	return baseRecordBytes + 2*base64.StdEncoding.EncodedLen(int(e.largestChart.Load()))
 }
 
 // measured runs an operation under its own deadline and tells how it went.
@@ -99,11 +105,16 @@ func (e *Engine) measured(ctx context.Context, wanted Release, decision Decision
 		return nil, err
 	}
 	history, owner := e.records.history(name), ownerOf(wanted.Owner)
-	store.owner, store.decodeLimit = owner, recordLimit(wanted.Chart)
+	owns := len(history) > 0 && owner.owns(history[len(history)-1], baseline.Revision != 0, wanted.Adopt)
+	if len(history) > 0 && wanted.Owner != nil && !owns {
+		return nil, e.refusal(wanted)
+	}
+	store.owner, store.decodeLimit = owner, e.recordLimit(wanted.Chart)
+	store.patience = recordSize{store.decodeLimit, maxUnverifiedNodes}
 	store.digests = e.digests.of(name, baseline.Revisions, history)
 	o := &operation{
 		engine: e, ctx: ctx, release: name, limits: limits, logger: logger, store: store,
-		ownerID: owner, established: wanted.Adopt || len(history) > 0, bounds: within,
+		ownerID: owner, established: wanted.Adopt || owns, bounds: within,
 		ignore: wanted.Ignore, baseline: baseline, existence: absent, known: map[ObjectReference]InventoryEntry{},
 	}
 	for _, entry := range baseline.Inventory {
@@ -174,7 +185,12 @@ func (o *operation) deploy(wanted Release, decision Decision) (*Deployed, error)
 		if err := o.replace(decision.Replace); err != nil {
 			return nil, err
 		}
-		record = o.store.newest()
+		if record = o.store.newest(); record != nil && common.Status(record.Status).IsPending() {
+			if err := o.failInterrupted(record); err != nil {
+				return nil, err
+			}
+			record = o.store.newest()
+		}
 	} else {
 		o.trusted = record != nil && record.applied() && record.Revision == o.baseline.Revision
 	}
@@ -331,13 +347,22 @@ func (o *operation) dropRefused() error {
 
 // replace prepares the operation to take the place of an attempt that failed or
 // was interrupted, or of a revision whose record cannot be relied on. That attempt may
-// have changed objects, and its record is all that tells. It fails when that is not what the newest revision is any more.
+// have changed objects, and its record is all that tells. It fails when that is not what
+// the newest revision is any more. Helm numbers from the revision before: where that is
+// missing, the next revision follows instead.
 func (o *operation) replace(revision int) error {
 	newest := o.store.newest()
 	if newest == nil || newest.Revision != revision || !newest.unfinished() && digestFor(o.store.digests, revision) != "" {
 		return fmt.Errorf("release %s: %w: it was changed in the meantime", o.release, ErrNotSynced)
 	}
-	o.store.replaced, o.touched = newest, true
+	o.touched = true
+	before := 0
+	if history := o.store.history(); len(history) > 1 {
+		before = history[len(history)-2].Revision
+	}
+	if before == revision-1 {
+		o.store.replaced = newest
+	}
 	return nil
 }
 
@@ -436,25 +461,27 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 	if err != nil {
 		return err
 	}
+	var claimed kube.ResourceList
 	for _, record := range history {
 		status := common.Status(record.Status)
 		if status != common.StatusDeployed && status != common.StatusFailed && !status.IsPending() {
 			continue
 		}
-		rls, err := o.store.read(record.Revision)
+		rls, err := o.store.verified(record.Revision)
+		if errors.Is(err, errUnverified) {
+			claimed = append(claimed, o.claimedBy(o.store.unverified[record.Revision])...)
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("read revision %d: %w", record.Revision, err)
 		}
-		if rls == nil {
-			continue // What it made is told by the baseline only.
-		}
 		made, err := o.former(rls.Manifest)
 		if err != nil {
-			o.logger.Warn("Cannot tell what a revision made", slog.Int("revision", record.Revision), slog.Any("error", err))
+			o.logger.Warn("Cannot tell what a revision made", slog.Int("revision", record.Revision), slog.Any("error", shortened(err)))
 			continue
 		}
-		switch _, err := o.store.verified(record.Revision); {
-		case status != common.StatusDeployed, err != nil:
+		switch {
+		case status != common.StatusDeployed:
 			leftovers = append(leftovers, made...)
 		case whole:
 			leftovers = made
@@ -467,7 +494,7 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 			return err
 		}
 	}
-	return nil
+	return o.note(o.removeClaimed(claimed.Difference(kept)))
 }
 
 func (o *operation) deployed(rls *releasev1.Release) *Deployed {
@@ -475,6 +502,7 @@ func (o *operation) deployed(rls *releasev1.Release) *Deployed {
 		Revision:     rls.Version,
 		ManifestHash: o.manifestHash(rls),
 		Inventory:    o.inventory,
+		Scope:        o.bounds.scope,
 		Revisions:    o.engine.digests.of(o.release, o.baseline.Revisions, o.engine.records.history(o.release)),
 	}
 	if record := o.store.newest(); record != nil && record.Revision == rls.Version {

@@ -183,7 +183,8 @@ func (f *fixture) open(release Release) *store {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	store.decodeLimit = recordLimit(release.Chart)
+	store.decodeLimit = f.engine.recordLimit(release.Chart)
+	store.patience = recordSize{store.decodeLimit, maxUnverifiedNodes}
 	store.digests = f.engine.digests.of(release.Key(), f.baseline.Revisions, f.engine.records.history(release.Key()))
 	store.sealed, store.tampered, store.unanswered = func(int, string) {}, func(int) {}, func() {}
 	return store

@@ -93,7 +93,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		rls, err := decodeRecord(content, limit)
+		rls, _, err := decodeRecord(content, recordSize{limit, maxRecordNodes})
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
 			t.Errorf("allocated %d MiB", took>>20)

@@ -79,6 +79,10 @@ func (t *lookupTransport) RoundTrip(request *http.Request) (*http.Response, erro
 			return answerJSON(request, kinds)
 		}
 	}
+	if err := t.lookups.allow(request.URL.Path); err != nil {
+		t.lookups.note(request, err)
+		return nil, err
+	}
 	response, err := t.next.RoundTrip(request.WithContext(t.lookups.operation.ctx))
 	if err != nil {
 		t.lookups.note(request, err)
@@ -91,6 +95,43 @@ func (t *lookupTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	refusal, err := refusalOf(response)
 	t.lookups.note(request, refusal)
 	return response, err
+}
+
+// allow fails for a lookup of the objects of all namespaces, unless the release may have
+// objects there: values of a chart may choose what templates look up.
+func (l *lookups) allow(path string) error {
+	bounds := l.operation.bounds
+	if requestNamespace(path) != "" || bounds.scope == ScopeCluster && len(bounds.namespaces) == 0 {
+		return nil // The transport checks single namespaces.
+	}
+	version, resource := requestResource(path)
+	if version == "" {
+		return nil // It is about no objects.
+	}
+	kinds, err := l.discovery.ServerResourcesForGroupVersion(version)
+	if err != nil {
+		return fmt.Errorf("kinds of %s: %w", version, err)
+	}
+	for _, kind := range kinds.APIResources {
+		if kind.Name == resource && kind.Namespaced {
+			return fmt.Errorf("lookup of %s in all namespaces: the release may have objects in its own namespace only", resource)
+		}
+	}
+	return nil
+}
+
+// requestResource is the group and version, and the resource, that a request without a
+// namespace is about.
+func requestResource(path string) (version, resource string) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch {
+	case len(parts) > 2 && parts[0] == "api":
+		return parts[1], parts[2]
+	case len(parts) > 3 && parts[0] == "apis":
+		return parts[1] + "/" + parts[2], parts[3]
+	default:
+		return "", ""
+	}
 }
 
 // discovered is the group and version whose kinds the path asks for.

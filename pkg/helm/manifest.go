@@ -145,6 +145,9 @@ func (o *operation) documents(manifest string) ([]document, error) {
 // values. Its key is in the record, because more than Secrets may tell of a secret:
 // charts put checksums of Secrets into annotations of pods.
 func (o *operation) manifestHash(rls *releasev1.Release) string {
+	if rls.Labels[SaltLabel] == "" {
+		return "" // The next revision has a key.
+	}
 	hash := hmac.New(sha256.New, []byte(rls.Labels[SaltLabel]))
 	documents, _ := o.documents(rls.Manifest) // It was parsed before.
 	for _, document := range documents {

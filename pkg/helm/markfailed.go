@@ -5,13 +5,13 @@ package helm
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strconv"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
-	"k8s.io/client-go/tools/cache"
 )
 
 // UnhealthyLabel is the label on the record of a revision that was deployed and then
@@ -24,20 +24,21 @@ const actionMark Action = "Mark"
 
 // MarkFailed writes into the record of a deployed revision that it failed, for
 // instance because it did not become healthy. It sends one request, and none when the
-// newest revision is another one, is not deployed, or was not made by this engine.
+// newest revision is another one, is not deployed, or was not made by this engine. It
+// looks at the release's namespace, name, owner, chart and timeout.
 // [Decide] goes on treating the revision as the deployed one (see [Record.Unhealthy]):
 // whether it is tried again is for the caller to say. It is no target of a rollback,
 // and stays failed when other revisions follow.
-func (e *Engine) MarkFailed(ctx context.Context, release cache.ObjectName, revision int, description string) error {
-	return e.mark(ctx, release, revision, false, func(rls *releasev1.Release) {
+func (e *Engine) MarkFailed(ctx context.Context, release Release, baseline Baseline, revision int, description string) error {
+	return e.mark(ctx, release, baseline, revision, false, func(rls *releasev1.Release) {
 		rls.Labels[UnhealthyLabel] = strconv.Itoa(revision)
 		rls.SetStatus(common.StatusFailed, description)
 	})
 }
 
 // MarkDeployed takes MarkFailed back.
-func (e *Engine) MarkDeployed(ctx context.Context, release cache.ObjectName, revision int, description string) error {
-	return e.mark(ctx, release, revision, true, func(rls *releasev1.Release) {
+func (e *Engine) MarkDeployed(ctx context.Context, release Release, baseline Baseline, revision int, description string) error {
+	return e.mark(ctx, release, baseline, revision, true, func(rls *releasev1.Release) {
 		delete(rls.Labels, UnhealthyLabel)
 		rls.Labels[InputsLabel] = strings.TrimSuffix(rls.Labels[InputsLabel], failedMark)
 		rls.SetStatus(common.StatusDeployed, description)
@@ -46,7 +47,8 @@ func (e *Engine) MarkDeployed(ctx context.Context, release cache.ObjectName, rev
 
 // mark changes the record of the newest revision, if that is an own one in the state
 // to change from.
-func (e *Engine) mark(ctx context.Context, name cache.ObjectName, revision int, unhealthy bool, change func(*releasev1.Release)) error {
+func (e *Engine) mark(ctx context.Context, release Release, baseline Baseline, revision int, unhealthy bool, change func(*releasev1.Release)) error {
+	name := release.Key()
 	defer e.locks.lock(name)()
 	isMarkable := func(record *Record) bool {
 		return record != nil && record.Revision == revision && record.Own && record.Unhealthy == unhealthy &&
@@ -55,13 +57,15 @@ func (e *Engine) mark(ctx context.Context, name cache.ObjectName, revision int, 
 	if !isMarkable(e.records.latest(name)) {
 		return nil
 	}
-	release := Release{Namespace: name.Namespace, Name: name.Name}
-	_, err := e.measured(ctx, release, Decision{Action: actionMark}, Baseline{}, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
+	_, err := e.measured(ctx, release, Decision{Action: actionMark}, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
 		record := o.store.newest()
 		if !isMarkable(record) {
 			return nil, nil
 		}
-		rls, err := o.store.body(record)
+		rls, err := o.store.verified(revision)
+		if errors.Is(err, errUnverified) {
+			return nil, nil // It is made again.
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -15,7 +15,7 @@ func unhealthy(t *testing.T, f *fixture, data string) Release {
 	wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", data)})
 	f.must(wanted, ActionInstall, CauseNotInstalled)
 	f.taken()
-	if err := f.engine.MarkFailed(t.Context(), wanted.Key(), 1, "Not healthy in time"); err != nil {
+	if err := f.engine.MarkFailed(t.Context(), wanted, f.baseline, 1, "Not healthy in time"); err != nil {
 		t.Fatal(err)
 	}
 	return wanted
@@ -39,7 +39,7 @@ func TestMarkFailed(t *testing.T) {
 		f.edit("ConfigMap", "default/a", "kubectl", change("other", "data", "key"))
 		f.heard()
 		f.must(wanted, ActionRepair, CauseDrift)
-		if err := f.engine.MarkFailed(t.Context(), wanted.Key(), 1, "again"); err != nil {
+		if err := f.engine.MarkFailed(t.Context(), wanted, f.baseline, 1, "again"); err != nil {
 			t.Fatal(err)
 		}
 		if got := f.record(wanted).Info.Description; got != "Not healthy in time" {
@@ -52,7 +52,7 @@ func TestMarkDeployed(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := unhealthy(t, f, "1")
 
-		if err := f.engine.MarkDeployed(t.Context(), wanted.Key(), 1, "Healthy after all"); err != nil {
+		if err := f.engine.MarkDeployed(t.Context(), wanted, f.baseline, 1, "Healthy after all"); err != nil {
 			t.Fatal(err)
 		}
 
@@ -117,7 +117,7 @@ func TestRollbackFromUnhealthyRevision(t *testing.T) {
 		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/c.yaml": kept}), ActionInstall, CauseNotInstalled)
 		bad := made(t, map[string]string{"templates/a.yaml": configMap("a", "2"), "templates/b.yaml": configMap("b", "2"), "templates/c.yaml": kept})
 		f.must(bad, ActionUpgrade, CauseInputsChanged)
-		if err := f.engine.MarkFailed(t.Context(), bad.Key(), 2, "Not healthy in time"); err != nil {
+		if err := f.engine.MarkFailed(t.Context(), bad, f.baseline, 2, "Not healthy in time"); err != nil {
 			t.Fatal(err)
 		}
 
@@ -147,11 +147,11 @@ func TestMarkOfAnotherRevision(t *testing.T) {
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		f.taken()
 		for _, revision := range []int{0, 2} {
-			if err := f.engine.MarkFailed(t.Context(), wanted.Key(), revision, "late"); err != nil {
+			if err := f.engine.MarkFailed(t.Context(), wanted, f.baseline, revision, "late"); err != nil {
 				t.Error(err)
 			}
 		}
-		if err := f.engine.MarkDeployed(t.Context(), wanted.Key(), 1, "late"); err != nil {
+		if err := f.engine.MarkDeployed(t.Context(), wanted, f.baseline, 1, "late"); err != nil {
 			t.Error(err)
 		}
 

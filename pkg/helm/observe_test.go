@@ -120,7 +120,7 @@ func TestObserveFails(t *testing.T) {
 			f.must(wanted, ActionInstall, CauseNotInstalled)
 			baseline := f.baseline
 			baseline.Inventory = append(slices.Clone(baseline.Inventory), InventoryEntry{
-				ObjectReference: ObjectReference{APIVersion: "example.com/v1", Kind: "Thing", Name: "a"},
+				ObjectReference: ObjectReference{APIVersion: "example.com/v1", Kind: "Thing", Namespace: "default", Name: "a"},
 			})
 			observed, err := f.engine.Observe(t.Context(), wanted.Key(), baseline)
 			want := []Drift{{Object: baseline.Inventory[len(baseline.Inventory)-1].ObjectReference, Kind: DriftMissing, Unserved: true}}

@@ -126,7 +126,7 @@ func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, e
 func (o *operation) former(manifest string) (kube.ResourceList, error) {
 	list, err := o.build(manifest)
 	if isExcluded(err) {
-		o.logger.Warn("Left out objects of the release that are not served, or that it may not have", slog.Any("error", err))
+		o.logger.Warn("Left out objects of the release that are not served, or that it may not have", slog.Any("error", shortened(err)))
 		return list, nil
 	}
 	return list, err
@@ -304,11 +304,6 @@ func (o *operation) update(original, target *resource.Info, result *kube.Result)
 	}
 	if original == nil {
 		return o.create(target, result)
-	}
-	if o.clientSide {
-		if err := o.takeOver(target); err != nil {
-			return err
-		}
 	}
 	applied, err := o.put(target, object)
 	if err != nil {

@@ -73,14 +73,10 @@ func (o Owner) succeeds(other Owner) bool {
 // owns reports whether the release that the record is the newest of is the owner's:
 // by the record's labels; else, without any, because the engine made the revision,
 // because the caller remembers to have deployed the release, or because it is to
-// be adopted.
+// be adopted. The release of another owner cannot be adopted.
 func (o Owner) owns(record *Record, remembered, adopt bool) bool {
-	switch {
-	case adopt:
-		return true
-	case record.Owner.UID != "":
+	if record.Owner.UID != "" {
 		return o.succeeds(record.Owner)
-	default:
-		return record.Own || remembered
 	}
+	return record.Own || remembered || adopt
 }

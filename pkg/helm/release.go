@@ -114,6 +114,9 @@ type Baseline struct {
 	Inventory []InventoryEntry
 	// Revisions are those whose records may be relied on, see [Snapshot].
 	Revisions []RevisionDigest
+	// Scope is that of the release. Objects of the inventory that lie elsewhere are not
+	// looked at.
+	Scope Scope
 	// RemoveForeign makes drift of the fields that others added to the objects,
 	// except for the cluster's own controllers and the fields that Ignore names.
 	RemoveForeign bool
@@ -144,9 +147,11 @@ type Deployed struct {
 	Inventory    []InventoryEntry
 	// Revisions are those whose records may be relied on from now on.
 	Revisions []RevisionDigest
+	// Scope is that of the release.
+	Scope Scope
 }
 
 // Baseline is what to keep for the next look at the release.
 func (d *Deployed) Baseline() Baseline {
-	return Baseline{Revision: d.Revision, Inventory: d.Inventory, Revisions: d.Revisions}
+	return Baseline{Revision: d.Revision, Inventory: d.Inventory, Revisions: d.Revisions, Scope: d.Scope}
 }

@@ -167,7 +167,13 @@ func (o *operation) adaptRollback(next *releasev1.Release, target *Record, aband
 	if err := o.ownManifest(next, true); err != nil {
 		return fmt.Errorf("owner of revision %d: %w", target.Revision, err)
 	}
-	return o.note(o.lookFirst(next))
+	if err := o.note(o.lookFirst(next)); err != nil {
+		return err
+	}
+	if _, err := o.store.verified(o.engine.records.latest(o.release).Revision); errors.Is(err, errUnverified) {
+		return o.removeLeftovers(next, false) // Helm does not see what that revision made.
+	}
+	return nil
 }
 
 // failPending marks the rollback's record as failed where Helm left it pending:

@@ -50,9 +50,9 @@ func withBounds(ctx context.Context, b bounds) context.Context {
 }
 
 // guard stops requests that are out of bounds, so that no path through Helm or the
-// engine can forget to check: what changes something is part of an operation, and
-// about objects within the bounds of its release; with namespaces, nothing
-// namespaced outside of them is read or changed.
+// engine can forget to check. A write is part of an operation, and is about an object
+// within the bounds of its release. With namespaces, no object in another namespace is
+// read or written.
 type guard struct {
 	next http.RoundTripper
 	// root is the path below which the API server answers; mostly "".

@@ -48,6 +48,8 @@ type store struct {
 	// tampered of a revision whose record does not have the content of its digest.
 	sealed   func(revision int, digest string)
 	tampered func(revision int)
+	// patience is how much more of records that are not verified may be read.
+	patience recordSize
 	// unverified are the records of this release that were read and are not verified,
 	// nil for those that could not be decoded; outlines are what Helm sees of them.
 	unverified map[int]*releasev1.Release
@@ -155,7 +157,7 @@ func (s *store) Get(key string) (release.Releaser, error) {
 		return nil, driver.ErrReleaseNotFound
 	}
 	rls, err := s.verified(record.Revision)
-	if errors.Is(err, errUnverified) {
+	if errors.Is(err, errUnverified) && record.Revision != s.target {
 		outline := s.outline(record)
 		if read := s.unverified[record.Revision]; read != nil {
 			info := *read.Info
@@ -205,7 +207,9 @@ func (s *store) verified(revision int) (*releasev1.Release, error) {
 		return nil, err
 	}
 	if rls == nil || !matches(digest, rls) {
-		s.tampered(revision)
+		if digest != "" {
+			s.tampered(revision)
+		}
 		return nil, fmt.Errorf("revision %d of release %s: %w", revision, s.release, errUnverified)
 	}
 	return rls, nil
@@ -240,8 +244,18 @@ func (s *store) read(revision int) (*releasev1.Release, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %q: %w", key, err)
 	}
-	rls := s.decode(secret, revision)
-	if rls == nil || !matches(digestFor(s.digests, revision), rls) {
+	digest, limit := digestFor(s.digests, revision), recordSize{s.decodeLimit, maxRecordNodes}
+	if digest == "" {
+		limit = s.patience
+	}
+	rls, size := s.decode(secret, revision, limit)
+	if rls == nil || !matches(digest, rls) {
+		if !size.within(s.patience) {
+			rls = nil
+		}
+		if rls != nil {
+			s.patience.bytes, s.patience.nodes = s.patience.bytes-size.bytes, s.patience.nodes-size.nodes
+		}
 		s.unverified[revision] = rls
 		return rls, nil
 	}
@@ -252,20 +266,17 @@ func (s *store) read(revision int) (*releasev1.Release, error) {
 }
 
 // decode reads a record; nil when it is none of this revision. Name, namespace,
-// revision and status are those of the Secret, which the index knows.
-func (s *store) decode(secret *corev1.Secret, revision int) *releasev1.Release {
-	rls, err := decodeRecord(secret.Data["release"], s.decodeLimit)
-	if err != nil {
-		s.logger.Warn("A release record cannot be decoded", slog.String("record", secret.Name), slog.Any("error", err))
-		return nil
-	}
-	if rls.Name != s.release.Name || rls.Namespace != s.release.Namespace || rls.Version != revision || rls.Info == nil {
-		s.logger.Warn("A release record is not that of its Secret", slog.String("record", secret.Name))
-		return nil
+// revision and status are those of the Secret, which the index knows. What is wrong is
+// not logged in detail: the text would be the record's author's.
+func (s *store) decode(secret *corev1.Secret, revision int, limit recordSize) (*releasev1.Release, recordSize) {
+	rls, size, err := decodeRecord(secret.Data["release"], limit)
+	if err != nil || rls.Name != s.release.Name || rls.Namespace != s.release.Namespace || rls.Version != revision || rls.Info == nil {
+		s.logger.Warn("A release record cannot be read, or is not that of its Secret", slog.String("record", secret.Name))
+		return nil, size
 	}
 	rls.Info.Status = common.Status(secret.Labels[recordStatus])
 	rls.Labels = releaseLabels(secret.Labels)
-	return rls
+	return rls, size
 }
 
 // encode is that of the codec. Charts do not change any more when they are recorded.
@@ -391,7 +402,7 @@ func (s *store) taken(key string) error {
 	}
 	return &OwnershipConflictError{
 		Object: ObjectReference{APIVersion: "v1", Kind: secretKind.Kind, Namespace: secret.Namespace, Name: key},
-		Holder: "somebody else, although it is named like a release record",
+		Holder: "another owner, although it has the name of a release record",
 		Seen:   ownershipOf(secret),
 	}
 }
@@ -622,7 +633,7 @@ func (c *recordClient) purge(ctx context.Context, release cache.ObjectName, hist
 		return fmt.Errorf("delete the records of release %s: %w", release, err)
 	}
 	for _, record := range history {
-		// Whoever changed Helm's labels kept the record from being among those.
+		// The selector misses a record whose name label was changed.
 		if record.secret.Labels[recordName] != release.Name {
 			if err := c.Delete(ctx, record.secret.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 				return fmt.Errorf("delete record %s: %w", record.secret.Name, err)

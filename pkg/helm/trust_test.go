@@ -43,7 +43,7 @@ func (f *fixture) forge(revision int, change func(*releasev1.Release)) {
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		rls, err := decodeRecord(content, 64<<20)
+		rls, _, err := decodeRecord(content, recordSize{64 << 20, 1 << 30})
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -315,9 +315,7 @@ func TestReleaseOfAnotherOwner(t *testing.T) {
 				if decision.Action != ActionRefuse || decision.Cause != CauseOtherOwner || conflict.Object.Kind != "Release" {
 					t.Errorf("decided on %s (%s), conflict over %s", decision.Action, decision.Cause, conflict.Object)
 				}
-				if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-					t.Fatal(err)
-				}
+				_ = wantError[*OwnershipConflictError](t, f.engine.Uninstall(t.Context(), desired, f.baseline))
 				wantRequests(t, f)
 				assertNothingForged(t, f)
 				wantRecords(t, f, "web.v1 deployed")
@@ -326,7 +324,7 @@ func TestReleaseOfAnotherOwner(t *testing.T) {
 				if name == "of another kind" {
 					_, err := f.reconcile(desired)
 					conflict := wantError[*OwnershipConflictError](t, err)
-					if conflict.Holder != `Site "web"` {
+					if conflict.Holder != "a Site" {
 						t.Errorf("the holder is %s", conflict.Holder)
 					}
 					return
@@ -338,6 +336,103 @@ func TestReleaseOfAnotherOwner(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestUnverifiedNamesDoNotBlock: what a changed record names that cannot be looked for,
+// or is not the release's, keeps no release from being uninstalled.
+func TestUnverifiedNamesDoNotBlock(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		desired := owned(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		f.edit("ConfigMap", "default/theirs", "kubectl", func(*unstructured.Unstructured) {})
+		f.forge(1, func(rls *releasev1.Release) {
+			for _, name := range []string{`""`, `"a/b"`, `".."`, strings.Repeat("x", 300), "theirs", "none"} {
+				rls.Manifest += "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
+			}
+			rls.Manifest += "---\napiVersion: example.com/v1\nkind: Unknown\nmetadata: {name: a}\n"
+		})
+		f.restart()
+
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
+			t.Fatal(err)
+		}
+
+		if diff := cmp.Diff([]string{"ConfigMap default/theirs"}, f.names()); diff != "" {
+			t.Errorf("objects (-want +got):\n%s", diff)
+		}
+		wantRecords(t, f)
+	})
+}
+
+// TestForgedRevisionWithoutPredecessor: a forged record whose number leaves a gap is
+// followed by the next revision.
+func TestForgedRevisionWithoutPredecessor(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		desired := owned(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		f.foreign(desired, 7, common.StatusDeployed, func(rls *releasev1.Release) {
+			addObjects(rls)
+			rls.Labels[InputsLabel] = "7" + strings.TrimPrefix(rls.Labels[InputsLabel], "1")
+		})
+		synctest.Wait()
+
+		f.must(desired, ActionUpgrade, CauseUnverified)
+
+		wantRecords(t, f, "web.v1 superseded", "web.v7 superseded", "web.v8 deployed")
+		assertNothingForged(t, f)
+		f.must(desired, ActionNone, CauseNone)
+	})
+}
+
+// TestMarkedRevisionIsReliedOn: to mark a revision as failed does not take from its
+// record that it may be relied on.
+func TestMarkedRevisionIsReliedOn(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		desired := owned(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		f.must(desired, ActionNone, CauseNone)
+
+		if err := f.engine.MarkFailed(t.Context(), desired, f.baseline, 1, "Not healthy in time"); err != nil {
+			t.Fatal(err)
+		}
+
+		f.must(desired, ActionNone, CauseNone)
+		f.restart()
+		f.must(desired, ActionNone, CauseNone)
+	})
+}
+
+// TestUnverifiedRecordsAreBounded: however many records are forged, an operation keeps no
+// more of them than of one.
+func TestUnverifiedRecordsAreBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		desired := owned(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		for revision := 2; revision <= 6; revision++ {
+			f.foreign(desired, revision, common.StatusFailed, func(rls *releasev1.Release) {
+				rls.Config = map[string]any{"numbers": make([]int, maxUnverifiedNodes-8_000)}
+			})
+		}
+		synctest.Wait()
+		s := f.open(desired)
+
+		read := 0
+		for revision := 2; revision <= 6; revision++ {
+			rls, err := s.read(revision)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rls != nil {
+				read++
+			}
+		}
+
+		if read != 1 {
+			t.Errorf("%d forged records are kept, want 1", read)
+		}
+		f.must(desired, ActionUpgrade, CauseReleaseChanged)
+		assertNothingForged(t, f)
+	})
 }
 
 // TestOwnerCreatedAgain: an owner of the same kind and name takes over the release of

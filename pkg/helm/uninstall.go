@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
@@ -22,29 +21,24 @@ const actionUninstall Action = "Uninstall"
 
 // Uninstall removes the release's objects and all its records; hooks run. It looks at
 // the namespace, name, owner, chart, scope and timeout of the release. Objects with
-// helm.sh/resource-policy: keep, and those that do not belong to the release, stay,
-// and so does a release of another owner. It is no error when there is nothing to
-// uninstall.
+// helm.sh/resource-policy: keep, and those that do not belong to the release, stay.
+// It is no error when there is nothing to uninstall. A release of another owner is left
+// alone, and the error is an [OwnershipConflictError] about a Release.
 //
 // When the record of the newest revision cannot be relied on, its hooks do not run,
 // and the objects are those of the baseline, and those with the release's marks.
 func (e *Engine) Uninstall(ctx context.Context, release Release, baseline Baseline) error {
 	name := release.Key()
 	defer e.locks.lock(name)()
-	newest := e.records.latest(name)
-	if newest == nil && len(baseline.Inventory) == 0 && !e.attempts.mayHaveRecord(name) {
-		e.Forget(name)
-		return nil
-	}
-	if newest != nil && !ownerOf(release.Owner).owns(newest, baseline.Revision != 0, release.Adopt) {
-		e.logger.InfoContext(ctx, "Left alone a release of another owner", slog.String("release", name.String()))
+	if e.records.latest(name) == nil && len(baseline.Inventory) == 0 && !e.attempts.mayHaveRecord(name) {
 		e.Forget(name)
 		return nil
 	}
 	_, err := e.measured(ctx, release, Decision{Action: actionUninstall}, baseline, func(o *operation) (*Deployed, error) {
 		return nil, o.uninstall()
 	})
-	if err == nil {
+	var conflict *OwnershipConflictError
+	if err == nil || errors.As(err, &conflict) && conflict.OfRelease() {
 		e.Forget(name)
 	}
 	return err
@@ -112,6 +106,9 @@ func (o *operation) removeInventory() error {
 func (o *operation) inventoried() (kube.ResourceList, error) {
 	var list kube.ResourceList
 	for _, entry := range o.baseline.Inventory {
+		if !isObjectName(entry.Name) {
+			continue
+		}
 		mapping, err := o.engine.mapper.mapping(entry.groupVersionKind())
 		if meta.IsNoMatchError(err) {
 			continue

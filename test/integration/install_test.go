@@ -80,9 +80,11 @@ func TestInstallWritesAnOrdinaryRelease(t *testing.T) {
 	if release.Name != "web" || release.Namespace != ns.Name || release.Version != 1 {
 		t.Errorf("the record says %s/%s, version %d", release.Namespace, release.Name, release.Version)
 	}
-	sum := sha256.Sum256([]byte(release.Manifest))
-	if got, want := app.Status.AppliedManifestHash, hex.EncodeToString(sum[:]); got != want {
-		t.Errorf("appliedManifestHash is %s, that of the record's manifest is %s", got, want)
+	if plain := sha256.Sum256([]byte(release.Manifest)); app.Status.AppliedManifestHash == hex.EncodeToString(plain[:]) {
+		t.Error("appliedManifestHash is a hash over the Secret's values")
+	}
+	if revisions := app.Status.Revisions; len(revisions) != 1 || revisions[0].Revision != 1 || revisions[0].Digest == "" {
+		t.Errorf("the status vouches for revisions %v", revisions)
 	}
 	if got, want := app.Status.DeployedRelease, (&v1alpha1.DeployedRelease{
 		Name: "web", Revision: 1, Chart: "demo-app",

@@ -6,6 +6,7 @@ package audit
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -66,7 +67,7 @@ func (t *Trail) wait(ctx context.Context, about time.Duration, early <-chan stru
 
 // sweep removes records that are too old or too many, at most maxRemoved of them. It reports whether some are left.
 func (t *Trail) sweep(ctx context.Context) (left bool, err error) {
-	removed := 0
+	removed, errs := 0, []error(nil)
 	defer func() {
 		if removed > 0 {
 			klog.FromContext(ctx).Info("Removed audit records that were too old or too many", "count", removed)
@@ -74,16 +75,18 @@ func (t *Trail) sweep(ctx context.Context) (left bool, err error) {
 	}()
 	for _, source := range t.stored.ListIndexFuncValues(bySource) {
 		for _, record := range t.surplus(t.of(source)) {
-			if removed == maxRemoved {
-				return true, nil
+			if removed+len(errs) == maxRemoved {
+				return true, errors.Join(errs...)
 			}
+			// One record that cannot be removed does not keep the others.
 			if err := t.remove(ctx, record); err != nil {
-				return false, err
+				errs = append(errs, err)
+				continue
 			}
 			removed++
 		}
 	}
-	return false, nil
+	return false, errors.Join(errs...)
 }
 
 // surplus are the records of one source namespace that are to be removed.

@@ -267,7 +267,7 @@ func TestSweep(t *testing.T) {
 		{name: "labeled like a record by others", stored: []*metav1.PartialObjectMetadata{unrelated}},
 		{name: "gone already", stored: expired, err: apierrors.NewNotFound(corev1.Resource("configmaps"), "old"), requests: 2},
 		{name: "another one of that name", stored: expired, err: apierrors.NewConflict(corev1.Resource("configmaps"), "old", nil), requests: 2},
-		{name: "forbidden", stored: expired, err: apierrors.NewForbidden(corev1.Resource("configmaps"), "old", nil), requests: 1, fails: true},
+		{name: "forbidden", stored: expired, err: apierrors.NewForbidden(corev1.Resource("configmaps"), "old", nil), requests: 2, fails: true},
 		{name: "as many as one sweep removes", stored: several("many", MaxRecords+maxRemoved, true), requests: maxRemoved},
 		{name: "more than one sweep removes", stored: several("many", MaxRecords+maxRemoved+1, true), requests: maxRemoved, left: true},
 	}

@@ -39,8 +39,8 @@ type Engine interface {
 	Execute(ctx context.Context, wanted helm.Release, decision helm.Decision, baseline helm.Baseline) (*helm.Deployed, error)
 	Explain(ctx context.Context, release cache.ObjectName, baseline helm.Baseline, drifts []helm.Drift) ([]helm.Explanation, error)
 	Uninstall(ctx context.Context, release helm.Release, baseline helm.Baseline) error
-	MarkFailed(ctx context.Context, release cache.ObjectName, revision int, description string) error
-	MarkDeployed(ctx context.Context, release cache.ObjectName, revision int, description string) error
+	MarkFailed(ctx context.Context, release helm.Release, baseline helm.Baseline, revision int, description string) error
+	MarkDeployed(ctx context.Context, release helm.Release, baseline helm.Baseline, revision int, description string) error
 	InTheWay(ctx context.Context, object helm.ObjectReference) (string, error)
 	Forget(release cache.ObjectName)
 	HasSynced() bool

@@ -53,16 +53,15 @@ func dependencyChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 
 // isDeployed reports whether those that wait for the app may go on. An app that is
 // being deleted satisfies none: its release goes, if it is not gone already. With
-// waitForReady, what is deployed has to have been healthy.
+// waitForReady, a revision has to have been healthy once.
 func isDeployed(app *v1alpha1.DemoApp) bool {
 	return app.DeletionTimestamp == nil && meta.IsStatusConditionTrue(app.Status.Conditions, v1alpha1.ConditionDeployed) &&
 		(!app.Spec.WaitForReady || wasHealthy(app.Status))
 }
 
-// wasHealthy reports whether the deployed revision was healthy once.
-func wasHealthy(s v1alpha1.DemoAppStatus) bool {
-	return s.DeployedRelease != nil && s.LastGoodRevision == s.DeployedRelease.Revision
-}
+// wasHealthy reports whether a revision was healthy once. While a newer one is on its way,
+// Deployed stays True until it is known to have failed.
+func wasHealthy(s v1alpha1.DemoAppStatus) bool { return s.LastGoodRevision > 0 }
 
 func inCycle(app *v1alpha1.DemoApp) bool {
 	condition := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.ConditionDependencyReady)

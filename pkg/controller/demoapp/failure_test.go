@@ -302,7 +302,7 @@ func TestNoRoomToWaitIsNoFailedAttempt(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	equal(t, "conditions", conditions("Ready", "False UpgradeFailed", "Reconciling", "True UpgradeFailed",
-		"Failed", "True UpgradeFailed", "Deployed", "False UpgradeFailed"), w.conditions("a"))
+		"Deployed", "True InstallSucceeded"), w.conditions("a"))
 	equal(t, "failures", (*v1alpha1.FailureCounts)(nil), w.app("a").Status.Failures)
 	w.passes("a", controller.Retry)
 	equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])

@@ -302,12 +302,14 @@ func (e *engine) Uninstall(_ context.Context, release helm.Release, _ helm.Basel
 }
 
 // MarkFailed implements Engine.
-func (e *engine) MarkFailed(_ context.Context, key cache.ObjectName, revision int, _ string) error {
+func (e *engine) MarkFailed(_ context.Context, release helm.Release, _ helm.Baseline, revision int, _ string) error {
+	key := release.Key()
 	return e.mark(key, revision, "failed")
 }
 
 // MarkDeployed implements Engine.
-func (e *engine) MarkDeployed(_ context.Context, key cache.ObjectName, revision int, _ string) error {
+func (e *engine) MarkDeployed(_ context.Context, release helm.Release, _ helm.Baseline, revision int, _ string) error {
+	key := release.Key()
 	return e.mark(key, revision, "deployed")
 }
 

@@ -18,6 +18,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/finalizer"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
+	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 // finalize ends an app: audit record, then release, then finalizer. Each step
@@ -40,7 +41,14 @@ func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error 
 	if written != "" {
 		c.emit(app, event{corev1.EventTypeNormal, "Audited", "Delete", "Wrote audit record " + written})
 	}
-	if err := c.engine.Uninstall(ctx, c.releaseOf(app), baselineOf(app)); err != nil {
+	uninstalled := event{corev1.EventTypeNormal, "Uninstalled", "Delete", fmt.Sprintf("Uninstalled release %s", app.Name)}
+	err = c.engine.Uninstall(ctx, c.releaseOf(app), baselineOf(app))
+	var conflict *helm.OwnershipConflictError
+	if errors.As(err, &conflict) && conflict.OfRelease() {
+		uninstalled = event{corev1.EventTypeNormal, "LeftAlone", "Delete", fmt.Sprintf("%v, and was left alone", conflict)}
+		err = nil
+	}
+	if err != nil {
 		return c.blockDeletion(ctx, p, v1alpha1.ReasonUninstallFailed, err)
 	}
 	if err := c.reportUninstalled(ctx, p); err != nil {
@@ -55,7 +63,7 @@ func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error 
 		return c.blockDeletion(ctx, p, v1alpha1.ReasonFinalizerFailed, err)
 	}
 	// Only now is it known that no other pass says so again.
-	c.emit(app, event{corev1.EventTypeNormal, "Uninstalled", "Delete", fmt.Sprintf("Uninstalled release %s", app.Name)})
+	c.emit(app, uninstalled)
 	if len(ended.Finalizers) == 0 || finalizer.Has(ended, v1alpha1.Finalizer) {
 		// It went with its last finalizer, or had gone before.
 		c.latest.Gone(ended)

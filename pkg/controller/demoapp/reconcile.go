@@ -190,6 +190,8 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 		return err
 	}
 	if err := c.markHealth(ctx, p); err != nil {
+		err = p.redactError(err)
+		p.conditions().MarkReconciling(v1alpha1.ReasonHealthTimeout, err.Error())
 		return err
 	}
 	if err := c.ensureRelease(ctx, p); err != nil {

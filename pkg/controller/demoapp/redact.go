@@ -84,7 +84,10 @@ func (r *redactor) text(text string) string {
 	}
 	kept, wasCut := cutText(text)
 	if wasCut {
-		kept = r.withoutBeginning(kept)
+		var ok bool
+		if kept, ok = r.withoutBeginning(kept); !ok {
+			return withholding(tooManyBeginnings).withheld
+		}
 	}
 	kept = inOneLine(r.replacer.Replace(kept))
 	if wasCut {
@@ -93,19 +96,27 @@ func (r *redactor) text(text string) string {
 	return kept
 }
 
+// maxBeginnings is how many partial secrets are looked for at one cut. Secrets that are
+// made to overlap would otherwise cost a look at all of them for each.
+const maxBeginnings = 3
+
+const tooManyBeginnings = "it ends in parts of secrets"
+
 // withoutBeginning removes the end of a text that was cut, as far as a secret begins
-// with it. What was a part of both that secret and another one goes as well.
-func (r *redactor) withoutBeginning(text string) string {
-	for {
+// with it, and again what is then a part of another one. It gives up on texts in which
+// that goes on.
+func (r *redactor) withoutBeginning(text string) (kept string, ok bool) {
+	for range maxBeginnings {
 		length := 0
 		for _, form := range r.forms {
 			length = max(length, overlap(text, form))
 		}
 		text = text[:len(text)-length]
 		if length < minSecretLength {
-			return text
+			return text, true
 		}
 	}
+	return "", false
 }
 
 // overlap is the length of the longest end of text that form begins with.

@@ -184,15 +184,17 @@ func (c *Controller) reportFailure(ctx context.Context, p *pass, err error) erro
 		}
 		return err
 	}
-	if !errors.Is(err, controller.ErrTooManyWaiting) {
+	if errors.Is(err, controller.ErrTooManyWaiting) {
 		// An attempt that found no room to wait says nothing about the release.
-		c.recordFailure(ctx, p, terminal)
+		conditions.MarkReconciling(reason, err.Error())
+		return err
 	}
+	c.recordFailure(ctx, p, terminal)
 	if !isRepair(action) {
 		conditions.Set(v1alpha1.ConditionFailed, metav1.ConditionTrue, reason, err.Error())
 	}
 	if terminal && action != helm.ActionRollback &&
-		chooseRemedy(p.app.Spec.Remediation, currentFailures(p).Consecutive, p.app.Status.LastGoodRevision) == rollBack {
+		chooseRemedy(p.app.Spec.Remediation, currentFailures(p).Consecutive, lastGood(p)) == rollBack {
 		terminal = false // There is something else to try.
 	}
 	switch {

@@ -85,12 +85,22 @@ func isCurrent(p *pass, conditionType string) bool {
 	return condition != nil && condition.ObservedGeneration == p.app.Generation
 }
 
-// rollbackTarget is the revision to go back to; 0 when there is none, when it is what
-// is deployed, or when its record cannot be relied on. A record that says deployed or
-// superseded is none: its workload may never have been healthy.
+// rollbackTarget is the revision to go back to; 0 when there is none, or when it is what
+// is deployed.
 func rollbackTarget(p *pass) int64 {
-	good, observed := p.app.Status.LastGoodRevision, p.plan.Observed
-	if observed.Record == nil || int64(observed.Record.Revision) <= good || !observed.Verifies(int(good)) {
+	good := lastGood(p)
+	if record := p.plan.Observed.Record; record == nil || int64(record.Revision) <= good {
+		return 0
+	}
+	return good
+}
+
+// lastGood is the last revision that was healthy; 0 when there is none, or when its
+// record cannot be relied on. A record that says deployed or superseded is not enough:
+// its workload may never have been healthy.
+func lastGood(p *pass) int64 {
+	good := p.app.Status.LastGoodRevision
+	if !p.plan.Observed.Verifies(int(good)) {
 		return 0
 	}
 	return good
@@ -158,9 +168,9 @@ func (c *Controller) markHealth(ctx context.Context, p *pass) error {
 		return nil
 	}
 	if record.Unhealthy {
-		return c.engine.MarkDeployed(ctx, p.key(), record.Revision, "Not counted as failed any more")
+		return c.engine.MarkDeployed(ctx, c.releaseOf(p.app), baselineOf(p.app), record.Revision, "Not counted as failed any more")
 	}
-	return c.engine.MarkFailed(ctx, p.key(), record.Revision, p.redact(p.unhealthy))
+	return c.engine.MarkFailed(ctx, c.releaseOf(p.app), baselineOf(p.app), record.Revision, p.redact(p.unhealthy))
 }
 
 // keepsRevision reports whether the newest revision is the one that is wanted, be it

@@ -138,12 +138,15 @@ func desiredApp(cluster *v1alpha1.DemoAppCluster, node, hash string) *v1alpha1.D
 	labels[v1alpha1.LabelCluster] = cluster.Name
 	labels[v1alpha1.LabelNode] = shortened(node, validation.LabelValueMaxLength)
 	labels[v1alpha1.LabelTemplateHash] = hash
+	// Whoever may edit DemoAppClusters may not edit the releases that others made.
+	annotations := plain(template.Metadata.Annotations)
+	delete(annotations, v1alpha1.AnnotationAdoptRelease)
 	app := &v1alpha1.DemoApp{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       cluster.Namespace,
 			Name:            appName(cluster.Name, node),
 			Labels:          labels,
-			Annotations:     plain(template.Metadata.Annotations),
+			Annotations:     annotations,
 			OwnerReferences: []metav1.OwnerReference{child.Reference(cluster, v1alpha1.GroupVersion.String(), clusterKind.Kind)},
 		},
 		Spec: *template.Spec.DeepCopy(),

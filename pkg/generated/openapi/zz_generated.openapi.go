@@ -1394,7 +1394,7 @@ func schema_pkg_apis_demo_v1alpha1_TemplateMetadata(ref common.ReferenceCallback
 					},
 					"annotations": {
 						SchemaProps: spec.SchemaProps{
-							Description: "annotations of the DemoApps, at most 32.",
+							Description: "annotations of the DemoApps, at most 32. A template cannot have DemoApps adopt releases that others made.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,

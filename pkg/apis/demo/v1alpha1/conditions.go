@@ -27,7 +27,7 @@ const (
 	// ConditionDeployed is True while the release is deployed as the spec says. It
 	// is False, with the reason, when the last install or upgrade failed or could
 	// not begin. It is what waitFor of another DemoApp waits for; with waitForReady,
-	// the deployed revision also has to be the last good one.
+	// a revision also has to have been healthy once.
 	ConditionDeployed = "Deployed"
 	// ConditionFailed is True while the last attempt failed, and absent otherwise.
 	ConditionFailed = "Failed"

@@ -108,8 +108,10 @@ type TemplateMetadata struct {
 	// +optional
 	Labels map[string]LabelValue `json:"labels,omitempty"`
 
-	// annotations of the DemoApps, at most 32.
+	// annotations of the DemoApps, at most 32. A template cannot have DemoApps adopt
+	// releases that others made.
 	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="!('demo.example.com/adopt-release' in self)",message="demo.example.com/adopt-release must be set on a DemoApp itself"
 	// +optional
 	Annotations map[string]AnnotationValue `json:"annotations,omitempty"`
 }

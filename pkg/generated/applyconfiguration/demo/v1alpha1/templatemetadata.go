@@ -16,7 +16,8 @@ import (
 type TemplateMetadataApplyConfiguration struct {
 	// labels of the DemoApps, at most 32. Those of the operator win over them.
 	Labels map[string]demov1alpha1.LabelValue `json:"labels,omitempty"`
-	// annotations of the DemoApps, at most 32.
+	// annotations of the DemoApps, at most 32. A template cannot have DemoApps adopt
+	// releases that others made.
 	Annotations map[string]demov1alpha1.AnnotationValue `json:"annotations,omitempty"`
 }
 

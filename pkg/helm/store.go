@@ -210,6 +210,7 @@ func (s *store) verified(revision int) (*releasev1.Release, error) {
 		if digest != "" {
 			s.tampered(revision)
 		}
+		s.unverified[revision] = rls // It may have been at hand, from when it was verified.
 		return nil, fmt.Errorf("revision %d of release %s: %w", revision, s.release, errUnverified)
 	}
 	return rls, nil

@@ -168,7 +168,12 @@ func hooksOf(requests []request) []string {
 		case r.created():
 			event = "created"
 		}
-		events = append(events, event+" "+r.resource+"/"+r.name)
+		name := " " + r.resource + "/" + r.name
+		// The engine applies over a hook of an earlier run only after it could not create it.
+		if last := len(events) - 1; event == "applied" && last >= 0 && events[last] == "refused"+name {
+			events = events[:last]
+		}
+		events = append(events, event+name)
 	}
 	return events
 }

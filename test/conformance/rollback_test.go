@@ -92,15 +92,6 @@ func TestRollback(t *testing.T) {
 			},
 		},
 		{
-			name: "to a revision of Helm 3",
-			steps: []step{
-				byHelm("install as Helm 3", true, "plain", values{"message": "one"}),
-				deploy("upgrade", "plain", values{"message": "two", "extra": false}),
-				rollback(1),
-				uninstall,
-			},
-		},
-		{
 			name: "from a revision of Helm 4",
 			steps: []step{
 				deploy("install", "plain", values{"message": "one"}),

@@ -102,6 +102,36 @@ func TestWorkersAreAsManyAfterWaits(t *testing.T) {
 	})
 }
 
+// TestPanicWithoutWorker: a pass that panics while its worker is released keeps no place.
+func TestPanicWithoutWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := newRig(t, Options{Workers: 1}), &waiter{}
+		r.reconcile = func(ctx context.Context, key cache.ObjectName, why Reason) (Result, error) {
+			if key.Namespace != "broken" {
+				return w.reconcile(ctx, key, why)
+			}
+			if _, err := ReleaseWorker(ctx); err != nil {
+				return Result{}, err
+			}
+			if _, err := ReleaseWorker(ctx); err == nil {
+				t.Error("a pass released its worker twice")
+			}
+			panic("broken")
+		}
+		r.run()
+		r.enqueueMany("broken", 5)
+		advance(time.Second)
+
+		r.enqueueMany("quick", 3)
+		advance(4 * time.Second)
+
+		if got := w.done.Load(); got != 3 {
+			t.Errorf("%d objects were reconciled, want 3", got)
+		}
+		r.finish()
+	})
+}
+
 func TestWaitingPassesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := newRig(t, Options{Workers: 2, MaxWaiting: 8, BaseDelay: 2 * time.Hour, MaxDelay: 2 * time.Hour}), &waiter{}

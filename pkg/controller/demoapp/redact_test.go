@@ -85,6 +85,25 @@ func TestLongMessages(t *testing.T) {
 	equal(t, "short", "as it is", r.text("as it is"))
 }
 
+// TestOverlappingBeginnings: a text whose end is a beginning of a secret again and again is
+// left out, because to find all of them would take a look at all secrets for each.
+func TestOverlappingBeginnings(t *testing.T) {
+	secrets := make([]string, 0, 900)
+	for i := range 900 {
+		secrets = append(secrets, fmt.Sprintf("abcd-%d-%s", i, strings.Repeat("x", 1000)))
+	}
+
+	r, leftOut := newRedactor(secrets), 0
+	for shift := range len("abcd") {
+		// The cut is behind a whole beginning in one of them.
+		if got := r.text(strings.Repeat(".", shift) + strings.Repeat("abcd", 10_000)); strings.Contains(got, tooManyBeginnings) {
+			leftOut++
+		}
+	}
+
+	equal(t, "texts that were left out", 1, leftOut)
+}
+
 // TestLongErrorIsCheap: a text of 60 MB with many secrets takes no time and memory that
 // depend on its length.
 func TestLongErrorIsCheap(t *testing.T) {

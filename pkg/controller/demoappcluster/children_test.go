@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -55,6 +56,19 @@ func TestTemplateHash(t *testing.T) {
 		t.Error("the hash tells of secrets")
 	}
 	equal(t, "template", plainKey, template.Spec.APIKey)
+}
+
+// TestTemplateDoesNotAdopt: whoever may edit DemoAppClusters cannot have the operator take
+// over releases that others made.
+func TestTemplateDoesNotAdopt(t *testing.T) {
+	cluster := &v1alpha1.DemoAppCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}}
+	cluster.Spec.Template.Metadata.Annotations = map[string]v1alpha1.AnnotationValue{
+		v1alpha1.AnnotationAdoptRelease: "true", "example.com/team": "a",
+	}
+
+	app := desiredApp(cluster, "node", "hash")
+
+	equal(t, "annotations", map[string]string{"example.com/team": "a"}, app.Annotations)
 }
 
 func TestAnotherKeyIsRolledOut(t *testing.T) {

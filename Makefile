@@ -19,6 +19,8 @@ BINARY := bin/demoapp-controller
 LINTER := bin/golangci-lint
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v $$(go env CC)),-race)
+# The tests that measure memory, which the race detector takes more of.
+BOUNDED := Limits|Memory|Cheap|^Fuzz
 # The modules beside the main one that have code of their own.
 MODULES := $(patsubst %/go.mod,%,$(wildcard hack/*/go.mod test/*/go.mod))
 LOCALCLUSTER := go -C hack/localcluster run .
@@ -76,6 +78,7 @@ test: test-unit test-integration test-conformance ## Run all tests.
 .PHONY: test-unit
 test-unit: ## Run the unit tests. They need no cluster.
 	go test $(RACE) $(ARGS)
+	$(if $(RACE),go test -run '$(BOUNDED)' ./pkg/helm ./pkg/controller/demoapp)
 	for module in $(MODULES); do go -C $$module test ./...; done
 
 # One package at a time: each starts a control plane, which takes two cores by itself.

@@ -19,9 +19,6 @@ func allocated() uint64 {
 	return samples[0].Value.Uint64()
 }
 
-// maxAllocated is what a manifest of 1 MiB may take to parse.
-const maxAllocated = 64 << 20
-
 // fill repeats a text up to a size.
 func fill(text string, size int) string { return strings.Repeat(text, size/len(text)) }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -319,9 +320,12 @@ func TestRun(t *testing.T) {
 			config.Clock = clock.RealClock{}
 			config.Informer = metadatainformer.NewFilteredMetadataInformer(client, resource, auditNamespace, 0, cache.Indexers{}, nil).Informer()
 		})
+		var mu sync.Mutex // The sweeps run beside the test.
 		var removed []string
 		var failure error
 		kube.PrependReactor("delete", "configmaps", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			deletion, ok := action.(clienttesting.DeleteActionImpl)
 			if !ok || failure != nil {
 				return true, nil, failure
@@ -332,10 +336,17 @@ func TestRun(t *testing.T) {
 		expect := func(what string, want ...string) {
 			t.Helper()
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			if diff := cmp.Diff(want, removed); diff != "" {
 				t.Errorf("removed %s (-want +got):\n%s", what, diff)
 			}
 			removed = nil
+		}
+		refuse := func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			failure = err
 		}
 		advance := func(duration time.Duration) { <-time.After(duration) }
 		stop, cancel := context.WithCancel(t.Context())
@@ -354,10 +365,10 @@ func TestRun(t *testing.T) {
 		advance(time.Hour + 10*time.Minute)
 		expect("after an hour", "soon")
 
-		failure = apierrors.NewForbidden(corev1.Resource("configmaps"), "later", nil)
+		refuse(apierrors.NewForbidden(corev1.Resource("configmaps"), "later", nil))
 		advance(3 * time.Hour)
 		expect("while the API server refuses")
-		failure = nil
+		refuse(nil)
 		trail.crowded <- struct{}{}
 		advance(2 * sweepDelay)
 		expect("when there are too many", "later")

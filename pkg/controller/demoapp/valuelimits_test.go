@@ -16,10 +16,6 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// maxParseMemory is how many bytes the parsing of one document may allocate in all,
-// those that are freed meanwhile included.
-const maxParseMemory = 64 << 20
-
 // allocated is how many bytes a function allocates.
 func allocated(run func()) uint64 {
 	var before, after runtime.MemStats

@@ -10,6 +10,7 @@ import (
 	"net/http"
 
 	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	pathsegment "k8s.io/apimachinery/pkg/api/validate/content"
@@ -22,6 +23,65 @@ const (
 	maxClaimedNodes   = 50_000
 	maxClaimedObjects = 1_000
 )
+
+// removeLeftovers removes objects of earlier revisions that the next one does
+// not have: of attempts that failed or were cut off since the deployed revision,
+// and, when the release goes as a whole, of that one as well. It comes before
+// the records that tell of them change. What a record lists that is not verified is
+// removed as well, as far as it has the release's marks: Helm does not see it.
+func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
+	history := o.engine.records.history(o.release)
+	if len(history) == 0 {
+		return nil
+	}
+	if newest := history[len(history)-1]; common.Status(newest.Status) == common.StatusDeployed {
+		if _, err := o.store.verified(newest.Revision); err == nil || !errors.Is(err, errUnverified) {
+			return err
+		}
+	}
+	kept, err := o.former(next.Manifest)
+	if err != nil {
+		return err
+	}
+	leftovers, err := o.inventoried()
+	if err != nil {
+		return err
+	}
+	var claimed kube.ResourceList
+	for _, record := range history {
+		status := common.Status(record.Status)
+		if status != common.StatusDeployed && status != common.StatusFailed && !status.IsPending() {
+			continue
+		}
+		rls, err := o.store.verified(record.Revision)
+		if errors.Is(err, errUnverified) {
+			claimed = append(claimed, o.claimedBy(o.store.unverified[record.Revision])...)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read revision %d: %w", record.Revision, err)
+		}
+		made, err := o.former(rls.Manifest)
+		if err != nil {
+			o.logger.Warn("Cannot tell what a revision made", slog.Int("revision", record.Revision), slog.Any("error", shortened(err)))
+			continue
+		}
+		switch {
+		case status != common.StatusDeployed:
+			leftovers = append(leftovers, made...)
+		case whole:
+			leftovers = made
+		default:
+			leftovers, kept = nil, append(kept, made...)
+		}
+	}
+	for _, info := range leftovers.Difference(kept) {
+		if err := o.note(o.remove(info, metav1.DeletePropagationBackground)); err != nil {
+			return err
+		}
+	}
+	return o.note(o.removeClaimed(claimed.Difference(kept)))
+}
 
 // claimedBy are the objects that a record names which is not verified, as far as they
 // can be looked for: whoever wrote the record must not keep the release from being

@@ -121,8 +121,8 @@ func (d *digests) note(release cache.ObjectName, revision int, digest string) {
 }
 
 // of returns the digests of the records in the history: those that the caller has
-// kept, and over them what this process knows. It forgets what the caller knows as
-// well, and revisions that have no record any more.
+// kept, and over them what this process knows: the caller may not have come to keep
+// it. It forgets revisions that have no record any more.
 func (d *digests) of(release cache.ObjectName, kept []RevisionDigest, history []*Record) []RevisionDigest {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,15 +132,8 @@ func (d *digests) of(release cache.ObjectName, kept []RevisionDigest, history []
 	for _, record := range history {
 		exists[record.Revision] = true
 		digest, ok := own[record.Revision]
-		for _, entry := range kept {
-			if entry.Revision != record.Revision {
-				continue
-			}
-			if !ok {
-				digest = entry.Digest
-			} else if digest == entry.Digest {
-				delete(own, record.Revision)
-			}
+		if !ok {
+			digest = digestFor(kept, record.Revision)
 		}
 		if digest != "" {
 			known = append(known, RevisionDigest{Revision: record.Revision, Digest: digest})

@@ -98,12 +98,11 @@ func (o *operation) prepareRollback(wanted Release, decision Decision) (target *
 	at := slices.IndexFunc(history, func(record *Record) bool {
 		return record.Revision == decision.To && record.Revision < newest.Revision && record.good()
 	})
-	if at < 0 {
+	if at < 0 || digestFor(o.store.digests, decision.To) == "" {
 		return nil, "", missing
 	}
-	if _, err := o.store.verified(decision.To); errors.Is(err, errUnverified) {
-		return nil, "", missing
-	} else if err != nil {
+	// A record that was changed is known as such from now on, and another decision follows.
+	if _, err := o.store.verified(decision.To); err != nil {
 		return nil, "", err
 	}
 	abandoned, err = givenUp(wanted, decision, newest)

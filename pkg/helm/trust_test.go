@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"strings"
@@ -213,12 +214,39 @@ func TestForgedRevisionIsNotRolledBackTo(t *testing.T) {
 
 		err := f.rollback(second, 1)
 
-		_ = wantError[*NoSuchRevisionError](t, err)
+		if !errors.Is(err, errUnverified) || IsTerminal(err) {
+			t.Errorf("error is %v", err)
+		}
+		_ = wantError[*NoSuchRevisionError](t, f.rollback(second, 1))
 		assertNothingForged(t, f)
 		if f.snapshot(second).Verifies(1) {
 			t.Error("revision 1 is still relied on")
 		}
 		f.must(second, ActionNone, CauseNone)
+	})
+}
+
+// TestForgedRollbackIsNotCompleted: the record of a rollback to a revision that was changed
+// as well is followed by an upgrade, at once.
+func TestForgedRollbackIsNotCompleted(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		desired := owned(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		f.foreign(desired, 2, common.StatusPendingRollback, func(rls *releasev1.Release) {
+			inputs := strings.TrimPrefix(rls.Labels[InputsLabel], "1")
+			rls.Labels[InputsLabel] = "2" + inputs
+			rls.Labels[RollbackLabel] = "2-1" + inputs[:strings.LastIndex(inputs, "-")]
+		})
+		f.forge(1, addObjects)
+
+		_, err := f.reconcile(desired)
+
+		if !errors.Is(err, errUnverified) || IsTerminal(err) {
+			t.Errorf("error is %v", err)
+		}
+		f.must(desired, ActionUpgrade, CauseInterrupted)
+		assertNothingForged(t, f)
+		f.must(desired, ActionNone, CauseNone)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
@@ -69,12 +70,17 @@ func TestReleaseOfPredecessorIsTakenOver(t *testing.T) {
 // removeFinalizer takes the operator's finalizer from a DemoApp, and no other.
 func removeFinalizer(t *testing.T, ns *apps.Namespace, name string) {
 	t.Helper()
-	app, err := ns.Demo.Get(t.Context(), name, metav1.GetOptions{})
+	// The garbage collector works on the DemoApp as well.
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		app, err := ns.Demo.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		app.Finalizers = slices.DeleteFunc(app.Finalizers, func(finalizer string) bool { return finalizer == v1alpha1.Finalizer })
+		_, err = ns.Demo.Update(t.Context(), app, metav1.UpdateOptions{})
+		return err
+	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	app.Finalizers = slices.DeleteFunc(app.Finalizers, func(finalizer string) bool { return finalizer == v1alpha1.Finalizer })
-	if _, err := ns.Demo.Update(t.Context(), app, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

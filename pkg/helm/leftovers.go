@@ -4,17 +4,21 @@
 package helm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	pathsegment "k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/resource"
 )
 
 // Limits of what a record that is not verified may claim.
@@ -110,9 +114,10 @@ func (o *operation) claimedBy(rls *releasev1.Release) kube.ResourceList {
 	return valid
 }
 
-// removeClaimed deletes those of the objects that have the release's marks. It goes on
-// where the API server refuses to show or to delete one.
+// removeClaimed deletes those of the objects that have the release's marks, in the order
+// of Helm. It goes on where the API server refuses to show or to delete one.
 func (o *operation) removeClaimed(claimed kube.ResourceList) error {
+	slices.SortStableFunc(claimed, func(a, b *resource.Info) int { return cmp.Compare(uninstallRank(a), uninstallRank(b)) })
 	for _, info := range claimed {
 		err := o.remove(info, metav1.DeletePropagationBackground)
 		var answer apierrors.APIStatus
@@ -125,6 +130,16 @@ func (o *operation) removeClaimed(claimed kube.ResourceList) error {
 		}
 	}
 	return nil
+}
+
+// uninstallRank is the place of an object's kind in the order in which Helm uninstalls.
+// Other kinds come last.
+func uninstallRank(info *resource.Info) int {
+	rank := slices.Index(releaseutil.UninstallOrder, info.Mapping.GroupVersionKind.Kind)
+	if rank < 0 {
+		return len(releaseutil.UninstallOrder)
+	}
+	return rank
 }
 
 // isObjectName reports whether the name can be part of the path of a request.

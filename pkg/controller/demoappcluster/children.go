@@ -71,9 +71,10 @@ func (c *children) version(namespace string) string {
 	return ""
 }
 
-// slots are what is found for each node: the name that its app has to have, and
-// what has that name.
-func (c *children) slots(cluster *v1alpha1.DemoAppCluster, nodes []string) (slots []slot, extra []*v1alpha1.DemoApp) {
+// observe returns for each node the name that its app has to have, and what has that
+// name.
+func (c *children) observe(cluster *v1alpha1.DemoAppCluster, nodes []string) observation {
+	var observed observation
 	apps := c.of(cluster)
 	hash := templateHash(cluster.Spec.Template)
 	taken := make(map[string]bool, len(nodes))
@@ -90,14 +91,14 @@ func (c *children) slots(cluster *v1alpha1.DemoAppCluster, nodes []string) (slot
 			s.state = c.stateOfOther(cluster, s.desired.Name)
 		}
 		taken[s.desired.Name] = true
-		slots = append(slots, s)
+		observed.slots = append(observed.slots, s)
 	}
 	for _, name := range slices.Sorted(maps.Keys(apps)) {
 		if !taken[name] {
-			extra = append(extra, apps[name])
+			observed.extra = append(observed.extra, apps[name])
 		}
 	}
-	return slots, extra
+	return observed
 }
 
 func (c *children) stateOf(app, desired *v1alpha1.DemoApp) state {

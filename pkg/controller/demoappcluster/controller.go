@@ -21,6 +21,8 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/finalizer"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
 	democlient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
 )
 
@@ -66,55 +68,46 @@ type Deps struct {
 
 // Controller keeps DemoAppClusters.
 type Controller struct {
-	queue  *controller.Controller
-	synced []controller.NamedSync
+	*kind.Loop[*v1alpha1.DemoAppCluster, v1alpha1.DemoAppClusterStatus]
 
 	apps     democlient.DemoAppsGetter
-	clusters democlient.DemoAppClustersGetter
-	cached   controller.Scoped[*v1alpha1.DemoAppCluster]
 	children children
-	latest   controller.Latest[*v1alpha1.DemoAppCluster]
 	nodes    *nodes
-	pace     pace
-	recorder events.EventRecorder
-	clock    clock.PassiveClock
-	resync   time.Duration
 }
 
 // New wires the controller to its informers. It starts nothing.
 func New(deps Deps) (*Controller, error) {
-	c := &Controller{
-		apps:     deps.Client,
-		clusters: deps.Client,
-		cached:   controller.Scoped[*v1alpha1.DemoAppCluster]{},
-		children: newChildren(),
-		recorder: deps.Recorder,
-		clock:    deps.Clock,
-		resync:   deps.ResyncPeriod,
-	}
-	c.queue = controller.New(controller.ReconcilerFunc(c.Reconcile), controller.Options{
-		Name: Name, Workers: workers, Clock: deps.Clock, Metrics: deps.Metrics,
+	c := &Controller{apps: deps.Client, children: newChildren()}
+	var err error
+	c.Loop, err = kind.New(kind.Kind[*v1alpha1.DemoAppCluster, v1alpha1.DemoAppClusterStatus]{
+		Name: Name, GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind(clusterKind.Kind), FieldManager: fieldManager,
+		Client: func(namespace string) finalizer.Patcher[*v1alpha1.DemoAppCluster] {
+			return deps.Client.DemoAppClusters(namespace)
+		},
+		Status:     func(cluster *v1alpha1.DemoAppCluster) *v1alpha1.DemoAppClusterStatus { return &cluster.Status },
+		Conditions: func(s *v1alpha1.DemoAppClusterStatus) *[]metav1.Condition { return &s.Conditions },
+		Steps:      c.steps,
+		Hold:       holdStatus,
+		Events:     transitions,
+		Forget:     c.children.keeper.Forget,
+	}, kind.Deps{
+		Informers: deps.ClusterInformers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
+		ResyncPeriod: deps.ResyncPeriod, Workers: workers,
 	})
-	for namespace, informer := range deps.ClusterInformers {
-		c.cached[namespace] = informer.GetIndexer()
-		own, err := controller.AddHandler("demoappclusters", informer, controller.SpecHandler[*v1alpha1.DemoAppCluster](c.queue))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", Name, err)
-		}
-		c.synced = append(c.synced, own)
+	if err != nil {
+		return nil, err
 	}
 	for namespace, informer := range deps.AppInformers {
 		if err := c.watchApps(namespace, informer); err != nil {
 			return nil, fmt.Errorf("%s: %w", Name, err)
 		}
 	}
-	var err error
 	if c.nodes, err = newNodes(deps.Nodes, c.enqueueAll); err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
-	// Nodes are not among the caches to wait for: nobody may have to grant the
-	// permission to watch them who has no DemoAppCluster.
-	if _, err = controller.AddHandler("nodes", deps.Nodes, controller.MapHandler(c.queue, c.clustersOn, nodeChanged)); err != nil {
+	// Nodes are watched only when a DemoAppCluster exists, so other installations need no
+	// permission for them.
+	if _, err = controller.AddHandler("nodes", deps.Nodes, controller.MapHandler(c.Queue(), c.clustersOn, nodeChanged)); err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
 	return c, nil
@@ -128,11 +121,8 @@ func (c *Controller) Run(stop, lead context.Context) error {
 	watches.Go(func() { c.nodes.run(watching) })
 	defer watches.Wait()
 	defer end()
-	return c.queue.Run(stop, lead, c.synced...)
+	return c.Loop.Run(stop, lead)
 }
-
-// Synced are the caches that the controller needs at any rate.
-func (c *Controller) Synced() []controller.NamedSync { return c.synced }
 
 func (c *Controller) watchApps(namespace string, informer cache.SharedIndexInformer) error {
 	if err := informer.AddIndexers(cache.Indexers{byOwner: ownerIndex}); err != nil {
@@ -140,15 +130,15 @@ func (c *Controller) watchApps(namespace string, informer cache.SharedIndexInfor
 	}
 	c.children.cached[namespace] = informer.GetIndexer()
 	owned, err1 := controller.AddHandler("demoapps of demoappclusters", informer,
-		controller.OwnedHandler(c.queue, clusterKind, c.uidOf, appChanged))
+		controller.OwnedHandler(c.Queue(), clusterKind, c.uidOf, appChanged))
 	others, err2 := controller.AddHandler("demoapps beside demoappclusters", informer,
-		controller.MapHandler(c.queue, c.clustersThatMayWant, ownerChanged))
-	c.synced = append(c.synced, owned, others)
+		controller.MapHandler(c.Queue(), c.clustersThatMayWant, ownerChanged))
+	c.Await(owned, others)
 	return errors.Join(err1, err2)
 }
 
 func (c *Controller) uidOf(key cache.ObjectName) (types.UID, bool) {
-	cluster, ok := c.cached.Get(key)
+	cluster, ok := c.Cached().Get(key)
 	if !ok {
 		return "", false
 	}
@@ -158,13 +148,13 @@ func (c *Controller) uidOf(key cache.ObjectName) (types.UID, bool) {
 // enqueueAll asks for a pass over every DemoAppCluster.
 func (c *Controller) enqueueAll() {
 	for _, cluster := range c.all() {
-		c.queue.Enqueue(keyOf(cluster), controller.DependencyReady)
+		c.Queue().Enqueue(keyOf(cluster), controller.DependencyReady)
 	}
 }
 
 func (c *Controller) all() []*v1alpha1.DemoAppCluster {
 	var all []*v1alpha1.DemoAppCluster
-	for _, indexer := range c.cached {
+	for _, indexer := range c.Cached() {
 		for _, object := range indexer.List() {
 			if cluster, ok := object.(*v1alpha1.DemoAppCluster); ok {
 				all = append(all, cluster)

@@ -7,62 +7,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
-	"github.com/example/demoapp-controller/pkg/controller/status"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
 )
 
-// pass is one look at one DemoAppCluster: what was found, and the copy that the
-// steps write their findings into.
-type pass struct {
-	observed *v1alpha1.DemoAppCluster
-	cluster  *v1alpha1.DemoAppCluster
-	now      time.Time
+type pass = kind.Pass[*v1alpha1.DemoAppCluster]
 
-	// nodes are those that are to have an app.
-	nodes []string
+// observation is what is found for a DemoAppCluster: a slot for each node that is to have
+// an app, and the apps of no such node.
+type observation struct {
 	slots []slot
 	extra []*v1alpha1.DemoApp
 }
 
-func (p *pass) conditions() status.Editor {
-	return status.For(&p.cluster.Status.Conditions, p.cluster.Generation, p.now)
-}
-
-// Reconcile brings the apps of one DemoAppCluster to what its spec says.
-func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, _ controller.Reason) (controller.Result, error) {
-	cached, _ := c.cached.Get(key)
-	cluster := c.latest.Newest(key, cached)
-	if cluster == nil {
-		c.forget(key)
-		return controller.Result{}, nil
-	}
-	if cluster.DeletionTimestamp != nil {
-		return controller.Result{}, nil // The garbage collector sees to the apps.
-	}
-	result := controller.Result{RequeueAfter: controller.Jitter(c.resync)}
-	p := &pass{observed: cluster, cluster: cluster.DeepCopy(), now: c.clock.Now()}
-	stepErr := c.steps(ctx, p)
-	if wait := c.pace.wait(p); wait > 0 {
-		c.queue.EnqueueAfter(key, wait, controller.HealthChange)
-		return result, stepErr
-	}
-	return result, errors.Join(stepErr, c.commit(ctx, p))
-}
-
 // steps gather, decide, act and report, in this order.
 func (c *Controller) steps(ctx context.Context, p *pass) error {
-	selector, err := selectorOf(p.cluster.Spec.NodeSelector)
+	selector, err := selectorOf(p.Object.Spec.NodeSelector)
 	if err != nil {
-		p.conditions().MarkStalled(v1alpha1.ReasonValidationFailed, err.Error())
-		p.cluster.Status.ObservedGeneration = p.cluster.Generation
+		p.Conditions().MarkStalled(v1alpha1.ReasonValidationFailed, err.Error())
+		p.Object.Status.ObservedGeneration = p.Object.Generation
 		return controller.Terminal(err)
 	}
 	c.nodes.need()
@@ -70,21 +39,23 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 		reportUnknownNodes(p, failure)
 		return nil
 	}
-	p.nodes = c.nodes.matching(selector)
-	p.slots, p.extra = c.children.slots(p.cluster, p.nodes)
-	if err := c.act(ctx, p, decide(p.slots, p.extra, maxUnavailable(p.cluster.Spec.UpdateStrategy, len(p.nodes)))); err != nil {
+	nodes := c.nodes.matching(selector)
+	observed := c.children.observe(p.Object, nodes)
+	if todo := decide(observed, maxUnavailable(p.Object.Spec.UpdateStrategy, len(nodes))); !todo.isEmpty() {
+		err = c.act(ctx, p.Object, todo)
+		observed = c.children.observe(p.Object, nodes)
+	}
+	count(&p.Object.Status, observed.slots)
+	if err != nil {
 		return reportFailure(p, err)
 	}
-	summarize(p)
+	summarize(p, observed)
 	return nil
 }
 
-// act carries a plan out, and looks again at what there is then.
-func (c *Controller) act(ctx context.Context, p *pass, todo plan) error {
-	if todo.isEmpty() {
-		return nil
-	}
-	client := c.apps.DemoApps(p.cluster.Namespace)
+// act carries a plan out.
+func (c *Controller) act(ctx context.Context, cluster *v1alpha1.DemoAppCluster, todo plan) error {
+	client := c.apps.DemoApps(cluster.Namespace)
 	keeper := c.children.keeper
 	removeErr := child.InBatches(ctx, len(todo.remove), parallelWrites, func(ctx context.Context, i int) error {
 		if keeper.IsLeaving(todo.remove[i]) {
@@ -106,33 +77,8 @@ func (c *Controller) act(ctx context.Context, p *pass, todo plan) error {
 		}
 		return keeper.Update(ctx, client, updated)
 	})
-	p.slots, p.extra = c.children.slots(p.cluster, p.nodes)
 	if err := errors.Join(removeErr, createErr, updateErr); err != nil {
-		return fmt.Errorf("DemoApps of %s: %w", p.cluster.Name, err)
+		return fmt.Errorf("DemoApps of %s: %w", cluster.Name, err)
 	}
 	return nil
-}
-
-// commit writes the status when the pass changed it, and emits what the change
-// means as an event.
-func (c *Controller) commit(ctx context.Context, p *pass) error {
-	written, wrote, err := status.Commit(ctx, p.observed.Status, p.cluster.Status, func(ctx context.Context) (*v1alpha1.DemoAppCluster, error) {
-		return c.clusters.DemoAppClusters(p.cluster.Namespace).ApplyStatus(ctx, statusConfiguration(p.cluster), applyOptions)
-	})
-	if err != nil || !wrote {
-		return err
-	}
-	c.latest.Wrote(written)
-	c.pace.wrote(p)
-	if e, ok := transition(p.observed.Status, p.cluster.Status); ok {
-		c.recorder.Eventf(p.cluster, nil, e.eventType, e.reason, "Reconcile", "%s", e.note)
-	}
-	return nil
-}
-
-// forget lets go of everything that is kept for a DemoAppCluster that is gone.
-func (c *Controller) forget(key cache.ObjectName) {
-	c.latest.Forget(key)
-	c.children.keeper.Forget(key)
-	c.pace.forget(key)
 }

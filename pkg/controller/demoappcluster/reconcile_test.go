@@ -328,7 +328,6 @@ func TestGoneClusterIsForgotten(t *testing.T) {
 		t.Errorf("result is %v, error is %v", result, err)
 	}
 	equal(t, "requests", map[string]int{}, w.take())
-	equal(t, "paces", 0, len(w.controller.pace.last))
 }
 
 func TestFailures(t *testing.T) {

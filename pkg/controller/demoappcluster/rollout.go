@@ -46,7 +46,7 @@ type plan struct {
 
 func (p plan) isEmpty() bool { return len(p.create)+len(p.update)+len(p.remove) == 0 }
 
-// decide says what to do now about the slots, and about the apps of no slot.
+// decide says what to do now about what is observed.
 //
 // New apps are made and superfluous ones deleted at once: neither takes anything
 // away from anybody. Outdated apps that do not serve are updated at once, since
@@ -54,11 +54,11 @@ func (p plan) isEmpty() bool { return len(p.create)+len(p.update)+len(p.remove) 
 // gate keeps them from being ready: as many apps may be unavailable because of the
 // rollout as maxUnavailable says. An app that has the template and is held by a gate
 // counts as one of them, or all would change together when the gate opens.
-func decide(slots []slot, extra []*v1alpha1.DemoApp, maxUnavailable int) plan {
+func decide(observed observation, maxUnavailable int) plan {
 	var p plan
 	var serving []slot
 	unavailable := 0
-	for _, s := range slots {
+	for _, s := range observed.slots {
 		switch {
 		case s.state == stateAbsent:
 			p.create = append(p.create, s)
@@ -73,7 +73,7 @@ func decide(slots []slot, extra []*v1alpha1.DemoApp, maxUnavailable int) plan {
 	}
 	turns := min(len(serving), max(0, maxUnavailable-unavailable))
 	p.update = append(p.update, serving[:turns]...)
-	p.remove = extra
+	p.remove = observed.extra
 	return p
 }
 

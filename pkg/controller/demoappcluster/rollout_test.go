@@ -70,7 +70,7 @@ func TestDecide(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			extra := []*v1alpha1.DemoApp{{}}
-			p := decide(test.slots, extra, test.maxUnavailable)
+			p := decide(observation{test.slots, extra}, test.maxUnavailable)
 			equal(t, "created", test.create, nodesOf(p.create))
 			equal(t, "updated", test.update, nodesOf(p.update))
 			equal(t, "removed", extra, p.remove)

@@ -8,97 +8,53 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-	"unicode/utf8"
 
-	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
-	"github.com/example/demoapp-controller/pkg/controller/status"
-	demoac "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/event"
 )
 
 const (
-	// statusInterval is the shortest time between two writes of a status. While
-	// hundreds of apps become ready, each of them would be worth one.
+	// statusInterval is how long a status may be held back. While hundreds of apps become
+	// ready, each of them would be worth a write.
 	statusInterval = time.Second
 	// maxNamed is how many apps a message names.
 	maxNamed = 3
-	// maxNote is the limit of an event's note, in bytes.
-	maxNote = 1024
 )
 
-// applyOptions writes the status as the only owner of its fields.
-var applyOptions = metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
-
-// pace keeps the writes of a status apart.
-type pace struct {
-	mu   sync.Mutex
-	last map[cache.ObjectName]statusWrite
-}
-
-type statusWrite struct {
-	uid types.UID
-	at  time.Time
-}
-
-// wait is how long the status of a pass has to wait; 0 when it may be written, or
-// when there is nothing to write.
-func (w *pace) wait(p *pass) time.Duration {
-	if apiequality.Semantic.DeepEqual(p.observed.Status, p.cluster.Status) {
+// holdStatus keeps the writes of a status apart that tells only how far a rollout has
+// come.
+func holdStatus(written, next v1alpha1.DemoAppClusterStatus) time.Duration {
+	was, is := meta.FindStatusCondition(written.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionReady)
+	if was == nil || is == nil || is.Reason != v1alpha1.ReasonRollingOut || was.Reason != is.Reason ||
+		was.ObservedGeneration != is.ObservedGeneration {
 		return 0
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	last, ok := w.last[keyOf(p.cluster)]
-	if !ok || last.uid != p.cluster.UID {
-		return 0
-	}
-	return statusInterval - p.now.Sub(last.at)
-}
-
-func (w *pace) wrote(p *pass) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.last == nil {
-		w.last = map[cache.ObjectName]statusWrite{}
-	}
-	w.last[keyOf(p.cluster)] = statusWrite{uid: p.cluster.UID, at: p.now}
-}
-
-func (w *pace) forget(key cache.ObjectName) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.last, key)
+	return statusInterval
 }
 
 // reportUnknownNodes says that the nodes are not known. While they are only being
 // listed, there is nothing to say.
 func reportUnknownNodes(p *pass, failure error) {
 	if failure != nil {
-		p.conditions().MarkReconciling(v1alpha1.ReasonObserveFailed, "The nodes cannot be listed: "+failure.Error())
+		p.Conditions().MarkReconciling(v1alpha1.ReasonObserveFailed, "The nodes cannot be listed: "+failure.Error())
 	}
 }
 
 // reportFailure says why the apps could not be written, and returns the error as
 // it may be logged. What is invalid stays so until the spec changes.
 func reportFailure(p *pass, err error) error {
-	count(p)
-	err = &redactedError{err: err, secret: p.cluster.Spec.Template.Spec.APIKey}
+	err = &redactedError{err: err, secret: p.Object.Spec.Template.Spec.APIKey}
 	if isInvalid(err) {
-		p.conditions().MarkStalled(v1alpha1.ReasonRefused, err.Error())
-		p.cluster.Status.ObservedGeneration = p.cluster.Generation
+		p.Conditions().MarkStalled(v1alpha1.ReasonRefused, err.Error())
+		p.Object.Status.ObservedGeneration = p.Object.Generation
 		return controller.Terminal(err)
 	}
-	p.conditions().MarkReconciling(v1alpha1.ReasonRollingOut, err.Error())
+	p.Conditions().MarkReconciling(v1alpha1.ReasonRollingOut, err.Error())
 	return err
 }
 
@@ -139,10 +95,9 @@ func (e *redactedError) Error() string {
 func (e *redactedError) Unwrap() error { return e.err }
 
 // count fills in the numbers.
-func count(p *pass) {
-	s := &p.cluster.Status
+func count(s *v1alpha1.DemoAppClusterStatus, slots []slot) {
 	s.Desired, s.Current, s.Updated, s.Ready, s.Failed = 0, 0, 0, 0, 0
-	for _, slot := range p.slots {
+	for _, slot := range slots {
 		s.Desired++
 		if slot.state != stateOutdated && slot.state != stateUpdated {
 			continue
@@ -216,19 +171,18 @@ func find(slots []slot) findings {
 }
 
 // summarize turns the end of a pass without errors into status.
-func summarize(p *pass) {
-	count(p)
-	p.cluster.Status.ObservedGeneration = p.cluster.Generation
-	f := find(p.slots)
-	moving := len(f.waiting) > 0 || len(p.extra) > 0
+func summarize(p *pass, observed observation) {
+	p.Object.Status.ObservedGeneration = p.Object.Generation
+	f := find(observed.slots)
+	moving := len(f.waiting) > 0 || len(observed.extra) > 0
 	blocked := len(f.taken) > 0 || len(f.stalled) > 0
 	switch {
 	case !moving && !blocked && f.queued == 0:
-		p.conditions().MarkReady(v1alpha1.ReasonAllReady, messageWhenReady(len(p.slots)))
+		p.Conditions().MarkReady(v1alpha1.ReasonAllReady, messageWhenReady(len(observed.slots)))
 	case !moving && blocked:
-		p.conditions().MarkStalled(reasonOf(f), f.message(len(p.slots), len(p.extra)))
+		p.Conditions().MarkStalled(reasonOf(f), f.message(len(observed.slots), len(observed.extra)))
 	default:
-		p.conditions().MarkReconciling(reasonOf(f), f.message(len(p.slots), len(p.extra)))
+		p.Conditions().MarkReconciling(reasonOf(f), f.message(len(observed.slots), len(observed.extra)))
 	}
 }
 
@@ -279,36 +233,16 @@ func named(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
 }
 
-// event is one event as the API server takes it.
-type event struct{ eventType, reason, note string }
-
-// transition tells of a reason to be ready, or not to be, that is new. That work
-// has begun is none: the apps have events of their own.
-func transition(before, after v1alpha1.DemoAppClusterStatus) (event, bool) {
-	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
-	if is == nil || is.Reason == v1alpha1.ReasonRollingOut {
-		return event{}, false
+// transitions are the events of a new reason to be ready, or not to be. A rollout that
+// begins has none: the apps have events of their own.
+func transitions(before, after *v1alpha1.DemoAppCluster) []event.Event {
+	e, ok := event.Transition(before.Status.Conditions, after.Status.Conditions)
+	if !ok || e.Reason == v1alpha1.ReasonRollingOut {
+		return nil
 	}
-	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
-	if was != nil && was.Reason == is.Reason {
-		return event{}, false
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReady)
+	if was != nil && was.Reason == e.Reason {
+		return nil
 	}
-	note := is.Message
-	for len(note) > maxNote || !utf8.ValidString(note) {
-		note = note[:min(len(note)-1, maxNote)]
-	}
-	if is.Status == metav1.ConditionTrue {
-		return event{corev1.EventTypeNormal, is.Reason, note}, true
-	}
-	return event{corev1.EventTypeWarning, is.Reason, note}, true
-}
-
-// statusConfiguration is the whole status as it is applied. The UID keeps it from
-// a DemoAppCluster of the same name that was made in the meantime.
-func statusConfiguration(cluster *v1alpha1.DemoAppCluster) *demoac.DemoAppClusterApplyConfiguration {
-	s := cluster.Status
-	return demoac.DemoAppCluster(cluster.Name, cluster.Namespace).WithUID(cluster.UID).WithStatus(demoac.DemoAppClusterStatus().
-		WithObservedGeneration(s.ObservedGeneration).
-		WithDesired(s.Desired).WithCurrent(s.Current).WithUpdated(s.Updated).WithReady(s.Ready).WithFailed(s.Failed).
-		WithConditions(status.ApplyConfigurations(s.Conditions)...))
+	return []event.Event{e}
 }

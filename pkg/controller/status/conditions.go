@@ -26,6 +26,16 @@ const (
 	ConditionStalled = "Stalled"
 )
 
+// Reasons of Ready that every kind may have.
+const (
+	// ReasonProgressing is work on its way, for example pods that start. It is not worth
+	// an event.
+	ReasonProgressing = "Progressing"
+	// ReasonFinalizerFailed is a finalizer that could not be removed, after all else was
+	// done: an admission rule refuses it. The deletion waits and is retried.
+	ReasonFinalizerFailed = "FinalizerFailed"
+)
+
 // MaxMessageBytes bounds a condition's message. The limit of metav1.Condition
 // is as many characters, so a message within it always fits.
 const MaxMessageBytes = 32768

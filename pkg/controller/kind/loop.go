@@ -1,0 +1,284 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kind
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/event"
+	"github.com/example/demoapp-controller/pkg/controller/finalizer"
+	"github.com/example/demoapp-controller/pkg/controller/status"
+)
+
+// Deps are what a loop is built from.
+type Deps struct {
+	// Informers read the kind, keyed by the namespace that each watches.
+	Informers map[string]cache.SharedIndexInformer
+	Recorder  events.EventRecorder
+	// Metrics receives the measurements; nil for none.
+	Metrics *controller.Metrics
+	Clock   clock.WithTicker
+	// ResyncPeriod is the time after which an object is looked at although nothing
+	// happened, give or take a tenth.
+	ResyncPeriod time.Duration
+	// Workers is how many objects are worked on at once; 0 for the queue's default.
+	Workers int
+}
+
+// Loop makes the passes over the objects of one kind.
+type Loop[T Object[T], S any] struct {
+	kind     Kind[T, S]
+	queue    *controller.Controller
+	cached   controller.Scoped[T]
+	latest   controller.Latest[T]
+	held     status.Throttle[T]
+	synced   []controller.NamedSync
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+	resync   time.Duration
+}
+
+// New wires a loop to the informers of its kind. It starts nothing.
+func New[T Object[T], S any](kind Kind[T, S], deps Deps) (*Loop[T, S], error) {
+	l := &Loop[T, S]{
+		kind: kind, cached: controller.Scoped[T]{},
+		recorder: deps.Recorder, clock: deps.Clock, resync: deps.ResyncPeriod,
+	}
+	l.queue = controller.New(controller.ReconcilerFunc(l.Reconcile), controller.Options{
+		Name: kind.Name, Workers: deps.Workers, Clock: deps.Clock, Metrics: deps.Metrics,
+	})
+	for namespace, informer := range deps.Informers {
+		l.cached[namespace] = informer.GetIndexer()
+		own, err := controller.AddHandler(kind.Name, informer, controller.SpecHandler[T](l.queue, kind.Annotations...))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", kind.Name, err)
+		}
+		l.synced = append(l.synced, own)
+	}
+	return l, nil
+}
+
+// Queue is the queue of the kind's objects.
+func (l *Loop[T, S]) Queue() *controller.Controller { return l.queue }
+
+// Cached are the caches of the kind.
+func (l *Loop[T, S]) Cached() controller.Scoped[T] { return l.cached }
+
+// Newest is the newest known version of an object that the cache has; the zero T for one
+// that is gone.
+func (l *Loop[T, S]) Newest(cached T) T {
+	return l.latest.Newest(cache.MetaObjectToName(cached), cached)
+}
+
+// Await adds caches that the first pass waits for.
+func (l *Loop[T, S]) Await(synced ...controller.NamedSync) { l.synced = append(l.synced, synced...) }
+
+// Synced are the caches that the first pass waits for.
+func (l *Loop[T, S]) Synced() []controller.NamedSync { return l.synced }
+
+// Run works until stop ends and what was in flight is finished, or until lead ends.
+func (l *Loop[T, S]) Run(stop, lead context.Context) error {
+	return l.queue.Run(stop, lead, l.synced...)
+}
+
+// Reconcile makes one pass. It implements [controller.Reconciler].
+func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why controller.Reason) (controller.Result, error) {
+	var none T
+	cached, _ := l.cached.Get(key)
+	object := l.latest.Newest(key, cached)
+	if object == none {
+		l.forget(key, cached)
+		return controller.Result{}, nil
+	}
+	if object.GetDeletionTimestamp() != nil {
+		return controller.Result{}, l.finalize(ctx, l.newPass(object, why))
+	}
+	object, err := l.ensureFinalizer(ctx, object)
+	if err != nil {
+		return controller.Result{}, err
+	}
+	p := l.newPass(object, why)
+	defer func() {
+		for _, f := range p.afterCommit {
+			f()
+		}
+	}()
+	err = l.kind.Steps(ctx, p)
+	if controller.IsPending(err) {
+		return controller.Result{}, err // Nothing was looked at yet, and there is nothing to report.
+	}
+	if err == nil {
+		if wait := l.hold(p); wait > 0 {
+			l.queue.EnqueueAfter(key, wait, controller.HealthChange)
+			return controller.Result{RequeueAfter: p.Next}, nil
+		}
+	}
+	return controller.Result{RequeueAfter: p.Next}, errors.Join(err, p.Commit(ctx))
+}
+
+func (l *Loop[T, S]) newPass(object T, why controller.Reason) *Pass[T] {
+	p := &Pass[T]{
+		Observed: object, Object: object.DeepCopy(), Reason: why, Now: l.clock.Now(), Next: controller.Jitter(l.resync),
+		conditions: func(object T) *[]metav1.Condition { return l.kind.Conditions(l.kind.Status(object)) },
+	}
+	p.commit = func(ctx context.Context) error { return l.commit(ctx, p) }
+	if held, ok := l.held.Held(p.Key(), object.GetUID()); ok {
+		*l.kind.Status(p.Object) = *l.kind.Status(held.DeepCopy())
+	}
+	return p
+}
+
+func (l *Loop[T, S]) ensureFinalizer(ctx context.Context, object T) (T, error) {
+	if l.kind.Finalizer == "" {
+		return object, nil
+	}
+	ensured, err := finalizer.Ensure(ctx, l.kind.Client(object.GetNamespace()), object, l.kind.Finalizer)
+	if err != nil {
+		return object, l.redacted(object, err)
+	}
+	if ensured != object {
+		l.latest.Wrote(ensured)
+	}
+	return ensured, nil
+}
+
+// finalize ends an object: Finalize, then the status where others keep the object, then
+// the finalizer. What an earlier pass did is done again or found done.
+func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
+	if l.kind.Finalizer == "" || !finalizer.Has(p.Observed, l.kind.Finalizer) {
+		return nil
+	}
+	done, err := l.kind.Finalize(ctx, p)
+	if err != nil {
+		return errors.Join(err, p.Commit(ctx))
+	}
+	// Afterwards a crash could keep others from learning what they have to do.
+	if OthersFinalizers(p.Object, l.kind.Finalizer) != "" && l.readyReason(p.Observed) != status.ReasonFinalizerFailed {
+		if err := l.reportFinalized(ctx, p); err != nil {
+			return err
+		}
+	}
+	ended, err := finalizer.Remove(ctx, l.kind.Client(p.Object.GetNamespace()), p.Observed, l.kind.Finalizer)
+	if apierrors.IsConflict(err) {
+		return l.redacted(p.Object, err) // The event of the change queues the object again.
+	}
+	if err != nil {
+		err = l.redacted(p.Object, err)
+		p.Conditions().MarkReconciling(status.ReasonFinalizerFailed, "Deletion waits: "+err.Error())
+		return errors.Join(err, p.Commit(ctx))
+	}
+	// Only now is it known that no other pass ends the deletion again.
+	event.Emit(l.recorder, p.Object, done)
+	if len(ended.GetFinalizers()) == 0 || finalizer.Has(ended, l.kind.Finalizer) {
+		l.latest.Gone(ended) // It went with its last finalizer, or was gone before.
+		return nil
+	}
+	l.latest.Wrote(ended)
+	p.Observed = ended
+	return l.reportFinalized(ctx, p)
+}
+
+func (l *Loop[T, S]) reportFinalized(ctx context.Context, p *Pass[T]) error {
+	if l.kind.Finalized == nil {
+		return nil
+	}
+	l.kind.Finalized(p)
+	return p.Commit(ctx)
+}
+
+func (l *Loop[T, S]) readyReason(object T) string {
+	ready := meta.FindStatusCondition(*l.kind.Conditions(l.kind.Status(object)), status.ConditionReady)
+	if ready == nil {
+		return ""
+	}
+	return ready.Reason
+}
+
+// OthersFinalizers lists the finalizers of an object beside own; empty for none.
+func OthersFinalizers(object metav1.Object, own string) string {
+	others := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return name == own })
+	return strings.Join(others, ", ")
+}
+
+// hold keeps the status of a pass without an error back where the kind says so, and
+// returns for how long. The time is read again, because a pass may take a while.
+func (l *Loop[T, S]) hold(p *Pass[T]) time.Duration {
+	if l.kind.Hold == nil {
+		return 0
+	}
+	status.KeepTransitionTimes(*p.conditions(p.Observed), *p.conditions(p.Object))
+	written, next := l.kind.Status(p.Observed), l.kind.Status(p.Object)
+	d := l.kind.Hold(*written, *next)
+	if d <= 0 || apiequality.Semantic.DeepEqual(written, next) {
+		return 0
+	}
+	return l.held.Hold(p.Key(), p.Object, d, l.clock.Now())
+}
+
+// commit writes the status if the pass changed it, and emits what the change is worth.
+func (l *Loop[T, S]) commit(ctx context.Context, p *Pass[T]) error {
+	status.KeepTransitionTimes(*p.conditions(p.Observed), *p.conditions(p.Object))
+	written, wrote, err := status.Commit(ctx, *l.kind.Status(p.Observed), *l.kind.Status(p.Object), func(ctx context.Context) (T, error) {
+		return status.Apply(ctx, l.kind.Client(p.Object.GetNamespace()), status.Target{
+			GroupVersionKind: l.kind.GroupVersionKind, Object: p.Object, FieldManager: l.kind.FieldManager,
+		}, *l.kind.Status(p.Object))
+	})
+	if err != nil {
+		return l.redacted(p.Object, err)
+	}
+	l.held.Forget(p.Key())
+	if !wrote {
+		return nil
+	}
+	l.latest.Wrote(written)
+	for _, e := range l.transitions(p.Observed, p.Object) {
+		event.Emit(l.recorder, p.Object, e)
+	}
+	p.Observed = written
+	return nil
+}
+
+func (l *Loop[T, S]) transitions(before, after T) []event.Event {
+	if l.kind.Events != nil {
+		return l.kind.Events(before, after)
+	}
+	if e, ok := event.Transition(*l.kind.Conditions(l.kind.Status(before)), *l.kind.Conditions(l.kind.Status(after))); ok {
+		return []event.Event{e}
+	}
+	return nil
+}
+
+func (l *Loop[T, S]) redacted(object T, err error) error {
+	if l.kind.Redact == nil {
+		return err
+	}
+	return l.kind.Redact(object, err)
+}
+
+// forget drops what is kept of an object that is gone. As long as the cache still has the
+// object, the loop has to remember that it is gone.
+func (l *Loop[T, S]) forget(key cache.ObjectName, cached T) {
+	var none T
+	if cached == none {
+		l.latest.Forget(key)
+	}
+	l.held.Forget(key)
+	if l.kind.Forget != nil {
+		l.kind.Forget(key)
+	}
+}

@@ -1,0 +1,395 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kind_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/pkg/controller/event"
+	"github.com/example/demoapp-controller/pkg/controller/finalizer"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	demofake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
+	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+)
+
+const (
+	ours   = "example.com/ours"
+	theirs = "example.com/theirs"
+)
+
+var (
+	key     = cache.NewObjectName("ns", "web")
+	errStep = errors.New("step failed")
+)
+
+type (
+	cluster = v1alpha1.DemoAppCluster
+	pass    = kind.Pass[*cluster]
+	loop    = kind.Loop[*cluster, v1alpha1.DemoAppClusterStatus]
+)
+
+// world is a loop over DemoAppClusters between a fake API server and a cache that is
+// filled by hand.
+type world struct {
+	t        *testing.T
+	client   *demofake.Clientset
+	informer cache.SharedIndexInformer
+	clock    *clocktesting.FakeClock
+	loop     *loop
+
+	requests []string
+	events   []string
+	// refuse is the error of patches of a subresource; "" is the object itself.
+	refuse map[string]error
+	// forgotten counts the calls of Forget.
+	forgotten int
+	// leftTo are the finalizers of others that Finalized saw.
+	leftTo []string
+}
+
+// newWorld returns a world with the object "web", whose kind is the default one after
+// change.
+func newWorld(t *testing.T, change func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus])) *world {
+	t.Helper()
+	w := &world{
+		t: t, client: demofake.NewClientset(), refuse: map[string]error{},
+		clock: clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
+	}
+	controllertest.Stamp(w.client)
+	w.client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		w.requests = append(w.requests, action.GetVerb()+" "+action.GetSubresource())
+		err := w.refuse[action.GetSubresource()]
+		return action.GetVerb() == "patch" && err != nil, nil, err
+	})
+	w.informer = externalversions.NewSharedInformerFactory(w.client, 0).Demo().V1alpha1().DemoAppClusters().Informer()
+	k := kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]{
+		Name: "clusters", GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("DemoAppCluster"), FieldManager: "test",
+		Client: func(namespace string) finalizer.Patcher[*cluster] {
+			return w.client.DemoV1alpha1().DemoAppClusters(namespace)
+		},
+		Status:     func(c *cluster) *v1alpha1.DemoAppClusterStatus { return &c.Status },
+		Conditions: func(s *v1alpha1.DemoAppClusterStatus) *[]metav1.Condition { return &s.Conditions },
+		Steps:      func(context.Context, *pass) error { return nil },
+		Forget:     func(cache.ObjectName) { w.forgotten++ },
+	}
+	change(w, &k)
+	var err error
+	w.loop, err = kind.New(k, kind.Deps{
+		Informers: map[string]cache.SharedIndexInformer{"": w.informer}, Recorder: w, Clock: w.clock, ResyncPeriod: time.Hour,
+	})
+	must(t, err)
+	_, err = w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Create(t.Context(),
+		&cluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, metav1.CreateOptions{})
+	must(t, err)
+	w.sync()
+	w.requests = nil
+	return w
+}
+
+// Eventf implements events.EventRecorder.
+func (w *world) Eventf(_, _ runtime.Object, eventType, reason, _, note string, args ...any) {
+	w.events = append(w.events, eventType+" "+reason+": "+fmt.Sprintf(note, args...))
+}
+
+// stored is the object as the API server has it; nil when it has none.
+func (w *world) stored() *cluster {
+	w.t.Helper()
+	found, err := w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Get(context.Background(), key.Name, metav1.GetOptions{})
+	w.requests = w.requests[:max(0, len(w.requests)-1)]
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	must(w.t, err)
+	return found
+}
+
+// sync brings the cache up to date.
+func (w *world) sync() {
+	w.t.Helper()
+	var objects []any
+	if found := w.stored(); found != nil {
+		objects = append(objects, found)
+	}
+	must(w.t, w.informer.GetIndexer().Replace(objects, ""))
+}
+
+// pass makes a pass over the cache as it is.
+func (w *world) pass() (controller.Result, error) {
+	w.t.Helper()
+	w.requests = nil
+	return w.loop.Reconcile(w.t.Context(), key, controller.SpecChange)
+}
+
+// change changes the object by an update of somebody else.
+func (w *world) change(change func(*cluster)) {
+	w.t.Helper()
+	found := w.stored().DeepCopy()
+	change(found)
+	_, err := w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Update(w.t.Context(), found, metav1.UpdateOptions{})
+	must(w.t, err)
+}
+
+func (w *world) delete() {
+	w.t.Helper()
+	must(w.t, w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Delete(w.t.Context(), key.Name, metav1.DeleteOptions{}))
+	w.sync()
+}
+
+// conditions are the conditions of the stored object without their messages.
+func (w *world) conditions() map[string]string {
+	w.t.Helper()
+	found := map[string]string{}
+	for _, c := range w.stored().Status.Conditions {
+		found[c.Type] = string(c.Status) + " " + c.Reason
+	}
+	return found
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func equal(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// reports makes Steps report a condition Ready of this reason, and return err.
+func reports(reason string, err error) func(*world, *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+	return func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+		k.Steps = func(_ context.Context, p *pass) error {
+			p.Conditions().MarkReady(reason, "It is "+reason)
+			return err
+		}
+	}
+}
+
+func TestStatusIsWrittenOnce(t *testing.T) {
+	w := newWorld(t, reports("AllReady", nil))
+
+	result, err := w.pass()
+	must(t, err)
+	first := w.requests
+	_, err = w.pass() // The cache does not have the own write yet.
+	must(t, err)
+
+	equal(t, "requests of the first pass", []string{"patch status"}, first)
+	equal(t, "requests of the second pass", []string(nil), w.requests)
+	equal(t, "events", []string{"Normal AllReady: It is AllReady"}, w.events)
+	equal(t, "conditions", map[string]string{"Ready": "True AllReady"}, w.conditions())
+	if result.RequeueAfter < 50*time.Minute || result.RequeueAfter > 70*time.Minute {
+		t.Errorf("next pass in %v", result.RequeueAfter)
+	}
+}
+
+func TestStatusIsWrittenOnTheErrorPath(t *testing.T) {
+	w := newWorld(t, reports("StepFailed", errStep))
+
+	_, err := w.pass()
+
+	if !errors.Is(err, errStep) {
+		t.Errorf("error is %v", err)
+	}
+	equal(t, "conditions", map[string]string{"Ready": "True StepFailed"}, w.conditions())
+}
+
+func TestPassThatWaitsForAnInformerReportsNothing(t *testing.T) {
+	w := newWorld(t, reports("StepFailed", &controller.UnfilledError{}))
+
+	_, err := w.pass()
+
+	if !controller.IsPending(err) {
+		t.Errorf("error is %v", err)
+	}
+	equal(t, "requests", []string(nil), w.requests)
+}
+
+func TestEventWhenOnlyTheGenerationChanges(t *testing.T) {
+	w := newWorld(t, reports("AllReady", nil))
+	_, err := w.pass()
+	must(t, err)
+	w.change(func(c *cluster) { c.Spec.Template.Spec.Message = "changed" })
+	w.sync()
+
+	_, err = w.pass()
+
+	must(t, err)
+	equal(t, "number of events", 2, len(w.events))
+}
+
+func TestHeldStatus(t *testing.T) {
+	passes := 0
+	w := newWorld(t, func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+		k.Steps = func(_ context.Context, p *pass) error {
+			passes++
+			p.Object.Status.Ready = p.Object.Status.Ready*10 + int32(passes) //nolint:gosec // A few passes.
+			return nil
+		}
+		k.Hold = func(v1alpha1.DemoAppClusterStatus, v1alpha1.DemoAppClusterStatus) time.Duration { return time.Second }
+	})
+
+	for range 2 {
+		_, err := w.pass()
+		must(t, err)
+		equal(t, "requests while the status is held", []string(nil), w.requests)
+	}
+	w.clock.Step(time.Second)
+	_, err := w.pass()
+	must(t, err)
+
+	equal(t, "requests when the time is over", []string{"patch status"}, w.requests)
+	equal(t, "status, which each pass went on from", int32(123), w.stored().Status.Ready)
+}
+
+func TestCommitWithinAPass(t *testing.T) {
+	var after []string
+	w := newWorld(t, func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+		k.Steps = func(ctx context.Context, p *pass) error {
+			p.AfterCommit(func() { after = w.requests })
+			p.Conditions().MarkReconciling("RollingOut", "")
+			if err := p.Commit(ctx); err != nil {
+				return err
+			}
+			p.Conditions().MarkReady("AllReady", "")
+			p.LookAgain(time.Minute)
+			return nil
+		}
+	})
+
+	result, err := w.pass()
+
+	must(t, err)
+	equal(t, "requests before what follows the commit", []string{"patch status", "patch status"}, after)
+	equal(t, "next pass", time.Minute, result.RequeueAfter)
+}
+
+func TestGoneObjectIsForgotten(t *testing.T) {
+	w := newWorld(t, reports("AllReady", nil))
+	w.delete()
+
+	result, err := w.pass()
+
+	must(t, err)
+	equal(t, "result", controller.Result{}, result)
+	equal(t, "calls of Forget", 1, w.forgotten)
+	equal(t, "requests", []string(nil), w.requests)
+}
+
+func TestDeletionWithoutFinalizerIsLeftAlone(t *testing.T) {
+	w := newWorld(t, reports("AllReady", nil))
+	w.change(func(c *cluster) { c.Finalizers = []string{theirs} })
+	w.delete()
+
+	_, err := w.pass()
+
+	must(t, err)
+	equal(t, "requests", []string(nil), w.requests)
+}
+
+// finalizes adds a finalizer whose Finalize returns what err points to.
+func finalizes(err *error) func(*world, *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+	return func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+		k.Finalizer = ours
+		k.Finalize = func(_ context.Context, p *pass) (event.Event, error) {
+			if *err != nil {
+				p.Conditions().MarkReconciling("CleanUpFailed", (*err).Error())
+			}
+			return event.Event{Type: "Normal", Reason: "CleanedUp", Action: "Delete", Note: "Done"}, *err
+		}
+		k.Finalized = func(p *pass) {
+			w.leftTo = append(w.leftTo, kind.OthersFinalizers(p.Object, ours))
+			p.Conditions().MarkReconciling("CleanedUp", "Waiting for others")
+		}
+	}
+}
+
+func TestFinalizer(t *testing.T) {
+	refused := apierrors.NewForbidden(v1alpha1.Resource("demoappclusters"), key.Name, errors.New("policy"))
+	tests := []struct {
+		name       string
+		finalizers []string
+		refuse     map[string]error
+		finalize   error
+		wantErr    error
+		requests   []string
+		events     []string
+		// conditions are nil where the object is gone.
+		conditions map[string]string
+	}{
+		{
+			"nothing else keeps the object", nil, nil, nil, nil,
+			[]string{"patch "}, []string{"Normal CleanedUp: Done"}, nil,
+		},
+		{
+			"a step fails", nil, nil, errStep, errStep,
+			[]string{"patch status"}, []string{"Warning CleanUpFailed: step failed"},
+			map[string]string{"Ready": "False CleanUpFailed", "Reconciling": "True CleanUpFailed"},
+		},
+		{
+			"others keep the object", []string{theirs}, nil, nil, nil,
+			[]string{"patch status", "patch "}, []string{"Warning CleanedUp: Waiting for others", "Normal CleanedUp: Done"},
+			map[string]string{"Ready": "False CleanedUp", "Reconciling": "True CleanedUp"},
+		},
+		{
+			"the finalizer cannot be removed", nil, map[string]error{"": refused}, nil, refused,
+			[]string{"patch ", "patch status"},
+			[]string{`Warning FinalizerFailed: Deletion waits: remove finalizer "example.com/ours": ` + refused.Error()},
+			map[string]string{"Ready": "False FinalizerFailed", "Reconciling": "True FinalizerFailed"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			finalize := test.finalize
+			w := newWorld(t, finalizes(&finalize))
+			w.change(func(c *cluster) { c.Finalizers = append(test.finalizers, ours) })
+			w.delete()
+			maps.Copy(w.refuse, test.refuse)
+
+			_, err := w.pass()
+
+			if !errors.Is(err, test.wantErr) {
+				t.Errorf("error is %v", err)
+			}
+			equal(t, "requests", test.requests, w.requests)
+			equal(t, "events", test.events, w.events)
+			if test.conditions == nil {
+				equal(t, "stored object", (*cluster)(nil), w.stored())
+				return
+			}
+			equal(t, "conditions", test.conditions, w.conditions())
+		})
+	}
+}
+
+func TestFinalizerIsAddedBeforeSteps(t *testing.T) {
+	none := error(nil)
+	w := newWorld(t, finalizes(&none))
+
+	_, err := w.pass()
+
+	must(t, err)
+	equal(t, "requests", []string{"patch "}, w.requests)
+	equal(t, "finalizers", []string{ours}, w.stored().Finalizers)
+}

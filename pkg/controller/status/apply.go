@@ -1,0 +1,51 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Patcher is the part of a generated typed client that this package uses.
+type Patcher[T any] interface {
+	Patch(
+		ctx context.Context, name string, pt types.PatchType, data []byte,
+		opts metav1.PatchOptions, subresources ...string,
+	) (T, error)
+}
+
+// Target is the object whose status is written, and the field manager that writes it.
+type Target struct {
+	GroupVersionKind schema.GroupVersionKind
+	Object           metav1.Object
+	FieldManager     string
+}
+
+// Apply writes a whole status with one server-side apply, as the only owner of its
+// fields: fields that others wrote there are taken over or removed. The patch names the
+// object's UID, so that it does not reach another object of the same name; the API server
+// then answers with a conflict.
+func Apply[T any](ctx context.Context, patcher Patcher[T], target Target, status any) (T, error) {
+	data, err := json.Marshal(map[string]any{
+		"apiVersion": target.GroupVersionKind.GroupVersion().String(),
+		"kind":       target.GroupVersionKind.Kind,
+		"metadata": map[string]any{
+			"namespace": target.Object.GetNamespace(), "name": target.Object.GetName(), "uid": target.Object.GetUID(),
+		},
+		"status": status,
+	})
+	if err != nil {
+		var none T
+		return none, fmt.Errorf("encode the status: %w", err)
+	}
+	force := true
+	return patcher.Patch(ctx, target.Object.GetName(), types.ApplyPatchType, data,
+		metav1.PatchOptions{FieldManager: target.FieldManager, Force: &force}, "status")
+}

@@ -47,6 +47,7 @@ var steps = []string{
 	"pkg/controller/finalizer",
 	"pkg/controller/kind",
 	"pkg/controller/license",
+	"pkg/controller/redact",
 	"pkg/controller/registries",
 	"pkg/controller/release",
 	"pkg/controller/rollout",
@@ -70,6 +71,7 @@ var layers = []layer{
 		mayInTests: []string{"pkg/apis", "pkg/generated"},
 	},
 	{folder: "pkg/controller/license"},
+	{folder: "pkg/controller/redact"},
 	{folder: "pkg/controller/registries"},
 	{folder: "pkg/controller/release", may: []string{plumbing, "pkg/helm"}},
 	{folder: "pkg/controller/rollout"},
@@ -77,7 +79,7 @@ var layers = []layer{
 	// A room that uses the API only.
 	{folder: "pkg/controller/demoappcluster", may: []string{
 		"pkg/apis", "pkg/generated", plumbing, "pkg/controller/child", "pkg/controller/event", "pkg/controller/finalizer",
-		"pkg/controller/kind", "pkg/controller/status",
+		"pkg/controller/kind", "pkg/controller/redact", "pkg/controller/status",
 	}},
 	{folder: "pkg/controller/window"},
 }

@@ -6,6 +6,7 @@ package demoapp
 import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/audit"
+	"github.com/example/demoapp-controller/pkg/controller/redact"
 )
 
 // The sections of an audit record.
@@ -28,12 +29,12 @@ func AuditKeys() audit.Keys {
 func auditRecord(app *v1alpha1.DemoApp) audit.Record {
 	spec := app.Spec.DeepCopy()
 	if spec.APIKey != "" {
-		spec.APIKey = redacted
+		spec.APIKey = redact.Mark
 	}
 	status := app.Status.DeepCopy()
 	for i := range status.Conditions {
 		// No other field of a status repeats the text of others.
-		status.Conditions[i].Message = redact([]string{app.Spec.APIKey}, status.Conditions[i].Message)
+		status.Conditions[i].Message = redact.Text([]string{app.Spec.APIKey}, status.Conditions[i].Message)
 	}
 	return audit.Record{
 		Namespace: app.Namespace, Name: app.Name, UID: app.UID,

@@ -10,6 +10,7 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/redact"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -134,9 +135,9 @@ func TestTerminalFailure(t *testing.T) {
 			}
 			want := conditions("Ready", "False "+reason, "Stalled", "True "+reason, "Failed", "True "+reason, "Deployed", "False "+reason)
 			equal(t, "conditions", want, w.conditions("a"))
-			equal(t, "message", redact([]string{plainKey}, failure.Error()), w.message("a", v1alpha1.ConditionStalled))
+			equal(t, "message", redact.Text([]string{plainKey}, failure.Error()), w.message("a", v1alpha1.ConditionStalled))
 			equal(t, "observedGeneration", int64(1), w.app("a").Status.ObservedGeneration)
-			equal(t, "events", []string{"a Warning " + reason + " Reconcile " + redact([]string{plainKey}, failure.Error())}, w.recorder.take())
+			equal(t, "events", []string{"a Warning " + reason + " Reconcile " + redact.Text([]string{plainKey}, failure.Error())}, w.recorder.take())
 
 			// After a failure the queue hands its reasons to the next pass.
 			for _, why := range []controller.Reason{controller.Drift, controller.HealthChange, controller.SpecChange | controller.Retry} {

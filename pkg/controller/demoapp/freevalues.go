@@ -13,6 +13,7 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/redact"
 )
 
 // observeValues puts together the values that valuesFrom and values bring, the
@@ -45,7 +46,7 @@ func (c *Controller) observeValues(ctx context.Context, p *pass) error {
 	values, err := budget.parse(string(p.app.Spec.Values.Raw))
 	if err != nil {
 		p.blockers = append(p.blockers, blocker{
-			reason: v1alpha1.ReasonValuesInvalid, message: "spec.values: " + messageOf(err.Error()), stalled: true,
+			reason: v1alpha1.ReasonValuesInvalid, message: "spec.values: " + redact.Text(nil, err.Error()), stalled: true,
 		})
 		p.valuesUnknown = true
 		return nil // Looking again would find the same: the blocker tells.
@@ -102,7 +103,7 @@ func invalidValues(p *pass, from v1alpha1.ValuesReference, key string, err error
 	case errors.As(err, &limit):
 		message = source + " cannot be used: " + limit.Error()
 	case from.Kind != v1alpha1.ValuesFromSecret:
-		message += ": " + messageOf(err.Error())
+		message += ": " + redact.Text(nil, err.Error())
 	}
 	if from.Kind == v1alpha1.ValuesFromSecret {
 		p.secretsUnknown = true
@@ -139,9 +140,9 @@ func textsIn(value any, names map[string]bool) []string {
 	case string:
 		texts = append(texts, value)
 	case int64:
-		texts = append(texts, numberForms(strconv.FormatInt(value, 10), float64(value))...)
+		texts = append(texts, redact.NumberForms(strconv.FormatInt(value, 10), float64(value))...)
 	case float64:
-		texts = append(texts, numberForms(strconv.FormatFloat(value, 'f', -1, 64), value)...)
+		texts = append(texts, redact.NumberForms(strconv.FormatFloat(value, 'f', -1, 64), value)...)
 	case map[string]any:
 		for key, item := range value {
 			if !names[key] {

@@ -17,6 +17,7 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/redact"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -277,7 +278,7 @@ func TestErrorsAreCutEverywhere(t *testing.T) {
 	for what, text := range map[string]string{
 		"error": err.Error(), "Stalled": w.message("a", v1alpha1.ConditionStalled), "events": strings.Join(w.recorder.all(), "\n"),
 	} {
-		if len(text) > 2*maxMessage || strings.Contains(text, "hidd") || strings.Contains(text, "\nREDACTED") {
+		if len(text) > 2*redact.MaxTextBytes || strings.Contains(text, "hidd") || strings.Contains(text, "\nREDACTED") {
 			t.Errorf("%s has %d bytes: %.200s", what, len(text), text)
 		}
 	}
@@ -318,4 +319,24 @@ func TestConfigMapsThatMayNotBeWatched(t *testing.T) {
 	equal(t, "requests when there is drift", true, slices.Contains(w.calls.take(), "Repair a Drift"))
 	equal(t, "Ready of one that runs", "False ObserveFailed", w.is("a", v1alpha1.ConditionReady))
 	equal(t, "Reconciling", "True ObserveFailed", w.is("a", v1alpha1.ConditionReconciling))
+}
+
+// TestNumbersFromSecretsAreRedacted: a number is redacted in each form in which a message may write it.
+func TestNumbersFromSecretsAreRedacted(t *testing.T) {
+	values, err := newValueBudget().parse("pin: 271828\nlist: [{ratio: 2718.25}, -31415926]\nshort: 271\nflag: true\nhuge: 314159265358979323846\n")
+	must(t, err)
+	tests := []struct{ name, text, want string }{
+		{"in full", "got 271828", "got REDACTED"},
+		{"as Go writes a large one", "got 314159265358979330000 or 3.1415926535897933e+20", "got REDACTED or REDACTED"},
+		{"in groups", "maximum: got 271,828, want 10", "maximum: got REDACTED, want 10"},
+		{"below zero", "minimum: got -31,415,926, want 10", "minimum: got REDACTED, want 10"},
+		{"a fraction", "got 2718.25 or 2,718.25", "got REDACTED or REDACTED"},
+		{"a short one, which may be any", "got 271, and 1 of 271 pods", "got 271, and 1 of 271 pods"},
+		{"a boolean", "got true, want string", "got true, want string"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			equal(t, "text", test.want, redact.Text(textsIn(values, nil), test.text))
+		})
+	}
 }

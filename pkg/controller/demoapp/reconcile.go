@@ -15,6 +15,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/finalizer"
+	"github.com/example/demoapp-controller/pkg/controller/redact"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/controller/status"
@@ -42,7 +43,7 @@ type pass struct {
 	secrets        []string
 	secretsUnknown bool
 	// redaction is made of the secrets when a message first needs it.
-	redaction *redactor
+	redaction *redact.Redactor
 	// exposure is what of spec.ingress the cluster supports.
 	exposure exposure
 	// dependencyBecameReady says that this is the first pass after a wait.
@@ -84,13 +85,13 @@ func (p *pass) conditions() status.Editor {
 
 // redactor takes what no message may show out of messages. It is built once, when all
 // that the pass reads from Secrets has been read.
-func (p *pass) redactor() *redactor {
+func (p *pass) redactor() *redact.Redactor {
 	switch {
 	case p.redaction != nil:
 	case p.secretsUnknown:
-		p.redaction = withholding("a Secret of valuesFrom cannot be used")
+		p.redaction = redact.Withholding("a Secret of valuesFrom cannot be used")
 	default:
-		p.redaction = newRedactor(append([]string{p.app.Spec.APIKey, p.apiKey}, p.secrets...))
+		p.redaction = redact.New(append([]string{p.app.Spec.APIKey, p.apiKey}, p.secrets...))
 	}
 	return p.redaction
 }
@@ -100,7 +101,7 @@ func (p *pass) redact(text string) string {
 	if text == "" {
 		return ""
 	}
-	return p.redactor().text(text)
+	return p.redactor().Text(text)
 }
 
 // redactError returns an error with the text as it may be shown and logged.
@@ -108,7 +109,7 @@ func (p *pass) redactError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return p.redactor().error(err)
+	return p.redactor().Error(err)
 }
 
 // Reconcile brings one app's release to what its spec says.
@@ -126,7 +127,7 @@ func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	known := app
 	app, err := finalizer.Ensure(ctx, c.apps.DemoApps(key.Namespace), known, v1alpha1.Finalizer)
 	if err != nil {
-		return controller.Result{}, redactError([]string{known.Spec.APIKey}, err)
+		return controller.Result{}, redact.Error([]string{known.Spec.APIKey}, err)
 	}
 	if app != known {
 		c.latest.Wrote(app)

@@ -14,6 +14,7 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/redact"
 )
 
 // allocated is how many bytes a function allocates.
@@ -122,7 +123,7 @@ func TestValuesTakeLittleMemory(t *testing.T) {
 			values, err := newValueBudget().parse(text)
 			must(t, err)
 			all := merged(nil, values)
-			shown := newRedactor(textsIn(all, nil))
+			shown := redact.New(textsIn(all, nil))
 
 			runtime.GC()
 			runtime.ReadMemStats(&after)

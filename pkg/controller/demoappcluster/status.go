@@ -16,6 +16,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/event"
+	"github.com/example/demoapp-controller/pkg/controller/redact"
 )
 
 const (
@@ -48,7 +49,7 @@ func reportUnknownNodes(p *pass, failure error) {
 // reportFailure says why the apps could not be written, and returns the error as
 // it may be logged. What is invalid stays so until the spec changes.
 func reportFailure(p *pass, err error) error {
-	err = &redactedError{err: err, secret: p.Object.Spec.Template.Spec.APIKey}
+	err = redact.Error([]string{p.Object.Spec.Template.Spec.APIKey}, err)
 	if isInvalid(err) {
 		p.Conditions().MarkStalled(v1alpha1.ReasonRefused, err.Error())
 		p.Object.Status.ObservedGeneration = p.Object.Generation
@@ -71,28 +72,6 @@ func isInvalid(err error) bool {
 	}
 	return false
 }
-
-// redactedError is an error whose text does not show a secret, which an API server
-// or an admission webhook may have quoted.
-type redactedError struct {
-	err    error
-	secret string
-}
-
-// Error implements error.
-func (e *redactedError) Error() string {
-	text := strings.ReplaceAll(e.err.Error(), "\n", "; ")
-	if e.secret == "" {
-		return text
-	}
-	for _, form := range []string{e.secret, strings.Trim(fmt.Sprintf("%q", e.secret), `"`)} {
-		text = strings.ReplaceAll(text, form, "[redacted]")
-	}
-	return text
-}
-
-// Unwrap returns the error as it was.
-func (e *redactedError) Unwrap() error { return e.err }
 
 // count fills in the numbers.
 func count(s *v1alpha1.DemoAppClusterStatus, slots []slot) {

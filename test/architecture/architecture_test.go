@@ -47,6 +47,7 @@ var steps = []string{
 	"pkg/controller/finalizer",
 	"pkg/controller/kind",
 	"pkg/controller/license",
+	"pkg/controller/message",
 	"pkg/controller/redact",
 	"pkg/controller/registries",
 	"pkg/controller/release",
@@ -63,7 +64,7 @@ var layers = []layer{
 	{folder: "pkg/controller/audit", may: []string{plumbing}},
 	{folder: "pkg/controller/child", may: []string{plumbing}},
 	{folder: fakes, may: []string{plumbing}},
-	{folder: "pkg/controller/event", may: []string{"pkg/controller/status"}},
+	{folder: "pkg/controller/event", may: []string{"pkg/controller/message"}},
 	{folder: "pkg/controller/finalizer", may: []string{plumbing}},
 	{
 		folder:     "pkg/controller/kind",
@@ -71,11 +72,12 @@ var layers = []layer{
 		mayInTests: []string{"pkg/apis", "pkg/generated"},
 	},
 	{folder: "pkg/controller/license"},
-	{folder: "pkg/controller/redact"},
+	{folder: "pkg/controller/message"},
+	{folder: "pkg/controller/redact", may: []string{"pkg/controller/message"}},
 	{folder: "pkg/controller/registries"},
 	{folder: "pkg/controller/release", may: []string{plumbing, "pkg/helm"}},
 	{folder: "pkg/controller/rollout"},
-	{folder: "pkg/controller/status", may: []string{plumbing}},
+	{folder: "pkg/controller/status", may: []string{plumbing, "pkg/controller/message"}},
 	// A room that uses the API only.
 	{folder: "pkg/controller/demoappcluster", may: []string{
 		"pkg/apis", "pkg/generated", plumbing, "pkg/controller/child", "pkg/controller/event", "pkg/controller/finalizer",

@@ -104,7 +104,7 @@ func must(t *testing.T, err error) {
 
 func equal(t *testing.T, what string, want, got any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(blocker{}, event{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(blocker{})); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

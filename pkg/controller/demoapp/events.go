@@ -5,7 +5,6 @@ package demoapp
 
 import (
 	"fmt"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -13,56 +12,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/event"
 )
-
-// maxNote is the limit of an event's note, in bytes.
-const maxNote = 1024
-
-// cut ends a note that was longer.
-const cut = "..."
-
-// event is one event as the API server takes it.
-type event struct {
-	eventType, reason, action, note string
-}
 
 // emitTransitions emits what happened between two states of an app.
 func (c *Controller) emitTransitions(before, after *v1alpha1.DemoApp) {
 	for _, e := range transitions(before.Status, after.Status) {
-		c.emit(after, e)
+		event.Emit(c.recorder, after, e)
 	}
 	if e, ok := driftTransition(before, after); ok {
-		c.emit(after, e)
+		event.Emit(c.recorder, after, e)
 	}
 	if e, ok := exposureTransition(before.Status, after.Status); ok {
-		c.emit(after, e)
+		event.Emit(c.recorder, after, e)
 	}
-}
-
-func (c *Controller) emit(app *v1alpha1.DemoApp, e event) {
-	if len(e.note) > maxNote {
-		end := maxNote - len(cut)
-		for !utf8.RuneStart(e.note[end]) {
-			end--
-		}
-		e.note = e.note[:end] + cut
-	}
-	c.recorder.Eventf(app, nil, e.eventType, e.reason, e.action, "%s", e.note)
 }
 
 // transitions are the events that the difference between two statuses is worth:
 // one for a revision that did not become healthy in time, one for a change of the
 // release, one for a new reason not to be ready. Where two of them are about the
 // same, as a rollback is, they are one.
-func transitions(before, after v1alpha1.DemoAppStatus) []event {
+func transitions(before, after v1alpha1.DemoAppStatus) []event.Event {
 	changed, isChanged := releaseTransition(before, after)
 	unready, isUnready := readyTransition(before, after)
-	if isChanged && isUnready && changed.reason == unready.reason {
-		changed.note += ". " + unready.note // It ends with the failure that brought it about.
-		return []event{changed}
+	if isChanged && isUnready && changed.Reason == unready.Reason {
+		changed.Note += ". " + unready.Note // It ends with the failure that brought it about.
+		return []event.Event{changed}
 	}
-	var found []event
-	if late, isLate := healthTransition(before, after); isLate && (!isUnready || unready.reason != late.reason) {
+	var found []event.Event
+	if late, isLate := healthTransition(before, after); isLate && (!isUnready || unready.Reason != late.Reason) {
 		found = append(found, late)
 	}
 	if isChanged {
@@ -74,29 +52,29 @@ func transitions(before, after v1alpha1.DemoAppStatus) []event {
 	return found
 }
 
-func releaseTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
+func releaseTransition(before, after v1alpha1.DemoAppStatus) (event.Event, bool) {
 	was, is := before.DeployedRelease, after.DeployedRelease
 	if is == nil {
-		return event{}, false
+		return event.Event{}, false
 	}
 	what := fmt.Sprintf("revision %d of chart %s %s (%s)", is.Revision, is.Chart, is.ChartVersion, after.LastUpgradeReason)
 	switch {
 	case was == nil || is.Revision < was.Revision:
-		return event{corev1.EventTypeNormal, "Installed", "Install", "Installed " + what}, true
+		return event.Normal("Installed", "Install", "Installed "+what), true
 	case was.Revision != is.Revision && after.LastUpgradeReason == v1alpha1.UpgradeReasonRemediation:
-		return event{corev1.EventTypeWarning, "RolledBack", "Rollback", "Rolled back with " + what}, true
+		return event.Warning("RolledBack", "Rollback", "Rolled back with "+what), true
 	case was.Revision != is.Revision:
-		return event{corev1.EventTypeNormal, "Upgraded", "Upgrade", "Upgraded to " + what}, true
+		return event.Normal("Upgraded", "Upgrade", "Upgraded to "+what), true
 	}
 	if done := lastSuccess(after); done == nil || apiequality.Semantic.DeepEqual(lastSuccess(before), done) {
 		// Drift may be gone all the same: somebody undid it, or it is no longer looked at.
-		return event{}, false
+		return event.Event{}, false
 	}
 	drifted := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionDrifted)
 	if drifted != nil && meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionDrifted) == nil {
-		return event{corev1.EventTypeNormal, "DriftCorrected", "Repair", "Corrected " + drifted.Message}, true
+		return event.Normal("DriftCorrected", "Repair", "Corrected "+drifted.Message), true
 	}
-	return event{corev1.EventTypeNormal, "DriftCorrected", "Repair", "Applied the objects again"}, true
+	return event.Normal("DriftCorrected", "Repair", "Applied the objects again"), true
 }
 
 // lastSuccess is the newest entry of the history about something that was done; nil
@@ -112,29 +90,27 @@ func lastSuccess(s v1alpha1.DemoAppStatus) *v1alpha1.HistoryEntry {
 
 // healthTransition tells of a revision that did not become healthy in time, also
 // where the next attempt follows at once.
-func healthTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
+func healthTransition(before, after v1alpha1.DemoAppStatus) (event.Event, bool) {
 	late, failed := unhealthyRevision(after), meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionFailed)
 	if late == 0 || late == unhealthyRevision(before) || failed == nil || failed.Reason != v1alpha1.ReasonHealthTimeout {
-		return event{}, false
+		return event.Event{}, false
 	}
-	return event{
-		corev1.EventTypeWarning, v1alpha1.ReasonHealthTimeout, "Reconcile",
-		fmt.Sprintf("Revision %d did not become healthy in time", late),
-	}, true
+	note := fmt.Sprintf("Revision %d did not become healthy in time", late)
+	return event.Warning(v1alpha1.ReasonHealthTimeout, "Reconcile", note), true
 }
 
 // driftTransition tells of drift that is left as it is. Drift that is corrected
 // has its event when that is done.
-func driftTransition(before, after *v1alpha1.DemoApp) (event, bool) {
+func driftTransition(before, after *v1alpha1.DemoApp) (event.Event, bool) {
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionDrifted)
 	if is == nil || driftMode(after.Spec) != v1alpha1.DriftWarn {
-		return event{}, false
+		return event.Event{}, false
 	}
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionDrifted)
 	if was != nil && was.Message == is.Message {
-		return event{}, false
+		return event.Event{}, false
 	}
-	return event{corev1.EventTypeWarning, "DriftDetected", "Reconcile", is.Message}, true
+	return event.Warning("DriftDetected", "Reconcile", is.Message), true
 }
 
 // gateReasons are the reasons not to be ready of a change that a gate holds, which is
@@ -150,24 +126,24 @@ var gateReasons = map[string]string{
 
 // readyTransition tells of a reason not to be ready that is new. Pods that start
 // are none, and a retry of the same failure is not new.
-func readyTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
+func readyTransition(before, after v1alpha1.DemoAppStatus) (event.Event, bool) {
 	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
 	if is == nil || is.Status == metav1.ConditionTrue || is.Reason == v1alpha1.ReasonProgressing {
-		return event{}, false
+		return event.Event{}, false
 	}
 	if is.Reason == v1alpha1.ReasonUninstalled {
-		return event{}, false // The end of the deletion has an event of its own.
+		return event.Event{}, false // The end of the deletion has an event of its own.
 	}
 	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
 	if was != nil && was.Reason == is.Reason && was.ObservedGeneration == is.ObservedGeneration {
-		return event{}, false
+		return event.Event{}, false
 	}
 	if eventType, isGate := gateReasons[is.Reason]; isGate {
-		return event{eventType, "Held", "Hold", is.Reason + ": " + is.Message}, true
+		return event.Event{Type: eventType, Reason: "Held", Action: "Hold", Note: is.Reason + ": " + is.Message}, true
 	}
 	eventType := corev1.EventTypeWarning
 	if is.Reason == v1alpha1.ReasonWaiting {
 		eventType = corev1.EventTypeNormal
 	}
-	return event{eventType, is.Reason, "Reconcile", is.Message}, true
+	return event.Event{Type: eventType, Reason: is.Reason, Action: "Reconcile", Note: is.Message}, true
 }

@@ -4,14 +4,13 @@
 package demoapp
 
 import (
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/event"
 )
 
 func TestTransitions(t *testing.T) {
@@ -56,42 +55,42 @@ func TestTransitions(t *testing.T) {
 	tests := []struct {
 		name          string
 		before, after v1alpha1.DemoAppStatus
-		want          []event
+		want          []event.Event
 	}{
 		{"nothing yet", status(), status(), nil},
 		{
 			"installed", status(), status(revision(1, 0)),
-			[]event{{"Normal", "Installed", "Install", "Installed revision 1 of chart demo-app 1.0.0 (DriftDetected)"}},
+			[]event.Event{event.Normal("Installed", "Install", "Installed revision 1 of chart demo-app 1.0.0 (DriftDetected)")},
 		},
 		{
 			"upgraded", status(revision(1, 0)), status(revision(2, 1)),
-			[]event{{"Normal", "Upgraded", "Upgrade", "Upgraded to revision 2 of chart demo-app 1.0.0 (DriftDetected)"}},
+			[]event.Event{event.Normal("Upgraded", "Upgrade", "Upgraded to revision 2 of chart demo-app 1.0.0 (DriftDetected)")},
 		},
 		{
 			"installed anew", status(revision(4, 0)), status(revision(1, 1)),
-			[]event{{"Normal", "Installed", "Install", "Installed revision 1 of chart demo-app 1.0.0 (DriftDetected)"}},
+			[]event.Event{event.Normal("Installed", "Install", "Installed revision 1 of chart demo-app 1.0.0 (DriftDetected)")},
 		},
 		{
 			"repaired", status(revision(1, 0), drifted), status(revision(1, 1)),
-			[]event{{"Normal", "DriftCorrected", "Repair", "Corrected ObjectsChanged it is"}},
+			[]event.Event{event.Normal("DriftCorrected", "Repair", "Corrected ObjectsChanged it is")},
 		},
 		{
 			"repaired within the same second", status(revision(1, 0), drifted), status(revision(1, 0), again),
-			[]event{{"Normal", "DriftCorrected", "Repair", "Corrected ObjectsChanged it is"}},
+			[]event.Event{event.Normal("DriftCorrected", "Repair", "Corrected ObjectsChanged it is")},
 		},
 		{"drift is seen", status(revision(1, 0)), status(revision(1, 0), drifted), nil},
 		{"more drift is seen", status(revision(1, 0), drifted), status(revision(1, 0), drifted), nil},
 		{
 			"applied again", status(revision(1, 0)), status(revision(1, 1)),
-			[]event{{"Normal", "DriftCorrected", "Repair", "Applied the objects again"}},
+			[]event.Event{event.Normal("DriftCorrected", "Repair", "Applied the objects again")},
 		},
 		{
 			"applied again within the same second", status(revision(1, 0)), status(revision(1, 0), again),
-			[]event{{"Normal", "DriftCorrected", "Repair", "Applied the objects again"}},
+			[]event.Event{event.Normal("DriftCorrected", "Repair", "Applied the objects again")},
 		},
 		{
 			"repaired at the second attempt", status(revision(1, 0), failed, drifted), status(revision(1, 1)),
-			[]event{{"Normal", "DriftCorrected", "Repair", "Corrected ObjectsChanged it is"}},
+			[]event.Event{event.Normal("DriftCorrected", "Repair", "Corrected ObjectsChanged it is")},
 		},
 		{"a repair fails", status(revision(1, 0), drifted), status(revision(1, 0), failed, drifted), nil},
 		{"many failures push out the last success", status(revision(1, 0)), status(revision(1, 0), forgotten, failed), nil},
@@ -100,75 +99,53 @@ func TestTransitions(t *testing.T) {
 		{"as it was", status(revision(1, 0), ready("True", "Healthy")), status(revision(1, 0), ready("True", "Healthy")), nil},
 		{"becomes healthy", status(ready(no, "Progressing")), status(ready("True", "Healthy")), nil},
 		{"pods start", status(ready("True", "Healthy")), status(ready(no, "Progressing")), nil},
-		{"waits", status(), status(ready(no, "Waiting")), []event{{"Normal", "Waiting", "Reconcile", "Waiting it is"}}},
-		{"is held", status(), status(ready(no, "OutsideWindow")), []event{{"Normal", "Held", "Hold", "OutsideWindow: OutsideWindow it is"}}},
+		{"waits", status(), status(ready(no, "Waiting")), []event.Event{event.Normal("Waiting", "Reconcile", "Waiting it is")}},
+		{"is held", status(), status(ready(no, "OutsideWindow")), []event.Event{event.Normal("Held", "Hold", "OutsideWindow: OutsideWindow it is")}},
 		{"is still held", status(ready(no, "OutsideWindow")), status(ready(no, "OutsideWindow")), nil},
 		{
 			"is held by something else", status(ready(no, "OutsideWindow")), status(ready(no, "LicenseDenied")),
-			[]event{{"Warning", "Held", "Hold", "LicenseDenied: LicenseDenied it is"}},
+			[]event.Event{event.Warning("Held", "Hold", "LicenseDenied: LicenseDenied it is")},
 		},
 		{
 			"is not healthy in time, and is to be tried again", status(revision(2, 0)), status(revision(2, 0), late(2)),
-			[]event{{"Warning", "HealthTimeout", "Reconcile", "Revision 2 did not become healthy in time"}},
+			[]event.Event{event.Warning("HealthTimeout", "Reconcile", "Revision 2 did not become healthy in time")},
 		},
 		{
 			"is not healthy in time, and rolled back", status(revision(2, 0)), status(revision(3, 1), late(2), remedied, ready(no, "RolledBack")),
-			[]event{{"Warning", "RolledBack", "Rollback", "Rolled back with revision 3 of chart demo-app 1.0.0 (Remediation). RolledBack it is"}},
+			[]event.Event{event.Warning("RolledBack", "Rollback", "Rolled back with revision 3 of chart demo-app 1.0.0 (Remediation). RolledBack it is")},
 		},
 		{"was not healthy in time", status(revision(2, 0), late(2)), status(revision(2, 0), late(2)), nil},
 		{
 			"was not healthy in time, and is tried again", status(revision(2, 0), late(2)), status(revision(3, 1), late(2)),
-			[]event{{"Normal", "Upgraded", "Upgrade", "Upgraded to revision 3 of chart demo-app 1.0.0 (DriftDetected)"}},
+			[]event.Event{event.Normal("Upgraded", "Upgrade", "Upgraded to revision 3 of chart demo-app 1.0.0 (DriftDetected)")},
 		},
 		{"another revision fails", status(revision(2, 0)), status(revision(2, 0), late(3)), nil},
 		{
 			"is not healthy in time, and left", status(revision(2, 0)), status(revision(2, 0), late(2), ready(no, "HealthTimeout")),
-			[]event{{"Warning", "HealthTimeout", "Reconcile", "HealthTimeout it is"}},
+			[]event.Event{event.Warning("HealthTimeout", "Reconcile", "HealthTimeout it is")},
 		},
 		{"still waits", status(ready(no, "Waiting")), status(ready(no, "Waiting")), nil},
-		{"fails", status(ready("True", "Healthy")), status(ready(no, "UpgradeFailed")), []event{{"Warning", "UpgradeFailed", "Reconcile", "UpgradeFailed it is"}}},
+		{"fails", status(ready("True", "Healthy")), status(ready(no, "UpgradeFailed")), []event.Event{event.Warning("UpgradeFailed", "Reconcile", "UpgradeFailed it is")}},
 		{"fails again", status(ready(no, "UpgradeFailed")), status(ready(no, "UpgradeFailed")), nil},
 		{
 			"another spec fails the same way", status(ready(no, "UpgradeFailed")), status(next, ready(no, "UpgradeFailed")),
-			[]event{{"Warning", "UpgradeFailed", "Reconcile", "UpgradeFailed it is"}},
+			[]event.Event{event.Warning("UpgradeFailed", "Reconcile", "UpgradeFailed it is")},
 		},
 		{
 			"fails in another way", status(ready(no, "UpgradeFailed")), status(ready(no, "Refused")),
-			[]event{{"Warning", "Refused", "Reconcile", "Refused it is"}},
+			[]event.Event{event.Warning("Refused", "Reconcile", "Refused it is")},
 		},
 		{
 			"upgraded and unhealthy", status(revision(1, 0)), status(revision(2, 1), ready(no, "Unhealthy")),
-			[]event{
-				{"Normal", "Upgraded", "Upgrade", "Upgraded to revision 2 of chart demo-app 1.0.0 (DriftDetected)"},
-				{"Warning", "Unhealthy", "Reconcile", "Unhealthy it is"},
+			[]event.Event{
+				event.Normal("Upgraded", "Upgrade", "Upgraded to revision 2 of chart demo-app 1.0.0 (DriftDetected)"),
+				event.Warning("Unhealthy", "Reconcile", "Unhealthy it is"),
 			},
 		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			equal(t, "events", test.want, transitions(test.before, test.after))
-		})
-	}
-}
-
-func TestNoteThatIsTooLong(t *testing.T) {
-	tests := []struct {
-		name, note string
-		want       string
-	}{
-		{"fits", strings.Repeat("x", maxNote), strings.Repeat("x", maxNote)},
-		{"too long", strings.Repeat("x", maxNote+1), strings.Repeat("x", maxNote-3) + "..."},
-		{"cut inside a character", strings.Repeat("ü", maxNote), strings.Repeat("ü", maxNote/2-2) + "..."},
-		{"with a percent sign", "100 %s", "100 %s"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			r := &recorder{}
-			(&Controller{recorder: r}).emit(newApp("a"), event{"Normal", "Reason", "Act", test.note})
-			equal(t, "events", []string{"a Normal Reason Act " + test.want}, r.take())
-			if !utf8.ValidString(test.want) {
-				t.Error("no text is wanted")
-			}
 		})
 	}
 }

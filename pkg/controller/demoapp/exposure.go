@@ -11,11 +11,11 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/event"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -236,16 +236,16 @@ func externalURL(spec v1alpha1.IngressSpec) string {
 
 // exposureTransition tells that the cluster does not support, or no longer,
 // what spec.ingress asks for. That it does has the event of the upgrade.
-func exposureTransition(before, after v1alpha1.DemoAppStatus) (event, bool) {
+func exposureTransition(before, after v1alpha1.DemoAppStatus) (event.Event, bool) {
 	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionExposed)
 	if is == nil || is.Status == metav1.ConditionTrue || is.Reason == v1alpha1.ReasonRouteNotDeployed {
-		return event{}, false
+		return event.Event{}, false
 	}
 	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionExposed)
 	if was != nil && was.Reason == is.Reason {
-		return event{}, false
+		return event.Event{}, false
 	}
-	return event{corev1.EventTypeWarning, is.Reason, "Reconcile", is.Message}, true
+	return event.Warning(is.Reason, "Reconcile", is.Message), true
 }
 
 // awaitsKind reports whether an operation failed because the API server does

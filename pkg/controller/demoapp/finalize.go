@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/event"
 	"github.com/example/demoapp-controller/pkg/controller/finalizer"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -39,13 +40,13 @@ func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error 
 		return c.blockDeletion(ctx, p, v1alpha1.ReasonAuditFailed, err)
 	}
 	if written != "" {
-		c.emit(app, event{corev1.EventTypeNormal, "Audited", "Delete", "Wrote audit record " + written})
+		event.Emit(c.recorder, app, event.Normal("Audited", "Delete", "Wrote audit record "+written))
 	}
-	uninstalled := event{corev1.EventTypeNormal, "Uninstalled", "Delete", fmt.Sprintf("Uninstalled release %s", app.Name)}
+	uninstalled := event.Normal("Uninstalled", "Delete", fmt.Sprintf("Uninstalled release %s", app.Name))
 	err = c.engine.Uninstall(ctx, c.releaseOf(app), baselineOf(app))
 	var conflict *helm.OwnershipConflictError
 	if errors.As(err, &conflict) && conflict.OfRelease() {
-		uninstalled = event{corev1.EventTypeNormal, "LeftAlone", "Delete", fmt.Sprintf("%v, and was left alone", conflict)}
+		uninstalled = event.Normal("LeftAlone", "Delete", fmt.Sprintf("%v, and was left alone", conflict))
 		err = nil
 	}
 	if err != nil {
@@ -63,7 +64,7 @@ func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error 
 		return c.blockDeletion(ctx, p, v1alpha1.ReasonFinalizerFailed, err)
 	}
 	// Only now is it known that no other pass says so again.
-	c.emit(app, uninstalled)
+	event.Emit(c.recorder, app, uninstalled)
 	if len(ended.Finalizers) == 0 || finalizer.Has(ended, v1alpha1.Finalizer) {
 		// It went with its last finalizer, or had gone before.
 		c.latest.Gone(ended)

@@ -8,10 +8,10 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/event"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -29,10 +29,8 @@ func (c *Controller) observeRequest(p *pass) {
 	}
 	if problem := requestProblem(requestedAt); problem != "" {
 		if c.ignored.note(p.key(), requestedAt) {
-			c.emit(p.app, event{
-				corev1.EventTypeWarning, "RequestIgnored", "Reconcile",
-				fmt.Sprintf("Annotation %s is ignored: %s", v1alpha1.AnnotationRequestedAt, problem),
-			})
+			event.Emit(c.recorder, p.app, event.Warning("RequestIgnored", "Reconcile",
+				fmt.Sprintf("Annotation %s is ignored: %s", v1alpha1.AnnotationRequestedAt, problem)))
 		}
 		return
 	}

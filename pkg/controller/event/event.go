@@ -1,21 +1,45 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package event emits the events of objects.
+// Package event emits events as events.k8s.io/v1 accepts them. Deciding which change is worth an event is up to a kind:
+// a function of two statuses returns an [Event], and [Emit] sends it.
 package event
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+
+	"github.com/example/demoapp-controller/pkg/controller/message"
 )
 
-// Event is one event as the API server takes it.
+// maxNoteBytes is the API server's limit for the note of an event.
+const maxNoteBytes = 1024
+
+// Event is one event about an object.
 type Event struct {
 	// Type is Normal or Warning.
-	Type, Reason, Action, Note string
+	Type string
+	// Reason is the machine-readable cause, such as "Installed".
+	Reason string
+	// Action is what was done, such as "Install".
+	Action string
+	// Note is the message for people.
+	Note string
 }
 
-// Emit emits an event about an object.
+// Normal returns an event of type Normal.
+func Normal(reason, action, note string) Event {
+	return Event{Type: corev1.EventTypeNormal, Reason: reason, Action: action, Note: note}
+}
+
+// Warning returns an event of type Warning.
+func Warning(reason, action, note string) Event {
+	return Event{Type: corev1.EventTypeWarning, Reason: reason, Action: action, Note: note}
+}
+
+// Emit sends an event about object. A note of more than 1,024 bytes is truncated, because the API server would refuse
+// the event.
 func Emit(recorder events.EventRecorder, object runtime.Object, e Event) {
-	recorder.Eventf(object, nil, e.Type, e.Reason, e.Action, "%s", e.Note)
+	recorder.Eventf(object, nil, e.Type, e.Reason, e.Action, "%s", message.Truncate(e.Note, maxNoteBytes))
 }

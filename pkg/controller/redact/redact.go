@@ -11,7 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/example/demoapp-controller/pkg/controller/message"
 )
 
 // Mark stands in the place of a secret.
@@ -33,9 +34,6 @@ const (
 
 // tooManyBeginnings is why a text is withheld that ends in more than maxBeginnings partial secrets.
 const tooManyBeginnings = "it ends in parts of secrets"
-
-// ellipsis ends a text that was cut.
-const ellipsis = "..."
 
 // Redactor removes a set of secrets from texts. It is built once for many texts, and may be used concurrently.
 type Redactor struct {
@@ -89,7 +87,7 @@ func (r *Redactor) Text(text string) string {
 	case r.withheld != "":
 		return r.withheld
 	}
-	kept, isCut := beginning(text)
+	kept, isCut := message.Beginning(text, MaxTextBytes)
 	if isCut {
 		var ok bool
 		if kept, ok = r.trimPartialSecrets(kept); !ok {
@@ -98,7 +96,7 @@ func (r *Redactor) Text(text string) string {
 	}
 	kept = oneLine(r.replacer.Replace(kept))
 	if isCut {
-		kept += ellipsis
+		kept += message.Ellipsis
 	}
 	return kept
 }
@@ -145,18 +143,6 @@ func overlap(text, form string) int {
 		}
 	}
 	return 0
-}
-
-// beginning returns the beginning of a long text, and whether the text was cut.
-func beginning(text string) (kept string, isCut bool) {
-	if len(text) <= MaxTextBytes {
-		return text, false
-	}
-	end := MaxTextBytes - len(ellipsis)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return strings.Clone(text[:end]), true
 }
 
 // oneLine joins the lines of a text.

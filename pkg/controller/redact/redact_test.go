@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/example/demoapp-controller/pkg/controller/message"
 )
 
 // textError is an error of another component.
@@ -96,8 +98,8 @@ func TestCutLeavesNoBeginningOfSecret(t *testing.T) {
 				t.Fatalf("with %d bytes before, the end is %q", before, got[max(0, len(got)-40):])
 			}
 		}
-		if !strings.HasSuffix(got, ellipsis) {
-			t.Errorf("the result ends in %q, without %q", got[len(got)-len(ellipsis):], ellipsis)
+		if !strings.HasSuffix(got, message.Ellipsis) {
+			t.Errorf("the result ends in %q, without %q", got[len(got)-len(message.Ellipsis):], message.Ellipsis)
 		}
 	}
 }

@@ -5,13 +5,13 @@ package status
 
 import (
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/example/demoapp-controller/pkg/controller/message"
 )
 
 // The condition types of the kstatus contract.
@@ -40,8 +40,6 @@ const (
 // is as many characters, so a message within it always fits.
 const MaxMessageBytes = 32768
 
-const cut = "..."
-
 // Editor changes a list of conditions. It is pure: the time is given.
 type Editor struct {
 	conditions *[]metav1.Condition
@@ -59,14 +57,14 @@ func For(conditions *[]metav1.Condition, generation int64, now time.Time) Editor
 // Set adds or replaces the condition of a type. A message longer than
 // MaxMessageBytes is shortened, and bytes that are not UTF-8 are replaced, as
 // the API server would store neither.
-func (e Editor) Set(conditionType string, status metav1.ConditionStatus, reason, message string) {
+func (e Editor) Set(conditionType string, status metav1.ConditionStatus, reason, text string) {
 	meta.SetStatusCondition(e.conditions, metav1.Condition{
 		Type:               conditionType,
 		Status:             status,
 		ObservedGeneration: e.generation,
 		LastTransitionTime: e.now,
 		Reason:             reason,
-		Message:            fit(message),
+		Message:            message.Truncate(text, MaxMessageBytes),
 	})
 }
 
@@ -96,18 +94,6 @@ func (e Editor) MarkStalled(reason, message string) {
 	e.Remove(ConditionReconciling)
 	e.Set(ConditionReady, metav1.ConditionFalse, reason, message)
 	e.Set(ConditionStalled, metav1.ConditionTrue, reason, message)
-}
-
-func fit(message string) string {
-	message = strings.ToValidUTF8(message, string(utf8.RuneError))
-	if len(message) <= MaxMessageBytes {
-		return message
-	}
-	end := MaxMessageBytes - len(cut)
-	for !utf8.RuneStart(message[end]) {
-		end--
-	}
-	return message[:end] + cut
 }
 
 // ApplyConfigurations returns conditions in the form that server-side apply

@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/example/demoapp-controller/pkg/controller/message"
 )
 
 var (
@@ -115,10 +117,16 @@ func TestMessagesFit(t *testing.T) {
 		want          func(got string) bool
 	}{
 		{"short", "hello", func(got string) bool { return got == "hello" }},
-		{"just fits", strings.Repeat("x", MaxMessageBytes), func(got string) bool { return len(got) == MaxMessageBytes && !strings.HasSuffix(got, cut) }},
-		{"one too many", strings.Repeat("x", MaxMessageBytes+1), func(got string) bool { return len(got) == MaxMessageBytes && strings.HasSuffix(got, "x"+cut) }},
-		{"cut at a character", "x" + strings.Repeat("\u20ac", MaxMessageBytes), func(got string) bool { return len(got) <= MaxMessageBytes && strings.HasSuffix(got, "\u20ac"+cut) }},
-		{"cut before a character of four bytes", strings.Repeat("\U0001F600", MaxMessageBytes), func(got string) bool { return len(got) > MaxMessageBytes-8 && strings.HasSuffix(got, "\U0001F600"+cut) }},
+		{"just fits", strings.Repeat("x", MaxMessageBytes), func(got string) bool { return len(got) == MaxMessageBytes && !strings.HasSuffix(got, message.Ellipsis) }},
+		{"one too many", strings.Repeat("x", MaxMessageBytes+1), func(got string) bool {
+			return len(got) == MaxMessageBytes && strings.HasSuffix(got, "x"+message.Ellipsis)
+		}},
+		{"cut at a character", "x" + strings.Repeat("\u20ac", MaxMessageBytes), func(got string) bool {
+			return len(got) <= MaxMessageBytes && strings.HasSuffix(got, "\u20ac"+message.Ellipsis)
+		}},
+		{"cut before a character of four bytes", strings.Repeat("\U0001F600", MaxMessageBytes), func(got string) bool {
+			return len(got) > MaxMessageBytes-8 && strings.HasSuffix(got, "\U0001F600"+message.Ellipsis)
+		}},
 		{"not UTF-8", "a\xff\xfeb", func(got string) bool { return got == "a\uFFFDb" }},
 	}
 	for _, test := range tests {

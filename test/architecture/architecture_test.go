@@ -48,6 +48,7 @@ var steps = []string{
 	"pkg/controller/kind",
 	"pkg/controller/license",
 	"pkg/controller/message",
+	"pkg/controller/naming",
 	"pkg/controller/redact",
 	"pkg/controller/registries",
 	"pkg/controller/release",
@@ -61,7 +62,7 @@ var layers = []layer{
 	{folder: "pkg/generated", may: []string{"pkg/apis"}},
 	{folder: "pkg/helm"},
 	{folder: plumbing},
-	{folder: "pkg/controller/audit", may: []string{plumbing}},
+	{folder: "pkg/controller/audit", may: []string{plumbing, "pkg/controller/naming"}},
 	{folder: "pkg/controller/child", may: []string{plumbing}},
 	{folder: fakes, may: []string{plumbing}},
 	{folder: "pkg/controller/event", may: []string{"pkg/controller/message"}},
@@ -73,6 +74,7 @@ var layers = []layer{
 	},
 	{folder: "pkg/controller/license"},
 	{folder: "pkg/controller/message"},
+	{folder: "pkg/controller/naming"},
 	{folder: "pkg/controller/redact", may: []string{"pkg/controller/message"}},
 	{folder: "pkg/controller/registries"},
 	{folder: "pkg/controller/release", may: []string{plumbing, "pkg/helm"}},
@@ -81,7 +83,7 @@ var layers = []layer{
 	// A room that uses the API only.
 	{folder: "pkg/controller/demoappcluster", may: []string{
 		"pkg/apis", "pkg/generated", plumbing, "pkg/controller/child", "pkg/controller/event", "pkg/controller/finalizer",
-		"pkg/controller/kind", "pkg/controller/redact", "pkg/controller/status",
+		"pkg/controller/kind", "pkg/controller/naming", "pkg/controller/redact", "pkg/controller/status",
 	}},
 	{folder: "pkg/controller/window"},
 }

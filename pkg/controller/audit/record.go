@@ -12,11 +12,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/example/demoapp-controller/pkg/controller/naming"
 )
 
 const (
@@ -26,6 +27,8 @@ const (
 	metadataBytes = 4 << 10
 	// minOmitted is the length in bytes from which on a field may be replaced by its digest, which is shorter.
 	minOmitted = 256
+	// hashDigits is the length of the hash in the name of a record.
+	hashDigits = 10
 )
 
 // deletedAtKey is the key of the time of the deletion, in RFC 3339.
@@ -178,21 +181,18 @@ func unescape(text []byte) []byte {
 	return unescaped
 }
 
-// recordName is <namespace>-<name>-<unix seconds>. Where that is longer than the name of an object may be, a hash takes the
-// place of what is cut off.
+// recordName returns <namespace>-<name>-<unix seconds>. If that is longer than an object's name may be, a hash replaces
+// the end of the name.
 func recordName(namespace, name string, deletedAt time.Time) string {
 	suffix := fmt.Sprintf("-%d", deletedAt.Unix())
 	full := namespace + "-" + name
 	if len(full)+len(suffix) <= validation.DNS1123SubdomainMaxLength {
 		return full + suffix
 	}
-	return shortenedName(full, namespace+"/"+name, suffix)
+	return hashedName(full, namespace+"/"+name, suffix)
 }
 
-// shortenedName is the name, cut to what fits, a hash of the identity, and the suffix.
-func shortenedName(name, identity, suffix string) string {
-	sum := sha256.Sum256([]byte(identity))
-	suffix = "-" + hex.EncodeToString(sum[:5]) + suffix
-	fits := min(len(name), validation.DNS1123SubdomainMaxLength-len(suffix))
-	return strings.TrimRight(name[:fits], "-.") + suffix
+// hashedName returns the part of name that fits, a hash of identity, and suffix.
+func hashedName(name, identity, suffix string) string {
+	return naming.Hashed(name, identity, validation.DNS1123SubdomainMaxLength-len(suffix), hashDigits) + suffix
 }

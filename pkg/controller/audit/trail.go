@@ -113,7 +113,7 @@ func (t *Trail) Ensure(ctx context.Context, record Record) (written string, err 
 	}
 	// Another object that was deleted in the same second has the same name: "a-b" in "c" and "b" in "c-a", or one that
 	// was created again at once.
-	object.Name = shortenedName(object.Name, string(record.UID), "")
+	object.Name = hashedName(object.Name, string(record.UID), "")
 	written, err = t.create(ctx, object)
 	if apierrors.IsAlreadyExists(err) {
 		return "", nil

@@ -22,15 +22,15 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/naming"
 )
 
 const (
 	// maxAppName is the longest name that a DemoApp may have.
 	maxAppName = 53
-	// hashLength is the length of the hashes in names and labels. It leaves a
-	// character of the node's name where that of the DemoAppCluster is as long as
-	// it may be.
-	hashLength = 8
+	// hashDigits is the length of the hashes in names and labels. It leaves one character of the node's name when the
+	// name of the DemoAppCluster has the maximum length.
+	hashDigits = 8
 )
 
 var clusterKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "DemoAppCluster"}
@@ -137,7 +137,7 @@ func desiredApp(cluster *v1alpha1.DemoAppCluster, node, hash string) *v1alpha1.D
 	template := cluster.Spec.Template
 	labels := plain(template.Metadata.Labels)
 	labels[v1alpha1.LabelCluster] = cluster.Name
-	labels[v1alpha1.LabelNode] = shortened(node, validation.LabelValueMaxLength)
+	labels[v1alpha1.LabelNode] = naming.Shortened(node, validation.LabelValueMaxLength, hashDigits)
 	labels[v1alpha1.LabelTemplateHash] = hash
 	// Whoever may edit DemoAppClusters may not edit the releases that others made.
 	annotations := plain(template.Metadata.Annotations)
@@ -166,34 +166,14 @@ func updatedApp(app, desired *v1alpha1.DemoApp) (*v1alpha1.DemoApp, error) {
 	return updated, nil
 }
 
-// appName is <cluster>-<node>. A hash of the node's name stands for what is too
-// long for the name of a DemoApp, and follows a name with dots, which a DemoApp's
-// cannot have: that of "a.b" is another than that of "a-b".
+// appName returns <cluster>-<node>. A hash of the node's name replaces the end of a long name. It also follows a name
+// with dots, which the name of a DemoApp cannot have: the nodes "a.b" and "a-b" get different names.
 func appName(cluster, node string) string {
 	fits := maxAppName - len(cluster) - len("-")
 	if !strings.Contains(node, ".") {
-		return cluster + "-" + shortened(node, fits)
+		return cluster + "-" + naming.Shortened(node, fits, hashDigits)
 	}
-	return cluster + "-" + hashed(strings.ReplaceAll(node, ".", "-"), node, fits)
-}
-
-// shortened is a name, with a hash in the place of what does not fit.
-func shortened(name string, fits int) string {
-	if len(name) <= fits {
-		return name
-	}
-	return hashed(name, name, fits)
-}
-
-// hashed is the part of a text that fits before the hash of an identity.
-func hashed(text, identity string, fits int) string {
-	sum := sha256.Sum256([]byte(identity))
-	hash := hex.EncodeToString(sum[:])[:hashLength]
-	text = strings.TrimRight(text[:max(0, min(len(text), fits-hashLength-1))], "-.")
-	if text == "" {
-		return hash
-	}
-	return text + "-" + hash
+	return cluster + "-" + naming.Hashed(strings.ReplaceAll(node, ".", "-"), node, fits, hashDigits)
 }
 
 // templateHash tells templates apart, for people and their selectors. Keys and
@@ -209,7 +189,7 @@ func templateHash(template v1alpha1.DemoAppTemplate) string {
 		text = fmt.Appendf(nil, "%+v", template)
 	}
 	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])[:hashLength]
+	return hex.EncodeToString(sum[:])[:hashDigits]
 }
 
 // ownerIndex indexes apps by the UID of their DemoAppCluster.

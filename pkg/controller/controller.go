@@ -59,9 +59,7 @@ func (f ReconcilerFunc) Reconcile(ctx context.Context, key cache.ObjectName, why
 type Options struct {
 	// Name stands in logs, errors and metrics.
 	Name string
-	// Workers is how many objects are reconciled at a time; default 10. There is
-	// one worker more, which only takes what is urgent: drift, and dependencies
-	// that became ready.
+	// Workers is how many objects are reconciled at a time; default 10.
 	Workers int
 	// MaxWaiting is how many objects may be waited for at a time without a worker,
 	// see [ReleaseWorker]; default 50.
@@ -126,7 +124,7 @@ func New(r Reconciler, opts Options) *Controller {
 		opts:       opts,
 		queue:      newQueue(opts),
 		metrics:    opts.Metrics.reconciles(opts.Name),
-		places:     newPlaces(opts.Workers+1, opts.MaxWaiting), // One for what is urgent, see lanes.
+		places:     newPlaces(opts.Workers, opts.MaxWaiting),
 	}
 }
 
@@ -164,7 +162,7 @@ func (c *Controller) Run(stop, lead context.Context, synced ...NamedSync) error 
 	logger.V(1).Info("Starting", "workers", c.opts.Workers)
 	c.queue.start(c.opts.Name, c.opts.Metrics)
 	ctx := klog.NewContext(lead, logger)
-	for range cap(c.places.taken) {
+	for range c.opts.Workers {
 		c.workers.Go(func() { c.work(ctx, stop) })
 	}
 
@@ -221,10 +219,10 @@ func (c *Controller) work(ctx, stop context.Context) {
 			return
 		}
 		c.places.take()
-		p := &place{places: c.places, key: key, replace: func() {
-			c.queue.makeRoom(key)
-			c.workers.Go(func() { c.work(ctx, stop) })
-		}, left: c.metrics.wait, returned: c.metrics.resume}
+		p := &place{
+			places: c.places, key: key, left: c.metrics.wait, returned: c.metrics.resume,
+			replace: func() { c.workers.Go(func() { c.work(ctx, stop) }) },
+		}
 		if why != 0 && stop.Err() == nil && ctx.Err() == nil {
 			c.process(context.WithValue(ctx, placeKey{}, p), key, why)
 		}

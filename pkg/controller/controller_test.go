@@ -127,9 +127,7 @@ func (r *rig) logged() []string {
 func (q *queue) known() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.order.mu.Lock()
-	defer q.order.mu.Unlock()
-	return len(q.items) + q.order.marked.Len()
+	return len(q.items)
 }
 
 // advance lets fake time go by.
@@ -210,6 +208,27 @@ func TestWorkersRunSideBySide(t *testing.T) {
 		if most.Load() != 3 {
 			t.Errorf("%d passes at a time, want 3", most.Load())
 		}
+	})
+}
+
+func TestKeysAreTakenInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, first := newRig(t, Options{}), cache.NewObjectName("ns", "first")
+		r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) {
+			time.Sleep(time.Second)
+			return Result{}, nil
+		}
+		r.run()
+		r.Enqueue(first, SpecChange)
+		synctest.Wait()
+
+		r.Enqueue(keyA, SpecChange)
+		r.Enqueue(keyB, Drift)
+		r.Enqueue(keyA, Drift)
+		advance(5 * time.Second)
+
+		r.want(pass{first, SpecChange, 0}, pass{keyA, SpecChange | Drift, time.Second}, pass{keyB, Drift, 2 * time.Second})
+		r.finish()
 	})
 }
 

@@ -14,9 +14,7 @@
 // reads the cache. Whatever is marked later therefore either is seen by this
 // pass or leads to another one. Because the reason is not part of the key, the
 // workqueue still merges equal keys and never runs one key twice at a time.
-// Keys with reason [Drift] or [DependencyReady] overtake the others, though
-// one in five is always of the others: a correction does not stand behind a
-// thousand first installs.
+// Keys are taken in the order in which they were added, whatever their reasons.
 //
 // Timers work the same way. [Controller.EnqueueAfter] and
 // [Result].RequeueAfter set a deadline per key and reason; the same reason

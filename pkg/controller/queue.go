@@ -24,9 +24,6 @@ func Jitter(d time.Duration) time.Duration {
 	return wait.Jitter(d-d/10, 2.0/9)
 }
 
-// nudge is the key of no object. It wakes a worker.
-var nudge cache.ObjectName
-
 // queue is a workqueue of keys with the reasons and deadlines of each key
 // beside it. Until start is called it only remembers.
 type queue struct {
@@ -34,7 +31,6 @@ type queue struct {
 	failures  workqueue.TypedRateLimiter[cache.ObjectName]
 	conflicts workqueue.TypedRateLimiter[cache.ObjectName]
 	retries   workqueue.CounterMetric
-	order     *lanes
 
 	mu    sync.Mutex
 	items map[cache.ObjectName]*item
@@ -61,7 +57,6 @@ func newQueue(opts Options) *queue {
 		conflicts: workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
 			opts.BaseDelay/conflictShare, opts.MaxDelay),
 		retries: opts.Metrics.retries(opts.Name),
-		order:   newLanes(opts.Workers),
 		items:   map[cache.ObjectName]*item{},
 	}
 }
@@ -80,7 +75,6 @@ func (q *queue) start(name string, metrics *Metrics) {
 			Name:            name,
 			Clock:           q.clock,
 			MetricsProvider: metrics.workqueues(),
-			Queue:           q.order,
 		}),
 	})
 	for key, it := range q.items {
@@ -104,19 +98,9 @@ func (q *queue) add(key cache.ObjectName, why Reason) {
 	if why.Has(SpecChange) {
 		q.forgetFailures(key)
 	}
-	if why&urgent != 0 {
-		q.order.mark(key)
-	}
 	q.item(key).due |= why
-	if q.work == nil {
-		return
-	}
-	q.work.Add(key)
-	if q.order.takeMoved() {
-		// The workqueue wakes nobody for a key that it has already; the worker that is
-		// kept free may be asleep.
-		q.order.mark(nudge)
-		q.work.Add(nudge)
+	if q.work != nil {
+		q.work.Add(key)
 	}
 }
 
@@ -134,10 +118,6 @@ func (q *queue) addAfter(key cache.ObjectName, d time.Duration, why Reason) {
 // nothing is left.
 func (q *queue) take() (cache.ObjectName, Reason, bool) {
 	key, shutdown := q.work.Get()
-	for key == nudge && !shutdown {
-		q.work.Done(nudge)
-		key, shutdown = q.work.Get()
-	}
 	if shutdown {
 		return key, 0, false
 	}
@@ -164,14 +144,8 @@ func (q *queue) take() (cache.ObjectName, Reason, bool) {
 	return key, why, true
 }
 
-// makeRoom lets another key be taken although this one is not done yet.
-func (q *queue) makeRoom(key cache.ObjectName) { q.order.done(key) }
-
 // done gives a key back, so that another worker may take it.
-func (q *queue) done(key cache.ObjectName) {
-	q.order.done(key)
-	q.work.Done(key)
-}
+func (q *queue) done(key cache.ObjectName) { q.work.Done(key) }
 
 // settled ends the account of earlier failures and sets the time of the next
 // periodic pass; 0 means none.
@@ -202,9 +176,6 @@ func (q *queue) failed(
 	if limiter == nil {
 		q.forgetFailures(key)
 		return 0
-	}
-	if why&urgent != 0 {
-		q.order.mark(key)
 	}
 	delay := Jitter(limiter.When(key))
 	q.retries.Inc()

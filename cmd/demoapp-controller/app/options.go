@@ -123,7 +123,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 		"`file` that says how to reach the API server; not needed in a cluster (the KUBECONFIG variable is not read)")
 	fs.StringSliceVar(&o.Namespaces, "namespaces", o.Namespaces,
 		"comma-separated `names` of the namespaces to watch (default all)")
-	fs.IntVar(&o.Workers, "workers", o.Workers, "`number` of DemoApps reconciled at the same time; drift is corrected beside them")
+	fs.IntVar(&o.Workers, "workers", o.Workers, "`number` of DemoApps reconciled at the same time")
 	fs.DurationVar(&o.ResyncPeriod, "resync-period", o.ResyncPeriod,
 		"`time` between two full checks of a DemoApp that no event has touched; jittered")
 	fs.StringVar(&o.AuditNamespace, "audit-namespace", o.AuditNamespace,

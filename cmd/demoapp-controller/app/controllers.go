@@ -182,8 +182,11 @@ func (a *assembly) addDemoAppClusters(deps dependencies, apps map[string]cache.S
 		clusters[namespace] = factory.Demo().V1alpha1().DemoAppClusters().Informer()
 		a.services = append(a.services, informerService("informer of DemoAppClusters", namespace, clusters[namespace]))
 	}
-	nodes := metadatainformer.NewSharedInformerFactory(deps.clients.metadata, 0).
-		ForResource(corev1.SchemeGroupVersion.WithResource("nodes")).Informer()
+	nodes, err := a.watchOnDemand("informer of Nodes", metav1.NamespaceAll, metadatainformer.NewFilteredMetadataInformer(
+		deps.clients.metadata, corev1.SchemeGroupVersion.WithResource("nodes"), metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer(), demoappcluster.KeepNode)
+	if err != nil {
+		return err
+	}
 	room, err := demoappcluster.New(demoappcluster.Deps{
 		Client: deps.clients.demo.DemoV1alpha1(), ClusterInformers: clusters, AppInformers: apps, Nodes: nodes,
 		Recorder: deps.recorder, Metrics: deps.metrics.controllers, Clock: clock.RealClock{},

@@ -27,7 +27,7 @@ func TestAssemble(t *testing.T) {
 				"informer of DemoApps", "informer of Secrets", "informer of ConfigMaps",
 				"informer of IngressClasses", "informer of CustomResourceDefinition httproutes.gateway.networking.k8s.io",
 				"informer of audit records in demoapp-audit",
-				"informer of DemoAppClusters", "helm engine",
+				"informer of DemoAppClusters", "informer of Nodes", "helm engine",
 			},
 		},
 		{
@@ -40,6 +40,7 @@ func TestAssemble(t *testing.T) {
 				"informer of IngressClasses", "informer of CustomResourceDefinition httproutes.gateway.networking.k8s.io",
 				"informer of audit records in demoapp-audit",
 				"informer of DemoAppClusters in a", "informer of DemoAppClusters in b",
+				"informer of Nodes",
 				"helm engine",
 			},
 		},

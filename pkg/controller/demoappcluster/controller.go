@@ -4,11 +4,9 @@
 package demoappcluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -54,9 +52,8 @@ type Deps struct {
 	// ClusterInformers and AppInformers read DemoAppClusters and DemoApps, keyed by
 	// the namespace that each watches.
 	ClusterInformers, AppInformers map[string]cache.SharedIndexInformer
-	// Nodes reads the metadata of Nodes. The controller runs it, from the first
-	// DemoAppCluster on: nobody else may.
-	Nodes cache.SharedIndexInformer
+	// Nodes reads the metadata of Nodes, as [KeepNode] leaves it. The first DemoAppCluster starts it.
+	Nodes NodeWatch
 
 	Recorder events.EventRecorder
 	Metrics  *controller.Metrics
@@ -72,12 +69,12 @@ type Controller struct {
 
 	apps     democlient.DemoAppsGetter
 	children children
-	nodes    *nodes
+	nodes    NodeWatch
 }
 
 // New wires the controller to its informers. It starts nothing.
 func New(deps Deps) (*Controller, error) {
-	c := &Controller{apps: deps.Client, children: newChildren()}
+	c := &Controller{apps: deps.Client, children: newChildren(), nodes: deps.Nodes}
 	var err error
 	c.Loop, err = kind.New(kind.Kind[*v1alpha1.DemoAppCluster, v1alpha1.DemoAppClusterStatus]{
 		Name: Name, GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind(clusterKind.Kind), FieldManager: fieldManager,
@@ -102,26 +99,12 @@ func New(deps Deps) (*Controller, error) {
 			return nil, fmt.Errorf("%s: %w", Name, err)
 		}
 	}
-	if c.nodes, err = newNodes(deps.Nodes, c.enqueueAll); err != nil {
-		return nil, fmt.Errorf("%s: %w", Name, err)
-	}
-	// Nodes are watched only when a DemoAppCluster exists, so other installations need no
-	// permission for them.
-	if _, err = controller.AddHandler("nodes", deps.Nodes, controller.MapHandler(c.Queue(), c.clustersOn, nodeChanged)); err != nil {
+	// Nodes are watched only when a DemoAppCluster exists, so other installations need no permission for them. Run
+	// therefore does not wait for their cache.
+	if _, err = controller.AddHandler("nodes", deps.Nodes.Informer(), controller.MapHandler(c.Queue(), c.clustersOn, nodeChanged)); err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
 	return c, nil
-}
-
-// Run works until stop ends and what was in flight is finished, or until lead
-// ends.
-func (c *Controller) Run(stop, lead context.Context) error {
-	watching, end := context.WithCancel(context.WithoutCancel(lead))
-	var watches sync.WaitGroup
-	watches.Go(func() { c.nodes.run(watching) })
-	defer watches.Wait()
-	defer end()
-	return c.Loop.Run(stop, lead)
 }
 
 func (c *Controller) watchApps(namespace string, informer cache.SharedIndexInformer) error {
@@ -143,13 +126,6 @@ func (c *Controller) uidOf(key cache.ObjectName) (types.UID, bool) {
 		return "", false
 	}
 	return cluster.UID, true
-}
-
-// enqueueAll asks for a pass over every DemoAppCluster.
-func (c *Controller) enqueueAll() {
-	for _, cluster := range c.all() {
-		c.Queue().Enqueue(keyOf(cluster), controller.DependencyReady)
-	}
 }
 
 func (c *Controller) all() []*v1alpha1.DemoAppCluster {

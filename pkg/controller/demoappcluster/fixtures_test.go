@@ -60,31 +60,27 @@ type world struct {
 	unguarded bool
 
 	apps, clusters cache.SharedIndexInformer
-	nodes          *nodeInformer
+	nodes          *nodeWatch
 	controller     *Controller
 }
 
-// nodeInformer is an informer that says what the test wants of its being synced.
-type nodeInformer struct {
-	cache.SharedIndexInformer
-	synced  bool
-	onError cache.WatchErrorHandlerWithContext
+// nodeWatch is a watch of Nodes whose state the test sets.
+type nodeWatch struct {
+	informer cache.SharedIndexInformer
+	// err is what Need returns.
+	err error
 }
 
-func (n *nodeInformer) HasSynced() bool { return n.synced }
+func (n *nodeWatch) Informer() cache.SharedIndexInformer { return n.informer }
 
-func (n *nodeInformer) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error {
-	n.onError = handler
-	return nil
-}
+func (n *nodeWatch) Need(cache.ObjectName, controller.Enqueuer) error { return n.err }
 
 func newWorld(t *testing.T, nodes ...string) *world {
 	t.Helper()
 	w := &world{t: t, demo: demofake.NewClientset(), clock: clocktesting.NewFakeClock(began), requests: map[string]int{}}
 	controllertest.Stamp(w.demo)
 	w.demo.PrependReactor("*", "*", w.react)
-	w.nodes = &nodeInformer{synced: true, SharedIndexInformer: cache.NewSharedIndexInformer(
-		&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})}
+	w.nodes = &nodeWatch{informer: cache.NewSharedIndexInformer(&cache.ListWatch{}, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})}
 	for _, name := range nodes {
 		w.node(name, nil)
 	}
@@ -95,6 +91,11 @@ func newWorld(t *testing.T, nodes ...string) *world {
 // start makes a new controller, as a new process would.
 func (w *world) start() {
 	w.t.Helper()
+	w.startWith(w.nodes)
+}
+
+func (w *world) startWith(nodes NodeWatch) {
+	w.t.Helper()
 	factory := externalversions.NewSharedInformerFactory(w.demo, 0).Demo().V1alpha1()
 	w.apps, w.clusters = factory.DemoApps().Informer(), factory.DemoAppClusters().Informer()
 	var err error
@@ -102,7 +103,7 @@ func (w *world) start() {
 		Client:           w.demo.DemoV1alpha1(),
 		ClusterInformers: map[string]cache.SharedIndexInformer{"": w.clusters},
 		AppInformers:     map[string]cache.SharedIndexInformer{"": w.apps},
-		Nodes:            w.nodes, Recorder: w, Clock: w.clock, ResyncPeriod: 10 * time.Minute,
+		Nodes:            nodes, Recorder: w, Clock: w.clock, ResyncPeriod: 10 * time.Minute,
 	})
 	must(w.t, err)
 }
@@ -148,12 +149,12 @@ func (w *world) take() map[string]int {
 
 func (w *world) node(name string, labels map[string]string) {
 	w.t.Helper()
-	must(w.t, w.nodes.GetStore().Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}))
+	must(w.t, w.nodes.informer.GetStore().Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}))
 }
 
 func (w *world) removeNode(name string) {
 	w.t.Helper()
-	must(w.t, w.nodes.GetStore().Delete(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	must(w.t, w.nodes.informer.GetStore().Delete(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 }
 
 // cluster makes the DemoAppCluster "web".

@@ -6,8 +6,10 @@ package demoappcluster
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,62 +26,79 @@ import (
 func TestUnknownNodes(t *testing.T) {
 	w := newWorld(t, "a")
 	w.cluster()
-	w.nodes.synced = false
-	w.pass()
-	equal(t, "requests while the nodes are being listed", map[string]int{}, w.take())
-	select {
-	case <-w.controller.nodes.needed:
-	default:
-		t.Error("nobody asked for the nodes")
-	}
 
-	w.nodes.onError(t.Context(), cache.NewReflector(&cache.ListWatch{}, nil, cache.NewStore(cache.MetaNamespaceKeyFunc), 0), errors.New("nodes is forbidden"))
+	w.nodes.err = &controller.UnfilledError{}
+	w.pass()
+	equal(t, "requests during the first list", map[string]int{}, w.take())
+
+	w.nodes.err = &controller.UnfilledError{Failure: errors.New("nodes is forbidden")}
 	w.pass()
 	equal(t, "conditions", reconciling(v1alpha1.ReasonObserveFailed), w.conditions())
-	contains(t, "message", w.messageOf(), "nodes is forbidden")
+	equal(t, "message", "The nodes cannot be listed: nodes is forbidden", w.messageOf())
 	equal(t, "observedGeneration", true, w.stored().Status.ObservedGeneration < 1)
 
-	w.nodes.synced = true
+	w.nodes.err = nil
 	w.pass()
 	equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
 }
 
-func TestNodesAreWatchedWhenTheyAreNeeded(t *testing.T) {
+func TestFirstClusterStartsWatchOfNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
 		scheme := runtime.NewScheme()
 		must(t, metav1.AddMetaToScheme(scheme))
 		client := metadatafake.NewSimpleMetadataClient(scheme, &metav1.PartialObjectMetadata{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
-			ObjectMeta: metav1.ObjectMeta{
-				Name: "a", Annotations: map[string]string{"much": "to say"}, Labels: map[string]string{"disk": "ssd"},
-			},
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "a"},
 		})
-		informer := metadatainformer.NewSharedInformerFactory(client, 0).
-			ForResource(corev1.SchemeGroupVersion.WithResource("nodes")).Informer()
-		known := make(chan struct{}, 1)
-		n, err := newNodes(informer, func() { known <- struct{}{} })
+		nodes, err := controller.NewOnDemand(metadatainformer.NewSharedInformerFactory(client, 0).
+			ForResource(corev1.SchemeGroupVersion.WithResource("nodes")).Informer())
 		must(t, err)
+		w.startWith(nodes)
 		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			n.run(ctx)
-		}()
+		var running sync.WaitGroup
+		running.Go(func() { nodes.Run(ctx) })
 		synctest.Wait()
-		equal(t, "requests before they are needed", 0, len(client.Actions()))
-		n.need()
-		n.need()
-		<-known
-		equal(t, "nodes", []string{"a"}, n.matching(labels.Everything()))
-		equal(t, "nodes with another disk", []string(nil), n.matching(labels.SelectorFromSet(labels.Set{"disk": "hdd"})))
-		for _, node := range informer.GetStore().List() {
-			equal(t, "what is kept", &metav1.PartialObjectMetadata{
-				ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"disk": "ssd"}},
-			}, node.(*metav1.PartialObjectMetadata))
-		}
+		equal(t, "requests without a DemoAppCluster", 0, len(client.Actions()))
+
+		w.cluster()
+		w.pass()
+		time.Sleep(time.Second) // The informer polls until it has synced.
+		synctest.Wait()
+		w.pass()
+
+		equal(t, "apps", []string{"web-a"}, w.names())
 		stop()
-		<-ended
+		running.Wait()
 	})
+}
+
+func TestMatchingNodes(t *testing.T) {
+	now := metav1.Now()
+	nodes := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	for _, node := range []metav1.ObjectMeta{
+		{Name: "b", Labels: map[string]string{"disk": "ssd"}},
+		{Name: "a", Labels: map[string]string{"disk": "ssd"}},
+		{Name: "c", Labels: map[string]string{"disk": "hdd"}},
+		{Name: "d", Labels: map[string]string{"disk": "ssd"}, DeletionTimestamp: &now},
+	} {
+		must(t, nodes.Add(&metav1.PartialObjectMetadata{ObjectMeta: node}))
+	}
+
+	equal(t, "all nodes", []string{"a", "b", "c"}, matchingNodes(nodes, labels.Everything()))
+	equal(t, "nodes with the disk ssd", []string{"a", "b"}, matchingNodes(nodes, labels.SelectorFromSet(labels.Set{"disk": "ssd"})))
+	equal(t, "nodes with the disk nvme", []string(nil), matchingNodes(nodes, labels.SelectorFromSet(labels.Set{"disk": "nvme"})))
+}
+
+func TestKeepNode(t *testing.T) {
+	kept, err := KeepNode(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: "a", UID: "uid", ResourceVersion: "7", Annotations: map[string]string{"much": "to say"}, Labels: map[string]string{"disk": "ssd"},
+	}})
+
+	must(t, err)
+	want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: "a", UID: "uid", ResourceVersion: "7", Labels: map[string]string{"disk": "ssd"},
+	}}
+	equal(t, "object", any(want), kept)
 }
 
 func TestNodeChanged(t *testing.T) {

@@ -34,12 +34,11 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 		p.Object.Status.ObservedGeneration = p.Object.Generation
 		return controller.Terminal(err)
 	}
-	c.nodes.need()
-	if known, failure := c.nodes.known(); !known {
-		reportUnknownNodes(p, failure)
+	if err := c.nodes.Need(p.Key(), c.Queue()); err != nil {
+		reportUnknownNodes(p, err)
 		return nil
 	}
-	nodes := c.nodes.matching(selector)
+	nodes := matchingNodes(c.nodes.Informer().GetStore(), selector)
 	observed := c.children.observe(p.Object, nodes)
 	if todo := decide(observed, maxUnavailable(p.Object.Spec.UpdateStrategy, len(nodes))); !todo.isEmpty() {
 		err = c.act(ctx, p.Object, todo)

@@ -38,11 +38,10 @@ func holdStatus(written, next v1alpha1.DemoAppClusterStatus) time.Duration {
 	return statusInterval
 }
 
-// reportUnknownNodes says that the nodes are not known. While they are only being
-// listed, there is nothing to say.
-func reportUnknownNodes(p *pass, failure error) {
-	if failure != nil {
-		p.Conditions().MarkReconciling(v1alpha1.ReasonObserveFailed, "The nodes cannot be listed: "+failure.Error())
+// reportUnknownNodes reports why the nodes cannot be listed. The first list takes a moment, which is not reported.
+func reportUnknownNodes(p *pass, err error) {
+	if !controller.IsPending(err) {
+		p.Conditions().MarkReconciling(v1alpha1.ReasonObserveFailed, "The nodes cannot be listed: "+err.Error())
 	}
 }
 

@@ -24,6 +24,10 @@ type claim struct {
 	kind, value string
 }
 
+// isExclusive reports whether the operator alone keeps two DemoApps from having the claim. The API server does so for
+// node ports, which it allocates atomically, and for nothing else.
+func (c claim) isExclusive() bool { return c.kind == hostKind }
+
 // String names the claim in a sentence.
 func (c claim) String() string { return c.kind + " " + c.value }
 
@@ -55,7 +59,10 @@ func usedClaims(s v1alpha1.DemoAppStatus) []claim {
 	return claims
 }
 
-func hostClaim(host string) claim { return claim{"host", host} }
+// hostKind is the kind of a host's claim.
+const hostKind = "host"
+
+func hostClaim(host string) claim { return claim{hostKind, host} }
 
 func nodePortClaim(port int64) claim { return claim{"node port", strconv.FormatInt(port, 10)} }
 
@@ -171,8 +178,8 @@ func obstacle(app *v1alpha1.DemoApp, claim claim, others []*v1alpha1.DemoApp) (m
 	return "", false
 }
 
-// isRing reports whether the app that has a claim waits, directly or not, for what
-// this one has: none of them would ever begin.
+// isRing reports whether the app that has a host waits, directly or not, for the host of this app: none of them would
+// ever get what it asks for.
 func (c *Controller) isRing(app *v1alpha1.DemoApp, wanted claim) bool {
 	return c.leadsTo(app, app, wanted, map[string]bool{})
 }
@@ -193,7 +200,7 @@ func (c *Controller) leadsTo(goal, waiting *v1alpha1.DemoApp, wanted claim, seen
 		}
 		seen[holder.Name] = true
 		for _, next := range wantedClaims(holder.Spec) {
-			if !slices.Contains(used, next) && c.leadsTo(goal, holder, next, seen) {
+			if next.isExclusive() && !slices.Contains(used, next) && c.leadsTo(goal, holder, next, seen) {
 				return true
 			}
 		}

@@ -242,30 +242,31 @@ func TestClaimsAfterARollback(t *testing.T) {
 	}
 }
 
-// TestAppsThatSwap: each would wait for the other for ever.
-func TestAppsThatSwap(t *testing.T) {
-	ring := func(what, other, kind string) string {
-		return what + ` is still in use by DemoApp "` + other + `", which waits for what this DemoApp has: give one of them another ` + kind + ` for a while`
+// TestHostsInRing: each app would wait forever for the host of the next one.
+func TestHostsInRing(t *testing.T) {
+	ring := func(host, other string) string {
+		return "Host " + host + ` is still in use by DemoApp "` + other + `", which waits for the host of this DemoApp: give one of them another host for a while`
 	}
-	t.Run("two node ports", func(t *testing.T) {
+	t.Run("two hosts", func(t *testing.T) {
 		w := newWorld(t)
-		for port, name := range []string{"a", "b"} {
-			w.create(newApp(name, atNodePort(30080+int32(port)), bornAfter(time.Duration(port)*time.Second)))
+		w.hasClasses("nginx")
+		for age, name := range []string{"a", "b"} {
+			w.create(newApp(name, exposedBy("nginx"), atHost("*."+name+".example.com"), bornAfter(time.Duration(age)*time.Second)))
 			w.passes(name, controller.SpecChange)
 		}
-		w.change("a", atNodePort(30081))
+		w.change("a", atHost("*.b.example.com"))
 		w.passes("a", controller.SpecChange)
-		w.change("b", atNodePort(30080))
+		w.change("b", atHost("*.a.example.com"))
 		w.passes("a", controller.SpecChange)
 		w.passes("b", controller.SpecChange)
-		equal(t, "message", ring("Node port 30081", "b", "node port"), w.message("a", v1alpha1.ConditionReady))
-		equal(t, "message of the other", ring("Node port 30080", "a", "node port"), w.message("b", v1alpha1.ConditionReady))
+		equal(t, "message", ring("*.b.example.com", "b"), w.message("a", v1alpha1.ConditionReady))
+		equal(t, "message of the other", ring("*.a.example.com", "a"), w.message("b", v1alpha1.ConditionReady))
 		equal(t, "Stalled", "True ValidationFailed", w.is("a", v1alpha1.ConditionStalled))
 
-		w.change("b", atNodePort(30090))
+		w.change("b", atHost("*.c.example.com"))
 		w.passes("b", controller.SpecChange)
 		w.passes("a", controller.SpecChange)
-		w.change("b", atNodePort(30080))
+		w.change("b", atHost("*.a.example.com"))
 		w.passes("b", controller.SpecChange)
 		for _, name := range []string{"a", "b"} {
 			equal(t, "Ready in the end", "True Healthy", w.is(name, v1alpha1.ConditionReady))
@@ -286,7 +287,7 @@ func TestAppsThatSwap(t *testing.T) {
 		for i, name := range names {
 			w.passes(name, controller.SpecChange)
 			other := names[(i+1)%3]
-			equal(t, "message of "+name, ring("Host *."+other+".example.com", other, "host"), w.message(name, v1alpha1.ConditionReady))
+			equal(t, "message of "+name, ring("*."+other+".example.com", other), w.message(name, v1alpha1.ConditionReady))
 		}
 		w.delete("b")
 		w.passes("b", controller.SpecChange)
@@ -308,9 +309,64 @@ func TestClaimsThatWereNotRecorded(t *testing.T) {
 	equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
 }
 
-// TestClaimThatIsBeingTakenUp: an app that comes first and asks for it meanwhile does not
-// get it, too, be it that the caches do not tell yet.
-func TestClaimThatIsBeingTakenUp(t *testing.T) {
+// TestHostThatIsBeingTaken: an older app that asks for the host meanwhile does not get it, even though the caches do not
+// have the newest status.
+func TestHostThatIsBeingTaken(t *testing.T) {
+	w := newWorld(t)
+	w.hasClasses("nginx")
+	for _, name := range []string{"a", "b"} {
+		w.create(newApp(name))
+		w.passes(name, controller.SpecChange)
+	}
+	w.change("b", exposedBy("nginx"))
+	w.engine.executing = func() {
+		w.engine.executing = nil
+		w.change("a", exposedBy("nginx"))
+		w.sync()
+		_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
+		must(t, err)
+		equal(t, "message while it is", `Host web.example.com is about to go to DemoApp "b"`, w.message("a", v1alpha1.ConditionReady))
+		equal(t, "Reconciling", "True ValidationFailed", w.is("a", v1alpha1.ConditionReconciling))
+	}
+	w.sync()
+	_, err := w.controller.Reconcile(t.Context(), keyOf("b"), controller.SpecChange)
+	must(t, err)
+	equal(t, "ingressHost", "web.example.com", w.app("b").Status.IngressHost)
+	_, err = w.latePass("a", controller.SpecChange)
+	must(t, err)
+	equal(t, "Stalled when the other has it", "True ValidationFailed", w.is("a", v1alpha1.ConditionStalled))
+	w.passes("a", controller.SpecChange)
+	equal(t, "ingressHost of the older app", "", w.app("a").Status.IngressHost)
+}
+
+// TestHostThatIsNotTaken: an app that was refused a reserved host gets it when the reservation was not used.
+func TestHostThatIsNotTaken(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		w.hasClasses("nginx")
+		for _, name := range []string{"a", "b"} {
+			w.create(newApp(name))
+			advance(time.Second)
+		}
+		var once sync.Once
+		goOn := make(chan struct{})
+		w.engine.executing = func() { once.Do(func() { <-goOn }) }
+		w.engine.failures = []error{errPlain}
+		w.change("b", exposedBy("nginx"))
+		settle()
+		w.change("a", exposedBy("nginx"))
+		settle()
+		equal(t, "message", `Host web.example.com is about to go to DemoApp "b"`, w.message("a", v1alpha1.ConditionReady))
+		close(goOn)
+		advance(time.Second)
+		equal(t, "Ready in the end", "True Healthy", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "ingressHost", "web.example.com", w.app("a").Status.IngressHost)
+		advance(time.Minute)
+		equal(t, "message of the other", `Host web.example.com belongs to DemoApp "a", which is older`, w.message("b", v1alpha1.ConditionReady))
+	})
+}
+
+// TestNodePortIsNotReserved: the API server decides which of two apps gets a node port at the same time.
+func TestNodePortIsNotReserved(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"a", "b"} {
 		w.create(newApp(name))
@@ -323,43 +379,13 @@ func TestClaimThatIsBeingTakenUp(t *testing.T) {
 		w.sync()
 		_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
 		must(t, err)
-		equal(t, "message while it is", `Node port 30080 is about to go to DemoApp "b"`, w.message("a", v1alpha1.ConditionReady))
-		equal(t, "Reconciling", "True ValidationFailed", w.is("a", v1alpha1.ConditionReconciling))
 	}
 	w.sync()
-	_, err := w.controller.Reconcile(t.Context(), keyOf("b"), controller.SpecChange)
-	must(t, err)
-	equal(t, "nodePort", int32(30080), w.app("b").Status.NodePort)
-	_, err = w.latePass("a", controller.SpecChange)
-	must(t, err)
-	equal(t, "Stalled when the other has it", "True ValidationFailed", w.is("a", v1alpha1.ConditionStalled))
-	w.passes("a", controller.SpecChange)
-	equal(t, "nodePort of the one that comes first", int32(0), w.app("a").Status.NodePort)
-}
 
-// TestClaimThatIsNotTakenUp: who has waited for it does not wait any longer.
-func TestClaimThatIsNotTakenUp(t *testing.T) {
-	live(t, func(t *testing.T, w *world) {
-		for _, name := range []string{"a", "b"} {
-			w.create(newApp(name))
-			advance(time.Second)
-		}
-		var once sync.Once
-		goOn := make(chan struct{})
-		w.engine.executing = func() { once.Do(func() { <-goOn }) }
-		w.engine.failures = []error{errPlain}
-		w.change("b", atNodePort(30080))
-		settle()
-		w.change("a", atNodePort(30080))
-		settle()
-		equal(t, "message", `Node port 30080 is about to go to DemoApp "b"`, w.message("a", v1alpha1.ConditionReady))
-		close(goOn)
-		advance(time.Second)
-		equal(t, "Ready in the end", "True Healthy", w.is("a", v1alpha1.ConditionReady))
-		equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
-		advance(time.Minute)
-		equal(t, "message of the other", `Node port 30080 belongs to DemoApp "a", which is older`, w.message("b", v1alpha1.ConditionReady))
-	})
+	_, err := w.controller.Reconcile(t.Context(), keyOf("b"), controller.SpecChange)
+
+	must(t, err)
+	equal(t, "message", "Node port 30080 is this DemoApp's", w.message("a", v1alpha1.ConditionValidated))
 }
 
 func TestHolderThatChangesAndGoes(t *testing.T) {

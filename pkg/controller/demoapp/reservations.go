@@ -15,9 +15,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// reservations are the claims that apps are about to have, from the gate that lets
-// them through until their status tells: nobody else may take one meanwhile, whatever
-// the caches know. The zero value is ready to use. A new process has none.
+// reservations are the hosts that apps are about to have, from the gate that lets an app through until its status says
+// that it has the host. No other app may take the host meanwhile, whatever the caches know. The zero value is ready to
+// use. A new process has none.
 type reservations struct {
 	mu sync.Mutex
 	// held is who has which claim, as it is in the index.
@@ -70,11 +70,11 @@ func (c *Controller) releaseClaims(key cache.ObjectName) {
 }
 
 // refusal says why an app cannot have a claim; nothing when it can. It stalls when a
-// person has to decide. What a new revision is about to have is reserved.
+// person has to decide. The host that a new revision is about to have is reserved.
 func (c *Controller) refusal(p *pass, wanted claim) (message string, stalled bool) {
 	message, stalled = c.obstacleOf(p, wanted)
 	rollsOut := p.plan.RollsOut() && p.plan.Wanted.Action != helm.ActionRollback && len(p.blockers) == 0
-	if message != "" || !rollsOut || slices.Contains(usedClaims(p.app.Status), wanted) {
+	if message != "" || !rollsOut || !wanted.isExclusive() || slices.Contains(usedClaims(p.app.Status), wanted) {
 		return message, stalled
 	}
 	if holder := c.reservations.take(p.key(), wanted.in(p.app.Namespace)); holder != p.key() {
@@ -86,8 +86,8 @@ func (c *Controller) refusal(p *pass, wanted claim) (message string, stalled boo
 // obstacleOf is what is in an app's way to a claim, as far as it is known of the others.
 func (c *Controller) obstacleOf(p *pass, wanted claim) (message string, stalled bool) {
 	message, stalled = obstacle(p.app, wanted, c.claimants(p.app, wanted))
-	if message != "" && !stalled && c.isRing(p.app, wanted) {
-		message += fmt.Sprintf(", which waits for what this DemoApp has: give one of them another %s for a while", wanted.kind)
+	if message != "" && !stalled && wanted.isExclusive() && c.isRing(p.app, wanted) {
+		message += ", which waits for the host of this DemoApp: give one of them another host for a while"
 		stalled = true
 	}
 	return message, stalled

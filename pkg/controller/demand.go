@@ -14,17 +14,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// demandTimeout is how long the first list of an informer may take until those that
-// wait for it are told that there is no answer.
+// demandTimeout is how long the first list of an informer may take before its callers get errNoAnswer.
 const demandTimeout = 10 * time.Second
 
 // errNoAnswer is the failure of a list that takes longer than that.
 var errNoAnswer = fmt.Errorf("the API server has not answered within %v", demandTimeout)
 
-// UnfilledError is the error of an informer that does not hold yet what there is. It
-// wraps [ErrNotSynced] and, where there is one, the failure.
+// UnfilledError is the error of an informer that has not delivered its first list. It wraps [ErrNotSynced] and, if the
+// list failed, the failure.
 type UnfilledError struct {
-	// Failure is why the API server cannot be asked; nil while it is being asked.
+	// Failure is why the list failed; nil while the list is in flight.
 	Failure error
 }
 
@@ -36,7 +35,7 @@ func (e *UnfilledError) Error() string {
 	return "informer that was just started: " + ErrNotSynced.Error()
 }
 
-// Unwrap returns what the error stands for.
+// Unwrap returns ErrNotSynced and, if there is one, the failure.
 func (e *UnfilledError) Unwrap() []error {
 	if e.Failure != nil {
 		return []error{ErrNotSynced, e.Failure}
@@ -46,8 +45,7 @@ func (e *UnfilledError) Unwrap() []error {
 
 func (e *UnfilledError) pending() bool { return e.Failure == nil }
 
-// IsPending reports whether err is, in each of its branches, an informer that is
-// being filled.
+// IsPending reports whether each branch of err is an [*UnfilledError] without a failure.
 func IsPending(err error) bool {
 	return every(err, func(link error) bool {
 		unfilled, ok := link.(interface{ pending() bool })
@@ -55,28 +53,27 @@ func IsPending(err error) bool {
 	})
 }
 
-// OnDemand is an informer that sends nothing until somebody needs it: a feature
-// that nobody uses then costs no request and no memory. Once needed, it stays.
+// OnDemand is an informer that starts when it is first needed, so that an unused feature costs no request and no memory.
+// It then runs until the process ends.
 type OnDemand struct {
 	informer cache.SharedIndexInformer
 	once     sync.Once
 	needed   chan struct{}
 
 	mu sync.Mutex
-	// failure is why the informer is not filled yet; nil while nothing has failed.
+	// failure is why the first list failed; nil while nothing has failed.
 	failure error
-	// asking are those that asked in vain.
+	// asking are the keys that called Need before the informer was filled.
 	asking map[cache.ObjectName]*asker
 }
 
-// asker is the queue of a key that waits, and whether it has been told of a failure.
+// asker is the queue of a waiting key. told is true once the key has got the failure.
 type asker struct {
 	queue Enqueuer
 	told  bool
 }
 
-// NewOnDemand wraps an informer that nobody else starts, and whose watch errors
-// nobody else handles.
+// NewOnDemand wraps an informer. The caller neither starts the informer nor sets its watch error handler.
 func NewOnDemand(informer cache.SharedIndexInformer) (*OnDemand, error) {
 	d := &OnDemand{informer: informer, needed: make(chan struct{}), asking: map[cache.ObjectName]*asker{}}
 	err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
@@ -113,10 +110,9 @@ func (d *OnDemand) Run(ctx context.Context) {
 	}
 }
 
-// Need starts the informer unless it runs, and returns nil when it holds what there
-// is. Otherwise it returns an [*UnfilledError] at once. The key is then put into the
-// queue, with reason [DependencyReady], when the informer is filled, and once when
-// that fails for the first time; it is told of later failures when it asks again.
+// Need starts the informer unless it runs, and returns nil once the informer has delivered its first list. Until then it
+// returns an [*UnfilledError] at once, and enqueues the key with reason [DependencyReady] when the list arrives or fails
+// for the first time. Later failures are returned by later calls.
 func (d *OnDemand) Need(key cache.ObjectName, queue Enqueuer) error {
 	d.once.Do(func() { close(d.needed) })
 	d.mu.Lock()
@@ -128,7 +124,7 @@ func (d *OnDemand) Need(key cache.ObjectName, queue Enqueuer) error {
 	return &UnfilledError{Failure: d.failure}
 }
 
-// filled wakes all that asked in vain.
+// filled enqueues all keys that wait.
 func (d *OnDemand) filled() {
 	d.mu.Lock()
 	asking := d.asking
@@ -139,16 +135,15 @@ func (d *OnDemand) filled() {
 	}
 }
 
-// failed notes why the informer is not filled, and wakes those that do not know of
-// any failure yet. One that was filled keeps what it holds, and its watch begins
-// again.
+// failed records why the first list failed, and enqueues the keys that have not got a failure yet. An informer that was
+// filled keeps its objects, and the reflector starts the watch again.
 func (d *OnDemand) failed(err error) {
 	if d.informer.HasSynced() {
 		return
 	}
 	var answer *apierrors.StatusError
 	if errors.As(err, &answer) {
-		err = answer // Without the words of client-go around it.
+		err = answer // Without the text that client-go adds.
 	}
 	d.mu.Lock()
 	d.failure = err
@@ -165,7 +160,7 @@ func (d *OnDemand) failed(err error) {
 	}
 }
 
-// silent is the failure of an API server that does not answer.
+// silent records that the API server did not answer in time.
 func (d *OnDemand) silent() {
 	d.mu.Lock()
 	failure := d.failure

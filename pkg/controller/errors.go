@@ -20,9 +20,8 @@ func (e *terminalError) Error() string { return e.err.Error() }
 func (e *terminalError) Unwrap() error { return e.err }
 func (e *terminalError) terminal()     {}
 
-// Terminal marks err as one that trying again cannot mend: the object waits
-// for a change, or for Result.RequeueAfter where that is set. Terminal(nil) is
-// nil.
+// Terminal marks err as one that a retry cannot resolve. The object waits for a change, or for Result.RequeueAfter if
+// that is set. Terminal(nil) is nil.
 func Terminal(err error) error {
 	if err == nil {
 		return nil

@@ -7,5 +7,5 @@
 // resourceVersion it was made for. The list can therefore not undo what
 // someone else changed meanwhile, and the patch cannot reach a successor of
 // the same name: the API server answers with a conflict, which is returned.
-// Nothing is sent when the object is already as wanted.
+// Nothing is sent when the object is already as desired.
 package finalizer

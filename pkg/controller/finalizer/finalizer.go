@@ -35,8 +35,8 @@ func Ensure[T metav1.Object](ctx context.Context, patcher Patcher[T], obj T, nam
 	if Has(obj, name) || obj.GetDeletionTimestamp() != nil {
 		return obj, nil
 	}
-	wanted := append(slices.Clone(obj.GetFinalizers()), name)
-	updated, err := patch(ctx, patcher, obj, wanted)
+	desired := append(slices.Clone(obj.GetFinalizers()), name)
+	updated, err := patch(ctx, patcher, obj, desired)
 	if err != nil {
 		return obj, fmt.Errorf("add finalizer %q: %w", name, err)
 	}
@@ -50,8 +50,8 @@ func Remove[T metav1.Object](ctx context.Context, patcher Patcher[T], obj T, nam
 	if !Has(obj, name) {
 		return obj, nil
 	}
-	wanted := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == name })
-	updated, err := patch(ctx, patcher, obj, wanted)
+	desired := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == name })
+	updated, err := patch(ctx, patcher, obj, desired)
 	switch {
 	case apierrors.IsNotFound(err):
 		return obj, nil

@@ -53,8 +53,8 @@ func IsPending(err error) bool {
 	})
 }
 
-// OnDemand is an informer that starts when it is first needed, so that an unused feature costs no request and no memory.
-// It then runs until the process ends.
+// OnDemand is an informer that starts when it is first needed, so that an unused feature costs neither requests nor
+// memory. It then runs until the context of Run ends.
 type OnDemand struct {
 	informer cache.SharedIndexInformer
 	once     sync.Once
@@ -110,9 +110,9 @@ func (d *OnDemand) Run(ctx context.Context) {
 	}
 }
 
-// Need starts the informer unless it runs, and returns nil once the informer has delivered its first list. Until then it
-// returns an [*UnfilledError] at once, and enqueues the key with reason [DependencyReady] when the list arrives or fails
-// for the first time. Later failures are returned by later calls.
+// Need starts the informer unless it runs, and returns nil once the informer has delivered its first list. Until then
+// it returns an [*UnfilledError] at once, and enqueues the key with reason [DependencyReady] when the list arrives or
+// fails for the first time. Later failures are returned by later calls.
 func (d *OnDemand) Need(key cache.ObjectName, queue Enqueuer) error {
 	d.once.Do(func() { close(d.needed) })
 	d.mu.Lock()

@@ -309,8 +309,8 @@ func TestClaimsThatWereNotRecorded(t *testing.T) {
 	equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
 }
 
-// TestHostThatIsBeingTaken: an older app that asks for the host meanwhile does not get it, even though the caches do not
-// have the newest status.
+// TestHostThatIsBeingTaken: an older app that asks for the host meanwhile does not get it, even if the caches do not have
+// the newest status.
 func TestHostThatIsBeingTaken(t *testing.T) {
 	w := newWorld(t)
 	w.hasClasses("nginx")

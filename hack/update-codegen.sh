@@ -48,6 +48,13 @@ kube::codegen::gen_client --boilerplate "$boilerplate" \
   --output-dir pkg/generated \
   --output-pkg "$module/pkg/generated" \
   pkg/apis
+# kube_codegen.sh names only the packages with clients. The apply configurations need
+# those of the types that they inline as well.
+"$GOBIN/applyconfiguration-gen" --go-header-file "$boilerplate" \
+  --openapi-schema <(go run ./hack/models-schema) \
+  --output-dir pkg/generated/applyconfiguration \
+  --output-pkg "$module/pkg/generated/applyconfiguration" \
+  $(go list -f '{{if .Imports}}{{.ImportPath}}{{end}}' ./pkg/apis/...)
 
 go tool -modfile=hack/tools/go.mod controller-gen crd \
   paths=./pkg/apis/... output:crd:dir=artifacts/crds

@@ -58,18 +58,20 @@ var steps = []string{
 }
 
 var layers = []layer{
-	{folder: "pkg/apis"},
-	{folder: "pkg/generated", may: []string{"pkg/apis"}},
+	{folder: "pkg/apis", may: []string{"pkg/apis/release"}},
+	{folder: "pkg/apis/meta"},
+	{folder: "pkg/apis/release"},
+	{folder: "pkg/generated", may: []string{"pkg/apis", "pkg/apis/release"}},
 	{folder: "pkg/helm"},
 	{folder: plumbing},
 	{folder: "pkg/controller/audit", may: []string{plumbing, "pkg/controller/naming"}},
 	{folder: "pkg/controller/child", may: []string{plumbing}},
 	{folder: fakes, may: []string{plumbing}},
-	{folder: "pkg/controller/event", may: []string{"pkg/controller/message"}},
+	{folder: "pkg/controller/event", may: []string{"pkg/apis/meta", "pkg/controller/message"}},
 	{folder: "pkg/controller/finalizer", may: []string{plumbing}},
 	{
 		folder:     "pkg/controller/kind",
-		may:        []string{plumbing, "pkg/controller/event", "pkg/controller/finalizer", "pkg/controller/status"},
+		may:        []string{"pkg/apis/meta", plumbing, "pkg/controller/event", "pkg/controller/finalizer", "pkg/controller/status"},
 		mayInTests: []string{"pkg/apis", "pkg/generated"},
 	},
 	{folder: "pkg/controller/license"},
@@ -77,12 +79,13 @@ var layers = []layer{
 	{folder: "pkg/controller/naming"},
 	{folder: "pkg/controller/redact", may: []string{"pkg/controller/message"}},
 	{folder: "pkg/controller/registries"},
-	{folder: "pkg/controller/release", may: []string{plumbing, "pkg/helm"}},
+	{folder: "pkg/controller/release", may: []string{"pkg/apis/release", "pkg/apis/meta", plumbing, "pkg/helm"}},
 	{folder: "pkg/controller/rollout"},
-	{folder: "pkg/controller/status", may: []string{plumbing, "pkg/controller/message"}},
+	{folder: "pkg/controller/status", may: []string{"pkg/apis/meta", plumbing, "pkg/controller/message"}},
 	// A room that uses the API only.
 	{folder: "pkg/controller/demoappcluster", may: []string{
-		"pkg/apis", "pkg/generated", plumbing, "pkg/controller/child", "pkg/controller/event", "pkg/controller/finalizer",
+		"pkg/apis", "pkg/apis/meta", "pkg/apis/release", "pkg/generated",
+		plumbing, "pkg/controller/child", "pkg/controller/event", "pkg/controller/finalizer",
 		"pkg/controller/kind", "pkg/controller/naming", "pkg/controller/redact", "pkg/controller/status",
 	}},
 	{folder: "pkg/controller/window"},
@@ -214,7 +217,7 @@ func layerOf(folder string) layer {
 		name, _, _ := strings.Cut(room, "/")
 		return layer{
 			folder: path.Join(plumbing, name),
-			may:    append([]string{"pkg/apis", "pkg/generated", "pkg/helm", plumbing}, steps...),
+			may:    append([]string{"pkg/apis", "pkg/apis/meta", "pkg/apis/release", "pkg/generated", "pkg/helm", plumbing}, steps...),
 		}
 	}
 	return found

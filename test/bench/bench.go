@@ -22,6 +22,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/test/cluster"
@@ -262,10 +266,10 @@ func (t *tracker) count(namespace string, state func(*v1alpha1.DemoApp) bool) in
 
 // deployed reports whether the operator is through with what the spec says now.
 func deployed(app *v1alpha1.DemoApp) bool {
-	return app.Status.ObservedGeneration == app.Generation && meta.IsStatusConditionTrue(app.Status.Conditions, v1alpha1.ConditionDeployed)
+	return app.Status.ObservedGeneration == app.Generation && meta.IsStatusConditionTrue(app.Status.Conditions, releasev1alpha1.ConditionDeployed)
 }
 
 // ready reports whether the app is deployed and healthy, too.
 func ready(app *v1alpha1.DemoApp) bool {
-	return deployed(app) && meta.IsStatusConditionTrue(app.Status.Conditions, v1alpha1.ConditionReady)
+	return deployed(app) && meta.IsStatusConditionTrue(app.Status.Conditions, apimeta.ConditionReady)
 }

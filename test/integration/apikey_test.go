@@ -15,6 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -81,10 +85,10 @@ func TestKeyThatCannotBeHad(t *testing.T) {
 			}
 			ns.Create(fromSecret("web"))
 			app := ns.Await("web", test.reason, func(app *v1alpha1.DemoApp) bool {
-				return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, test.reason) &&
-					apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionFalse, test.reason)
+				return apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, test.reason) &&
+					apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, test.reason)
 			})
-			message := apps.Condition(app, v1alpha1.ConditionReady).Message
+			message := apps.Condition(app, apimeta.ConditionReady).Message
 			for _, part := range []string{"my-secret", "theKey", test.says} {
 				if !strings.Contains(message, part) {
 					t.Errorf("%q does not say %q", message, part)
@@ -103,7 +107,7 @@ func TestKeyThatCannotBeHad(t *testing.T) {
 			if got := string(ns.Objects("web").Secret.Data["apiKey"]); got != "good-enough" {
 				t.Errorf("apiKey is %q", got)
 			}
-			if app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonSpecGenerationChanged {
+			if app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
 				t.Errorf("lastUpgradeReason is %s", app.Status.LastUpgradeReason)
 			}
 			assertRecords(t, ns, "web v1 deployed")
@@ -134,7 +138,7 @@ func TestRotatedKeyIsRolledOut(t *testing.T) {
 		if sameTemplate(was, is) {
 			t.Errorf("%s: the pods were not rolled", name)
 		}
-		if app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonSpecGenerationChanged {
+		if app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
 			t.Errorf("%s: lastUpgradeReason is %s", name, app.Status.LastUpgradeReason)
 		}
 	}
@@ -170,9 +174,9 @@ func TestSecretIsDeletedAfterwards(t *testing.T) {
 		t.Fatal(err)
 	}
 	app := ns.Await("web", "without a key", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound)
+		return apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound)
 	})
-	if !apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionTrue, "") {
+	if !apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, "") {
 		t.Errorf("what is deployed no longer is: %+v", app.Status.Conditions)
 	}
 	if got := len(ns.Objects("web").All()); got != 4 {

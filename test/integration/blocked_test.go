@@ -17,6 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -45,9 +49,9 @@ func TestAuditNamespaceCannotBeWritten(t *testing.T) {
 
 	ns.Delete("web")
 	app := ns.Await("web", "deletion held up", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAuditFailed)
+		return apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAuditFailed)
 	})
-	if got := apps.Condition(app, v1alpha1.ConditionReady).Message; !strings.Contains(got, "the archive is closed") {
+	if got := apps.Condition(app, apimeta.ConditionReady).Message; !strings.Contains(got, "the archive is closed") {
 		t.Errorf("Ready does not say why: %s", got)
 	}
 	ns.AwaitEvent("web", v1alpha1.ReasonAuditFailed, "the archive is closed")
@@ -82,12 +86,12 @@ func TestUninstallIsRefused(t *testing.T) {
 
 	ns.Delete("web")
 	app := ns.Await("web", "deletion held up", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonUninstallFailed)
+		return apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, releasev1alpha1.ReasonUninstallFailed)
 	})
-	if got := apps.Condition(app, v1alpha1.ConditionReady).Message; !strings.Contains(got, "this Service is needed") {
+	if got := apps.Condition(app, apimeta.ConditionReady).Message; !strings.Contains(got, "this Service is needed") {
 		t.Errorf("Ready does not say why: %s", got)
 	}
-	ns.AwaitEvent("web", v1alpha1.ReasonUninstallFailed, "this Service is needed")
+	ns.AwaitEvent("web", releasev1alpha1.ReasonUninstallFailed, "this Service is needed")
 
 	allow()
 	ns.AwaitGone("web")
@@ -116,9 +120,9 @@ func TestFinalizerCannotBeRemoved(t *testing.T) {
 
 	ns.Delete("web")
 	app := ns.Await("web", "deletion held up", func(app *v1alpha1.DemoApp) bool {
-		return strings.Contains(apps.Condition(app, v1alpha1.ConditionReady).Message, "finalizers stay where they are")
+		return strings.Contains(apps.Condition(app, apimeta.ConditionReady).Message, "finalizers stay where they are")
 	})
-	reason := apps.Condition(app, v1alpha1.ConditionReady).Reason
+	reason := apps.Condition(app, apimeta.ConditionReady).Reason
 	ns.AwaitEvent("web", reason, "finalizers stay where they are")
 	assertNothingInstalled(t, ns, "web")
 

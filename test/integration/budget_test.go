@@ -15,6 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -59,9 +61,9 @@ func TestBudget(t *testing.T) {
 			known := len(ns.Versions("web"))
 			patchObjects(drifted, func(i int) string { return stillKinds[i].change })()
 			ns.Await("web", "corrected", func(app *v1alpha1.DemoApp) bool {
-				return apps.IsReady(app) && apps.IsAbsent(app, v1alpha1.ConditionDrifted) &&
+				return apps.IsReady(app) && apps.IsAbsent(app, releasev1alpha1.ConditionDrifted) &&
 					slices.ContainsFunc(ns.Versions("web")[known:], func(version apps.Version) bool {
-						return !apps.IsAbsent(version.App, v1alpha1.ConditionDrifted)
+						return !apps.IsAbsent(version.App, releasev1alpha1.ConditionDrifted)
 					})
 			})
 		})
@@ -87,7 +89,7 @@ func TestBudgetOfRollback(t *testing.T) {
 	ns := newNamespace(t)
 	app := apps.Named("web")
 	app.Spec.WaitForReady = true
-	app.Spec.Remediation = &v1alpha1.Remediation{Retries: ptr.To[int32](0), Strategy: v1alpha1.RemediationRollback}
+	app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: ptr.To[int32](0), Strategy: releasev1alpha1.RemediationRollback}
 	ns.Create(app)
 	ns.AwaitReady("web")
 	// Long enough that what the upgrade takes is over before it is given up.
@@ -100,7 +102,7 @@ func TestBudgetOfRollback(t *testing.T) {
 	})
 	spendAtMost(t, ns, "a rollback of one object", 1+6, func() {
 		ns.Await("web", "rolled back", func(app *v1alpha1.DemoApp) bool {
-			return apps.Revision(app) == 3 && apps.IsStalled(app, v1alpha1.ReasonRolledBack)
+			return apps.Revision(app) == 3 && apps.IsStalled(app, releasev1alpha1.ReasonRolledBack)
 		})
 	})
 }

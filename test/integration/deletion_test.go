@@ -21,6 +21,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -150,8 +154,8 @@ func TestDeletionKeepsFinalizersOfOthers(t *testing.T) {
 	assertNothingInstalled(t, ns, "web")
 	for _, version := range ns.Versions("web") {
 		app := version.App
-		gone := apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionFalse, v1alpha1.ReasonUninstalled) &&
-			apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonUninstalled) &&
+		gone := apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, releasev1alpha1.ReasonUninstalled) &&
+			apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, releasev1alpha1.ReasonUninstalled) &&
 			app.Status.DeployedRelease == nil && app.Status.Inventory == nil
 		if !slices.Contains(app.Finalizers, v1alpha1.Finalizer) && app.DeletionTimestamp != nil && !gone {
 			t.Errorf("without the operator's finalizer, the status is %+v", app.Status)
@@ -180,7 +184,7 @@ func TestLongestNames(t *testing.T) {
 	name := "w" + strings.Repeat("e", 51) + "b"
 	ns.Create(apps.Named(name))
 	app := ns.Await(name, "deployed", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionTrue, "")
+		return apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, "")
 	})
 	if want := "http://" + name + "." + long + ".svc"; app.Status.URL != want {
 		t.Errorf("url is %s, want %s", app.Status.URL, want)

@@ -24,6 +24,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	democlient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
@@ -167,7 +169,7 @@ func (p *pool) awaitReady(count int32) *v1alpha1.DemoAppCluster {
 	p.t.Helper()
 	return p.await(fmt.Sprintf("ready on %d nodes", count), func(web *v1alpha1.DemoAppCluster) bool {
 		s := web.Status
-		return isSo(web, v1alpha1.ConditionReady, v1alpha1.ReasonAllReady) && len(s.Conditions) == 1 &&
+		return isSo(web, apimeta.ConditionReady, v1alpha1.ReasonAllReady) && len(s.Conditions) == 1 &&
 			s.Desired == count && s.Current == count && s.Updated == count && s.Ready == count && s.Failed == 0
 	})
 }
@@ -209,7 +211,7 @@ func TestClusterFollowsItsNodes(t *testing.T) {
 	p.Delete(p.app("c"))
 	p.await("mended", func(web *v1alpha1.DemoAppCluster) bool {
 		app, err := p.Demo.Get(t.Context(), unlabeled, metav1.GetOptions{})
-		return err == nil && app.DeletionTimestamp == nil && isSo(web, v1alpha1.ConditionReady, v1alpha1.ReasonAllReady)
+		return err == nil && app.DeletionTimestamp == nil && isSo(web, apimeta.ConditionReady, v1alpha1.ReasonAllReady)
 	})
 	p.Change(p.app("c"), func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Somebody else was here" })
 	p.Await(p.app("c"), "set back", func(app *v1alpha1.DemoApp) bool {
@@ -369,7 +371,7 @@ func TestClusterStopsAtABadTemplate(t *testing.T) {
 		spec.Template.Spec.WaitFor, spec.Template.Spec.Message = "absent", "two"
 	})
 	p.await("halfway", func(web *v1alpha1.DemoAppCluster) bool {
-		return web.Status.Updated == 1 && web.Status.Ready == 2 && isSo(web, v1alpha1.ConditionReconciling, v1alpha1.ReasonRollingOut)
+		return web.Status.Updated == 1 && web.Status.Ready == 2 && isSo(web, apimeta.ConditionReconciling, v1alpha1.ReasonRollingOut)
 	})
 	p.AwaitQuiet(quiet)
 	p.await("halfway still", func(web *v1alpha1.DemoAppCluster) bool { return web.Status.Updated == 1 && web.Status.Ready == 2 })
@@ -381,7 +383,7 @@ func TestClusterStopsAtABadTemplate(t *testing.T) {
 		spec.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"not a label": "1"}
 	})
 	p.await("refused", func(web *v1alpha1.DemoAppCluster) bool {
-		return isSo(web, v1alpha1.ConditionStalled, v1alpha1.ReasonRefused) && web.Status.Ready == 3
+		return isSo(web, apimeta.ConditionStalled, apimeta.ReasonRefused) && web.Status.Ready == 3
 	})
 }
 
@@ -396,7 +398,7 @@ func TestClusterLeavesAppsOfOthersAlone(t *testing.T) {
 	before := p.AwaitReady(theirs)
 	p.create()
 	p.await("in conflict", func(web *v1alpha1.DemoAppCluster) bool {
-		return isSo(web, v1alpha1.ConditionStalled, v1alpha1.ReasonNameConflict) && web.Status.Desired == 2 && web.Status.Ready == 1
+		return isSo(web, apimeta.ConditionStalled, v1alpha1.ReasonNameConflict) && web.Status.Desired == 2 && web.Status.Ready == 1
 	})
 	after, err := p.Demo.Get(t.Context(), theirs, metav1.GetOptions{})
 	if err != nil || after.ResourceVersion != before.ResourceVersion {
@@ -440,6 +442,6 @@ func TestClusterExample(t *testing.T) {
 	}
 	cluster.Eventually(t.Context(), t, "the example ready", func(ctx context.Context) (bool, error) {
 		page, err := p.clusters.Get(ctx, "page", metav1.GetOptions{})
-		return err == nil && isSo(page, v1alpha1.ConditionReady, v1alpha1.ReasonAllReady) && page.Status.Ready > 0, err
+		return err == nil && isSo(page, apimeta.ConditionReady, v1alpha1.ReasonAllReady) && page.Status.Ready > 0, err
 	})
 }

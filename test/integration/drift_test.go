@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -247,8 +249,8 @@ func TestFieldsOfOthersSurviveAnUpgrade(t *testing.T) {
 func assertDriftWasTold(t *testing.T, ns *apps.Namespace, before *v1alpha1.DemoApp, object string) {
 	t.Helper()
 	app := ns.Await("web", "Drifted gone, ready again", func(app *v1alpha1.DemoApp) bool {
-		return apps.IsAbsent(app, v1alpha1.ConditionDrifted) && apps.IsReady(app) &&
-			app.Status.LastUpgradeReason == v1alpha1.UpgradeReasonDriftDetected
+		return apps.IsAbsent(app, releasev1alpha1.ConditionDrifted) && apps.IsReady(app) &&
+			app.Status.LastUpgradeReason == releasev1alpha1.UpgradeReasonDriftDetected
 	})
 	if apps.Revision(app) != apps.Revision(before) {
 		t.Errorf("revision %d, want it to stay %d", apps.Revision(app), apps.Revision(before))
@@ -258,7 +260,7 @@ func assertDriftWasTold(t *testing.T, ns *apps.Namespace, before *v1alpha1.DemoA
 	}
 	var told []string
 	for _, version := range ns.Versions("web") {
-		if drifted := apps.Condition(version.App, v1alpha1.ConditionDrifted); drifted.Status == metav1.ConditionTrue {
+		if drifted := apps.Condition(version.App, releasev1alpha1.ConditionDrifted); drifted.Status == metav1.ConditionTrue {
 			if strings.Contains(drifted.Message, object) {
 				return
 			}

@@ -18,12 +18,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
 // withDrift is a DemoApp with a drift policy.
-func withDrift(policy v1alpha1.DriftPolicy) *v1alpha1.DemoApp {
+func withDrift(policy releasev1alpha1.DriftPolicy) *v1alpha1.DemoApp {
 	app := apps.Named("web")
 	app.Spec.Drift = &policy
 	return app
@@ -32,13 +34,13 @@ func withDrift(policy v1alpha1.DriftPolicy) *v1alpha1.DemoApp {
 func TestDriftIsOnlyReported(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	ns.Create(withDrift(v1alpha1.DriftPolicy{Mode: v1alpha1.DriftWarn}))
+	ns.Create(withDrift(releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftWarn}))
 	revision := apps.Revision(ns.AwaitReady("web"))
 	for _, owned := range ownedKinds {
 		patch(t, shared.Dynamic.Resource(owned.resource).Namespace(ns.Name), "web", owned.change)
 	}
 	app := ns.Await("web", "all drift reported", func(app *v1alpha1.DemoApp) bool {
-		message := apps.Condition(app, v1alpha1.ConditionDrifted).Message
+		message := apps.Condition(app, releasev1alpha1.ConditionDrifted).Message
 		for _, field := range []string{"/data/index.html", "Secret web (changed): /data", "/spec/replicas", "/spec/selector/app.kubernetes.io~1name"} {
 			if !strings.Contains(message, field) {
 				return false
@@ -46,7 +48,7 @@ func TestDriftIsOnlyReported(t *testing.T) {
 		}
 		return true
 	})
-	if message := apps.Condition(app, v1alpha1.ConditionDrifted).Message; strings.Contains(message, "Somebody else") ||
+	if message := apps.Condition(app, releasev1alpha1.ConditionDrifted).Message; strings.Contains(message, "Somebody else") ||
 		strings.Contains(message, "c3RvbGVuLWtleQ==") || strings.Contains(message, "apiKey") {
 		t.Errorf("values, or keys of a Secret, are told: %s", message)
 	}
@@ -65,9 +67,9 @@ func TestDriftIsOnlyReported(t *testing.T) {
 		t.Errorf("index.html is %q", got)
 	}
 
-	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Drift.Mode = v1alpha1.DriftCorrect })
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Drift.Mode = releasev1alpha1.DriftCorrect })
 	app = ns.Await("web", "corrected", func(app *v1alpha1.DemoApp) bool {
-		return app.Status.ObservedGeneration == app.Generation && apps.IsAbsent(app, v1alpha1.ConditionDrifted)
+		return app.Status.ObservedGeneration == app.Generation && apps.IsAbsent(app, releasev1alpha1.ConditionDrifted)
 	})
 	if got := ns.Objects("web").ConfigMap.Data["index.html"]; !strings.Contains(got, app.Spec.Message) {
 		t.Errorf("index.html is %q", got)
@@ -83,8 +85,8 @@ func TestDriftIsOnlyReported(t *testing.T) {
 func TestDriftThatIsPutBackIsNoLongerReported(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	ns.Create(withDrift(v1alpha1.DriftPolicy{
-		Mode: v1alpha1.DriftWarn, Ignore: []v1alpha1.DriftIgnore{{Kind: "Deployment", Paths: []string{"/spec/replicas"}}},
+	ns.Create(withDrift(releasev1alpha1.DriftPolicy{
+		Mode: releasev1alpha1.DriftWarn, Ignore: []releasev1alpha1.DriftIgnore{{Kind: "Deployment", Paths: []string{"/spec/replicas"}}},
 	}))
 	ns.AwaitReady("web")
 	page := ns.Objects("web").ConfigMap.Data["index.html"]
@@ -105,11 +107,11 @@ func TestDriftThatIsPutBackIsNoLongerReported(t *testing.T) {
 		for range 2 {
 			patch(t, client(change.kind), "web", change.change)
 			ns.Await("web", change.field+" reported", func(app *v1alpha1.DemoApp) bool {
-				return strings.Contains(apps.Condition(app, v1alpha1.ConditionDrifted).Message, change.field)
+				return strings.Contains(apps.Condition(app, releasev1alpha1.ConditionDrifted).Message, change.field)
 			})
 			patch(t, client(change.kind), "web", change.undo)
 			ns.Await("web", change.field+" no longer reported", func(app *v1alpha1.DemoApp) bool {
-				return apps.IsAbsent(app, v1alpha1.ConditionDrifted)
+				return apps.IsAbsent(app, releasev1alpha1.ConditionDrifted)
 			})
 		}
 	}
@@ -138,7 +140,7 @@ func assertNothingCorrected(t *testing.T, ns *apps.Namespace, name string) {
 		}
 	}
 	for _, entry := range ns.AwaitReady(name).Status.History {
-		if entry.Action == v1alpha1.HistoryRepair {
+		if entry.Action == releasev1alpha1.HistoryRepair {
 			t.Errorf("history tells of %s %s: %s", entry.Action, entry.Outcome, entry.Reason)
 		}
 	}
@@ -147,7 +149,7 @@ func assertNothingCorrected(t *testing.T, ns *apps.Namespace, name string) {
 func TestDriftIsOff(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	ns.Create(withDrift(v1alpha1.DriftPolicy{Mode: v1alpha1.DriftOff}))
+	ns.Create(withDrift(releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}))
 	ns.AwaitReady("web")
 	ns.AwaitQuiet(quiet)
 	began := time.Now()
@@ -164,7 +166,7 @@ func TestDriftIsOff(t *testing.T) {
 func TestIgnoredFieldsStay(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	ns.Create(withDrift(v1alpha1.DriftPolicy{Ignore: []v1alpha1.DriftIgnore{
+	ns.Create(withDrift(releasev1alpha1.DriftPolicy{Ignore: []releasev1alpha1.DriftIgnore{
 		{Kind: "Deployment", Paths: []string{"/spec/replicas"}},
 		{Kind: "ConfigMap", Name: "web", Paths: []string{"/data/index.html"}},
 	}}))
@@ -187,7 +189,7 @@ func TestIgnoredFieldsStay(t *testing.T) {
 
 	patch(t, deployments, "web", `{"spec": {"revisionHistoryLimit": 7}}`)
 	ns.Await("web", "corrected", func(app *v1alpha1.DemoApp) bool {
-		return app.Status.LastUpgradeReason == v1alpha1.UpgradeReasonDriftDetected && apps.IsReady(app)
+		return app.Status.LastUpgradeReason == releasev1alpha1.UpgradeReasonDriftDetected && apps.IsReady(app)
 	})
 	if got := ptr.Deref(ns.Objects("web").Deployment.Spec.RevisionHistoryLimit, 0); got == 7 {
 		t.Error("a field that is not ignored was not put back")
@@ -204,7 +206,7 @@ func TestIgnoredFieldsStay(t *testing.T) {
 func TestForeignFieldsAreRemoved(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	ns.Create(withDrift(v1alpha1.DriftPolicy{ForeignFields: v1alpha1.ForeignFieldsRemove}))
+	ns.Create(withDrift(releasev1alpha1.DriftPolicy{ForeignFields: releasev1alpha1.ForeignFieldsRemove}))
 	ns.AwaitReady("web")
 	additions := map[string]string{
 		"Deployment": `{"metadata": {"labels": {"extra": "label"}}, "spec": {"template": {"spec": {"containers": [{"name": "extra", "image": "nginx:1"}]}}}}`,
@@ -229,7 +231,7 @@ func TestForeignFieldsAreRemoved(t *testing.T) {
 		return !label && !annotation && !key && !secret &&
 			len(objects.Deployment.Spec.Template.Spec.Containers) == 1 && len(objects.Service.Spec.Ports) == 1 && apps.IsReady(app)
 	})
-	if got := ns.AwaitReady("web").Status.LastUpgradeReason; got != v1alpha1.UpgradeReasonDriftDetected {
+	if got := ns.AwaitReady("web").Status.LastUpgradeReason; got != releasev1alpha1.UpgradeReasonDriftDetected {
 		t.Errorf("lastUpgradeReason is %s", got)
 	}
 
@@ -242,7 +244,7 @@ func TestForeignFieldsAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	ns.Await("web", "looked at", func(app *v1alpha1.DemoApp) bool {
-		return len(ns.Versions("web")) > known && apps.IsReady(app) && apps.IsAbsent(app, v1alpha1.ConditionDrifted)
+		return len(ns.Versions("web")) > known && apps.IsReady(app) && apps.IsAbsent(app, releasev1alpha1.ConditionDrifted)
 	})
 	ns.AwaitQuiet(quiet)
 	began := time.Now()
@@ -261,9 +263,9 @@ func TestIgnoredFieldsAreNotRemoved(t *testing.T) {
 	if err := shared.ApplyFiles(t.Context(), ns.Name, "artifacts/examples/drift-policy.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	ns.Create(withDrift(v1alpha1.DriftPolicy{
-		Ignore:        []v1alpha1.DriftIgnore{{Kind: "ConfigMap", Paths: []string{"/data/index.html"}}},
-		ForeignFields: v1alpha1.ForeignFieldsRemove,
+	ns.Create(withDrift(releasev1alpha1.DriftPolicy{
+		Ignore:        []releasev1alpha1.DriftIgnore{{Kind: "ConfigMap", Paths: []string{"/data/index.html"}}},
+		ForeignFields: releasev1alpha1.ForeignFieldsRemove,
 	}))
 	ns.AwaitReady(scaled)
 	ns.AwaitReady(defaced)
@@ -298,7 +300,7 @@ func TestIgnoredFieldsAreNotRemoved(t *testing.T) {
 			objects := ns.Objects(name)
 			_, key := objects.ConfigMap.Data["extra"]
 			_, label := objects.Deployment.Labels["extra"]
-			return !key && !label && apps.IsReady(app) && apps.IsAbsent(app, v1alpha1.ConditionDrifted)
+			return !key && !label && apps.IsReady(app) && apps.IsAbsent(app, releasev1alpha1.ConditionDrifted)
 		})
 	}
 	check("beside additions that were removed")

@@ -12,6 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -25,14 +29,14 @@ func TestDeployedIsNotReadyWhilePodsAreNot(t *testing.T) {
 	web.Spec.Image = brokenImage
 	ns.Create(web)
 	app := ns.Await("web", "deployed, and waiting for pods", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionTrue, v1alpha1.ReasonInstallSucceeded) &&
-			apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonProgressing) &&
-			apps.Has(app, v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonProgressing)
+		return apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, releasev1alpha1.ReasonInstallSucceeded) &&
+			apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, apimeta.ReasonProgressing) &&
+			apps.Has(app, apimeta.ConditionReconciling, metav1.ConditionTrue, apimeta.ReasonProgressing)
 	})
 	if app.Status.ObservedGeneration != 1 {
 		t.Errorf("observedGeneration is %d", app.Status.ObservedGeneration)
 	}
-	if !apps.IsAbsent(app, v1alpha1.ConditionFailed) {
+	if !apps.IsAbsent(app, releasev1alpha1.ConditionFailed) {
 		t.Errorf("conditions say that it failed: %+v", app.Status.Conditions)
 	}
 
@@ -49,21 +53,21 @@ func TestWorkloadThatGaveUp(t *testing.T) {
 	web.Spec.Image = brokenImage
 	ns.Create(web)
 	ns.Await("web", "deployed", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionTrue, "")
+		return apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, "")
 	})
 	// The chart leaves the deadline to the API server's default of ten minutes.
 	patch(t, shared.Dynamic.Resource(ownedKinds[0].resource).Namespace(ns.Name), "web", `{"spec": {"progressDeadlineSeconds": 1}}`)
-	app := ns.Await("web", "stalled", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, v1alpha1.ReasonUnhealthy) })
-	if got := apps.Condition(app, v1alpha1.ConditionReady).Message; !strings.Contains(got, "Deployment web") {
+	app := ns.Await("web", "stalled", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, apimeta.ReasonUnhealthy) })
+	if got := apps.Condition(app, apimeta.ConditionReady).Message; !strings.Contains(got, "Deployment web") {
 		t.Errorf("Ready does not name the Deployment: %s", got)
 	}
-	if !apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionTrue, "") {
-		t.Errorf("Deployed is %+v", apps.Condition(app, v1alpha1.ConditionDeployed))
+	if !apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, "") {
+		t.Errorf("Deployed is %+v", apps.Condition(app, releasev1alpha1.ConditionDeployed))
 	}
-	ns.AwaitEvent("web", v1alpha1.ReasonUnhealthy, "Deployment web")
+	ns.AwaitEvent("web", apimeta.ReasonUnhealthy, "Deployment web")
 
 	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Image = "nginx:1.27-alpine" })
-	if app = ns.AwaitReady("web"); !apps.IsAbsent(app, v1alpha1.ConditionStalled) {
+	if app = ns.AwaitReady("web"); !apps.IsAbsent(app, apimeta.ConditionStalled) {
 		t.Errorf("still stalled: %+v", app.Status.Conditions)
 	}
 }

@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -205,13 +207,13 @@ func TestReleaseChangedByHand(t *testing.T) {
 
 			test.command(t, ns)
 			app := ns.Await("web", "as the spec says", func(app *v1alpha1.DemoApp) bool {
-				return apps.IsReady(app) && apps.IsAbsent(app, v1alpha1.ConditionDrifted) &&
-					app.Status.LastUpgradeReason == v1alpha1.UpgradeReasonDriftDetected
+				return apps.IsReady(app) && apps.IsAbsent(app, releasev1alpha1.ConditionDrifted) &&
+					app.Status.LastUpgradeReason == releasev1alpha1.UpgradeReasonDriftDetected
 			})
 			for _, owned := range ownedKinds {
 				awaitSame(t, shared.Dynamic.Resource(owned.resource).Namespace(ns.Name), want[owned.kind], time.Now())
 			}
-			if !wasDrifted(ns, "web", v1alpha1.ReasonReleaseChanged) {
+			if !wasDrifted(ns, "web", releasev1alpha1.ReasonReleaseChanged) {
 				t.Error("Drifted never said that the release was changed")
 			}
 			ns.AwaitQuiet(quiet)
@@ -226,6 +228,6 @@ func TestReleaseChangedByHand(t *testing.T) {
 // wasDrifted reports whether the condition Drifted was ever True for this reason.
 func wasDrifted(ns *apps.Namespace, name, reason string) bool {
 	return slices.ContainsFunc(ns.Versions(name), func(version apps.Version) bool {
-		return apps.Has(version.App, v1alpha1.ConditionDrifted, metav1.ConditionTrue, reason)
+		return apps.Has(version.App, releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, reason)
 	})
 }

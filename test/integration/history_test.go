@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -31,7 +33,7 @@ func TestHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	app := ns.Await("web", "corrected", func(app *v1alpha1.DemoApp) bool {
-		return len(app.Status.History) > 0 && app.Status.History[0].Action == v1alpha1.HistoryRepair && apps.IsReady(app)
+		return len(app.Status.History) > 0 && app.Status.History[0].Action == releasev1alpha1.HistoryRepair && apps.IsReady(app)
 	})
 	var got []string
 	for _, entry := range app.Status.History {

@@ -18,6 +18,10 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -40,7 +44,7 @@ func exposedBy(name, class, gateway string) *v1alpha1.DemoApp {
 	if gateway != "" {
 		app.Spec.Ingress.Gateway = &v1alpha1.GatewayReference{Name: gateway, Namespace: "infra"}
 	}
-	app.Spec.Drift = &v1alpha1.DriftPolicy{ForeignFields: v1alpha1.ForeignFieldsRemove}
+	app.Spec.Drift = &releasev1alpha1.DriftPolicy{ForeignFields: releasev1alpha1.ForeignFieldsRemove}
 	return app
 }
 
@@ -48,7 +52,7 @@ func exposedBy(name, class, gateway string) *v1alpha1.DemoApp {
 func followed(revision int64, exposed metav1.ConditionStatus, reason string) func(*v1alpha1.DemoApp) bool {
 	return func(app *v1alpha1.DemoApp) bool {
 		return apps.IsReady(app) && apps.Revision(app) == revision && apps.Has(app, v1alpha1.ConditionExposed, exposed, reason) &&
-			(revision == 1 || app.Status.LastUpgradeReason == v1alpha1.UpgradeReasonClusterCapabilitiesChanged)
+			(revision == 1 || app.Status.LastUpgradeReason == releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged)
 	}
 }
 
@@ -157,7 +161,7 @@ func TestIngressIsHeldAndNotValid(t *testing.T) {
 	ns.Await("a-web", "exposed", followed(1, metav1.ConditionTrue, v1alpha1.ReasonRouteDeployed))
 	// The host is in use for as long as the change that gives it up is held.
 	ns.Change("a-web", func(spec *v1alpha1.DemoAppSpec) { spec.Ingress.Host = "elsewhere.example.com" })
-	app = ns.Await("a-web", "held", isHeld(v1alpha1.ReasonOutsideWindow))
+	app = ns.Await("a-web", "held", isHeld(releasev1alpha1.ReasonOutsideWindow))
 	if app.Status.ExternalURL != "http://a-web.example.com" || !apps.Has(app, v1alpha1.ConditionExposed, metav1.ConditionTrue, "") {
 		t.Errorf("externalURL is %q, Exposed %+v", app.Status.ExternalURL, apps.Condition(app, v1alpha1.ConditionExposed))
 	}
@@ -166,7 +170,7 @@ func TestIngressIsHeldAndNotValid(t *testing.T) {
 	ns.Create(rival)
 	ns.Await("b-web", "not valid", func(app *v1alpha1.DemoApp) bool {
 		return apps.Has(app, v1alpha1.ConditionValidated, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed) &&
-			apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed)
+			apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed)
 	})
 	assertNothingInstalled(t, ns, "b-web")
 	ns.Change("a-web", func(spec *v1alpha1.DemoAppSpec) { spec.UpgradeWindow = nil })
@@ -191,7 +195,7 @@ func TestRouteOfSomebodyElseIsInTheWay(t *testing.T) {
 	createUnstructured(t, shared.Dynamic.Resource(ingresses).Namespace(ns.Name), `{"apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
 		"metadata": {"name": "web"}, "spec": {"defaultBackend": {"service": {"name": "theirs", "port": {"number": 80}}}}}`)
 	ns.Create(exposedBy("web", ns.Name, ""))
-	ns.Await("web", "refused", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, v1alpha1.ReasonOwnershipConflict) })
+	ns.Await("web", "refused", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, apimeta.ReasonOwnershipConflict) })
 }
 
 func createUnstructured(t *testing.T, client dynamic.ResourceInterface, text string) {
@@ -239,7 +243,7 @@ func TestHTTPRouteFollowsTheGatewayAPI(t *testing.T) {
 	assertRepaired(t, client, "web", `{"spec": {"hostnames": ["other.example.com"]}}`)
 	createUnstructured(t, client, `{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "theirs"}, "spec": {}}`)
 	ns.Create(exposedBy("theirs", "", "public"))
-	ns.Await("theirs", "refused", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, v1alpha1.ReasonOwnershipConflict) })
+	ns.Await("theirs", "refused", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, apimeta.ReasonOwnershipConflict) })
 	ns.Create(exposedBy("short-lived", "", "public"))
 	ns.AwaitReady("short-lived")
 	ns.Delete("short-lived")
@@ -254,7 +258,7 @@ func TestHTTPRouteFollowsTheGatewayAPI(t *testing.T) {
 			return apps.IsReady(app) && apps.Has(app, v1alpha1.ConditionExposed, metav1.ConditionFalse, v1alpha1.ReasonGatewayAPIMissing)
 		})
 	}
-	if app = ns.AwaitReady("web"); app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonClusterCapabilitiesChanged || app.Status.ExternalURL != "" {
+	if app = ns.AwaitReady("web"); app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged || app.Status.ExternalURL != "" {
 		t.Errorf("lastUpgradeReason is %s, externalURL %q", app.Status.LastUpgradeReason, app.Status.ExternalURL)
 	}
 	awaitAbsent(t, shared.Dynamic.Resource(crds), httpRouteCRD)

@@ -18,6 +18,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -86,7 +88,7 @@ func TestInstallWritesAnOrdinaryRelease(t *testing.T) {
 	if revisions := app.Status.Revisions; len(revisions) != 1 || revisions[0].Revision != 1 || revisions[0].Digest == "" {
 		t.Errorf("the status vouches for revisions %v", revisions)
 	}
-	if got, want := app.Status.DeployedRelease, (&v1alpha1.DeployedRelease{
+	if got, want := app.Status.DeployedRelease, (&releasev1alpha1.DeployedRelease{
 		Name: "web", Revision: 1, Chart: "demo-app",
 		ChartVersion: release.Chart.Metadata.Version, AppVersion: release.Chart.Metadata.AppVersion,
 	}); !cmp.Equal(got, want) {
@@ -119,7 +121,7 @@ func TestInstallTellsAllInTheStatus(t *testing.T) {
 	if status.ObservedGeneration != 1 {
 		t.Errorf("observedGeneration is %d", status.ObservedGeneration)
 	}
-	if status.LastUpgradeReason != v1alpha1.UpgradeReasonSpecGenerationChanged {
+	if status.LastUpgradeReason != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
 		t.Errorf("lastUpgradeReason is %s", status.LastUpgradeReason)
 	}
 	if at := status.LastUpgradeAt; at == nil || at.Time.Before(begin) || at.Time.After(time.Now()) {

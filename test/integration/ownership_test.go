@@ -17,6 +17,10 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -66,9 +70,9 @@ func TestObjectOfSomebodyElseIsInTheWay(t *testing.T) {
 			theirs := createForeign(t, ns, owned.kind, nil)
 			ns.Create(apps.Named("web"))
 			app := ns.Await("web", "refused", isConflict)
-			for _, conditionType := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionDeployed, v1alpha1.ConditionFailed} {
+			for _, conditionType := range []string{apimeta.ConditionReady, releasev1alpha1.ConditionDeployed, releasev1alpha1.ConditionFailed} {
 				condition := apps.Condition(app, conditionType)
-				if condition.Reason != v1alpha1.ReasonOwnershipConflict {
+				if condition.Reason != apimeta.ReasonOwnershipConflict {
 					t.Errorf("%s is %+v", conditionType, condition)
 				}
 				for _, part := range []string{owned.kind, "web", "their-tool"} {
@@ -77,7 +81,7 @@ func TestObjectOfSomebodyElseIsInTheWay(t *testing.T) {
 					}
 				}
 			}
-			ns.AwaitEvent("web", v1alpha1.ReasonOwnershipConflict, owned.kind, "web", "their-tool")
+			ns.AwaitEvent("web", apimeta.ReasonOwnershipConflict, owned.kind, "web", "their-tool")
 			ns.AwaitQuiet(quiet)
 			assertOnlyTheirs(t, ns, owned.kind)
 			if live := get(t, client, "web"); live.GetUID() != theirs.GetUID() || live.GetGeneration() != theirs.GetGeneration() ||
@@ -89,7 +93,7 @@ func TestObjectOfSomebodyElseIsInTheWay(t *testing.T) {
 				t.Fatal(err)
 			}
 			ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Now it is free" })
-			if app := ns.AwaitReady("web"); !apps.IsAbsent(app, v1alpha1.ConditionFailed) || apps.Revision(app) != 1 {
+			if app := ns.AwaitReady("web"); !apps.IsAbsent(app, releasev1alpha1.ConditionFailed) || apps.Revision(app) != 1 {
 				t.Errorf("revision %d, conditions %+v", apps.Revision(app), app.Status.Conditions)
 			}
 			assertRecords(t, ns, "web v1 deployed")
@@ -132,7 +136,7 @@ func TestObjectOfAnotherReleaseIsInTheWay(t *testing.T) {
 	})
 	ns.Create(apps.Named("web"))
 	app := ns.Await("web", "refused", isConflict)
-	if got := apps.Condition(app, v1alpha1.ConditionStalled).Message; !strings.Contains(got, "release "+ns.Name+"/other") {
+	if got := apps.Condition(app, apimeta.ConditionStalled).Message; !strings.Contains(got, "release "+ns.Name+"/other") {
 		t.Errorf("the other release is not named: %s", got)
 	}
 	ns.AwaitQuiet(quiet)
@@ -171,7 +175,7 @@ func TestObjectTakenBySomebodyElse(t *testing.T) {
 	configMaps := shared.Dynamic.Resource(ownedKinds[2].resource).Namespace(ns.Name)
 	theirs := takePlace(t, configMaps, foreign["ConfigMap"])
 	app := ns.Await("web", "refused", isConflict)
-	if got := apps.Condition(app, v1alpha1.ConditionStalled).Message; !strings.Contains(got, "ConfigMap") {
+	if got := apps.Condition(app, apimeta.ConditionStalled).Message; !strings.Contains(got, "ConfigMap") {
 		t.Errorf("the object is not named: %s", got)
 	}
 	ns.AwaitQuiet(quiet)
@@ -205,7 +209,7 @@ func takePlace(t *testing.T, client dynamic.ResourceInterface, content string) *
 }
 
 func isConflict(app *v1alpha1.DemoApp) bool {
-	return apps.IsStalled(app, v1alpha1.ReasonOwnershipConflict)
+	return apps.IsStalled(app, apimeta.ReasonOwnershipConflict)
 }
 
 // assertOnlyTheirs holds that of the release nothing was made: no object but the one in the way, and no record.

@@ -18,6 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -47,7 +51,7 @@ func TestImageThatIsRefused(t *testing.T) {
 	ns.Create(web)
 	app := ns.Await("web", "refused", isRefused)
 	assertRefused(t, app, "this image is not welcome here")
-	ns.AwaitEvent("web", v1alpha1.ReasonRefused, "this image is not welcome here")
+	ns.AwaitEvent("web", apimeta.ReasonRefused, "this image is not welcome here")
 	ns.AwaitQuiet(quiet)
 	if records := ns.Records("web"); len(records) > 1 {
 		t.Errorf("revisions grow: %v", records)
@@ -58,10 +62,10 @@ func TestImageThatIsRefused(t *testing.T) {
 
 	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Image = "nginx:1.27-alpine" })
 	app = ns.AwaitReady("web")
-	if !apps.IsAbsent(app, v1alpha1.ConditionFailed) || !apps.IsAbsent(app, v1alpha1.ConditionStalled) {
+	if !apps.IsAbsent(app, releasev1alpha1.ConditionFailed) || !apps.IsAbsent(app, apimeta.ConditionStalled) {
 		t.Errorf("conditions still tell of the failure: %+v", app.Status.Conditions)
 	}
-	if app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonSpecGenerationChanged {
+	if app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
 		t.Errorf("lastUpgradeReason is %s", app.Status.LastUpgradeReason)
 	}
 }
@@ -165,13 +169,13 @@ func TestQuota(t *testing.T) {
 	awaitQuotaInForce(t, ns)
 	ns.Create(apps.Named("web"))
 	app := ns.Await("web", "failed", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonInstallFailed)
+		return apps.Has(app, releasev1alpha1.ConditionFailed, metav1.ConditionTrue, releasev1alpha1.ReasonInstallFailed)
 	})
-	if message := apps.Condition(app, v1alpha1.ConditionFailed).Message; !strings.Contains(message, "quota") {
+	if message := apps.Condition(app, releasev1alpha1.ConditionFailed).Message; !strings.Contains(message, "quota") {
 		t.Errorf("Failed does not say why: %s", message)
 	}
-	if !apps.Has(app, v1alpha1.ConditionReconciling, metav1.ConditionTrue, "") || !apps.IsAbsent(app, v1alpha1.ConditionStalled) ||
-		!apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionFalse, v1alpha1.ReasonInstallFailed) {
+	if !apps.Has(app, apimeta.ConditionReconciling, metav1.ConditionTrue, "") || !apps.IsAbsent(app, apimeta.ConditionStalled) ||
+		!apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, releasev1alpha1.ReasonInstallFailed) {
 		t.Errorf("conditions while it is retried: %+v", app.Status.Conditions)
 	}
 	// Three attempts, by the requests for the Deployment.
@@ -184,32 +188,32 @@ func TestQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	app = ns.AwaitReady("web")
-	if app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonRetryAfterFailure {
+	if app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonRetryAfterFailure {
 		t.Errorf("lastUpgradeReason is %s", app.Status.LastUpgradeReason)
 	}
-	if !apps.IsAbsent(app, v1alpha1.ConditionFailed) {
+	if !apps.IsAbsent(app, releasev1alpha1.ConditionFailed) {
 		t.Errorf("conditions still tell of the failure: %+v", app.Status.Conditions)
 	}
 	assertRecords(t, ns, "web v1 deployed")
 }
 
-func isRefused(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, v1alpha1.ReasonRefused) }
+func isRefused(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, apimeta.ReasonRefused) }
 
 func assertRefused(t *testing.T, app *v1alpha1.DemoApp, message string) {
 	t.Helper()
 	for conditionType, status := range map[string]metav1.ConditionStatus{
-		v1alpha1.ConditionFailed: metav1.ConditionTrue, v1alpha1.ConditionStalled: metav1.ConditionTrue,
-		v1alpha1.ConditionReady: metav1.ConditionFalse, v1alpha1.ConditionDeployed: metav1.ConditionFalse,
+		releasev1alpha1.ConditionFailed: metav1.ConditionTrue, apimeta.ConditionStalled: metav1.ConditionTrue,
+		apimeta.ConditionReady: metav1.ConditionFalse, releasev1alpha1.ConditionDeployed: metav1.ConditionFalse,
 	} {
-		if !apps.Has(app, conditionType, status, v1alpha1.ReasonRefused) {
-			t.Errorf("%s is %+v, want it %s because of %s", conditionType, apps.Condition(app, conditionType), status, v1alpha1.ReasonRefused)
+		if !apps.Has(app, conditionType, status, apimeta.ReasonRefused) {
+			t.Errorf("%s is %+v, want it %s because of %s", conditionType, apps.Condition(app, conditionType), status, apimeta.ReasonRefused)
 		}
 		if got := apps.Condition(app, conditionType).Message; !strings.Contains(got, message) {
 			t.Errorf("%s does not say %q: %s", conditionType, message, got)
 		}
 	}
-	if !apps.IsAbsent(app, v1alpha1.ConditionReconciling) {
-		t.Errorf("Reconciling is %+v", apps.Condition(app, v1alpha1.ConditionReconciling))
+	if !apps.IsAbsent(app, apimeta.ConditionReconciling) {
+		t.Errorf("Reconciling is %+v", apps.Condition(app, apimeta.ConditionReconciling))
 	}
 }
 

@@ -18,6 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -51,9 +55,9 @@ func TestOperationOfSomebodyElse(t *testing.T) {
 	pendingRecord(t, ns, "web", 2)
 	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Has to wait" })
 	ns.Await("web", "busy", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonReleaseBusy) &&
-			apps.Has(app, v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonReleaseBusy) &&
-			apps.Condition(app, v1alpha1.ConditionReady).ObservedGeneration == app.Generation
+		return apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, releasev1alpha1.ReasonReleaseBusy) &&
+			apps.Has(app, apimeta.ConditionReconciling, metav1.ConditionTrue, releasev1alpha1.ReasonReleaseBusy) &&
+			apps.Condition(app, apimeta.ConditionReady).ObservedGeneration == app.Generation
 	})
 	ns.AwaitQuiet(quiet)
 	assertRecords(t, ns, "web v1 deployed", "web v2 pending-upgrade")

@@ -18,6 +18,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -27,7 +31,7 @@ func TestRefusedUpgradeIsRolledBack(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	app := apps.Named("web")
-	app.Spec.Remediation = &v1alpha1.Remediation{}
+	app.Spec.Remediation = &releasev1alpha1.Remediation{}
 	ns.Create(app)
 	ns.AwaitReady("web")
 	attempt := func(ctx context.Context) error {
@@ -43,14 +47,14 @@ func TestRefusedUpgradeIsRolledBack(t *testing.T) {
 	}.apply(t, attempt)
 
 	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message, spec.Service.Port = "Half of it", 6666 })
-	rolledBack := ns.Await("web", "rolled back", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, v1alpha1.ReasonRolledBack) })
+	rolledBack := ns.Await("web", "rolled back", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, releasev1alpha1.ReasonRolledBack) })
 	if got := ns.Objects("web").ConfigMap.Data["index.html"]; strings.Contains(got, "Half of it") {
 		t.Errorf("index.html is %q", got)
 	}
-	if message := apps.Condition(rolledBack, v1alpha1.ConditionReady).Message; !strings.Contains(message, "not this port") {
+	if message := apps.Condition(rolledBack, apimeta.ConditionReady).Message; !strings.Contains(message, "not this port") {
 		t.Errorf("the message does not say what failed: %s", message)
 	}
-	if got := rolledBack.Status.LastUpgradeReason; got != v1alpha1.UpgradeReasonRemediation {
+	if got := rolledBack.Status.LastUpgradeReason; got != releasev1alpha1.UpgradeReasonRemediation {
 		t.Errorf("lastUpgradeReason is %s", got)
 	}
 	ns.AwaitEvent("web", "RolledBack", "Rolled back")
@@ -68,7 +72,7 @@ func TestRefusedUpgradeIsRolledBack(t *testing.T) {
 	cluster.Eventually(t.Context(), t, "the policy is gone", func(ctx context.Context) (bool, error) { return attempt(ctx) == nil, nil })
 	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "All of it" })
 	app = ns.AwaitReady("web")
-	if !apps.IsAbsent(app, v1alpha1.ConditionRemediated) {
+	if !apps.IsAbsent(app, releasev1alpha1.ConditionRemediated) {
 		t.Error("Remediated is still there")
 	}
 	if got := ns.Objects("web").Service.Spec.Ports[0].Port; got != 6666 {
@@ -80,7 +84,7 @@ func TestRefusedUpgradeIsRolledBack(t *testing.T) {
 func hasDrift(objects ...string) func(*v1alpha1.DemoApp) bool {
 	return func(app *v1alpha1.DemoApp) bool {
 		return !slices.ContainsFunc(objects, func(object string) bool {
-			return !strings.Contains(apps.Condition(app, v1alpha1.ConditionDrifted).Message, object)
+			return !strings.Contains(apps.Condition(app, releasev1alpha1.ConditionDrifted).Message, object)
 		})
 	}
 }
@@ -93,9 +97,9 @@ func TestRollbackInPresenceOfDrift(t *testing.T) {
 	app := apps.Named("web")
 	app.Spec.WaitForReady = true
 	app.Spec.Timeout = &metav1.Duration{Duration: 20 * time.Second}
-	app.Spec.Remediation = &v1alpha1.Remediation{Retries: ptr.To[int32](0)}
+	app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: ptr.To[int32](0)}
 	// What drifts stays so until the operator writes the objects anyway.
-	app.Spec.Drift = &v1alpha1.DriftPolicy{Mode: v1alpha1.DriftWarn}
+	app.Spec.Drift = &releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftWarn}
 	ns.Create(app)
 	ns.AwaitReady("web")
 	page := ns.Objects("web").ConfigMap.Data["index.html"]
@@ -112,9 +116,9 @@ func TestRollbackInPresenceOfDrift(t *testing.T) {
 	ns.Await("web", "drifted", hasDrift("ConfigMap web", "Service web"))
 
 	app = ns.Await("web", "rolled back", func(app *v1alpha1.DemoApp) bool {
-		return apps.IsStalled(app, v1alpha1.ReasonRolledBack) && apps.Revision(app) == 3
+		return apps.IsStalled(app, releasev1alpha1.ReasonRolledBack) && apps.Revision(app) == 3
 	})
-	ns.Await("web", "without drift", func(app *v1alpha1.DemoApp) bool { return apps.IsAbsent(app, v1alpha1.ConditionDrifted) })
+	ns.Await("web", "without drift", func(app *v1alpha1.DemoApp) bool { return apps.IsAbsent(app, releasev1alpha1.ConditionDrifted) })
 	objects := ns.Objects("web")
 	if got := objects.ConfigMap.Data["index.html"]; got != page {
 		t.Errorf("index.html is %q, not %q", got, page)
@@ -139,12 +143,12 @@ func TestRollbackInPresenceOfDrift(t *testing.T) {
 func TestUnhealthyUpgrade(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		strategy v1alpha1.RemediationStrategy
+		strategy releasev1alpha1.RemediationStrategy
 		reason   string
 		node     string
 	}{
-		{v1alpha1.RemediationRollback, v1alpha1.ReasonRolledBack, ""},
-		{v1alpha1.RemediationNone, v1alpha1.ReasonRetriesExhausted, "nowhere"},
+		{releasev1alpha1.RemediationRollback, releasev1alpha1.ReasonRolledBack, ""},
+		{releasev1alpha1.RemediationNone, releasev1alpha1.ReasonRetriesExhausted, "nowhere"},
 	} {
 		t.Run(string(test.strategy), func(t *testing.T) {
 			t.Parallel()
@@ -152,7 +156,7 @@ func TestUnhealthyUpgrade(t *testing.T) {
 			app := apps.Named("web")
 			app.Spec.WaitForReady = true
 			app.Spec.Timeout = &metav1.Duration{Duration: 20 * time.Second}
-			app.Spec.Remediation = &v1alpha1.Remediation{Retries: ptr.To[int32](1), Strategy: test.strategy}
+			app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: ptr.To[int32](1), Strategy: test.strategy}
 			ns.Create(app)
 			ns.AwaitReady("web")
 			ns.Change("web", func(spec *v1alpha1.DemoAppSpec) {
@@ -162,9 +166,9 @@ func TestUnhealthyUpgrade(t *testing.T) {
 			if got := stalled.Status.Failures.Upgrades; got != 2 {
 				t.Errorf("%d upgrades failed, want 2", got)
 			}
-			ns.AwaitEvent("web", v1alpha1.ReasonHealthTimeout, "Revision 2 did not become healthy in time")
+			ns.AwaitEvent("web", releasev1alpha1.ReasonHealthTimeout, "Revision 2 did not become healthy in time")
 			revisions := int64(3)
-			if test.strategy == v1alpha1.RemediationRollback {
+			if test.strategy == releasev1alpha1.RemediationRollback {
 				revisions++
 			}
 			if got := apps.Revision(stalled); got != revisions {
@@ -189,7 +193,7 @@ func TestReleaseThatWasNeverHealthy(t *testing.T) {
 	app := apps.Named("web")
 	app.Spec.WaitForReady, app.Spec.NodeName = true, "nowhere"
 	app.Spec.Timeout = &metav1.Duration{Duration: 3 * time.Second}
-	app.Spec.Remediation = &v1alpha1.Remediation{Retries: ptr.To[int32](1)}
+	app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: ptr.To[int32](1)}
 	dependant := apps.Named("dependant")
 	dependant.Spec.WaitFor = "web"
 	ns.Create(app)
@@ -197,7 +201,7 @@ func TestReleaseThatWasNeverHealthy(t *testing.T) {
 
 	isExhausted := func(generation int64) func(*v1alpha1.DemoApp) bool {
 		return func(app *v1alpha1.DemoApp) bool {
-			return apps.IsStalled(app, v1alpha1.ReasonRetriesExhausted) && app.Status.ObservedGeneration == generation
+			return apps.IsStalled(app, releasev1alpha1.ReasonRetriesExhausted) && app.Status.ObservedGeneration == generation
 		}
 	}
 	ns.Await("web", "given up", isExhausted(1))
@@ -205,7 +209,7 @@ func TestReleaseThatWasNeverHealthy(t *testing.T) {
 	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Bad as well" })
 	stalled := ns.Await("web", "given up again", isExhausted(2))
 	assertRecords(t, ns, "web v1 failed", "web v2 failed", "web v3 failed", "web v4 failed")
-	if condition := apps.Condition(stalled, v1alpha1.ConditionDeployed); condition.Status != metav1.ConditionFalse {
+	if condition := apps.Condition(stalled, releasev1alpha1.ConditionDeployed); condition.Status != metav1.ConditionFalse {
 		t.Errorf("Deployed is %+v", condition)
 	}
 	if stalled.Status.LastGoodRevision != 0 {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -34,22 +36,22 @@ func TestReconcileNow(t *testing.T) {
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
 	ns.AwaitReady("web")
-	annotate(t, ns, "web", map[string]string{v1alpha1.AnnotationRequestedAt: "first"})
+	annotate(t, ns, "web", map[string]string{releasev1alpha1.AnnotationRequestedAt: "first"})
 	app := ns.Await("web", "looked at", func(app *v1alpha1.DemoApp) bool { return app.Status.LastHandledRequestedAt == "first" })
 	if apps.Revision(app) != 1 || app.Status.LastHandledForceAt != "" {
 		t.Errorf("revision %d, lastHandledForceAt %q", apps.Revision(app), app.Status.LastHandledForceAt)
 	}
 
-	annotate(t, ns, "web", map[string]string{v1alpha1.AnnotationRequestedAt: "second", v1alpha1.AnnotationForceAt: "second"})
+	annotate(t, ns, "web", map[string]string{releasev1alpha1.AnnotationRequestedAt: "second", releasev1alpha1.AnnotationForceAt: "second"})
 	app = ns.Await("web", "upgraded", func(app *v1alpha1.DemoApp) bool {
 		return app.Status.LastHandledForceAt == "second" && apps.IsReady(app)
 	})
-	if apps.Revision(app) != 2 || app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonUserRequested || app.Status.LastHandledRequestedAt != "second" {
+	if apps.Revision(app) != 2 || app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonUserRequested || app.Status.LastHandledRequestedAt != "second" {
 		t.Errorf("revision %d because of %s, lastHandledRequestedAt %q", apps.Revision(app), app.Status.LastUpgradeReason, app.Status.LastHandledRequestedAt)
 	}
 	ns.AwaitEvent("web", "Upgraded", "revision 2", "UserRequested")
 
-	annotate(t, ns, "web", map[string]string{v1alpha1.AnnotationRequestedAt: strings.Repeat("x", 257)})
+	annotate(t, ns, "web", map[string]string{releasev1alpha1.AnnotationRequestedAt: strings.Repeat("x", 257)})
 	ns.AwaitEvent("web", "RequestIgnored", "has 257 characters; it may have 256")
 	ns.AwaitQuiet(quiet)
 	assertRecords(t, ns, "web v1 superseded", "web v2 deployed")
@@ -62,9 +64,9 @@ func TestForcedUpgradeWaitsWhileSuspended(t *testing.T) {
 	ns.AwaitReady("web")
 	ns.Change("web", suspend(true))
 	writeOver(t, ns, "web")
-	annotate(t, ns, "web", map[string]string{v1alpha1.AnnotationRequestedAt: "now", v1alpha1.AnnotationForceAt: "now"})
+	annotate(t, ns, "web", map[string]string{releasev1alpha1.AnnotationRequestedAt: "now", releasev1alpha1.AnnotationForceAt: "now"})
 	app := ns.Await("web", "held", func(app *v1alpha1.DemoApp) bool {
-		return app.Status.LastHandledRequestedAt == "now" && isHeld(v1alpha1.ReasonSuspendedBySpec)(app)
+		return app.Status.LastHandledRequestedAt == "now" && isHeld(releasev1alpha1.ReasonSuspendedBySpec)(app)
 	})
 	if app.Status.LastHandledForceAt != "" {
 		t.Errorf("lastHandledForceAt is %q", app.Status.LastHandledForceAt)

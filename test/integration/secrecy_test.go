@@ -18,7 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -51,7 +51,7 @@ func TestKeysStaySecret(t *testing.T) {
 	for _, name := range names[2:] {
 		app := ns.Await(name, "refused", isRefused)
 		// Somebody else's message has the key in it.
-		if got := apps.Condition(app, v1alpha1.ConditionFailed).Message; !strings.Contains(got, "the key REDACTED") {
+		if got := apps.Condition(app, releasev1alpha1.ConditionFailed).Message; !strings.Contains(got, "the key REDACTED") {
 			t.Errorf("%s: the message should have the key redacted: %s", name, got)
 		}
 	}

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/scale"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -122,7 +124,7 @@ func TestScaleSubresource(t *testing.T) {
 	app := ns.Await("web", "three pods", func(app *v1alpha1.DemoApp) bool {
 		return apps.IsReady(app) && app.Status.Replicas == 3 && app.Status.ReadyReplicas == 3
 	})
-	if apps.Revision(app) != 2 || app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonSpecGenerationChanged {
+	if apps.Revision(app) != 2 || app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
 		t.Errorf("revision %d because of %s", apps.Revision(app), app.Status.LastUpgradeReason)
 	}
 	if got := *ns.Objects("web").Deployment.Spec.Replicas; got != 3 {

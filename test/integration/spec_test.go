@@ -17,6 +17,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -85,11 +87,11 @@ func TestSpecChangeIsRolledOut(t *testing.T) {
 			ns.Change("web", test.change)
 			app := ns.AwaitReady("web")
 
-			if apps.Revision(app) != 2 || app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonSpecGenerationChanged {
+			if apps.Revision(app) != 2 || app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
 				t.Errorf("revision %d because of %s", apps.Revision(app), app.Status.LastUpgradeReason)
 			}
-			if !apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionTrue, v1alpha1.ReasonUpgradeSucceeded) {
-				t.Errorf("Deployed is %+v", apps.Condition(app, v1alpha1.ConditionDeployed))
+			if !apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, releasev1alpha1.ReasonUpgradeSucceeded) {
+				t.Errorf("Deployed is %+v", apps.Condition(app, releasev1alpha1.ConditionDeployed))
 			}
 			after := ns.Objects("web")
 			if !test.done(after) {

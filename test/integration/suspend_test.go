@@ -13,6 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -23,9 +27,9 @@ func suspend(is bool) func(*v1alpha1.DemoAppSpec) {
 // isHeld tells a DemoApp whose newest generation waits for this reason.
 func isHeld(reason string) func(*v1alpha1.DemoApp) bool {
 	return func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, reason) &&
-			apps.Has(app, v1alpha1.ConditionReconciling, metav1.ConditionTrue, reason) &&
-			apps.Condition(app, v1alpha1.ConditionReady).ObservedGeneration == app.Generation
+		return apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, reason) &&
+			apps.Has(app, apimeta.ConditionReconciling, metav1.ConditionTrue, reason) &&
+			apps.Condition(app, apimeta.ConditionReady).ObservedGeneration == app.Generation
 	}
 }
 
@@ -46,23 +50,23 @@ func TestSuspendHoldsEverything(t *testing.T) {
 	ns.AwaitReady("web")
 	ns.Change("web", suspend(true))
 	app := ns.Await("web", "suspended and ready", func(app *v1alpha1.DemoApp) bool {
-		return apps.IsReady(app) && apps.Has(app, v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspendedBySpec)
+		return apps.IsReady(app) && apps.Has(app, releasev1alpha1.ConditionSuspended, metav1.ConditionTrue, releasev1alpha1.ReasonSuspendedBySpec)
 	})
 	handled := app.Status.ObservedGeneration
 
 	writeOver(t, ns, "web")
 	app = ns.Await("web", "drifted", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionDrifted, metav1.ConditionTrue, v1alpha1.ReasonObjectsChanged)
+		return apps.Has(app, releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, releasev1alpha1.ReasonObjectsChanged)
 	})
-	if message := apps.Condition(app, v1alpha1.ConditionDrifted).Message; message != "ConfigMap web (changed)" || !apps.IsReady(app) {
-		t.Errorf("drift %q, Ready %+v", message, apps.Condition(app, v1alpha1.ConditionReady))
+	if message := apps.Condition(app, releasev1alpha1.ConditionDrifted).Message; message != "ConfigMap web (changed)" || !apps.IsReady(app) {
+		t.Errorf("drift %q, Ready %+v", message, apps.Condition(app, apimeta.ConditionReady))
 	}
 	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "later" })
-	app = ns.Await("web", "held", isHeld(v1alpha1.ReasonSuspendedBySpec))
+	app = ns.Await("web", "held", isHeld(releasev1alpha1.ReasonSuspendedBySpec))
 	if app.Status.ObservedGeneration != handled {
 		t.Errorf("observedGeneration is %d, want %d", app.Status.ObservedGeneration, handled)
 	}
-	ns.AwaitEvent("web", "Held", v1alpha1.ReasonSuspendedBySpec, "A change waits until spec.suspend is false")
+	ns.AwaitEvent("web", "Held", releasev1alpha1.ReasonSuspendedBySpec, "A change waits until spec.suspend is false")
 	ns.AwaitQuiet(quiet)
 	if page := ns.Objects("web").ConfigMap.Data["index.html"]; page != "not ours" {
 		t.Errorf("the page is %q", page)
@@ -73,7 +77,7 @@ func TestSuspendHoldsEverything(t *testing.T) {
 	if page := ns.Objects("web").ConfigMap.Data["index.html"]; !strings.Contains(page, "later") {
 		t.Errorf("the page is %q", page)
 	}
-	if !apps.IsAbsent(app, v1alpha1.ConditionSuspended) || !apps.IsAbsent(app, v1alpha1.ConditionDrifted) || apps.Revision(app) != 2 {
+	if !apps.IsAbsent(app, releasev1alpha1.ConditionSuspended) || !apps.IsAbsent(app, releasev1alpha1.ConditionDrifted) || apps.Revision(app) != 2 {
 		t.Errorf("revision %d with %+v", apps.Revision(app), app.Status.Conditions)
 	}
 }
@@ -84,7 +88,7 @@ func TestSuspendedFromTheStart(t *testing.T) {
 	app := apps.Named("web")
 	app.Spec.Suspend = true
 	ns.Create(app)
-	app = ns.Await("web", "held", isHeld(v1alpha1.ReasonSuspendedBySpec))
+	app = ns.Await("web", "held", isHeld(releasev1alpha1.ReasonSuspendedBySpec))
 	if app.Status.ObservedGeneration != -1 || len(ns.Objects("web").All()) > 0 || len(ns.Records("web")) > 0 {
 		t.Errorf("observedGeneration %d, objects %v", app.Status.ObservedGeneration, ns.Objects("web").All())
 	}
@@ -98,7 +102,7 @@ func TestSuspendExample(t *testing.T) {
 	if err := shared.ApplyFiles(t.Context(), ns.Name, "artifacts/examples/suspend.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	ns.Await("suspended", "held", isHeld(v1alpha1.ReasonSuspendedBySpec))
+	ns.Await("suspended", "held", isHeld(releasev1alpha1.ReasonSuspendedBySpec))
 }
 
 func TestDeletionWhileSuspendedAndDrifted(t *testing.T) {
@@ -109,7 +113,7 @@ func TestDeletionWhileSuspendedAndDrifted(t *testing.T) {
 	ns.Change("web", suspend(true))
 	writeOver(t, ns, "web")
 	ns.Await("web", "drifted", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionDrifted, metav1.ConditionTrue, "")
+		return apps.Has(app, releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, "")
 	})
 	ns.Delete("web")
 	ns.AwaitGone("web")

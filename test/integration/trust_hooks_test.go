@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -91,7 +93,7 @@ func TestHookOfTenantsChartDoesNotRun(t *testing.T) {
 			ns.Create(apps.WithoutPods("web"))
 			ns.AwaitReady("web")
 			ns.Change("web", suspend(true))
-			ns.Await("web", "suspended", func(app *v1alpha1.DemoApp) bool { return !apps.IsAbsent(app, v1alpha1.ConditionSuspended) })
+			ns.Await("web", "suspended", func(app *v1alpha1.DemoApp) bool { return !apps.IsAbsent(app, releasev1alpha1.ConditionSuspended) })
 
 			chart := writeChart(t, map[string]string{
 				"object.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: of-the-tenant}\n",

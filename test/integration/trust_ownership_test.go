@@ -16,6 +16,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -175,7 +177,7 @@ func TestReleaseOfOthersIsInTheWay(t *testing.T) {
 				app.Spec.Suspend = isSuspended
 				ns.Create(app)
 				if isSuspended {
-					ns.Await("web", "suspended", func(app *v1alpha1.DemoApp) bool { return !apps.IsAbsent(app, v1alpha1.ConditionSuspended) })
+					ns.Await("web", "suspended", func(app *v1alpha1.DemoApp) bool { return !apps.IsAbsent(app, releasev1alpha1.ConditionSuspended) })
 				} else {
 					ns.Await("web", "refused", isConflict)
 				}

@@ -21,6 +21,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -78,13 +82,13 @@ func TestForgedManifestIsNotAppliedOnChange(t *testing.T) {
 		}},
 		{"upgrade forced", func(t *testing.T, ns *apps.Namespace) {
 			t.Helper()
-			annotate(t, ns, "web", map[string]string{v1alpha1.AnnotationRequestedAt: "now", v1alpha1.AnnotationForceAt: "now"})
+			annotate(t, ns, "web", map[string]string{releasev1alpha1.AnnotationRequestedAt: "now", releasev1alpha1.AnnotationForceAt: "now"})
 			ns.Await("web", "upgraded", func(app *v1alpha1.DemoApp) bool { return app.Status.LastHandledForceAt == "now" })
 		}},
 		{"suspended and resumed", func(t *testing.T, ns *apps.Namespace) {
 			t.Helper()
 			ns.Change("web", suspend(true))
-			ns.Await("web", "suspended", func(app *v1alpha1.DemoApp) bool { return !apps.IsAbsent(app, v1alpha1.ConditionSuspended) })
+			ns.Await("web", "suspended", func(app *v1alpha1.DemoApp) bool { return !apps.IsAbsent(app, releasev1alpha1.ConditionSuspended) })
 			ns.Change("web", suspend(false))
 		}},
 	}
@@ -162,7 +166,7 @@ func TestForgedRevisionIsNotRolledBackTo(t *testing.T) {
 			ns := newNamespace(t)
 			tenant := ns.AddTenant("demoapps")
 			app := apps.WithoutPods("web")
-			app.Spec.Remediation = &v1alpha1.Remediation{Retries: ptr.To[int32](0)}
+			app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: ptr.To[int32](0)}
 			ns.Create(app)
 			ns.AwaitReady("web")
 			for revision := 2; revision <= test.revisions; revision++ {
@@ -182,10 +186,10 @@ func TestForgedRevisionIsNotRolledBackTo(t *testing.T) {
 			ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Values = badLabel() })
 
 			stalled := ns.Await("web", "stalled", func(app *v1alpha1.DemoApp) bool {
-				return apps.Has(app, v1alpha1.ConditionStalled, metav1.ConditionTrue, "") &&
-					apps.Condition(app, v1alpha1.ConditionStalled).ObservedGeneration == app.Generation
+				return apps.Has(app, apimeta.ConditionStalled, metav1.ConditionTrue, "") &&
+					apps.Condition(app, apimeta.ConditionStalled).ObservedGeneration == app.Generation
 			})
-			if message := apps.Condition(stalled, v1alpha1.ConditionReady).Message; message == "" {
+			if message := apps.Condition(stalled, apimeta.ConditionReady).Message; message == "" {
 				t.Error("the condition has no message")
 			}
 			ns.AwaitQuiet(quiet)

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	helmengine "github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 	"github.com/example/demoapp-controller/test/integration/apps"
@@ -110,7 +112,7 @@ func TestForgedInventoryIsNotDeleted(t *testing.T) {
 				ns.Create(apps.WithoutPods("web"))
 				ns.AwaitReady("web")
 				ns.Change("web", suspend(true))
-				app := ns.Await("web", "suspended", func(app *v1alpha1.DemoApp) bool { return !apps.IsAbsent(app, v1alpha1.ConditionSuspended) })
+				app := ns.Await("web", "suspended", func(app *v1alpha1.DemoApp) bool { return !apps.IsAbsent(app, releasev1alpha1.ConditionSuspended) })
 				ns.AwaitQuiet(quiet)
 
 				inventory := []any{object.entry(others, ns)}

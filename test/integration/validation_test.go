@@ -12,6 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -32,7 +36,7 @@ func isInvalid(parts ...string) func(*v1alpha1.DemoApp) bool {
 		}
 		return apps.IsStalled(app, v1alpha1.ReasonValidationFailed) &&
 			apps.Has(app, v1alpha1.ConditionValidated, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed) &&
-			apps.Condition(app, v1alpha1.ConditionReady).ObservedGeneration == app.Generation
+			apps.Condition(app, apimeta.ConditionReady).ObservedGeneration == app.Generation
 	}
 }
 
@@ -45,8 +49,8 @@ func TestTheOlderKeepsTheNodePort(t *testing.T) {
 	ns.AwaitReady("a-holder")
 	ns.Create(atNodePort("b-next", port))
 	app := ns.Await("b-next", "not valid", isInvalid("31901", `"a-holder"`))
-	if !apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed) {
-		t.Errorf("Deployed is %+v", apps.Condition(app, v1alpha1.ConditionDeployed))
+	if !apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed) {
+		t.Errorf("Deployed is %+v", apps.Condition(app, releasev1alpha1.ConditionDeployed))
 	}
 	assertNothingInstalled(t, ns, "b-next")
 	ns.AwaitEvent("b-next", v1alpha1.ReasonValidationFailed, "31901", "a-holder")
@@ -64,8 +68,8 @@ func TestTheOlderKeepsTheNodePort(t *testing.T) {
 	// One that runs is told when it asks for what is taken, and goes on to run.
 	ns.Change("b-next", func(spec *v1alpha1.DemoAppSpec) { spec.Service.NodePort = another })
 	app = ns.Await("b-next", "not valid", isInvalid("31902", `"a-holder"`))
-	if apps.Revision(app) != 1 || !apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionTrue, "") {
-		t.Errorf("revision %d, Deployed %+v", apps.Revision(app), apps.Condition(app, v1alpha1.ConditionDeployed))
+	if apps.Revision(app) != 1 || !apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, "") {
+		t.Errorf("revision %d, Deployed %+v", apps.Revision(app), apps.Condition(app, releasev1alpha1.ConditionDeployed))
 	}
 	writeOver(t, ns, "b-next")
 	ns.AwaitEvent("b-next", "DriftCorrected", "ConfigMap b-next (changed)")
@@ -101,7 +105,7 @@ func TestNotValidAndSuspended(t *testing.T) {
 	ns.Create(suspended)
 	app := ns.Await("b-next", "not valid", isInvalid(`"a-holder"`))
 	for _, part := range []string{"spec.suspend", "31903", `"nobody"`} {
-		if message := apps.Condition(app, v1alpha1.ConditionReady).Message; !strings.Contains(message, part) {
+		if message := apps.Condition(app, apimeta.ConditionReady).Message; !strings.Contains(message, part) {
 			t.Errorf("%q does not say %q", message, part)
 		}
 	}
@@ -127,7 +131,7 @@ func TestSwappedNodePorts(t *testing.T) {
 	ask("b", first)
 	waitsFor := func(text string) func(*v1alpha1.DemoApp) bool {
 		return func(app *v1alpha1.DemoApp) bool {
-			return strings.Contains(apps.Condition(app, v1alpha1.ConditionReady).Message, text) && !apps.IsAbsent(app, v1alpha1.ConditionReconciling)
+			return strings.Contains(apps.Condition(app, apimeta.ConditionReady).Message, text) && !apps.IsAbsent(app, apimeta.ConditionReconciling)
 		}
 	}
 	ns.Await("a", "waits for the other", waitsFor(`31905 is still in use by DemoApp "b"`))

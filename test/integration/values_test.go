@@ -16,6 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -23,7 +27,7 @@ import (
 func createValues(t *testing.T, ns *apps.Namespace, name, text string) {
 	t.Helper()
 	_, err := shared.Client.CoreV1().ConfigMaps(ns.Name).Create(t.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{v1alpha1.DefaultValuesKey: text},
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{releasev1alpha1.DefaultValuesKey: text},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -33,9 +37,9 @@ func createValues(t *testing.T, ns *apps.Namespace, name, text string) {
 // withValues returns a DemoApp with values from the ConfigMap base, the key theKey of the Secret my-secret, and its own.
 func withValues(name, own string) *v1alpha1.DemoApp {
 	app := apps.Named(name)
-	app.Spec.ValuesFrom = []v1alpha1.ValuesReference{
-		{Kind: v1alpha1.ValuesFromConfigMap, Name: "base"},
-		{Kind: v1alpha1.ValuesFromSecret, Name: "my-secret", Key: "theKey"},
+	app.Spec.ValuesFrom = []releasev1alpha1.ValuesReference{
+		{Kind: releasev1alpha1.ValuesFromConfigMap, Name: "base"},
+		{Kind: releasev1alpha1.ValuesFromSecret, Name: "my-secret", Key: "theKey"},
 	}
 	if own != "" {
 		app.Spec.Values = &runtime.RawExtension{Raw: []byte(own)}
@@ -48,10 +52,10 @@ func TestValuesFromElsewhere(t *testing.T) {
 	ns := newNamespace(t)
 	ns.Create(withValues("web", `{"podAnnotations": {"c": "own"}, "message": "not this one"}`))
 	app := ns.Await("web", "waiting", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonValuesNotFound)
+		return apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, releasev1alpha1.ReasonValuesNotFound)
 	})
 	for _, part := range []string{`ConfigMap "base"`, `Secret "my-secret"`} {
-		if message := apps.Condition(app, v1alpha1.ConditionReady).Message; !strings.Contains(message, part) {
+		if message := apps.Condition(app, apimeta.ConditionReady).Message; !strings.Contains(message, part) {
 			t.Errorf("%q does not say %q", message, part)
 		}
 	}
@@ -87,7 +91,7 @@ func TestValuesFromElsewhere(t *testing.T) {
 	if got := ns.Objects("web").Deployment.Spec.Template.Annotations["a"]; got != "changed" {
 		t.Errorf("annotation a is %q", got)
 	}
-	if app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonSpecGenerationChanged {
+	if app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
 		t.Errorf("lastUpgradeReason is %s", app.Status.LastUpgradeReason)
 	}
 }
@@ -106,12 +110,12 @@ func TestValuesThatAreWrong(t *testing.T) {
 		name, values, reason string
 		says                 []string
 	}{
-		{"against the schema", "resources: much", v1alpha1.ReasonRenderFailed, []string{"values.resources"}},
-		{"unknown", "replicas: 3", v1alpha1.ReasonRenderFailed, []string{"replicas"}},
-		{"the chart's own label", "podLabels: {app.kubernetes.io/name: x}", v1alpha1.ReasonRenderFailed, []string{`values.podLabels["app.kubernetes.io/name"]`}},
-		{"a list", "[1, 2]", v1alpha1.ReasonValuesInvalid, []string{`ConfigMap "base"`, "values.yaml", "not an object"}},
-		{"no YAML", "a: [", v1alpha1.ReasonValuesInvalid, []string{`ConfigMap "base"`, "values.yaml", "parsed"}},
-		{"refused by the API server", "extraEnv: [{name: not=a=name}]", v1alpha1.ReasonRefused, []string{"not=a=name"}},
+		{"against the schema", "resources: much", releasev1alpha1.ReasonRenderFailed, []string{"values.resources"}},
+		{"unknown", "replicas: 3", releasev1alpha1.ReasonRenderFailed, []string{"replicas"}},
+		{"the chart's own label", "podLabels: {app.kubernetes.io/name: x}", releasev1alpha1.ReasonRenderFailed, []string{`values.podLabels["app.kubernetes.io/name"]`}},
+		{"a list", "[1, 2]", releasev1alpha1.ReasonValuesInvalid, []string{`ConfigMap "base"`, "values.yaml", "not an object"}},
+		{"no YAML", "a: [", releasev1alpha1.ReasonValuesInvalid, []string{`ConfigMap "base"`, "values.yaml", "parsed"}},
+		{"refused by the API server", "extraEnv: [{name: not=a=name}]", apimeta.ReasonRefused, []string{"not=a=name"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -119,11 +123,11 @@ func TestValuesThatAreWrong(t *testing.T) {
 			ns := newNamespace(t)
 			createValues(t, ns, "base", test.values)
 			app := apps.Named("web")
-			app.Spec.ValuesFrom = []v1alpha1.ValuesReference{{Kind: v1alpha1.ValuesFromConfigMap, Name: "base"}}
+			app.Spec.ValuesFrom = []releasev1alpha1.ValuesReference{{Kind: releasev1alpha1.ValuesFromConfigMap, Name: "base"}}
 			ns.Create(app)
 			app = ns.Await("web", "stalled", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, test.reason) })
 			for _, part := range test.says {
-				if message := apps.Condition(app, v1alpha1.ConditionReady).Message; !strings.Contains(message, part) {
+				if message := apps.Condition(app, apimeta.ConditionReady).Message; !strings.Contains(message, part) {
 					t.Errorf("%q does not say %q", message, part)
 				}
 			}
@@ -145,11 +149,11 @@ func TestValuesFromSecretsStaySecret(t *testing.T) {
 	createSecret(t, ns, map[string]string{"theKey": asJSON(t, map[string]any{"extraEnv": []any{map[string]any{"name": secret}}})})
 	ns.Create(withValues("web", ""))
 	app := ns.Await("web", "refused", isRefused)
-	if message := apps.Condition(app, v1alpha1.ConditionFailed).Message; !strings.Contains(message, "REDACTED") {
+	if message := apps.Condition(app, releasev1alpha1.ConditionFailed).Message; !strings.Contains(message, "REDACTED") {
 		t.Errorf("the message should have the value redacted: %s", message)
 	}
 	patchSecret(t, ns, `{"stringData": {"theKey": "`+"not: [yaml of "+ns.Name+`"}}`)
-	ns.Await("web", "invalid", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, v1alpha1.ReasonValuesInvalid) })
+	ns.Await("web", "invalid", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, releasev1alpha1.ReasonValuesInvalid) })
 	ns.Delete("web")
 	ns.AwaitGone("web")
 	ns.AwaitQuiet(quiet)
@@ -190,6 +194,6 @@ func TestPlacement(t *testing.T) {
 	}
 	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.NodeName = "no-such-node" })
 	ns.Await("web", "pending", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonProgressing)
+		return apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, apimeta.ReasonProgressing)
 	})
 }

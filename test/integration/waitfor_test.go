@@ -13,6 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
@@ -29,22 +33,22 @@ func TestDependantIsDeployedAfterItsDependency(t *testing.T) {
 	if got := apps.Condition(waiting, v1alpha1.ConditionDependencyReady).Message; !strings.Contains(got, `"app-a"`) {
 		t.Errorf("DependencyReady does not name the dependency: %s", got)
 	}
-	if !apps.Has(waiting, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting) ||
-		!apps.Has(waiting, v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonWaiting) ||
-		!apps.IsAbsent(waiting, v1alpha1.ConditionStalled) || !apps.IsAbsent(waiting, v1alpha1.ConditionFailed) {
+	if !apps.Has(waiting, apimeta.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting) ||
+		!apps.Has(waiting, apimeta.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonWaiting) ||
+		!apps.IsAbsent(waiting, apimeta.ConditionStalled) || !apps.IsAbsent(waiting, releasev1alpha1.ConditionFailed) {
 		t.Errorf("conditions while it waits: %+v", waiting.Status.Conditions)
 	}
 	assertNothingInstalled(t, ns, "app-b")
 
 	ns.Create(apps.Named("app-a"))
 	app := ns.AwaitReady("app-b")
-	if app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonCrossCRDependencyBecameReady {
+	if app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady {
 		t.Errorf("lastUpgradeReason is %s", app.Status.LastUpgradeReason)
 	}
 	if !apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionTrue, v1alpha1.ReasonDependencyDeployed) {
 		t.Errorf("DependencyReady is %+v", apps.Condition(app, v1alpha1.ConditionDependencyReady))
 	}
-	if a := ns.AwaitReady("app-a"); a.Status.LastUpgradeReason != v1alpha1.UpgradeReasonSpecGenerationChanged {
+	if a := ns.AwaitReady("app-a"); a.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
 		t.Errorf("lastUpgradeReason of the dependency is %s", a.Status.LastUpgradeReason)
 	}
 	assertHandOver(t, ns, "app-a", "app-b")
@@ -60,7 +64,7 @@ func TestChainIsDeployedInOrder(t *testing.T) {
 	ns.Await("app-b", "waiting", isWaiting)
 	ns.Create(apps.Named("app-a"))
 	for _, name := range []string{"app-b", "app-c"} {
-		if app := ns.AwaitReady(name); app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonCrossCRDependencyBecameReady {
+		if app := ns.AwaitReady(name); app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady {
 			t.Errorf("lastUpgradeReason of %s is %s", name, app.Status.LastUpgradeReason)
 		}
 	}
@@ -94,8 +98,8 @@ func TestCycleIsFoundAndResolved(t *testing.T) {
 	for _, name := range []string{"app-a", "app-b"} {
 		app := ns.Await(name, "in a cycle", func(app *v1alpha1.DemoApp) bool {
 			return apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonDependencyCycle) &&
-				apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDependencyCycle) &&
-				apps.IsStalled(app, v1alpha1.ReasonDependencyCycle) && apps.IsAbsent(app, v1alpha1.ConditionReconciling)
+				apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDependencyCycle) &&
+				apps.IsStalled(app, v1alpha1.ReasonDependencyCycle) && apps.IsAbsent(app, apimeta.ConditionReconciling)
 		})
 		message := apps.Condition(app, v1alpha1.ConditionDependencyReady).Message
 		if !strings.Contains(message, "app-a -> app-b -> app-a") && !strings.Contains(message, "app-b -> app-a -> app-b") {
@@ -107,14 +111,14 @@ func TestCycleIsFoundAndResolved(t *testing.T) {
 
 	ns.Change("app-a", func(spec *v1alpha1.DemoAppSpec) { spec.WaitFor = "" })
 	a := ns.AwaitReady("app-a")
-	if !apps.IsAbsent(a, v1alpha1.ConditionDependencyReady) || !apps.IsAbsent(a, v1alpha1.ConditionStalled) {
+	if !apps.IsAbsent(a, v1alpha1.ConditionDependencyReady) || !apps.IsAbsent(a, apimeta.ConditionStalled) {
 		t.Errorf("conditions without waitFor: %+v", a.Status.Conditions)
 	}
 	b := ns.AwaitReady("app-b")
-	if b.Status.LastUpgradeReason != v1alpha1.UpgradeReasonCrossCRDependencyBecameReady {
+	if b.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady {
 		t.Errorf("lastUpgradeReason is %s", b.Status.LastUpgradeReason)
 	}
-	if !apps.IsAbsent(b, v1alpha1.ConditionStalled) {
+	if !apps.IsAbsent(b, apimeta.ConditionStalled) {
 		t.Errorf("still stalled: %+v", b.Status.Conditions)
 	}
 }
@@ -137,7 +141,7 @@ func TestCycleOfThree(t *testing.T) {
 	ns.AwaitGone("app-c")
 	for _, name := range []string{"app-a", "app-b"} {
 		ns.Await(name, "waiting again", func(app *v1alpha1.DemoApp) bool {
-			return isWaiting(app) && apps.IsAbsent(app, v1alpha1.ConditionStalled)
+			return isWaiting(app) && apps.IsAbsent(app, apimeta.ConditionStalled)
 		})
 	}
 }
@@ -155,14 +159,14 @@ func TestDependencyIsDeleted(t *testing.T) {
 	app := ns.Await("app-b", "waiting", func(app *v1alpha1.DemoApp) bool {
 		return apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting)
 	})
-	if !apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionTrue, "") {
+	if !apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, "") {
 		t.Errorf("what is deployed no longer is: %+v", app.Status.Conditions)
 	}
 
 	ns.Change("app-b", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Held back" })
 	ns.Await("app-b", "held back", func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting) &&
-			apps.Condition(app, v1alpha1.ConditionReady).ObservedGeneration == app.Generation
+		return apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting) &&
+			apps.Condition(app, apimeta.ConditionReady).ObservedGeneration == app.Generation
 	})
 	ns.AwaitQuiet(quiet)
 	for kind, object := range ns.Objects("app-b").All() {
@@ -174,7 +178,7 @@ func TestDependencyIsDeleted(t *testing.T) {
 
 	ns.Create(apps.Named("app-a"))
 	app = ns.AwaitReady("app-b")
-	if apps.Revision(app) != 2 || app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonCrossCRDependencyBecameReady {
+	if apps.Revision(app) != 2 || app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady {
 		t.Errorf("revision %d because of %s", apps.Revision(app), app.Status.LastUpgradeReason)
 	}
 }
@@ -193,7 +197,7 @@ func TestDriftIsCorrectedWhileAChangeWaits(t *testing.T) {
 		awaitSame(t, client, want, time.Now())
 	}
 	app := ns.Await("web", "corrected", func(app *v1alpha1.DemoApp) bool {
-		return app.Status.LastUpgradeReason == v1alpha1.UpgradeReasonDriftDetected && apps.IsAbsent(app, v1alpha1.ConditionDrifted)
+		return app.Status.LastUpgradeReason == releasev1alpha1.UpgradeReasonDriftDetected && apps.IsAbsent(app, releasev1alpha1.ConditionDrifted)
 	})
 	if app.Status.ObservedGeneration != 1 {
 		t.Errorf("observedGeneration is %d although the change waits", app.Status.ObservedGeneration)
@@ -218,7 +222,7 @@ func assertNothingInstalled(t *testing.T, ns *apps.Namespace, name string) {
 // assertHandOver holds that a dependant moved soon after its dependency was deployed, by when the watch told of both.
 func assertHandOver(t *testing.T, ns *apps.Namespace, dependency, dependant string) {
 	t.Helper()
-	deployed := firstSeen(t, ns, dependency, v1alpha1.ConditionDeployed)
+	deployed := firstSeen(t, ns, dependency, releasev1alpha1.ConditionDeployed)
 	ready := firstSeen(t, ns, dependant, v1alpha1.ConditionDependencyReady)
 	took := ready.Sub(deployed)
 	t.Logf("%s moved %s after %s was deployed", dependant, took, dependency)

@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
 // The limits of apiKey in the API, in characters. A key from a Secret has them,
@@ -30,7 +32,7 @@ func (c *Controller) observeAPIKey(ctx context.Context, p *pass) error {
 		return nil
 	}
 	object := cache.ObjectName{Namespace: p.app.Namespace, Name: from.Name}
-	got, err := c.sources.read(ctx, p.key(), sourceKey{sourceObject{v1alpha1.ValuesFromSecret, object}, from.Key})
+	got, err := c.sources.read(ctx, p.key(), sourceKey{sourceObject{releasev1alpha1.ValuesFromSecret, object}, from.Key})
 	if err != nil {
 		return fmt.Errorf("read the key that apiKeyFrom names: %w", err)
 	}

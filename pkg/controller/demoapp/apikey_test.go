@@ -12,6 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
@@ -90,7 +94,7 @@ func TestKeyFromSecretThatIsMissing(t *testing.T) {
 			equal(t, "requests", test.calls, w.calls.take())
 			equal(t, "conditions", conditions("Ready", "False "+test.reason, "Reconciling", "True "+test.reason,
 				"Deployed", "False "+test.reason), w.conditions("a"))
-			equal(t, "message", test.message, w.message("a", v1alpha1.ConditionReady))
+			equal(t, "message", test.message, w.message("a", apimeta.ConditionReady))
 			equal(t, "events", []string{"a Warning " + test.reason + " Reconcile " + test.message}, w.recorder.take())
 			w.passes("a", controller.PeriodicResync)
 			equal(t, "requests while it waits", []string(nil), w.calls.take())
@@ -99,7 +103,7 @@ func TestKeyFromSecretThatIsMissing(t *testing.T) {
 			w.passes("a", controller.SpecChange)
 			equal(t, "requests", []string{"get secrets keys", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
 			equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-			equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
+			equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
 			equal(t, "key", any(plainKey), w.engine.wanted.Values["apiKey"])
 		})
 	}
@@ -118,7 +122,7 @@ func TestKeyFromSecretThatChanges(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests for a new key", []string{"get secrets keys", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
 	equal(t, "key", any(plainKey), w.engine.wanted.Values["apiKey"])
-	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
+	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests when nothing changed", []string(nil), w.calls.take())
 
@@ -161,7 +165,7 @@ func TestSecretThatCannotBeRead(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	equal(t, "conditions", conditions("Ready", "False ObserveFailed", "Reconciling", "True ObserveFailed"), w.conditions("a"))
-	contains(t, "message", w.message("a", v1alpha1.ConditionReady), "get Secret ns/keys")
+	contains(t, "message", w.message("a", apimeta.ConditionReady), "get Secret ns/keys")
 	w.secretErr = nil
 	w.passes("a", controller.SpecChange|controller.Retry)
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
@@ -123,7 +125,7 @@ func TestCapabilitiesThatComeAndGo(t *testing.T) {
 		w.create(newApp("c", exposedBy("traefik"), atHost("c.example.com")))
 		w.create(newApp("d"))
 		settle()
-		why := func(name string) v1alpha1.UpgradeReason { return w.app(name).Status.LastUpgradeReason }
+		why := func(name string) releasev1alpha1.UpgradeReason { return w.app(name).Status.LastUpgradeReason }
 		revision := func(name string) int64 { return w.app(name).Status.DeployedRelease.Revision }
 		looks := map[string]int{}
 		for _, name := range []string{"a", "b", "c", "d"} {
@@ -135,7 +137,7 @@ func TestCapabilitiesThatComeAndGo(t *testing.T) {
 		settle()
 		for _, name := range []string{"a", "b"} {
 			equal(t, "Exposed of "+name, "True RouteDeployed", w.is(name, v1alpha1.ConditionExposed))
-			equal(t, "why "+name+" changed", v1alpha1.UpgradeReasonClusterCapabilitiesChanged, why(name))
+			equal(t, "why "+name+" changed", releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged, why(name))
 		}
 		must(t, w.metadata.Tracker().Delete(ingressClasses, "", "nginx"))
 		must(t, w.dynamic.Tracker().Update(definitions, httpRouteDefinition(func(definition *unstructured.Unstructured) {

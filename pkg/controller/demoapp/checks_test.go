@@ -15,6 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
 // checkConditions holds an app's conditions to what is promised of all of them.
@@ -23,8 +27,8 @@ import (
 // deleted.
 func checkConditions(t *testing.T, app *v1alpha1.DemoApp) {
 	t.Helper()
-	older := []string{v1alpha1.ConditionDeployed, v1alpha1.ConditionFailed, v1alpha1.ConditionDrifted}
-	ends := []string{v1alpha1.ReasonAuditFailed, v1alpha1.ReasonUninstallFailed, v1alpha1.ReasonFinalizerFailed}
+	older := []string{releasev1alpha1.ConditionDeployed, releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionDrifted}
+	ends := []string{v1alpha1.ReasonAuditFailed, releasev1alpha1.ReasonUninstallFailed, apimeta.ReasonFinalizerFailed}
 	for _, c := range app.Status.Conditions {
 		mayBeOlder := slices.Contains(older, c.Type) || app.DeletionTimestamp != nil && !slices.Contains(ends, c.Reason)
 		if c.ObservedGeneration < 1 || c.ObservedGeneration > app.Generation || !mayBeOlder && c.ObservedGeneration != app.Generation {
@@ -37,17 +41,17 @@ func checkConditions(t *testing.T, app *v1alpha1.DemoApp) {
 	is := func(conditionType string) bool {
 		return meta.IsStatusConditionTrue(app.Status.Conditions, conditionType)
 	}
-	ready := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(app.Status.Conditions, apimeta.ConditionReady)
 	if ready == nil {
 		t.Error("there is no condition Ready")
 	}
-	if is(v1alpha1.ConditionStalled) && is(v1alpha1.ConditionReconciling) {
+	if is(apimeta.ConditionStalled) && is(apimeta.ConditionReconciling) {
 		t.Error("Stalled and Reconciling at once")
 	}
-	if is(v1alpha1.ConditionReady) == (is(v1alpha1.ConditionStalled) || is(v1alpha1.ConditionReconciling)) {
-		t.Errorf("Ready is %+v beside Stalled=%t, Reconciling=%t", ready, is(v1alpha1.ConditionStalled), is(v1alpha1.ConditionReconciling))
+	if is(apimeta.ConditionReady) == (is(apimeta.ConditionStalled) || is(apimeta.ConditionReconciling)) {
+		t.Errorf("Ready is %+v beside Stalled=%t, Reconciling=%t", ready, is(apimeta.ConditionStalled), is(apimeta.ConditionReconciling))
 	}
-	for _, onlyTrue := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionReconciling, v1alpha1.ConditionFailed, v1alpha1.ConditionDrifted, v1alpha1.ConditionSuspended, v1alpha1.ConditionUpgradeHeld} {
+	for _, onlyTrue := range []string{apimeta.ConditionStalled, apimeta.ConditionReconciling, releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionDrifted, releasev1alpha1.ConditionSuspended, releasev1alpha1.ConditionUpgradeHeld} {
 		if meta.FindStatusCondition(app.Status.Conditions, onlyTrue) != nil && !is(onlyTrue) {
 			t.Errorf("condition %s is there and not True", onlyTrue)
 		}

@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -96,8 +98,8 @@ func recordClaims(p *pass, decision helm.Decision, deployed *helm.Deployed) {
 }
 
 // keepsService reports whether the Service is the one that it was, and not made anew.
-func keepsService(before []v1alpha1.InventoryEntry, after []helm.InventoryEntry) bool {
-	return slices.ContainsFunc(before, func(was v1alpha1.InventoryEntry) bool {
+func keepsService(before []releasev1alpha1.InventoryEntry, after []helm.InventoryEntry) bool {
+	return slices.ContainsFunc(before, func(was releasev1alpha1.InventoryEntry) bool {
 		return was.Kind == "Service" && slices.ContainsFunc(after, func(is helm.InventoryEntry) bool {
 			return is.Kind == was.Kind && is.Name == was.Name && is.UID == was.UID
 		})

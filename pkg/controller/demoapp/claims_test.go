@@ -12,6 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
@@ -155,9 +159,9 @@ func TestHolderThatIsHeld(t *testing.T) {
 	w.change("a", atNoNodePort)
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
-	equal(t, "Ready while the other is held", "False ValidationFailed", w.is("b", v1alpha1.ConditionReady))
-	equal(t, "Reconciling", "True ValidationFailed", w.is("b", v1alpha1.ConditionReconciling))
-	equal(t, "message", `Node port 30080 is still in use by DemoApp "a"`, w.message("b", v1alpha1.ConditionReady))
+	equal(t, "Ready while the other is held", "False ValidationFailed", w.is("b", apimeta.ConditionReady))
+	equal(t, "Reconciling", "True ValidationFailed", w.is("b", apimeta.ConditionReconciling))
+	equal(t, "message", `Node port 30080 is still in use by DemoApp "a"`, w.message("b", apimeta.ConditionReady))
 
 	w.engine.meddle("a", edits("Service"))
 	w.passes("a", controller.Drift)
@@ -167,7 +171,7 @@ func TestHolderThatIsHeld(t *testing.T) {
 	w.passes("a", controller.PeriodicResync)
 	equal(t, "nodePort", int32(0), w.app("a").Status.NodePort)
 	w.passes("b", controller.SpecChange)
-	equal(t, "Ready in the end", "True Healthy", w.is("b", v1alpha1.ConditionReady))
+	equal(t, "Ready in the end", "True Healthy", w.is("b", apimeta.ConditionReady))
 }
 
 // TestHolderThatAsksForNone: the API server leaves a Service the port that it has
@@ -181,11 +185,11 @@ func TestHolderThatAsksForNone(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
 	w.passes("b", controller.SpecChange)
-	equal(t, "message", `Node port 30080 is still in use by DemoApp "a"`, w.message("b", v1alpha1.ConditionReady))
+	equal(t, "message", `Node port 30080 is still in use by DemoApp "a"`, w.message("b", apimeta.ConditionReady))
 	w.change("a", atNoNodePort)
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
-	equal(t, "Ready in the end", "True Healthy", w.is("b", v1alpha1.ConditionReady))
+	equal(t, "Ready in the end", "True Healthy", w.is("b", apimeta.ConditionReady))
 }
 
 // TestServiceThatIsMadeAnew: it does not have the port any more that the old one kept.
@@ -203,7 +207,7 @@ func TestServiceThatIsMadeAnew(t *testing.T) {
 	w.passes("a", controller.Drift)
 	equal(t, "nodePort", int32(0), w.app("a").Status.NodePort)
 	w.passes("b", controller.SpecChange)
-	equal(t, "Ready of the other", "True Healthy", w.is("b", v1alpha1.ConditionReady))
+	equal(t, "Ready of the other", "True Healthy", w.is("b", apimeta.ConditionReady))
 	w.engine.meddle("b", removes("Service"))
 	w.passes("b", controller.Drift)
 	equal(t, "nodePort of one that asks for it", int32(30080), w.app("b").Status.NodePort)
@@ -229,14 +233,14 @@ func TestClaimsAfterARollback(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)
 			w.create(newApp("a", atNodePort(30080), func(app *v1alpha1.DemoApp) {
-				app.Spec.WaitForReady, app.Spec.Remediation = true, &v1alpha1.Remediation{Retries: new(int32)}
+				app.Spec.WaitForReady, app.Spec.Remediation = true, &releasev1alpha1.Remediation{Retries: new(int32)}
 			}))
 			w.passes("a", controller.SpecChange)
 			w.change("a", atNodePort(30081))
 			test.fail(w)
 			w.clock.Step(10 * time.Minute)
 			w.passes("a", controller.Retry)
-			equal(t, "Ready", "False RolledBack", w.is("a", v1alpha1.ConditionReady))
+			equal(t, "Ready", "False RolledBack", w.is("a", apimeta.ConditionReady))
 			equal(t, "nodePort", test.want, w.app("a").Status.NodePort)
 		})
 	}
@@ -259,9 +263,9 @@ func TestHostsInRing(t *testing.T) {
 		w.change("b", atHost("*.a.example.com"))
 		w.passes("a", controller.SpecChange)
 		w.passes("b", controller.SpecChange)
-		equal(t, "message", ring("*.b.example.com", "b"), w.message("a", v1alpha1.ConditionReady))
-		equal(t, "message of the other", ring("*.a.example.com", "a"), w.message("b", v1alpha1.ConditionReady))
-		equal(t, "Stalled", "True ValidationFailed", w.is("a", v1alpha1.ConditionStalled))
+		equal(t, "message", ring("*.b.example.com", "b"), w.message("a", apimeta.ConditionReady))
+		equal(t, "message of the other", ring("*.a.example.com", "a"), w.message("b", apimeta.ConditionReady))
+		equal(t, "Stalled", "True ValidationFailed", w.is("a", apimeta.ConditionStalled))
 
 		w.change("b", atHost("*.c.example.com"))
 		w.passes("b", controller.SpecChange)
@@ -269,7 +273,7 @@ func TestHostsInRing(t *testing.T) {
 		w.change("b", atHost("*.a.example.com"))
 		w.passes("b", controller.SpecChange)
 		for _, name := range []string{"a", "b"} {
-			equal(t, "Ready in the end", "True Healthy", w.is(name, v1alpha1.ConditionReady))
+			equal(t, "Ready in the end", "True Healthy", w.is(name, apimeta.ConditionReady))
 		}
 	})
 	t.Run("three hosts", func(t *testing.T) {
@@ -287,12 +291,12 @@ func TestHostsInRing(t *testing.T) {
 		for i, name := range names {
 			w.passes(name, controller.SpecChange)
 			other := names[(i+1)%3]
-			equal(t, "message of "+name, ring("*."+other+".example.com", other), w.message(name, v1alpha1.ConditionReady))
+			equal(t, "message of "+name, ring("*."+other+".example.com", other), w.message(name, apimeta.ConditionReady))
 		}
 		w.delete("b")
 		w.passes("b", controller.SpecChange)
 		w.passes("a", controller.SpecChange)
-		equal(t, "Ready when one is gone", "True Healthy", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "Ready when one is gone", "True Healthy", w.is("a", apimeta.ConditionReady))
 	})
 }
 
@@ -302,7 +306,9 @@ func TestClaimsThatWereNotRecorded(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", atNodePort(30080)))
 	w.passes("a", controller.SpecChange)
-	w.report("a", func(app *v1alpha1.DemoApp) { app.Status = v1alpha1.DemoAppStatus{ObservedGeneration: -1} })
+	w.report("a", func(app *v1alpha1.DemoApp) {
+		app.Status = v1alpha1.DemoAppStatus{ReleaseStatus: releasev1alpha1.ReleaseStatus{ObservedGeneration: -1}}
+	})
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"Reapply a BaselineUnknown", "apply demoapps/status a"}, w.calls.take())
@@ -325,8 +331,8 @@ func TestHostThatIsBeingTaken(t *testing.T) {
 		w.sync()
 		_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
 		must(t, err)
-		equal(t, "message while it is", `Host web.example.com is about to go to DemoApp "b"`, w.message("a", v1alpha1.ConditionReady))
-		equal(t, "Reconciling", "True ValidationFailed", w.is("a", v1alpha1.ConditionReconciling))
+		equal(t, "message while it is", `Host web.example.com is about to go to DemoApp "b"`, w.message("a", apimeta.ConditionReady))
+		equal(t, "Reconciling", "True ValidationFailed", w.is("a", apimeta.ConditionReconciling))
 	}
 	w.sync()
 	_, err := w.controller.Reconcile(t.Context(), keyOf("b"), controller.SpecChange)
@@ -334,7 +340,7 @@ func TestHostThatIsBeingTaken(t *testing.T) {
 	equal(t, "ingressHost", "web.example.com", w.app("b").Status.IngressHost)
 	_, err = w.latePass("a", controller.SpecChange)
 	must(t, err)
-	equal(t, "Stalled when the other has it", "True ValidationFailed", w.is("a", v1alpha1.ConditionStalled))
+	equal(t, "Stalled when the other has it", "True ValidationFailed", w.is("a", apimeta.ConditionStalled))
 	w.passes("a", controller.SpecChange)
 	equal(t, "ingressHost of the older app", "", w.app("a").Status.IngressHost)
 }
@@ -355,13 +361,13 @@ func TestHostThatIsNotTaken(t *testing.T) {
 		settle()
 		w.change("a", exposedBy("nginx"))
 		settle()
-		equal(t, "message", `Host web.example.com is about to go to DemoApp "b"`, w.message("a", v1alpha1.ConditionReady))
+		equal(t, "message", `Host web.example.com is about to go to DemoApp "b"`, w.message("a", apimeta.ConditionReady))
 		close(goOn)
 		advance(time.Second)
-		equal(t, "Ready in the end", "True Healthy", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "Ready in the end", "True Healthy", w.is("a", apimeta.ConditionReady))
 		equal(t, "ingressHost", "web.example.com", w.app("a").Status.IngressHost)
 		advance(time.Minute)
-		equal(t, "message of the other", `Host web.example.com belongs to DemoApp "a", which is older`, w.message("b", v1alpha1.ConditionReady))
+		equal(t, "message of the other", `Host web.example.com belongs to DemoApp "a", which is older`, w.message("b", apimeta.ConditionReady))
 	})
 }
 
@@ -396,22 +402,22 @@ func TestHolderThatChangesAndGoes(t *testing.T) {
 		}
 		w.create(newApp("other", atNodePort(30081)))
 		settle()
-		equal(t, "Ready of the oldest", "True Healthy", w.is("c", v1alpha1.ConditionReady))
+		equal(t, "Ready of the oldest", "True Healthy", w.is("c", apimeta.ConditionReady))
 		for _, name := range []string{"a", "b"} {
-			equal(t, "Ready of "+name, "False ValidationFailed", w.is(name, v1alpha1.ConditionReady))
-			equal(t, "message of "+name, `Node port 30080 belongs to DemoApp "c", which is older`, w.message(name, v1alpha1.ConditionReady))
+			equal(t, "Ready of "+name, "False ValidationFailed", w.is(name, apimeta.ConditionReady))
+			equal(t, "message of "+name, `Node port 30080 belongs to DemoApp "c", which is older`, w.message(name, apimeta.ConditionReady))
 		}
 		looks := w.engine.passesOver("other")
 		w.change("c", atNodePort(30082))
 		settle()
-		equal(t, "Ready of the next", "True Healthy", w.is("b", v1alpha1.ConditionReady))
-		equal(t, "message of the last", `Node port 30080 belongs to DemoApp "b", which is older`, w.message("a", v1alpha1.ConditionReady))
+		equal(t, "Ready of the next", "True Healthy", w.is("b", apimeta.ConditionReady))
+		equal(t, "message of the last", `Node port 30080 belongs to DemoApp "b", which is older`, w.message("a", apimeta.ConditionReady))
 		equal(t, "events of the last", []string{
 			`Warning ValidationFailed Reconcile Node port 30080 belongs to DemoApp "c", which is older`,
 		}, w.recorder.of("a"))
 		w.delete("b")
 		settle()
-		equal(t, "Ready of the last", "True Healthy", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "Ready of the last", "True Healthy", w.is("a", apimeta.ConditionReady))
 		equal(t, "looks at one with another port", looks, w.engine.passesOver("other"))
 	})
 }

@@ -17,6 +17,8 @@ import (
 	"k8s.io/utils/clock"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/audit"
 	"github.com/example/demoapp-controller/pkg/controller/registries"
@@ -219,7 +221,7 @@ func (c *Controller) watchApps(namespace string, informer cache.SharedIndexInfor
 	}
 	c.cached[namespace] = informer.GetIndexer()
 	own, err1 := controller.AddHandler("demoapps", informer, controller.SpecHandler[*v1alpha1.DemoApp](c.queue,
-		v1alpha1.AnnotationRequestedAt, v1alpha1.AnnotationForceAt, v1alpha1.AnnotationAdoptRelease))
+		releasev1alpha1.AnnotationRequestedAt, releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease))
 	dependants, err2 := controller.AddHandler("dependants of demoapps", informer,
 		controller.MapHandler(c.queue, c.dependants, dependencyChanged))
 	rivals, err3 := controller.AddHandler("rivals of demoapps", informer, controller.MapHandler(c.queue, c.rivals, claimsChanged))
@@ -228,9 +230,9 @@ func (c *Controller) watchApps(namespace string, informer cache.SharedIndexInfor
 }
 
 func (c *Controller) watchSecrets(namespace string, informer cache.SharedIndexInformer) error {
-	c.sources.metadata[v1alpha1.ValuesFromSecret][namespace] = informer.GetIndexer()
+	c.sources.metadata[releasev1alpha1.ValuesFromSecret][namespace] = informer.GetIndexer()
 	synced, err := controller.AddHandler("secrets", informer,
-		controller.MapHandler(c.queue, c.readersOf(v1alpha1.ValuesFromSecret), controller.Always[*metav1.PartialObjectMetadata](controller.SpecChange)))
+		controller.MapHandler(c.queue, c.readersOf(releasev1alpha1.ValuesFromSecret), controller.Always[*metav1.PartialObjectMetadata](controller.SpecChange)))
 	c.synced = append(c.synced, synced)
 	return err
 }
@@ -238,10 +240,10 @@ func (c *Controller) watchSecrets(namespace string, informer cache.SharedIndexIn
 // watchConfigMaps does not add to what has to be synced before the controller
 // works: whoever needs the watch waits for it, in the queue.
 func (c *Controller) watchConfigMaps(namespace string, watch Watch) error {
-	c.sources.metadata[v1alpha1.ValuesFromConfigMap][namespace] = watch.Informer().GetIndexer()
-	c.sources.needs[v1alpha1.ValuesFromConfigMap][namespace] = watch
+	c.sources.metadata[releasev1alpha1.ValuesFromConfigMap][namespace] = watch.Informer().GetIndexer()
+	c.sources.needs[releasev1alpha1.ValuesFromConfigMap][namespace] = watch
 	_, err := controller.AddHandler("configmaps", watch.Informer(), controller.MapHandler(c.queue,
-		c.readersOf(v1alpha1.ValuesFromConfigMap), controller.Always[*metav1.PartialObjectMetadata](controller.SpecChange)))
+		c.readersOf(releasev1alpha1.ValuesFromConfigMap), controller.Always[*metav1.PartialObjectMetadata](controller.SpecChange)))
 	return err
 }
 

@@ -27,6 +27,10 @@ import (
 	"k8s.io/utils/clock"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -148,13 +152,13 @@ func TestDependencyThatBecomesReady(t *testing.T) {
 		w.create(newApp("c", waitsFor("b")))
 		w.create(newApp("b", waitsFor("a")))
 		settle()
-		equal(t, "c before", "False Waiting", w.is("c", v1alpha1.ConditionReady))
-		equal(t, "b before", "False Waiting", w.is("b", v1alpha1.ConditionReady))
+		equal(t, "c before", "False Waiting", w.is("c", apimeta.ConditionReady))
+		equal(t, "b before", "False Waiting", w.is("b", apimeta.ConditionReady))
 		w.create(newApp("a"))
 		settle()
 		for _, name := range []string{"b", "c"} {
-			equal(t, name+" after", "True Healthy", w.is(name, v1alpha1.ConditionReady))
-			equal(t, "why "+name+" changed", v1alpha1.UpgradeReasonCrossCRDependencyBecameReady, w.app(name).Status.LastUpgradeReason)
+			equal(t, name+" after", "True Healthy", w.is(name, apimeta.ConditionReady))
+			equal(t, "why "+name+" changed", releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady, w.app(name).Status.LastUpgradeReason)
 		}
 		looks := w.engine.passesOver("b")
 		w.change("a", says("other"))
@@ -170,12 +174,12 @@ func TestCycleThatFormsAndBreaks(t *testing.T) {
 		w.create(newApp("c", waitsFor("a")))
 		settle()
 		for _, name := range []string{"a", "b", "c"} {
-			equal(t, name, "True DependencyCycle", w.is(name, v1alpha1.ConditionStalled))
+			equal(t, name, "True DependencyCycle", w.is(name, apimeta.ConditionStalled))
 		}
 		w.change("c", waitsFor(""))
 		settle()
 		for _, name := range []string{"a", "b", "c"} {
-			equal(t, name, "True Healthy", w.is(name, v1alpha1.ConditionReady))
+			equal(t, name, "True Healthy", w.is(name, apimeta.ConditionReady))
 		}
 	})
 }
@@ -197,13 +201,13 @@ func TestSecretThatAppearsAndChanges(t *testing.T) {
 		w.create(newApp("a", keyFrom("keys", "k")))
 		w.create(newApp("b", keyFrom("others", "k")))
 		settle()
-		equal(t, "Ready before", "False SecretNotFound", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "Ready before", "False SecretNotFound", w.is("a", apimeta.ConditionReady))
 		looks := w.engine.passesOver("b")
 
 		w.secret(map[string]string{"k": "first-secret"})
 		must(t, w.metadata.Tracker().Create(secrets, metadata(), namespace))
 		settle()
-		equal(t, "Ready after", "True Healthy", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "Ready after", "True Healthy", w.is("a", apimeta.ConditionReady))
 		w.secret(map[string]string{"k": plainKey})
 		must(t, w.metadata.Tracker().Update(secrets, metadata(), namespace))
 		settle()
@@ -211,7 +215,7 @@ func TestSecretThatAppearsAndChanges(t *testing.T) {
 		equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
 		must(t, w.metadata.Tracker().Delete(secrets, namespace, "keys"))
 		settle()
-		equal(t, "Ready in the end", "False SecretNotFound", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "Ready in the end", "False SecretNotFound", w.is("a", apimeta.ConditionReady))
 		equal(t, "looks at the user of another Secret", looks, w.engine.passesOver("b"))
 	})
 }
@@ -225,23 +229,23 @@ func TestNewsFromTheEngine(t *testing.T) {
 			name   string
 			meddle func(*fakeRelease)
 			tell   func()
-			want   v1alpha1.UpgradeReason
+			want   releasev1alpha1.UpgradeReason
 		}{
-			{"object", edits("Secret"), func() { w.engine.publish("a", helm.ObjectChanged) }, v1alpha1.UpgradeReasonDriftDetected},
-			{"nothing told", edits("Secret"), func() { advance(resync * 11 / 10) }, v1alpha1.UpgradeReasonPeriodicResync},
-			{"record", rewrites(2, "deployed"), func() { w.engine.publish("a", helm.RecordChanged) }, v1alpha1.UpgradeReasonDriftDetected},
+			{"object", edits("Secret"), func() { w.engine.publish("a", helm.ObjectChanged) }, releasev1alpha1.UpgradeReasonDriftDetected},
+			{"nothing told", edits("Secret"), func() { advance(resync * 11 / 10) }, releasev1alpha1.UpgradeReasonPeriodicResync},
+			{"record", rewrites(2, "deployed"), func() { w.engine.publish("a", helm.RecordChanged) }, releasev1alpha1.UpgradeReasonDriftDetected},
 		}
 		for _, step := range steps {
 			w.engine.meddle("a", step.meddle)
 			step.tell()
 			settle()
 			equal(t, step.name+": reason", step.want, w.app("a").Status.LastUpgradeReason)
-			equal(t, step.name+": Ready", "True Healthy", w.is("a", v1alpha1.ConditionReady))
+			equal(t, step.name+": Ready", "True Healthy", w.is("a", apimeta.ConditionReady))
 		}
 		w.engine.meddle("a", becomes("Failed", "Progress deadline exceeded", 0))
 		w.engine.publish("a", helm.HealthChanged)
 		settle()
-		equal(t, "Ready", "False Unhealthy", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "Ready", "False Unhealthy", w.is("a", apimeta.ConditionReady))
 	})
 }
 
@@ -272,7 +276,7 @@ func TestRolloutThatIsWrittenLater(t *testing.T) {
 		advance(settleTime)
 		settle()
 		equal(t, "requests when it takes long", []string{"apply demoapps/status a"}, w.calls.take())
-		equal(t, "Ready", "False Progressing", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "Ready", "False Progressing", w.is("a", apimeta.ConditionReady))
 	})
 }
 
@@ -281,7 +285,7 @@ func TestRefusalAmongEvents(t *testing.T) {
 		w.engine.failures = []error{&helm.RefusedError{Err: errPlain}}
 		w.create(newApp("a"))
 		settle()
-		equal(t, "Stalled", "True Refused", w.is("a", v1alpha1.ConditionStalled))
+		equal(t, "Stalled", "True Refused", w.is("a", apimeta.ConditionStalled))
 		w.calls.take()
 		for range 5 {
 			w.engine.publish("a", helm.ObjectChanged)
@@ -292,8 +296,8 @@ func TestRefusalAmongEvents(t *testing.T) {
 		advance(refusedRetry * 11 / 10)
 		settle()
 		equal(t, "requests after a while", []string{"Install a Failed", "apply demoapps/status a"}, w.calls.take())
-		equal(t, "Ready", "True Healthy", w.is("a", v1alpha1.ConditionReady))
-		equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonRetryAfterFailure, w.app("a").Status.LastUpgradeReason)
+		equal(t, "Ready", "True Healthy", w.is("a", apimeta.ConditionReady))
+		equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonRetryAfterFailure, w.app("a").Status.LastUpgradeReason)
 	})
 }
 
@@ -302,10 +306,10 @@ func TestFailureIsRetried(t *testing.T) {
 		w.engine.failures = []error{errPlain, errPlain, errPlain}
 		w.create(newApp("a"))
 		settle()
-		equal(t, "Ready at first", "False InstallFailed", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "Ready at first", "False InstallFailed", w.is("a", apimeta.ConditionReady))
 		advance(time.Minute)
 		settle()
-		equal(t, "Ready in the end", "True Healthy", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "Ready in the end", "True Healthy", w.is("a", apimeta.ConditionReady))
 		equal(t, "revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
 		equal(t, "number of events", 2, len(w.recorder.all()))
 	})
@@ -325,7 +329,7 @@ func TestLifeOfAnApp(t *testing.T) {
 		equal(t, "records", 1, len(w.records()))
 		w.create(newApp("a"))
 		settle()
-		equal(t, "Ready of the successor", "True Healthy", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "Ready of the successor", "True Healthy", w.is("a", apimeta.ConditionReady))
 		equal(t, "revision of the successor", int64(1), w.app("a").Status.DeployedRelease.Revision)
 	})
 }
@@ -337,7 +341,7 @@ func TestDeletionIsRetried(t *testing.T) {
 		w.auditErr = apierrors.NewForbidden(corev1.Resource("configmaps"), "x", errPlain)
 		w.delete("a")
 		settle()
-		equal(t, "Ready", "False AuditFailed", w.is("a", v1alpha1.ConditionReady))
+		equal(t, "Ready", "False AuditFailed", w.is("a", apimeta.ConditionReady))
 		w.demo.Lock() // The reactors read what is changed here.
 		w.kube.Lock()
 		w.auditErr = nil

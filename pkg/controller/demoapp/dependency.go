@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
@@ -55,7 +57,7 @@ func dependencyChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 // being deleted satisfies none: its release goes, if it is not gone already. With
 // waitForReady, a revision has to have been healthy once.
 func isDeployed(app *v1alpha1.DemoApp) bool {
-	return app.DeletionTimestamp == nil && meta.IsStatusConditionTrue(app.Status.Conditions, v1alpha1.ConditionDeployed) &&
+	return app.DeletionTimestamp == nil && meta.IsStatusConditionTrue(app.Status.Conditions, releasev1alpha1.ConditionDeployed) &&
 		(!app.Spec.WaitForReady || wasHealthy(app.Status))
 }
 
@@ -107,7 +109,7 @@ func dependencyState(app *v1alpha1.DemoApp, lookup func(name string) *v1alpha1.D
 		return false, v1alpha1.ReasonWaiting, fmt.Sprintf("Waiting for DemoApp %q, which does not exist", app.Spec.WaitFor)
 	case dependency.DeletionTimestamp != nil:
 		return false, v1alpha1.ReasonWaiting, fmt.Sprintf("Waiting for DemoApp %q, which is being deleted", app.Spec.WaitFor)
-	case !isDeployed(dependency) && meta.IsStatusConditionTrue(dependency.Status.Conditions, v1alpha1.ConditionDeployed):
+	case !isDeployed(dependency) && meta.IsStatusConditionTrue(dependency.Status.Conditions, releasev1alpha1.ConditionDeployed):
 		return false, v1alpha1.ReasonWaiting,
 			fmt.Sprintf("Waiting for DemoApp %q to become healthy, because it has waitForReady", app.Spec.WaitFor)
 	case !isDeployed(dependency):

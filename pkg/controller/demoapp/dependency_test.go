@@ -9,12 +9,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
 var (
-	isUp    = condition(v1alpha1.ConditionDeployed, metav1.ConditionTrue, v1alpha1.ReasonInstallSucceeded)
-	isDown  = condition(v1alpha1.ConditionDeployed, metav1.ConditionFalse, v1alpha1.ReasonUpgradeFailed)
+	isUp    = condition(releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, releasev1alpha1.ReasonInstallSucceeded)
+	isDown  = condition(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, releasev1alpha1.ReasonUpgradeFailed)
 	isRound = condition(v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonDependencyCycle)
 )
 
@@ -185,7 +189,7 @@ func TestWaitFor(t *testing.T) {
 	equal(t, "requests", []string{"Install b NotInstalled", "apply demoapps/status b"}, w.calls.take())
 	equal(t, "conditions", conditions(
 		"DependencyReady", deployed, "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("b"))
-	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonCrossCRDependencyBecameReady, w.app("b").Status.LastUpgradeReason)
+	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady, w.app("b").Status.LastUpgradeReason)
 	equal(t, "events", []string{
 		"b Normal Installed Install Installed revision 1 of chart demo-app 1.0.0 (CrossCRDependencyBecameReady)",
 	}, w.recorder.take())
@@ -210,7 +214,7 @@ func TestWaitFor(t *testing.T) {
 	w.passes("b", controller.SpecChange)
 	equal(t, "requests", []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, w.calls.take())
 	equal(t, "conditions without waitFor", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("b"))
-	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonSpecGenerationChanged, w.app("b").Status.LastUpgradeReason)
+	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("b").Status.LastUpgradeReason)
 }
 
 func TestCycle(t *testing.T) {
@@ -221,7 +225,7 @@ func TestCycle(t *testing.T) {
 	want := conditions("DependencyReady", "False DependencyCycle",
 		"Ready", "False DependencyCycle", "Stalled", "True DependencyCycle", "Deployed", "False DependencyCycle")
 	equal(t, "conditions", want, w.conditions("a"))
-	contains(t, "message", w.message("a", v1alpha1.ConditionStalled), "a -> b -> a")
+	contains(t, "message", w.message("a", apimeta.ConditionStalled), "a -> b -> a")
 	equal(t, "events", []string{
 		"a Warning DependencyCycle Reconcile waitFor leads back to this DemoApp: a -> b -> a; change waitFor of one of them",
 	}, w.recorder.take())
@@ -229,8 +233,8 @@ func TestCycle(t *testing.T) {
 	w.change("a", keyFrom("keys", "k"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "conditions where a key is missing, too", want, w.conditions("a"))
-	contains(t, "message", w.message("a", v1alpha1.ConditionStalled), `Secret "keys"`)
-	contains(t, "message", w.message("a", v1alpha1.ConditionStalled), "a -> b -> a")
+	contains(t, "message", w.message("a", apimeta.ConditionStalled), `Secret "keys"`)
+	contains(t, "message", w.message("a", apimeta.ConditionStalled), "a -> b -> a")
 
 	w.secret(map[string]string{"k": plainKey})
 	w.change("b", waitsFor(""))

@@ -14,20 +14,22 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 // driftMode is what the spec says to do about drift.
-func driftMode(spec v1alpha1.DemoAppSpec) v1alpha1.DriftMode {
+func driftMode(spec v1alpha1.DemoAppSpec) releasev1alpha1.DriftMode {
 	if spec.Drift == nil {
-		return v1alpha1.DriftCorrect
+		return releasev1alpha1.DriftCorrect
 	}
-	return orElse(spec.Drift.Mode, v1alpha1.DriftCorrect)
+	return orElse(spec.Drift.Mode, releasev1alpha1.DriftCorrect)
 }
 
 // removesForeign reports whether fields that others add are drift.
 func removesForeign(spec v1alpha1.DemoAppSpec) bool {
-	return spec.Drift != nil && spec.Drift.ForeignFields == v1alpha1.ForeignFieldsRemove
+	return spec.Drift != nil && spec.Drift.ForeignFields == releasev1alpha1.ForeignFieldsRemove
 }
 
 // ignoreRules are the spec's in the engine's words.
@@ -49,12 +51,12 @@ func (c *Controller) applyDriftPolicy(ctx context.Context, p *pass) error {
 		return nil
 	}
 	mode, rules := driftMode(p.app.Spec), ignoreRules(p.app.Spec)
-	if mode == v1alpha1.DriftOff {
+	if mode == releasev1alpha1.DriftOff {
 		p.leaveDrift()
 		p.plan.Observed.Drifts = nil
 		return nil
 	}
-	if mode == v1alpha1.DriftCorrect && !slices.ContainsFunc(p.plan.Decision.Drifts, func(drift helm.Drift) bool {
+	if mode == releasev1alpha1.DriftCorrect && !slices.ContainsFunc(p.plan.Decision.Drifts, func(drift helm.Drift) bool {
 		return len(helm.IgnoredPaths(rules, drift.Object)) > 0
 	}) {
 		return nil
@@ -68,9 +70,9 @@ func (c *Controller) applyDriftPolicy(ctx context.Context, p *pass) error {
 	switch {
 	case len(left) == 0:
 		p.leaveDrift()
-	case mode == v1alpha1.DriftWarn:
+	case mode == releasev1alpha1.DriftWarn:
 		p.leaveDrift()
-		p.conditions().Set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, driftReason(driftsOf(left)), p.redact(describe(left)))
+		p.conditions().Set(releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, driftReason(driftsOf(left)), p.redact(describe(left)))
 	}
 	return nil
 }
@@ -82,7 +84,7 @@ func (c *Controller) explain(ctx context.Context, p *pass) ([]helm.Explanation, 
 		return found, nil
 	}
 	baseline := baselineOf(p.app)
-	baseline.LeaveDrift = driftMode(p.app.Spec) == v1alpha1.DriftWarn
+	baseline.LeaveDrift = driftMode(p.app.Spec) == releasev1alpha1.DriftWarn
 	found, err := c.engine.Explain(ctx, p.key(), baseline, p.plan.Decision.Drifts)
 	if err != nil {
 		return nil, fmt.Errorf("find out what has drifted: %w", err)
@@ -138,7 +140,7 @@ func (p *pass) leaveDrift() {
 // whose values were put back is neither: somebody else owns them now, and would
 // change them again unseen. It is applied again where drift is corrected, and where
 // it is reported there is nothing to say of it.
-func (p *pass) leftOver(found []helm.Explanation, mode v1alpha1.DriftMode) []helm.Explanation {
+func (p *pass) leftOver(found []helm.Explanation, mode releasev1alpha1.DriftMode) []helm.Explanation {
 	var left []helm.Explanation
 	for _, explanation := range found {
 		entry := p.inventoryEntry(explanation.Drift.Object)
@@ -147,7 +149,7 @@ func (p *pass) leftOver(found []helm.Explanation, mode v1alpha1.DriftMode) []hel
 			if explanation.Drift.Kind == helm.DriftChanged && entry != nil {
 				entry.Digest = explanation.Live.Digest
 			}
-		case mode == v1alpha1.DriftWarn && isPutBack(explanation, entry):
+		case mode == releasev1alpha1.DriftWarn && isPutBack(explanation, entry):
 			// Its entry stays as it is, so that the next change is drift again.
 		default:
 			left = append(left, explanation)
@@ -157,7 +159,7 @@ func (p *pass) leftOver(found []helm.Explanation, mode v1alpha1.DriftMode) []hel
 }
 
 // isPutBack reports whether an object that others changed has all its values again.
-func isPutBack(explanation helm.Explanation, entry *v1alpha1.InventoryEntry) bool {
+func isPutBack(explanation helm.Explanation, entry *releasev1alpha1.InventoryEntry) bool {
 	if len(explanation.Fields) > 0 {
 		return false
 	}
@@ -166,7 +168,7 @@ func isPutBack(explanation helm.Explanation, entry *v1alpha1.InventoryEntry) boo
 }
 
 // inventoryEntry is what the status remembers of an object; nil when it has none.
-func (p *pass) inventoryEntry(ref helm.ObjectReference) *v1alpha1.InventoryEntry {
+func (p *pass) inventoryEntry(ref helm.ObjectReference) *releasev1alpha1.InventoryEntry {
 	for i := range p.app.Status.Inventory {
 		entry := &p.app.Status.Inventory[i]
 		if entry.APIVersion == ref.APIVersion && entry.Kind == ref.Kind && entry.Namespace == ref.Namespace && entry.Name == ref.Name {
@@ -188,9 +190,9 @@ func driftsOf(explanations []helm.Explanation) []helm.Drift {
 func driftReason(drifts []helm.Drift) string {
 	changed := func(drift helm.Drift) bool { return drift.Kind != helm.DriftForeign }
 	if len(drifts) > 0 && !slices.ContainsFunc(drifts, changed) {
-		return v1alpha1.ReasonForeignFields
+		return releasev1alpha1.ReasonForeignFields
 	}
-	return v1alpha1.ReasonObjectsChanged
+	return releasev1alpha1.ReasonObjectsChanged
 }
 
 // maxNamedFields is how many fields of an object are named.

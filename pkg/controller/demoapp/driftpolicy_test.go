@@ -10,11 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
 // policy sets spec.drift.
-func policy(p v1alpha1.DriftPolicy) func(*v1alpha1.DemoApp) {
+func policy(p releasev1alpha1.DriftPolicy) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) { app.Spec.Drift = &p }
 }
 
@@ -23,7 +25,7 @@ type driftStep struct {
 	name string
 	// meddle is what others do to the release, spec how the policy changes.
 	meddle []func(*fakeRelease)
-	spec   *v1alpha1.DriftPolicy
+	spec   *releasev1alpha1.DriftPolicy
 
 	requests []string
 	// drifted is reason and message of the condition, repaired what was repaired.
@@ -33,14 +35,14 @@ type driftStep struct {
 }
 
 func TestDriftPolicy(t *testing.T) {
-	const warn, remove = v1alpha1.DriftWarn, v1alpha1.ForeignFieldsRemove
+	const warn, remove = releasev1alpha1.DriftWarn, releasev1alpha1.ForeignFieldsRemove
 	var (
 		written    = []string{"apply demoapps/status a"}
 		looked     = []string{"explain a"}
 		told       = slices.Concat(looked, written)
 		mended     = slices.Concat(written, []string{"Repair a Drift"}, written)
 		lookedAt   = slices.Concat(looked, mended)
-		ignored    = []v1alpha1.DriftIgnore{{Kind: "Deployment", Paths: []string{"/spec/replicas"}}}
+		ignored    = []releasev1alpha1.DriftIgnore{{Kind: "Deployment", Paths: []string{"/spec/replicas"}}}
 		meddle     = func(change ...func(*fakeRelease)) []func(*fakeRelease) { return change }
 		scales     = changes("Deployment", "/spec/replicas")
 		setsImage  = changes("Deployment", "/spec/image")
@@ -58,14 +60,14 @@ func TestDriftPolicy(t *testing.T) {
 	)
 	tests := []struct {
 		name   string
-		policy v1alpha1.DriftPolicy
+		policy releasev1alpha1.DriftPolicy
 		steps  []driftStep
 	}{
-		{"corrected", v1alpha1.DriftPolicy{}, []driftStep{{
+		{"corrected", releasev1alpha1.DriftPolicy{}, []driftStep{{
 			name: "defaced", meddle: meddle(defaces), requests: mended,
 			repaired: []string{"ConfigMap Changed"}, events: corrected("ConfigMap a (changed)"),
 		}}},
-		{"reported, put back, and reported again", v1alpha1.DriftPolicy{Mode: warn}, []driftStep{
+		{"reported, put back, and reported again", releasev1alpha1.DriftPolicy{Mode: warn}, []driftStep{
 			defaceStep,
 			{name: "put back", meddle: meddle(restores), requests: told},
 			defaceStep,
@@ -75,28 +77,28 @@ func TestDriftPolicy(t *testing.T) {
 				events:  detected("ConfigMap a (changed): /data/page; Service a (missing)"),
 			},
 		}},
-		{"left alone", v1alpha1.DriftPolicy{Mode: v1alpha1.DriftOff}, []driftStep{
+		{"left alone", releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}, []driftStep{
 			{name: "defaced", meddle: meddle(defaces, removes("Service"))},
 		}},
-		{"reported, and then nobody's business", v1alpha1.DriftPolicy{Mode: warn}, []driftStep{
+		{"reported, and then nobody's business", releasev1alpha1.DriftPolicy{Mode: warn}, []driftStep{
 			defaceStep,
-			{name: "off", spec: &v1alpha1.DriftPolicy{Mode: v1alpha1.DriftOff}, requests: written},
+			{name: "off", spec: &releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}, requests: written},
 		}},
-		{"reported, and then ignored", v1alpha1.DriftPolicy{Mode: warn}, []driftStep{
+		{"reported, and then ignored", releasev1alpha1.DriftPolicy{Mode: warn}, []driftStep{
 			defaceStep,
 			{
 				name: "ignored", requests: told,
-				spec: &v1alpha1.DriftPolicy{Mode: warn, Ignore: []v1alpha1.DriftIgnore{{Kind: "ConfigMap", Paths: []string{"/data/page"}}}},
+				spec: &releasev1alpha1.DriftPolicy{Mode: warn, Ignore: []releasev1alpha1.DriftIgnore{{Kind: "ConfigMap", Paths: []string{"/data/page"}}}},
 			},
 		}},
-		{"reported, and then corrected", v1alpha1.DriftPolicy{Mode: warn}, []driftStep{
+		{"reported, and then corrected", releasev1alpha1.DriftPolicy{Mode: warn}, []driftStep{
 			defaceStep,
 			{
-				name: "corrected", spec: &v1alpha1.DriftPolicy{}, requests: mended,
+				name: "corrected", spec: &releasev1alpha1.DriftPolicy{}, requests: mended,
 				repaired: []string{"ConfigMap Changed"}, events: corrected("ConfigMap a (changed)"),
 			},
 		}},
-		{"ignored", v1alpha1.DriftPolicy{Ignore: ignored}, []driftStep{
+		{"ignored", releasev1alpha1.DriftPolicy{Ignore: ignored}, []driftStep{
 			{name: "scaled", meddle: meddle(scales), requests: told},
 			{name: "scaled again", meddle: meddle(scales)},
 			{
@@ -110,37 +112,37 @@ func TestDriftPolicy(t *testing.T) {
 			},
 			{name: "scaled after that repair", meddle: meddle(scales)},
 		}},
-		{"ignored, and a field that is not was put back", v1alpha1.DriftPolicy{Ignore: ignored}, []driftStep{{
+		{"ignored, and a field that is not was put back", releasev1alpha1.DriftPolicy{Ignore: ignored}, []driftStep{{
 			name: "scaled, another image and back", meddle: meddle(scales, setsImage, backImage), requests: lookedAt,
 			repaired: []string{"Deployment Changed"}, events: corrected("Deployment a (changed)"),
 		}}},
-		{"reported, and a field was put back beside an ignored one", v1alpha1.DriftPolicy{Mode: warn, Ignore: ignored}, []driftStep{
+		{"reported, and a field was put back beside an ignored one", releasev1alpha1.DriftPolicy{Mode: warn, Ignore: ignored}, []driftStep{
 			{name: "scaled, another image and back", meddle: meddle(scales, setsImage, backImage), requests: looked},
 			{
 				name: "another image again", meddle: meddle(setsImage), requests: told, drifted: otherImage,
 				events: detected("Deployment a (changed): /spec/image"),
 			},
 		}},
-		{"additions removed", v1alpha1.DriftPolicy{ForeignFields: remove}, []driftStep{{
+		{"additions removed", releasev1alpha1.DriftPolicy{ForeignFields: remove}, []driftStep{{
 			name: "added", meddle: meddle(adds("ConfigMap", ".data.more")), requests: mended,
 			repaired: []string{"ConfigMap Foreign"}, events: corrected("ConfigMap a (foreign)"),
 		}}},
-		{"additions kept", v1alpha1.DriftPolicy{}, []driftStep{{name: "added", meddle: meddle(adds("ConfigMap", ".data.more"))}}},
-		{"additions reported", v1alpha1.DriftPolicy{Mode: warn, ForeignFields: remove}, []driftStep{
+		{"additions kept", releasev1alpha1.DriftPolicy{}, []driftStep{{name: "added", meddle: meddle(adds("ConfigMap", ".data.more"))}}},
+		{"additions reported", releasev1alpha1.DriftPolicy{Mode: warn, ForeignFields: remove}, []driftStep{
 			{
 				name: "added", meddle: meddle(adds("ConfigMap", ".data.more")), requests: told,
 				drifted: "ForeignFields ConfigMap a (foreign): .data.more", events: detected("ConfigMap a (foreign): .data.more"),
 			},
 			{name: "taken away", meddle: meddle(takesAway("ConfigMap")), requests: written},
 		}},
-		{"reported, put back, and others own it alone", v1alpha1.DriftPolicy{Mode: warn, ForeignFields: remove}, []driftStep{
+		{"reported, put back, and others own it alone", releasev1alpha1.DriftPolicy{Mode: warn, ForeignFields: remove}, []driftStep{
 			{
 				name: "defaced", meddle: meddle(defaces), requests: told, drifted: defaced,
 				events: detected("ConfigMap a (changed): /data/page"),
 			},
 			{name: "put back", meddle: meddle(restores), requests: told},
 		}},
-		{"ignored, and others own it alone", v1alpha1.DriftPolicy{Ignore: ignored, ForeignFields: remove}, []driftStep{
+		{"ignored, and others own it alone", releasev1alpha1.DriftPolicy{Ignore: ignored, ForeignFields: remove}, []driftStep{
 			{name: "scaled", meddle: meddle(scales), requests: told},
 			{
 				name: "scaled and added", meddle: meddle(scales, adds("Deployment", ".metadata.labels.more")), requests: lookedAt,
@@ -173,11 +175,11 @@ func (w *world) followsDriftPolicy(step driftStep) {
 	calls := w.calls.take()
 	equal(w.t, step.name+": requests", step.requests, calls)
 	if slices.Contains(calls, "explain a") {
-		reports := driftMode(w.app("a").Spec) == v1alpha1.DriftWarn
+		reports := driftMode(w.app("a").Spec) == releasev1alpha1.DriftWarn
 		equal(w.t, step.name+": what is found counts as reported", reports, w.engine.reports)
 	}
 	drifted := ""
-	if is := meta.FindStatusCondition(w.app("a").Status.Conditions, v1alpha1.ConditionDrifted); is != nil {
+	if is := meta.FindStatusCondition(w.app("a").Status.Conditions, releasev1alpha1.ConditionDrifted); is != nil {
 		drifted = is.Reason + " " + is.Message
 	}
 	equal(w.t, step.name+": Drifted", step.drifted, drifted)

@@ -12,6 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/event"
 )
 
@@ -61,7 +65,7 @@ func releaseTransition(before, after v1alpha1.DemoAppStatus) (event.Event, bool)
 	switch {
 	case was == nil || is.Revision < was.Revision:
 		return event.Normal("Installed", "Install", "Installed "+what), true
-	case was.Revision != is.Revision && after.LastUpgradeReason == v1alpha1.UpgradeReasonRemediation:
+	case was.Revision != is.Revision && after.LastUpgradeReason == releasev1alpha1.UpgradeReasonRemediation:
 		return event.Warning("RolledBack", "Rollback", "Rolled back with "+what), true
 	case was.Revision != is.Revision:
 		return event.Normal("Upgraded", "Upgrade", "Upgraded to "+what), true
@@ -70,8 +74,8 @@ func releaseTransition(before, after v1alpha1.DemoAppStatus) (event.Event, bool)
 		// Drift may be gone all the same: somebody undid it, or it is no longer looked at.
 		return event.Event{}, false
 	}
-	drifted := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionDrifted)
-	if drifted != nil && meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionDrifted) == nil {
+	drifted := meta.FindStatusCondition(before.Conditions, releasev1alpha1.ConditionDrifted)
+	if drifted != nil && meta.FindStatusCondition(after.Conditions, releasev1alpha1.ConditionDrifted) == nil {
 		return event.Normal("DriftCorrected", "Repair", "Corrected "+drifted.Message), true
 	}
 	return event.Normal("DriftCorrected", "Repair", "Applied the objects again"), true
@@ -79,9 +83,9 @@ func releaseTransition(before, after v1alpha1.DemoAppStatus) (event.Event, bool)
 
 // lastSuccess is the newest entry of the history about something that was done; nil
 // when it has none.
-func lastSuccess(s v1alpha1.DemoAppStatus) *v1alpha1.HistoryEntry {
+func lastSuccess(s v1alpha1.DemoAppStatus) *releasev1alpha1.HistoryEntry {
 	for i := range s.History {
-		if s.History[i].Outcome == v1alpha1.HistorySucceeded {
+		if s.History[i].Outcome == releasev1alpha1.HistorySucceeded {
 			return &s.History[i]
 		}
 	}
@@ -91,22 +95,22 @@ func lastSuccess(s v1alpha1.DemoAppStatus) *v1alpha1.HistoryEntry {
 // healthTransition tells of a revision that did not become healthy in time, also
 // where the next attempt follows at once.
 func healthTransition(before, after v1alpha1.DemoAppStatus) (event.Event, bool) {
-	late, failed := unhealthyRevision(after), meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionFailed)
-	if late == 0 || late == unhealthyRevision(before) || failed == nil || failed.Reason != v1alpha1.ReasonHealthTimeout {
+	late, failed := unhealthyRevision(after), meta.FindStatusCondition(after.Conditions, releasev1alpha1.ConditionFailed)
+	if late == 0 || late == unhealthyRevision(before) || failed == nil || failed.Reason != releasev1alpha1.ReasonHealthTimeout {
 		return event.Event{}, false
 	}
 	note := fmt.Sprintf("Revision %d did not become healthy in time", late)
-	return event.Warning(v1alpha1.ReasonHealthTimeout, "Reconcile", note), true
+	return event.Warning(releasev1alpha1.ReasonHealthTimeout, "Reconcile", note), true
 }
 
 // driftTransition tells of drift that is left as it is. Drift that is corrected
 // has its event when that is done.
 func driftTransition(before, after *v1alpha1.DemoApp) (event.Event, bool) {
-	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionDrifted)
-	if is == nil || driftMode(after.Spec) != v1alpha1.DriftWarn {
+	is := meta.FindStatusCondition(after.Status.Conditions, releasev1alpha1.ConditionDrifted)
+	if is == nil || driftMode(after.Spec) != releasev1alpha1.DriftWarn {
 		return event.Event{}, false
 	}
-	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionDrifted)
+	was := meta.FindStatusCondition(before.Status.Conditions, releasev1alpha1.ConditionDrifted)
 	if was != nil && was.Message == is.Message {
 		return event.Event{}, false
 	}
@@ -116,25 +120,25 @@ func driftTransition(before, after *v1alpha1.DemoApp) (event.Event, bool) {
 // gateReasons are the reasons not to be ready of a change that a gate holds, which is
 // no failure, with the type of the event: some of them somebody wanted.
 var gateReasons = map[string]string{
-	v1alpha1.ReasonSuspendedBySpec:    corev1.EventTypeNormal,
-	v1alpha1.ReasonOutsideWindow:      corev1.EventTypeNormal,
-	v1alpha1.ReasonRolloutQueued:      corev1.EventTypeNormal,
-	v1alpha1.ReasonRolloutHalted:      corev1.EventTypeWarning,
-	v1alpha1.ReasonLicenseDenied:      corev1.EventTypeWarning,
-	v1alpha1.ReasonLicenseUnavailable: corev1.EventTypeWarning,
+	releasev1alpha1.ReasonSuspendedBySpec:    corev1.EventTypeNormal,
+	releasev1alpha1.ReasonOutsideWindow:      corev1.EventTypeNormal,
+	releasev1alpha1.ReasonRolloutQueued:      corev1.EventTypeNormal,
+	releasev1alpha1.ReasonRolloutHalted:      corev1.EventTypeWarning,
+	releasev1alpha1.ReasonLicenseDenied:      corev1.EventTypeWarning,
+	releasev1alpha1.ReasonLicenseUnavailable: corev1.EventTypeWarning,
 }
 
 // readyTransition tells of a reason not to be ready that is new. Pods that start
 // are none, and a retry of the same failure is not new.
 func readyTransition(before, after v1alpha1.DemoAppStatus) (event.Event, bool) {
-	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
-	if is == nil || is.Status == metav1.ConditionTrue || is.Reason == v1alpha1.ReasonProgressing {
+	is := meta.FindStatusCondition(after.Conditions, apimeta.ConditionReady)
+	if is == nil || is.Status == metav1.ConditionTrue || is.Reason == apimeta.ReasonProgressing {
 		return event.Event{}, false
 	}
-	if is.Reason == v1alpha1.ReasonUninstalled {
+	if is.Reason == releasev1alpha1.ReasonUninstalled {
 		return event.Event{}, false // The end of the deletion has an event of its own.
 	}
-	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
+	was := meta.FindStatusCondition(before.Conditions, apimeta.ConditionReady)
 	if was != nil && was.Reason == is.Reason && was.ObservedGeneration == is.ObservedGeneration {
 		return event.Event{}, false
 	}

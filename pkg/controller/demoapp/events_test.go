@@ -10,6 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/event"
 )
 
@@ -23,33 +27,33 @@ func TestTransitions(t *testing.T) {
 	}
 	revision := func(n int64, seconds int) func(*v1alpha1.DemoApp) {
 		return func(app *v1alpha1.DemoApp) {
-			app.Status.DeployedRelease = &v1alpha1.DeployedRelease{Name: "a", Revision: n, Chart: "demo-app", ChartVersion: "1.0.0"}
-			app.Status.LastUpgradeReason, app.Status.LastUpgradeAt = v1alpha1.UpgradeReasonDriftDetected, at(seconds)
-			app.Status.History = []v1alpha1.HistoryEntry{{
-				Time: *at(seconds), Action: v1alpha1.HistoryRepair, Outcome: v1alpha1.HistorySucceeded, Revision: n,
+			app.Status.DeployedRelease = &releasev1alpha1.DeployedRelease{Name: "a", Revision: n, Chart: "demo-app", ChartVersion: "1.0.0"}
+			app.Status.LastUpgradeReason, app.Status.LastUpgradeAt = releasev1alpha1.UpgradeReasonDriftDetected, at(seconds)
+			app.Status.History = []releasev1alpha1.HistoryEntry{{
+				Time: *at(seconds), Action: releasev1alpha1.HistoryRepair, Outcome: releasev1alpha1.HistorySucceeded, Revision: n,
 			}}
 		}
 	}
 	again := func(app *v1alpha1.DemoApp) { app.Status.History[0].Count = 2 }
 	failed := func(app *v1alpha1.DemoApp) {
-		app.Status.History = append([]v1alpha1.HistoryEntry{{Action: v1alpha1.HistoryRepair, Outcome: v1alpha1.HistoryFailed}}, app.Status.History...)
+		app.Status.History = append([]releasev1alpha1.HistoryEntry{{Action: releasev1alpha1.HistoryRepair, Outcome: releasev1alpha1.HistoryFailed}}, app.Status.History...)
 	}
 	accepted := func(app *v1alpha1.DemoApp) {
-		app.Status.Inventory = []v1alpha1.InventoryEntry{{Kind: "Secret", Name: "a", Digest: "new"}}
+		app.Status.Inventory = []releasev1alpha1.InventoryEntry{{Kind: "Secret", Name: "a", Digest: "new"}}
 	}
 	forgotten := func(app *v1alpha1.DemoApp) { app.Status.History = nil }
-	drifted := condition(v1alpha1.ConditionDrifted, metav1.ConditionTrue, v1alpha1.ReasonObjectsChanged)
+	drifted := condition(releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, releasev1alpha1.ReasonObjectsChanged)
 	ready := func(is metav1.ConditionStatus, reason string) func(*v1alpha1.DemoApp) {
-		return condition(v1alpha1.ConditionReady, is, reason)
+		return condition(apimeta.ConditionReady, is, reason)
 	}
 	late := func(revision int64) func(*v1alpha1.DemoApp) {
 		return func(app *v1alpha1.DemoApp) {
-			condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonHealthTimeout)(app)
-			failure := v1alpha1.HistoryEntry{Action: v1alpha1.HistoryUpgrade, Outcome: v1alpha1.HistoryFailed, Revision: revision}
-			app.Status.History = append([]v1alpha1.HistoryEntry{failure}, app.Status.History...)
+			condition(releasev1alpha1.ConditionFailed, metav1.ConditionTrue, releasev1alpha1.ReasonHealthTimeout)(app)
+			failure := releasev1alpha1.HistoryEntry{Action: releasev1alpha1.HistoryUpgrade, Outcome: releasev1alpha1.HistoryFailed, Revision: revision}
+			app.Status.History = append([]releasev1alpha1.HistoryEntry{failure}, app.Status.History...)
 		}
 	}
-	remedied := func(app *v1alpha1.DemoApp) { app.Status.LastUpgradeReason = v1alpha1.UpgradeReasonRemediation }
+	remedied := func(app *v1alpha1.DemoApp) { app.Status.LastUpgradeReason = releasev1alpha1.UpgradeReasonRemediation }
 	next := func(app *v1alpha1.DemoApp) { app.Generation++ }
 	const no = metav1.ConditionFalse
 	tests := []struct {

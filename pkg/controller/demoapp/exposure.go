@@ -15,6 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/event"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -59,7 +63,7 @@ func (c *Controller) observeExposure(p *pass) error {
 // hasDeployed reports whether the deployed release has an object of a kind under the
 // app's own name, which is what the chart calls it.
 func hasDeployed(app *v1alpha1.DemoApp, kind string) bool {
-	return slices.ContainsFunc(app.Status.Inventory, func(entry v1alpha1.InventoryEntry) bool {
+	return slices.ContainsFunc(app.Status.Inventory, func(entry releasev1alpha1.InventoryEntry) bool {
 		return entry.Kind == kind && entry.Name == app.Name
 	})
 }
@@ -72,7 +76,7 @@ func holdUnknownExposure(_ context.Context, p *pass) {
 		return
 	}
 	p.blockers = append(p.blockers, blocker{
-		reason: v1alpha1.ReasonObserveFailed, message: strings.ReplaceAll(failure.Error(), "\n", "; "),
+		reason: apimeta.ReasonObserveFailed, message: strings.ReplaceAll(failure.Error(), "\n", "; "),
 	})
 }
 
@@ -143,7 +147,7 @@ func (e exposure) missing(spec v1alpha1.IngressSpec) (reason, message string) {
 // orFailure is what is missing or, where that cannot be told, why.
 func orFailure(failure error, reason, message string) (why, text string) {
 	if failure != nil {
-		return v1alpha1.ReasonObserveFailed, failure.Error()
+		return apimeta.ReasonObserveFailed, failure.Error()
 	}
 	return reason, message
 }

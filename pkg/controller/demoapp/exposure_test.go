@@ -17,6 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -94,7 +98,7 @@ func TestIngressClassThatComesAndGoes(t *testing.T) {
 	w.hasClasses("traefik", "nginx")
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonClusterCapabilitiesChanged, w.app("a").Status.LastUpgradeReason)
+	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged, w.app("a").Status.LastUpgradeReason)
 	equal(t, "conditions with the class", conditions("Validated", isValid, "Exposed", isExposed, "Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
 	equal(t, "message", "Ingress for host web.example.com", w.message("a", v1alpha1.ConditionExposed))
 	equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
@@ -112,7 +116,7 @@ func TestIngressClassThatComesAndGoes(t *testing.T) {
 
 	w.hasClasses()
 	w.passes("a", controller.SpecChange)
-	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonClusterCapabilitiesChanged, w.app("a").Status.LastUpgradeReason)
+	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged, w.app("a").Status.LastUpgradeReason)
 	without["Deployed"] = "True UpgradeSucceeded"
 	equal(t, "conditions without the class", without, w.conditions("a"))
 	equal(t, "externalURL", "", w.app("a").Status.ExternalURL)
@@ -120,7 +124,7 @@ func TestIngressClassThatComesAndGoes(t *testing.T) {
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Ingress = nil })
 	w.passes("a", controller.SpecChange)
 	equal(t, "conditions without spec.ingress", conditions("Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
-	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
+	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
 }
 
 func TestGatewayBesideIngress(t *testing.T) {
@@ -144,21 +148,21 @@ func TestGatewayBesideIngress(t *testing.T) {
 	w.hasClasses()
 	w.hasDefinition(nil)
 	w.passes("a", controller.SpecChange)
-	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonClusterCapabilitiesChanged, w.app("a").Status.LastUpgradeReason)
+	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged, w.app("a").Status.LastUpgradeReason)
 	equal(t, "revision", int64(4), w.app("a").Status.DeployedRelease.Revision)
 }
 
 func TestClassThatComesWithAnotherChange(t *testing.T) {
 	tests := map[string]struct {
 		change func(w *world)
-		want   v1alpha1.UpgradeReason
+		want   releasev1alpha1.UpgradeReason
 	}{
-		"spec": {func(w *world) { w.change("a", says("other")) }, v1alpha1.UpgradeReasonSpecGenerationChanged},
+		"spec": {func(w *world) { w.change("a", says("other")) }, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
 		"spec without values": {func(w *world) {
 			w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.WaitForReady = true })
-		}, v1alpha1.UpgradeReasonSpecGenerationChanged},
-		"chart": {func(w *world) { w.start(testChart(t, "1.1.0")) }, v1alpha1.UpgradeReasonChartChanged},
-		"none":  {func(*world) {}, v1alpha1.UpgradeReasonClusterCapabilitiesChanged},
+		}, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
+		"chart": {func(w *world) { w.start(testChart(t, "1.1.0")) }, releasev1alpha1.UpgradeReasonChartChanged},
+		"none":  {func(*world) {}, releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -208,7 +212,7 @@ func TestRoutesThatGoWhileAChangeWaits(t *testing.T) {
 	w.hasDefinition(httpRouteDefinition())
 	w.passes("a", controller.SpecChange)
 	w.report("a", func(app *v1alpha1.DemoApp) {
-		app.Status.Inventory = append(app.Status.Inventory, v1alpha1.InventoryEntry{
+		app.Status.Inventory = append(app.Status.Inventory, releasev1alpha1.InventoryEntry{
 			APIVersion: "gateway.networking.k8s.io/v1", Kind: "HTTPRoute", Namespace: "ns", Name: "a", UID: "1",
 		})
 	})
@@ -216,7 +220,7 @@ func TestRoutesThatGoWhileAChangeWaits(t *testing.T) {
 	w.change("a", says("other"))
 	w.hasDefinition(nil)
 	w.passes("a", controller.SpecChange)
-	equal(t, "Ready", "False OutsideWindow", w.is("a", v1alpha1.ConditionReady))
+	equal(t, "Ready", "False OutsideWindow", w.is("a", apimeta.ConditionReady))
 	equal(t, "Exposed", noGateway, w.is("a", v1alpha1.ConditionExposed))
 	equal(t, "what it has", []string{"", ""}, []string{w.app("a").Status.ExternalURL, w.app("a").Status.IngressHost})
 }
@@ -226,7 +230,7 @@ func TestExposureAfterARollback(t *testing.T) {
 	w := newWorld(t)
 	w.hasClasses("nginx")
 	w.create(newApp("a", exposedBy("nginx"), func(app *v1alpha1.DemoApp) {
-		app.Spec.WaitForReady, app.Spec.Remediation = true, &v1alpha1.Remediation{Retries: new(int32)}
+		app.Spec.WaitForReady, app.Spec.Remediation = true, &releasev1alpha1.Remediation{Retries: new(int32)}
 	}))
 	w.passes("a", controller.SpecChange)
 	w.change("a", atHost("new.example.com"))
@@ -236,7 +240,7 @@ func TestExposureAfterARollback(t *testing.T) {
 	w.clock.Step(10 * time.Minute)
 	w.passes("a", controller.Retry)
 	w.passes("a", controller.HealthChange)
-	equal(t, "Ready", "False RolledBack", w.is("a", v1alpha1.ConditionReady))
+	equal(t, "Ready", "False RolledBack", w.is("a", apimeta.ConditionReady))
 	equal(t, "Exposed", "False RouteNotDeployed", w.is("a", v1alpha1.ConditionExposed))
 	equal(t, "what it has", []string{"", ""}, []string{w.app("a").Status.ExternalURL, w.app("a").Status.IngressHost})
 }
@@ -249,7 +253,7 @@ func TestClassThatComesWhileSuspended(t *testing.T) {
 	w.hasClasses("nginx")
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
-	equal(t, "Ready", "False SuspendedBySpec", w.is("a", v1alpha1.ConditionReady))
+	equal(t, "Ready", "False SuspendedBySpec", w.is("a", apimeta.ConditionReady))
 	equal(t, "Exposed", "False RouteNotDeployed", w.is("a", v1alpha1.ConditionExposed))
 	w.delete("a")
 	w.passes("a", controller.SpecChange)
@@ -272,7 +276,7 @@ func TestHTTPRoutesThatAreNotServedEverywhere(t *testing.T) {
 	}
 	equal(t, "conditions", conditions("Validated", isValid, "Exposed", "False RouteNotDeployed", "Deployed", "True InstallSucceeded",
 		"Ready", noGateway, "Reconciling", "True GatewayAPIMissing"), w.conditions("a"))
-	equal(t, "failures", (*v1alpha1.FailureCounts)(nil), w.app("a").Status.Failures)
+	equal(t, "failures", (*releasev1alpha1.FailureCounts)(nil), w.app("a").Status.Failures)
 }
 
 func TestExposureThatIsNotKnown(t *testing.T) {
@@ -297,13 +301,13 @@ func TestHostThatTwoWant(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
 	equal(t, "message", `Host web.example.com belongs to DemoApp "a", which is older`, w.message("b", v1alpha1.ConditionValidated))
-	equal(t, "Ready", "False ValidationFailed", w.is("b", v1alpha1.ConditionReady))
+	equal(t, "Ready", "False ValidationFailed", w.is("b", apimeta.ConditionReady))
 	w.change("a", atHost("other.example.com"))
 	w.passes("b", controller.SpecChange)
 	equal(t, "message", `Host web.example.com is still in use by DemoApp "a"`, w.message("b", v1alpha1.ConditionValidated))
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
-	equal(t, "Ready", "True Healthy", w.is("b", v1alpha1.ConditionReady))
+	equal(t, "Ready", "True Healthy", w.is("b", apimeta.ConditionReady))
 }
 
 // TestManyHostsThatTwoWant: they have no URL, and are kept until the Ingress is gone all the same.
@@ -316,12 +320,12 @@ func TestManyHostsThatTwoWant(t *testing.T) {
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Ingress = nil })
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
-	equal(t, "message", `Host *.example.com is still in use by DemoApp "a"`, w.message("b", v1alpha1.ConditionReady))
+	equal(t, "message", `Host *.example.com is still in use by DemoApp "a"`, w.message("b", apimeta.ConditionReady))
 	w.clock.Step(10 * time.Minute)
 	w.passes("a", controller.PeriodicResync)
 	equal(t, "ingressHost", "", w.app("a").Status.IngressHost)
 	w.passes("b", controller.SpecChange)
-	equal(t, "Ready", "True Healthy", w.is("b", v1alpha1.ConditionReady))
+	equal(t, "Ready", "True Healthy", w.is("b", apimeta.ConditionReady))
 }
 
 // errForbidden is what an informer that may not watch says.
@@ -374,7 +378,7 @@ func TestDeployedIngressIsKeptWhileItMayNotBeKnown(t *testing.T) {
 	w.create(newApp("a", exposedBy("nginx")))
 	w.hasClasses("nginx")
 	w.passes("a", controller.SpecChange)
-	entry := v1alpha1.InventoryEntry{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Namespace: namespace, Name: "a", UID: "u", Digest: "d"}
+	entry := releasev1alpha1.InventoryEntry{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Namespace: namespace, Name: "a", UID: "u", Digest: "d"}
 	w.report("a", func(app *v1alpha1.DemoApp) { app.Status.Inventory = append(app.Status.Inventory, entry) })
 	w.engine.meddle("a", func(r *fakeRelease) {
 		r.live["Ingress"] = helm.InventoryEntry{ObjectReference: helm.ObjectReference{
@@ -399,11 +403,13 @@ func TestReleaseThatTheStatusDoesNotKnowIsHeldWhileItMayNotBeKnown(t *testing.T)
 	w.create(newApp("a", exposedBy("nginx")))
 	w.hasClasses("nginx")
 	w.passes("a", controller.SpecChange)
-	w.report("a", func(app *v1alpha1.DemoApp) { app.Status = v1alpha1.DemoAppStatus{ObservedGeneration: -1} })
+	w.report("a", func(app *v1alpha1.DemoApp) {
+		app.Status = v1alpha1.DemoAppStatus{ReleaseStatus: releasev1alpha1.ReleaseStatus{ObservedGeneration: -1}}
+	})
 	w.start(testChart(t, "1.0.0"))
 	w.classes.err = errForbidden("ingressclasses")
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", false, slices.ContainsFunc(w.calls.take(), func(call string) bool { return strings.HasPrefix(call, "Upgrade") }))
-	equal(t, "Ready", "False ObserveFailed", w.is("a", v1alpha1.ConditionReady))
-	equal(t, "message", classesForbidden, w.message("a", v1alpha1.ConditionReady))
+	equal(t, "Ready", "False ObserveFailed", w.is("a", apimeta.ConditionReady))
+	equal(t, "message", classesForbidden, w.message("a", apimeta.ConditionReady))
 }

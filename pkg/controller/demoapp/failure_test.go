@@ -9,6 +9,10 @@ import (
 	"testing"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/redact"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -21,26 +25,26 @@ func TestTransientFailure(t *testing.T) {
 		reason   string
 		deployed string
 		extra    []string
-		upgraded v1alpha1.UpgradeReason
+		upgraded releasev1alpha1.UpgradeReason
 	}{
 		{"install", func(t *testing.T) *world {
 			t.Helper()
 			w := newWorld(t)
 			w.create(newApp("a"))
 			return w
-		}, v1alpha1.ReasonInstallFailed, "False InstallFailed", nil, v1alpha1.UpgradeReasonRetryAfterFailure},
+		}, releasev1alpha1.ReasonInstallFailed, "False InstallFailed", nil, releasev1alpha1.UpgradeReasonRetryAfterFailure},
 		{"upgrade", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t)
 			w.change("a", says("other"))
 			return w
-		}, v1alpha1.ReasonUpgradeFailed, "False UpgradeFailed", nil, v1alpha1.UpgradeReasonRetryAfterFailure},
+		}, releasev1alpha1.ReasonUpgradeFailed, "False UpgradeFailed", nil, releasev1alpha1.UpgradeReasonRetryAfterFailure},
 		{"repair", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t)
 			w.engine.meddle("a", edits("Secret"))
 			return w
-		}, v1alpha1.ReasonRepairFailed, "True InstallSucceeded", []string{"Drifted", "True ObjectsChanged"}, v1alpha1.UpgradeReasonDriftDetected},
+		}, releasev1alpha1.ReasonRepairFailed, "True InstallSucceeded", []string{"Drifted", "True ObjectsChanged"}, releasev1alpha1.UpgradeReasonDriftDetected},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -59,7 +63,7 @@ func TestTransientFailure(t *testing.T) {
 				"Failed", "True " + test.reason, "Deployed", test.deployed,
 			}, test.extra...)...)
 			equal(t, "conditions", want, w.conditions("a"))
-			equal(t, "message", `apply Secret with "REDACTED": connection refused`, w.message("a", v1alpha1.ConditionFailed))
+			equal(t, "message", `apply Secret with "REDACTED": connection refused`, w.message("a", releasev1alpha1.ConditionFailed))
 			equal(t, "events", []string{"a Warning " + test.reason + ` Reconcile apply Secret with "REDACTED": connection refused`}, w.recorder.take())
 			equal(t, "observedGeneration", before.ObservedGeneration, w.app("a").Status.ObservedGeneration)
 			equal(t, "lastUpgradeReason", before.LastUpgradeReason, w.app("a").Status.LastUpgradeReason)
@@ -105,7 +109,7 @@ func TestLookThatFails(t *testing.T) {
 		w.passes("a", controller.SpecChange|controller.Retry)
 		equal(t, "requests of the retry", []string{"apply demoapps/status a"}, w.calls.take())
 		equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-		equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
+		equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
 	})
 }
 
@@ -113,10 +117,10 @@ func TestLookThatFails(t *testing.T) {
 func terminalFailures() map[string]error {
 	object := helm.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: "a"}
 	return map[string]error{
-		v1alpha1.ReasonRenderFailed:      &helm.RenderError{Chart: "demo-app", Err: fmt.Errorf("apiKey %q: no", plainKey)},
-		v1alpha1.ReasonRefused:           &helm.RefusedError{Object: object, Err: errPlain},
-		v1alpha1.ReasonOwnershipConflict: &helm.OwnershipConflictError{Object: object, Holder: "Helm release ns/other"},
-		v1alpha1.ReasonReleaseTooLarge:   &helm.ReleaseTooLargeError{Release: "ns/a", Err: errPlain},
+		releasev1alpha1.ReasonRenderFailed:    &helm.RenderError{Chart: "demo-app", Err: fmt.Errorf("apiKey %q: no", plainKey)},
+		apimeta.ReasonRefused:                 &helm.RefusedError{Object: object, Err: errPlain},
+		apimeta.ReasonOwnershipConflict:       &helm.OwnershipConflictError{Object: object, Holder: "Helm release ns/other"},
+		releasev1alpha1.ReasonReleaseTooLarge: &helm.ReleaseTooLargeError{Release: "ns/a", Err: errPlain},
 	}
 }
 
@@ -135,7 +139,7 @@ func TestTerminalFailure(t *testing.T) {
 			}
 			want := conditions("Ready", "False "+reason, "Stalled", "True "+reason, "Failed", "True "+reason, "Deployed", "False "+reason)
 			equal(t, "conditions", want, w.conditions("a"))
-			equal(t, "message", redact.Text([]string{plainKey}, failure.Error()), w.message("a", v1alpha1.ConditionStalled))
+			equal(t, "message", redact.Text([]string{plainKey}, failure.Error()), w.message("a", apimeta.ConditionStalled))
 			equal(t, "observedGeneration", int64(1), w.app("a").Status.ObservedGeneration)
 			equal(t, "events", []string{"a Warning " + reason + " Reconcile " + redact.Text([]string{plainKey}, failure.Error())}, w.recorder.take())
 
@@ -151,7 +155,7 @@ func TestTerminalFailure(t *testing.T) {
 			w.clock.Step(result.RequeueAfter)
 			w.passes("a", controller.PeriodicResync|controller.Retry)
 			equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-			equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonRetryAfterFailure, w.app("a").Status.LastUpgradeReason)
+			equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonRetryAfterFailure, w.app("a").Status.LastUpgradeReason)
 			equal(t, "revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
 		})
 	}
@@ -163,26 +167,26 @@ func TestWhatEndsARest(t *testing.T) {
 		name     string
 		change   func(w *world)
 		attempts bool
-		upgraded v1alpha1.UpgradeReason
+		upgraded releasev1alpha1.UpgradeReason
 	}{
 		{"nothing", func(*world) {}, false, ""},
-		{"another spec", func(w *world) { w.change("a", says("other")) }, true, v1alpha1.UpgradeReasonSpecGenerationChanged},
+		{"another spec", func(w *world) { w.change("a", says("other")) }, true, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
 		{
 			"another spec that means the same", func(w *world) {
 				w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Image = defaultImage })
-			}, true, v1alpha1.UpgradeReasonSpecGenerationChanged,
+			}, true, releasev1alpha1.UpgradeReasonSpecGenerationChanged,
 		},
-		{"another key", func(w *world) { w.secret(map[string]string{"k": "another-secret"}) }, true, v1alpha1.UpgradeReasonRetryAfterFailure},
-		{"another chart", func(w *world) { w.start(testChart(t, "1.1.0")) }, true, v1alpha1.UpgradeReasonRetryAfterFailure},
-		{"a new process", func(w *world) { w.start(testChart(t, "1.0.0")) }, true, v1alpha1.UpgradeReasonRetryAfterFailure},
-		{"time", func(w *world) { w.clock.Step(2 * refusedRetry) }, true, v1alpha1.UpgradeReasonRetryAfterFailure},
+		{"another key", func(w *world) { w.secret(map[string]string{"k": "another-secret"}) }, true, releasev1alpha1.UpgradeReasonRetryAfterFailure},
+		{"another chart", func(w *world) { w.start(testChart(t, "1.1.0")) }, true, releasev1alpha1.UpgradeReasonRetryAfterFailure},
+		{"a new process", func(w *world) { w.start(testChart(t, "1.0.0")) }, true, releasev1alpha1.UpgradeReasonRetryAfterFailure},
+		{"time", func(w *world) { w.clock.Step(2 * refusedRetry) }, true, releasev1alpha1.UpgradeReasonRetryAfterFailure},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)
 			w.secret(map[string]string{"k": plainKey})
 			w.create(newApp("a", fromSecret))
-			w.engine.failures = []error{terminalFailures()[v1alpha1.ReasonOwnershipConflict]}
+			w.engine.failures = []error{terminalFailures()[apimeta.ReasonOwnershipConflict]}
 			if _, err := w.pass("a", controller.SpecChange); !controller.IsTerminal(err) {
 				t.Fatalf("error is %v", err)
 			}
@@ -202,7 +206,7 @@ func TestRefusedKeyThatComesBack(t *testing.T) {
 	w := newWorld(t)
 	w.secret(map[string]string{"k": plainKey})
 	w.create(newApp("a", keyFrom("keys", "k")))
-	w.engine.failures = []error{terminalFailures()[v1alpha1.ReasonOwnershipConflict]}
+	w.engine.failures = []error{terminalFailures()[apimeta.ReasonOwnershipConflict]}
 	if _, err := w.pass("a", controller.SpecChange); !controller.IsTerminal(err) {
 		t.Fatalf("error is %v", err)
 	}
@@ -215,7 +219,7 @@ func TestRefusedKeyThatComesBack(t *testing.T) {
 }
 
 func TestRefusedUpgrade(t *testing.T) {
-	failure := terminalFailures()[v1alpha1.ReasonRenderFailed]
+	failure := terminalFailures()[releasev1alpha1.ReasonRenderFailed]
 	refused := func(t *testing.T) *world {
 		t.Helper()
 		w := deployed(t)
@@ -275,7 +279,7 @@ func TestRefusedUpgrade(t *testing.T) {
 func TestRepairThatIsRefused(t *testing.T) {
 	w := deployed(t)
 	w.engine.meddle("a", removes("ConfigMap"))
-	w.engine.failures = []error{terminalFailures()[v1alpha1.ReasonRefused]}
+	w.engine.failures = []error{terminalFailures()[apimeta.ReasonRefused]}
 	result, err := w.pass("a", controller.Drift)
 	if !controller.IsTerminal(err) {
 		t.Errorf("error is %v", err)
@@ -287,13 +291,13 @@ func TestRepairThatIsRefused(t *testing.T) {
 	w.clock.Step(result.RequeueAfter)
 	w.passes("a", controller.PeriodicResync|controller.Drift|controller.Retry)
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonDriftDetected, w.app("a").Status.LastUpgradeReason)
+	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonDriftDetected, w.app("a").Status.LastUpgradeReason)
 }
 
 // TestNoRoomToWaitIsNoFailedAttempt: an operator that waits for too many others says
 // nothing about this release.
 func TestNoRoomToWaitIsNoFailedAttempt(t *testing.T) {
-	w := deployed(t, remediating(0, v1alpha1.RemediationRollback))
+	w := deployed(t, remediating(0, releasev1alpha1.RemediationRollback))
 	w.change("a", says("other"))
 	w.engine.failures = []error{fmt.Errorf("hook: %w", controller.ErrTooManyWaiting)}
 
@@ -304,7 +308,7 @@ func TestNoRoomToWaitIsNoFailedAttempt(t *testing.T) {
 	}
 	equal(t, "conditions", conditions("Ready", "False UpgradeFailed", "Reconciling", "True UpgradeFailed",
 		"Deployed", "True InstallSucceeded"), w.conditions("a"))
-	equal(t, "failures", (*v1alpha1.FailureCounts)(nil), w.app("a").Status.Failures)
+	equal(t, "failures", (*releasev1alpha1.FailureCounts)(nil), w.app("a").Status.Failures)
 	w.passes("a", controller.Retry)
 	equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
 }

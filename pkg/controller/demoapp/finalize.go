@@ -16,6 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/event"
 	"github.com/example/demoapp-controller/pkg/controller/finalizer"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
@@ -50,7 +54,7 @@ func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error 
 		err = nil
 	}
 	if err != nil {
-		return c.blockDeletion(ctx, p, v1alpha1.ReasonUninstallFailed, err)
+		return c.blockDeletion(ctx, p, releasev1alpha1.ReasonUninstallFailed, err)
 	}
 	if err := c.reportUninstalled(ctx, p); err != nil {
 		return err
@@ -61,7 +65,7 @@ func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error 
 		return err
 	}
 	if err != nil {
-		return c.blockDeletion(ctx, p, v1alpha1.ReasonFinalizerFailed, err)
+		return c.blockDeletion(ctx, p, apimeta.ReasonFinalizerFailed, err)
 	}
 	// Only now is it known that no other pass says so again.
 	event.Emit(c.recorder, app, uninstalled)
@@ -81,8 +85,8 @@ func (c *Controller) finalize(ctx context.Context, app *v1alpha1.DemoApp) error 
 // others keep the app. Without them the app is gone a moment later, and nobody would
 // read it.
 func (c *Controller) reportUninstalled(ctx context.Context, p *pass) error {
-	deployed := meta.FindStatusCondition(p.app.Status.Conditions, v1alpha1.ConditionDeployed)
-	reported := deployed != nil && deployed.Reason == v1alpha1.ReasonUninstalled
+	deployed := meta.FindStatusCondition(p.app.Status.Conditions, releasev1alpha1.ConditionDeployed)
+	reported := deployed != nil && deployed.Reason == releasev1alpha1.ReasonUninstalled
 	if reported || len(othersFinalizers(p.app)) == 0 {
 		return nil
 	}
@@ -98,11 +102,11 @@ func (p *pass) summarizeUninstalled() {
 	s.LastGoodRevision, s.Failures = 0, nil
 	s.Replicas, s.ReadyReplicas, s.Selector = 0, 0, ""
 	s.URL, s.ExternalURL, s.IngressHost, s.NodePort = "", "", "", 0
-	p.conditions().Remove(v1alpha1.ConditionDrifted, v1alpha1.ConditionFailed, v1alpha1.ConditionRemediated, v1alpha1.ConditionExposed)
+	p.conditions().Remove(releasev1alpha1.ConditionDrifted, releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionRemediated, v1alpha1.ConditionExposed)
 	message := fmt.Sprintf("Release %s is uninstalled; the deletion waits for finalizers of others: %s",
 		p.app.Name, strings.Join(othersFinalizers(p.app), ", "))
-	p.conditions().Set(v1alpha1.ConditionDeployed, metav1.ConditionFalse, v1alpha1.ReasonUninstalled, message)
-	p.conditions().MarkReconciling(v1alpha1.ReasonUninstalled, message)
+	p.conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, releasev1alpha1.ReasonUninstalled, message)
+	p.conditions().MarkReconciling(releasev1alpha1.ReasonUninstalled, message)
 }
 
 // othersFinalizers are the finalizers of an app that others have to remove.

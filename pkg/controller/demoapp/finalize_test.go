@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -100,7 +102,7 @@ func TestDeletionWithFinalizersOfOthers(t *testing.T) {
 	equal(t, "steps", []string{"create configmaps", "uninstall a", "apply demoapps/status a", "patch demoapps a"}, w.calls.take())
 	equal(t, "finalizers", []string{"example.com/theirs"}, w.app("a").Finalizers)
 	equal(t, "conditions", conditions("Deployed", "False Uninstalled", "Ready", "False Uninstalled", "Reconciling", "True Uninstalled"), w.conditions("a"))
-	equal(t, "message", "Release a is uninstalled; the deletion waits for finalizers of others: example.com/theirs", w.message("a", v1alpha1.ConditionReady))
+	equal(t, "message", "Release a is uninstalled; the deletion waits for finalizers of others: example.com/theirs", w.message("a", apimeta.ConditionReady))
 	status := w.app("a").Status
 	if status.DeployedRelease != nil || status.Inventory != nil || status.AppliedManifestHash != "" || status.URL != "" {
 		t.Errorf("the status still tells of the release: %s", asJSON(t, status))
@@ -200,7 +202,7 @@ func TestDeletionThatCannotBeAudited(t *testing.T) {
 	equal(t, "requests of a retry", []string{"create configmaps"}, w.calls.take())
 	equal(t, "Ready", "False AuditFailed", w.conditions("a")["Ready"])
 	equal(t, "Reconciling", "True AuditFailed", w.conditions("a")["Reconciling"])
-	contains(t, "message", w.message("a", v1alpha1.ConditionReady), "Deletion waits: write audit record demoapp-audit/ns-a-")
+	contains(t, "message", w.message("a", apimeta.ConditionReady), "Deletion waits: write audit record demoapp-audit/ns-a-")
 	events := w.recorder.take()
 	if len(events) != 1 {
 		t.Fatalf("events are %v", events)

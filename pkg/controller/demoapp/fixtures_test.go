@@ -24,6 +24,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/audit"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
@@ -358,7 +360,7 @@ func (w *world) conditions(name string) map[string]string {
 // conditions pairs types with their status and reason; Initialized is always
 // one of them.
 func conditions(pairs ...string) map[string]string {
-	wanted := map[string]string{v1alpha1.ConditionInitialized: "True " + v1alpha1.ReasonChartLoaded}
+	wanted := map[string]string{releasev1alpha1.ConditionInitialized: "True " + releasev1alpha1.ReasonChartLoaded}
 	for i := 0; i < len(pairs); i += 2 {
 		wanted[pairs[i]] = pairs[i+1]
 	}
@@ -379,7 +381,7 @@ func newApp(name string, change ...func(*v1alpha1.DemoApp)) *v1alpha1.DemoApp {
 	app := &v1alpha1.DemoApp{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:       v1alpha1.DemoAppSpec{Message: "hello", APIKey: plainKey},
-		Status:     v1alpha1.DemoAppStatus{ObservedGeneration: -1},
+		Status:     v1alpha1.DemoAppStatus{ReleaseStatus: releasev1alpha1.ReleaseStatus{ObservedGeneration: -1}},
 	}
 	for _, c := range change {
 		c(app)

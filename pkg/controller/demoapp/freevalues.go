@@ -11,7 +11,9 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/redact"
 )
@@ -46,7 +48,7 @@ func (c *Controller) observeValues(ctx context.Context, p *pass) error {
 	values, err := budget.parse(string(p.app.Spec.Values.Raw))
 	if err != nil {
 		p.blockers = append(p.blockers, blocker{
-			reason: v1alpha1.ReasonValuesInvalid, message: "spec.values: " + redact.Text(nil, err.Error()), stalled: true,
+			reason: releasev1alpha1.ReasonValuesInvalid, message: "spec.values: " + redact.Text(nil, err.Error()), stalled: true,
 		})
 		p.valuesUnknown = true
 		return nil // Looking again would find the same: the blocker tells.
@@ -57,16 +59,16 @@ func (c *Controller) observeValues(ctx context.Context, p *pass) error {
 
 // readValues reads what one reference names, within the budget.
 func (c *Controller) readValues(
-	ctx context.Context, p *pass, from v1alpha1.ValuesReference, budget *valueBudget,
+	ctx context.Context, p *pass, from releasev1alpha1.ValuesReference, budget *valueBudget,
 ) (map[string]any, *blocker, error) {
 	key := sourceKey{
 		sourceObject{from.Kind, cache.ObjectName{Namespace: p.app.Namespace, Name: from.Name}},
-		orElse(from.Key, v1alpha1.DefaultValuesKey),
+		orElse(from.Key, releasev1alpha1.DefaultValuesKey),
 	}
 	got, err := c.sources.read(ctx, p.key(), key)
 	if failure := failureOf(err); failure != nil {
 		// What is deployed is kept as it is meanwhile.
-		return nil, &blocker{reason: v1alpha1.ReasonObserveFailed, message: err.Error()}, nil //nolint:nilerr // The watch tries again, and wakes the app.
+		return nil, &blocker{reason: apimeta.ReasonObserveFailed, message: err.Error()}, nil //nolint:nilerr // The watch tries again, and wakes the app.
 	}
 	if err != nil {
 		return nil, nil, err
@@ -76,39 +78,39 @@ func (c *Controller) readValues(
 		return nil, nil, nil
 	case got.noObject:
 		return nil, &blocker{
-			reason:  v1alpha1.ReasonValuesNotFound,
+			reason:  releasev1alpha1.ReasonValuesNotFound,
 			message: fmt.Sprintf("%s %q, which is to hold key %q, does not exist in this namespace", from.Kind, from.Name, key.key),
 		}, nil
 	case got.noKey:
 		return nil, &blocker{
-			reason: v1alpha1.ReasonValuesNotFound, message: fmt.Sprintf("%s %q has no key %q", from.Kind, from.Name, key.key),
+			reason: releasev1alpha1.ReasonValuesNotFound, message: fmt.Sprintf("%s %q has no key %q", from.Kind, from.Name, key.key),
 		}, nil
 	}
 	values, err := budget.parse(got.text)
 	if err != nil {
 		return nil, invalidValues(p, from, key.key, err), nil
 	}
-	if from.Kind == v1alpha1.ValuesFromSecret {
+	if from.Kind == releasev1alpha1.ValuesFromSecret {
 		p.secrets = append(p.secrets, textsIn(values, c.valueNames)...)
 	}
 	return values, nil, nil
 }
 
 // invalidValues is the blocker of values that cannot be used.
-func invalidValues(p *pass, from v1alpha1.ValuesReference, key string, err error) *blocker {
+func invalidValues(p *pass, from releasev1alpha1.ValuesReference, key string, err error) *blocker {
 	source := fmt.Sprintf("Key %q of %s %q", key, from.Kind, from.Name)
 	message := source + " is not a YAML or JSON object"
 	var limit *limitError
 	switch {
 	case errors.As(err, &limit):
 		message = source + " cannot be used: " + limit.Error()
-	case from.Kind != v1alpha1.ValuesFromSecret:
+	case from.Kind != releasev1alpha1.ValuesFromSecret:
 		message += ": " + redact.Text(nil, err.Error())
 	}
-	if from.Kind == v1alpha1.ValuesFromSecret {
+	if from.Kind == releasev1alpha1.ValuesFromSecret {
 		p.secretsUnknown = true
 	}
-	return &blocker{reason: v1alpha1.ReasonValuesInvalid, message: message, stalled: true}
+	return &blocker{reason: releasev1alpha1.ReasonValuesInvalid, message: message, stalled: true}
 }
 
 // merged is base with the values of over in it. Objects are merged key by key;

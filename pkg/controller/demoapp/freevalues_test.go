@@ -16,17 +16,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/redact"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 var (
-	configMapValues = v1alpha1.ValuesReference{Kind: v1alpha1.ValuesFromConfigMap, Name: "base"}
-	secretValues    = v1alpha1.ValuesReference{Kind: v1alpha1.ValuesFromSecret, Name: "private", Key: "more"}
+	configMapValues = releasev1alpha1.ValuesReference{Kind: releasev1alpha1.ValuesFromConfigMap, Name: "base"}
+	secretValues    = releasev1alpha1.ValuesReference{Kind: releasev1alpha1.ValuesFromSecret, Name: "private", Key: "more"}
 )
 
-func valuesFrom(references ...v1alpha1.ValuesReference) func(*v1alpha1.DemoApp) {
+func valuesFrom(references ...releasev1alpha1.ValuesReference) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) { app.Spec.ValuesFrom = references }
 }
 
@@ -149,7 +153,7 @@ func TestConfigMapsAreWatchedOnDemand(t *testing.T) {
 func TestValuesThatCannotBeHad(t *testing.T) {
 	tests := []struct {
 		name     string
-		from     v1alpha1.ValuesReference
+		from     releasev1alpha1.ValuesReference
 		prepare  func(*world)
 		stalled  bool
 		message  string
@@ -178,12 +182,12 @@ func TestValuesThatCannotBeHad(t *testing.T) {
 			test.prepare(w)
 			w.create(newApp("a", valuesFrom(test.from)))
 			w.passes("a", controller.SpecChange)
-			reason, other := v1alpha1.ReasonValuesNotFound, "Reconciling"
+			reason, other := releasev1alpha1.ReasonValuesNotFound, "Reconciling"
 			if test.stalled {
-				reason, other = v1alpha1.ReasonValuesInvalid, "Stalled"
+				reason, other = releasev1alpha1.ReasonValuesInvalid, "Stalled"
 			}
 			equal(t, "conditions", conditions("Ready", "False "+reason, other, "True "+reason, "Deployed", "False "+reason), w.conditions("a"))
-			equal(t, "message", test.message, w.message("a", v1alpha1.ConditionReady))
+			equal(t, "message", test.message, w.message("a", apimeta.ConditionReady))
 			equal(t, "events", []string{"a Warning " + reason + " Reconcile " + test.message}, w.recorder.take())
 
 			from := test.from
@@ -213,8 +217,8 @@ func TestWhatRunsIsKeptWithoutItsValues(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	equal(t, "Ready", "False ValuesNotFound", w.conditions("a")["Ready"])
 	equal(t, "Deployed", "True InstallSucceeded", w.conditions("a")["Deployed"])
-	contains(t, "message", w.message("a", v1alpha1.ConditionReady), `Secret "private"`)
-	contains(t, "message", w.message("a", v1alpha1.ConditionReady), `DemoApp "b"`)
+	contains(t, "message", w.message("a", apimeta.ConditionReady), `Secret "private"`)
+	contains(t, "message", w.message("a", apimeta.ConditionReady), `DemoApp "b"`)
 	w.engine.meddle("a", removes("Secret"))
 	w.passes("a", controller.Drift)
 	equal(t, "requests for drift", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
@@ -233,13 +237,13 @@ func TestValuesFromSecretsStaySecret(t *testing.T) {
 			t.Errorf("%s shows it: %s", what, text)
 		}
 	}
-	contains(t, "message", w.message("a", v1alpha1.ConditionStalled), "at '/extraEnv/0': got \"REDACTED\"")
+	contains(t, "message", w.message("a", apimeta.ConditionStalled), "at '/extraEnv/0': got \"REDACTED\"")
 
 	w.engine.uninstallErr = fmt.Errorf("refused hidden-secret: %w", errPlain)
 	w.delete("a")
 	_, err = w.pass("a", controller.SpecChange)
 	contains(t, "error of the deletion", err.Error(), "refused REDACTED")
-	contains(t, "message of the deletion", w.message("a", v1alpha1.ConditionReady), "refused REDACTED")
+	contains(t, "message of the deletion", w.message("a", apimeta.ConditionReady), "refused REDACTED")
 }
 
 // TestKeysFromSecretsStaySecret: keys that only the Secret has are redacted, and those
@@ -247,20 +251,20 @@ func TestValuesFromSecretsStaySecret(t *testing.T) {
 func TestKeysFromSecretsStaySecret(t *testing.T) {
 	w := newWorld(t)
 	w.private("extraEnv: [{name: 1}]\npodLabels: {hidden-secret: 5}")
-	w.create(newApp("a", valuesFrom(secretValues), policy(v1alpha1.DriftPolicy{Mode: v1alpha1.DriftWarn})))
+	w.create(newApp("a", valuesFrom(secretValues), policy(releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftWarn})))
 	w.engine.failures = []error{&helm.RenderError{
 		Chart: "demo-app", Err: errors.New("values.extraEnv[0].name: got number, want string; values.podLabels.hidden-secret: got number, want string"),
 	}}
 	_, err := w.pass("a", controller.SpecChange)
 	const want = "values.extraEnv[0].name: got number, want string; values.REDACTED.REDACTED: got number, want string"
 	contains(t, "error", err.Error(), want)
-	contains(t, "message", w.message("a", v1alpha1.ConditionStalled), want)
+	contains(t, "message", w.message("a", apimeta.ConditionStalled), want)
 
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
 	w.engine.meddle("a", changes("Deployment", "/metadata/labels/hidden-secret"))
 	w.passes("a", controller.Drift)
-	equal(t, "drift", "Deployment a (changed): /metadata/labels/REDACTED", w.message("a", v1alpha1.ConditionDrifted))
+	equal(t, "drift", "Deployment a (changed): /metadata/labels/REDACTED", w.message("a", releasev1alpha1.ConditionDrifted))
 	if events := strings.Join(w.recorder.all(), "\n"); strings.Contains(events, "hidden-secret") {
 		t.Errorf("events show it: %s", events)
 	}
@@ -276,7 +280,7 @@ func TestErrorsAreCutEverywhere(t *testing.T) {
 	w.engine.failures = []error{&helm.RenderError{Chart: "demo-app", Err: long}}
 	_, err := w.pass("a", controller.SpecChange)
 	for what, text := range map[string]string{
-		"error": err.Error(), "Stalled": w.message("a", v1alpha1.ConditionStalled), "events": strings.Join(w.recorder.all(), "\n"),
+		"error": err.Error(), "Stalled": w.message("a", apimeta.ConditionStalled), "events": strings.Join(w.recorder.all(), "\n"),
 	} {
 		if len(text) > 2*redact.MaxTextBytes || strings.Contains(text, "hidd") || strings.Contains(text, "\nREDACTED") {
 			t.Errorf("%s has %d bytes: %.200s", what, len(text), text)
@@ -311,14 +315,14 @@ func TestConfigMapsThatMayNotBeWatched(t *testing.T) {
 	w.passes("b", controller.SpecChange)
 	equal(t, "conditions of a new app", conditions("Deployed", "False ObserveFailed", "Ready", "False ObserveFailed",
 		"Reconciling", "True ObserveFailed"), w.conditions("b"))
-	equal(t, "message", message, w.message("b", v1alpha1.ConditionReady))
+	equal(t, "message", message, w.message("b", apimeta.ConditionReady))
 
 	w.change("a", valuesFrom(configMapValues))
 	w.engine.meddle("a", removes("Service"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests when there is drift", true, slices.Contains(w.calls.take(), "Repair a Drift"))
-	equal(t, "Ready of one that runs", "False ObserveFailed", w.is("a", v1alpha1.ConditionReady))
-	equal(t, "Reconciling", "True ObserveFailed", w.is("a", v1alpha1.ConditionReconciling))
+	equal(t, "Ready of one that runs", "False ObserveFailed", w.is("a", apimeta.ConditionReady))
+	equal(t, "Reconciling", "True ObserveFailed", w.is("a", apimeta.ConditionReconciling))
 }
 
 // TestNumbersFromSecretsAreRedacted: a number is redacted in each form in which a message may write it.

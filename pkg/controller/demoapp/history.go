@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -17,27 +19,27 @@ import (
 const deployedStatus = "deployed"
 
 // historyActions are the engine's actions in the history's words.
-var historyActions = map[helm.Action]v1alpha1.HistoryAction{
-	helm.ActionInstall:  v1alpha1.HistoryInstall,
-	helm.ActionUpgrade:  v1alpha1.HistoryUpgrade,
-	helm.ActionReapply:  v1alpha1.HistoryRepair,
-	helm.ActionRepair:   v1alpha1.HistoryRepair,
-	helm.ActionRollback: v1alpha1.HistoryRollback,
+var historyActions = map[helm.Action]releasev1alpha1.HistoryAction{
+	helm.ActionInstall:  releasev1alpha1.HistoryInstall,
+	helm.ActionUpgrade:  releasev1alpha1.HistoryUpgrade,
+	helm.ActionReapply:  releasev1alpha1.HistoryRepair,
+	helm.ActionRepair:   releasev1alpha1.HistoryRepair,
+	helm.ActionRollback: releasev1alpha1.HistoryRollback,
 }
 
 // remember puts an entry at the head of the history. What happens again in the
 // same way is counted instead, so that a failure that is retried does not push
 // out what came before it.
-func remember(history []v1alpha1.HistoryEntry, entry v1alpha1.HistoryEntry) []v1alpha1.HistoryEntry {
+func remember(history []releasev1alpha1.HistoryEntry, entry releasev1alpha1.HistoryEntry) []releasev1alpha1.HistoryEntry {
 	if len(history) > 0 && isRepetition(history[0], entry) {
 		entry.Count = max(history[0].Count, 1) + 1
 		history = history[1:]
 	}
-	kept := append([]v1alpha1.HistoryEntry{entry}, history...)
-	return kept[:min(len(kept), v1alpha1.HistoryLimit)]
+	kept := append([]releasev1alpha1.HistoryEntry{entry}, history...)
+	return kept[:min(len(kept), releasev1alpha1.HistoryLimit)]
 }
 
-func isRepetition(before, now v1alpha1.HistoryEntry) bool {
+func isRepetition(before, now releasev1alpha1.HistoryEntry) bool {
 	before.Time, before.Count = now.Time, now.Count
 	return before == now
 }
@@ -45,8 +47,8 @@ func isRepetition(before, now v1alpha1.HistoryEntry) bool {
 // recordSuccess puts what was done into the history, and ends a row of failures.
 func recordSuccess(p *pass, action helm.Action) {
 	s := &p.app.Status
-	s.History = remember(s.History, v1alpha1.HistoryEntry{
-		Time: metav1.NewTime(p.now).Rfc3339Copy(), Action: historyActions[action], Outcome: v1alpha1.HistorySucceeded,
+	s.History = remember(s.History, releasev1alpha1.HistoryEntry{
+		Time: metav1.NewTime(p.now).Rfc3339Copy(), Action: historyActions[action], Outcome: releasev1alpha1.HistorySucceeded,
 		Reason: s.LastUpgradeReason, Revision: s.DeployedRelease.Revision, ChartVersion: s.DeployedRelease.ChartVersion,
 		Generation: p.app.Generation,
 	})
@@ -64,28 +66,28 @@ func (c *Controller) recordFailure(ctx context.Context, p *pass, terminal bool) 
 		return
 	}
 	s := &p.app.Status
-	entry := v1alpha1.HistoryEntry{
-		Time: metav1.NewTime(p.now).Rfc3339Copy(), Action: action, Outcome: v1alpha1.HistoryFailed,
+	entry := releasev1alpha1.HistoryEntry{
+		Time: metav1.NewTime(p.now).Rfc3339Copy(), Action: action, Outcome: releasev1alpha1.HistoryFailed,
 		Reason: reasonFor(p, decision, c.chart), Revision: c.failedRevision(ctx, p), Generation: p.app.Generation,
 	}
 	failures := currentFailures(p)
 	switch action {
-	case v1alpha1.HistoryRepair:
+	case releasev1alpha1.HistoryRepair:
 		// It is no attempt at what is wanted, which may not be known now: the row stays.
 		failures = storedFailures(p)
 		failures.Repairs++
-	case v1alpha1.HistoryInstall:
+	case releasev1alpha1.HistoryInstall:
 		entry.ChartVersion = c.chart.Version()
 		failures.Consecutive++
 		failures.Installs++
-	case v1alpha1.HistoryUpgrade:
+	case releasev1alpha1.HistoryUpgrade:
 		entry.ChartVersion = c.chart.Version()
 		failures.Consecutive++
 		failures.Upgrades++
-	case v1alpha1.HistoryRollback:
+	case releasev1alpha1.HistoryRollback:
 		failures.Rollbacks++
 	}
-	if spec := p.app.Spec.Remediation; spec != nil && terminal && action != v1alpha1.HistoryRepair && failures.Consecutive > 0 {
+	if spec := p.app.Spec.Remediation; spec != nil && terminal && action != releasev1alpha1.HistoryRepair && failures.Consecutive > 0 {
 		failures.Consecutive = max(failures.Consecutive, orDefault(spec.Retries, defaultRetries)+1)
 	}
 	s.Failures = &failures
@@ -119,15 +121,15 @@ func recordUnhealthy(p *pass, revision int64) {
 	}
 	failures := currentFailures(p)
 	failures.Consecutive++
-	entry := v1alpha1.HistoryEntry{
-		Time: metav1.NewTime(p.now).Rfc3339Copy(), Action: v1alpha1.HistoryUpgrade, Outcome: v1alpha1.HistoryFailed,
+	entry := releasev1alpha1.HistoryEntry{
+		Time: metav1.NewTime(p.now).Rfc3339Copy(), Action: releasev1alpha1.HistoryUpgrade, Outcome: releasev1alpha1.HistoryFailed,
 		Reason: s.LastUpgradeReason, Revision: revision, ChartVersion: s.DeployedRelease.ChartVersion, Generation: p.app.Generation,
 	}
 	if made := madeBy(s.History, revision); made != nil {
 		entry.Reason = made.Reason
 	}
 	if revision == 1 {
-		entry.Action = v1alpha1.HistoryInstall
+		entry.Action = releasev1alpha1.HistoryInstall
 		failures.Installs++
 	} else {
 		failures.Upgrades++
@@ -143,7 +145,7 @@ func unhealthyRevision(s v1alpha1.DemoAppStatus) int64 {
 		return 0
 	}
 	made := madeBy(s.History, s.DeployedRelease.Revision)
-	if made == nil || made.Outcome != v1alpha1.HistoryFailed {
+	if made == nil || made.Outcome != releasev1alpha1.HistoryFailed {
 		return 0
 	}
 	return made.Revision
@@ -151,9 +153,9 @@ func unhealthyRevision(s v1alpha1.DemoAppStatus) int64 {
 
 // madeBy is the newest entry about how a revision was made; nil when there is none. A
 // repair makes none.
-func madeBy(history []v1alpha1.HistoryEntry, revision int64) *v1alpha1.HistoryEntry {
-	at := slices.IndexFunc(history, func(entry v1alpha1.HistoryEntry) bool {
-		return entry.Revision == revision && entry.Action != v1alpha1.HistoryRepair
+func madeBy(history []releasev1alpha1.HistoryEntry, revision int64) *releasev1alpha1.HistoryEntry {
+	at := slices.IndexFunc(history, func(entry releasev1alpha1.HistoryEntry) bool {
+		return entry.Revision == revision && entry.Action != releasev1alpha1.HistoryRepair
 	})
 	if at < 0 {
 		return nil
@@ -163,7 +165,7 @@ func madeBy(history []v1alpha1.HistoryEntry, revision int64) *v1alpha1.HistoryEn
 
 // currentFailures are the app's failures. Those in a row count for the spec and
 // the inputs that they were seen with; others start afresh.
-func currentFailures(p *pass) v1alpha1.FailureCounts {
+func currentFailures(p *pass) releasev1alpha1.FailureCounts {
 	failures := storedFailures(p)
 	if failures.Generation != p.app.Generation || failures.Inputs != p.inputsVersion {
 		failures.Consecutive, failures.Generation, failures.Inputs = 0, p.app.Generation, p.inputsVersion
@@ -172,9 +174,9 @@ func currentFailures(p *pass) v1alpha1.FailureCounts {
 }
 
 // storedFailures are the app's failures, whatever those in a row count for.
-func storedFailures(p *pass) v1alpha1.FailureCounts {
+func storedFailures(p *pass) releasev1alpha1.FailureCounts {
 	if p.app.Status.Failures == nil {
-		return v1alpha1.FailureCounts{}
+		return releasev1alpha1.FailureCounts{}
 	}
 	return *p.app.Status.Failures
 }

@@ -11,30 +11,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
 func TestRemember(t *testing.T) {
-	entry := func(minute int, outcome v1alpha1.HistoryOutcome, revision, count int64) v1alpha1.HistoryEntry {
-		return v1alpha1.HistoryEntry{
-			Time: metav1.NewTime(began.Add(time.Duration(minute) * time.Minute)), Action: v1alpha1.HistoryUpgrade,
+	entry := func(minute int, outcome releasev1alpha1.HistoryOutcome, revision, count int64) releasev1alpha1.HistoryEntry {
+		return releasev1alpha1.HistoryEntry{
+			Time: metav1.NewTime(began.Add(time.Duration(minute) * time.Minute)), Action: releasev1alpha1.HistoryUpgrade,
 			Outcome: outcome, Revision: revision, Count: count,
 		}
 	}
-	ok, failed := v1alpha1.HistorySucceeded, v1alpha1.HistoryFailed
-	full := []v1alpha1.HistoryEntry{entry(5, ok, 5, 0), entry(4, ok, 4, 0), entry(3, ok, 3, 0), entry(2, ok, 2, 0), entry(1, ok, 1, 0)}
+	ok, failed := releasev1alpha1.HistorySucceeded, releasev1alpha1.HistoryFailed
+	full := []releasev1alpha1.HistoryEntry{entry(5, ok, 5, 0), entry(4, ok, 4, 0), entry(3, ok, 3, 0), entry(2, ok, 2, 0), entry(1, ok, 1, 0)}
 	tests := []struct {
 		name    string
-		history []v1alpha1.HistoryEntry
-		next    v1alpha1.HistoryEntry
-		want    []v1alpha1.HistoryEntry
+		history []releasev1alpha1.HistoryEntry
+		next    releasev1alpha1.HistoryEntry
+		want    []releasev1alpha1.HistoryEntry
 	}{
-		{"the first", nil, entry(1, ok, 1, 0), []v1alpha1.HistoryEntry{entry(1, ok, 1, 0)}},
-		{"the newest comes first", full[4:], entry(2, failed, 2, 0), []v1alpha1.HistoryEntry{entry(2, failed, 2, 0), entry(1, ok, 1, 0)}},
-		{"again", []v1alpha1.HistoryEntry{entry(2, failed, 2, 0)}, entry(3, failed, 2, 0), []v1alpha1.HistoryEntry{entry(3, failed, 2, 2)}},
-		{"and again", []v1alpha1.HistoryEntry{entry(3, failed, 2, 2)}, entry(4, failed, 2, 0), []v1alpha1.HistoryEntry{entry(4, failed, 2, 3)}},
-		{"the oldest goes", full, entry(6, ok, 6, 0), append([]v1alpha1.HistoryEntry{entry(6, ok, 6, 0)}, full[:4]...)},
-		{"a repetition pushes nothing out", full, entry(6, ok, 5, 0), append([]v1alpha1.HistoryEntry{entry(6, ok, 5, 2)}, full[1:]...)},
+		{"the first", nil, entry(1, ok, 1, 0), []releasev1alpha1.HistoryEntry{entry(1, ok, 1, 0)}},
+		{"the newest comes first", full[4:], entry(2, failed, 2, 0), []releasev1alpha1.HistoryEntry{entry(2, failed, 2, 0), entry(1, ok, 1, 0)}},
+		{"again", []releasev1alpha1.HistoryEntry{entry(2, failed, 2, 0)}, entry(3, failed, 2, 0), []releasev1alpha1.HistoryEntry{entry(3, failed, 2, 2)}},
+		{"and again", []releasev1alpha1.HistoryEntry{entry(3, failed, 2, 2)}, entry(4, failed, 2, 0), []releasev1alpha1.HistoryEntry{entry(4, failed, 2, 3)}},
+		{"the oldest goes", full, entry(6, ok, 6, 0), append([]releasev1alpha1.HistoryEntry{entry(6, ok, 6, 0)}, full[:4]...)},
+		{"a repetition pushes nothing out", full, entry(6, ok, 5, 0), append([]releasev1alpha1.HistoryEntry{entry(6, ok, 5, 2)}, full[1:]...)},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -64,7 +68,7 @@ func TestHistory(t *testing.T) {
 			t.Error("no error")
 		}
 	}
-	equal(t, "failures", &v1alpha1.FailureCounts{Consecutive: 2, Upgrades: 2, Generation: 2, Inputs: w.app("a").Status.Failures.Inputs},
+	equal(t, "failures", &releasev1alpha1.FailureCounts{Consecutive: 2, Upgrades: 2, Generation: 2, Inputs: w.app("a").Status.Failures.Inputs},
 		w.app("a").Status.Failures)
 	w.passes("a", controller.Retry)
 	w.engine.meddle("a", removes("Secret"))
@@ -76,14 +80,14 @@ func TestHistory(t *testing.T) {
 		`Upgrade Failed "SpecGenerationChanged" 2 0`,
 		`Install Succeeded "SpecGenerationChanged" 1 0`,
 	}, w.history("a"))
-	equal(t, "failures in the end", &v1alpha1.FailureCounts{Upgrades: 2}, w.app("a").Status.Failures)
+	equal(t, "failures in the end", &releasev1alpha1.FailureCounts{Upgrades: 2}, w.app("a").Status.Failures)
 }
 
 // TestHistoryOfFailures: they tell why as a success would have, and which revision they
 // left.
 func TestHistoryOfFailures(t *testing.T) {
-	refused := terminalFailures()[v1alpha1.ReasonRefused]
-	withoutRecord := terminalFailures()[v1alpha1.ReasonRenderFailed]
+	refused := terminalFailures()[apimeta.ReasonRefused]
+	withoutRecord := terminalFailures()[releasev1alpha1.ReasonRenderFailed]
 	tests := []struct {
 		name     string
 		world    func(t *testing.T) *world
@@ -128,7 +132,7 @@ func TestHistoryOfFailures(t *testing.T) {
 		}, []error{errPlain}, []string{`Repair Failed "DriftDetected" 0 0`, `Install Succeeded "SpecGenerationChanged" 1 0`}},
 		{"rollback", func(t *testing.T) *world {
 			t.Helper()
-			w := deployed(t, remediating(0, v1alpha1.RemediationRollback))
+			w := deployed(t, remediating(0, releasev1alpha1.RemediationRollback))
 			w.failing(1)
 			return w
 		}, []error{errPlain}, []string{

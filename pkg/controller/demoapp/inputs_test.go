@@ -6,7 +6,7 @@ package demoapp
 import (
 	"testing"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
@@ -37,7 +37,7 @@ func TestFailuresDoNotTellTheKey(t *testing.T) {
 func TestFailuresCountByContent(t *testing.T) {
 	w := newWorld(t)
 	w.secret(map[string]string{"k": "verysecret"})
-	w.create(newApp("a", keyFrom("keys", "k"), remediating(5, v1alpha1.RemediationRollback)))
+	w.create(newApp("a", keyFrom("keys", "k"), remediating(5, releasev1alpha1.RemediationRollback)))
 	attempt := func(step string, want int64) {
 		t.Helper()
 		w.engine.failures = []error{errPlain}

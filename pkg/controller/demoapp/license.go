@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/license"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -26,7 +26,7 @@ type Licenses interface {
 // or upgrade. What runs is not its business.
 func (c *Controller) askLicense(ctx context.Context, p *pass) {
 	if c.licenses == nil {
-		p.conditions().Remove(v1alpha1.ConditionLicensed)
+		p.conditions().Remove(releasev1alpha1.ConditionLicensed)
 		return
 	}
 	if wanted := p.plan.Wanted.Action; wanted != helm.ActionInstall && wanted != helm.ActionUpgrade {
@@ -37,14 +37,14 @@ func (c *Controller) askLicense(ctx context.Context, p *pass) {
 		Namespace: p.app.Namespace, Name: p.app.Name, Image: orElse(p.app.Spec.Image, defaultImage),
 	}, p.requested)
 	if answer.Verdict == license.Granted {
-		p.conditions().Set(v1alpha1.ConditionLicensed, metav1.ConditionTrue, v1alpha1.ReasonLicenseGranted, answer.Message)
+		p.conditions().Set(releasev1alpha1.ConditionLicensed, metav1.ConditionTrue, releasev1alpha1.ReasonLicenseGranted, answer.Message)
 		return
 	}
-	reason := v1alpha1.ReasonLicenseUnavailable
+	reason := releasev1alpha1.ReasonLicenseUnavailable
 	if answer.Verdict == license.Denied {
-		reason = v1alpha1.ReasonLicenseDenied
+		reason = releasev1alpha1.ReasonLicenseDenied
 	}
-	p.conditions().Set(v1alpha1.ConditionLicensed, metav1.ConditionFalse, reason, answer.Message)
+	p.conditions().Set(releasev1alpha1.ConditionLicensed, metav1.ConditionFalse, reason, answer.Message)
 	if len(p.blockers) == 0 {
 		// Where something else is in the way too, its end brings the next question.
 		p.next = min(p.next, controller.Jitter(c.licenseRetry))
@@ -55,11 +55,11 @@ func (c *Controller) askLicense(ctx context.Context, p *pass) {
 // keepLicense leaves what the server said last, while nothing is to be rolled
 // out. A no to something that is no longer wanted is of no interest.
 func (p *pass) keepLicense() {
-	last := meta.FindStatusCondition(p.app.Status.Conditions, v1alpha1.ConditionLicensed)
+	last := meta.FindStatusCondition(p.app.Status.Conditions, releasev1alpha1.ConditionLicensed)
 	switch {
 	case last == nil || p.wanted == nil:
 	case last.Status != metav1.ConditionTrue:
-		p.conditions().Remove(v1alpha1.ConditionLicensed)
+		p.conditions().Remove(releasev1alpha1.ConditionLicensed)
 	default:
 		p.conditions().Set(last.Type, last.Status, last.Reason, last.Message)
 	}

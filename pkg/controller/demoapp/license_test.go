@@ -11,6 +11,10 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/license"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -56,8 +60,8 @@ func TestLicenseHoldsTheInstall(t *testing.T) {
 		answer license.Answer
 		reason string
 	}{
-		"denied":      {denied, v1alpha1.ReasonLicenseDenied},
-		"unavailable": {unavailable, v1alpha1.ReasonLicenseUnavailable},
+		"denied":      {denied, releasev1alpha1.ReasonLicenseDenied},
+		"unavailable": {unavailable, releasev1alpha1.ReasonLicenseUnavailable},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +131,7 @@ func TestLicenseAndWindow(t *testing.T) {
 	w.change("a", says("other"))
 	result := w.passes("a", controller.SpecChange)
 	equal(t, "conditions", heldConditions("Licensed", "False LicenseDenied"), w.conditions("a"))
-	equal(t, "message of Ready", "A change waits for the upgrade window, which opens at 2026-01-02T04:15:00Z (UTC); no", w.message("a", v1alpha1.ConditionReady))
+	equal(t, "message of Ready", "A change waits for the upgrade window, which opens at 2026-01-02T04:15:00Z (UTC); no", w.message("a", apimeta.ConditionReady))
 	if result.RequeueAfter < resync*9/10 {
 		t.Errorf("next look in %v", result.RequeueAfter)
 	}

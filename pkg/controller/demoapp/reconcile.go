@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/finalizer"
 	"github.com/example/demoapp-controller/pkg/controller/redact"
@@ -157,7 +159,7 @@ func (c *Controller) Reconcile(ctx context.Context, key cache.ObjectName, why co
 
 // steps gather, decide, act and report, in this order.
 func (c *Controller) steps(ctx context.Context, p *pass) error {
-	p.conditions().Set(v1alpha1.ConditionInitialized, "True", v1alpha1.ReasonChartLoaded,
+	p.conditions().Set(releasev1alpha1.ConditionInitialized, "True", releasev1alpha1.ReasonChartLoaded,
 		fmt.Sprintf("Bound to chart %s %s", c.chart.Name(), c.chart.Version()))
 	c.observeRequest(p)
 	if err := c.observeAPIKey(ctx, p); err != nil {
@@ -192,7 +194,7 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 	}
 	if err := c.markHealth(ctx, p); err != nil {
 		err = p.redactError(err)
-		p.conditions().MarkReconciling(v1alpha1.ReasonHealthTimeout, err.Error())
+		p.conditions().MarkReconciling(releasev1alpha1.ReasonHealthTimeout, err.Error())
 		return err
 	}
 	if err := c.ensureRelease(ctx, p); err != nil {
@@ -206,7 +208,7 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 // means as events.
 func (c *Controller) commit(ctx context.Context, p *pass) error {
 	written, wrote, err := status.Commit(ctx, p.observed.Status, p.app.Status, func(ctx context.Context) (*v1alpha1.DemoApp, error) {
-		return c.apps.DemoApps(p.app.Namespace).ApplyStatus(ctx, statusConfiguration(p.app), applyOptions)
+		return applyStatus(ctx, c.apps.DemoApps(p.app.Namespace), p.app)
 	})
 	if err != nil {
 		return err
@@ -267,6 +269,13 @@ func (c *Controller) releaseOf(app *v1alpha1.DemoApp) helm.Release {
 
 // adopts reports whether the app asks for a release that others made.
 func adopts(app *v1alpha1.DemoApp) bool {
-	adopt, err := strconv.ParseBool(app.Annotations[v1alpha1.AnnotationAdoptRelease])
+	adopt, err := strconv.ParseBool(app.Annotations[releasev1alpha1.AnnotationAdoptRelease])
 	return err == nil && adopt
+}
+
+// applyStatus writes the whole status of an app.
+func applyStatus(ctx context.Context, client status.Patcher[*v1alpha1.DemoApp], app *v1alpha1.DemoApp) (*v1alpha1.DemoApp, error) {
+	return status.Apply(ctx, client, status.Target{
+		GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("DemoApp"), Object: app, FieldManager: fieldManager,
+	}, app.Status)
 }

@@ -15,6 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -46,34 +50,33 @@ func TestFirstVisit(t *testing.T) {
 	inputs, err := wanted.InputDigest()
 	must(t, err)
 	at := metav1.NewTime(began)
-	want := v1alpha1.DemoAppStatus{
+	want := v1alpha1.DemoAppStatus{URL: "http://a.ns.svc", ReleaseStatus: releasev1alpha1.ReleaseStatus{
 		ObservedGeneration:  1,
-		DeployedRelease:     &v1alpha1.DeployedRelease{Name: "a", Revision: 1, Chart: "demo-app", ChartVersion: "1.0.0", AppVersion: "1.27"},
-		LastUpgradeReason:   v1alpha1.UpgradeReasonSpecGenerationChanged,
+		DeployedRelease:     &releasev1alpha1.DeployedRelease{Name: "a", Revision: 1, Chart: "demo-app", ChartVersion: "1.0.0", AppVersion: "1.27"},
+		LastUpgradeReason:   releasev1alpha1.UpgradeReasonSpecGenerationChanged,
 		LastUpgradeAt:       &at,
 		AppliedManifestHash: "hash-" + inputs,
-		Revisions:           []v1alpha1.RevisionDigest{{Revision: 1, Digest: "digest"}},
+		Revisions:           []releasev1alpha1.RevisionDigest{{Revision: 1, Digest: "digest"}},
 		Replicas:            1, ReadyReplicas: 1, Selector: "app=a",
-		URL:              "http://a.ns.svc",
 		LastGoodRevision: 1,
-		History: []v1alpha1.HistoryEntry{{
-			Time: at, Action: v1alpha1.HistoryInstall, Outcome: v1alpha1.HistorySucceeded,
-			Reason: v1alpha1.UpgradeReasonSpecGenerationChanged, Revision: 1, ChartVersion: "1.0.0", Generation: 1,
+		History: []releasev1alpha1.HistoryEntry{{
+			Time: at, Action: releasev1alpha1.HistoryInstall, Outcome: releasev1alpha1.HistorySucceeded,
+			Reason: releasev1alpha1.UpgradeReasonSpecGenerationChanged, Revision: 1, ChartVersion: "1.0.0", Generation: 1,
 		}},
-	}
+	}}
 	for i, kind := range kinds {
-		want.Inventory = append(want.Inventory, v1alpha1.InventoryEntry{
+		want.Inventory = append(want.Inventory, releasev1alpha1.InventoryEntry{
 			APIVersion: "v1", Kind: kind, Namespace: namespace, Name: "a", UID: w.app("a").Status.Inventory[i].UID, Digest: "applied-" + inputs,
 		})
 	}
 	got := w.app("a").Status
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(want, "Conditions")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(want.ReleaseStatus, "Conditions")); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-	equal(t, "message of Initialized", "Bound to chart demo-app 1.0.0", w.message("a", v1alpha1.ConditionInitialized))
-	equal(t, "message of Deployed", "Revision 1 of chart demo-app 1.0.0 is deployed", w.message("a", v1alpha1.ConditionDeployed))
-	equal(t, "message of Ready", "Revision 1 is deployed and healthy", w.message("a", v1alpha1.ConditionReady))
+	equal(t, "message of Initialized", "Bound to chart demo-app 1.0.0", w.message("a", releasev1alpha1.ConditionInitialized))
+	equal(t, "message of Deployed", "Revision 1 of chart demo-app 1.0.0 is deployed", w.message("a", releasev1alpha1.ConditionDeployed))
+	equal(t, "message of Ready", "Revision 1 is deployed and healthy", w.message("a", apimeta.ConditionReady))
 }
 
 func TestAdoptionOfARelease(t *testing.T) {
@@ -134,23 +137,23 @@ func TestChangesThatAreRolledOut(t *testing.T) {
 		name    string
 		change  func(w *world)
 		upgrade bool
-		reason  v1alpha1.UpgradeReason
+		reason  releasev1alpha1.UpgradeReason
 	}{
-		{"message", func(w *world) { w.change("a", says("other")) }, true, v1alpha1.UpgradeReasonSpecGenerationChanged},
+		{"message", func(w *world) { w.change("a", says("other")) }, true, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
 		{"replicas", func(w *world) {
 			w.change("a", func(app *v1alpha1.DemoApp) { three := int32(3); app.Spec.ReplicaCount = &three })
-		}, true, v1alpha1.UpgradeReasonSpecGenerationChanged},
+		}, true, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
 		{"key", func(w *world) {
 			w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.APIKey = "another-secret" })
-		}, true, v1alpha1.UpgradeReasonSpecGenerationChanged},
-		{"chart", func(w *world) { w.start(testChart(t, "1.1.0")) }, true, v1alpha1.UpgradeReasonChartChanged},
+		}, true, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
+		{"chart", func(w *world) { w.start(testChart(t, "1.1.0")) }, true, releasev1alpha1.UpgradeReasonChartChanged},
 		{"chart and spec", func(w *world) {
 			w.start(testChart(t, "1.1.0"))
 			w.change("a", says("other"))
-		}, true, v1alpha1.UpgradeReasonSpecGenerationChanged},
+		}, true, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
 		{"a default that is written out", func(w *world) {
 			w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Image = defaultImage })
-		}, false, v1alpha1.UpgradeReasonSpecGenerationChanged},
+		}, false, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -248,7 +251,7 @@ func TestStatusThatWaits(t *testing.T) {
 	w.clock.Step(settleTime / 2)
 	w.passes("a", controller.HealthChange)
 	written("long enough", "apply demoapps/status a")
-	equal(t, "message", "Deployment a: Available: 1/2", w.message("a", v1alpha1.ConditionReady))
+	equal(t, "message", "Deployment a: Available: 1/2", w.message("a", apimeta.ConditionReady))
 
 	w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/2", 0))
 	w.passes("a", controller.HealthChange)
@@ -296,7 +299,7 @@ func TestRepairThatIsNotWrittenYet(t *testing.T) {
 	w.passes("a", controller.HealthChange)
 	equal(t, "requests when it is healthy", []string{"apply demoapps/status a"}, w.calls.take())
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonDriftDetected, w.app("a").Status.LastUpgradeReason)
+	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonDriftDetected, w.app("a").Status.LastUpgradeReason)
 }
 
 func TestStatusThatCannotBeWritten(t *testing.T) {
@@ -312,7 +315,7 @@ func TestStatusThatCannotBeWritten(t *testing.T) {
 	w.statusErr = nil
 	w.passes("a", controller.SpecChange|controller.Retry)
 	equal(t, "requests of the retry", []string{"Reapply a BaselineUnknown", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
+	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }
 

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
@@ -67,7 +69,7 @@ func TestWhatTheStatusMissed(t *testing.T) {
 		}, `Upgrade Succeeded "RetryAfterFailure" 2 0`, "a Normal Upgraded Upgrade Upgraded to revision 2 of chart demo-app 1.0.0 (RetryAfterFailure)"},
 		{"a rollback", func(t *testing.T) *world {
 			t.Helper()
-			w := deployed(t, remediating(0, v1alpha1.RemediationRollback))
+			w := deployed(t, remediating(0, releasev1alpha1.RemediationRollback))
 			w.failing(1)
 			return w
 		}, `Rollback Succeeded "Remediation" 3 0`, "a Warning RolledBack Rollback Rolled back with revision 3 of chart demo-app 1.0.0 (Remediation). " +
@@ -91,7 +93,7 @@ func TestWhatTheStatusMissed(t *testing.T) {
 // change of its spec. The time for them is a minute.
 func starts(t *testing.T, retries int32) *world {
 	t.Helper()
-	w := deployed(t, remediating(retries, v1alpha1.RemediationRollback), func(app *v1alpha1.DemoApp) {
+	w := deployed(t, remediating(retries, releasev1alpha1.RemediationRollback), func(app *v1alpha1.DemoApp) {
 		app.Spec.WaitForReady, app.Spec.Timeout = true, &metav1.Duration{Duration: time.Minute}
 	})
 	w.engine.executing = func() { w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }

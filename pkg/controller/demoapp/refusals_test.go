@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -72,7 +72,7 @@ func TestLookThatFailsIsNoEndOfConflict(t *testing.T) {
 	result := w.passes("a", controller.PeriodicResync)
 
 	equal(t, "calls", []string{"look Secret"}, w.calls.take())
-	equal(t, "Stalled", "True "+v1alpha1.ReasonOwnershipConflict, w.conditions("a")["Stalled"])
+	equal(t, "Stalled", "True "+apimeta.ReasonOwnershipConflict, w.conditions("a")["Stalled"])
 	if result.RequeueAfter >= time.Minute {
 		t.Errorf("looks again after %s", result.RequeueAfter)
 	}

@@ -15,6 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -61,7 +65,7 @@ func (c *Controller) announceDrift(ctx context.Context, p *pass) error {
 	if reason == "" {
 		return nil
 	}
-	p.conditions().Set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
+	p.conditions().Set(releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
 	p.catchUp(reason, message)
 	return c.commit(ctx, p)
 }
@@ -69,7 +73,7 @@ func (c *Controller) announceDrift(ctx context.Context, p *pass) error {
 // catchUp has Ready speak of the generation that the status does, where the status that
 // would have said so was held back.
 func (p *pass) catchUp(reason, message string) {
-	ready := meta.FindStatusCondition(p.app.Status.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(p.app.Status.Conditions, apimeta.ConditionReady)
 	if ready == nil || ready.ObservedGeneration < p.app.Status.ObservedGeneration {
 		p.conditions().MarkReconciling(reason, message)
 	}
@@ -86,14 +90,14 @@ func driftOf(p *pass, decision helm.Decision) (reason, message string) {
 			return "", ""
 		}
 		record := p.plan.Observed.Record
-		return v1alpha1.ReasonReleaseChanged, fmt.Sprintf("Revision %d (%s) of the release was not made by this operator", record.Revision, record.Status)
+		return releasev1alpha1.ReasonReleaseChanged, fmt.Sprintf("Revision %d (%s) of the release was not made by this operator", record.Revision, record.Status)
 	case helm.CauseNotInstalled:
 		if deployed := p.observed.Status.DeployedRelease; deployed != nil && p.app.Status.ObservedGeneration >= 0 {
-			return v1alpha1.ReasonReleaseChanged, fmt.Sprintf("Release %s was uninstalled", deployed.Name)
+			return releasev1alpha1.ReasonReleaseChanged, fmt.Sprintf("Release %s was uninstalled", deployed.Name)
 		}
 	case helm.CauseUnverified:
 		if record := p.plan.Observed.Record; !isUnrecorded(p) {
-			return v1alpha1.ReasonReleaseChanged, fmt.Sprintf("The record of revision %d was changed", record.Revision)
+			return releasev1alpha1.ReasonReleaseChanged, fmt.Sprintf("The record of revision %d was changed", record.Revision)
 		}
 	case helm.CauseNone, helm.CauseInputsChanged, helm.CauseFailed, helm.CauseInterrupted, helm.CauseBaselineUnknown,
 		helm.CauseRequested, helm.CauseOtherOwner:
@@ -116,7 +120,7 @@ func (c *Controller) ensureRelease(ctx context.Context, p *pass) error {
 	deployed, err := c.engine.Execute(ctx, *wanted, decision, baselineOf(p.app))
 	if decision.Action == helm.ActionRefuse {
 		err = fmt.Errorf("%w: give the DemoApp another name, or have it take over the release with the annotation %s: \"true\"",
-			err, v1alpha1.AnnotationAdoptRelease)
+			err, releasev1alpha1.AnnotationAdoptRelease)
 	}
 	if err != nil && deployed != nil {
 		// Some objects could be repaired.
@@ -125,7 +129,7 @@ func (c *Controller) ensureRelease(ctx context.Context, p *pass) error {
 	var busy *helm.BusyError
 	if errors.As(err, &busy) {
 		p.next = min(p.next, max(busy.RetryAfter, busyRetry))
-		p.blockers = append(p.blockers, blocker{reason: v1alpha1.ReasonReleaseBusy, message: busy.Error()})
+		p.blockers = append(p.blockers, blocker{reason: releasev1alpha1.ReasonReleaseBusy, message: busy.Error()})
 		p.plan.Withheld = true
 		return nil
 	}
@@ -177,9 +181,9 @@ func (c *Controller) reportFailure(ctx context.Context, p *pass, err error) erro
 	reason, terminal := release.FailureReason(err, action)
 	err = p.redactError(err)
 	conditions := p.conditions()
-	if reason == v1alpha1.ReasonObserveFailed && !terminal {
+	if reason == apimeta.ReasonObserveFailed && !terminal {
 		// Nothing was attempted. What is deployed does as well as before.
-		if meta.FindStatusCondition(p.app.Status.Conditions, v1alpha1.ConditionReady) == nil || p.app.Status.DeployedRelease == nil {
+		if meta.FindStatusCondition(p.app.Status.Conditions, apimeta.ConditionReady) == nil || p.app.Status.DeployedRelease == nil {
 			conditions.MarkReconciling(reason, err.Error())
 		}
 		return err
@@ -191,7 +195,7 @@ func (c *Controller) reportFailure(ctx context.Context, p *pass, err error) erro
 	}
 	c.recordFailure(ctx, p, terminal)
 	if !isRepair(action) {
-		conditions.Set(v1alpha1.ConditionFailed, metav1.ConditionTrue, reason, err.Error())
+		conditions.Set(releasev1alpha1.ConditionFailed, metav1.ConditionTrue, reason, err.Error())
 	}
 	if terminal && action != helm.ActionRollback &&
 		chooseRemedy(p.app.Spec.Remediation, currentFailures(p).Consecutive, lastGood(p)) == rollBack {
@@ -201,7 +205,7 @@ func (c *Controller) reportFailure(ctx context.Context, p *pass, err error) erro
 	case isRepair(action):
 		p.beginRepairFailure(reason, err.Error(), terminal)
 	case terminal, action == helm.ActionInstall, action == helm.ActionUpgrade:
-		conditions.Set(v1alpha1.ConditionDeployed, metav1.ConditionFalse, reason, err.Error())
+		conditions.Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, reason, err.Error())
 	}
 	if !terminal {
 		conditions.MarkReconciling(reason, err.Error())

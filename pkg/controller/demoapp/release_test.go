@@ -13,6 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -24,20 +28,20 @@ func TestDrift(t *testing.T) {
 		meddle  func(*fakeRelease)
 		message string
 		why     controller.Reason
-		reason  v1alpha1.UpgradeReason
+		reason  releasev1alpha1.UpgradeReason
 	}{
-		{"edited", edits("ConfigMap"), "ConfigMap a (changed)", controller.Drift, v1alpha1.UpgradeReasonDriftDetected},
-		{"deleted", removes("Deployment"), "Deployment a (missing)", controller.Drift, v1alpha1.UpgradeReasonDriftDetected},
-		{"made anew", replaces("Secret"), "Secret a (replaced)", controller.Drift, v1alpha1.UpgradeReasonDriftDetected},
+		{"edited", edits("ConfigMap"), "ConfigMap a (changed)", controller.Drift, releasev1alpha1.UpgradeReasonDriftDetected},
+		{"deleted", removes("Deployment"), "Deployment a (missing)", controller.Drift, releasev1alpha1.UpgradeReasonDriftDetected},
+		{"made anew", replaces("Secret"), "Secret a (replaced)", controller.Drift, releasev1alpha1.UpgradeReasonDriftDetected},
 		{
 			"two of them", func(r *fakeRelease) { edits("ConfigMap")(r); removes("Service")(r) },
-			"ConfigMap a (changed), Service a (missing)", controller.Drift, v1alpha1.UpgradeReasonDriftDetected,
+			"ConfigMap a (changed), Service a (missing)", controller.Drift, releasev1alpha1.UpgradeReasonDriftDetected,
 		},
-		{"no event told", edits("Service"), "Service a (changed)", controller.PeriodicResync, v1alpha1.UpgradeReasonPeriodicResync},
-		{"found after a restart", edits("Service"), "Service a (changed)", controller.SpecChange, v1alpha1.UpgradeReasonDriftDetected},
+		{"no event told", edits("Service"), "Service a (changed)", controller.PeriodicResync, releasev1alpha1.UpgradeReasonPeriodicResync},
+		{"found after a restart", edits("Service"), "Service a (changed)", controller.SpecChange, releasev1alpha1.UpgradeReasonDriftDetected},
 		{
 			"beside the periodic look", edits("Service"), "Service a (changed)", controller.PeriodicResync | controller.HealthChange,
-			v1alpha1.UpgradeReasonDriftDetected,
+			releasev1alpha1.UpgradeReasonDriftDetected,
 		},
 	}
 	for _, test := range tests {
@@ -48,7 +52,7 @@ func TestDrift(t *testing.T) {
 			w.engine.executing = func() {
 				equal(t, "conditions when the engine begins", conditions("Drifted", "True ObjectsChanged",
 					"Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-				equal(t, "what drifted", test.message, w.message("a", v1alpha1.ConditionDrifted))
+				equal(t, "what drifted", test.message, w.message("a", releasev1alpha1.ConditionDrifted))
 			}
 			w.passes("a", test.why)
 			equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
@@ -72,32 +76,32 @@ func TestReleaseChangedByHand(t *testing.T) {
 		action  string
 		message string
 		after   int64
-		reason  v1alpha1.UpgradeReason
+		reason  releasev1alpha1.UpgradeReason
 		event   string
 	}{
 		{
 			"rolled back", rewrites(2, "deployed"), controller.Drift, "Upgrade a ReleaseChanged",
-			"Revision 2 (deployed) of the release was not made by this operator", 3, v1alpha1.UpgradeReasonDriftDetected,
+			"Revision 2 (deployed) of the release was not made by this operator", 3, releasev1alpha1.UpgradeReasonDriftDetected,
 			"Normal Upgraded Upgrade Upgraded to revision 3 of chart demo-app 1.0.0 (DriftDetected)",
 		},
 		{
 			"rolled back, and no event told", rewrites(2, "deployed"), controller.PeriodicResync, "Upgrade a ReleaseChanged",
-			"Revision 2 (deployed) of the release was not made by this operator", 3, v1alpha1.UpgradeReasonPeriodicResync,
+			"Revision 2 (deployed) of the release was not made by this operator", 3, releasev1alpha1.UpgradeReasonPeriodicResync,
 			"Normal Upgraded Upgrade Upgraded to revision 3 of chart demo-app 1.0.0 (PeriodicResync)",
 		},
 		{
 			"a failed upgrade", rewrites(2, "failed"), controller.Drift, "Upgrade a ReleaseChanged",
-			"Revision 2 (failed) of the release was not made by this operator", 3, v1alpha1.UpgradeReasonDriftDetected,
+			"Revision 2 (failed) of the release was not made by this operator", 3, releasev1alpha1.UpgradeReasonDriftDetected,
 			"Normal Upgraded Upgrade Upgraded to revision 3 of chart demo-app 1.0.0 (DriftDetected)",
 		},
 		{
 			"uninstalled, history kept", rewrites(1, "uninstalled"), controller.Drift, "Install a ReleaseChanged",
-			"Revision 1 (uninstalled) of the release was not made by this operator", 2, v1alpha1.UpgradeReasonDriftDetected,
+			"Revision 1 (uninstalled) of the release was not made by this operator", 2, releasev1alpha1.UpgradeReasonDriftDetected,
 			"Normal Upgraded Upgrade Upgraded to revision 2 of chart demo-app 1.0.0 (DriftDetected)",
 		},
 		{
 			"uninstalled", func(r *fakeRelease) { r.record = nil; clear(r.live) }, controller.Drift, "Install a NotInstalled",
-			"Release a was uninstalled", 1, v1alpha1.UpgradeReasonDriftDetected,
+			"Release a was uninstalled", 1, releasev1alpha1.UpgradeReasonDriftDetected,
 			"Normal DriftCorrected Repair Corrected Release a was uninstalled",
 		},
 	}
@@ -107,7 +111,7 @@ func TestReleaseChangedByHand(t *testing.T) {
 			w.engine.meddle("a", test.meddle)
 			w.engine.executing = func() {
 				equal(t, "Drifted when the engine begins", "True ReleaseChanged", w.conditions("a")["Drifted"])
-				equal(t, "what drifted", test.message, w.message("a", v1alpha1.ConditionDrifted))
+				equal(t, "what drifted", test.message, w.message("a", releasev1alpha1.ConditionDrifted))
 			}
 			w.passes("a", test.why)
 			equal(t, "requests", []string{"apply demoapps/status a", test.action, "apply demoapps/status a"}, w.calls.take())
@@ -136,7 +140,7 @@ func TestAttemptThatWasCutOff(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"Upgrade a Interrupted", "apply demoapps/status a"}, w.calls.take())
 	equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
-	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonRetryAfterFailure, w.app("a").Status.LastUpgradeReason)
+	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonRetryAfterFailure, w.app("a").Status.LastUpgradeReason)
 }
 
 func TestReleaseThatIsBusy(t *testing.T) {
@@ -194,7 +198,7 @@ func TestRepairInPart(t *testing.T) {
 	w.engine.taken = []string{"Secret"}
 	w.engine.meddle("a", removes("ConfigMap"))
 	w.engine.meddle("a", replaces("Secret"))
-	drifted := func() string { return w.message("a", v1alpha1.ConditionDrifted) }
+	drifted := func() string { return w.message("a", releasev1alpha1.ConditionDrifted) }
 	_, err := w.pass("a", controller.Drift)
 	if !controller.IsTerminal(err) {
 		t.Errorf("error is %v, want a terminal one", err)
@@ -233,7 +237,7 @@ func TestDriftThatCannotBeAnnounced(t *testing.T) {
 func TestDriftOf(t *testing.T) {
 	app := newApp("a", func(app *v1alpha1.DemoApp) {
 		app.Status.ObservedGeneration = 1
-		app.Status.DeployedRelease = &v1alpha1.DeployedRelease{Name: "a"}
+		app.Status.DeployedRelease = &releasev1alpha1.DeployedRelease{Name: "a"}
 	})
 	tests := []struct {
 		name     string
@@ -248,9 +252,9 @@ func TestDriftOf(t *testing.T) {
 		{"unknown", app, helm.Decision{Action: helm.ActionReapply, Cause: helm.CauseBaselineUnknown}, ""},
 		{"first install", newApp("a"), helm.Decision{Action: helm.ActionInstall, Cause: helm.CauseNotInstalled}, ""},
 		{"somebody else at work", app, helm.Decision{Action: helm.ActionWait, Cause: helm.CauseReleaseChanged}, ""},
-		{"uninstalled", app, helm.Decision{Action: helm.ActionInstall, Cause: helm.CauseNotInstalled}, v1alpha1.ReasonReleaseChanged},
-		{"rolled back", app, helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseReleaseChanged}, v1alpha1.ReasonReleaseChanged},
-		{"drift", app, helm.Decision{Action: helm.ActionRepair, Cause: helm.CauseDrift}, v1alpha1.ReasonObjectsChanged},
+		{"uninstalled", app, helm.Decision{Action: helm.ActionInstall, Cause: helm.CauseNotInstalled}, releasev1alpha1.ReasonReleaseChanged},
+		{"rolled back", app, helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseReleaseChanged}, releasev1alpha1.ReasonReleaseChanged},
+		{"drift", app, helm.Decision{Action: helm.ActionRepair, Cause: helm.CauseDrift}, releasev1alpha1.ReasonObjectsChanged},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -265,14 +269,14 @@ func TestDriftOf(t *testing.T) {
 
 func TestTransitionTimesStay(t *testing.T) {
 	w := deployed(t)
-	before := meta.FindStatusCondition(w.app("a").Status.Conditions, v1alpha1.ConditionReady).LastTransitionTime
+	before := meta.FindStatusCondition(w.app("a").Status.Conditions, apimeta.ConditionReady).LastTransitionTime
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "time of a condition that stayed True", before,
-		meta.FindStatusCondition(w.app("a").Status.Conditions, v1alpha1.ConditionReady).LastTransitionTime)
+		meta.FindStatusCondition(w.app("a").Status.Conditions, apimeta.ConditionReady).LastTransitionTime)
 	w.change("a", keyFrom("keys", "k"))
 	w.clock.Step(time.Minute)
 	w.passes("a", controller.SpecChange)
 	equal(t, "time of a condition that changed", metav1.NewTime(w.clock.Now()).UTC(),
-		meta.FindStatusCondition(w.app("a").Status.Conditions, v1alpha1.ConditionReady).LastTransitionTime.UTC())
+		meta.FindStatusCondition(w.app("a").Status.Conditions, apimeta.ConditionReady).LastTransitionTime.UTC())
 }

@@ -13,6 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -35,11 +39,11 @@ const (
 
 // chooseRemedy decides by what has failed so far. The last good revision is 0
 // when there is none.
-func chooseRemedy(spec *v1alpha1.Remediation, failed int64, lastGood int64) remedy {
+func chooseRemedy(spec *releasev1alpha1.Remediation, failed int64, lastGood int64) remedy {
 	switch {
 	case spec == nil || failed <= orDefault(spec.Retries, defaultRetries):
 		return retry
-	case spec.Strategy != v1alpha1.RemediationNone && lastGood > 0:
+	case spec.Strategy != releasev1alpha1.RemediationNone && lastGood > 0:
 		return rollBack
 	default:
 		return leave
@@ -52,11 +56,11 @@ func (c *Controller) remediate(p *pass) {
 	if p.plan.Wanted.RolledBack {
 		// Nothing is left to do; the conditions say again why, whatever they said in
 		// the meantime.
-		p.remediated(v1alpha1.ReasonRolledBack,
+		p.remediated(releasev1alpha1.ReasonRolledBack,
 			fmt.Sprintf("Rolled back to revision %d; a change of the spec starts afresh", p.plan.Observed.Record.RolledBackTo))
 		return
 	}
-	if p.wanted == nil && isCurrent(p, v1alpha1.ConditionRemediated) {
+	if p.wanted == nil && isCurrent(p, releasev1alpha1.ConditionRemediated) {
 		return // Whether what was given up is still what is wanted will show.
 	}
 	failed := currentFailures(p).Consecutive
@@ -66,14 +70,14 @@ func (c *Controller) remediate(p *pass) {
 	}
 	switch chosen {
 	case retry:
-		p.conditions().Remove(v1alpha1.ConditionRemediated)
+		p.conditions().Remove(releasev1alpha1.ConditionRemediated)
 	case rollBack:
 		p.plan.Wanted = helm.Decision{Action: helm.ActionRollback, Cause: helm.CauseFailed, To: int(rollbackTarget(p))}
 		p.plan.Decision = p.plan.Wanted
 	case leave:
 		p.plan.Hold()
 		p.plan.Wanted = helm.Decision{Action: helm.ActionNone}
-		p.remediated(v1alpha1.ReasonRetriesExhausted,
+		p.remediated(releasev1alpha1.ReasonRetriesExhausted,
 			fmt.Sprintf("Gave up after %d failed attempts; a change of the spec starts afresh", failed))
 	}
 }
@@ -109,11 +113,11 @@ func lastGood(p *pass) int64 {
 // remediated says that failed attempts were dealt with, and that a person has to
 // go on from here.
 func (p *pass) remediated(reason, message string) {
-	if failed := meta.FindStatusCondition(p.app.Status.Conditions, v1alpha1.ConditionFailed); failed != nil {
+	if failed := meta.FindStatusCondition(p.app.Status.Conditions, releasev1alpha1.ConditionFailed); failed != nil {
 		message += ". The last failure: " + failed.Message
 	}
-	p.conditions().Set(v1alpha1.ConditionRemediated, metav1.ConditionTrue, reason, message)
-	p.conditions().Set(v1alpha1.ConditionDeployed, metav1.ConditionFalse, reason, message)
+	p.conditions().Set(releasev1alpha1.ConditionRemediated, metav1.ConditionTrue, reason, message)
+	p.conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, reason, message)
 	p.blockers = slices.DeleteFunc(p.blockers, func(b blocker) bool { return b.reason == reason }) // It was the same before a repair.
 	p.blockers = append(p.blockers, blocker{reason: reason, message: message, stalled: true})
 }
@@ -138,7 +142,7 @@ func (c *Controller) awaitHealth(p *pass) {
 	}
 	p.unhealthy = fmt.Sprintf("Revision %d is not healthy after %s: %s", revision, timeout, p.redact(health.Message))
 	recordUnhealthy(p, revision)
-	p.conditions().Set(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonHealthTimeout, p.unhealthy)
+	p.conditions().Set(releasev1alpha1.ConditionFailed, metav1.ConditionTrue, releasev1alpha1.ReasonHealthTimeout, p.unhealthy)
 	if p.app.Spec.Remediation != nil {
 		p.plan.Wanted = helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseFailed}
 		p.plan.Decision = p.plan.Wanted
@@ -156,7 +160,7 @@ func (c *Controller) countFailure(ctx context.Context, p *pass) error {
 	if !p.willRetry() || p.plan.Decision.Action == helm.ActionRollback {
 		return nil
 	}
-	p.catchUp(v1alpha1.ReasonProgressing, p.unhealthy)
+	p.catchUp(apimeta.ReasonProgressing, p.unhealthy)
 	return c.commit(ctx, p)
 }
 

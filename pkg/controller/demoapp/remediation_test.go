@@ -13,30 +13,34 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 func TestChooseRemedy(t *testing.T) {
-	remediation := func(retries int32, strategy v1alpha1.RemediationStrategy) *v1alpha1.Remediation {
-		return &v1alpha1.Remediation{Retries: ptr.To(retries), Strategy: strategy}
+	remediation := func(retries int32, strategy releasev1alpha1.RemediationStrategy) *releasev1alpha1.Remediation {
+		return &releasev1alpha1.Remediation{Retries: ptr.To(retries), Strategy: strategy}
 	}
 	tests := []struct {
 		name     string
-		spec     *v1alpha1.Remediation
+		spec     *releasev1alpha1.Remediation
 		failed   int64
 		lastGood int64
 		want     remedy
 	}{
 		{"no remediation", nil, 100, 1, retry},
-		{"nothing failed", remediation(0, v1alpha1.RemediationRollback), 0, 1, retry},
-		{"retries are left", remediation(2, v1alpha1.RemediationRollback), 2, 1, retry},
-		{"no retries are left", remediation(2, v1alpha1.RemediationRollback), 3, 1, rollBack},
-		{"no retries at all", remediation(0, v1alpha1.RemediationRollback), 1, 1, rollBack},
-		{"nothing to go back to", remediation(0, v1alpha1.RemediationRollback), 1, 0, leave},
-		{"not to go back", remediation(0, v1alpha1.RemediationNone), 1, 1, leave},
-		{"the defaults: retries are left", &v1alpha1.Remediation{}, 3, 1, retry},
-		{"the defaults: no retries are left", &v1alpha1.Remediation{}, 4, 1, rollBack},
+		{"nothing failed", remediation(0, releasev1alpha1.RemediationRollback), 0, 1, retry},
+		{"retries are left", remediation(2, releasev1alpha1.RemediationRollback), 2, 1, retry},
+		{"no retries are left", remediation(2, releasev1alpha1.RemediationRollback), 3, 1, rollBack},
+		{"no retries at all", remediation(0, releasev1alpha1.RemediationRollback), 1, 1, rollBack},
+		{"nothing to go back to", remediation(0, releasev1alpha1.RemediationRollback), 1, 0, leave},
+		{"not to go back", remediation(0, releasev1alpha1.RemediationNone), 1, 1, leave},
+		{"the defaults: retries are left", &releasev1alpha1.Remediation{}, 3, 1, retry},
+		{"the defaults: no retries are left", &releasev1alpha1.Remediation{}, 4, 1, rollBack},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -45,9 +49,9 @@ func TestChooseRemedy(t *testing.T) {
 	}
 }
 
-func remediating(retries int32, strategy v1alpha1.RemediationStrategy) func(*v1alpha1.DemoApp) {
+func remediating(retries int32, strategy releasev1alpha1.RemediationStrategy) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) {
-		app.Spec.Remediation = &v1alpha1.Remediation{Retries: &retries, Strategy: strategy}
+		app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: &retries, Strategy: strategy}
 	}
 }
 
@@ -74,7 +78,7 @@ func (w *world) unfinished(name string, why controller.Reason) controller.Result
 }
 
 func TestRollbackAfterTheLastRetry(t *testing.T) {
-	w := deployed(t, remediating(1, v1alpha1.RemediationRollback))
+	w := deployed(t, remediating(1, releasev1alpha1.RemediationRollback))
 	w.failing(2)
 	equal(t, "conditions before", conditions("Ready", "False UpgradeFailed", "Reconciling", "True UpgradeFailed",
 		"Deployed", "False UpgradeFailed", "Failed", "True UpgradeFailed"), w.conditions("a"))
@@ -86,7 +90,7 @@ func TestRollbackAfterTheLastRetry(t *testing.T) {
 		got := w.app("a").Status
 		equal(t, step+": conditions", stalled, w.conditions("a"))
 		equal(t, step+": revision", int64(3), got.DeployedRelease.Revision)
-		equal(t, step+": reason", v1alpha1.UpgradeReasonRemediation, got.LastUpgradeReason)
+		equal(t, step+": reason", releasev1alpha1.UpgradeReasonRemediation, got.LastUpgradeReason)
 		equal(t, step+": observedGeneration", int64(2), got.ObservedGeneration)
 		equal(t, step+": message", true, strings.Contains(w.message("a", "Ready"), "Rolled back to revision 1"))
 	}
@@ -119,7 +123,7 @@ func TestRollbackAfterTheLastRetry(t *testing.T) {
 // TestBadSpecsInARow: each is rolled back, however many come after one another, and
 // to what was brought back before: the first good revision leaves the history.
 func TestBadSpecsInARow(t *testing.T) {
-	w := deployed(t, remediating(0, v1alpha1.RemediationRollback))
+	w := deployed(t, remediating(0, releasev1alpha1.RemediationRollback))
 	for _, message := range []string{"bad", "worse", "worst"} {
 		w.change("a", says(message))
 		w.engine.failures = []error{errPlain}
@@ -157,7 +161,7 @@ func TestRollbackWaitsForNobody(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("b"))
 	w.passes("b", controller.SpecChange)
-	w.create(newApp("a", waitsFor("b"), remediating(0, v1alpha1.RemediationRollback)))
+	w.create(newApp("a", waitsFor("b"), remediating(0, releasev1alpha1.RemediationRollback)))
 	w.passes("a", controller.SpecChange)
 	w.failing(1)
 	w.report("b", func(app *v1alpha1.DemoApp) { app.Status.Conditions = nil })
@@ -168,7 +172,7 @@ func TestRollbackWaitsForNobody(t *testing.T) {
 
 func TestRetriesExhausted(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.DemoApp){
-		"strategy None": remediating(1, v1alpha1.RemediationNone),
+		"strategy None": remediating(1, releasev1alpha1.RemediationNone),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := deployed(t, change)
@@ -190,19 +194,19 @@ func TestRetriesExhausted(t *testing.T) {
 // begin anew when it is back.
 func TestGivenUpStaysGivenUp(t *testing.T) {
 	// Nothing is repaired while the record of an attempt that failed is the newest.
-	withoutRecord := terminalFailures()[v1alpha1.ReasonRenderFailed]
+	withoutRecord := terminalFailures()[releasev1alpha1.ReasonRenderFailed]
 	tests := []struct {
 		name            string
-		strategy        v1alpha1.RemediationStrategy
+		strategy        releasev1alpha1.RemediationStrategy
 		attempt, repair error
 		reason          string
 	}{
-		{"left", v1alpha1.RemediationNone, withoutRecord, errPlain, v1alpha1.ReasonRetriesExhausted},
+		{"left", releasev1alpha1.RemediationNone, withoutRecord, errPlain, releasev1alpha1.ReasonRetriesExhausted},
 		{
-			"left, and the repair is refused", v1alpha1.RemediationNone,
-			withoutRecord, terminalFailures()[v1alpha1.ReasonRefused], v1alpha1.ReasonRetriesExhausted,
+			"left, and the repair is refused", releasev1alpha1.RemediationNone,
+			withoutRecord, terminalFailures()[apimeta.ReasonRefused], releasev1alpha1.ReasonRetriesExhausted,
 		},
-		{"rolled back", v1alpha1.RemediationRollback, errPlain, errPlain, v1alpha1.ReasonRolledBack},
+		{"rolled back", releasev1alpha1.RemediationRollback, errPlain, errPlain, releasev1alpha1.ReasonRolledBack},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -241,7 +245,7 @@ func TestGivenUpStaysGivenUp(t *testing.T) {
 
 func TestFirstInstallThatFailsForGood(t *testing.T) {
 	w := newWorld(t)
-	w.create(newApp("a", remediating(0, v1alpha1.RemediationRollback)))
+	w.create(newApp("a", remediating(0, releasev1alpha1.RemediationRollback)))
 	w.engine.failures = []error{errPlain}
 	if _, err := w.pass("a", controller.SpecChange); err == nil {
 		t.Fatal("no error")
@@ -251,7 +255,7 @@ func TestFirstInstallThatFailsForGood(t *testing.T) {
 }
 
 func TestRefusedUpgradeIsRolledBackAtOnce(t *testing.T) {
-	w := deployed(t, remediating(5, v1alpha1.RemediationRollback))
+	w := deployed(t, remediating(5, releasev1alpha1.RemediationRollback))
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "bad" })
 	w.engine.failures = []error{&helm.RefusedError{Object: helm.ObjectReference{Kind: "Secret", Name: "a"}, Err: errPlain}}
 	if _, err := w.pass("a", controller.SpecChange); err == nil || controller.IsTerminal(err) {
@@ -262,7 +266,7 @@ func TestRefusedUpgradeIsRolledBackAtOnce(t *testing.T) {
 }
 
 func TestWaitForReady(t *testing.T) {
-	w := deployed(t, remediating(1, v1alpha1.RemediationRollback), func(app *v1alpha1.DemoApp) {
+	w := deployed(t, remediating(1, releasev1alpha1.RemediationRollback), func(app *v1alpha1.DemoApp) {
 		app.Spec.WaitForReady = true
 		app.Spec.Timeout = &metav1.Duration{Duration: time.Minute}
 	})
@@ -313,7 +317,7 @@ func TestWaitForReadyWithoutRemediation(t *testing.T) {
 func TestHealthIsJudgedDespiteDrift(t *testing.T) {
 	w := deployed(t, func(app *v1alpha1.DemoApp) {
 		app.Spec.WaitForReady = true
-		app.Spec.Drift = &v1alpha1.DriftPolicy{Mode: v1alpha1.DriftOff}
+		app.Spec.Drift = &releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}
 	})
 	w.engine.executing = func() { w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
 	w.change("a", says("slow"))
@@ -331,10 +335,12 @@ func TestMaxHistory(t *testing.T) {
 		want int
 	}{
 		{"the default", v1alpha1.DemoAppSpec{}, helm.DefaultMaxHistory},
-		{"as the spec says", v1alpha1.DemoAppSpec{MaxHistory: ptr.To[int32](2)}, 2},
+		{"as the spec says", v1alpha1.DemoAppSpec{ReleasePolicy: releasev1alpha1.ReleasePolicy{MaxHistory: ptr.To[int32](2)}}, 2},
 		{
 			"every retry is a revision",
-			v1alpha1.DemoAppSpec{MaxHistory: ptr.To[int32](2), WaitForReady: true, Remediation: &v1alpha1.Remediation{Retries: ptr.To[int32](5)}},
+			v1alpha1.DemoAppSpec{ReleasePolicy: releasev1alpha1.ReleasePolicy{
+				MaxHistory: ptr.To[int32](2), WaitForReady: true, Remediation: &releasev1alpha1.Remediation{Retries: ptr.To[int32](5)},
+			}},
 			7,
 		},
 	}

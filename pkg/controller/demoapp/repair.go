@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/status"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -24,7 +26,7 @@ func (p *pass) beginRepairFailure(reason, message string, terminal bool) {
 	if attemptFailed(p.app.Status) {
 		return
 	}
-	p.conditions().Set(v1alpha1.ConditionFailed, metav1.ConditionTrue, reason, message)
+	p.conditions().Set(releasev1alpha1.ConditionFailed, metav1.ConditionTrue, reason, message)
 	if terminal {
 		p.setDeployed(metav1.ConditionFalse, reason, message)
 	}
@@ -34,7 +36,7 @@ func (p *pass) beginRepairFailure(reason, message string, terminal bool) {
 // that would say anew how the release is.
 func (p *pass) endRepairFailure() {
 	conditions := p.app.Status.Conditions
-	failed, deployed := meta.FindStatusCondition(conditions, v1alpha1.ConditionFailed), meta.FindStatusCondition(conditions, v1alpha1.ConditionDeployed)
+	failed, deployed := meta.FindStatusCondition(conditions, releasev1alpha1.ConditionFailed), meta.FindStatusCondition(conditions, releasev1alpha1.ConditionDeployed)
 	if failed == nil || attemptFailed(p.app.Status) {
 		return
 	}
@@ -42,44 +44,44 @@ func (p *pass) endRepairFailure() {
 		reason, message := deployedState(*p.app.Status.DeployedRelease)
 		p.setDeployed(metav1.ConditionTrue, reason, message)
 	}
-	p.conditions().Remove(v1alpha1.ConditionFailed)
+	p.conditions().Remove(releasev1alpha1.ConditionFailed)
 }
 
 // setDeployed says how the release is that is deployed. It goes on speaking of the
 // generation that this one was made of, see lastGeneration.
 func (p *pass) setDeployed(is metav1.ConditionStatus, reason, message string) {
 	generation := p.app.Generation
-	if last := meta.FindStatusCondition(p.app.Status.Conditions, v1alpha1.ConditionDeployed); last != nil {
+	if last := meta.FindStatusCondition(p.app.Status.Conditions, releasev1alpha1.ConditionDeployed); last != nil {
 		generation = last.ObservedGeneration
 	}
-	status.For(&p.app.Status.Conditions, generation, p.now).Set(v1alpha1.ConditionDeployed, is, reason, message)
+	status.For(&p.app.Status.Conditions, generation, p.now).Set(releasev1alpha1.ConditionDeployed, is, reason, message)
 }
 
 // attemptFailed reports whether Failed speaks of an install, an upgrade or the health
 // of a revision, and not of a repair. Most reasons tell; those that a repair can have
 // as well are told apart by what came before.
 func attemptFailed(s v1alpha1.DemoAppStatus) bool {
-	failed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionFailed)
+	failed := meta.FindStatusCondition(s.Conditions, releasev1alpha1.ConditionFailed)
 	if failed == nil {
 		return false
 	}
 	switch failed.Reason {
-	case v1alpha1.ReasonRepairFailed:
+	case releasev1alpha1.ReasonRepairFailed:
 		return false
-	case v1alpha1.ReasonInstallFailed, v1alpha1.ReasonUpgradeFailed, v1alpha1.ReasonRollbackFailed, v1alpha1.ReasonHealthTimeout:
+	case releasev1alpha1.ReasonInstallFailed, releasev1alpha1.ReasonUpgradeFailed, releasev1alpha1.ReasonRollbackFailed, releasev1alpha1.ReasonHealthTimeout:
 		return true
 	}
-	if meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionRemediated) {
+	if meta.IsStatusConditionTrue(s.Conditions, releasev1alpha1.ConditionRemediated) {
 		return true
 	}
-	deployed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDeployed)
+	deployed := meta.FindStatusCondition(s.Conditions, releasev1alpha1.ConditionDeployed)
 	if deployed == nil || deployed.Status == metav1.ConditionTrue {
 		return false
 	}
 	for _, entry := range s.History {
-		if entry.Action != v1alpha1.HistoryRepair {
+		if entry.Action != releasev1alpha1.HistoryRepair {
 			// One that failed before Deployed last was True is over.
-			gaveUp := entry.Outcome == v1alpha1.HistoryFailed || entry.Action == v1alpha1.HistoryRollback
+			gaveUp := entry.Outcome == releasev1alpha1.HistoryFailed || entry.Action == releasev1alpha1.HistoryRollback
 			return gaveUp && entry.Generation >= deployed.ObservedGeneration
 		}
 	}

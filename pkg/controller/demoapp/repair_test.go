@@ -8,7 +8,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
@@ -28,12 +30,12 @@ func TestRepairThatWorksWhileAChangeIsHeld(t *testing.T) {
 			func(*world) {},
 		},
 		{
-			"one that was refused", terminalFailures()[v1alpha1.ReasonRefused],
+			"one that was refused", terminalFailures()[apimeta.ReasonRefused],
 			[]string{"Ready", "False Refused", "Stalled", "True Refused", "Failed", "True Refused", "Deployed", "False Refused"},
 			func(w *world) { w.change("a", asks("now", "")) },
 		},
 		{
-			"somebody undoes the drift", terminalFailures()[v1alpha1.ReasonRefused],
+			"somebody undoes the drift", terminalFailures()[apimeta.ReasonRefused],
 			[]string{"Ready", "False Refused", "Stalled", "True Refused", "Failed", "True Refused", "Deployed", "False Refused"},
 			func(w *world) {
 				w.engine.meddle("a", func(r *fakeRelease) { r.live["ConfigMap"] = r.applied["ConfigMap"] })
@@ -57,8 +59,8 @@ func TestRepairThatWorksWhileAChangeIsHeld(t *testing.T) {
 			test.mend(w)
 			w.passes("a", controller.Drift|controller.Retry)
 			equal(t, "conditions in the end", heldConditions(), w.conditions("a"))
-			equal(t, "message of Deployed", "Revision 1 of chart demo-app 1.0.0 is deployed", w.message("a", v1alpha1.ConditionDeployed))
-			is := meta.FindStatusCondition(w.app("a").Status.Conditions, v1alpha1.ConditionDeployed)
+			equal(t, "message of Deployed", "Revision 1 of chart demo-app 1.0.0 is deployed", w.message("a", releasev1alpha1.ConditionDeployed))
+			is := meta.FindStatusCondition(w.app("a").Status.Conditions, releasev1alpha1.ConditionDeployed)
 			equal(t, "generation that is deployed", int64(1), is.ObservedGeneration)
 		})
 	}
@@ -67,7 +69,7 @@ func TestRepairThatWorksWhileAChangeIsHeld(t *testing.T) {
 // TestRepairDoesNotMakeUpForAnUpgrade: what is said of an upgrade that failed stays
 // until there is another, whatever becomes of drift meanwhile.
 func TestRepairDoesNotMakeUpForAnUpgrade(t *testing.T) {
-	refused := terminalFailures()[v1alpha1.ReasonRefused]
+	refused := terminalFailures()[apimeta.ReasonRefused]
 	// Nothing is repaired while the record of an attempt that failed is the newest.
 	forgets := func(r *fakeRelease) { r.record = &r.past[0] }
 	tests := []struct {
@@ -75,9 +77,9 @@ func TestRepairDoesNotMakeUpForAnUpgrade(t *testing.T) {
 		failure error
 		after   func(*fakeRelease)
 	}{
-		{v1alpha1.ReasonRenderFailed, terminalFailures()[v1alpha1.ReasonRenderFailed], func(*fakeRelease) {}},
-		{v1alpha1.ReasonUpgradeFailed, errPlain, forgets},
-		{v1alpha1.ReasonRefused, refused, forgets},
+		{releasev1alpha1.ReasonRenderFailed, terminalFailures()[releasev1alpha1.ReasonRenderFailed], func(*fakeRelease) {}},
+		{releasev1alpha1.ReasonUpgradeFailed, errPlain, forgets},
+		{apimeta.ReasonRefused, refused, forgets},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {

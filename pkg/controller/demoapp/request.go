@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/event"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -22,7 +22,7 @@ const maxRequestLength = 256
 // observeRequest reads from the annotations what a user asks for. It is asked
 // for as long as the status does not repeat the value.
 func (c *Controller) observeRequest(p *pass) {
-	requestedAt, ok := p.app.Annotations[v1alpha1.AnnotationRequestedAt]
+	requestedAt, ok := p.app.Annotations[releasev1alpha1.AnnotationRequestedAt]
 	if !ok {
 		c.ignored.forget(p.key())
 		return
@@ -30,13 +30,13 @@ func (c *Controller) observeRequest(p *pass) {
 	if problem := requestProblem(requestedAt); problem != "" {
 		if c.ignored.note(p.key(), requestedAt) {
 			event.Emit(c.recorder, p.app, event.Warning("RequestIgnored", "Reconcile",
-				fmt.Sprintf("Annotation %s is ignored: %s", v1alpha1.AnnotationRequestedAt, problem)))
+				fmt.Sprintf("Annotation %s is ignored: %s", releasev1alpha1.AnnotationRequestedAt, problem)))
 		}
 		return
 	}
 	c.ignored.forget(p.key())
 	p.requested = requestedAt != p.app.Status.LastHandledRequestedAt
-	if forceAt := p.app.Annotations[v1alpha1.AnnotationForceAt]; forceAt == requestedAt && forceAt != p.app.Status.LastHandledForceAt {
+	if forceAt := p.app.Annotations[releasev1alpha1.AnnotationForceAt]; forceAt == requestedAt && forceAt != p.app.Status.LastHandledForceAt {
 		p.forceAt = forceAt
 	}
 }
@@ -58,7 +58,7 @@ func requestProblem(value string) string {
 // was made. One that could not even begin is made again.
 func (p *pass) answerRequest(err error) {
 	if p.requested && !couldNotBegin(err) {
-		p.app.Status.LastHandledRequestedAt = p.app.Annotations[v1alpha1.AnnotationRequestedAt]
+		p.app.Status.LastHandledRequestedAt = p.app.Annotations[releasev1alpha1.AnnotationRequestedAt]
 	}
 }
 

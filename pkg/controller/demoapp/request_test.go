@@ -11,6 +11,8 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -21,10 +23,10 @@ func asks(requestedAt, forceAt string) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) {
 		app.Annotations = map[string]string{}
 		if requestedAt != "" {
-			app.Annotations[v1alpha1.AnnotationRequestedAt] = requestedAt
+			app.Annotations[releasev1alpha1.AnnotationRequestedAt] = requestedAt
 		}
 		if forceAt != "" {
-			app.Annotations[v1alpha1.AnnotationForceAt] = forceAt
+			app.Annotations[releasev1alpha1.AnnotationForceAt] = forceAt
 		}
 	}
 }
@@ -45,7 +47,7 @@ func TestRequest(t *testing.T) {
 		{"as long as may be", asks(longest, ""), answer, longest, "", ""},
 		{"too long", asks(longest+"x", longest+"x"), nil, "", "", "its value has 257 characters; it may have 256"},
 		{"no value", func(app *v1alpha1.DemoApp) {
-			app.Annotations = map[string]string{v1alpha1.AnnotationRequestedAt: "", v1alpha1.AnnotationForceAt: ""}
+			app.Annotations = map[string]string{releasev1alpha1.AnnotationRequestedAt: "", releasev1alpha1.AnnotationForceAt: ""}
 		}, nil, "", "", "it has no value"},
 		{"an upgrade", asks("now", "now"), upgrade, "now", "now", ""},
 		{"an upgrade of another time", asks("now", "then"), answer, "now", "", ""},
@@ -81,7 +83,7 @@ func TestForcedUpgrade(t *testing.T) {
 	w.engine.meddle("a", edits("ConfigMap"))
 	w.change("a", asks("now", "now"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "lastUpgradeReason", v1alpha1.UpgradeReasonUserRequested, w.app("a").Status.LastUpgradeReason)
+	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonUserRequested, w.app("a").Status.LastUpgradeReason)
 	equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
 	equal(t, "events", []string{"a Normal Upgraded Upgrade Upgraded to revision 2 of chart demo-app 1.0.0 (UserRequested)"}, w.recorder.take())
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))

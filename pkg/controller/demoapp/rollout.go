@@ -14,6 +14,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -21,7 +25,7 @@ import (
 
 // rolloutReasons are those of UpgradeHeld that are about the rollout of a newer
 // chart.
-var rolloutReasons = []string{v1alpha1.ReasonRolloutQueued, v1alpha1.ReasonRolloutHalted}
+var rolloutReasons = []string{releasev1alpha1.ReasonRolloutQueued, releasev1alpha1.ReasonRolloutHalted}
 
 // haltNotice is when those that wait look again after the rollout was halted or
 // goes on. A failure that the first retry mends is over by then, and not worth
@@ -64,7 +68,7 @@ func (c *Controller) holdForRollout(ctx context.Context, p *pass) {
 	switch chartOnly := p.isChartOnly(c.chart) && asked == inputs; {
 	case len(p.blockers) > 0:
 		if c.rollouts.StandAside(p.key(), asked) && chartOnly {
-			c.holdRollout(p, v1alpha1.ReasonRolloutHalted)
+			c.holdRollout(p, releasev1alpha1.ReasonRolloutHalted)
 			return
 		}
 	case !chartOnly:
@@ -72,10 +76,10 @@ func (c *Controller) holdForRollout(ctx context.Context, p *pass) {
 	default:
 		switch c.rollouts.Ask(p.key(), p.app.CreationTimestamp.Time, inputs) {
 		case rollout.Queued:
-			c.holdRollout(p, v1alpha1.ReasonRolloutQueued)
+			c.holdRollout(p, releasev1alpha1.ReasonRolloutQueued)
 			return
 		case rollout.Halted:
-			c.holdRollout(p, v1alpha1.ReasonRolloutHalted)
+			c.holdRollout(p, releasev1alpha1.ReasonRolloutHalted)
 			return
 		case rollout.Granted:
 		}
@@ -100,13 +104,13 @@ func deployedGeneration(s v1alpha1.DemoAppStatus) int64 { return lastGeneration(
 // observed generation may be ahead of it: it is that of the spec which was looked at
 // when a person has to act.
 func lastGeneration(s v1alpha1.DemoAppStatus, succeeded bool) int64 {
-	deployed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDeployed)
+	deployed := meta.FindStatusCondition(s.Conditions, releasev1alpha1.ConditionDeployed)
 	if deployed != nil && deployed.Status == metav1.ConditionTrue {
 		return deployed.ObservedGeneration
 	}
 	for _, entry := range s.History {
-		made := entry.Action == v1alpha1.HistoryInstall || entry.Action == v1alpha1.HistoryUpgrade
-		if made && (entry.Outcome == v1alpha1.HistorySucceeded || !succeeded) {
+		made := entry.Action == releasev1alpha1.HistoryInstall || entry.Action == releasev1alpha1.HistoryUpgrade
+		if made && (entry.Outcome == releasev1alpha1.HistorySucceeded || !succeeded) {
 			return entry.Generation
 		}
 	}
@@ -130,23 +134,23 @@ func (p *pass) ownInputs() string {
 func (c *Controller) holdRollout(p *pass, reason string) {
 	message := fmt.Sprintf("Chart %s %s waits for its turn: it is rolled out to %d DemoApps at a time",
 		c.chart.Name(), c.chart.Version(), c.rolloutLimits.Active)
-	if reason == v1alpha1.ReasonRolloutHalted {
+	if reason == releasev1alpha1.ReasonRolloutHalted {
 		message = fmt.Sprintf("Chart %s %s is rolled out no further, since %d DemoApps or more have failed with it; "+
 			"it goes on when they recover, change or are deleted, and %s upgrades this one now",
-			c.chart.Name(), c.chart.Version(), c.rolloutLimits.Failed, v1alpha1.AnnotationForceAt)
+			c.chart.Name(), c.chart.Version(), c.rolloutLimits.Failed, releasev1alpha1.AnnotationForceAt)
 	}
-	held := meta.FindStatusCondition(p.app.Status.Conditions, v1alpha1.ConditionUpgradeHeld)
+	held := meta.FindStatusCondition(p.app.Status.Conditions, releasev1alpha1.ConditionUpgradeHeld)
 	if held == nil || slices.Contains(rolloutReasons, held.Reason) {
-		p.conditions().Set(v1alpha1.ConditionUpgradeHeld, metav1.ConditionTrue, reason, message)
+		p.conditions().Set(releasev1alpha1.ConditionUpgradeHeld, metav1.ConditionTrue, reason, message)
 	}
 	p.blockers = append(p.blockers, blocker{reason: reason, message: message})
 }
 
 // endRolloutHold says that the upgrade does not wait for its turn.
 func (p *pass) endRolloutHold() {
-	held := meta.FindStatusCondition(p.app.Status.Conditions, v1alpha1.ConditionUpgradeHeld)
+	held := meta.FindStatusCondition(p.app.Status.Conditions, releasev1alpha1.ConditionUpgradeHeld)
 	if held != nil && slices.Contains(rolloutReasons, held.Reason) {
-		p.conditions().Remove(v1alpha1.ConditionUpgradeHeld)
+		p.conditions().Remove(releasev1alpha1.ConditionUpgradeHeld)
 	}
 }
 
@@ -204,8 +208,8 @@ func rolloutStanding(app *v1alpha1.DemoApp, observed helm.Snapshot, chart *helm.
 	case app.Spec.Suspend, !wasHealthyBefore(s, observed, chart):
 		return rollout.Settled
 	}
-	stalled := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionStalled)
-	if stalled != nil && (stalled.Reason == v1alpha1.ReasonUnhealthy || stalled.Reason == v1alpha1.ReasonHealthTimeout) {
+	stalled := meta.FindStatusCondition(s.Conditions, apimeta.ConditionStalled)
+	if stalled != nil && (stalled.Reason == apimeta.ReasonUnhealthy || stalled.Reason == releasev1alpha1.ReasonHealthTimeout) {
 		return rollout.Failed
 	}
 	return rollout.Active
@@ -217,8 +221,8 @@ func cameFromAnotherChart(s v1alpha1.DemoAppStatus, observed helm.Snapshot, char
 	if before := observed.LastGood; before != nil && before.Own && !before.MadeFrom(chart) {
 		return true
 	}
-	return slices.ContainsFunc(s.History, func(entry v1alpha1.HistoryEntry) bool {
-		return entry.Reason == v1alpha1.UpgradeReasonChartChanged && entry.ChartVersion == chart.Version() &&
+	return slices.ContainsFunc(s.History, func(entry releasev1alpha1.HistoryEntry) bool {
+		return entry.Reason == releasev1alpha1.UpgradeReasonChartChanged && entry.ChartVersion == chart.Version() &&
 			entry.Revision > s.LastGoodRevision
 	})
 }
@@ -243,22 +247,22 @@ func failedWithChart(app *v1alpha1.DemoApp, record *helm.Record, chart *helm.Cha
 	if inputs != "" {
 		return failures.Inputs == inputs
 	}
-	return record.MadeFrom(chart) || slices.ContainsFunc(app.Status.History, func(entry v1alpha1.HistoryEntry) bool {
-		return entry.Outcome == v1alpha1.HistoryFailed && entry.Generation == app.Generation && entry.ChartVersion == chart.Version()
+	return record.MadeFrom(chart) || slices.ContainsFunc(app.Status.History, func(entry releasev1alpha1.HistoryEntry) bool {
+		return entry.Outcome == releasev1alpha1.HistoryFailed && entry.Generation == app.Generation && entry.ChartVersion == chart.Version()
 	})
 }
 
 // failedBefore reports whether what came before the first failure with the chart
 // was a failure, too, or was rolled back.
-func failedBefore(history []v1alpha1.HistoryEntry, chart *helm.Chart) bool {
+func failedBefore(history []releasev1alpha1.HistoryEntry, chart *helm.Chart) bool {
 	tried := false
 	for _, entry := range history {
-		failed := entry.Outcome == v1alpha1.HistoryFailed
+		failed := entry.Outcome == releasev1alpha1.HistoryFailed
 		switch {
 		case failed && entry.ChartVersion == chart.Version():
 			tried = true
 		case tried:
-			return failed || entry.Action == v1alpha1.HistoryRollback
+			return failed || entry.Action == releasev1alpha1.HistoryRollback
 		}
 	}
 	return false

@@ -7,6 +7,10 @@ import (
 	"testing"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/registries"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
@@ -46,7 +50,7 @@ func TestMendOfWhatFailedWithTheChart(t *testing.T) {
 				_, err := w.pass(name, controller.SpecChange)
 				equal(t, name+" failed", true, err != nil)
 			}
-			w.waits("c", v1alpha1.ReasonRolloutHalted)
+			w.waits("c", releasev1alpha1.ReasonRolloutHalted)
 			mend(w)
 			w.passes("a", controller.SpecChange)
 			equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
@@ -72,7 +76,7 @@ func TestChangeThatAPersonHadToLetThrough(t *testing.T) {
 	w.engine.failures = []error{errPlain}
 	_, err := w.pass("b", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
-	w.waits("c", v1alpha1.ReasonRolloutHalted)
+	w.waits("c", releasev1alpha1.ReasonRolloutHalted)
 	w.passes("a", controller.SpecChange)
 	equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
 }
@@ -82,19 +86,19 @@ func TestChangeThatAPersonHadToLetThrough(t *testing.T) {
 func TestGivenUpAppsWaitForTheirTurn(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"a", "b"} {
-		w.create(newApp(name, func(app *v1alpha1.DemoApp) { app.Spec.Remediation = &v1alpha1.Remediation{Retries: new(int32)} }))
+		w.create(newApp(name, func(app *v1alpha1.DemoApp) { app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: new(int32)} }))
 		w.passes(name, controller.SpecChange)
 		w.change(name, says("other"))
 		w.engine.failures = []error{errPlain}
 		_, err := w.pass(name, controller.SpecChange)
 		equal(t, name+" failed", true, err != nil)
 		w.passes(name, controller.Retry)
-		equal(t, "Ready", "False RolledBack", w.is(name, v1alpha1.ConditionReady))
+		equal(t, "Ready", "False RolledBack", w.is(name, apimeta.ConditionReady))
 	}
 	w.rolloutLimits = rollout.Limits{Active: 1}
 	w.start(testChart(t, "1.1.0"))
 	w.begins("a")
 	w.passes("b", controller.SpecChange)
-	equal(t, "UpgradeHeld", "True RolloutQueued", w.is("b", v1alpha1.ConditionUpgradeHeld))
+	equal(t, "UpgradeHeld", "True RolloutQueued", w.is("b", releasev1alpha1.ConditionUpgradeHeld))
 	equal(t, "chart of b", "1.0.0", w.app("b").Status.DeployedRelease.ChartVersion)
 }

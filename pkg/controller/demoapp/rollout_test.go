@@ -14,6 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -84,9 +88,9 @@ func TestNewerChartWaitsForItsTurn(t *testing.T) {
 	w.recorder.take()
 	result := w.passes("b", controller.SpecChange)
 	equal(t, "requests", []string{"apply demoapps/status b"}, w.calls.take())
-	equal(t, "conditions", rolloutConditions(v1alpha1.ReasonRolloutQueued), w.conditions("b"))
-	equal(t, "message", queued, w.message("b", v1alpha1.ConditionUpgradeHeld))
-	equal(t, "message of Ready", queued, w.message("b", v1alpha1.ConditionReady))
+	equal(t, "conditions", rolloutConditions(releasev1alpha1.ReasonRolloutQueued), w.conditions("b"))
+	equal(t, "message", queued, w.message("b", releasev1alpha1.ConditionUpgradeHeld))
+	equal(t, "message of Ready", queued, w.message("b", apimeta.ConditionReady))
 	equal(t, "events", []string{"b Normal Held Hold RolloutQueued: " + queued}, w.recorder.take())
 	if result.RequeueAfter < resync*9/10 {
 		t.Errorf("the next look is after %s", result.RequeueAfter)
@@ -101,7 +105,7 @@ func TestNewerChartWaitsForItsTurn(t *testing.T) {
 	w.passes("b", controller.DependencyReady)
 	equal(t, "requests of its turn", []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, w.calls.take())
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("b"))
-	equal(t, "reason", v1alpha1.UpgradeReasonChartChanged, w.app("b").Status.LastUpgradeReason)
+	equal(t, "reason", releasev1alpha1.UpgradeReasonChartChanged, w.app("b").Status.LastUpgradeReason)
 	equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
 }
 
@@ -126,27 +130,27 @@ func TestWhatDoesNotWaitForItsTurn(t *testing.T) {
 		name   string
 		change func(w *world)
 		calls  []string
-		reason v1alpha1.UpgradeReason
+		reason releasev1alpha1.UpgradeReason
 	}{
-		{"spec", func(w *world) { w.change("b", says("other")) }, []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, v1alpha1.UpgradeReasonSpecGenerationChanged},
-		{"forced", func(w *world) { w.change("b", asks("now", "now")) }, []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, v1alpha1.UpgradeReasonChartChanged},
+		{"spec", func(w *world) { w.change("b", says("other")) }, []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
+		{"forced", func(w *world) { w.change("b", asks("now", "now")) }, []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, releasev1alpha1.UpgradeReasonChartChanged},
 		{"uninstalled by hand", func(w *world) { w.engine.meddle("b", func(r *fakeRelease) { r.record = nil; clear(r.live) }) }, []string{
 			"apply demoapps/status b", "Install b NotInstalled", "apply demoapps/status b",
-		}, v1alpha1.UpgradeReasonDriftDetected},
+		}, releasev1alpha1.UpgradeReasonDriftDetected},
 		{"rolled back by hand", func(w *world) { w.engine.meddle("b", rewrites(2, "deployed")) }, []string{
 			"apply demoapps/status b", "Upgrade b ReleaseChanged", "apply demoapps/status b",
-		}, v1alpha1.UpgradeReasonDriftDetected},
+		}, releasev1alpha1.UpgradeReasonDriftDetected},
 		{"cut off", func(w *world) {
 			w.engine.meddle("b", func(r *fakeRelease) {
 				r.record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: "older", Changed: began}
 			})
-		}, []string{"Upgrade b Interrupted", "apply demoapps/status b"}, v1alpha1.UpgradeReasonRetryAfterFailure},
+		}, []string{"Upgrade b Interrupted", "apply demoapps/status b"}, releasev1alpha1.UpgradeReasonRetryAfterFailure},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := fleet(t, rollout.Limits{Active: 1}, "a", "b")
 			w.begins("a")
-			w.waits("b", v1alpha1.ReasonRolloutQueued)
+			w.waits("b", releasev1alpha1.ReasonRolloutQueued)
 			test.change(w)
 			w.passes("b", controller.SpecChange)
 			equal(t, "requests", test.calls, w.calls.take())
@@ -167,7 +171,7 @@ func TestKeyOfAnAppThatWaits(t *testing.T) {
 	w.rolloutLimits = rollout.Limits{Active: 1}
 	w.start(testChart(t, "1.1.0"))
 	w.begins("a")
-	w.waits("b", v1alpha1.ReasonRolloutQueued)
+	w.waits("b", releasev1alpha1.ReasonRolloutQueued)
 
 	w.secret(map[string]string{"k": "second-key"})
 	w.change("b", suspended(true))
@@ -183,7 +187,7 @@ func TestOwnChangeTakesATurn(t *testing.T) {
 	w := fleet(t, rollout.Limits{Active: 1}, "a", "b")
 	w.change("a", says("other"))
 	w.begins("a")
-	w.waits("b", v1alpha1.ReasonRolloutQueued)
+	w.waits("b", releasev1alpha1.ReasonRolloutQueued)
 }
 
 func TestRolloutIsHalted(t *testing.T) {
@@ -202,8 +206,8 @@ func TestRolloutIsHalted(t *testing.T) {
 			_, _ = w.pass("a", controller.SpecChange) // What comes of it is the status.
 			equal(t, "Ready", "False", w.conditions("a")["Ready"][:5])
 			equal(t, "counts", rollout.Counts{Failed: 1}, w.controller.Rollouts())
-			w.waits("b", v1alpha1.ReasonRolloutHalted)
-			equal(t, "message", halted, w.message("b", v1alpha1.ConditionReady))
+			w.waits("b", releasev1alpha1.ReasonRolloutHalted)
+			equal(t, "message", halted, w.message("b", apimeta.ConditionReady))
 			contains(t, "events", fmt.Sprint(w.recorder.take()), "b Warning Held Hold RolloutHalted: "+halted)
 			w.passes("b", controller.PeriodicResync)
 			equal(t, "requests of another look", []string(nil), w.calls.take())
@@ -231,7 +235,7 @@ func TestRolloutIsHalted(t *testing.T) {
 
 func TestRollbackHaltsTheRollout(t *testing.T) {
 	w := newWorld(t)
-	w.create(newApp("a", func(app *v1alpha1.DemoApp) { app.Spec.Remediation = &v1alpha1.Remediation{Retries: new(int32)} }))
+	w.create(newApp("a", func(app *v1alpha1.DemoApp) { app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: new(int32)} }))
 	w.create(newApp("b"))
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
@@ -242,9 +246,9 @@ func TestRollbackHaltsTheRollout(t *testing.T) {
 	equal(t, "failed", true, err != nil)
 	w.passes("a", controller.Retry)
 	equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
-	w.waits("b", v1alpha1.ReasonRolloutHalted)
+	w.waits("b", releasev1alpha1.ReasonRolloutHalted)
 	w.start(testChart(t, "1.1.0"))
-	w.waits("b", v1alpha1.ReasonRolloutHalted)
+	w.waits("b", releasev1alpha1.ReasonRolloutHalted)
 	w.passes("a", controller.SpecChange)
 	equal(t, "counts", rollout.Counts{Queued: 1, Failed: 1}, w.controller.Rollouts())
 	w.start(testChart(t, "1.2.0"))
@@ -266,10 +270,10 @@ func TestCapabilitiesDoNotPassTheRollout(t *testing.T) {
 	_, err := w.pass("a", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
 	w.passes("b", controller.SpecChange)
-	equal(t, "Ready", "False RolloutHalted", w.is("b", v1alpha1.ConditionReady))
+	equal(t, "Ready", "False RolloutHalted", w.is("b", apimeta.ConditionReady))
 	w.hasClasses("nginx")
 	w.passes("b", controller.DependencyReady)
-	equal(t, "Ready when the class is there", "False RolloutHalted", w.is("b", v1alpha1.ConditionReady))
+	equal(t, "Ready when the class is there", "False RolloutHalted", w.is("b", apimeta.ConditionReady))
 	equal(t, "chart", "1.0.0", w.app("b").Status.DeployedRelease.ChartVersion)
 }
 
@@ -299,7 +303,7 @@ func TestDeletionEndsTheHalt(t *testing.T) {
 	w.engine.failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
-	w.waits("b", v1alpha1.ReasonRolloutHalted)
+	w.waits("b", releasev1alpha1.ReasonRolloutHalted)
 	now := metav1.NewTime(w.clock.Now())
 	w.change("a", func(app *v1alpha1.DemoApp) { app.DeletionTimestamp = &now })
 	w.passes("a", controller.SpecChange)
@@ -310,7 +314,7 @@ func TestRestartInTheMiddleOfARollout(t *testing.T) {
 	w := fleet(t, rollout.Limits{Active: 2}, "a", "b", "c")
 	w.begins("a")
 	w.begins("b")
-	w.waits("c", v1alpha1.ReasonRolloutQueued)
+	w.waits("c", releasev1alpha1.ReasonRolloutQueued)
 
 	w.start(testChart(t, "1.1.0"))
 	w.passes("c", controller.SpecChange)
@@ -330,21 +334,21 @@ func TestHeldAppsTakeNoTurn(t *testing.T) {
 		// held is the reason of UpgradeHeld while the rollout is halted.
 		held string
 	}{
-		{"suspended", suspended(true), v1alpha1.ReasonSuspendedBySpec, v1alpha1.ReasonRolloutHalted},
-		{"outside of its window", opensAt("10 3 * * *", "UTC"), v1alpha1.ReasonOutsideWindow, v1alpha1.ReasonOutsideWindow},
-		{"waiting for another", waitsFor("nobody"), v1alpha1.ReasonWaiting, v1alpha1.ReasonRolloutHalted},
+		{"suspended", suspended(true), releasev1alpha1.ReasonSuspendedBySpec, releasev1alpha1.ReasonRolloutHalted},
+		{"outside of its window", opensAt("10 3 * * *", "UTC"), releasev1alpha1.ReasonOutsideWindow, releasev1alpha1.ReasonOutsideWindow},
+		{"waiting for another", waitsFor("nobody"), v1alpha1.ReasonWaiting, releasev1alpha1.ReasonRolloutHalted},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := fleet(t, rollout.Limits{Active: 1, Failed: 1}, "a", "b", "c")
 			w.report("a", func(app *v1alpha1.DemoApp) {
 				app.Status.ObservedGeneration = 2
-				meta.FindStatusCondition(app.Status.Conditions, v1alpha1.ConditionDeployed).ObservedGeneration = 2
+				meta.FindStatusCondition(app.Status.Conditions, releasev1alpha1.ConditionDeployed).ObservedGeneration = 2
 			})
 			w.change("a", test.change) // Only the chart is new to it, all the same.
 			w.passes("a", controller.SpecChange)
 			equal(t, "Ready", "False "+test.reason, w.conditions("a")["Ready"])
-			if got := w.message("a", v1alpha1.ConditionReady); slices.Contains([]string{queued, halted}, got) {
+			if got := w.message("a", apimeta.ConditionReady); slices.Contains([]string{queued, halted}, got) {
 				t.Errorf("the message of Ready is %q", got)
 			}
 			equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
@@ -354,13 +358,13 @@ func TestHeldAppsTakeNoTurn(t *testing.T) {
 			equal(t, "failed", true, err != nil)
 			w.passes("a", controller.DependencyReady)
 			equal(t, "Ready", "False "+test.reason, w.conditions("a")["Ready"])
-			contains(t, "message of Ready", w.message("a", v1alpha1.ConditionReady), "; "+halted)
+			contains(t, "message of Ready", w.message("a", apimeta.ConditionReady), "; "+halted)
 			equal(t, "UpgradeHeld", "True "+test.held, w.conditions("a")["UpgradeHeld"])
 
 			w.change("b", says("something that works"))
 			w.passes("b", controller.SpecChange)
 			w.passes("a", controller.DependencyReady)
-			if held := w.conditions("a")["UpgradeHeld"]; held == "True "+v1alpha1.ReasonRolloutHalted {
+			if held := w.conditions("a")["UpgradeHeld"]; held == "True "+releasev1alpha1.ReasonRolloutHalted {
 				t.Errorf("UpgradeHeld is %q when the rollout goes on", held)
 			}
 		})
@@ -377,7 +381,7 @@ func TestUnreadableKeyLosesItsTurn(t *testing.T) {
 	w.rolloutLimits = rollout.Limits{Active: 1}
 	w.start(testChart(t, "1.1.0"))
 	w.begins("a")
-	w.waits("b", v1alpha1.ReasonRolloutQueued)
+	w.waits("b", releasev1alpha1.ReasonRolloutQueued)
 	w.secret(map[string]string{"k": "second-key"})
 	w.secretErr = errPlain
 	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
@@ -415,7 +419,7 @@ func TestLiveRollout(t *testing.T) {
 		advance(2 * time.Second)
 		count := func(reason string) (found []string) {
 			for _, name := range names {
-				if w.is(name, v1alpha1.ConditionReady) == reason {
+				if w.is(name, apimeta.ConditionReady) == reason {
 					found = append(found, name)
 				}
 			}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
@@ -27,7 +29,7 @@ const bySource = "sources"
 
 // sourceObject is a ConfigMap or a Secret that apps read.
 type sourceObject struct {
-	kind   v1alpha1.ValuesKind
+	kind   releasev1alpha1.ValuesKind
 	object cache.ObjectName
 }
 
@@ -44,15 +46,15 @@ type sourceKey struct {
 // sourcesOf are all that an app reads.
 func sourcesOf(app *v1alpha1.DemoApp) []sourceKey {
 	var keys []sourceKey
-	add := func(kind v1alpha1.ValuesKind, name, key string) {
+	add := func(kind releasev1alpha1.ValuesKind, name, key string) {
 		object := cache.ObjectName{Namespace: app.Namespace, Name: name}
 		keys = append(keys, sourceKey{sourceObject{kind, object}, key})
 	}
 	if from := app.Spec.APIKeyFrom; from != nil {
-		add(v1alpha1.ValuesFromSecret, from.Name, from.Key)
+		add(releasev1alpha1.ValuesFromSecret, from.Name, from.Key)
 	}
 	for _, from := range app.Spec.ValuesFrom {
-		add(from.Kind, from.Name, orElse(from.Key, v1alpha1.DefaultValuesKey))
+		add(from.Kind, from.Name, orElse(from.Key, releasev1alpha1.DefaultValuesKey))
 	}
 	return keys
 }
@@ -70,7 +72,7 @@ func sourceIndex(object any) ([]string, error) {
 }
 
 // readersOf are the apps that read an object of a kind.
-func (c *Controller) readersOf(kind v1alpha1.ValuesKind) func(*metav1.PartialObjectMetadata) []cache.ObjectName {
+func (c *Controller) readersOf(kind releasev1alpha1.ValuesKind) func(*metav1.PartialObjectMetadata) []cache.ObjectName {
 	return func(object *metav1.PartialObjectMetadata) []cache.ObjectName {
 		source := sourceObject{kind, cache.MetaObjectToName(object)}
 		apps := c.cached.ByIndex(object.Namespace, bySource, source.String())
@@ -90,8 +92,8 @@ type sources struct {
 	configMaps corev1client.ConfigMapsGetter
 	// metadata is what is known of the objects, and needs what has to be filled
 	// before it can be asked, both by kind.
-	metadata map[v1alpha1.ValuesKind]controller.Scoped[*metav1.PartialObjectMetadata]
-	needs    map[v1alpha1.ValuesKind]map[string]Watch
+	metadata map[releasev1alpha1.ValuesKind]controller.Scoped[*metav1.PartialObjectMetadata]
+	needs    map[releasev1alpha1.ValuesKind]map[string]Watch
 	// queue gets the apps that asked before it was.
 	queue controller.Enqueuer
 
@@ -128,10 +130,10 @@ type knownValue struct {
 func newSources(secrets corev1client.SecretsGetter, configMaps corev1client.ConfigMapsGetter) *sources {
 	return &sources{
 		secrets: secrets, configMaps: configMaps,
-		metadata: map[v1alpha1.ValuesKind]controller.Scoped[*metav1.PartialObjectMetadata]{
-			v1alpha1.ValuesFromSecret: {}, v1alpha1.ValuesFromConfigMap: {},
+		metadata: map[releasev1alpha1.ValuesKind]controller.Scoped[*metav1.PartialObjectMetadata]{
+			releasev1alpha1.ValuesFromSecret: {}, releasev1alpha1.ValuesFromConfigMap: {},
 		},
-		needs: map[v1alpha1.ValuesKind]map[string]Watch{v1alpha1.ValuesFromConfigMap: {}},
+		needs: map[releasev1alpha1.ValuesKind]map[string]Watch{releasev1alpha1.ValuesFromConfigMap: {}},
 		known: map[sourceObject]*knownObject{}, limit: maxKeptSources,
 		users: map[cache.ObjectName][]sourceKey{},
 	}
@@ -198,7 +200,7 @@ func (s *sources) remembered(key sourceKey, object *metav1.PartialObjectMetadata
 // fetch reads an object and returns its data.
 func (s *sources) fetch(ctx context.Context, source sourceObject) (data map[string]string, live metav1.Object, err error) {
 	data = map[string]string{}
-	if source.kind == v1alpha1.ValuesFromConfigMap {
+	if source.kind == releasev1alpha1.ValuesFromConfigMap {
 		configMap, err := s.configMaps.ConfigMaps(source.object.Namespace).Get(ctx, source.object.Name, metav1.GetOptions{})
 		if err != nil {
 			return nil, nil, fmt.Errorf("get ConfigMap %s: %w", source.object, err)

@@ -9,6 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -28,16 +32,16 @@ func TestRolloutStanding(t *testing.T) {
 	}
 	fails := func(of string) func(*v1alpha1.DemoApp) {
 		return func(app *v1alpha1.DemoApp) {
-			app.Status.Failures = &v1alpha1.FailureCounts{Consecutive: 1, Generation: 1, Inputs: of}
-			app.Status.History = []v1alpha1.HistoryEntry{{Action: v1alpha1.HistoryUpgrade, Outcome: v1alpha1.HistoryFailed, ChartVersion: "1.1.0", Generation: 1}}
+			app.Status.Failures = &releasev1alpha1.FailureCounts{Consecutive: 1, Generation: 1, Inputs: of}
+			app.Status.History = []releasev1alpha1.HistoryEntry{{Action: releasev1alpha1.HistoryUpgrade, Outcome: releasev1alpha1.HistoryFailed, ChartVersion: "1.1.0", Generation: 1}}
 		}
 	}
-	past := func(entries ...v1alpha1.HistoryEntry) func(*v1alpha1.DemoApp) {
+	past := func(entries ...releasev1alpha1.HistoryEntry) func(*v1alpha1.DemoApp) {
 		return func(app *v1alpha1.DemoApp) { app.Status.History = append(app.Status.History, entries...) }
 	}
 	rolledBack := older(3)
 	rolledBack.RolledBackTo, rolledBack.Abandoned = 1, inputs
-	gotChart := v1alpha1.HistoryEntry{Reason: v1alpha1.UpgradeReasonChartChanged, ChartVersion: "1.1.0", Revision: 2}
+	gotChart := releasev1alpha1.HistoryEntry{Reason: releasev1alpha1.UpgradeReasonChartChanged, ChartVersion: "1.1.0", Revision: 2}
 	tests := []struct {
 		name     string
 		observed helm.Snapshot
@@ -51,7 +55,7 @@ func TestRolloutStanding(t *testing.T) {
 		{"has it, and pods start", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*v1alpha1.DemoApp){healthyAt(1)}, rollout.Active},
 		{"has it, and is healthy", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*v1alpha1.DemoApp){healthyAt(2)}, rollout.Settled},
 		{"has it, and gave up", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*v1alpha1.DemoApp){
-			healthyAt(1), condition(v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonUnhealthy),
+			healthyAt(1), condition(apimeta.ConditionStalled, metav1.ConditionTrue, apimeta.ReasonUnhealthy),
 		}, rollout.Failed},
 		{"has it, and another spec since, and pods start", helm.Snapshot{Record: newer(3), LastGood: newer(2)}, []func(*v1alpha1.DemoApp){
 			healthyAt(1), past(gotChart),
@@ -70,10 +74,10 @@ func TestRolloutStanding(t *testing.T) {
 		{"failed with what is wanted no more", helm.Snapshot{Record: older(1)}, []func(*v1alpha1.DemoApp){fails("others")}, rollout.Due},
 		{"rolled back", helm.Snapshot{Record: rolledBack, LastGood: older(1)}, []func(*v1alpha1.DemoApp){healthyAt(1), fails(inputs)}, rollout.Failed},
 		{"failed with the older one, too", helm.Snapshot{Record: newer(3), LastGood: older(1)}, []func(*v1alpha1.DemoApp){
-			fails(inputs), past(v1alpha1.HistoryEntry{Action: v1alpha1.HistoryUpgrade, Outcome: v1alpha1.HistoryFailed, ChartVersion: "1.0.0"}),
+			fails(inputs), past(releasev1alpha1.HistoryEntry{Action: releasev1alpha1.HistoryUpgrade, Outcome: releasev1alpha1.HistoryFailed, ChartVersion: "1.0.0"}),
 		}, rollout.Settled},
 		{"worked with the older one", helm.Snapshot{Record: newer(3), LastGood: older(1)}, []func(*v1alpha1.DemoApp){
-			fails(inputs), past(v1alpha1.HistoryEntry{Action: v1alpha1.HistoryUpgrade, Outcome: v1alpha1.HistorySucceeded, ChartVersion: "1.0.0"}),
+			fails(inputs), past(releasev1alpha1.HistoryEntry{Action: releasev1alpha1.HistoryUpgrade, Outcome: releasev1alpha1.HistorySucceeded, ChartVersion: "1.0.0"}),
 		}, rollout.Failed},
 	}
 	for _, test := range tests {
@@ -91,16 +95,16 @@ func TestRolloutStanding(t *testing.T) {
 func TestDeployedGeneration(t *testing.T) {
 	deployed := func(is metav1.ConditionStatus, generation int64) func(*v1alpha1.DemoApp) {
 		return func(app *v1alpha1.DemoApp) {
-			app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDeployed, Status: is, ObservedGeneration: generation}}
+			app.Status.Conditions = []metav1.Condition{{Type: releasev1alpha1.ConditionDeployed, Status: is, ObservedGeneration: generation}}
 		}
 	}
-	past := func(entries ...v1alpha1.HistoryEntry) func(*v1alpha1.DemoApp) {
+	past := func(entries ...releasev1alpha1.HistoryEntry) func(*v1alpha1.DemoApp) {
 		return func(app *v1alpha1.DemoApp) { app.Status.History = entries }
 	}
-	entry := func(action v1alpha1.HistoryAction, outcome v1alpha1.HistoryOutcome, generation int64) v1alpha1.HistoryEntry {
-		return v1alpha1.HistoryEntry{Action: action, Outcome: outcome, Generation: generation}
+	entry := func(action releasev1alpha1.HistoryAction, outcome releasev1alpha1.HistoryOutcome, generation int64) releasev1alpha1.HistoryEntry {
+		return releasev1alpha1.HistoryEntry{Action: action, Outcome: outcome, Generation: generation}
 	}
-	installed := entry(v1alpha1.HistoryInstall, v1alpha1.HistorySucceeded, 1)
+	installed := entry(releasev1alpha1.HistoryInstall, releasev1alpha1.HistorySucceeded, 1)
 	tests := []struct {
 		name string
 		app  []func(*v1alpha1.DemoApp)
@@ -109,16 +113,16 @@ func TestDeployedGeneration(t *testing.T) {
 		{"nothing is known", nil, 0},
 		{"deployed", []func(*v1alpha1.DemoApp){deployed("True", 3), past(installed)}, 3},
 		{"the next one fails", []func(*v1alpha1.DemoApp){
-			deployed("False", 3), past(entry(v1alpha1.HistoryUpgrade, v1alpha1.HistoryFailed, 3), installed),
+			deployed("False", 3), past(entry(releasev1alpha1.HistoryUpgrade, releasev1alpha1.HistoryFailed, 3), installed),
 		}, 1},
 		{"the next one is rolled back", []func(*v1alpha1.DemoApp){
-			deployed("False", 3), past(entry(v1alpha1.HistoryRollback, v1alpha1.HistorySucceeded, 3), installed),
+			deployed("False", 3), past(entry(releasev1alpha1.HistoryRollback, releasev1alpha1.HistorySucceeded, 3), installed),
 		}, 1},
 		{"repaired while the next one fails", []func(*v1alpha1.DemoApp){
-			deployed("False", 3), past(entry(v1alpha1.HistoryRepair, v1alpha1.HistorySucceeded, 3), installed),
+			deployed("False", 3), past(entry(releasev1alpha1.HistoryRepair, releasev1alpha1.HistorySucceeded, 3), installed),
 		}, 1},
 		{"the next one is unhealthy", []func(*v1alpha1.DemoApp){
-			deployed("False", 2), past(entry(v1alpha1.HistoryUpgrade, v1alpha1.HistorySucceeded, 2), installed),
+			deployed("False", 2), past(entry(releasev1alpha1.HistoryUpgrade, releasev1alpha1.HistorySucceeded, 2), installed),
 		}, 2},
 	}
 	for _, test := range tests {

@@ -12,15 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/release"
-	"github.com/example/demoapp-controller/pkg/controller/status"
-	demoac "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
-
-// applyOptions writes the status as the only owner of its fields: whatever
-// somebody else wrote there goes.
-var applyOptions = metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
 
 // baselineOf is what the status remembers of the last success.
 func baselineOf(app *v1alpha1.DemoApp) helm.Baseline {
@@ -51,18 +49,18 @@ func baselineOf(app *v1alpha1.DemoApp) helm.Baseline {
 }
 
 // revisionsOf are the revisions whose records the operator relies on.
-func revisionsOf(observed helm.Snapshot) []v1alpha1.RevisionDigest {
-	var revisions []v1alpha1.RevisionDigest
+func revisionsOf(observed helm.Snapshot) []releasev1alpha1.RevisionDigest {
+	var revisions []releasev1alpha1.RevisionDigest
 	for _, entry := range observed.Revisions {
-		revisions = append(revisions, v1alpha1.RevisionDigest{Revision: int64(entry.Revision), Digest: entry.Digest})
+		revisions = append(revisions, releasev1alpha1.RevisionDigest{Revision: int64(entry.Revision), Digest: entry.Digest})
 	}
 	return revisions
 }
 
-func inventoryOf(deployed *helm.Deployed) []v1alpha1.InventoryEntry {
-	inventory := make([]v1alpha1.InventoryEntry, 0, len(deployed.Inventory))
+func inventoryOf(deployed *helm.Deployed) []releasev1alpha1.InventoryEntry {
+	inventory := make([]releasev1alpha1.InventoryEntry, 0, len(deployed.Inventory))
 	for _, entry := range deployed.Inventory {
-		inventory = append(inventory, v1alpha1.InventoryEntry{
+		inventory = append(inventory, releasev1alpha1.InventoryEntry{
 			APIVersion: entry.APIVersion, Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name,
 			UID: entry.UID, Digest: entry.Digest,
 		})
@@ -79,7 +77,7 @@ func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision, ch
 	s.LastUpgradeReason = reasonFor(p, decision, chart)
 	s.LastUpgradeAt = &at
 	recordClaims(p, decision, deployed)
-	s.DeployedRelease = &v1alpha1.DeployedRelease{
+	s.DeployedRelease = &releasev1alpha1.DeployedRelease{
 		Name:         p.app.Name,
 		Revision:     int64(deployed.Revision),
 		Chart:        deployed.Chart,
@@ -103,10 +101,10 @@ func recordDeployed(p *pass, deployed *helm.Deployed, decision helm.Decision, ch
 
 // reasonFor is why the decision changes the release, as long as the status is as it was
 // before.
-func reasonFor(p *pass, decision helm.Decision, chart *helm.Chart) v1alpha1.UpgradeReason {
+func reasonFor(p *pass, decision helm.Decision, chart *helm.Chart) releasev1alpha1.UpgradeReason {
 	s := p.app.Status
-	failed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionFailed)
-	return v1alpha1.UpgradeReason(release.ReasonFor(decision, release.Circumstances{
+	failed := meta.FindStatusCondition(s.Conditions, releasev1alpha1.ConditionFailed)
+	return release.ReasonFor(decision, release.Circumstances{
 		Why:                   p.why,
 		Deployed:              s.DeployedRelease != nil,
 		SpecChanged:           s.ObservedGeneration != p.app.Generation,
@@ -115,7 +113,7 @@ func reasonFor(p *pass, decision helm.Decision, chart *helm.Chart) v1alpha1.Upgr
 		CapabilitiesChanged:   capabilitiesChanged(p, chart),
 		DependencyBecameReady: p.dependencyBecameReady,
 		Failed:                failed != nil && failed.ObservedGeneration == p.app.Generation,
-	}))
+	})
 }
 
 // completedBy is what a decision brings to its end. Where the status could not be told
@@ -162,7 +160,7 @@ func summarize(p *pass) {
 		s.Replicas, s.ReadyReplicas, s.Selector = health.Replicas, health.ReadyReplicas, health.Selector
 	}
 	if len(p.plan.Observed.Drifts) == 0 && !p.plan.Suspended {
-		p.conditions().Remove(v1alpha1.ConditionDrifted)
+		p.conditions().Remove(releasev1alpha1.ConditionDrifted)
 	}
 	if p.plan.Withheld || p.plan.Decision.Action == helm.ActionWait || slices.ContainsFunc(p.blockers, needsPerson) {
 		if isDeployedNewest(p) && health.Healthy && missingObjects(p) == "" {
@@ -178,25 +176,25 @@ func summarize(p *pass) {
 	s.ObservedGeneration = p.app.Generation
 	s.URL = serviceURL(p.app)
 	if p.unhealthy != "" {
-		p.conditions().Set(v1alpha1.ConditionDeployed, metav1.ConditionFalse, v1alpha1.ReasonHealthTimeout, p.unhealthy)
+		p.conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, releasev1alpha1.ReasonHealthTimeout, p.unhealthy)
 		if p.willRetry() {
-			p.conditions().MarkReconciling(v1alpha1.ReasonHealthTimeout, p.unhealthy)
+			p.conditions().MarkReconciling(releasev1alpha1.ReasonHealthTimeout, p.unhealthy)
 			return
 		}
-		p.conditions().MarkStalled(v1alpha1.ReasonHealthTimeout, p.unhealthy)
+		p.conditions().MarkStalled(releasev1alpha1.ReasonHealthTimeout, p.unhealthy)
 		return
 	}
-	p.conditions().Remove(v1alpha1.ConditionFailed)
+	p.conditions().Remove(releasev1alpha1.ConditionFailed)
 	reason, message := deployedState(*s.DeployedRelease)
-	p.conditions().Set(v1alpha1.ConditionDeployed, metav1.ConditionTrue, reason, message)
+	p.conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, reason, message)
 	summarizeHealth(p, health)
 }
 
 // deployedState is what Deployed says of a release while it is True.
-func deployedState(deployed v1alpha1.DeployedRelease) (reason, message string) {
-	reason = v1alpha1.ReasonUpgradeSucceeded
+func deployedState(deployed releasev1alpha1.DeployedRelease) (reason, message string) {
+	reason = releasev1alpha1.ReasonUpgradeSucceeded
 	if deployed.Revision == 1 {
-		reason = v1alpha1.ReasonInstallSucceeded
+		reason = releasev1alpha1.ReasonInstallSucceeded
 	}
 	return reason, fmt.Sprintf("Revision %d of chart %s %s is deployed", deployed.Revision, deployed.Chart, deployed.ChartVersion)
 }
@@ -225,7 +223,7 @@ func summarizeBlocked(p *pass) {
 	}
 	reason, message := first.reason, strings.Join(messages, "; ")
 	if p.app.Status.DeployedRelease == nil {
-		conditions.Set(v1alpha1.ConditionDeployed, metav1.ConditionFalse, reason, message)
+		conditions.Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, reason, message)
 	}
 	if first.stalled {
 		conditions.MarkStalled(reason, message)
@@ -242,15 +240,15 @@ func summarizeHealth(p *pass, health release.Summary) {
 	missing := missingObjects(p)
 	switch {
 	case missing != "":
-		conditions.MarkStalled(v1alpha1.ReasonUnhealthy, missing)
+		conditions.MarkStalled(apimeta.ReasonUnhealthy, missing)
 	case health.Healthy:
 		p.app.Status.LastGoodRevision = p.app.Status.DeployedRelease.Revision
 		forgetFailures(&p.app.Status)
-		conditions.MarkReady(v1alpha1.ReasonHealthy, fmt.Sprintf("Revision %d is deployed and healthy", p.app.Status.DeployedRelease.Revision))
+		conditions.MarkReady(apimeta.ReasonHealthy, fmt.Sprintf("Revision %d is deployed and healthy", p.app.Status.DeployedRelease.Revision))
 	case health.Failed:
-		conditions.MarkStalled(v1alpha1.ReasonUnhealthy, health.Message)
+		conditions.MarkStalled(apimeta.ReasonUnhealthy, health.Message)
 	default:
-		conditions.MarkReconciling(v1alpha1.ReasonProgressing, health.Message)
+		conditions.MarkReconciling(apimeta.ReasonProgressing, health.Message)
 	}
 }
 
@@ -262,113 +260,4 @@ func serviceURL(app *v1alpha1.DemoApp) string {
 		url = fmt.Sprintf("%s:%d", url, port)
 	}
 	return url
-}
-
-// statusConfiguration is the whole status as it is applied. The UID keeps it
-// from an app of the same name that was made in the meantime.
-func statusConfiguration(app *v1alpha1.DemoApp) *demoac.DemoAppApplyConfiguration {
-	s := app.Status
-	applied := demoac.DemoAppStatus().
-		WithObservedGeneration(s.ObservedGeneration).
-		WithReplicas(s.Replicas).
-		WithReadyReplicas(s.ReadyReplicas).
-		WithConditions(status.ApplyConfigurations(s.Conditions)...)
-	if r := s.DeployedRelease; r != nil {
-		deployed := demoac.DeployedRelease().
-			WithName(r.Name).WithRevision(r.Revision).WithChart(r.Chart).WithChartVersion(r.ChartVersion)
-		if r.AppVersion != "" {
-			deployed.WithAppVersion(r.AppVersion)
-		}
-		applied.WithDeployedRelease(deployed)
-	}
-	if s.LastUpgradeReason != "" {
-		applied.WithLastUpgradeReason(s.LastUpgradeReason)
-	}
-	if s.LastUpgradeAt != nil {
-		applied.WithLastUpgradeAt(*s.LastUpgradeAt)
-	}
-	if s.AppliedManifestHash != "" {
-		applied.WithAppliedManifestHash(s.AppliedManifestHash)
-	}
-	if s.Selector != "" {
-		applied.WithSelector(s.Selector)
-	}
-	if s.URL != "" {
-		applied.WithURL(s.URL)
-	}
-	for _, entry := range s.Inventory {
-		item := demoac.InventoryEntry().
-			WithAPIVersion(entry.APIVersion).WithKind(entry.Kind).WithName(entry.Name).
-			WithUID(entry.UID).WithDigest(entry.Digest)
-		if entry.Namespace != "" {
-			item.WithNamespace(entry.Namespace)
-		}
-		applied.WithInventory(item)
-	}
-	configureExtras(applied, s)
-	return demoac.DemoApp(app.Name, app.Namespace).WithUID(app.UID).WithStatus(applied)
-}
-
-// configureExtras adds what only some features of the spec have a use for.
-func configureExtras(applied *demoac.DemoAppStatusApplyConfiguration, s v1alpha1.DemoAppStatus) {
-	if s.LastHandledRequestedAt != "" {
-		applied.WithLastHandledRequestedAt(s.LastHandledRequestedAt)
-	}
-	if s.ExternalURL != "" {
-		applied.WithExternalURL(s.ExternalURL)
-	}
-	if s.IngressHost != "" {
-		applied.WithIngressHost(s.IngressHost)
-	}
-	if s.NodePort != 0 {
-		applied.WithNodePort(s.NodePort)
-	}
-	if s.LastGoodRevision != 0 {
-		applied.WithLastGoodRevision(s.LastGoodRevision)
-	}
-	if s.LastHandledForceAt != "" {
-		applied.WithLastHandledForceAt(s.LastHandledForceAt)
-	}
-	for _, entry := range s.Revisions {
-		applied.WithRevisions(demoac.RevisionDigest().WithRevision(entry.Revision).WithDigest(entry.Digest))
-	}
-	for _, entry := range s.History {
-		applied.WithHistory(historyConfiguration(entry))
-	}
-	if f := s.Failures; f != nil {
-		applied.WithFailures(failuresConfiguration(*f))
-	}
-}
-
-func historyConfiguration(entry v1alpha1.HistoryEntry) *demoac.HistoryEntryApplyConfiguration {
-	applied := demoac.HistoryEntry().WithTime(entry.Time).WithAction(entry.Action).WithOutcome(entry.Outcome)
-	if entry.Reason != "" {
-		applied.WithReason(entry.Reason)
-	}
-	if entry.Revision != 0 {
-		applied.WithRevision(entry.Revision)
-	}
-	if entry.ChartVersion != "" {
-		applied.WithChartVersion(entry.ChartVersion)
-	}
-	if entry.Generation != 0 {
-		applied.WithGeneration(entry.Generation)
-	}
-	if entry.Count > 1 {
-		applied.WithCount(entry.Count)
-	}
-	return applied
-}
-
-func failuresConfiguration(f v1alpha1.FailureCounts) *demoac.FailureCountsApplyConfiguration {
-	applied := demoac.FailureCounts()
-	if f.Generation != 0 {
-		applied.WithGeneration(f.Generation)
-	}
-	if f.Inputs != "" {
-		applied.WithInputs(f.Inputs)
-	}
-	return applied.
-		WithConsecutive(f.Consecutive).WithInstalls(f.Installs).WithUpgrades(f.Upgrades).
-		WithRepairs(f.Repairs).WithRollbacks(f.Rollbacks)
 }

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-	"github.com/example/demoapp-controller/pkg/controller/release"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -36,11 +37,11 @@ func fullStatus() v1alpha1.DemoAppStatus {
 	at := metav1.NewTime(began)
 	app := newApp("a", isUp)
 	app.Status.ObservedGeneration = 3
-	app.Status.DeployedRelease = &v1alpha1.DeployedRelease{Name: "a", Revision: 7, Chart: "demo-app", ChartVersion: "1.0.0", AppVersion: "1.27"}
-	app.Status.LastUpgradeReason, app.Status.LastUpgradeAt = v1alpha1.UpgradeReasonChartChanged, &at
+	app.Status.DeployedRelease = &releasev1alpha1.DeployedRelease{Name: "a", Revision: 7, Chart: "demo-app", ChartVersion: "1.0.0", AppVersion: "1.27"}
+	app.Status.LastUpgradeReason, app.Status.LastUpgradeAt = releasev1alpha1.UpgradeReasonChartChanged, &at
 	app.Status.AppliedManifestHash = "abc"
-	app.Status.Revisions = []v1alpha1.RevisionDigest{{Revision: 7, Digest: "d7"}}
-	app.Status.Inventory = []v1alpha1.InventoryEntry{
+	app.Status.Revisions = []releasev1alpha1.RevisionDigest{{Revision: 7, Digest: "d7"}}
+	app.Status.Inventory = []releasev1alpha1.InventoryEntry{
 		{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "a", UID: "uid-1", Digest: "d1"},
 		{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "a", UID: "uid-2", Digest: "d2"},
 	}
@@ -49,7 +50,7 @@ func fullStatus() v1alpha1.DemoAppStatus {
 	return app.Status
 }
 
-func TestStatusConfiguration(t *testing.T) {
+func TestStatusIsAppliedAsAWhole(t *testing.T) {
 	noAppVersion := fullStatus()
 	noAppVersion.DeployedRelease.AppVersion = ""
 	tests := []struct {
@@ -68,18 +69,13 @@ func TestStatusConfiguration(t *testing.T) {
 			// What an earlier apply wrote goes when a later one does not have it.
 			for _, status := range []v1alpha1.DemoAppStatus{fullStatus(), test.want} {
 				app.Status = status
-				written, err := w.demo.DemoV1alpha1().DemoApps(namespace).ApplyStatus(t.Context(), statusConfiguration(app), applyOptions)
+				written, err := applyStatus(t.Context(), w.demo.DemoV1alpha1().DemoApps(namespace), app)
 				must(t, err)
 				equal(t, "written", status, written.Status)
 				equal(t, "spec", app.Spec, written.Spec)
 			}
 		})
 	}
-}
-
-func TestStatusConfigurationNamesTheUID(t *testing.T) {
-	app := newApp("a", func(app *v1alpha1.DemoApp) { app.UID = "uid-1" })
-	equal(t, "uid", types.UID("uid-1"), *statusConfiguration(app).UID)
 }
 
 func TestBaselineOf(t *testing.T) {
@@ -99,9 +95,9 @@ func TestBaselineOf(t *testing.T) {
 			entry("v1", "Secret", namespace, "uid-1", "d1"),
 			entry("rbac.authorization.k8s.io/v1", "ClusterRole", "", "uid-2", "d2"),
 		}, Revisions: []helm.RevisionDigest{{Revision: 7, Digest: "d7"}}}},
-		{"deployed before there were digests", v1alpha1.DemoAppStatus{
-			DeployedRelease: &v1alpha1.DeployedRelease{Revision: 7}, AppliedManifestHash: "abc",
-		}, helm.Baseline{
+		{"deployed before there were digests", v1alpha1.DemoAppStatus{ReleaseStatus: releasev1alpha1.ReleaseStatus{
+			DeployedRelease: &releasev1alpha1.DeployedRelease{Revision: 7}, AppliedManifestHash: "abc",
+		}}, helm.Baseline{
 			Revision: 7, Inventory: []helm.InventoryEntry{}, Revisions: []helm.RevisionDigest{{Revision: 7, Digest: helm.ManifestDigest("abc")}},
 		}},
 	}
@@ -109,29 +105,5 @@ func TestBaselineOf(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			equal(t, "baseline", test.want, baselineOf(&v1alpha1.DemoApp{Status: test.status}))
 		})
-	}
-}
-
-// TestWordsOfTheStep shows that the words of the shared step are those of the
-// API.
-func TestWordsOfTheStep(t *testing.T) {
-	tests := []struct{ step, api string }{
-		{release.ReasonInstallFailed, v1alpha1.ReasonInstallFailed},
-		{release.ReasonUpgradeFailed, v1alpha1.ReasonUpgradeFailed},
-		{release.ReasonRepairFailed, v1alpha1.ReasonRepairFailed},
-		{release.ReasonObserveFailed, v1alpha1.ReasonObserveFailed},
-		{release.ReasonRenderFailed, v1alpha1.ReasonRenderFailed},
-		{release.ReasonRefused, v1alpha1.ReasonRefused},
-		{release.ReasonOwnershipConflict, v1alpha1.ReasonOwnershipConflict},
-		{release.ReasonReleaseTooLarge, v1alpha1.ReasonReleaseTooLarge},
-		{string(release.SpecGenerationChanged), string(v1alpha1.UpgradeReasonSpecGenerationChanged)},
-		{string(release.DriftDetected), string(v1alpha1.UpgradeReasonDriftDetected)},
-		{string(release.PeriodicResync), string(v1alpha1.UpgradeReasonPeriodicResync)},
-		{string(release.CrossCRDependencyBecameReady), string(v1alpha1.UpgradeReasonCrossCRDependencyBecameReady)},
-		{string(release.RetryAfterFailure), string(v1alpha1.UpgradeReasonRetryAfterFailure)},
-		{string(release.ChartChanged), string(v1alpha1.UpgradeReasonChartChanged)},
-	}
-	for _, test := range tests {
-		t.Run(test.api, func(t *testing.T) { equal(t, "word", test.api, test.step) })
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -19,10 +19,10 @@ import (
 // be done anyway stays as ready as it is.
 func (c *Controller) holdWhileSuspended(_ context.Context, p *pass) {
 	if !p.app.Spec.Suspend {
-		p.conditions().Remove(v1alpha1.ConditionSuspended)
+		p.conditions().Remove(releasev1alpha1.ConditionSuspended)
 		return
 	}
-	p.conditions().Set(v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspendedBySpec,
+	p.conditions().Set(releasev1alpha1.ConditionSuspended, metav1.ConditionTrue, releasev1alpha1.ReasonSuspendedBySpec,
 		"Nothing is installed, upgraded or repaired while spec.suspend is true")
 	if p.plan.RollsOut() || p.plan.Withheld {
 		p.blockSuspended()
@@ -42,16 +42,16 @@ func (p *pass) suspend() {
 	reason, message := suspendedDrift(p)
 	switch {
 	case reason == "":
-		p.conditions().Remove(v1alpha1.ConditionDrifted)
-	case reason == v1alpha1.ReasonReleaseChanged || driftMode(p.app.Spec) != v1alpha1.DriftWarn:
-		p.conditions().Set(v1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
+		p.conditions().Remove(releasev1alpha1.ConditionDrifted)
+	case reason == releasev1alpha1.ReasonReleaseChanged || driftMode(p.app.Spec) != releasev1alpha1.DriftWarn:
+		p.conditions().Set(releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
 	}
 }
 
 // blockSuspended comes first: whatever else is in the way matters only after it.
 func (p *pass) blockSuspended() {
 	p.blockers = slices.Insert(p.blockers, 0, blocker{
-		reason: v1alpha1.ReasonSuspendedBySpec, message: "A change waits until spec.suspend is false",
+		reason: releasev1alpha1.ReasonSuspendedBySpec, message: "A change waits until spec.suspend is false",
 	})
 }
 

@@ -8,6 +8,10 @@ import (
 	"time"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -78,7 +82,9 @@ func TestSuspend(t *testing.T) {
 		},
 		{
 			"a release that the status does not know", func(w *world) {
-				w.report("a", func(app *v1alpha1.DemoApp) { app.Status = v1alpha1.DemoAppStatus{ObservedGeneration: -1} })
+				w.report("a", func(app *v1alpha1.DemoApp) {
+					app.Status = v1alpha1.DemoAppStatus{ReleaseStatus: releasev1alpha1.ReleaseStatus{ObservedGeneration: -1}}
+				})
 			},
 			conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", waits),
 			"", "A change waits until spec.suspend is false", false,
@@ -106,8 +112,8 @@ func TestSuspend(t *testing.T) {
 				w.passes("a", controller.SpecChange)
 				equal(t, "requests about the release", 0, releaseCalls(w.calls.take()))
 				equal(t, "conditions", test.want, w.conditions("a"))
-				equal(t, "what drifted", test.drifted, w.message("a", v1alpha1.ConditionDrifted))
-				equal(t, "message of Ready", test.ready, w.message("a", v1alpha1.ConditionReady))
+				equal(t, "what drifted", test.drifted, w.message("a", releasev1alpha1.ConditionDrifted))
+				equal(t, "message of Ready", test.ready, w.message("a", apimeta.ConditionReady))
 				equal(t, "handled", test.handled, w.app("a").Status.ObservedGeneration == w.app("a").Generation)
 				// A new process says the same again.
 				w.start(w.controller.chart)
@@ -206,7 +212,9 @@ func TestSuspendedIsDeleted(t *testing.T) {
 }
 
 func TestDriftPolicyWhileSuspended(t *testing.T) {
-	w := deployed(t, func(app *v1alpha1.DemoApp) { app.Spec.Drift = &v1alpha1.DriftPolicy{Mode: v1alpha1.DriftOff} })
+	w := deployed(t, func(app *v1alpha1.DemoApp) {
+		app.Spec.Drift = &releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}
+	})
 	w.change("a", suspended(true))
 	w.engine.meddle("a", edits("ConfigMap"))
 	w.passes("a", controller.Drift)

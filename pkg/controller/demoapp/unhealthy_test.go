@@ -12,6 +12,8 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -49,7 +51,7 @@ func (w *world) marks() []string {
 // revisions a record calls superseded.
 func TestReleaseThatWasNeverHealthy(t *testing.T) {
 	w := neverHealthy(t)
-	w.create(newApp("a", waitsForReady, remediating(1, v1alpha1.RemediationRollback)))
+	w.create(newApp("a", waitsForReady, remediating(1, releasev1alpha1.RemediationRollback)))
 	w.create(newApp("b", waitsFor("a")))
 	exhausted := conditions("Ready", "False RetriesExhausted", "Stalled", "True RetriesExhausted", "Deployed", "False RetriesExhausted",
 		"Failed", "True HealthTimeout", "Remediated", "True RetriesExhausted")
@@ -82,7 +84,7 @@ func TestReleaseThatWasNeverHealthy(t *testing.T) {
 
 func TestUnhealthyRevisionsAreMarkedAsFailed(t *testing.T) {
 	w := neverHealthy(t)
-	w.create(newApp("a", waitsForReady, remediating(1, v1alpha1.RemediationRollback)))
+	w.create(newApp("a", waitsForReady, remediating(1, releasev1alpha1.RemediationRollback)))
 	w.unfinished("a", controller.SpecChange)
 	w.calls.take()
 
@@ -118,7 +120,7 @@ func TestUnhealthyRevisionWithoutRemediation(t *testing.T) {
 
 func TestDriftOfUnhealthyRevisionIsCorrected(t *testing.T) {
 	w := neverHealthy(t)
-	w.create(newApp("a", waitsForReady, remediating(0, v1alpha1.RemediationNone)))
+	w.create(newApp("a", waitsForReady, remediating(0, releasev1alpha1.RemediationNone)))
 	w.unfinished("a", controller.SpecChange)
 	w.timesOut("a")
 	w.engine.meddle("a", edits("ConfigMap"))
@@ -144,7 +146,7 @@ func TestSuspendedRevisionIsNotMarked(t *testing.T) {
 
 func TestMarkThatFailsIsTriedAgain(t *testing.T) {
 	w := neverHealthy(t)
-	w.create(newApp("a", waitsForReady, remediating(3, v1alpha1.RemediationRollback)))
+	w.create(newApp("a", waitsForReady, remediating(3, releasev1alpha1.RemediationRollback)))
 	w.unfinished("a", controller.SpecChange)
 	w.clock.Step(helm.DefaultTimeout)
 	w.engine.failures = []error{errPlain}
@@ -187,7 +189,7 @@ func TestDependantOfAppThatWaitsForReady(t *testing.T) {
 // TestNoRollbackToRevisionThatWasNotSeenHealthy: also without waitForReady.
 func TestNoRollbackToRevisionThatWasNotSeenHealthy(t *testing.T) {
 	w := neverHealthy(t)
-	w.create(newApp("a", remediating(0, v1alpha1.RemediationRollback)))
+	w.create(newApp("a", remediating(0, releasev1alpha1.RemediationRollback)))
 	w.unfinished("a", controller.SpecChange)
 	w.failing(1)
 

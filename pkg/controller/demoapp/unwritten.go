@@ -13,6 +13,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
 const (
@@ -51,7 +55,7 @@ func (u *unwritten) resume(p *pass) {
 		p.app.Status = *held.status.DeepCopy()
 		p.app.Status.Conditions = written
 		// The license server is not asked again by each pass.
-		if licensed := meta.FindStatusCondition(held.status.Conditions, v1alpha1.ConditionLicensed); licensed != nil {
+		if licensed := meta.FindStatusCondition(held.status.Conditions, releasev1alpha1.ConditionLicensed); licensed != nil {
 			meta.SetStatusCondition(&p.app.Status.Conditions, *licensed)
 		}
 	}
@@ -93,15 +97,15 @@ func (u *unwritten) forget(key cache.ObjectName) {
 // patience is how long a status may wait that says no more than how far the
 // rollout of a revision has come; zero for one that says anything else.
 func patience(written, next v1alpha1.DemoAppStatus) time.Duration {
-	ready := meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(next.Conditions, apimeta.ConditionReady)
 	if next.LastHandledRequestedAt != written.LastHandledRequestedAt || next.LastHandledForceAt != written.LastHandledForceAt {
 		return 0 // Somebody waits for the answer.
 	}
-	if ready == nil || ready.Reason != v1alpha1.ReasonProgressing || next.DeployedRelease == nil ||
-		meta.FindStatusCondition(written.Conditions, v1alpha1.ConditionFailed) != nil {
+	if ready == nil || ready.Reason != apimeta.ReasonProgressing || next.DeployedRelease == nil ||
+		meta.FindStatusCondition(written.Conditions, releasev1alpha1.ConditionFailed) != nil {
 		return 0
 	}
-	if meta.FindStatusCondition(written.Conditions, v1alpha1.ConditionDrifted) != nil ||
+	if meta.FindStatusCondition(written.Conditions, releasev1alpha1.ConditionDrifted) != nil ||
 		written.DeployedRelease == nil || *written.DeployedRelease != *next.DeployedRelease ||
 		written.ObservedGeneration != next.ObservedGeneration {
 		return newRevisionTime

@@ -10,22 +10,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
-var progresses = condition(v1alpha1.ConditionReady, "False", v1alpha1.ReasonProgressing)
+var progresses = condition(apimeta.ConditionReady, "False", apimeta.ReasonProgressing)
 
 func TestPatience(t *testing.T) {
 	status := func(change ...func(*v1alpha1.DemoApp)) v1alpha1.DemoAppStatus {
 		app := newApp("a", isUp, progresses)
 		app.Status.ObservedGeneration = 1
-		app.Status.DeployedRelease = &v1alpha1.DeployedRelease{Name: "a", Revision: 1}
+		app.Status.DeployedRelease = &releasev1alpha1.DeployedRelease{Name: "a", Revision: 1}
 		for _, c := range change {
 			c(app)
 		}
 		return app.Status
 	}
-	heals := condition(v1alpha1.ConditionReady, "True", v1alpha1.ReasonHealthy)
-	fails := condition(v1alpha1.ConditionFailed, "True", v1alpha1.ReasonUpgradeFailed)
+	heals := condition(apimeta.ConditionReady, "True", apimeta.ReasonHealthy)
+	fails := condition(releasev1alpha1.ConditionFailed, "True", releasev1alpha1.ReasonUpgradeFailed)
 	upgrades := func(app *v1alpha1.DemoApp) { app.Status.DeployedRelease.Revision = 2 }
 	tests := []struct {
 		name          string
@@ -35,10 +39,10 @@ func TestPatience(t *testing.T) {
 		{"a rollout gets on", status(), status(), settleTime},
 		{"a rollout begins by itself", status(heals), status(), settleTime},
 		{"a new revision", status(heals), status(upgrades), newRevisionTime},
-		{"the first revision", v1alpha1.DemoAppStatus{ObservedGeneration: -1}, status(), newRevisionTime},
+		{"the first revision", v1alpha1.DemoAppStatus{ReleaseStatus: releasev1alpha1.ReleaseStatus{ObservedGeneration: -1}}, status(), newRevisionTime},
 		{"a new generation of the same revision", status(heals), status(func(app *v1alpha1.DemoApp) { app.Status.ObservedGeneration = 2 }), newRevisionTime},
 		{"healthy", status(), status(heals), 0},
-		{"unhealthy", status(), status(condition(v1alpha1.ConditionReady, "False", v1alpha1.ReasonUnhealthy)), 0},
+		{"unhealthy", status(), status(condition(apimeta.ConditionReady, "False", apimeta.ReasonUnhealthy)), 0},
 		{"a failure that is over", status(fails), status(), 0},
 		{"not deployed yet", v1alpha1.DemoAppStatus{}, status(func(app *v1alpha1.DemoApp) { app.Status.DeployedRelease = nil }), 0},
 		{"nothing is said", status(), v1alpha1.DemoAppStatus{}, 0},
@@ -54,7 +58,7 @@ func TestUnwritten(t *testing.T) {
 	look := func(uid types.UID, after time.Duration, replicas int32) *pass {
 		app := newApp("a", isUp, progresses)
 		app.UID = uid
-		app.Status.DeployedRelease = &v1alpha1.DeployedRelease{Name: "a", Revision: 1}
+		app.Status.DeployedRelease = &releasev1alpha1.DeployedRelease{Name: "a", Revision: 1}
 		p := &pass{observed: app, app: app.DeepCopy(), now: began.Add(after)}
 		p.app.Status.ReadyReplicas = replicas
 		return p

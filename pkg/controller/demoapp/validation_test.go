@@ -8,6 +8,10 @@ import (
 	"time"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/registries"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -47,7 +51,7 @@ func TestImageThatIsNotAllowed(t *testing.T) {
 	result := w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
 	equal(t, "conditions", conditions("Validated", isInvalid, "Deployed", isInvalid, "Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
-	equal(t, "message", notAllowed, w.message("a", v1alpha1.ConditionReady))
+	equal(t, "message", notAllowed, w.message("a", apimeta.ConditionReady))
 	equal(t, "events", []string{"a Warning ValidationFailed Reconcile " + notAllowed}, w.recorder.take())
 	if wait := result.RequeueAfter; wait < validationRetry*9/10 || wait > validationRetry*11/10 {
 		t.Errorf("next look in %v", wait)
@@ -90,7 +94,7 @@ func TestEverythingThatIsNotValid(t *testing.T) {
 	w.passes("b", controller.SpecChange)
 	const both = notAllowed + `; node port 30080 belongs to DemoApp "a", which is older`
 	equal(t, "message of Validated", both, w.message("b", v1alpha1.ConditionValidated))
-	equal(t, "message of Ready", `Waiting for DemoApp "db", which does not exist; `+both, w.message("b", v1alpha1.ConditionReady))
+	equal(t, "message of Ready", `Waiting for DemoApp "db", which does not exist; `+both, w.message("b", apimeta.ConditionReady))
 	equal(t, "conditions", conditions("DependencyReady", "False Waiting", "Validated", isInvalid,
 		"Deployed", isInvalid, "Ready", isInvalid, "Stalled", isStalled), w.conditions("b"))
 
@@ -99,7 +103,7 @@ func TestEverythingThatIsNotValid(t *testing.T) {
 	w.passes("b", controller.SpecChange)
 	equal(t, "message of Validated", `Image quay.io/web is from an allowed registry; node port 30081 is this DemoApp's; `+
 		`waitFor: Waiting for DemoApp "db", which does not exist`, w.message("b", v1alpha1.ConditionValidated))
-	equal(t, "Ready", "False Waiting", w.is("b", v1alpha1.ConditionReady))
+	equal(t, "Ready", "False Waiting", w.is("b", apimeta.ConditionReady))
 }
 
 func TestNotValidAndHeld(t *testing.T) {
@@ -109,7 +113,7 @@ func TestNotValidAndHeld(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	equal(t, "conditions", conditions("UpgradeHeld", isHeld, "Validated", isInvalid, "Deployed", "True InstallSucceeded",
 		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
-	equal(t, "message of Ready", outside+"; "+notAllowed, w.message("a", v1alpha1.ConditionReady))
+	equal(t, "message of Ready", outside+"; "+notAllowed, w.message("a", apimeta.ConditionReady))
 }
 
 // TestNotValidIsNoWayAroundTheWindow: what the helm command did is set back at
@@ -119,14 +123,14 @@ func TestNotValidIsNoWayAroundTheWindow(t *testing.T) {
 	w.allow("quay.io")
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "UpgradeHeld while it is open", "", w.is("a", v1alpha1.ConditionUpgradeHeld))
+	equal(t, "UpgradeHeld while it is open", "", w.is("a", releasev1alpha1.ConditionUpgradeHeld))
 
 	w.clock.Step(2 * time.Hour)
 	w.engine.meddle("a", rewrites(2, "deployed"))
 	w.allow()
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
-	equal(t, "Ready", isNotReady, w.is("a", v1alpha1.ConditionReady))
+	equal(t, "Ready", isNotReady, w.is("a", apimeta.ConditionReady))
 }
 
 func TestNotValidAndSuspended(t *testing.T) {
@@ -136,7 +140,7 @@ func TestNotValidAndSuspended(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Validated", isInvalid, "Deployed", "True InstallSucceeded",
 		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
-	equal(t, "message of Ready", "A change waits until spec.suspend is false; "+notAllowed, w.message("a", v1alpha1.ConditionReady))
+	equal(t, "message of Ready", "A change waits until spec.suspend is false; "+notAllowed, w.message("a", apimeta.ConditionReady))
 	w.delete("a")
 	w.passes("a", controller.SpecChange)
 	if w.app("a") != nil {
@@ -152,7 +156,7 @@ func TestNotValidAndWithoutLicense(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	equal(t, "conditions", conditions("Validated", isInvalid, "Licensed", "False LicenseDenied", "Deployed", "True InstallSucceeded",
 		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
-	equal(t, "message of Ready", notAllowed+"; no", w.message("a", v1alpha1.ConditionReady))
+	equal(t, "message of Ready", notAllowed+"; no", w.message("a", apimeta.ConditionReady))
 }
 
 func TestForcedUpgradeIsValidated(t *testing.T) {
@@ -168,7 +172,7 @@ func TestForcedUpgradeIsValidated(t *testing.T) {
 
 func TestRollbackIsNotValidated(t *testing.T) {
 	none := int32(0)
-	w := deployed(t, func(app *v1alpha1.DemoApp) { app.Spec.Remediation = &v1alpha1.Remediation{Retries: &none} })
+	w := deployed(t, func(app *v1alpha1.DemoApp) { app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: &none} })
 	w.engine.failures = []error{&helm.RefusedError{Err: errPlain}}
 	w.change("a", says("other"))
 	if _, err := w.pass("a", controller.SpecChange); err == nil {
@@ -179,5 +183,5 @@ func TestRollbackIsNotValidated(t *testing.T) {
 	equal(t, "requests", []string{"Rollback a Failed", "apply demoapps/status a"}, w.calls.take())
 	w.passes("a", controller.SpecChange)
 	equal(t, "Validated", isInvalid, w.is("a", v1alpha1.ConditionValidated))
-	contains(t, "Ready", w.message("a", v1alpha1.ConditionReady), notAllowed)
+	contains(t, "Ready", w.message("a", apimeta.ConditionReady), notAllowed)
 }

@@ -12,7 +12,9 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/redact"
 )
@@ -146,17 +148,17 @@ func TestLimitsHoldForAllSourcesTogether(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			data, references := map[string]string{}, []v1alpha1.ValuesReference{}
+			data, references := map[string]string{}, []releasev1alpha1.ValuesReference{}
 			for i := range 16 {
 				key := fmt.Sprintf("k%d", i)
 				data[key] = test.text
-				references = append(references, v1alpha1.ValuesReference{Kind: v1alpha1.ValuesFromConfigMap, Name: "base", Key: key})
+				references = append(references, releasev1alpha1.ValuesReference{Kind: releasev1alpha1.ValuesFromConfigMap, Name: "base", Key: key})
 			}
 			w.configMap(data)
 			w.create(newApp("a", valuesFrom(references...)))
 			w.passes("a", controller.SpecChange)
 			equal(t, "conditions", conditions("Ready", "False ValuesInvalid", "Stalled", "True ValuesInvalid", "Deployed", "False ValuesInvalid"), w.conditions("a"))
-			contains(t, "message", w.message("a", v1alpha1.ConditionReady), `valuesFrom[2]: Key "k2" of ConfigMap "base" cannot be used: `+test.says)
+			contains(t, "message", w.message("a", apimeta.ConditionReady), `valuesFrom[2]: Key "k2" of ConfigMap "base" cannot be used: `+test.says)
 
 			w.change("a", valuesFrom(references[:2]...))
 			w.passes("a", controller.SpecChange)
@@ -171,7 +173,7 @@ func TestAnchorsInASecretAreRefused(t *testing.T) {
 	w.create(newApp("a", valuesFrom(secretValues)))
 	w.passes("a", controller.SpecChange)
 	equal(t, "message", `valuesFrom[0]: Key "more" of Secret "private" cannot be used: line 1 has an anchor (&) or an alias (*), `+
-		`which are not supported; write the value in full, or quote it if it is a text`, w.message("a", v1alpha1.ConditionStalled))
+		`which are not supported; write the value in full, or quote it if it is a text`, w.message("a", apimeta.ConditionStalled))
 	w.private("password: hunter22")
 	w.passes("a", controller.SpecChange)
 	equal(t, "Ready of the value in full", "True Healthy", w.conditions("a")["Ready"])

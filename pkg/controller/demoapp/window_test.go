@@ -10,6 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -17,7 +21,7 @@ import (
 // opensAt sets a window that opens for an hour. The tests begin at 03:04 UTC.
 func opensAt(schedule, zone string) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) {
-		app.Spec.UpgradeWindow = &v1alpha1.UpgradeWindow{
+		app.Spec.UpgradeWindow = &releasev1alpha1.UpgradeWindow{
 			Schedule: schedule, TimeZone: zone, Duration: metav1.Duration{Duration: time.Hour},
 		}
 	}
@@ -49,7 +53,7 @@ func TestUpgradeWaitsForTheWindow(t *testing.T) {
 			result := w.passes("a", controller.SpecChange)
 			equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
 			equal(t, "conditions", heldConditions(), w.conditions("a"))
-			equal(t, "message of UpgradeHeld", outside, w.message("a", v1alpha1.ConditionUpgradeHeld))
+			equal(t, "message of UpgradeHeld", outside, w.message("a", releasev1alpha1.ConditionUpgradeHeld))
 			equal(t, "events", []string{"a Normal Held Hold OutsideWindow: " + outside}, w.recorder.take())
 			opens := time.Date(2026, 1, 2, 3, 10, 0, 0, time.UTC)
 			equal(t, "next look", opens.Sub(w.clock.Now()), result.RequeueAfter)
@@ -157,7 +161,7 @@ func TestWhatTheWindowHoldsBesides(t *testing.T) {
 			w.passes("a", controller.SpecChange)
 			equal(t, "requests", test.calls, w.calls.take())
 			equal(t, "conditions", test.want, w.conditions("a"))
-			contains(t, "message of Ready", w.message("a", v1alpha1.ConditionReady), "A change waits for the upgrade window")
+			contains(t, "message of Ready", w.message("a", apimeta.ConditionReady), "A change waits for the upgrade window")
 		})
 	}
 }
@@ -198,7 +202,7 @@ func TestInvalidWindow(t *testing.T) {
 			equal(t, "requests", []string{"patch demoapps a", "apply demoapps/status a"}, w.calls.take())
 			equal(t, "conditions", conditions("UpgradeHeld", "True InvalidSchedule", "Deployed", "False InvalidSchedule",
 				"Ready", "False InvalidSchedule", "Stalled", "True InvalidSchedule"), w.conditions("a"))
-			contains(t, "message of Ready", w.message("a", v1alpha1.ConditionReady), test.message)
+			contains(t, "message of Ready", w.message("a", apimeta.ConditionReady), test.message)
 			w.change("a", opensAt("10 3 * * *", "UTC"))
 			w.passes("a", controller.SpecChange)
 			equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/naming"
@@ -141,7 +143,7 @@ func desiredApp(cluster *v1alpha1.DemoAppCluster, node, hash string) *v1alpha1.D
 	labels[v1alpha1.LabelTemplateHash] = hash
 	// Whoever may edit DemoAppClusters may not edit the releases that others made.
 	annotations := plain(template.Metadata.Annotations)
-	delete(annotations, v1alpha1.AnnotationAdoptRelease)
+	delete(annotations, releasev1alpha1.AnnotationAdoptRelease)
 	app := &v1alpha1.DemoApp{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       cluster.Namespace,

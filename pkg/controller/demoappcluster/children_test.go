@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/naming"
 )
 
@@ -62,7 +64,7 @@ func TestTemplateHash(t *testing.T) {
 func TestTemplateDoesNotAdopt(t *testing.T) {
 	cluster := &v1alpha1.DemoAppCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}}
 	cluster.Spec.Template.Metadata.Annotations = map[string]v1alpha1.AnnotationValue{
-		v1alpha1.AnnotationAdoptRelease: "true", "example.com/team": "a",
+		releasev1alpha1.AnnotationAdoptRelease: "true", "example.com/team": "a",
 	}
 
 	app := desiredApp(cluster, "node", "hash")

@@ -17,6 +17,8 @@ import (
 	"k8s.io/utils/clock"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/finalizer"
@@ -191,7 +193,7 @@ func keyOf(cluster *v1alpha1.DemoAppCluster) cache.ObjectName {
 
 // isReady reports whether an app is ready as its newest spec says.
 func isReady(app *v1alpha1.DemoApp) bool {
-	return isTrue(app, v1alpha1.ConditionReady)
+	return isTrue(app, apimeta.ConditionReady)
 }
 
 // isTrue reports whether a condition says something of the newest spec, and that

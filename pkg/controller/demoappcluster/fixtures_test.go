@@ -26,6 +26,10 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	demofake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
@@ -264,24 +268,24 @@ func (w *world) report(name string, conditions ...metav1.Condition) {
 func (w *world) ready(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
-		w.report(name, isSo(v1alpha1.ConditionReady, v1alpha1.ReasonHealthy))
+		w.report(name, isSo(apimeta.ConditionReady, apimeta.ReasonHealthy))
 	}
 }
 
 func (w *world) stalled(name string) {
 	w.t.Helper()
-	w.report(name, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRenderFailed},
-		isSo(v1alpha1.ConditionStalled, v1alpha1.ReasonRenderFailed))
+	w.report(name, metav1.Condition{Type: apimeta.ConditionReady, Status: metav1.ConditionFalse, Reason: releasev1alpha1.ReasonRenderFailed},
+		isSo(apimeta.ConditionStalled, releasev1alpha1.ReasonRenderFailed))
 }
 
 // held says of apps that their pods serve, and that their images are not allowed.
 func (w *world) held(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
-		w.report(name, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonValidationFailed},
-			isSo(v1alpha1.ConditionStalled, v1alpha1.ReasonValidationFailed))
+		w.report(name, metav1.Condition{Type: apimeta.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonValidationFailed},
+			isSo(apimeta.ConditionStalled, v1alpha1.ReasonValidationFailed))
 		app := w.app(name)
-		app.Status.DeployedRelease = &v1alpha1.DeployedRelease{Name: name, Revision: 1}
+		app.Status.DeployedRelease = &releasev1alpha1.DeployedRelease{Name: name, Revision: 1}
 		app.Status.LastGoodRevision, app.Status.Replicas, app.Status.ReadyReplicas = 1, 1, 1
 		_, err := w.demo.DemoV1alpha1().DemoApps(namespace).UpdateStatus(w.t.Context(), app, metav1.UpdateOptions{})
 		must(w.t, err)
@@ -387,7 +391,7 @@ func (w *world) counts() [5]int32 {
 // messageOf is the message of Ready.
 func (w *world) messageOf() string {
 	w.t.Helper()
-	if c := meta.FindStatusCondition(w.stored().Status.Conditions, v1alpha1.ConditionReady); c != nil {
+	if c := meta.FindStatusCondition(w.stored().Status.Conditions, apimeta.ConditionReady); c != nil {
 		return c.Message
 	}
 	return ""

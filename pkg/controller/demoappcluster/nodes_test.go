@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
@@ -33,7 +35,7 @@ func TestUnknownNodes(t *testing.T) {
 
 	w.nodes.err = &controller.UnfilledError{Failure: errors.New("nodes is forbidden")}
 	w.pass()
-	equal(t, "conditions", reconciling(v1alpha1.ReasonObserveFailed), w.conditions())
+	equal(t, "conditions", reconciling(apimeta.ReasonObserveFailed), w.conditions())
 	equal(t, "message", "The nodes cannot be listed: nodes is forbidden", w.messageOf())
 	equal(t, "observedGeneration", true, w.stored().Status.ObservedGeneration < 1)
 

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
@@ -340,7 +342,7 @@ func TestFailures(t *testing.T) {
 	}{
 		{"the API server cannot be reached", errPlain, 3, reconciling(v1alpha1.ReasonRollingOut), false},
 		{"a quota", apierrors.NewForbidden(demoApps.GroupResource(), "x", errors.New("exceeded quota, "+plainKey)), 3, reconciling(v1alpha1.ReasonRollingOut), false},
-		{"an invalid template", invalid("x"), 3, stalled(v1alpha1.ReasonRefused), true},
+		{"an invalid template", invalid("x"), 3, stalled(apimeta.ReasonRefused), true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

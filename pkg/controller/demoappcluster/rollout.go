@@ -10,6 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
 // slot is one node and what is found for it.
@@ -87,11 +91,11 @@ func isServing(app *v1alpha1.DemoApp) bool {
 		return true
 	}
 	s := app.Status
-	ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(s.Conditions, apimeta.ConditionReady)
 	if ready == nil || ready.ObservedGeneration != app.Generation || s.DeployedRelease == nil ||
 		slices.Contains(workloadReasons, ready.Reason) ||
-		meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionFailed) ||
-		meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionRemediated) {
+		meta.IsStatusConditionTrue(s.Conditions, releasev1alpha1.ConditionFailed) ||
+		meta.IsStatusConditionTrue(s.Conditions, releasev1alpha1.ConditionRemediated) {
 		return false
 	}
 	if s.LastGoodRevision != 0 && s.LastGoodRevision < s.DeployedRelease.Revision {
@@ -102,12 +106,12 @@ func isServing(app *v1alpha1.DemoApp) bool {
 }
 
 // workloadReasons are those of Ready that are about the workload itself.
-var workloadReasons = []string{v1alpha1.ReasonProgressing, v1alpha1.ReasonUnhealthy, v1alpha1.ReasonHealthTimeout}
+var workloadReasons = []string{apimeta.ReasonProgressing, apimeta.ReasonUnhealthy, releasev1alpha1.ReasonHealthTimeout}
 
 // hasArrived reports whether an app serves as its newest spec says. It does not have
 // to be ready: a newer chart may wait.
 func hasArrived(app *v1alpha1.DemoApp) bool {
-	return isReady(app) || isServing(app) && isTrue(app, v1alpha1.ConditionDeployed)
+	return isReady(app) || isServing(app) && isTrue(app, releasev1alpha1.ConditionDeployed)
 }
 
 // wasUpdated reports whether the spec of an app has changed since it was made. One

@@ -10,13 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
 // at is a slot in a state, with an app of this generation.
 func at(name string, s state, generation int64, ready bool) slot {
 	app := &v1alpha1.DemoApp{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: generation}}
 	if ready {
-		app.Status.Conditions = []metav1.Condition{isSo(v1alpha1.ConditionReady, v1alpha1.ReasonHealthy)}
+		app.Status.Conditions = []metav1.Condition{isSo(apimeta.ConditionReady, apimeta.ReasonHealthy)}
 		app.Status.Conditions[0].ObservedGeneration = generation
 	}
 	if s == stateAbsent || s == stateTaken {
@@ -33,7 +37,7 @@ func TestDecide(t *testing.T) {
 	fresh := func(name string) slot { return at(name, stateUpdated, 1, false) }
 	held := func(name string, s state, reason string) slot { return slotOf(name, s, heldApp(reason)) }
 	arrived := func(name, reason string) slot {
-		return slotOf(name, stateUpdated, heldApp(reason, condition(v1alpha1.ConditionDeployed, 2)))
+		return slotOf(name, stateUpdated, heldApp(reason, condition(releasev1alpha1.ConditionDeployed, 2)))
 	}
 	tests := []struct {
 		name           string
@@ -53,17 +57,17 @@ func TestDecide(t *testing.T) {
 		{"broken ones come first", []slot{old("a"), broken("b"), broken("c")}, 1, nil, []string{"b", "c"}},
 		{"broken ones leave room", []slot{old("a"), broken("b")}, 2, nil, []string{"b", "a"}},
 		{"a newer chart that waits breaks nothing", []slot{
-			held("a", stateOutdated, v1alpha1.ReasonRolloutQueued), held("b", stateOutdated, v1alpha1.ReasonRolloutHalted), arrived("c", v1alpha1.ReasonRolloutQueued),
+			held("a", stateOutdated, releasev1alpha1.ReasonRolloutQueued), held("b", stateOutdated, releasev1alpha1.ReasonRolloutHalted), arrived("c", releasev1alpha1.ReasonRolloutQueued),
 		}, 1, nil, []string{"a"}},
 		{"held by gates, they change one at a time", []slot{
-			held("a", stateOutdated, v1alpha1.ReasonOutsideWindow), held("b", stateOutdated, v1alpha1.ReasonValidationFailed),
-			held("c", stateOutdated, v1alpha1.ReasonLicenseDenied), held("d", stateOutdated, v1alpha1.ReasonLicenseUnavailable),
+			held("a", stateOutdated, releasev1alpha1.ReasonOutsideWindow), held("b", stateOutdated, v1alpha1.ReasonValidationFailed),
+			held("c", stateOutdated, releasev1alpha1.ReasonLicenseDenied), held("d", stateOutdated, releasev1alpha1.ReasonLicenseUnavailable),
 		}, 1, nil, []string{"a"}},
 		{"one that a gate holds back from the template holds the others back", []slot{
-			held("a", stateUpdated, v1alpha1.ReasonOutsideWindow), held("b", stateOutdated, v1alpha1.ReasonOutsideWindow), old("c"),
+			held("a", stateUpdated, releasev1alpha1.ReasonOutsideWindow), held("b", stateOutdated, releasev1alpha1.ReasonOutsideWindow), old("c"),
 		}, 1, nil, nil},
 		{"one for which only a newer chart waits for the window does not", []slot{
-			arrived("a", v1alpha1.ReasonOutsideWindow), held("b", stateOutdated, v1alpha1.ReasonOutsideWindow),
+			arrived("a", releasev1alpha1.ReasonOutsideWindow), held("b", stateOutdated, releasev1alpha1.ReasonOutsideWindow),
 		}, 1, nil, []string{"b"}},
 		{"more on their way than may be", []slot{underway("a"), underway("b"), old("c")}, 1, nil, nil},
 	}
@@ -86,14 +90,14 @@ func slotOf(name string, s state, app *v1alpha1.DemoApp) slot {
 
 // heldApp is an app that serves, and that is not ready for a reason.
 func heldApp(reason string, others ...metav1.Condition) *v1alpha1.DemoApp {
-	ready := condition(v1alpha1.ConditionReady, 2)
+	ready := condition(apimeta.ConditionReady, 2)
 	ready.Status, ready.Reason = metav1.ConditionFalse, reason
 	return &v1alpha1.DemoApp{
 		ObjectMeta: metav1.ObjectMeta{Generation: 2},
-		Status: v1alpha1.DemoAppStatus{
-			DeployedRelease: &v1alpha1.DeployedRelease{Revision: 3}, LastGoodRevision: 3, Replicas: 2, ReadyReplicas: 2,
+		Status: v1alpha1.DemoAppStatus{ReleaseStatus: releasev1alpha1.ReleaseStatus{
+			DeployedRelease: &releasev1alpha1.DeployedRelease{Revision: 3}, LastGoodRevision: 3, Replicas: 2, ReadyReplicas: 2,
 			Conditions: append(others, ready),
-		},
+		}},
 	}
 }
 
@@ -105,12 +109,12 @@ func condition(conditionType string, generation int64) metav1.Condition {
 func TestServing(t *testing.T) {
 	none := int32(0)
 	with := func(reason string, change func(*v1alpha1.DemoApp)) *v1alpha1.DemoApp {
-		app := heldApp(reason, condition(v1alpha1.ConditionDeployed, 1))
+		app := heldApp(reason, condition(releasev1alpha1.ConditionDeployed, 1))
 		change(app)
 		return app
 	}
 	held := func(change func(*v1alpha1.DemoApp)) *v1alpha1.DemoApp {
-		return with(v1alpha1.ReasonOutsideWindow, change)
+		return with(releasev1alpha1.ReasonOutsideWindow, change)
 	}
 	failed := func(conditionType string) func(*v1alpha1.DemoApp) {
 		return func(a *v1alpha1.DemoApp) {
@@ -136,11 +140,11 @@ func TestServing(t *testing.T) {
 		}), true, false},
 		{"the newest revision was never healthy", held(func(a *v1alpha1.DemoApp) { a.Status.LastGoodRevision = 2 }), false, false},
 		{"of an operator that did not tell which was", held(func(a *v1alpha1.DemoApp) { a.Status.LastGoodRevision = 0 }), true, false},
-		{"the last attempt failed", held(failed(v1alpha1.ConditionFailed)), false, false},
-		{"rolled back", held(failed(v1alpha1.ConditionRemediated)), false, false},
-		{"progressing", with(v1alpha1.ReasonProgressing, as), false, false},
-		{"unhealthy", with(v1alpha1.ReasonUnhealthy, as), false, false},
-		{"not healthy in time", with(v1alpha1.ReasonHealthTimeout, as), false, false},
+		{"the last attempt failed", held(failed(releasev1alpha1.ConditionFailed)), false, false},
+		{"rolled back", held(failed(releasev1alpha1.ConditionRemediated)), false, false},
+		{"progressing", with(apimeta.ReasonProgressing, as), false, false},
+		{"unhealthy", with(apimeta.ReasonUnhealthy, as), false, false},
+		{"not healthy in time", with(releasev1alpha1.ReasonHealthTimeout, as), false, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

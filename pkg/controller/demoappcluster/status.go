@@ -14,6 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/event"
 	"github.com/example/demoapp-controller/pkg/controller/redact"
@@ -30,7 +34,7 @@ const (
 // holdStatus keeps the writes of a status apart that tells only how far a rollout has
 // come.
 func holdStatus(written, next v1alpha1.DemoAppClusterStatus) time.Duration {
-	was, is := meta.FindStatusCondition(written.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionReady)
+	was, is := meta.FindStatusCondition(written.Conditions, apimeta.ConditionReady), meta.FindStatusCondition(next.Conditions, apimeta.ConditionReady)
 	if was == nil || is == nil || is.Reason != v1alpha1.ReasonRollingOut || was.Reason != is.Reason ||
 		was.ObservedGeneration != is.ObservedGeneration {
 		return 0
@@ -41,7 +45,7 @@ func holdStatus(written, next v1alpha1.DemoAppClusterStatus) time.Duration {
 // reportUnknownNodes reports why the nodes cannot be listed. The first list takes a moment, which is not reported.
 func reportUnknownNodes(p *pass, err error) {
 	if !controller.IsPending(err) {
-		p.Conditions().MarkReconciling(v1alpha1.ReasonObserveFailed, "The nodes cannot be listed: "+err.Error())
+		p.Conditions().MarkReconciling(apimeta.ReasonObserveFailed, "The nodes cannot be listed: "+err.Error())
 	}
 }
 
@@ -50,7 +54,7 @@ func reportUnknownNodes(p *pass, err error) {
 func reportFailure(p *pass, err error) error {
 	err = redact.Error([]string{p.Object.Spec.Template.Spec.APIKey}, err)
 	if isInvalid(err) {
-		p.Conditions().MarkStalled(v1alpha1.ReasonRefused, err.Error())
+		p.Conditions().MarkStalled(apimeta.ReasonRefused, err.Error())
 		p.Object.Status.ObservedGeneration = p.Object.Generation
 		return controller.Terminal(err)
 	}
@@ -105,9 +109,9 @@ func troubleOf(app *v1alpha1.DemoApp) trouble {
 	if isReady(app) {
 		return trouble{}
 	}
-	t := trouble{reason: v1alpha1.ReasonProgressing, stalled: isTrue(app, v1alpha1.ConditionStalled)}
-	t.failed = t.stalled || isTrue(app, v1alpha1.ConditionFailed)
-	ready := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.ConditionReady)
+	t := trouble{reason: apimeta.ReasonProgressing, stalled: isTrue(app, apimeta.ConditionStalled)}
+	t.failed = t.stalled || isTrue(app, releasev1alpha1.ConditionFailed)
+	ready := meta.FindStatusCondition(app.Status.Conditions, apimeta.ConditionReady)
 	if ready != nil && ready.ObservedGeneration == app.Generation {
 		t.reason = ready.Reason
 	}
@@ -218,7 +222,7 @@ func transitions(before, after *v1alpha1.DemoAppCluster) []event.Event {
 	if !ok || e.Reason == v1alpha1.ReasonRollingOut {
 		return nil
 	}
-	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReady)
+	was := meta.FindStatusCondition(before.Status.Conditions, apimeta.ConditionReady)
 	if was != nil && was.Reason == e.Reason {
 		return nil
 	}

@@ -8,18 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/example/demoapp-controller/pkg/controller/status"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 )
 
 // Transition returns the event of a condition Ready that has another status or reason
 // than before, or the same for another generation. Progress is no transition: a status
-// whose reason is [status.ReasonProgressing] brings no event.
+// whose reason is [apimeta.ReasonProgressing] brings no event.
 func Transition(before, after []metav1.Condition) (Event, bool) {
-	is := meta.FindStatusCondition(after, status.ConditionReady)
-	if is == nil || is.Reason == status.ReasonProgressing {
+	is := meta.FindStatusCondition(after, apimeta.ConditionReady)
+	if is == nil || is.Reason == apimeta.ReasonProgressing {
 		return Event{}, false
 	}
-	was := meta.FindStatusCondition(before, status.ConditionReady)
+	was := meta.FindStatusCondition(before, apimeta.ConditionReady)
 	if was != nil && was.Status == is.Status && was.Reason == is.Reason && was.ObservedGeneration == is.ObservedGeneration {
 		return Event{}, false
 	}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/event"
 	"github.com/example/demoapp-controller/pkg/controller/finalizer"
@@ -168,7 +169,7 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 		return errors.Join(err, p.Commit(ctx))
 	}
 	// Afterwards a crash could keep others from learning what they have to do.
-	if OthersFinalizers(p.Object, l.kind.Finalizer) != "" && l.readyReason(p.Observed) != status.ReasonFinalizerFailed {
+	if OthersFinalizers(p.Object, l.kind.Finalizer) != "" && l.readyReason(p.Observed) != apimeta.ReasonFinalizerFailed {
 		if err := l.reportFinalized(ctx, p); err != nil {
 			return err
 		}
@@ -179,7 +180,7 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	}
 	if err != nil {
 		err = l.redacted(p.Object, err)
-		p.Conditions().MarkReconciling(status.ReasonFinalizerFailed, "Deletion waits: "+err.Error())
+		p.Conditions().MarkReconciling(apimeta.ReasonFinalizerFailed, "Deletion waits: "+err.Error())
 		return errors.Join(err, p.Commit(ctx))
 	}
 	// Only now is it known that no other pass ends the deletion again.
@@ -202,7 +203,7 @@ func (l *Loop[T, S]) reportFinalized(ctx context.Context, p *Pass[T]) error {
 }
 
 func (l *Loop[T, S]) readyReason(object T) string {
-	ready := meta.FindStatusCondition(*l.kind.Conditions(l.kind.Status(object)), status.ConditionReady)
+	ready := meta.FindStatusCondition(*l.kind.Conditions(l.kind.Status(object)), apimeta.ConditionReady)
 	if ready == nil {
 		return ""
 	}

@@ -6,21 +6,9 @@ package release
 import (
 	"errors"
 
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
-)
-
-// The reasons that a failure has in a condition.
-const (
-	ReasonInstallFailed     = "InstallFailed"
-	ReasonUpgradeFailed     = "UpgradeFailed"
-	ReasonRepairFailed      = "RepairFailed"
-	ReasonRollbackFailed    = "RollbackFailed"
-	ReasonObserveFailed     = "ObserveFailed"
-	ReasonRenderFailed      = "RenderFailed"
-	ReasonRefused           = "Refused"
-	ReasonOwnershipConflict = "OwnershipConflict"
-	ReasonReleaseTooLarge   = "ReleaseTooLarge"
-	ReasonOutOfScope        = "OutOfScope"
 )
 
 // FailureReason puts an error of the engine into one word, and reports whether
@@ -35,24 +23,24 @@ func FailureReason(err error, action helm.Action) (reason string, terminal bool)
 	)
 	switch {
 	case errors.As(err, &render), errors.Is(err, helm.ErrInvalidChart):
-		return ReasonRenderFailed, true
+		return releasev1alpha1.ReasonRenderFailed, true
 	case errors.As(err, &conflict):
-		return ReasonOwnershipConflict, true
+		return apimeta.ReasonOwnershipConflict, true
 	case errors.As(err, &outside):
-		return ReasonOutOfScope, true
+		return releasev1alpha1.ReasonOutOfScope, true
 	case errors.As(err, &tooLarge):
-		return ReasonReleaseTooLarge, true
+		return releasev1alpha1.ReasonReleaseTooLarge, true
 	case errors.As(err, &refused):
-		return ReasonRefused, true
+		return apimeta.ReasonRefused, true
 	case action == helm.ActionInstall:
-		return ReasonInstallFailed, helm.IsTerminal(err)
+		return releasev1alpha1.ReasonInstallFailed, helm.IsTerminal(err)
 	case action == helm.ActionUpgrade:
-		return ReasonUpgradeFailed, helm.IsTerminal(err)
+		return releasev1alpha1.ReasonUpgradeFailed, helm.IsTerminal(err)
 	case action == helm.ActionRollback:
-		return ReasonRollbackFailed, helm.IsTerminal(err)
+		return releasev1alpha1.ReasonRollbackFailed, helm.IsTerminal(err)
 	case action == helm.ActionRepair, action == helm.ActionReapply:
-		return ReasonRepairFailed, helm.IsTerminal(err)
+		return releasev1alpha1.ReasonRepairFailed, helm.IsTerminal(err)
 	default:
-		return ReasonObserveFailed, helm.IsTerminal(err)
+		return apimeta.ReasonObserveFailed, helm.IsTerminal(err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"testing"
 
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -22,21 +24,21 @@ func TestFailureReason(t *testing.T) {
 		want     string
 		terminal bool
 	}{
-		{"install", plain, helm.ActionInstall, ReasonInstallFailed, false},
-		{"upgrade", plain, helm.ActionUpgrade, ReasonUpgradeFailed, false},
-		{"repair", plain, helm.ActionRepair, ReasonRepairFailed, false},
-		{"reapply", plain, helm.ActionReapply, ReasonRepairFailed, false},
-		{"look", plain, "", ReasonObserveFailed, false},
-		{"look before nothing", plain, helm.ActionNone, ReasonObserveFailed, false},
-		{"template", &helm.RenderError{Chart: "web", Err: plain}, helm.ActionInstall, ReasonRenderFailed, true},
-		{"values", &helm.RenderError{Chart: "web", Err: plain}, "", ReasonRenderFailed, true},
-		{"chart", fmt.Errorf("load: %w", helm.ErrInvalidChart), helm.ActionUpgrade, ReasonRenderFailed, true},
-		{"refused install", refused, helm.ActionInstall, ReasonRefused, true},
-		{"refused repair", refused, helm.ActionRepair, ReasonRefused, true},
-		{"somebody else's object", conflict, helm.ActionInstall, ReasonOwnershipConflict, true},
-		{"somebody else's object beside another error", errors.Join(conflict, plain), helm.ActionInstall, ReasonOwnershipConflict, true},
-		{"too large", &helm.ReleaseTooLargeError{Release: "ns/a", Err: plain}, helm.ActionUpgrade, ReasonReleaseTooLarge, true},
-		{"wrapped", fmt.Errorf("execute: %w", refused), helm.ActionUpgrade, ReasonRefused, true},
+		{"install", plain, helm.ActionInstall, releasev1alpha1.ReasonInstallFailed, false},
+		{"upgrade", plain, helm.ActionUpgrade, releasev1alpha1.ReasonUpgradeFailed, false},
+		{"repair", plain, helm.ActionRepair, releasev1alpha1.ReasonRepairFailed, false},
+		{"reapply", plain, helm.ActionReapply, releasev1alpha1.ReasonRepairFailed, false},
+		{"look", plain, "", apimeta.ReasonObserveFailed, false},
+		{"look before nothing", plain, helm.ActionNone, apimeta.ReasonObserveFailed, false},
+		{"template", &helm.RenderError{Chart: "web", Err: plain}, helm.ActionInstall, releasev1alpha1.ReasonRenderFailed, true},
+		{"values", &helm.RenderError{Chart: "web", Err: plain}, "", releasev1alpha1.ReasonRenderFailed, true},
+		{"chart", fmt.Errorf("load: %w", helm.ErrInvalidChart), helm.ActionUpgrade, releasev1alpha1.ReasonRenderFailed, true},
+		{"refused install", refused, helm.ActionInstall, apimeta.ReasonRefused, true},
+		{"refused repair", refused, helm.ActionRepair, apimeta.ReasonRefused, true},
+		{"somebody else's object", conflict, helm.ActionInstall, apimeta.ReasonOwnershipConflict, true},
+		{"somebody else's object beside another error", errors.Join(conflict, plain), helm.ActionInstall, apimeta.ReasonOwnershipConflict, true},
+		{"too large", &helm.ReleaseTooLargeError{Release: "ns/a", Err: plain}, helm.ActionUpgrade, releasev1alpha1.ReasonReleaseTooLarge, true},
+		{"wrapped", fmt.Errorf("execute: %w", refused), helm.ActionUpgrade, apimeta.ReasonRefused, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

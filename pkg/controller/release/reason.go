@@ -4,35 +4,9 @@
 package release
 
 import (
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
-)
-
-// UpgradeReason is why the objects of a release are changed, in one word.
-type UpgradeReason string
-
-// The upgrade reasons.
-const (
-	// SpecGenerationChanged: a first install, or a change of the spec or of what
-	// it refers to.
-	SpecGenerationChanged UpgradeReason = "SpecGenerationChanged"
-	// DriftDetected: somebody else changed an object, or the release itself.
-	DriftDetected UpgradeReason = "DriftDetected"
-	// PeriodicResync: a difference that no event had told of.
-	PeriodicResync UpgradeReason = "PeriodicResync"
-	// CrossCRDependencyBecameReady: what the change had waited for came to be.
-	CrossCRDependencyBecameReady UpgradeReason = "CrossCRDependencyBecameReady"
-	// RetryAfterFailure: the previous attempt failed, or was cut off.
-	RetryAfterFailure UpgradeReason = "RetryAfterFailure"
-	// ChartChanged: the operator brought another chart.
-	ChartChanged UpgradeReason = "ChartChanged"
-	// ClusterCapabilitiesChanged: the cluster supports something that the spec asks
-	// for now, or no longer.
-	ClusterCapabilitiesChanged UpgradeReason = "ClusterCapabilitiesChanged"
-	// Remediation: attempts failed, and the last good revision was brought back.
-	Remediation UpgradeReason = "Remediation"
-	// UserRequested: a user asked for an upgrade although nothing had changed.
-	UserRequested UpgradeReason = "UserRequested"
 )
 
 // Circumstances are what, beside the decision itself, tells why a release
@@ -60,15 +34,15 @@ type Circumstances struct {
 }
 
 // ReasonFor tells why the decision changes the release's objects.
-func ReasonFor(decision helm.Decision, c Circumstances) UpgradeReason {
+func ReasonFor(decision helm.Decision, c Circumstances) releasev1alpha1.UpgradeReason {
 	if decision.Action == helm.ActionRollback {
-		return Remediation
+		return releasev1alpha1.UpgradeReasonRemediation
 	}
 	switch decision.Cause {
 	case helm.CauseFailed, helm.CauseInterrupted:
-		return RetryAfterFailure
+		return releasev1alpha1.UpgradeReasonRetryAfterFailure
 	case helm.CauseRequested:
-		return UserRequested
+		return releasev1alpha1.UpgradeReasonUserRequested
 	case helm.CauseNotInstalled:
 		if c.Deployed && !c.SpecChanged {
 			return foundBy(c.Why)
@@ -83,23 +57,23 @@ func ReasonFor(decision helm.Decision, c Circumstances) UpgradeReason {
 	}
 	switch {
 	case c.DependencyBecameReady:
-		return CrossCRDependencyBecameReady
+		return releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady
 	case c.CapabilitiesChanged && !c.SpecChanged:
-		return ClusterCapabilitiesChanged
+		return releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged
 	case c.Failed:
-		return RetryAfterFailure
+		return releasev1alpha1.UpgradeReasonRetryAfterFailure
 	case c.ChartChanged && !c.SpecChanged:
-		return ChartChanged
+		return releasev1alpha1.UpgradeReasonChartChanged
 	default:
-		return SpecGenerationChanged
+		return releasev1alpha1.UpgradeReasonSpecGenerationChanged
 	}
 }
 
 // foundBy tells a change that an event told of from one that only the periodic
 // look found, at the first attempt or a later one.
-func foundBy(why controller.Reason) UpgradeReason {
+func foundBy(why controller.Reason) releasev1alpha1.UpgradeReason {
 	if why&^controller.Retry == controller.PeriodicResync {
-		return PeriodicResync
+		return releasev1alpha1.UpgradeReasonPeriodicResync
 	}
-	return DriftDetected
+	return releasev1alpha1.UpgradeReasonDriftDetected
 }

@@ -6,6 +6,7 @@ package release
 import (
 	"testing"
 
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -29,54 +30,54 @@ func TestReasonFor(t *testing.T) {
 		name  string
 		cause helm.Cause
 		c     Circumstances
-		want  UpgradeReason
+		want  releasev1alpha1.UpgradeReason
 	}{
-		{"first install", helm.CauseNotInstalled, Circumstances{SpecChanged: true}, SpecGenerationChanged},
-		{"first install after a wait", helm.CauseNotInstalled, with(Circumstances{SpecChanged: true}, ready), CrossCRDependencyBecameReady},
-		{"first install after a refusal that left nothing", helm.CauseNotInstalled, with(Circumstances{}, failed), RetryAfterFailure},
-		{"first install on the periodic look", helm.CauseNotInstalled, with(Circumstances{SpecChanged: true}, because(resync)), SpecGenerationChanged},
-		{"uninstalled by hand", helm.CauseNotInstalled, deployed, DriftDetected},
-		{"uninstalled by hand, no event", helm.CauseNotInstalled, with(deployed, because(resync)), PeriodicResync},
-		{"uninstalled by hand and a new spec", helm.CauseNotInstalled, with(deployed, spec), SpecGenerationChanged},
+		{"first install", helm.CauseNotInstalled, Circumstances{SpecChanged: true}, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
+		{"first install after a wait", helm.CauseNotInstalled, with(Circumstances{SpecChanged: true}, ready), releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady},
+		{"first install after a refusal that left nothing", helm.CauseNotInstalled, with(Circumstances{}, failed), releasev1alpha1.UpgradeReasonRetryAfterFailure},
+		{"first install on the periodic look", helm.CauseNotInstalled, with(Circumstances{SpecChanged: true}, because(resync)), releasev1alpha1.UpgradeReasonSpecGenerationChanged},
+		{"uninstalled by hand", helm.CauseNotInstalled, deployed, releasev1alpha1.UpgradeReasonDriftDetected},
+		{"uninstalled by hand, no event", helm.CauseNotInstalled, with(deployed, because(resync)), releasev1alpha1.UpgradeReasonPeriodicResync},
+		{"uninstalled by hand and a new spec", helm.CauseNotInstalled, with(deployed, spec), releasev1alpha1.UpgradeReasonSpecGenerationChanged},
 
-		{"new spec", helm.CauseInputsChanged, with(deployed, spec), SpecGenerationChanged},
-		{"new key in a Secret", helm.CauseInputsChanged, deployed, SpecGenerationChanged},
-		{"new spec that had to wait", helm.CauseInputsChanged, with(with(deployed, spec), ready), CrossCRDependencyBecameReady},
-		{"new spec that was refused", helm.CauseInputsChanged, with(with(deployed, spec), failed), RetryAfterFailure},
-		{"new chart", helm.CauseInputsChanged, with(deployed, newChart), ChartChanged},
-		{"new chart and spec", helm.CauseInputsChanged, with(with(deployed, newChart), spec), SpecGenerationChanged},
-		{"new chart that was refused", helm.CauseInputsChanged, with(with(deployed, newChart), failed), RetryAfterFailure},
-		{"new chart that had to wait", helm.CauseInputsChanged, with(with(deployed, newChart), ready), CrossCRDependencyBecameReady},
-		{"support that came or went", helm.CauseInputsChanged, with(deployed, supported), ClusterCapabilitiesChanged},
-		{"support that came, and a new spec", helm.CauseInputsChanged, with(with(deployed, supported), spec), SpecGenerationChanged},
-		{"support that came, after a failure", helm.CauseInputsChanged, with(with(deployed, supported), failed), ClusterCapabilitiesChanged},
-		{"support that came while it waited", helm.CauseInputsChanged, with(with(deployed, supported), ready), CrossCRDependencyBecameReady},
-		{"new inputs found on the periodic look", helm.CauseInputsChanged, with(deployed, because(resync)), SpecGenerationChanged},
+		{"new spec", helm.CauseInputsChanged, with(deployed, spec), releasev1alpha1.UpgradeReasonSpecGenerationChanged},
+		{"new key in a Secret", helm.CauseInputsChanged, deployed, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
+		{"new spec that had to wait", helm.CauseInputsChanged, with(with(deployed, spec), ready), releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady},
+		{"new spec that was refused", helm.CauseInputsChanged, with(with(deployed, spec), failed), releasev1alpha1.UpgradeReasonRetryAfterFailure},
+		{"new chart", helm.CauseInputsChanged, with(deployed, newChart), releasev1alpha1.UpgradeReasonChartChanged},
+		{"new chart and spec", helm.CauseInputsChanged, with(with(deployed, newChart), spec), releasev1alpha1.UpgradeReasonSpecGenerationChanged},
+		{"new chart that was refused", helm.CauseInputsChanged, with(with(deployed, newChart), failed), releasev1alpha1.UpgradeReasonRetryAfterFailure},
+		{"new chart that had to wait", helm.CauseInputsChanged, with(with(deployed, newChart), ready), releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady},
+		{"support that came or went", helm.CauseInputsChanged, with(deployed, supported), releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged},
+		{"support that came, and a new spec", helm.CauseInputsChanged, with(with(deployed, supported), spec), releasev1alpha1.UpgradeReasonSpecGenerationChanged},
+		{"support that came, after a failure", helm.CauseInputsChanged, with(with(deployed, supported), failed), releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged},
+		{"support that came while it waited", helm.CauseInputsChanged, with(with(deployed, supported), ready), releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady},
+		{"new inputs found on the periodic look", helm.CauseInputsChanged, with(deployed, because(resync)), releasev1alpha1.UpgradeReasonSpecGenerationChanged},
 
-		{"attempt failed", helm.CauseFailed, with(deployed, failed), RetryAfterFailure},
-		{"attempt failed, the rest does not matter", helm.CauseFailed, with(with(with(deployed, ready), newChart), because(resync)), RetryAfterFailure},
-		{"attempt was cut off", helm.CauseInterrupted, with(deployed, spec), RetryAfterFailure},
-		{"first attempt was cut off", helm.CauseInterrupted, Circumstances{SpecChanged: true}, RetryAfterFailure},
+		{"attempt failed", helm.CauseFailed, with(deployed, failed), releasev1alpha1.UpgradeReasonRetryAfterFailure},
+		{"attempt failed, the rest does not matter", helm.CauseFailed, with(with(with(deployed, ready), newChart), because(resync)), releasev1alpha1.UpgradeReasonRetryAfterFailure},
+		{"attempt was cut off", helm.CauseInterrupted, with(deployed, spec), releasev1alpha1.UpgradeReasonRetryAfterFailure},
+		{"first attempt was cut off", helm.CauseInterrupted, Circumstances{SpecChanged: true}, releasev1alpha1.UpgradeReasonRetryAfterFailure},
 
-		{"asked for", helm.CauseRequested, deployed, UserRequested},
-		{"asked for, the rest does not matter", helm.CauseRequested, with(with(deployed, spec), because(resync|retry)), UserRequested},
+		{"asked for", helm.CauseRequested, deployed, releasev1alpha1.UpgradeReasonUserRequested},
+		{"asked for, the rest does not matter", helm.CauseRequested, with(with(deployed, spec), because(resync|retry)), releasev1alpha1.UpgradeReasonUserRequested},
 
-		{"drift", helm.CauseDrift, with(deployed, because(controller.Drift)), DriftDetected},
-		{"drift, no event", helm.CauseDrift, with(deployed, because(resync)), PeriodicResync},
-		{"drift, no event, at the second attempt", helm.CauseDrift, with(deployed, because(resync|retry)), PeriodicResync},
-		{"drift at the second attempt", helm.CauseDrift, with(deployed, because(controller.Drift|retry)), DriftDetected},
-		{"drift, event and periodic look at once", helm.CauseDrift, with(deployed, because(resync|controller.Drift)), DriftDetected},
-		{"drift found after a restart", helm.CauseDrift, with(deployed, because(controller.SpecChange)), DriftDetected},
-		{"drift while a dependency becomes ready", helm.CauseDrift, with(deployed, ready), DriftDetected},
+		{"drift", helm.CauseDrift, with(deployed, because(controller.Drift)), releasev1alpha1.UpgradeReasonDriftDetected},
+		{"drift, no event", helm.CauseDrift, with(deployed, because(resync)), releasev1alpha1.UpgradeReasonPeriodicResync},
+		{"drift, no event, at the second attempt", helm.CauseDrift, with(deployed, because(resync|retry)), releasev1alpha1.UpgradeReasonPeriodicResync},
+		{"drift at the second attempt", helm.CauseDrift, with(deployed, because(controller.Drift|retry)), releasev1alpha1.UpgradeReasonDriftDetected},
+		{"drift, event and periodic look at once", helm.CauseDrift, with(deployed, because(resync|controller.Drift)), releasev1alpha1.UpgradeReasonDriftDetected},
+		{"drift found after a restart", helm.CauseDrift, with(deployed, because(controller.SpecChange)), releasev1alpha1.UpgradeReasonDriftDetected},
+		{"drift while a dependency becomes ready", helm.CauseDrift, with(deployed, ready), releasev1alpha1.UpgradeReasonDriftDetected},
 
-		{"rolled back by hand", helm.CauseReleaseChanged, with(deployed, because(controller.Drift)), DriftDetected},
-		{"rolled back by hand, no event", helm.CauseReleaseChanged, with(deployed, because(resync)), PeriodicResync},
-		{"rolled back by hand and a new spec", helm.CauseReleaseChanged, with(deployed, spec), DriftDetected},
+		{"rolled back by hand", helm.CauseReleaseChanged, with(deployed, because(controller.Drift)), releasev1alpha1.UpgradeReasonDriftDetected},
+		{"rolled back by hand, no event", helm.CauseReleaseChanged, with(deployed, because(resync)), releasev1alpha1.UpgradeReasonPeriodicResync},
+		{"rolled back by hand and a new spec", helm.CauseReleaseChanged, with(deployed, spec), releasev1alpha1.UpgradeReasonDriftDetected},
 
-		{"status lost a revision", helm.CauseBaselineUnknown, with(deployed, because(controller.SpecChange)), DriftDetected},
-		{"status lost a revision, no event", helm.CauseBaselineUnknown, with(deployed, because(resync)), PeriodicResync},
-		{"status was never written", helm.CauseBaselineUnknown, Circumstances{SpecChanged: true}, SpecGenerationChanged},
-		{"status was never written, after a wait", helm.CauseBaselineUnknown, with(Circumstances{SpecChanged: true}, ready), CrossCRDependencyBecameReady},
+		{"status lost a revision", helm.CauseBaselineUnknown, with(deployed, because(controller.SpecChange)), releasev1alpha1.UpgradeReasonDriftDetected},
+		{"status lost a revision, no event", helm.CauseBaselineUnknown, with(deployed, because(resync)), releasev1alpha1.UpgradeReasonPeriodicResync},
+		{"status was never written", helm.CauseBaselineUnknown, Circumstances{SpecChanged: true}, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
+		{"status was never written, after a wait", helm.CauseBaselineUnknown, with(Circumstances{SpecChanged: true}, ready), releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

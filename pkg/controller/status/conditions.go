@@ -11,29 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller/message"
-)
-
-// The condition types of the kstatus contract.
-const (
-	// ConditionReady is True when the object is as its spec asks.
-	ConditionReady = "Ready"
-	// ConditionReconciling is True while work towards the spec goes on, and
-	// absent otherwise.
-	ConditionReconciling = "Reconciling"
-	// ConditionStalled is True when only a person can bring things forward,
-	// and absent otherwise.
-	ConditionStalled = "Stalled"
-)
-
-// Reasons of Ready that every kind may have.
-const (
-	// ReasonProgressing is work on its way, for example pods that start. It is not worth
-	// an event.
-	ReasonProgressing = "Progressing"
-	// ReasonFinalizerFailed is a finalizer that could not be removed, after all else was
-	// done: an admission rule refuses it. The deletion waits and is retried.
-	ReasonFinalizerFailed = "FinalizerFailed"
 )
 
 // MaxMessageBytes bounds a condition's message. The limit of metav1.Condition
@@ -77,23 +56,23 @@ func (e Editor) Remove(conditionTypes ...string) {
 
 // MarkReady says that the object is as its spec asks: Ready is True.
 func (e Editor) MarkReady(reason, message string) {
-	e.Remove(ConditionReconciling, ConditionStalled)
-	e.Set(ConditionReady, metav1.ConditionTrue, reason, message)
+	e.Remove(apimeta.ConditionReconciling, apimeta.ConditionStalled)
+	e.Set(apimeta.ConditionReady, metav1.ConditionTrue, reason, message)
 }
 
 // MarkReconciling says that work goes on without anyone's help: Reconciling is
 // True, Ready is False.
 func (e Editor) MarkReconciling(reason, message string) {
-	e.Remove(ConditionStalled)
-	e.Set(ConditionReady, metav1.ConditionFalse, reason, message)
-	e.Set(ConditionReconciling, metav1.ConditionTrue, reason, message)
+	e.Remove(apimeta.ConditionStalled)
+	e.Set(apimeta.ConditionReady, metav1.ConditionFalse, reason, message)
+	e.Set(apimeta.ConditionReconciling, metav1.ConditionTrue, reason, message)
 }
 
 // MarkStalled says that a person must act: Stalled is True, Ready is False.
 func (e Editor) MarkStalled(reason, message string) {
-	e.Remove(ConditionReconciling)
-	e.Set(ConditionReady, metav1.ConditionFalse, reason, message)
-	e.Set(ConditionStalled, metav1.ConditionTrue, reason, message)
+	e.Remove(apimeta.ConditionReconciling)
+	e.Set(apimeta.ConditionReady, metav1.ConditionFalse, reason, message)
+	e.Set(apimeta.ConditionStalled, metav1.ConditionTrue, reason, message)
 }
 
 // ApplyConfigurations returns conditions in the form that server-side apply

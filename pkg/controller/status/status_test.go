@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller/message"
 )
 
@@ -35,9 +36,9 @@ func condition(kind string, status metav1.ConditionStatus, generation int64, at 
 func TestEditor(t *testing.T) {
 	var (
 		later       = now.Truncate(time.Second)
-		ready       = condition(ConditionReady, metav1.ConditionTrue, 1, before, "Healthy", "fine")
-		reconciling = condition(ConditionReconciling, metav1.ConditionTrue, 1, before, "Upgrading", "wait")
-		stalled     = condition(ConditionStalled, metav1.ConditionTrue, 1, before, "BadChart", "help")
+		ready       = condition(apimeta.ConditionReady, metav1.ConditionTrue, 1, before, "Healthy", "fine")
+		reconciling = condition(apimeta.ConditionReconciling, metav1.ConditionTrue, 1, before, "Upgrading", "wait")
+		stalled     = condition(apimeta.ConditionStalled, metav1.ConditionTrue, 1, before, "BadChart", "help")
 		deployed    = condition("Deployed", metav1.ConditionTrue, 1, before, "Installed", "")
 	)
 	tests := []struct {
@@ -66,28 +67,28 @@ func TestEditor(t *testing.T) {
 		{
 			"removal",
 			[]metav1.Condition{deployed, ready, stalled},
-			func(e Editor) { e.Remove("Deployed", "Absent", ConditionStalled) },
+			func(e Editor) { e.Remove("Deployed", "Absent", apimeta.ConditionStalled) },
 			[]metav1.Condition{ready},
 		},
 		{
 			"ready after reconciling",
 			[]metav1.Condition{deployed, reconciling},
 			func(e Editor) { e.MarkReady("Healthy", "fine") },
-			[]metav1.Condition{deployed, condition(ConditionReady, metav1.ConditionTrue, 2, later, "Healthy", "fine")},
+			[]metav1.Condition{deployed, condition(apimeta.ConditionReady, metav1.ConditionTrue, 2, later, "Healthy", "fine")},
 		},
 		{
 			"ready after stalled",
 			[]metav1.Condition{stalled},
 			func(e Editor) { e.MarkReady("Healthy", "fine") },
-			[]metav1.Condition{condition(ConditionReady, metav1.ConditionTrue, 2, later, "Healthy", "fine")},
+			[]metav1.Condition{condition(apimeta.ConditionReady, metav1.ConditionTrue, 2, later, "Healthy", "fine")},
 		},
 		{
 			"reconciling after stalled",
 			[]metav1.Condition{ready, stalled},
 			func(e Editor) { e.MarkReconciling("Upgrading", "wait") },
 			[]metav1.Condition{
-				condition(ConditionReady, metav1.ConditionFalse, 2, later, "Upgrading", "wait"),
-				condition(ConditionReconciling, metav1.ConditionTrue, 2, later, "Upgrading", "wait"),
+				condition(apimeta.ConditionReady, metav1.ConditionFalse, 2, later, "Upgrading", "wait"),
+				condition(apimeta.ConditionReconciling, metav1.ConditionTrue, 2, later, "Upgrading", "wait"),
 			},
 		},
 		{
@@ -95,8 +96,8 @@ func TestEditor(t *testing.T) {
 			[]metav1.Condition{ready, reconciling},
 			func(e Editor) { e.MarkStalled("BadChart", "help") },
 			[]metav1.Condition{
-				condition(ConditionReady, metav1.ConditionFalse, 2, later, "BadChart", "help"),
-				condition(ConditionStalled, metav1.ConditionTrue, 2, later, "BadChart", "help"),
+				condition(apimeta.ConditionReady, metav1.ConditionFalse, 2, later, "BadChart", "help"),
+				condition(apimeta.ConditionStalled, metav1.ConditionTrue, 2, later, "BadChart", "help"),
 			},
 		},
 	}

@@ -7,8 +7,10 @@ package applyconfiguration
 
 import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/demo/v1alpha1"
 	internal "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/internal"
+	applyconfigurationreleasev1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/release/v1alpha1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	managedfields "k8s.io/apimachinery/pkg/util/managedfields"
@@ -33,28 +35,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &demov1alpha1.DemoAppStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DemoAppTemplate"):
 		return &demov1alpha1.DemoAppTemplateApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("DeployedRelease"):
-		return &demov1alpha1.DeployedReleaseApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("DriftIgnore"):
-		return &demov1alpha1.DriftIgnoreApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("DriftPolicy"):
-		return &demov1alpha1.DriftPolicyApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("FailureCounts"):
-		return &demov1alpha1.FailureCountsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GatewayReference"):
 		return &demov1alpha1.GatewayReferenceApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("HistoryEntry"):
-		return &demov1alpha1.HistoryEntryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("IngressSpec"):
 		return &demov1alpha1.IngressSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("IngressTLS"):
 		return &demov1alpha1.IngressTLSApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("InventoryEntry"):
-		return &demov1alpha1.InventoryEntryApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("Remediation"):
-		return &demov1alpha1.RemediationApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("RevisionDigest"):
-		return &demov1alpha1.RevisionDigestApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):
 		return &demov1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ServiceSpec"):
@@ -63,10 +49,32 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &demov1alpha1.TemplateMetadataApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("UpdateStrategy"):
 		return &demov1alpha1.UpdateStrategyApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("UpgradeWindow"):
-		return &demov1alpha1.UpgradeWindowApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("ValuesReference"):
-		return &demov1alpha1.ValuesReferenceApplyConfiguration{}
+
+		// Group=release.demo.example.com, Version=v1alpha1
+	case releasev1alpha1.SchemeGroupVersion.WithKind("DeployedRelease"):
+		return &applyconfigurationreleasev1alpha1.DeployedReleaseApplyConfiguration{}
+	case releasev1alpha1.SchemeGroupVersion.WithKind("DriftIgnore"):
+		return &applyconfigurationreleasev1alpha1.DriftIgnoreApplyConfiguration{}
+	case releasev1alpha1.SchemeGroupVersion.WithKind("DriftPolicy"):
+		return &applyconfigurationreleasev1alpha1.DriftPolicyApplyConfiguration{}
+	case releasev1alpha1.SchemeGroupVersion.WithKind("FailureCounts"):
+		return &applyconfigurationreleasev1alpha1.FailureCountsApplyConfiguration{}
+	case releasev1alpha1.SchemeGroupVersion.WithKind("HistoryEntry"):
+		return &applyconfigurationreleasev1alpha1.HistoryEntryApplyConfiguration{}
+	case releasev1alpha1.SchemeGroupVersion.WithKind("InventoryEntry"):
+		return &applyconfigurationreleasev1alpha1.InventoryEntryApplyConfiguration{}
+	case releasev1alpha1.SchemeGroupVersion.WithKind("ReleasePolicy"):
+		return &applyconfigurationreleasev1alpha1.ReleasePolicyApplyConfiguration{}
+	case releasev1alpha1.SchemeGroupVersion.WithKind("ReleaseStatus"):
+		return &applyconfigurationreleasev1alpha1.ReleaseStatusApplyConfiguration{}
+	case releasev1alpha1.SchemeGroupVersion.WithKind("Remediation"):
+		return &applyconfigurationreleasev1alpha1.RemediationApplyConfiguration{}
+	case releasev1alpha1.SchemeGroupVersion.WithKind("RevisionDigest"):
+		return &applyconfigurationreleasev1alpha1.RevisionDigestApplyConfiguration{}
+	case releasev1alpha1.SchemeGroupVersion.WithKind("UpgradeWindow"):
+		return &applyconfigurationreleasev1alpha1.UpgradeWindowApplyConfiguration{}
+	case releasev1alpha1.SchemeGroupVersion.WithKind("ValuesReference"):
+		return &applyconfigurationreleasev1alpha1.ValuesReferenceApplyConfiguration{}
 
 	}
 	return nil

@@ -10,6 +10,7 @@ package openapi
 
 import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	resource "k8s.io/apimachinery/pkg/api/resource"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
@@ -21,88 +22,90 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
-		v1alpha1.DemoApp{}.OpenAPIModelName():              schema_pkg_apis_demo_v1alpha1_DemoApp(ref),
-		v1alpha1.DemoAppCluster{}.OpenAPIModelName():       schema_pkg_apis_demo_v1alpha1_DemoAppCluster(ref),
-		v1alpha1.DemoAppClusterList{}.OpenAPIModelName():   schema_pkg_apis_demo_v1alpha1_DemoAppClusterList(ref),
-		v1alpha1.DemoAppClusterSpec{}.OpenAPIModelName():   schema_pkg_apis_demo_v1alpha1_DemoAppClusterSpec(ref),
-		v1alpha1.DemoAppClusterStatus{}.OpenAPIModelName(): schema_pkg_apis_demo_v1alpha1_DemoAppClusterStatus(ref),
-		v1alpha1.DemoAppList{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_DemoAppList(ref),
-		v1alpha1.DemoAppSpec{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref),
-		v1alpha1.DemoAppStatus{}.OpenAPIModelName():        schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref),
-		v1alpha1.DemoAppTemplate{}.OpenAPIModelName():      schema_pkg_apis_demo_v1alpha1_DemoAppTemplate(ref),
-		v1alpha1.DeployedRelease{}.OpenAPIModelName():      schema_pkg_apis_demo_v1alpha1_DeployedRelease(ref),
-		v1alpha1.DriftIgnore{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_DriftIgnore(ref),
-		v1alpha1.DriftPolicy{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_DriftPolicy(ref),
-		v1alpha1.FailureCounts{}.OpenAPIModelName():        schema_pkg_apis_demo_v1alpha1_FailureCounts(ref),
-		v1alpha1.GatewayReference{}.OpenAPIModelName():     schema_pkg_apis_demo_v1alpha1_GatewayReference(ref),
-		v1alpha1.HistoryEntry{}.OpenAPIModelName():         schema_pkg_apis_demo_v1alpha1_HistoryEntry(ref),
-		v1alpha1.IngressSpec{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_IngressSpec(ref),
-		v1alpha1.IngressTLS{}.OpenAPIModelName():           schema_pkg_apis_demo_v1alpha1_IngressTLS(ref),
-		v1alpha1.InventoryEntry{}.OpenAPIModelName():       schema_pkg_apis_demo_v1alpha1_InventoryEntry(ref),
-		v1alpha1.Remediation{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_Remediation(ref),
-		v1alpha1.RevisionDigest{}.OpenAPIModelName():       schema_pkg_apis_demo_v1alpha1_RevisionDigest(ref),
-		v1alpha1.SecretKeyReference{}.OpenAPIModelName():   schema_pkg_apis_demo_v1alpha1_SecretKeyReference(ref),
-		v1alpha1.ServiceSpec{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_ServiceSpec(ref),
-		v1alpha1.TemplateMetadata{}.OpenAPIModelName():     schema_pkg_apis_demo_v1alpha1_TemplateMetadata(ref),
-		v1alpha1.UpdateStrategy{}.OpenAPIModelName():       schema_pkg_apis_demo_v1alpha1_UpdateStrategy(ref),
-		v1alpha1.UpgradeWindow{}.OpenAPIModelName():        schema_pkg_apis_demo_v1alpha1_UpgradeWindow(ref),
-		v1alpha1.ValuesReference{}.OpenAPIModelName():      schema_pkg_apis_demo_v1alpha1_ValuesReference(ref),
-		resource.Quantity{}.OpenAPIModelName():             schema_apimachinery_pkg_api_resource_Quantity(ref),
-		v1.APIGroup{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_APIGroup(ref),
-		v1.APIGroupList{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_APIGroupList(ref),
-		v1.APIResource{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_APIResource(ref),
-		v1.APIResourceList{}.OpenAPIModelName():            schema_pkg_apis_meta_v1_APIResourceList(ref),
-		v1.APIVersions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_APIVersions(ref),
-		v1.ApplyOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_ApplyOptions(ref),
-		v1.Condition{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_Condition(ref),
-		v1.CreateOptions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_CreateOptions(ref),
-		v1.DeleteOptions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_DeleteOptions(ref),
-		v1.Duration{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_Duration(ref),
-		v1.FieldSelectorRequirement{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
-		v1.FieldsV1{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_FieldsV1(ref),
-		v1.GetOptions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_GetOptions(ref),
-		v1.GroupKind{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_GroupKind(ref),
-		v1.GroupResource{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_GroupResource(ref),
-		v1.GroupVersion{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_GroupVersion(ref),
-		v1.GroupVersionForDiscovery{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
-		v1.GroupVersionKind{}.OpenAPIModelName():           schema_pkg_apis_meta_v1_GroupVersionKind(ref),
-		v1.GroupVersionResource{}.OpenAPIModelName():       schema_pkg_apis_meta_v1_GroupVersionResource(ref),
-		v1.InternalEvent{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_InternalEvent(ref),
-		v1.LabelSelector{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_LabelSelector(ref),
-		v1.LabelSelectorRequirement{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
-		v1.List{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_List(ref),
-		v1.ListMeta{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_ListMeta(ref),
-		v1.ListOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_ListOptions(ref),
-		v1.ManagedFieldsEntry{}.OpenAPIModelName():         schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
-		v1.MicroTime{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_MicroTime(ref),
-		v1.ObjectMeta{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_ObjectMeta(ref),
-		v1.OwnerReference{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_OwnerReference(ref),
-		v1.PartialObjectMetadata{}.OpenAPIModelName():      schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
-		v1.PartialObjectMetadataList{}.OpenAPIModelName():  schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
-		v1.Patch{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_Patch(ref),
-		v1.PatchOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_PatchOptions(ref),
-		v1.Preconditions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_Preconditions(ref),
-		v1.RootPaths{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_RootPaths(ref),
-		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():  schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
-		v1.ShardInfo{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_ShardInfo(ref),
-		v1.Status{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_Status(ref),
-		v1.StatusCause{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_StatusCause(ref),
-		v1.StatusDetails{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_StatusDetails(ref),
-		v1.Table{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_Table(ref),
-		v1.TableColumnDefinition{}.OpenAPIModelName():      schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
-		v1.TableOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_TableOptions(ref),
-		v1.TableRow{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_TableRow(ref),
-		v1.TableRowCondition{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_TableRowCondition(ref),
-		v1.Time{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_Time(ref),
-		v1.Timestamp{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_Timestamp(ref),
-		v1.TypeMeta{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_TypeMeta(ref),
-		v1.UpdateOptions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_UpdateOptions(ref),
-		v1.WatchEvent{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_WatchEvent(ref),
-		runtime.RawExtension{}.OpenAPIModelName():          schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
-		runtime.TypeMeta{}.OpenAPIModelName():              schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
-		runtime.Unknown{}.OpenAPIModelName():               schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
-		intstr.IntOrString{}.OpenAPIModelName():            schema_apimachinery_pkg_util_intstr_IntOrString(ref),
-		version.Info{}.OpenAPIModelName():                  schema_k8sio_apimachinery_pkg_version_Info(ref),
+		v1alpha1.DemoApp{}.OpenAPIModelName():                schema_pkg_apis_demo_v1alpha1_DemoApp(ref),
+		v1alpha1.DemoAppCluster{}.OpenAPIModelName():         schema_pkg_apis_demo_v1alpha1_DemoAppCluster(ref),
+		v1alpha1.DemoAppClusterList{}.OpenAPIModelName():     schema_pkg_apis_demo_v1alpha1_DemoAppClusterList(ref),
+		v1alpha1.DemoAppClusterSpec{}.OpenAPIModelName():     schema_pkg_apis_demo_v1alpha1_DemoAppClusterSpec(ref),
+		v1alpha1.DemoAppClusterStatus{}.OpenAPIModelName():   schema_pkg_apis_demo_v1alpha1_DemoAppClusterStatus(ref),
+		v1alpha1.DemoAppList{}.OpenAPIModelName():            schema_pkg_apis_demo_v1alpha1_DemoAppList(ref),
+		v1alpha1.DemoAppSpec{}.OpenAPIModelName():            schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref),
+		v1alpha1.DemoAppStatus{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref),
+		v1alpha1.DemoAppTemplate{}.OpenAPIModelName():        schema_pkg_apis_demo_v1alpha1_DemoAppTemplate(ref),
+		v1alpha1.GatewayReference{}.OpenAPIModelName():       schema_pkg_apis_demo_v1alpha1_GatewayReference(ref),
+		v1alpha1.IngressSpec{}.OpenAPIModelName():            schema_pkg_apis_demo_v1alpha1_IngressSpec(ref),
+		v1alpha1.IngressTLS{}.OpenAPIModelName():             schema_pkg_apis_demo_v1alpha1_IngressTLS(ref),
+		v1alpha1.SecretKeyReference{}.OpenAPIModelName():     schema_pkg_apis_demo_v1alpha1_SecretKeyReference(ref),
+		v1alpha1.ServiceSpec{}.OpenAPIModelName():            schema_pkg_apis_demo_v1alpha1_ServiceSpec(ref),
+		v1alpha1.TemplateMetadata{}.OpenAPIModelName():       schema_pkg_apis_demo_v1alpha1_TemplateMetadata(ref),
+		v1alpha1.UpdateStrategy{}.OpenAPIModelName():         schema_pkg_apis_demo_v1alpha1_UpdateStrategy(ref),
+		releasev1alpha1.DeployedRelease{}.OpenAPIModelName(): schema_pkg_apis_release_v1alpha1_DeployedRelease(ref),
+		releasev1alpha1.DriftIgnore{}.OpenAPIModelName():     schema_pkg_apis_release_v1alpha1_DriftIgnore(ref),
+		releasev1alpha1.DriftPolicy{}.OpenAPIModelName():     schema_pkg_apis_release_v1alpha1_DriftPolicy(ref),
+		releasev1alpha1.FailureCounts{}.OpenAPIModelName():   schema_pkg_apis_release_v1alpha1_FailureCounts(ref),
+		releasev1alpha1.HistoryEntry{}.OpenAPIModelName():    schema_pkg_apis_release_v1alpha1_HistoryEntry(ref),
+		releasev1alpha1.InventoryEntry{}.OpenAPIModelName():  schema_pkg_apis_release_v1alpha1_InventoryEntry(ref),
+		releasev1alpha1.ReleasePolicy{}.OpenAPIModelName():   schema_pkg_apis_release_v1alpha1_ReleasePolicy(ref),
+		releasev1alpha1.ReleaseStatus{}.OpenAPIModelName():   schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref),
+		releasev1alpha1.Remediation{}.OpenAPIModelName():     schema_pkg_apis_release_v1alpha1_Remediation(ref),
+		releasev1alpha1.RevisionDigest{}.OpenAPIModelName():  schema_pkg_apis_release_v1alpha1_RevisionDigest(ref),
+		releasev1alpha1.UpgradeWindow{}.OpenAPIModelName():   schema_pkg_apis_release_v1alpha1_UpgradeWindow(ref),
+		releasev1alpha1.ValuesReference{}.OpenAPIModelName(): schema_pkg_apis_release_v1alpha1_ValuesReference(ref),
+		resource.Quantity{}.OpenAPIModelName():               schema_apimachinery_pkg_api_resource_Quantity(ref),
+		v1.APIGroup{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_APIGroup(ref),
+		v1.APIGroupList{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_APIGroupList(ref),
+		v1.APIResource{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_APIResource(ref),
+		v1.APIResourceList{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_APIResourceList(ref),
+		v1.APIVersions{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_APIVersions(ref),
+		v1.ApplyOptions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_ApplyOptions(ref),
+		v1.Condition{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_Condition(ref),
+		v1.CreateOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_CreateOptions(ref),
+		v1.DeleteOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_DeleteOptions(ref),
+		v1.Duration{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_Duration(ref),
+		v1.FieldSelectorRequirement{}.OpenAPIModelName():     schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
+		v1.FieldsV1{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_FieldsV1(ref),
+		v1.GetOptions{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_GetOptions(ref),
+		v1.GroupKind{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_GroupKind(ref),
+		v1.GroupResource{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_GroupResource(ref),
+		v1.GroupVersion{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_GroupVersion(ref),
+		v1.GroupVersionForDiscovery{}.OpenAPIModelName():     schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
+		v1.GroupVersionKind{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_GroupVersionKind(ref),
+		v1.GroupVersionResource{}.OpenAPIModelName():         schema_pkg_apis_meta_v1_GroupVersionResource(ref),
+		v1.InternalEvent{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_InternalEvent(ref),
+		v1.LabelSelector{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_LabelSelector(ref),
+		v1.LabelSelectorRequirement{}.OpenAPIModelName():     schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
+		v1.List{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_List(ref),
+		v1.ListMeta{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_ListMeta(ref),
+		v1.ListOptions{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_ListOptions(ref),
+		v1.ManagedFieldsEntry{}.OpenAPIModelName():           schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
+		v1.MicroTime{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_MicroTime(ref),
+		v1.ObjectMeta{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_ObjectMeta(ref),
+		v1.OwnerReference{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_OwnerReference(ref),
+		v1.PartialObjectMetadata{}.OpenAPIModelName():        schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
+		v1.PartialObjectMetadataList{}.OpenAPIModelName():    schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
+		v1.Patch{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_Patch(ref),
+		v1.PatchOptions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_PatchOptions(ref),
+		v1.Preconditions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_Preconditions(ref),
+		v1.RootPaths{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_RootPaths(ref),
+		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():    schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
+		v1.ShardInfo{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_ShardInfo(ref),
+		v1.Status{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_Status(ref),
+		v1.StatusCause{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_StatusCause(ref),
+		v1.StatusDetails{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_StatusDetails(ref),
+		v1.Table{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_Table(ref),
+		v1.TableColumnDefinition{}.OpenAPIModelName():        schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
+		v1.TableOptions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_TableOptions(ref),
+		v1.TableRow{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_TableRow(ref),
+		v1.TableRowCondition{}.OpenAPIModelName():            schema_pkg_apis_meta_v1_TableRowCondition(ref),
+		v1.Time{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_Time(ref),
+		v1.Timestamp{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_Timestamp(ref),
+		v1.TypeMeta{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_TypeMeta(ref),
+		v1.UpdateOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_UpdateOptions(ref),
+		v1.WatchEvent{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_WatchEvent(ref),
+		runtime.RawExtension{}.OpenAPIModelName():            schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
+		runtime.TypeMeta{}.OpenAPIModelName():                schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
+		runtime.Unknown{}.OpenAPIModelName():                 schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
+		intstr.IntOrString{}.OpenAPIModelName():              schema_apimachinery_pkg_util_intstr_IntOrString(ref),
+		version.Info{}.OpenAPIModelName():                    schema_k8sio_apimachinery_pkg_version_Info(ref),
 	}
 }
 
@@ -514,43 +517,19 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref common.ReferenceCallback) com
 					"upgradeWindow": {
 						SchemaProps: spec.SchemaProps{
 							Description: "upgradeWindow says when changes may be rolled out. Outside of it they wait; the first install, the correction of drift and the deletion do not. Absent means at any time.",
-							Ref:         ref(v1alpha1.UpgradeWindow{}.OpenAPIModelName()),
-						},
-					},
-					"valuesFrom": {
-						VendorExtensible: spec.VendorExtensible{
-							Extensions: spec.Extensions{
-								"x-kubernetes-list-type": "atomic",
-							},
-						},
-						SchemaProps: spec.SchemaProps{
-							Description: "valuesFrom names further values of the chart, at most 16. Later ones win over earlier ones, spec.values over all of them, and the fields of the spec that have a value of the chart of their own over everything. The objects are watched: when the values change, the release follows.",
-							Type:        []string{"array"},
-							Items: &spec.SchemaOrArray{
-								Schema: &spec.Schema{
-									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.ValuesReference{}.OpenAPIModelName()),
-									},
-								},
-							},
-						},
-					},
-					"values": {
-						SchemaProps: spec.SchemaProps{
-							Description: "values are further values of the chart, a free form that the chart's schema checks. See valuesFrom for what wins.",
-							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+							Ref:         ref(releasev1alpha1.UpgradeWindow{}.OpenAPIModelName()),
 						},
 					},
 					"remediation": {
 						SchemaProps: spec.SchemaProps{
 							Description: "remediation says what to do about an install or upgrade that fails. Absent means to try again with backoff for as long as it takes.",
-							Ref:         ref(v1alpha1.Remediation{}.OpenAPIModelName()),
+							Ref:         ref(releasev1alpha1.Remediation{}.OpenAPIModelName()),
 						},
 					},
 					"drift": {
 						SchemaProps: spec.SchemaProps{
 							Description: "drift says what to do when somebody else changed objects of the release. Absent means to correct it.",
-							Ref:         ref(v1alpha1.DriftPolicy{}.OpenAPIModelName()),
+							Ref:         ref(releasev1alpha1.DriftPolicy{}.OpenAPIModelName()),
 						},
 					},
 					"maxHistory": {
@@ -573,11 +552,35 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref common.ReferenceCallback) com
 							Format:      "",
 						},
 					},
+					"valuesFrom": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "valuesFrom names further values of the chart, at most 16. Later ones win over earlier ones, spec.values over all of them, and the fields of the spec that have a value of the chart of their own over everything. The objects are watched: when the values change, the release follows.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(releasev1alpha1.ValuesReference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"values": {
+						SchemaProps: spec.SchemaProps{
+							Description: "values are further values of the chart, a free form that the chart's schema checks. See valuesFrom for what wins.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.DriftPolicy{}.OpenAPIModelName(), v1alpha1.IngressSpec{}.OpenAPIModelName(), v1alpha1.Remediation{}.OpenAPIModelName(), v1alpha1.SecretKeyReference{}.OpenAPIModelName(), v1alpha1.ServiceSpec{}.OpenAPIModelName(), v1alpha1.UpgradeWindow{}.OpenAPIModelName(), v1alpha1.ValuesReference{}.OpenAPIModelName(), v1.Duration{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+			v1alpha1.IngressSpec{}.OpenAPIModelName(), v1alpha1.SecretKeyReference{}.OpenAPIModelName(), v1alpha1.ServiceSpec{}.OpenAPIModelName(), releasev1alpha1.DriftPolicy{}.OpenAPIModelName(), releasev1alpha1.Remediation{}.OpenAPIModelName(), releasev1alpha1.UpgradeWindow{}.OpenAPIModelName(), releasev1alpha1.ValuesReference{}.OpenAPIModelName(), v1.Duration{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -619,7 +622,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 					"deployedRelease": {
 						SchemaProps: spec.SchemaProps{
 							Description: "deployedRelease is the Helm release that runs. It is absent before the first install succeeded.",
-							Ref:         ref(v1alpha1.DeployedRelease{}.OpenAPIModelName()),
+							Ref:         ref(releasev1alpha1.DeployedRelease{}.OpenAPIModelName()),
 						},
 					},
 					"lastUpgradeReason": {
@@ -657,7 +660,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.RevisionDigest{}.OpenAPIModelName()),
+										Ref: ref(releasev1alpha1.RevisionDigest{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -675,7 +678,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.InventoryEntry{}.OpenAPIModelName()),
+										Ref: ref(releasev1alpha1.InventoryEntry{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -702,34 +705,6 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 							Description: "selector selects the pods of the app, in the form that \"kubectl get -l\" takes. Autoscalers read it through the scale subresource.",
 							Type:        []string{"string"},
 							Format:      "",
-						},
-					},
-					"url": {
-						SchemaProps: spec.SchemaProps{
-							Description: "url is where the app answers inside the cluster.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"externalURL": {
-						SchemaProps: spec.SchemaProps{
-							Description: "externalURL is where the app answers outside the cluster. It is absent while nothing that spec.ingress asks for is deployed, and for a host with \"*\".",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"ingressHost": {
-						SchemaProps: spec.SchemaProps{
-							Description: "ingressHost is spec.ingress.host as it was last deployed, with an Ingress or an HTTPRoute. As long as it is here, no other DemoApp of the namespace gets that host.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"nodePort": {
-						SchemaProps: spec.SchemaProps{
-							Description: "nodePort is spec.service.nodePort as it was last deployed. A Service that asks for none later keeps it, unless its type becomes ClusterIP or it is made anew. As long as it is here, no other DemoApp of the namespace gets that port.",
-							Type:        []string{"integer"},
-							Format:      "int32",
 						},
 					},
 					"lastHandledRequestedAt": {
@@ -765,7 +740,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.HistoryEntry{}.OpenAPIModelName()),
+										Ref: ref(releasev1alpha1.HistoryEntry{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -774,14 +749,42 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 					"failures": {
 						SchemaProps: spec.SchemaProps{
 							Description: "failures count what failed. Absent means nothing.",
-							Ref:         ref(v1alpha1.FailureCounts{}.OpenAPIModelName()),
+							Ref:         ref(releasev1alpha1.FailureCounts{}.OpenAPIModelName()),
+						},
+					},
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url is where the app answers inside the cluster.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"externalURL": {
+						SchemaProps: spec.SchemaProps{
+							Description: "externalURL is where the app answers outside the cluster. It is absent while nothing that spec.ingress asks for is deployed, and for a host with \"*\".",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"ingressHost": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ingressHost is spec.ingress.host as it was last deployed, with an Ingress or an HTTPRoute. As long as it is here, no other DemoApp of the namespace gets that host.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"nodePort": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nodePort is spec.service.nodePort as it was last deployed. A Service that asks for none later keeps it, unless its type becomes ClusterIP or it is made anew. As long as it is here, no other DemoApp of the namespace gets that port.",
+							Type:        []string{"integer"},
+							Format:      "int32",
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.DeployedRelease{}.OpenAPIModelName(), v1alpha1.FailureCounts{}.OpenAPIModelName(), v1alpha1.HistoryEntry{}.OpenAPIModelName(), v1alpha1.InventoryEntry{}.OpenAPIModelName(), v1alpha1.RevisionDigest{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			releasev1alpha1.DeployedRelease{}.OpenAPIModelName(), releasev1alpha1.FailureCounts{}.OpenAPIModelName(), releasev1alpha1.HistoryEntry{}.OpenAPIModelName(), releasev1alpha1.InventoryEntry{}.OpenAPIModelName(), releasev1alpha1.RevisionDigest{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -815,216 +818,6 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppTemplate(ref common.ReferenceCallback)
 	}
 }
 
-func schema_pkg_apis_demo_v1alpha1_DeployedRelease(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "DeployedRelease names a revision of a Helm release and the chart that it was made from.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"name": {
-						SchemaProps: spec.SchemaProps{
-							Description: "name is the name of the release, that of the DemoApp.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"revision": {
-						SchemaProps: spec.SchemaProps{
-							Description: "revision counts the installs, upgrades and rollbacks of the release, from 1.",
-							Default:     0,
-							Type:        []string{"integer"},
-							Format:      "int64",
-						},
-					},
-					"chart": {
-						SchemaProps: spec.SchemaProps{
-							Description: "chart is the name of the chart.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"chartVersion": {
-						SchemaProps: spec.SchemaProps{
-							Description: "chartVersion is the version of the chart.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"appVersion": {
-						SchemaProps: spec.SchemaProps{
-							Description: "appVersion is the version of the app that the chart says it contains. It may be absent.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-				},
-				Required: []string{"name", "revision", "chart", "chartVersion"},
-			},
-		},
-	}
-}
-
-func schema_pkg_apis_demo_v1alpha1_DriftIgnore(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "DriftIgnore names fields of objects of the release that others may change.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"kind": {
-						SchemaProps: spec.SchemaProps{
-							Description: "kind is the kind of the objects, such as Deployment.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"name": {
-						SchemaProps: spec.SchemaProps{
-							Description: "name is the name of the object. Absent means all objects of the kind.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"paths": {
-						VendorExtensible: spec.VendorExtensible{
-							Extensions: spec.Extensions{
-								"x-kubernetes-list-type": "atomic",
-							},
-						},
-						SchemaProps: spec.SchemaProps{
-							Description: "paths are the fields, as JSON pointers (RFC 6901) such as /spec/replicas, 1 to 32. All that lies below a path is ignored, too. Of the metadata, only single labels and annotations can be ignored, and not those by which Helm knows its objects; apiVersion and kind cannot.",
-							Type:        []string{"array"},
-							Items: &spec.SchemaOrArray{
-								Schema: &spec.Schema{
-									SchemaProps: spec.SchemaProps{
-										Type:   []string{"string"},
-										Format: "",
-									},
-								},
-							},
-						},
-					},
-				},
-				Required: []string{"kind", "paths"},
-			},
-		},
-	}
-}
-
-func schema_pkg_apis_demo_v1alpha1_DriftPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "DriftPolicy says what to do when somebody else changed objects of the release.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"mode": {
-						SchemaProps: spec.SchemaProps{
-							Description: "mode is Correct (drift is reported and corrected), Warn (drift is reported and left) or Off (drift is neither reported nor corrected). Defaults to Correct. The next upgrade overwrites what was left.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"ignore": {
-						VendorExtensible: spec.VendorExtensible{
-							Extensions: spec.Extensions{
-								"x-kubernetes-list-type": "atomic",
-							},
-						},
-						SchemaProps: spec.SchemaProps{
-							Description: "ignore lists fields that others may change, at most 32 entries. Neither a repair nor an upgrade sets them back.",
-							Type:        []string{"array"},
-							Items: &spec.SchemaOrArray{
-								Schema: &spec.Schema{
-									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.DriftIgnore{}.OpenAPIModelName()),
-									},
-								},
-							},
-						},
-					},
-					"foreignFields": {
-						SchemaProps: spec.SchemaProps{
-							Description: "foreignFields is Keep, which leaves alone what others add inside objects of the release (a key of a ConfigMap, a container, a label), or Remove, which treats it as drift. Defaults to Keep. What the cluster's own controllers add is never removed.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-				},
-			},
-		},
-		Dependencies: []string{
-			v1alpha1.DriftIgnore{}.OpenAPIModelName()},
-	}
-}
-
-func schema_pkg_apis_demo_v1alpha1_FailureCounts(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "FailureCounts count what failed.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"consecutive": {
-						SchemaProps: spec.SchemaProps{
-							Description: "consecutive is how many attempts at the current generation have failed since the last one that succeeded. Remediation goes by it.",
-							Type:        []string{"integer"},
-							Format:      "int64",
-						},
-					},
-					"generation": {
-						SchemaProps: spec.SchemaProps{
-							Description: "generation is the generation of the spec that consecutive counts for.",
-							Type:        []string{"integer"},
-							Format:      "int64",
-						},
-					},
-					"inputs": {
-						SchemaProps: spec.SchemaProps{
-							Description: "inputs stands for the chart, what the cluster supports, and the versions of the ConfigMaps and Secrets that consecutive counts for. It is not made from what they hold. Its form is private to the operator.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"installs": {
-						SchemaProps: spec.SchemaProps{
-							Description: "installs is how many installs failed, ever.",
-							Type:        []string{"integer"},
-							Format:      "int64",
-						},
-					},
-					"upgrades": {
-						SchemaProps: spec.SchemaProps{
-							Description: "upgrades is how many upgrades failed, ever.",
-							Type:        []string{"integer"},
-							Format:      "int64",
-						},
-					},
-					"repairs": {
-						SchemaProps: spec.SchemaProps{
-							Description: "repairs is how many corrections of drift failed, ever.",
-							Type:        []string{"integer"},
-							Format:      "int64",
-						},
-					},
-					"rollbacks": {
-						SchemaProps: spec.SchemaProps{
-							Description: "rollbacks is how many rollbacks failed, ever.",
-							Type:        []string{"integer"},
-							Format:      "int64",
-						},
-					},
-				},
-			},
-		},
-	}
-}
-
 func schema_pkg_apis_demo_v1alpha1_GatewayReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1051,79 +844,6 @@ func schema_pkg_apis_demo_v1alpha1_GatewayReference(ref common.ReferenceCallback
 				Required: []string{"name"},
 			},
 		},
-	}
-}
-
-func schema_pkg_apis_demo_v1alpha1_HistoryEntry(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "HistoryEntry is one thing that the operator did to the release.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"time": {
-						SchemaProps: spec.SchemaProps{
-							Description: "time is when it last happened.",
-							Ref:         ref(v1.Time{}.OpenAPIModelName()),
-						},
-					},
-					"action": {
-						SchemaProps: spec.SchemaProps{
-							Description: "action is Install, Upgrade, Repair or Rollback.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"outcome": {
-						SchemaProps: spec.SchemaProps{
-							Description: "outcome is Succeeded or Failed.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"reason": {
-						SchemaProps: spec.SchemaProps{
-							Description: "reason is why it was done, as in lastUpgradeReason.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"revision": {
-						SchemaProps: spec.SchemaProps{
-							Description: "revision is the revision that it left. It is absent where a failure left none.",
-							Type:        []string{"integer"},
-							Format:      "int64",
-						},
-					},
-					"chartVersion": {
-						SchemaProps: spec.SchemaProps{
-							Description: "chartVersion is the version of the chart.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"generation": {
-						SchemaProps: spec.SchemaProps{
-							Description: "generation is the generation of the spec that it was done for.",
-							Type:        []string{"integer"},
-							Format:      "int64",
-						},
-					},
-					"count": {
-						SchemaProps: spec.SchemaProps{
-							Description: "count is how many times in a row it was done with this outcome. Absent means once.",
-							Type:        []string{"integer"},
-							Format:      "int64",
-						},
-					},
-				},
-				Required: []string{"time", "action", "outcome"},
-			},
-		},
-		Dependencies: []string{
-			v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -1185,122 +905,6 @@ func schema_pkg_apis_demo_v1alpha1_IngressTLS(ref common.ReferenceCallback) comm
 						},
 					},
 				},
-			},
-		},
-	}
-}
-
-func schema_pkg_apis_demo_v1alpha1_InventoryEntry(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "InventoryEntry is one object of the release.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"apiVersion": {
-						SchemaProps: spec.SchemaProps{
-							Description: "apiVersion is the API group and version of the object, such as apps/v1.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"kind": {
-						SchemaProps: spec.SchemaProps{
-							Description: "kind is the kind of the object.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"namespace": {
-						SchemaProps: spec.SchemaProps{
-							Description: "namespace is the namespace of the object. It is absent for an object that is in none.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"name": {
-						SchemaProps: spec.SchemaProps{
-							Description: "name is the name of the object.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"uid": {
-						SchemaProps: spec.SchemaProps{
-							Description: "uid tells the object from an earlier or later one of the same name.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-					"digest": {
-						SchemaProps: spec.SchemaProps{
-							Description: "digest stands for the fields that the operator owns in the object, after its last write. Its form is private to the operator.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-				},
-				Required: []string{"apiVersion", "kind", "name"},
-			},
-		},
-	}
-}
-
-func schema_pkg_apis_demo_v1alpha1_Remediation(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "Remediation says what to do about an install or upgrade that fails.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"retries": {
-						SchemaProps: spec.SchemaProps{
-							Description: "retries is how many times a failed install or upgrade is tried again, with backoff, before the strategy is carried out, 0 to 100. Defaults to 3. A change of the spec starts afresh.",
-							Type:        []string{"integer"},
-							Format:      "int32",
-						},
-					},
-					"strategy": {
-						SchemaProps: spec.SchemaProps{
-							Description: "strategy is Rollback, which brings back the last revision that was good, or None, which leaves everything as it is. Defaults to Rollback. A first install has nothing to go back to and is left as it is.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-				},
-			},
-		},
-	}
-}
-
-func schema_pkg_apis_demo_v1alpha1_RevisionDigest(ref common.ReferenceCallback) common.OpenAPIDefinition {
-	return common.OpenAPIDefinition{
-		Schema: spec.Schema{
-			SchemaProps: spec.SchemaProps{
-				Description: "RevisionDigest identifies what the operator recorded for a revision of the release.",
-				Type:        []string{"object"},
-				Properties: map[string]spec.Schema{
-					"revision": {
-						SchemaProps: spec.SchemaProps{
-							Description: "revision is the number of the revision.",
-							Default:     0,
-							Type:        []string{"integer"},
-							Format:      "int64",
-						},
-					},
-					"digest": {
-						SchemaProps: spec.SchemaProps{
-							Description: "digest is a keyed digest of the revision's manifest and hooks. Its key is in the Helm record, so that the digest tells nothing to those who may not read that.",
-							Default:     "",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
-				},
-				Required: []string{"revision", "digest"},
 			},
 		},
 	}
@@ -1434,7 +1038,642 @@ func schema_pkg_apis_demo_v1alpha1_UpdateStrategy(ref common.ReferenceCallback) 
 	}
 }
 
-func schema_pkg_apis_demo_v1alpha1_UpgradeWindow(ref common.ReferenceCallback) common.OpenAPIDefinition {
+func schema_pkg_apis_release_v1alpha1_DeployedRelease(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DeployedRelease names a revision of a Helm release and the chart that it was made from.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the name of the release, that of the DemoApp.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revision counts the installs, upgrades and rollbacks of the release, from 1.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"chart": {
+						SchemaProps: spec.SchemaProps{
+							Description: "chart is the name of the chart.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"chartVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "chartVersion is the version of the chart.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"appVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "appVersion is the version of the app that the chart says it contains. It may be absent.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "revision", "chart", "chartVersion"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_release_v1alpha1_DriftIgnore(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DriftIgnore names fields of objects of the release that others may change.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is the kind of the objects, such as Deployment.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the name of the object. Absent means all objects of the kind.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"paths": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "paths are the fields, as JSON pointers (RFC 6901) such as /spec/replicas, 1 to 32. All that lies below a path is ignored, too. Of the metadata, only single labels and annotations can be ignored, and not those by which Helm knows its objects; apiVersion and kind cannot.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"kind", "paths"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_release_v1alpha1_DriftPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DriftPolicy says what to do when somebody else changed objects of the release.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "mode is Correct (drift is reported and corrected), Warn (drift is reported and left) or Off (drift is neither reported nor corrected). Defaults to Correct. The next upgrade overwrites what was left.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"ignore": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "ignore lists fields that others may change, at most 32 entries. Neither a repair nor an upgrade sets them back.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(releasev1alpha1.DriftIgnore{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"foreignFields": {
+						SchemaProps: spec.SchemaProps{
+							Description: "foreignFields is Keep, which leaves alone what others add inside objects of the release (a key of a ConfigMap, a container, a label), or Remove, which treats it as drift. Defaults to Keep. What the cluster's own controllers add is never removed.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			releasev1alpha1.DriftIgnore{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_release_v1alpha1_FailureCounts(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "FailureCounts count what failed.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"consecutive": {
+						SchemaProps: spec.SchemaProps{
+							Description: "consecutive is how many attempts at the current generation have failed since the last one that succeeded. Remediation goes by it.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"generation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "generation is the generation of the spec that consecutive counts for.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"inputs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "inputs stands for the chart, what the cluster supports, and the versions of the ConfigMaps and Secrets that consecutive counts for. It is not made from what they hold. Its form is private to the operator.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"installs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "installs is how many installs failed, ever.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"upgrades": {
+						SchemaProps: spec.SchemaProps{
+							Description: "upgrades is how many upgrades failed, ever.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"repairs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "repairs is how many corrections of drift failed, ever.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"rollbacks": {
+						SchemaProps: spec.SchemaProps{
+							Description: "rollbacks is how many rollbacks failed, ever.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_release_v1alpha1_HistoryEntry(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HistoryEntry is one thing that the operator did to the release.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"time": {
+						SchemaProps: spec.SchemaProps{
+							Description: "time is when it last happened.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"action": {
+						SchemaProps: spec.SchemaProps{
+							Description: "action is Install, Upgrade, Repair or Rollback.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"outcome": {
+						SchemaProps: spec.SchemaProps{
+							Description: "outcome is Succeeded or Failed.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is why it was done, as in lastUpgradeReason.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revision is the revision that it left. It is absent where a failure left none.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"chartVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "chartVersion is the version of the chart.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"generation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "generation is the generation of the spec that it was done for.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"count": {
+						SchemaProps: spec.SchemaProps{
+							Description: "count is how many times in a row it was done with this outcome. Absent means once.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"time", "action", "outcome"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_release_v1alpha1_InventoryEntry(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "InventoryEntry is one object of the release.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "apiVersion is the API group and version of the object, such as apps/v1.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is the kind of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is the namespace of the object. It is absent for an object that is in none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the name of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid tells the object from an earlier or later one of the same name.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"digest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "digest stands for the fields that the operator owns in the object, after its last write. Its form is private to the operator.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"apiVersion", "kind", "name"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_release_v1alpha1_ReleasePolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleasePolicy is how the operator treats a release: when it may change it, and what it does when an attempt fails or others change the objects. A kind inlines it in its spec.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"suspend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "suspend holds everything: nothing is installed, upgraded or repaired. Drift is still reported, and deletion works. Defaults to false.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"upgradeWindow": {
+						SchemaProps: spec.SchemaProps{
+							Description: "upgradeWindow says when changes may be rolled out. Outside of it they wait; the first install, the correction of drift and the deletion do not. Absent means at any time.",
+							Ref:         ref(releasev1alpha1.UpgradeWindow{}.OpenAPIModelName()),
+						},
+					},
+					"remediation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "remediation says what to do about an install or upgrade that fails. Absent means to try again with backoff for as long as it takes.",
+							Ref:         ref(releasev1alpha1.Remediation{}.OpenAPIModelName()),
+						},
+					},
+					"drift": {
+						SchemaProps: spec.SchemaProps{
+							Description: "drift says what to do when somebody else changed objects of the release. Absent means to correct it.",
+							Ref:         ref(releasev1alpha1.DriftPolicy{}.OpenAPIModelName()),
+						},
+					},
+					"maxHistory": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxHistory is how many revisions of the release are kept, 1 to 100. Defaults to 10.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"timeout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "timeout bounds one operation on the release and, with waitForReady, the time in which the workload is to become healthy; 1s to 24h. Defaults to 5m. An operation takes at most 1h, whatever the timeout is.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+					"waitForReady": {
+						SchemaProps: spec.SchemaProps{
+							Description: "waitForReady says that an install or upgrade has failed when its workload is not healthy within timeout. Defaults to false: it succeeds when the API server has taken the objects.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			releasev1alpha1.DriftPolicy{}.OpenAPIModelName(), releasev1alpha1.Remediation{}.OpenAPIModelName(), releasev1alpha1.UpgradeWindow{}.OpenAPIModelName(), v1.Duration{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReleaseStatus is what the operator observed of a release and did to it. A kind inlines it in its status.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions say where the app stands. Ready, Reconciling and Stalled follow the kstatus contract that \"kubectl wait\", Argo CD, Flux and Helm read: Ready means deployed and healthy, Stalled means that a person must act. Deployed, Failed, Remediated, Initialized, DependencyReady, Validated, Licensed, UpgradeHeld, Suspended, Exposed and Drifted tell the rest. Each carries the generation it was seen at.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the spec that was last reconciled from end to end. It is -1 before the first time.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"deployedRelease": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deployedRelease is the Helm release that runs. It is absent before the first install succeeded.",
+							Ref:         ref(releasev1alpha1.DeployedRelease{}.OpenAPIModelName()),
+						},
+					},
+					"lastUpgradeReason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastUpgradeReason is why the operator last changed the objects of the release: SpecGenerationChanged, DriftDetected, PeriodicResync, CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged, ClusterCapabilitiesChanged, UserRequested or Remediation.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"lastUpgradeAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastUpgradeAt is when the operator last changed the objects of the release.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"appliedManifestHash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "appliedManifestHash is the SHA-256 of the deployed manifest, as 64 lower-case hexadecimal digits. The values of Secrets are blanked, and the hash has a key that is in the Helm record: otherwise it would let them be guessed. Equal manifests of a release have equal hashes.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"revisions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"revision",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "revisions are the revisions of the release whose Helm records the operator relies on, at most 128, each with a digest of its manifest and hooks. The content of a record that does not match is never applied: such a revision is made again from the chart.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(releasev1alpha1.RevisionDigest{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"inventory": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "inventory lists the objects of the release, at most 1000, each with the digest of the fields that the operator owns. A digest that no longer agrees with the live object is drift.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(releasev1alpha1.InventoryEntry{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replicas is the number of pods that exist.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"readyReplicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "readyReplicas is the number of pods that are ready.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"selector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "selector selects the pods of the app, in the form that \"kubectl get -l\" takes. Autoscalers read it through the scale subresource.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"lastHandledRequestedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastHandledRequestedAt is the value of the annotation demo.example.com/requested-at that was last acted on.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"lastHandledForceAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastHandledForceAt is the value of the annotation demo.example.com/force-at that was last acted on.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"lastGoodRevision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastGoodRevision is the last revision that was deployed and healthy, or that brought such a one back. It is what remediation goes back to.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"history": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "history is what the operator last did to the release, the newest first, at most 5 entries.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(releasev1alpha1.HistoryEntry{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"failures": {
+						SchemaProps: spec.SchemaProps{
+							Description: "failures count what failed. Absent means nothing.",
+							Ref:         ref(releasev1alpha1.FailureCounts{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			releasev1alpha1.DeployedRelease{}.OpenAPIModelName(), releasev1alpha1.FailureCounts{}.OpenAPIModelName(), releasev1alpha1.HistoryEntry{}.OpenAPIModelName(), releasev1alpha1.InventoryEntry{}.OpenAPIModelName(), releasev1alpha1.RevisionDigest{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_release_v1alpha1_Remediation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Remediation says what to do about an install or upgrade that fails.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"retries": {
+						SchemaProps: spec.SchemaProps{
+							Description: "retries is how many times a failed install or upgrade is tried again, with backoff, before the strategy is carried out, 0 to 100. Defaults to 3. A change of the spec starts afresh.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"strategy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "strategy is Rollback, which brings back the last revision that was good, or None, which leaves everything as it is. Defaults to Rollback. A first install has nothing to go back to and is left as it is.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_release_v1alpha1_RevisionDigest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RevisionDigest identifies what the operator recorded for a revision of the release.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revision is the number of the revision.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"digest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "digest is a keyed digest of the revision's manifest and hooks. Its key is in the Helm record, so that the digest tells nothing to those who may not read that.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"revision", "digest"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_release_v1alpha1_UpgradeWindow(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
@@ -1471,7 +1710,7 @@ func schema_pkg_apis_demo_v1alpha1_UpgradeWindow(ref common.ReferenceCallback) c
 	}
 }
 
-func schema_pkg_apis_demo_v1alpha1_ValuesReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+func schema_pkg_apis_release_v1alpha1_ValuesReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 )
 
 // Condition returns a condition of a DemoApp; one without a status when it is absent.
@@ -31,15 +33,15 @@ func IsAbsent(app *v1alpha1.DemoApp, conditionType string) bool {
 
 // IsReady reports whether a DemoApp is ready at its newest generation, and says nothing else beside it.
 func IsReady(app *v1alpha1.DemoApp) bool {
-	return Has(app, v1alpha1.ConditionReady, metav1.ConditionTrue, "") &&
-		Condition(app, v1alpha1.ConditionReady).ObservedGeneration == app.Generation &&
+	return Has(app, apimeta.ConditionReady, metav1.ConditionTrue, "") &&
+		Condition(app, apimeta.ConditionReady).ObservedGeneration == app.Generation &&
 		app.Status.ObservedGeneration == app.Generation
 }
 
 // IsStalled reports whether a DemoApp has given up on its newest generation for this reason.
 func IsStalled(app *v1alpha1.DemoApp, reason string) bool {
-	return Has(app, v1alpha1.ConditionStalled, metav1.ConditionTrue, reason) &&
-		Condition(app, v1alpha1.ConditionStalled).ObservedGeneration == app.Generation
+	return Has(app, apimeta.ConditionStalled, metav1.ConditionTrue, reason) &&
+		Condition(app, apimeta.ConditionStalled).ObservedGeneration == app.Generation
 }
 
 // Revision returns the revision of the deployed release, 0 when there is none.

@@ -10,6 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
 // checkInvariants holds, at the end of a test, that no version of any DemoApp broke the rules that hold at any time.
@@ -32,7 +36,7 @@ func (n *Namespace) checkInvariants() {
 
 // onlyWhileTrue are the conditions that are absent when they are not True.
 var onlyWhileTrue = []string{
-	v1alpha1.ConditionFailed, v1alpha1.ConditionDrifted, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
+	releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionDrifted, apimeta.ConditionReconciling, apimeta.ConditionStalled,
 }
 
 // brokenRules says which rules a DemoApp breaks that hold for any version.
@@ -47,29 +51,29 @@ func brokenRules(app *v1alpha1.DemoApp) (broken []string) {
 			report("%s is %s instead of absent", condition.Type, condition.Status)
 		}
 	}
-	if !IsAbsent(app, v1alpha1.ConditionStalled) && !IsAbsent(app, v1alpha1.ConditionReconciling) {
+	if !IsAbsent(app, apimeta.ConditionStalled) && !IsAbsent(app, apimeta.ConditionReconciling) {
 		report("Stalled and Reconciling are there together")
 	}
-	if Has(app, v1alpha1.ConditionReady, metav1.ConditionTrue, "") {
+	if Has(app, apimeta.ConditionReady, metav1.ConditionTrue, "") {
 		for _, other := range onlyWhileTrue {
 			// What was Ready before drift is seen is no longer when it is announced.
-			if !IsAbsent(app, other) && other != v1alpha1.ConditionDrifted {
+			if !IsAbsent(app, other) && other != releasev1alpha1.ConditionDrifted {
 				report("Ready beside %s", other)
 			}
 		}
-		if !Has(app, v1alpha1.ConditionDeployed, metav1.ConditionTrue, "") {
+		if !Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, "") {
 			report("Ready without Deployed")
 		}
 	}
-	if len(status.Conditions) > 0 && IsAbsent(app, v1alpha1.ConditionReady) {
+	if len(status.Conditions) > 0 && IsAbsent(app, apimeta.ConditionReady) {
 		report("no Ready beside other conditions")
 	}
 	if status.ObservedGeneration > app.Generation {
 		report("observedGeneration %d of %d", status.ObservedGeneration, app.Generation)
 	}
-	if status.ObservedGeneration == app.Generation && Condition(app, v1alpha1.ConditionReady).ObservedGeneration != app.Generation {
+	if status.ObservedGeneration == app.Generation && Condition(app, apimeta.ConditionReady).ObservedGeneration != app.Generation {
 		report("observedGeneration says that Ready is about this generation, but it is about %d",
-			Condition(app, v1alpha1.ConditionReady).ObservedGeneration)
+			Condition(app, apimeta.ConditionReady).ObservedGeneration)
 	}
 	if status.DeployedRelease != nil && app.DeletionTimestamp == nil && !slices.Contains(app.Finalizers, v1alpha1.Finalizer) {
 		report("deployed without a finalizer")

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -28,7 +30,7 @@ var changesWhileAway = []struct {
 	name string
 	do   func(t *testing.T, ns *apps.Namespace, app string)
 	// reason and revision are what the status says in the end.
-	reason   v1alpha1.UpgradeReason
+	reason   releasev1alpha1.UpgradeReason
 	revision int64
 }{
 	{
@@ -36,7 +38,7 @@ var changesWhileAway = []struct {
 		do: func(_ *testing.T, ns *apps.Namespace, app string) {
 			ns.Change(app, func(spec *v1alpha1.DemoAppSpec) { spec.Message = "While away" })
 		},
-		reason: v1alpha1.UpgradeReasonSpecGenerationChanged, revision: 2,
+		reason: releasev1alpha1.UpgradeReasonSpecGenerationChanged, revision: 2,
 	},
 	{
 		name: "key",
@@ -48,7 +50,7 @@ var changesWhileAway = []struct {
 				t.Fatal(err)
 			}
 		},
-		reason: v1alpha1.UpgradeReasonSpecGenerationChanged, revision: 2,
+		reason: releasev1alpha1.UpgradeReasonSpecGenerationChanged, revision: 2,
 	},
 	{
 		name: "changed",
@@ -56,7 +58,7 @@ var changesWhileAway = []struct {
 			t.Helper()
 			patchConfigMap(t, ns, app, `{"data": {"index.html": "Somebody else was here"}}`)
 		},
-		reason: v1alpha1.UpgradeReasonDriftDetected, revision: 1,
+		reason: releasev1alpha1.UpgradeReasonDriftDetected, revision: 1,
 	},
 	{
 		name: "relabelled",
@@ -64,7 +66,7 @@ var changesWhileAway = []struct {
 			t.Helper()
 			patchConfigMap(t, ns, app, `{"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}`)
 		},
-		reason: v1alpha1.UpgradeReasonDriftDetected, revision: 1,
+		reason: releasev1alpha1.UpgradeReasonDriftDetected, revision: 1,
 	},
 	{
 		name: "deleted",
@@ -74,7 +76,7 @@ var changesWhileAway = []struct {
 				t.Fatal(err)
 			}
 		},
-		reason: v1alpha1.UpgradeReasonDriftDetected, revision: 1,
+		reason: releasev1alpha1.UpgradeReasonDriftDetected, revision: 1,
 	},
 	{
 		name: "uninstalled",
@@ -86,7 +88,7 @@ var changesWhileAway = []struct {
 				t.Fatal(err)
 			}
 		},
-		reason: v1alpha1.UpgradeReasonDriftDetected, revision: 1,
+		reason: releasev1alpha1.UpgradeReasonDriftDetected, revision: 1,
 	},
 }
 
@@ -125,7 +127,7 @@ func TestChangesWhileNoOperatorRuns(t *testing.T) {
 	for _, change := range changesWhileAway {
 		ns.Await(change.name, fmt.Sprintf("at revision %d because of %s", change.revision, change.reason), func(app *v1alpha1.DemoApp) bool {
 			return apps.IsReady(app) && apps.Revision(app) == change.revision && app.Status.LastUpgradeReason == change.reason &&
-				apps.IsAbsent(app, v1alpha1.ConditionDrifted)
+				apps.IsAbsent(app, releasev1alpha1.ConditionDrifted)
 		})
 		after := ns.Objects(change.name)
 		if len(after.All()) != 4 {

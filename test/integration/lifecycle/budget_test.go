@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -71,9 +73,9 @@ func TestDriftOfAllObjectsAtOnce(t *testing.T) {
 			cluster.Eventually(t.Context(), t, "corrected "+test.what, func(context.Context) (bool, error) {
 				seen := ns.Versions("web")
 				now := seen[len(seen)-1].App
-				return apps.IsReady(now) && apps.IsAbsent(now, v1alpha1.ConditionDrifted) &&
+				return apps.IsReady(now) && apps.IsAbsent(now, releasev1alpha1.ConditionDrifted) &&
 					slices.ContainsFunc(seen[before:], func(version apps.Version) bool {
-						return !apps.IsAbsent(version.App, v1alpha1.ConditionDrifted)
+						return !apps.IsAbsent(version.App, releasev1alpha1.ConditionDrifted)
 					}), nil
 			})
 		})

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -33,7 +35,7 @@ func TestNewerChartIsRolledOut(t *testing.T) {
 	app := ns.Await("web", "deployed with the newer chart", func(app *v1alpha1.DemoApp) bool {
 		return apps.IsReady(app) && app.Status.DeployedRelease.ChartVersion == newerVersion
 	})
-	if apps.Revision(app) != 2 || app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonChartChanged {
+	if apps.Revision(app) != 2 || app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonChartChanged {
 		t.Errorf("revision %d because of %s", apps.Revision(app), app.Status.LastUpgradeReason)
 	}
 	if app.Generation != before.Generation {

@@ -14,6 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -25,7 +29,7 @@ func TestRestartWhileUpgradesAreHeld(t *testing.T) {
 	operator := cluster.StartOperator(t.Context(), t, shared, shortLease...)
 	opens := time.Now().Add(12 * time.Hour).UTC()
 	windowed := apps.Named("windowed")
-	windowed.Spec.UpgradeWindow = &v1alpha1.UpgradeWindow{
+	windowed.Spec.UpgradeWindow = &releasev1alpha1.UpgradeWindow{
 		Schedule: fmt.Sprintf("%d %d * * *", opens.Minute(), opens.Hour()), Duration: metav1.Duration{Duration: time.Hour},
 	}
 	ns.Create(windowed)
@@ -35,9 +39,9 @@ func TestRestartWhileUpgradesAreHeld(t *testing.T) {
 	ns.Change("windowed", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Second" })
 	ns.Change("suspended", func(spec *v1alpha1.DemoAppSpec) { spec.Message, spec.Suspend = "Second", true })
 	isHeld := map[string]func(*v1alpha1.DemoApp) bool{
-		"windowed": func(app *v1alpha1.DemoApp) bool { return isHeldBack(v1alpha1.ReasonOutsideWindow)(app) },
+		"windowed": func(app *v1alpha1.DemoApp) bool { return isHeldBack(releasev1alpha1.ReasonOutsideWindow)(app) },
 		"suspended": func(app *v1alpha1.DemoApp) bool {
-			return apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSuspendedBySpec)
+			return apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, releasev1alpha1.ReasonSuspendedBySpec)
 		},
 	}
 	for _, name := range names {

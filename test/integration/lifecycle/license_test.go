@@ -16,6 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -23,9 +27,9 @@ import (
 // isUnlicensed tells a DemoApp whose newest generation is held for this reason.
 func isUnlicensed(reason string) func(*v1alpha1.DemoApp) bool {
 	return func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionLicensed, metav1.ConditionFalse, reason) &&
-			apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, reason) &&
-			apps.Condition(app, v1alpha1.ConditionReady).ObservedGeneration == app.Generation
+		return apps.Has(app, releasev1alpha1.ConditionLicensed, metav1.ConditionFalse, reason) &&
+			apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, reason) &&
+			apps.Condition(app, apimeta.ConditionReady).ObservedGeneration == app.Generation
 	}
 }
 
@@ -44,24 +48,24 @@ func TestLicenseServer(t *testing.T) {
 	operator := cluster.StartOperator(t.Context(), t, shared, args...)
 
 	ns.Create(apps.Named("web"))
-	app := ns.Await("web", "denied", isUnlicensed(v1alpha1.ReasonLicenseDenied))
-	if len(ns.Objects("web").All()) > 0 || !strings.Contains(apps.Condition(app, v1alpha1.ConditionReady).Message, "403 Forbidden") {
-		t.Errorf("objects %v, Ready %+v", ns.Objects("web").All(), apps.Condition(app, v1alpha1.ConditionReady))
+	app := ns.Await("web", "denied", isUnlicensed(releasev1alpha1.ReasonLicenseDenied))
+	if len(ns.Objects("web").All()) > 0 || !strings.Contains(apps.Condition(app, apimeta.ConditionReady).Message, "403 Forbidden") {
+		t.Errorf("objects %v, Ready %+v", ns.Objects("web").All(), apps.Condition(app, apimeta.ConditionReady))
 	}
-	ns.AwaitEvent("web", "Held", v1alpha1.ReasonLicenseDenied, "403 Forbidden")
+	ns.AwaitEvent("web", "Held", releasev1alpha1.ReasonLicenseDenied, "403 Forbidden")
 	if want := "/" + ns.Name + "/web nginx:1.27-alpine"; asked.Load() != want {
 		t.Errorf("asked for %v, want %s", asked.Load(), want)
 	}
 	code.Store(http.StatusOK)
 	app = ns.AwaitReady("web")
-	if !apps.Has(app, v1alpha1.ConditionLicensed, metav1.ConditionTrue, v1alpha1.ReasonLicenseGranted) {
-		t.Errorf("Licensed is %+v", apps.Condition(app, v1alpha1.ConditionLicensed))
+	if !apps.Has(app, releasev1alpha1.ConditionLicensed, metav1.ConditionTrue, releasev1alpha1.ReasonLicenseGranted) {
+		t.Errorf("Licensed is %+v", apps.Condition(app, releasev1alpha1.ConditionLicensed))
 	}
 
 	// The license is lost while the app runs: a change waits, also for the next operator, and drift is corrected.
 	code.Store(http.StatusPaymentRequired)
 	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Image = "nginx:1.28-alpine" }) // The yes to the old one may still count.
-	ns.Await("web", "denied", isUnlicensed(v1alpha1.ReasonLicenseDenied))
+	ns.Await("web", "denied", isUnlicensed(releasev1alpha1.ReasonLicenseDenied))
 	operator.Stop()
 	if strings.Contains(operator.Log(), token) {
 		t.Error("the operator has logged the token")
@@ -73,7 +77,7 @@ func TestLicenseServer(t *testing.T) {
 	}
 	ns.AwaitEvent("web", "DriftCorrected", "ConfigMap web (changed)")
 	server.Close()
-	app = ns.Await("web", "without an answer", isUnlicensed(v1alpha1.ReasonLicenseUnavailable))
+	app = ns.Await("web", "without an answer", isUnlicensed(releasev1alpha1.ReasonLicenseUnavailable))
 	if apps.Revision(app) != 1 {
 		t.Errorf("revision %d", apps.Revision(app))
 	}

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -30,7 +32,7 @@ func TestOnlyTheNamespacesThatAreNamed(t *testing.T) {
 		ns.AwaitReady("web")
 		patchConfigMap(t, ns, "web", `{"data": {"index.html": "Somebody else was here"}}`)
 		ns.Await("web", "corrected", func(app *v1alpha1.DemoApp) bool {
-			return apps.IsReady(app) && app.Status.LastUpgradeReason == v1alpha1.UpgradeReasonDriftDetected
+			return apps.IsReady(app) && app.Status.LastUpgradeReason == releasev1alpha1.UpgradeReasonDriftDetected
 		})
 		ns.Delete("web")
 		ns.AwaitGone("web")
@@ -96,7 +98,7 @@ func TestForgeriesReachNoOtherNamespace(t *testing.T) {
 		}}
 	})
 	ns.Change("inventory", func(spec *v1alpha1.DemoAppSpec) { spec.Suspend = true })
-	ns.Await("inventory", "suspended", func(app *v1alpha1.DemoApp) bool { return !apps.IsAbsent(app, v1alpha1.ConditionSuspended) })
+	ns.Await("inventory", "suspended", func(app *v1alpha1.DemoApp) bool { return !apps.IsAbsent(app, releasev1alpha1.ConditionSuspended) })
 	awaitQuiet(t)
 	inventory := fmt.Appendf(nil, `{"status": {"inventory": [{"apiVersion": "v1", "kind": "ConfigMap", "namespace": %q, "name": "theirs", "uid": %q}]}}`,
 		other.Name, theirs.UID)

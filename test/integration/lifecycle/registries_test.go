@@ -12,6 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -41,13 +45,13 @@ func TestAllowedRegistries(t *testing.T) {
 	// What runs is told that its image is allowed no more, and runs on.
 	operator = cluster.StartOperator(t.Context(), t, shared, "--allowed-registries=registry.example.com")
 	app = ns.Await("web", "not valid", isValid(metav1.ConditionFalse))
-	if !apps.Has(app, v1alpha1.ConditionDeployed, metav1.ConditionTrue, "") || ns.Objects("web").Deployment == nil {
+	if !apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, "") || ns.Objects("web").Deployment == nil {
 		t.Errorf("conditions %+v", app.Status.Conditions)
 	}
 	ns.Await("elsewhere", "valid", isValid(metav1.ConditionTrue))
 	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "later" })
 	app = ns.Await("web", "not valid", func(app *v1alpha1.DemoApp) bool {
-		return apps.IsStalled(app, v1alpha1.ReasonValidationFailed) && apps.Condition(app, v1alpha1.ConditionReady).ObservedGeneration == app.Generation
+		return apps.IsStalled(app, v1alpha1.ReasonValidationFailed) && apps.Condition(app, apimeta.ConditionReady).ObservedGeneration == app.Generation
 	})
 	if apps.Revision(app) != 1 {
 		t.Errorf("revision %d", apps.Revision(app))

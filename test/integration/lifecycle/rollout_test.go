@@ -20,6 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
@@ -27,8 +31,8 @@ import (
 // isHeldBack tells a DemoApp whose newer chart waits for this reason.
 func isHeldBack(reason string) func(*v1alpha1.DemoApp) bool {
 	return func(app *v1alpha1.DemoApp) bool {
-		return apps.Has(app, v1alpha1.ConditionUpgradeHeld, metav1.ConditionTrue, reason) &&
-			apps.Has(app, v1alpha1.ConditionReady, metav1.ConditionFalse, reason)
+		return apps.Has(app, releasev1alpha1.ConditionUpgradeHeld, metav1.ConditionTrue, reason) &&
+			apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, reason)
 	}
 }
 
@@ -102,7 +106,7 @@ func awaitRollouts(t *testing.T, operator *cluster.Operator, counts map[string]i
 // force asks for an upgrade.
 func force(t *testing.T, ns *apps.Namespace, name string) {
 	t.Helper()
-	patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: "now", %q: "now"}}}`, v1alpha1.AnnotationRequestedAt, v1alpha1.AnnotationForceAt)
+	patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: "now", %q: "now"}}}`, releasev1alpha1.AnnotationRequestedAt, releasev1alpha1.AnnotationForceAt)
 	if _, err := ns.Demo.Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -128,12 +132,12 @@ func TestNewerChartIsRolledOutToAFewAtATime(t *testing.T) {
 		t.Fatalf("%v were let through", done)
 	}
 	for _, name := range waiting {
-		app := ns.Await(name, "queued", isHeldBack(v1alpha1.ReasonRolloutQueued))
-		if message := apps.Condition(app, v1alpha1.ConditionReady).Message; !strings.Contains(message, "2 DemoApps at a time") {
+		app := ns.Await(name, "queued", isHeldBack(releasev1alpha1.ReasonRolloutQueued))
+		if message := apps.Condition(app, apimeta.ConditionReady).Message; !strings.Contains(message, "2 DemoApps at a time") {
 			t.Errorf("the message of Ready is %q", message)
 		}
 	}
-	ns.AwaitEvent(waiting[0], "Held", v1alpha1.ReasonRolloutQueued, "waits for its turn")
+	ns.AwaitEvent(waiting[0], "Held", releasev1alpha1.ReasonRolloutQueued, "waits for its turn")
 	awaitQuiet(t)
 
 	// The next process knows how far it has come, and writes nothing.
@@ -154,7 +158,7 @@ func TestNewerChartIsRolledOutToAFewAtATime(t *testing.T) {
 	// A change of one's own goes through at once.
 	ns.Change(waiting[0], func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Second" })
 	app := ns.Await(waiting[0], "ready with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && hasNewerChart(app) })
-	if app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonSpecGenerationChanged {
+	if app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
 		t.Errorf("it was upgraded because of %s", app.Status.LastUpgradeReason)
 	}
 	if got := which(ns, waiting, hasNewerChart); len(got) != 1 {
@@ -165,8 +169,8 @@ func TestNewerChartIsRolledOutToAFewAtATime(t *testing.T) {
 	ns.Delete(slow[0])
 	for _, name := range waiting[1:] {
 		app := ns.Await(name, "ready with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && hasNewerChart(app) })
-		if app.Status.LastUpgradeReason != v1alpha1.UpgradeReasonChartChanged || !apps.IsAbsent(app, v1alpha1.ConditionUpgradeHeld) {
-			t.Errorf("%s was upgraded because of %s; UpgradeHeld is %+v", name, app.Status.LastUpgradeReason, apps.Condition(app, v1alpha1.ConditionUpgradeHeld))
+		if app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonChartChanged || !apps.IsAbsent(app, releasev1alpha1.ConditionUpgradeHeld) {
+			t.Errorf("%s was upgraded because of %s; UpgradeHeld is %+v", name, app.Status.LastUpgradeReason, apps.Condition(app, releasev1alpha1.ConditionUpgradeHeld))
 		}
 	}
 	awaitRollouts(t, operator, map[string]int{"queued": 0, "active": 1, "failed": 0})
@@ -183,16 +187,16 @@ func TestRolloutOfABadChartIsHalted(t *testing.T) {
 	args := append([]string{"--max-concurrent-rollouts=1", "--rollout-failure-threshold=2"}, shortLease...)
 	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, args...)
 	for _, name := range bad {
-		ns.Await(name, "failed with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, v1alpha1.ReasonRenderFailed) })
+		ns.Await(name, "failed with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, releasev1alpha1.ReasonRenderFailed) })
 	}
 	waiting := slices.DeleteFunc(slices.Clone(webs), func(name string) bool { return slices.Contains(which(ns, webs, hasNewerChart), name) })
 	if len(waiting) < 2 {
 		t.Fatalf("%v are all that wait", waiting)
 	}
 	for _, name := range waiting {
-		ns.Await(name, "halted", isHeldBack(v1alpha1.ReasonRolloutHalted))
+		ns.Await(name, "halted", isHeldBack(releasev1alpha1.ReasonRolloutHalted))
 	}
-	ns.AwaitEvent(waiting[0], "Held", v1alpha1.ReasonRolloutHalted, "2 DemoApps or more have failed")
+	ns.AwaitEvent(waiting[0], "Held", releasev1alpha1.ReasonRolloutHalted, "2 DemoApps or more have failed")
 
 	// It stays halted, and one that is forced goes through.
 	operator.Stop()
@@ -217,12 +221,12 @@ func TestValuesThatChangeWhileTheRolloutIsHalted(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	configMaps := shared.Client.CoreV1().ConfigMaps(ns.Name)
-	values := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "values"}, Data: map[string]string{v1alpha1.DefaultValuesKey: "{}"}}
+	values := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "values"}, Data: map[string]string{releasev1alpha1.DefaultValuesKey: "{}"}}
 	if _, err := configMaps.Create(t.Context(), values, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	mended := apps.Named("bad-1")
-	mended.Spec.ValuesFrom = []v1alpha1.ValuesReference{{Kind: v1alpha1.ValuesFromConfigMap, Name: "values"}}
+	mended.Spec.ValuesFrom = []releasev1alpha1.ValuesReference{{Kind: releasev1alpha1.ValuesFromConfigMap, Name: "values"}}
 	ns.Create(mended)
 	awaitReady(ns, []string{"bad-1"}, 1)
 	createFleet(ns, "bad-2", "bad-3")
@@ -235,12 +239,12 @@ func TestValuesThatChangeWhileTheRolloutIsHalted(t *testing.T) {
 		force(t, ns, name)
 	}
 	for _, name := range bad {
-		ns.Await(name, "failed with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, v1alpha1.ReasonRenderFailed) })
+		ns.Await(name, "failed with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, releasev1alpha1.ReasonRenderFailed) })
 	}
 	awaitRollouts(t, operator, map[string]int{"active": 0, "failed": 3})
 
 	// The values come from elsewhere, and the spec stays as it is.
-	values.Data[v1alpha1.DefaultValuesKey] = `{podAnnotations: {mended: "yes"}}`
+	values.Data[releasev1alpha1.DefaultValuesKey] = `{podAnnotations: {mended: "yes"}}`
 	if _, err := configMaps.Update(t.Context(), values, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -54,33 +54,8 @@ func (in DemoAppTemplate) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
-func (in DeployedRelease) OpenAPIModelName() string {
-	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DeployedRelease"
-}
-
-// OpenAPIModelName returns the OpenAPI model name for this type.
-func (in DriftIgnore) OpenAPIModelName() string {
-	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DriftIgnore"
-}
-
-// OpenAPIModelName returns the OpenAPI model name for this type.
-func (in DriftPolicy) OpenAPIModelName() string {
-	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DriftPolicy"
-}
-
-// OpenAPIModelName returns the OpenAPI model name for this type.
-func (in FailureCounts) OpenAPIModelName() string {
-	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.FailureCounts"
-}
-
-// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in GatewayReference) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.GatewayReference"
-}
-
-// OpenAPIModelName returns the OpenAPI model name for this type.
-func (in HistoryEntry) OpenAPIModelName() string {
-	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.HistoryEntry"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -91,21 +66,6 @@ func (in IngressSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in IngressTLS) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.IngressTLS"
-}
-
-// OpenAPIModelName returns the OpenAPI model name for this type.
-func (in InventoryEntry) OpenAPIModelName() string {
-	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.InventoryEntry"
-}
-
-// OpenAPIModelName returns the OpenAPI model name for this type.
-func (in Remediation) OpenAPIModelName() string {
-	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.Remediation"
-}
-
-// OpenAPIModelName returns the OpenAPI model name for this type.
-func (in RevisionDigest) OpenAPIModelName() string {
-	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.RevisionDigest"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -126,14 +86,4 @@ func (in TemplateMetadata) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in UpdateStrategy) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.UpdateStrategy"
-}
-
-// OpenAPIModelName returns the OpenAPI model name for this type.
-func (in UpgradeWindow) OpenAPIModelName() string {
-	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.UpgradeWindow"
-}
-
-// OpenAPIModelName returns the OpenAPI model name for this type.
-func (in ValuesReference) OpenAPIModelName() string {
-	return "com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.ValuesReference"
 }

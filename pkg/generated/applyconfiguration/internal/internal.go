@@ -129,7 +129,7 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.SecretKeyReference
     - name: drift
       type:
-        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DriftPolicy
+        namedType: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.DriftPolicy
     - name: image
       type:
         scalar: string
@@ -147,7 +147,7 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
     - name: remediation
       type:
-        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.Remediation
+        namedType: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.Remediation
     - name: replicaCount
       type:
         scalar: numeric
@@ -163,7 +163,7 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Duration
     - name: upgradeWindow
       type:
-        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.UpgradeWindow
+        namedType: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.UpgradeWindow
     - name: values
       type:
         namedType: __untyped_atomic_
@@ -171,7 +171,7 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         list:
           elementType:
-            namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.ValuesReference
+            namedType: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.ValuesReference
           elementRelationship: atomic
     - name: waitFor
       type:
@@ -195,18 +195,18 @@ var schemaYAML = typed.YAMLObject(`types:
           - type
     - name: deployedRelease
       type:
-        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DeployedRelease
+        namedType: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.DeployedRelease
     - name: externalURL
       type:
         scalar: string
     - name: failures
       type:
-        namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.FailureCounts
+        namedType: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.FailureCounts
     - name: history
       type:
         list:
           elementType:
-            namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.HistoryEntry
+            namedType: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.HistoryEntry
           elementRelationship: atomic
     - name: ingressHost
       type:
@@ -215,7 +215,7 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         list:
           elementType:
-            namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.InventoryEntry
+            namedType: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.InventoryEntry
           elementRelationship: atomic
     - name: lastGoodRevision
       type:
@@ -250,7 +250,7 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         list:
           elementType:
-            namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.RevisionDigest
+            namedType: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.RevisionDigest
           elementRelationship: associative
           keys:
           - revision
@@ -271,83 +271,6 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoAppSpec
       default: {}
-- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DeployedRelease
-  map:
-    fields:
-    - name: appVersion
-      type:
-        scalar: string
-    - name: chart
-      type:
-        scalar: string
-      default: ""
-    - name: chartVersion
-      type:
-        scalar: string
-      default: ""
-    - name: name
-      type:
-        scalar: string
-      default: ""
-    - name: revision
-      type:
-        scalar: numeric
-      default: 0
-- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DriftIgnore
-  map:
-    fields:
-    - name: kind
-      type:
-        scalar: string
-      default: ""
-    - name: name
-      type:
-        scalar: string
-    - name: paths
-      type:
-        list:
-          elementType:
-            scalar: string
-          elementRelationship: atomic
-- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DriftPolicy
-  map:
-    fields:
-    - name: foreignFields
-      type:
-        scalar: string
-    - name: ignore
-      type:
-        list:
-          elementType:
-            namedType: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DriftIgnore
-          elementRelationship: atomic
-    - name: mode
-      type:
-        scalar: string
-- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.FailureCounts
-  map:
-    fields:
-    - name: consecutive
-      type:
-        scalar: numeric
-    - name: generation
-      type:
-        scalar: numeric
-    - name: inputs
-      type:
-        scalar: string
-    - name: installs
-      type:
-        scalar: numeric
-    - name: repairs
-      type:
-        scalar: numeric
-    - name: rollbacks
-      type:
-        scalar: numeric
-    - name: upgrades
-      type:
-        scalar: numeric
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.GatewayReference
   map:
     fields:
@@ -358,35 +281,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: namespace
       type:
         scalar: string
-- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.HistoryEntry
-  map:
-    fields:
-    - name: action
-      type:
-        scalar: string
-      default: ""
-    - name: chartVersion
-      type:
-        scalar: string
-    - name: count
-      type:
-        scalar: numeric
-    - name: generation
-      type:
-        scalar: numeric
-    - name: outcome
-      type:
-        scalar: string
-      default: ""
-    - name: reason
-      type:
-        scalar: string
-    - name: revision
-      type:
-        scalar: numeric
-    - name: time
-      type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.IngressSpec
   map:
     fields:
@@ -409,50 +303,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: secretName
       type:
         scalar: string
-- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.InventoryEntry
-  map:
-    fields:
-    - name: apiVersion
-      type:
-        scalar: string
-      default: ""
-    - name: digest
-      type:
-        scalar: string
-    - name: kind
-      type:
-        scalar: string
-      default: ""
-    - name: name
-      type:
-        scalar: string
-      default: ""
-    - name: namespace
-      type:
-        scalar: string
-    - name: uid
-      type:
-        scalar: string
-- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.Remediation
-  map:
-    fields:
-    - name: retries
-      type:
-        scalar: numeric
-    - name: strategy
-      type:
-        scalar: string
-- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.RevisionDigest
-  map:
-    fields:
-    - name: digest
-      type:
-        scalar: string
-      default: ""
-    - name: revision
-      type:
-        scalar: numeric
-      default: 0
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.SecretKeyReference
   map:
     fields:
@@ -495,7 +345,157 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: maxUnavailable
       type:
         namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
-- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.UpgradeWindow
+- name: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.DeployedRelease
+  map:
+    fields:
+    - name: appVersion
+      type:
+        scalar: string
+    - name: chart
+      type:
+        scalar: string
+      default: ""
+    - name: chartVersion
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: revision
+      type:
+        scalar: numeric
+      default: 0
+- name: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.DriftIgnore
+  map:
+    fields:
+    - name: kind
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+    - name: paths
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+- name: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.DriftPolicy
+  map:
+    fields:
+    - name: foreignFields
+      type:
+        scalar: string
+    - name: ignore
+      type:
+        list:
+          elementType:
+            namedType: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.DriftIgnore
+          elementRelationship: atomic
+    - name: mode
+      type:
+        scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.FailureCounts
+  map:
+    fields:
+    - name: consecutive
+      type:
+        scalar: numeric
+    - name: generation
+      type:
+        scalar: numeric
+    - name: inputs
+      type:
+        scalar: string
+    - name: installs
+      type:
+        scalar: numeric
+    - name: repairs
+      type:
+        scalar: numeric
+    - name: rollbacks
+      type:
+        scalar: numeric
+    - name: upgrades
+      type:
+        scalar: numeric
+- name: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.HistoryEntry
+  map:
+    fields:
+    - name: action
+      type:
+        scalar: string
+      default: ""
+    - name: chartVersion
+      type:
+        scalar: string
+    - name: count
+      type:
+        scalar: numeric
+    - name: generation
+      type:
+        scalar: numeric
+    - name: outcome
+      type:
+        scalar: string
+      default: ""
+    - name: reason
+      type:
+        scalar: string
+    - name: revision
+      type:
+        scalar: numeric
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.InventoryEntry
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+      default: ""
+    - name: digest
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: namespace
+      type:
+        scalar: string
+    - name: uid
+      type:
+        scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.Remediation
+  map:
+    fields:
+    - name: retries
+      type:
+        scalar: numeric
+    - name: strategy
+      type:
+        scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.RevisionDigest
+  map:
+    fields:
+    - name: digest
+      type:
+        scalar: string
+      default: ""
+    - name: revision
+      type:
+        scalar: numeric
+      default: 0
+- name: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.UpgradeWindow
   map:
     fields:
     - name: duration
@@ -508,7 +508,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: timeZone
       type:
         scalar: string
-- name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.ValuesReference
+- name: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.ValuesReference
   map:
     fields:
     - name: key

@@ -6,6 +6,7 @@
 package v1alpha1
 
 import (
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/release/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 )
@@ -48,39 +49,16 @@ type DemoAppSpecApplyConfiguration struct {
 	// Absent means not to wait.
 	WaitFor *string `json:"waitFor,omitempty"`
 	// nodeName is the name of the node that the pods run on. Absent means any.
-	NodeName *string `json:"nodeName,omitempty"`
-	// suspend holds everything: nothing is installed, upgraded or repaired. Drift
-	// is still reported, and deletion works. Defaults to false.
-	Suspend *bool `json:"suspend,omitempty"`
-	// upgradeWindow says when changes may be rolled out. Outside of it they wait;
-	// the first install, the correction of drift and the deletion do not. Absent
-	// means at any time.
-	UpgradeWindow *UpgradeWindowApplyConfiguration `json:"upgradeWindow,omitempty"`
+	NodeName                                        *string `json:"nodeName,omitempty"`
+	releasev1alpha1.ReleasePolicyApplyConfiguration `json:""`
 	// valuesFrom names further values of the chart, at most 16. Later ones win
 	// over earlier ones, spec.values over all of them, and the fields of the spec
 	// that have a value of the chart of their own over everything. The objects are
 	// watched: when the values change, the release follows.
-	ValuesFrom []ValuesReferenceApplyConfiguration `json:"valuesFrom,omitempty"`
+	ValuesFrom []releasev1alpha1.ValuesReferenceApplyConfiguration `json:"valuesFrom,omitempty"`
 	// values are further values of the chart, a free form that the chart's schema
 	// checks. See valuesFrom for what wins.
 	Values *runtime.RawExtension `json:"values,omitempty"`
-	// remediation says what to do about an install or upgrade that fails. Absent
-	// means to try again with backoff for as long as it takes.
-	Remediation *RemediationApplyConfiguration `json:"remediation,omitempty"`
-	// drift says what to do when somebody else changed objects of the release.
-	// Absent means to correct it.
-	Drift *DriftPolicyApplyConfiguration `json:"drift,omitempty"`
-	// maxHistory is how many revisions of the release are kept, 1 to 100. Defaults
-	// to 10.
-	MaxHistory *int32 `json:"maxHistory,omitempty"`
-	// timeout bounds one operation on the release and, with waitForReady, the time
-	// in which the workload is to become healthy; 1s to 24h. Defaults to 5m. An
-	// operation takes at most 1h, whatever the timeout is.
-	Timeout *v1.Duration `json:"timeout,omitempty"`
-	// waitForReady says that an install or upgrade has failed when its workload is
-	// not healthy within timeout. Defaults to false: it succeeds when the API
-	// server has taken the objects.
-	WaitForReady *bool `json:"waitForReady,omitempty"`
 }
 
 // DemoAppSpecApplyConfiguration constructs a declarative configuration of the DemoAppSpec type for use with
@@ -165,22 +143,62 @@ func (b *DemoAppSpecApplyConfiguration) WithNodeName(value string) *DemoAppSpecA
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Suspend field is set to the value of the last call.
 func (b *DemoAppSpecApplyConfiguration) WithSuspend(value bool) *DemoAppSpecApplyConfiguration {
-	b.Suspend = &value
+	b.ReleasePolicyApplyConfiguration.Suspend = &value
 	return b
 }
 
 // WithUpgradeWindow sets the UpgradeWindow field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the UpgradeWindow field is set to the value of the last call.
-func (b *DemoAppSpecApplyConfiguration) WithUpgradeWindow(value *UpgradeWindowApplyConfiguration) *DemoAppSpecApplyConfiguration {
-	b.UpgradeWindow = value
+func (b *DemoAppSpecApplyConfiguration) WithUpgradeWindow(value *releasev1alpha1.UpgradeWindowApplyConfiguration) *DemoAppSpecApplyConfiguration {
+	b.ReleasePolicyApplyConfiguration.UpgradeWindow = value
+	return b
+}
+
+// WithRemediation sets the Remediation field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Remediation field is set to the value of the last call.
+func (b *DemoAppSpecApplyConfiguration) WithRemediation(value *releasev1alpha1.RemediationApplyConfiguration) *DemoAppSpecApplyConfiguration {
+	b.ReleasePolicyApplyConfiguration.Remediation = value
+	return b
+}
+
+// WithDrift sets the Drift field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Drift field is set to the value of the last call.
+func (b *DemoAppSpecApplyConfiguration) WithDrift(value *releasev1alpha1.DriftPolicyApplyConfiguration) *DemoAppSpecApplyConfiguration {
+	b.ReleasePolicyApplyConfiguration.Drift = value
+	return b
+}
+
+// WithMaxHistory sets the MaxHistory field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaxHistory field is set to the value of the last call.
+func (b *DemoAppSpecApplyConfiguration) WithMaxHistory(value int32) *DemoAppSpecApplyConfiguration {
+	b.ReleasePolicyApplyConfiguration.MaxHistory = &value
+	return b
+}
+
+// WithTimeout sets the Timeout field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Timeout field is set to the value of the last call.
+func (b *DemoAppSpecApplyConfiguration) WithTimeout(value v1.Duration) *DemoAppSpecApplyConfiguration {
+	b.ReleasePolicyApplyConfiguration.Timeout = &value
+	return b
+}
+
+// WithWaitForReady sets the WaitForReady field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the WaitForReady field is set to the value of the last call.
+func (b *DemoAppSpecApplyConfiguration) WithWaitForReady(value bool) *DemoAppSpecApplyConfiguration {
+	b.ReleasePolicyApplyConfiguration.WaitForReady = &value
 	return b
 }
 
 // WithValuesFrom adds the given value to the ValuesFrom field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the ValuesFrom field.
-func (b *DemoAppSpecApplyConfiguration) WithValuesFrom(values ...*ValuesReferenceApplyConfiguration) *DemoAppSpecApplyConfiguration {
+func (b *DemoAppSpecApplyConfiguration) WithValuesFrom(values ...*releasev1alpha1.ValuesReferenceApplyConfiguration) *DemoAppSpecApplyConfiguration {
 	for i := range values {
 		if values[i] == nil {
 			panic("nil value passed to WithValuesFrom")
@@ -195,45 +213,5 @@ func (b *DemoAppSpecApplyConfiguration) WithValuesFrom(values ...*ValuesReferenc
 // If called multiple times, the Values field is set to the value of the last call.
 func (b *DemoAppSpecApplyConfiguration) WithValues(value runtime.RawExtension) *DemoAppSpecApplyConfiguration {
 	b.Values = &value
-	return b
-}
-
-// WithRemediation sets the Remediation field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Remediation field is set to the value of the last call.
-func (b *DemoAppSpecApplyConfiguration) WithRemediation(value *RemediationApplyConfiguration) *DemoAppSpecApplyConfiguration {
-	b.Remediation = value
-	return b
-}
-
-// WithDrift sets the Drift field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Drift field is set to the value of the last call.
-func (b *DemoAppSpecApplyConfiguration) WithDrift(value *DriftPolicyApplyConfiguration) *DemoAppSpecApplyConfiguration {
-	b.Drift = value
-	return b
-}
-
-// WithMaxHistory sets the MaxHistory field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the MaxHistory field is set to the value of the last call.
-func (b *DemoAppSpecApplyConfiguration) WithMaxHistory(value int32) *DemoAppSpecApplyConfiguration {
-	b.MaxHistory = &value
-	return b
-}
-
-// WithTimeout sets the Timeout field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Timeout field is set to the value of the last call.
-func (b *DemoAppSpecApplyConfiguration) WithTimeout(value v1.Duration) *DemoAppSpecApplyConfiguration {
-	b.Timeout = &value
-	return b
-}
-
-// WithWaitForReady sets the WaitForReady field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the WaitForReady field is set to the value of the last call.
-func (b *DemoAppSpecApplyConfiguration) WithWaitForReady(value bool) *DemoAppSpecApplyConfiguration {
-	b.WaitForReady = &value
 	return b
 }

@@ -6,7 +6,8 @@
 package v1alpha1
 
 import (
-	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	apisreleasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/release/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
@@ -16,48 +17,7 @@ import (
 //
 // DemoAppStatus is what the operator last saw and did.
 type DemoAppStatusApplyConfiguration struct {
-	// conditions say where the app stands. Ready, Reconciling and Stalled follow
-	// the kstatus contract that "kubectl wait", Argo CD, Flux and Helm read:
-	// Ready means deployed and healthy, Stalled means that a person must act.
-	// Deployed, Failed, Remediated, Initialized, DependencyReady, Validated,
-	// Licensed, UpgradeHeld, Suspended, Exposed and Drifted tell the rest. Each
-	// carries the generation it was seen at.
-	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// observedGeneration is the generation of the spec that was last reconciled
-	// from end to end. It is -1 before the first time.
-	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// deployedRelease is the Helm release that runs. It is absent before the
-	// first install succeeded.
-	DeployedRelease *DeployedReleaseApplyConfiguration `json:"deployedRelease,omitempty"`
-	// lastUpgradeReason is why the operator last changed the objects of the
-	// release: SpecGenerationChanged, DriftDetected, PeriodicResync,
-	// CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged,
-	// ClusterCapabilitiesChanged, UserRequested or Remediation.
-	LastUpgradeReason *demov1alpha1.UpgradeReason `json:"lastUpgradeReason,omitempty"`
-	// lastUpgradeAt is when the operator last changed the objects of the
-	// release.
-	LastUpgradeAt *metav1.Time `json:"lastUpgradeAt,omitempty"`
-	// appliedManifestHash is the SHA-256 of the deployed manifest, as 64
-	// lower-case hexadecimal digits. The values of Secrets are blanked, and the hash
-	// has a key that is in the Helm record: otherwise it would let them be guessed.
-	// Equal manifests of a release have equal hashes.
-	AppliedManifestHash *string `json:"appliedManifestHash,omitempty"`
-	// revisions are the revisions of the release whose Helm records the operator
-	// relies on, at most 128, each with a digest of its manifest and hooks. The
-	// content of a record that does not match is never applied: such a revision is
-	// made again from the chart.
-	Revisions []RevisionDigestApplyConfiguration `json:"revisions,omitempty"`
-	// inventory lists the objects of the release, at most 1000, each with the
-	// digest of the fields that the operator owns. A digest that no longer
-	// agrees with the live object is drift.
-	Inventory []InventoryEntryApplyConfiguration `json:"inventory,omitempty"`
-	// replicas is the number of pods that exist.
-	Replicas *int32 `json:"replicas,omitempty"`
-	// readyReplicas is the number of pods that are ready.
-	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
-	// selector selects the pods of the app, in the form that "kubectl get -l"
-	// takes. Autoscalers read it through the scale subresource.
-	Selector *string `json:"selector,omitempty"`
+	releasev1alpha1.ReleaseStatusApplyConfiguration `json:""`
 	// url is where the app answers inside the cluster.
 	URL *string `json:"url,omitempty"`
 	// externalURL is where the app answers outside the cluster. It is absent while
@@ -71,20 +31,6 @@ type DemoAppStatusApplyConfiguration struct {
 	// for none later keeps it, unless its type becomes ClusterIP or it is made anew.
 	// As long as it is here, no other DemoApp of the namespace gets that port.
 	NodePort *int32 `json:"nodePort,omitempty"`
-	// lastHandledRequestedAt is the value of the annotation
-	// demo.example.com/requested-at that was last acted on.
-	LastHandledRequestedAt *string `json:"lastHandledRequestedAt,omitempty"`
-	// lastHandledForceAt is the value of the annotation demo.example.com/force-at
-	// that was last acted on.
-	LastHandledForceAt *string `json:"lastHandledForceAt,omitempty"`
-	// lastGoodRevision is the last revision that was deployed and healthy, or that
-	// brought such a one back. It is what remediation goes back to.
-	LastGoodRevision *int64 `json:"lastGoodRevision,omitempty"`
-	// history is what the operator last did to the release, the newest first, at
-	// most 5 entries.
-	History []HistoryEntryApplyConfiguration `json:"history,omitempty"`
-	// failures count what failed. Absent means nothing.
-	Failures *FailureCountsApplyConfiguration `json:"failures,omitempty"`
 }
 
 // DemoAppStatusApplyConfiguration constructs a declarative configuration of the DemoAppStatus type for use with
@@ -101,7 +47,7 @@ func (b *DemoAppStatusApplyConfiguration) WithConditions(values ...*v1.Condition
 		if values[i] == nil {
 			panic("nil value passed to WithConditions")
 		}
-		b.Conditions = append(b.Conditions, *values[i])
+		b.ReleaseStatusApplyConfiguration.Conditions = append(b.ReleaseStatusApplyConfiguration.Conditions, *values[i])
 	}
 	return b
 }
@@ -110,23 +56,23 @@ func (b *DemoAppStatusApplyConfiguration) WithConditions(values ...*v1.Condition
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the ObservedGeneration field is set to the value of the last call.
 func (b *DemoAppStatusApplyConfiguration) WithObservedGeneration(value int64) *DemoAppStatusApplyConfiguration {
-	b.ObservedGeneration = &value
+	b.ReleaseStatusApplyConfiguration.ObservedGeneration = &value
 	return b
 }
 
 // WithDeployedRelease sets the DeployedRelease field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the DeployedRelease field is set to the value of the last call.
-func (b *DemoAppStatusApplyConfiguration) WithDeployedRelease(value *DeployedReleaseApplyConfiguration) *DemoAppStatusApplyConfiguration {
-	b.DeployedRelease = value
+func (b *DemoAppStatusApplyConfiguration) WithDeployedRelease(value *releasev1alpha1.DeployedReleaseApplyConfiguration) *DemoAppStatusApplyConfiguration {
+	b.ReleaseStatusApplyConfiguration.DeployedRelease = value
 	return b
 }
 
 // WithLastUpgradeReason sets the LastUpgradeReason field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the LastUpgradeReason field is set to the value of the last call.
-func (b *DemoAppStatusApplyConfiguration) WithLastUpgradeReason(value demov1alpha1.UpgradeReason) *DemoAppStatusApplyConfiguration {
-	b.LastUpgradeReason = &value
+func (b *DemoAppStatusApplyConfiguration) WithLastUpgradeReason(value apisreleasev1alpha1.UpgradeReason) *DemoAppStatusApplyConfiguration {
+	b.ReleaseStatusApplyConfiguration.LastUpgradeReason = &value
 	return b
 }
 
@@ -134,7 +80,7 @@ func (b *DemoAppStatusApplyConfiguration) WithLastUpgradeReason(value demov1alph
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the LastUpgradeAt field is set to the value of the last call.
 func (b *DemoAppStatusApplyConfiguration) WithLastUpgradeAt(value metav1.Time) *DemoAppStatusApplyConfiguration {
-	b.LastUpgradeAt = &value
+	b.ReleaseStatusApplyConfiguration.LastUpgradeAt = &value
 	return b
 }
 
@@ -142,19 +88,19 @@ func (b *DemoAppStatusApplyConfiguration) WithLastUpgradeAt(value metav1.Time) *
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the AppliedManifestHash field is set to the value of the last call.
 func (b *DemoAppStatusApplyConfiguration) WithAppliedManifestHash(value string) *DemoAppStatusApplyConfiguration {
-	b.AppliedManifestHash = &value
+	b.ReleaseStatusApplyConfiguration.AppliedManifestHash = &value
 	return b
 }
 
 // WithRevisions adds the given value to the Revisions field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Revisions field.
-func (b *DemoAppStatusApplyConfiguration) WithRevisions(values ...*RevisionDigestApplyConfiguration) *DemoAppStatusApplyConfiguration {
+func (b *DemoAppStatusApplyConfiguration) WithRevisions(values ...*releasev1alpha1.RevisionDigestApplyConfiguration) *DemoAppStatusApplyConfiguration {
 	for i := range values {
 		if values[i] == nil {
 			panic("nil value passed to WithRevisions")
 		}
-		b.Revisions = append(b.Revisions, *values[i])
+		b.ReleaseStatusApplyConfiguration.Revisions = append(b.ReleaseStatusApplyConfiguration.Revisions, *values[i])
 	}
 	return b
 }
@@ -162,12 +108,12 @@ func (b *DemoAppStatusApplyConfiguration) WithRevisions(values ...*RevisionDiges
 // WithInventory adds the given value to the Inventory field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Inventory field.
-func (b *DemoAppStatusApplyConfiguration) WithInventory(values ...*InventoryEntryApplyConfiguration) *DemoAppStatusApplyConfiguration {
+func (b *DemoAppStatusApplyConfiguration) WithInventory(values ...*releasev1alpha1.InventoryEntryApplyConfiguration) *DemoAppStatusApplyConfiguration {
 	for i := range values {
 		if values[i] == nil {
 			panic("nil value passed to WithInventory")
 		}
-		b.Inventory = append(b.Inventory, *values[i])
+		b.ReleaseStatusApplyConfiguration.Inventory = append(b.ReleaseStatusApplyConfiguration.Inventory, *values[i])
 	}
 	return b
 }
@@ -176,7 +122,7 @@ func (b *DemoAppStatusApplyConfiguration) WithInventory(values ...*InventoryEntr
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Replicas field is set to the value of the last call.
 func (b *DemoAppStatusApplyConfiguration) WithReplicas(value int32) *DemoAppStatusApplyConfiguration {
-	b.Replicas = &value
+	b.ReleaseStatusApplyConfiguration.Replicas = &value
 	return b
 }
 
@@ -184,7 +130,7 @@ func (b *DemoAppStatusApplyConfiguration) WithReplicas(value int32) *DemoAppStat
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the ReadyReplicas field is set to the value of the last call.
 func (b *DemoAppStatusApplyConfiguration) WithReadyReplicas(value int32) *DemoAppStatusApplyConfiguration {
-	b.ReadyReplicas = &value
+	b.ReleaseStatusApplyConfiguration.ReadyReplicas = &value
 	return b
 }
 
@@ -192,7 +138,52 @@ func (b *DemoAppStatusApplyConfiguration) WithReadyReplicas(value int32) *DemoAp
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Selector field is set to the value of the last call.
 func (b *DemoAppStatusApplyConfiguration) WithSelector(value string) *DemoAppStatusApplyConfiguration {
-	b.Selector = &value
+	b.ReleaseStatusApplyConfiguration.Selector = &value
+	return b
+}
+
+// WithLastHandledRequestedAt sets the LastHandledRequestedAt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastHandledRequestedAt field is set to the value of the last call.
+func (b *DemoAppStatusApplyConfiguration) WithLastHandledRequestedAt(value string) *DemoAppStatusApplyConfiguration {
+	b.ReleaseStatusApplyConfiguration.LastHandledRequestedAt = &value
+	return b
+}
+
+// WithLastHandledForceAt sets the LastHandledForceAt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastHandledForceAt field is set to the value of the last call.
+func (b *DemoAppStatusApplyConfiguration) WithLastHandledForceAt(value string) *DemoAppStatusApplyConfiguration {
+	b.ReleaseStatusApplyConfiguration.LastHandledForceAt = &value
+	return b
+}
+
+// WithLastGoodRevision sets the LastGoodRevision field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastGoodRevision field is set to the value of the last call.
+func (b *DemoAppStatusApplyConfiguration) WithLastGoodRevision(value int64) *DemoAppStatusApplyConfiguration {
+	b.ReleaseStatusApplyConfiguration.LastGoodRevision = &value
+	return b
+}
+
+// WithHistory adds the given value to the History field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the History field.
+func (b *DemoAppStatusApplyConfiguration) WithHistory(values ...*releasev1alpha1.HistoryEntryApplyConfiguration) *DemoAppStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithHistory")
+		}
+		b.ReleaseStatusApplyConfiguration.History = append(b.ReleaseStatusApplyConfiguration.History, *values[i])
+	}
+	return b
+}
+
+// WithFailures sets the Failures field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Failures field is set to the value of the last call.
+func (b *DemoAppStatusApplyConfiguration) WithFailures(value *releasev1alpha1.FailureCountsApplyConfiguration) *DemoAppStatusApplyConfiguration {
+	b.ReleaseStatusApplyConfiguration.Failures = value
 	return b
 }
 
@@ -225,50 +216,5 @@ func (b *DemoAppStatusApplyConfiguration) WithIngressHost(value string) *DemoApp
 // If called multiple times, the NodePort field is set to the value of the last call.
 func (b *DemoAppStatusApplyConfiguration) WithNodePort(value int32) *DemoAppStatusApplyConfiguration {
 	b.NodePort = &value
-	return b
-}
-
-// WithLastHandledRequestedAt sets the LastHandledRequestedAt field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the LastHandledRequestedAt field is set to the value of the last call.
-func (b *DemoAppStatusApplyConfiguration) WithLastHandledRequestedAt(value string) *DemoAppStatusApplyConfiguration {
-	b.LastHandledRequestedAt = &value
-	return b
-}
-
-// WithLastHandledForceAt sets the LastHandledForceAt field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the LastHandledForceAt field is set to the value of the last call.
-func (b *DemoAppStatusApplyConfiguration) WithLastHandledForceAt(value string) *DemoAppStatusApplyConfiguration {
-	b.LastHandledForceAt = &value
-	return b
-}
-
-// WithLastGoodRevision sets the LastGoodRevision field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the LastGoodRevision field is set to the value of the last call.
-func (b *DemoAppStatusApplyConfiguration) WithLastGoodRevision(value int64) *DemoAppStatusApplyConfiguration {
-	b.LastGoodRevision = &value
-	return b
-}
-
-// WithHistory adds the given value to the History field in the declarative configuration
-// and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, values provided by each call will be appended to the History field.
-func (b *DemoAppStatusApplyConfiguration) WithHistory(values ...*HistoryEntryApplyConfiguration) *DemoAppStatusApplyConfiguration {
-	for i := range values {
-		if values[i] == nil {
-			panic("nil value passed to WithHistory")
-		}
-		b.History = append(b.History, *values[i])
-	}
-	return b
-}
-
-// WithFailures sets the Failures field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Failures field is set to the value of the last call.
-func (b *DemoAppStatusApplyConfiguration) WithFailures(value *FailureCountsApplyConfiguration) *DemoAppStatusApplyConfiguration {
-	b.Failures = value
 	return b
 }

@@ -6,7 +6,7 @@
 package v1alpha1
 
 import (
-	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
 // DriftPolicyApplyConfiguration represents a declarative configuration of the DriftPolicy type for use
@@ -18,7 +18,7 @@ type DriftPolicyApplyConfiguration struct {
 	// mode is Correct (drift is reported and corrected), Warn (drift is reported
 	// and left) or Off (drift is neither reported nor corrected). Defaults to
 	// Correct. The next upgrade overwrites what was left.
-	Mode *demov1alpha1.DriftMode `json:"mode,omitempty"`
+	Mode *releasev1alpha1.DriftMode `json:"mode,omitempty"`
 	// ignore lists fields that others may change, at most 32 entries. Neither a
 	// repair nor an upgrade sets them back.
 	Ignore []DriftIgnoreApplyConfiguration `json:"ignore,omitempty"`
@@ -26,7 +26,7 @@ type DriftPolicyApplyConfiguration struct {
 	// the release (a key of a ConfigMap, a container, a label), or Remove, which
 	// treats it as drift. Defaults to Keep. What the cluster's own controllers add
 	// is never removed.
-	ForeignFields *demov1alpha1.ForeignFieldsPolicy `json:"foreignFields,omitempty"`
+	ForeignFields *releasev1alpha1.ForeignFieldsPolicy `json:"foreignFields,omitempty"`
 }
 
 // DriftPolicyApplyConfiguration constructs a declarative configuration of the DriftPolicy type for use with
@@ -38,7 +38,7 @@ func DriftPolicy() *DriftPolicyApplyConfiguration {
 // WithMode sets the Mode field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Mode field is set to the value of the last call.
-func (b *DriftPolicyApplyConfiguration) WithMode(value demov1alpha1.DriftMode) *DriftPolicyApplyConfiguration {
+func (b *DriftPolicyApplyConfiguration) WithMode(value releasev1alpha1.DriftMode) *DriftPolicyApplyConfiguration {
 	b.Mode = &value
 	return b
 }
@@ -59,7 +59,7 @@ func (b *DriftPolicyApplyConfiguration) WithIgnore(values ...*DriftIgnoreApplyCo
 // WithForeignFields sets the ForeignFields field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the ForeignFields field is set to the value of the last call.
-func (b *DriftPolicyApplyConfiguration) WithForeignFields(value demov1alpha1.ForeignFieldsPolicy) *DriftPolicyApplyConfiguration {
+func (b *DriftPolicyApplyConfiguration) WithForeignFields(value releasev1alpha1.ForeignFieldsPolicy) *DriftPolicyApplyConfiguration {
 	b.ForeignFields = &value
 	return b
 }

@@ -6,7 +6,7 @@
 package v1alpha1
 
 import (
-	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
 // ValuesReferenceApplyConfiguration represents a declarative configuration of the ValuesReference type for use
@@ -16,7 +16,7 @@ import (
 // the namespace of the DemoApp.
 type ValuesReferenceApplyConfiguration struct {
 	// kind is ConfigMap or Secret.
-	Kind *demov1alpha1.ValuesKind `json:"kind,omitempty"`
+	Kind *releasev1alpha1.ValuesKind `json:"kind,omitempty"`
 	// name is the name of the object.
 	Name *string `json:"name,omitempty"`
 	// key is the key within the object's data that holds the values, as a YAML or
@@ -36,7 +36,7 @@ func ValuesReference() *ValuesReferenceApplyConfiguration {
 // WithKind sets the Kind field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Kind field is set to the value of the last call.
-func (b *ValuesReferenceApplyConfiguration) WithKind(value demov1alpha1.ValuesKind) *ValuesReferenceApplyConfiguration {
+func (b *ValuesReferenceApplyConfiguration) WithKind(value releasev1alpha1.ValuesKind) *ValuesReferenceApplyConfiguration {
 	b.Kind = &value
 	return b
 }

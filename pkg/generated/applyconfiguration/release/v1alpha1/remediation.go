@@ -6,7 +6,7 @@
 package v1alpha1
 
 import (
-	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
 // RemediationApplyConfiguration represents a declarative configuration of the Remediation type for use
@@ -21,7 +21,7 @@ type RemediationApplyConfiguration struct {
 	// strategy is Rollback, which brings back the last revision that was good, or
 	// None, which leaves everything as it is. Defaults to Rollback. A first install
 	// has nothing to go back to and is left as it is.
-	Strategy *demov1alpha1.RemediationStrategy `json:"strategy,omitempty"`
+	Strategy *releasev1alpha1.RemediationStrategy `json:"strategy,omitempty"`
 }
 
 // RemediationApplyConfiguration constructs a declarative configuration of the Remediation type for use with
@@ -41,7 +41,7 @@ func (b *RemediationApplyConfiguration) WithRetries(value int32) *RemediationApp
 // WithStrategy sets the Strategy field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Strategy field is set to the value of the last call.
-func (b *RemediationApplyConfiguration) WithStrategy(value demov1alpha1.RemediationStrategy) *RemediationApplyConfiguration {
+func (b *RemediationApplyConfiguration) WithStrategy(value releasev1alpha1.RemediationStrategy) *RemediationApplyConfiguration {
 	b.Strategy = &value
 	return b
 }

@@ -23,6 +23,54 @@ const (
 // left alone, and the DemoApp is not installed.
 const AnnotationAdoptRelease = "demo.example.com/adopt-release"
 
+// ReleasePolicy is how the operator treats a release: when it may change it, and what it
+// does when an attempt fails or others change the objects. A kind inlines it in its spec.
+type ReleasePolicy struct {
+	// suspend holds everything: nothing is installed, upgraded or repaired. Drift
+	// is still reported, and deletion works. Defaults to false.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
+	// upgradeWindow says when changes may be rolled out. Outside of it they wait;
+	// the first install, the correction of drift and the deletion do not. Absent
+	// means at any time.
+	// +optional
+	UpgradeWindow *UpgradeWindow `json:"upgradeWindow,omitempty"`
+
+	// remediation says what to do about an install or upgrade that fails. Absent
+	// means to try again with backoff for as long as it takes.
+	// +optional
+	Remediation *Remediation `json:"remediation,omitempty"`
+
+	// drift says what to do when somebody else changed objects of the release.
+	// Absent means to correct it.
+	// +optional
+	Drift *DriftPolicy `json:"drift,omitempty"`
+
+	// maxHistory is how many revisions of the release are kept, 1 to 100. Defaults
+	// to 10.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	MaxHistory *int32 `json:"maxHistory,omitempty"`
+
+	// timeout bounds one operation on the release and, with waitForReady, the time
+	// in which the workload is to become healthy; 1s to 24h. Defaults to 5m. An
+	// operation takes at most 1h, whatever the timeout is.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="timeout must be 1s to 24h"
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// waitForReady says that an install or upgrade has failed when its workload is
+	// not healthy within timeout. Defaults to false: it succeeds when the API
+	// server has taken the objects.
+	// +optional
+	WaitForReady bool `json:"waitForReady,omitempty"`
+}
+
 // UpgradeWindow says when changes may be rolled out. It opens at each time of
 // the schedule and stays open for the duration.
 type UpgradeWindow struct {

@@ -6,7 +6,7 @@
 package v1alpha1
 
 import (
-	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -18,11 +18,11 @@ type HistoryEntryApplyConfiguration struct {
 	// time is when it last happened.
 	Time *v1.Time `json:"time,omitempty"`
 	// action is Install, Upgrade, Repair or Rollback.
-	Action *demov1alpha1.HistoryAction `json:"action,omitempty"`
+	Action *releasev1alpha1.HistoryAction `json:"action,omitempty"`
 	// outcome is Succeeded or Failed.
-	Outcome *demov1alpha1.HistoryOutcome `json:"outcome,omitempty"`
+	Outcome *releasev1alpha1.HistoryOutcome `json:"outcome,omitempty"`
 	// reason is why it was done, as in lastUpgradeReason.
-	Reason *demov1alpha1.UpgradeReason `json:"reason,omitempty"`
+	Reason *releasev1alpha1.UpgradeReason `json:"reason,omitempty"`
 	// revision is the revision that it left. It is absent where a failure left
 	// none.
 	Revision *int64 `json:"revision,omitempty"`
@@ -52,7 +52,7 @@ func (b *HistoryEntryApplyConfiguration) WithTime(value v1.Time) *HistoryEntryAp
 // WithAction sets the Action field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Action field is set to the value of the last call.
-func (b *HistoryEntryApplyConfiguration) WithAction(value demov1alpha1.HistoryAction) *HistoryEntryApplyConfiguration {
+func (b *HistoryEntryApplyConfiguration) WithAction(value releasev1alpha1.HistoryAction) *HistoryEntryApplyConfiguration {
 	b.Action = &value
 	return b
 }
@@ -60,7 +60,7 @@ func (b *HistoryEntryApplyConfiguration) WithAction(value demov1alpha1.HistoryAc
 // WithOutcome sets the Outcome field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Outcome field is set to the value of the last call.
-func (b *HistoryEntryApplyConfiguration) WithOutcome(value demov1alpha1.HistoryOutcome) *HistoryEntryApplyConfiguration {
+func (b *HistoryEntryApplyConfiguration) WithOutcome(value releasev1alpha1.HistoryOutcome) *HistoryEntryApplyConfiguration {
 	b.Outcome = &value
 	return b
 }
@@ -68,7 +68,7 @@ func (b *HistoryEntryApplyConfiguration) WithOutcome(value demov1alpha1.HistoryO
 // WithReason sets the Reason field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Reason field is set to the value of the last call.
-func (b *HistoryEntryApplyConfiguration) WithReason(value demov1alpha1.UpgradeReason) *HistoryEntryApplyConfiguration {
+func (b *HistoryEntryApplyConfiguration) WithReason(value releasev1alpha1.UpgradeReason) *HistoryEntryApplyConfiguration {
 	b.Reason = &value
 	return b
 }

@@ -89,6 +89,7 @@ var layers = []layer{
 		"pkg/controller/kind", "pkg/controller/naming", "pkg/controller/redact", "pkg/controller/status",
 	}},
 	{folder: "pkg/controller/window"},
+	{folder: "pkg/operator", may: []string{plumbing}},
 }
 
 // restricted lists the modules of others that not every layer may import, and the

@@ -4,18 +4,17 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
+
+	"github.com/example/demoapp-controller/pkg/operator"
 )
 
 // programName is the command, and its name in logs, events and user agents.
@@ -23,9 +22,6 @@ const programName = "demoapp-controller"
 
 // defaultNamespace is where artifacts/deploy puts the operator.
 const defaultNamespace = "demoapp-system"
-
-// serviceAccountNamespaceFile is where Kubernetes tells a pod its namespace.
-const serviceAccountNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // Exit codes of the process.
 const (
@@ -40,7 +36,9 @@ var errUsage = errors.New("usage")
 // Execute runs the command and returns its exit code. It returns when stop ends and the process has stopped in order,
 // or when something fails.
 func Execute(stop context.Context, args []string, stdout, stderr io.Writer) int {
-	cmd := newCommand(stderr, func(cfg Config) error { return Run(stop, cfg) })
+	cmd := newCommand(stderr, func(options *Options) error {
+		return operator.Run(stop, options.Options, kinds(options)...)
+	})
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
@@ -58,8 +56,8 @@ func Execute(stop context.Context, args []string, stdout, stderr io.Writer) int 
 	}
 }
 
-// newCommand returns the command; run is what it does with a valid configuration.
-func newCommand(logs io.Writer, run func(Config) error) *cobra.Command {
+// newCommand returns the command; run is what it does with valid options.
+func newCommand(logs io.Writer, run func(*Options) error) *cobra.Command {
 	options := NewOptions()
 	cmd := &cobra.Command{
 		Use:   programName,
@@ -75,12 +73,11 @@ func newCommand(logs io.Writer, run func(Config) error) *cobra.Command {
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
 		RunE: func(*cobra.Command, []string) error {
-			cfg, err := options.Config(environment())
-			if err != nil {
+			if err := options.Validate(); err != nil {
 				return usageError(err)
 			}
-			setupLogging(logs, cfg.LoggingFormat, cfg.Verbosity)
-			return run(cfg)
+			options.SetupLogging(logs)
+			return run(options)
 		},
 	}
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
@@ -99,43 +96,6 @@ type usage struct{ error }
 
 func (u usage) Unwrap() error        { return u.error }
 func (u usage) Is(target error) bool { return target == errUsage }
-
-// Environment is what a process finds out about itself.
-type Environment struct {
-	// Version is the version of the binary.
-	Version string
-	// Identity is unique among all processes that may want the lease.
-	Identity string
-	// Namespace is the pod's, or demoapp-system outside a cluster.
-	Namespace string
-}
-
-func environment() Environment {
-	hostname, err := os.Hostname()
-	if err != nil {
-		hostname = programName
-	}
-	return Environment{
-		Version: version(),
-		// The suffix keeps apart a container from the one that it replaces in the same pod.
-		Identity:  hostname + "_" + string(uuid.NewUUID()),
-		Namespace: podNamespace(os.Getenv, os.ReadFile),
-	}
-}
-
-// podNamespace returns the namespace of the pod: POD_NAMESPACE where the pod's spec sets it, else what its service
-// account says, else demoapp-system.
-func podNamespace(getenv func(string) string, readFile func(string) ([]byte, error)) string {
-	if ns := getenv("POD_NAMESPACE"); ns != "" {
-		return ns
-	}
-	// Outside a cluster there is no such file.
-	content, err := readFile(serviceAccountNamespaceFile)
-	if err != nil {
-		return defaultNamespace
-	}
-	return cmp.Or(strings.TrimSpace(string(content)), defaultNamespace)
-}
 
 // version is what the Go toolchain stamped into the binary: a tag, or a pseudo-version that names the commit; "devel"
 // where it was told not to.

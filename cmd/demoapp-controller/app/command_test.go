@@ -6,9 +6,12 @@ package app
 import (
 	"bytes"
 	"errors"
-	"io/fs"
+	"log"
+	"log/slog"
 	"strings"
 	"testing"
+
+	"k8s.io/klog/v2"
 )
 
 func TestExecuteUsage(t *testing.T) {
@@ -47,6 +50,17 @@ func TestExecuteUsage(t *testing.T) {
 	}
 }
 
+// keepLogging undoes at the end of the test what SetupLogging does to the process.
+func keepLogging(t *testing.T) {
+	state, logger, flags, out := klog.CaptureState(), slog.Default(), log.Flags(), log.Writer()
+	t.Cleanup(func() {
+		state.Restore()
+		slog.SetDefault(logger)
+		log.SetFlags(flags)
+		log.SetOutput(out)
+	})
+}
+
 func TestExecuteFailureIsOneLine(t *testing.T) {
 	keepLogging(t)
 	var stderr bytes.Buffer
@@ -63,9 +77,9 @@ func TestExecuteFailureIsOneLine(t *testing.T) {
 func TestCommandRuns(t *testing.T) {
 	keepLogging(t)
 	failure := errors.New("failed")
-	var got Config
-	cmd := newCommand(&bytes.Buffer{}, func(cfg Config) error {
-		got = cfg
+	var got *Options
+	cmd := newCommand(&bytes.Buffer{}, func(options *Options) error {
+		got = options
 		return failure
 	})
 	cmd.SetArgs([]string{"--workers=3", "--namespaces=a,b", "-v2"})
@@ -73,38 +87,6 @@ func TestCommandRuns(t *testing.T) {
 		t.Errorf("error = %v, want that of run", err)
 	}
 	if got.Workers != 3 || len(got.Namespaces) != 2 || got.Verbosity != 2 {
-		t.Errorf("config = %+v", got)
-	}
-	if host, unique, ok := strings.Cut(got.Identity, "_"); !ok || host == "" || len(unique) != 36 {
-		t.Errorf("identity = %q, want HOST_UUID", got.Identity)
-	}
-}
-
-func TestPodNamespace(t *testing.T) {
-	tests := []struct {
-		name string
-		env  string
-		file string
-		want string
-	}{
-		{name: "pod spec", env: "a", file: "b", want: "a"},
-		{name: "service account", file: "b\n", want: "b"},
-		{name: "empty file", file: " ", want: "demoapp-system"},
-		{name: "no cluster", want: "demoapp-system"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got := podNamespace(
-				func(string) string { return test.env },
-				func(string) ([]byte, error) {
-					if test.file == "" {
-						return nil, fs.ErrNotExist
-					}
-					return []byte(test.file), nil
-				})
-			if got != test.want {
-				t.Errorf("podNamespace() = %q, want %q", got, test.want)
-			}
-		})
+		t.Errorf("options = %+v", got)
 	}
 }

@@ -65,54 +65,14 @@ func TestValidate(t *testing.T) {
 		want []string // the beginning of each line
 	}{
 		{name: "defaults"},
-		{name: "everything off", args: []string{"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0"}},
-		{name: "free ports", args: []string{"--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"}},
-		{name: "IPv6", args: []string{"--metrics-bind-address=[::1]:8080"}},
-		{name: "namespaces", args: []string{"--namespaces=a, b"}},
-		{name: "highest verbosity", args: []string{"-v=7"}},
 		{
 			name: "one line for each wrong flag, in the order of --help",
 			args: []string{"--workers=0", "--shutdown-timeout=0", "--resync-period=-1s", "-v8", "--logging-format=yaml"},
 			want: []string{"--workers=0: ", "--resync-period=-1s: ", "--shutdown-timeout=0s: ", "--logging-format=yaml: ", "-v=8: "},
 		},
-		{name: "negative verbosity", args: []string{"-v=-1"}, want: []string{"-v=-1: "}},
-		{name: "empty namespace", args: []string{"--namespaces=a,,b"}, want: []string{`--namespaces=a,,b: "" `}},
-		{name: "bad namespaces", args: []string{"--namespaces=A,B"}, want: []string{`--namespaces=A,B: "A" `}},
 		{name: "bad audit namespace", args: []string{"--audit-namespace="}, want: []string{"--audit-namespace=: "}},
 		{name: "audit records for good", args: []string{"--audit-retention=0"}},
 		{name: "negative audit retention", args: []string{"--audit-retention=-1h"}, want: []string{"--audit-retention=-1h0m0s: must be longer than 0"}},
-		{name: "address without a port", args: []string{"--metrics-bind-address=localhost"}, want: []string{"--metrics-bind-address=localhost: "}},
-		{name: "bare port", args: []string{"--health-probe-bind-address=8081"}, want: []string{"--health-probe-bind-address=8081: "}},
-		{name: "port out of range", args: []string{"--metrics-bind-address=:65536"}, want: []string{"--metrics-bind-address=:65536: port "}},
-		{
-			name: "one address for both",
-			args: []string{"--metrics-bind-address=:9000", "--health-probe-bind-address=:9000"},
-			want: []string{"--health-probe-bind-address=:9000: is taken by --metrics-bind-address"},
-		},
-		{
-			name: "one address for two of three",
-			args: []string{"--metrics-bind-address=:9000", "--pprof-bind-address=:9000"},
-			want: []string{"--pprof-bind-address=:9000: is taken by --metrics-bind-address"},
-		},
-		{name: "bad pprof address", args: []string{"--pprof-bind-address=x"}, want: []string{"--pprof-bind-address=x: "}},
-		{
-			name: "lease shorter than the renew deadline",
-			args: []string{"--leader-elect-lease-duration=10s"},
-			want: []string{"--leader-elect-renew-deadline=10s: must be shorter than --leader-elect-lease-duration=10s"},
-		},
-		{
-			name: "fraction of a second, which the API cannot express",
-			args: []string{"--leader-elect-lease-duration=10500ms"},
-			want: []string{"--leader-elect-lease-duration=10.5s: "},
-		},
-		{
-			name: "retry period too long",
-			args: []string{"--leader-elect-retry-period=9s"},
-			want: []string{"--leader-elect-renew-deadline=10s: must be longer than 10.8s"},
-		},
-		{name: "no retry period", args: []string{"--leader-elect-retry-period=0"}, want: []string{"--leader-elect-retry-period=0s: "}},
-		{name: "bad lease name", args: []string{"--leader-elect-resource-name=A"}, want: []string{"--leader-elect-resource-name=A: "}},
-		{name: "bad lease namespace", args: []string{"--leader-elect-resource-namespace=a.b"}, want: []string{"--leader-elect-resource-namespace=a.b: "}},
 		{name: "license server", args: []string{"--license-url=https://license.example.com/{{.Namespace}}/{{.Name}}?image={{.Image}}"}},
 		{
 			name: "license server without encryption",
@@ -138,7 +98,6 @@ func TestValidate(t *testing.T) {
 			want: []string{`--allowed-registries=docker.io,https://quay.io: "https://quay.io" is not a registry: `},
 		},
 		{name: "empty registry", args: []string{"--allowed-registries=quay.io,"}, want: []string{`--allowed-registries=quay.io,: "" is not a registry: `}},
-		{name: "lease ignored when off", args: []string{"--leader-elect=false", "--leader-elect-lease-duration=1s"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -155,40 +114,5 @@ func TestValidate(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestConfig(t *testing.T) {
-	from := Environment{Version: "v1", Identity: "me", Namespace: "here"}
-	tests := []struct {
-		name           string
-		args           []string
-		namespaces     []string
-		leaseNamespace string
-	}{
-		{name: "defaults", leaseNamespace: "here"},
-		{name: "no namespaces", args: []string{"--namespaces="}, leaseNamespace: "here"},
-		{name: "namespaces are trimmed and kept once", args: []string{"--namespaces=b, a,b"}, namespaces: []string{"a", "b"}, leaseNamespace: "here"},
-		{name: "lease elsewhere", args: []string{"--leader-elect-resource-namespace=there"}, leaseNamespace: "there"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got, err := parse(t, test.args...).Config(from)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.namespaces, got.Namespaces); diff != "" {
-				t.Errorf("namespaces (-want +got):\n%s", diff)
-			}
-			if got.LeaderElection.ResourceNamespace != test.leaseNamespace {
-				t.Errorf("namespace of the lease = %q, want %q", got.LeaderElection.ResourceNamespace, test.leaseNamespace)
-			}
-			if got.Version != "v1" || got.Identity != "me" {
-				t.Errorf("version, identity = %q, %q", got.Version, got.Identity)
-			}
-		})
-	}
-	if _, err := parse(t, "--workers=0").Config(from); err == nil {
-		t.Error("Config() of wrong options succeeded")
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package operator
 
 import (
 	"context"
@@ -32,18 +32,34 @@ func TestProbes(t *testing.T) {
 		{
 			name: "syncing",
 			watch: func(r *readiness) {
-				r.watch(t.Context(), []controller.NamedSync{synced("a", false), synced("b", true), synced("c", false)})
+				r.add([]controller.NamedSync{synced("a", false), synced("b", true)})
+				r.add([]controller.NamedSync{synced("c", false)})
+				r.watch(t.Context())
 			},
 			code: 503, body: "a: not synced\nc: not synced\n",
 		},
 		{
 			name:  "synced",
-			watch: func(r *readiness) { r.watch(t.Context(), []controller.NamedSync{synced("a", true)}) },
+			watch: func(r *readiness) { r.add([]controller.NamedSync{synced("a", true)}); r.watch(t.Context()) },
 			code:  200, body: "ok\n",
 		},
 		{
+			name:  "every kind waits",
+			watch: func(r *readiness) { r.watch(t.Context()) },
+			code:  503, body: "all kinds wait for CRDs or permissions\n",
+		},
+		{
+			name: "another kind starts later",
+			watch: func(r *readiness) {
+				r.add([]controller.NamedSync{synced("a", true)})
+				r.watch(t.Context())
+				r.add([]controller.NamedSync{synced("b", false)})
+			},
+			code: 503, body: "b: not synced\n",
+		},
+		{
 			name:  "stopping",
-			watch: func(r *readiness) { r.watch(stopped, []controller.NamedSync{synced("a", true)}) },
+			watch: func(r *readiness) { r.add([]controller.NamedSync{synced("a", true)}); r.watch(stopped) },
 			code:  503, body: "stopping\n",
 		},
 	}

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package operator
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -119,33 +119,50 @@ func probeHandler(ready *readiness) http.Handler {
 }
 
 // readiness tells whether the process could work, or does: its caches are synced and it is not stopping. Leadership
-// does not matter, so that a rollout can go on while the new replica waits for the lease. The zero value is not ready.
+// does not matter, so that a rollout can go on while the new replica waits for the lease. A kind that waits for its CRD
+// does not matter either, as long as another kind runs. The zero value is not ready.
 type readiness struct {
-	check atomic.Pointer[func() []string]
+	mu sync.Mutex
+	// stopping tells whether the process stops; nil while it starts.
+	stopping func() bool
+	// kinds is the number of kinds that run, and synced their informers.
+	kinds  int
+	synced []controller.NamedSync
 }
 
-// watch makes the process ready from the moment in which all of synced are, until the end of stop.
-func (r *readiness) watch(stop context.Context, synced []controller.NamedSync) {
-	check := func() []string {
-		if stop.Err() != nil {
-			return []string{"stopping"}
-		}
-		var problems []string
-		for _, s := range synced {
-			if !s.HasSynced() {
-				problems = append(problems, s.Name+": not synced")
-			}
-		}
-		return problems
-	}
-	r.check.Store(&check)
+// watch makes the process ready from the moment in which a kind runs and the caches of all that run are synced, until
+// the end of stop.
+func (r *readiness) watch(stop context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopping = func() bool { return stop.Err() != nil }
+}
+
+// add says that one more kind runs, with the informers that it needs.
+func (r *readiness) add(synced []controller.NamedSync) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kinds++
+	r.synced = append(r.synced, synced...)
 }
 
 // problems lists what keeps the process from being ready.
 func (r *readiness) problems() []string {
-	check := r.check.Load()
-	if check == nil {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.stopping == nil:
 		return []string{"starting"}
+	case r.stopping():
+		return []string{"stopping"}
+	case r.kinds == 0:
+		return []string{"all kinds wait for CRDs or permissions"}
 	}
-	return (*check)()
+	var problems []string
+	for _, s := range r.synced {
+		if !s.HasSynced() {
+			problems = append(problems, s.Name+": not synced")
+		}
+	}
+	return problems
 }

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package operator
 
 import (
 	"context"
@@ -11,8 +11,6 @@ import (
 
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/client-go/tools/events"
-
-	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
 )
 
 const (
@@ -39,11 +37,6 @@ func newEventStream(ctx context.Context, apiServer events.EventSink) (*eventStre
 		return nil, fmt.Errorf("starting to record events: %w", err)
 	}
 	return s, nil
-}
-
-// recorder returns a recorder for events about DemoApps.
-func (s *eventStream) recorder() events.EventRecorder {
-	return s.NewRecorder(scheme.Scheme, programName)
 }
 
 // run waits for the end of ctx, delivers what was recorded until then, and ends the stream.

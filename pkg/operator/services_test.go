@@ -1,21 +1,29 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package operator
 
 import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
 // journal notes what happens in which order.
-type journal struct{ entries []string }
+type journal struct {
+	mu      sync.Mutex
+	entries []string
+}
 
-func (j *journal) note(entry string) { j.entries = append(j.entries, entry) }
+func (j *journal) note(entry string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.entries = append(j.entries, entry)
+}
 
 func (j *journal) expect(t *testing.T, want ...string) {
 	t.Helper()
@@ -25,8 +33,8 @@ func (j *journal) expect(t *testing.T, want ...string) {
 }
 
 // service returns a service that takes a second to stop and notes when it has.
-func (j *journal) service(name string) service {
-	return service{name: name, run: func(ctx context.Context) error {
+func (j *journal) service(name string) Service {
+	return Service{Name: name, Run: func(ctx context.Context) error {
 		<-ctx.Done()
 		elapse(time.Second)
 		j.note(name + " stopped")
@@ -56,7 +64,7 @@ func TestServiceThatDoesNotStop(t *testing.T) {
 		release := make(chan struct{})
 		services := &serviceStack{}
 		services.start(t.Context(), happened.service("http"),
-			service{name: "stuck", run: func(context.Context) error { <-release; return nil }})
+			Service{Name: "stuck", Run: func(context.Context) error { <-release; return nil }})
 		start := time.Now()
 		services.stopAll(t.Context())
 		if took, want := time.Since(start), serviceStopTimeout+time.Second; took != want {
@@ -83,7 +91,7 @@ func TestServiceFails(t *testing.T) {
 			stop, fail := context.WithCancelCause(t.Context())
 			defer fail(nil)
 			services := &serviceStack{fail: fail}
-			services.start(t.Context(), service{name: "engine", run: func(context.Context) error { return test.err }})
+			services.start(t.Context(), Service{Name: "engine", Run: func(context.Context) error { return test.err }})
 			<-stop.Done()
 			if err := context.Cause(stop); !errors.Is(err, test.want) || err.Error() != test.text {
 				t.Errorf("cause = %v, want %s", err, test.text)

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package operator
 
 import (
 	"context"
@@ -14,14 +14,14 @@ import (
 // serviceStopTimeout bounds the wait for one service to stop.
 const serviceStopTimeout = 3 * time.Second
 
-// service is a part of the process that runs on standbys too and outlives the workers. Its run returns soon after the
+// Service is a part of the process that runs on standbys too and outlives the workers. Its Run returns soon after the
 // end of ctx, when all its goroutines have ended; if it returns before, the process stops.
-type service struct {
-	name string
-	run  func(ctx context.Context) error
+type Service struct {
+	Name string
+	Run  func(ctx context.Context) error
 }
 
-// serviceError says which service failed.
+// serviceError says which service, or which kind, failed.
 type serviceError struct {
 	name string
 	err  error
@@ -50,21 +50,21 @@ type runningService struct {
 }
 
 // start starts services one after another; each runs until stopAll stops it.
-func (s *serviceStack) start(ctx context.Context, services ...service) {
+func (s *serviceStack) start(ctx context.Context, services ...Service) {
 	for _, svc := range services {
 		ctx, stop := context.WithCancel(ctx)
 		ended := make(chan struct{})
-		s.running = append(s.running, runningService{name: svc.name, stop: stop, ended: ended})
+		s.running = append(s.running, runningService{name: svc.Name, stop: stop, ended: ended})
 		go func() {
 			defer close(ended)
-			err := svc.run(ctx)
+			err := svc.Run(ctx)
 			switch {
 			case ctx.Err() == nil && err == nil:
-				s.fail(&serviceError{svc.name, errEndedEarly})
+				s.fail(&serviceError{svc.Name, errEndedEarly})
 			case ctx.Err() == nil:
-				s.fail(&serviceError{svc.name, err})
+				s.fail(&serviceError{svc.Name, err})
 			case err != nil && !errors.Is(err, context.Canceled):
-				klog.FromContext(ctx).Error(err, "Stopping a service failed", "service", svc.name)
+				klog.FromContext(ctx).Error(err, "Stopping a service failed", "service", svc.Name)
 			}
 		}()
 	}

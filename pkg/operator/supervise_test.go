@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package operator
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 func elapse(d time.Duration) { <-time.After(d) }
 
 // worker is a controller whose work in flight takes a while after the end of stop.
-func worker(name string, drain time.Duration, obeys bool) Named {
-	return Named{Name: name, Run: func(stop, lead context.Context) error {
+func worker(name string, drain time.Duration, obeys bool) Controller {
+	return Controller{Name: name, Run: func(stop, lead context.Context) error {
 		dropped := lead.Done()
 		if !obeys {
 			dropped = nil
@@ -35,8 +35,8 @@ func worker(name string, drain time.Duration, obeys bool) Named {
 	}}
 }
 
-func failing(name string, after time.Duration, err error) Named {
-	return Named{Name: name, Run: func(stop, _ context.Context) error {
+func failing(name string, after time.Duration, err error) Controller {
+	return Controller{Name: name, Run: func(stop, _ context.Context) error {
 		select {
 		case <-time.After(after):
 			return err
@@ -54,7 +54,7 @@ func TestSupervise(t *testing.T) {
 	)
 	tests := []struct {
 		name        string
-		controllers []Named
+		controllers []Controller
 		stopAfter   time.Duration
 		loseAfter   time.Duration
 		want        []error
@@ -64,13 +64,13 @@ func TestSupervise(t *testing.T) {
 		{name: "no controllers", stopAfter: time.Minute, loseAfter: never, took: time.Minute},
 		{
 			name:        "waits for the slowest",
-			controllers: []Named{worker("a", 10*time.Second, true), worker("b", 20*time.Second, true)},
+			controllers: []Controller{worker("a", 10*time.Second, true), worker("b", 20*time.Second, true)},
 			stopAfter:   time.Minute, loseAfter: never,
 			took: time.Minute + 20*time.Second,
 		},
 		{
 			name:        "overrun, workers obey",
-			controllers: []Named{worker("a", time.Hour, true)},
+			controllers: []Controller{worker("a", time.Hour, true)},
 			stopAfter:   time.Minute, loseAfter: never,
 			want: []error{errShutdownTimeout},
 			text: "work in flight was not finished after 25s (--shutdown-timeout)",
@@ -78,14 +78,14 @@ func TestSupervise(t *testing.T) {
 		},
 		{
 			name:        "overrun, workers do not obey",
-			controllers: []Named{worker("a", time.Hour, false)},
+			controllers: []Controller{worker("a", time.Hour, false)},
 			stopAfter:   time.Minute, loseAfter: never,
 			want: []error{errShutdownTimeout, errWorkersLeft},
 			took: time.Minute + 27*time.Second,
 		},
 		{
 			name:        "lease lost, workers obey",
-			controllers: []Named{worker("a", time.Hour, true)},
+			controllers: []Controller{worker("a", time.Hour, true)},
 			stopAfter:   never, loseAfter: time.Minute,
 			want: []error{errLost},
 			text: "lease gone",
@@ -93,21 +93,21 @@ func TestSupervise(t *testing.T) {
 		},
 		{
 			name:        "lease lost, workers do not obey",
-			controllers: []Named{worker("a", never, false)},
+			controllers: []Controller{worker("a", never, false)},
 			stopAfter:   never, loseAfter: time.Minute,
 			want: []error{errLost, errWorkersLeft},
 			took: time.Minute + 3*time.Second,
 		},
 		{
 			name:        "lease lost while draining",
-			controllers: []Named{worker("a", never, false)},
+			controllers: []Controller{worker("a", never, false)},
 			stopAfter:   time.Minute, loseAfter: time.Minute + 20*time.Second,
 			want: []error{errLost, errWorkersLeft},
 			took: time.Minute + 23*time.Second,
 		},
 		{
 			name:        "one fails, the others drain",
-			controllers: []Named{worker("a", 5*time.Second, true), failing("b", time.Minute, failure)},
+			controllers: []Controller{worker("a", 5*time.Second, true), failing("b", time.Minute, failure)},
 			stopAfter:   never, loseAfter: never,
 			want: []error{failure},
 			text: "controller b: cache not synced",
@@ -115,7 +115,7 @@ func TestSupervise(t *testing.T) {
 		},
 		{
 			name:        "one ends early",
-			controllers: []Named{failing("a", time.Minute, nil)},
+			controllers: []Controller{failing("a", time.Minute, nil)},
 			stopAfter:   never, loseAfter: never,
 			want: []error{errEndedEarly},
 			text: "controller a: ended unexpectedly",
@@ -131,7 +131,9 @@ func TestSupervise(t *testing.T) {
 				defer lose()
 				p := &process{shutdownTimeout: 25 * time.Second, lostLeaseGrace: 3 * time.Second}
 				start := time.Now()
-				err := p.supervise(stop, lead, test.controllers)
+				added := make(chan []Controller, 1)
+				added <- test.controllers
+				err := p.supervise(stop, lead, added)
 				if took := time.Since(start); took != test.took {
 					t.Errorf("took %v, want %v", took, test.took)
 				}
@@ -140,6 +142,41 @@ func TestSupervise(t *testing.T) {
 					t.Errorf("error = %q, want %q", err, test.text)
 				}
 				elapse(2 * never) // what was left behind ends
+			})
+		})
+	}
+}
+
+func TestSuperviseLaterControllers(t *testing.T) {
+	failure := errors.New("broken")
+	tests := []struct {
+		name string
+		late Controller
+		want error
+		took time.Duration
+	}{
+		{name: "is waited for", late: worker("late", 10*time.Second, true), took: time.Hour + 10*time.Second},
+		{name: "stops the others when it fails", late: failing("late", time.Second, failure), want: failure, took: time.Minute + 6*time.Second},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stop, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				p := &process{shutdownTimeout: 25 * time.Second, lostLeaseGrace: 3 * time.Second}
+				added := make(chan []Controller, 2)
+				added <- []Controller{worker("first", 5*time.Second, true)}
+				start := time.Now()
+				time.AfterFunc(time.Minute, func() { added <- []Controller{test.late} })
+
+				err := p.supervise(stop, t.Context(), added)
+
+				if !errors.Is(err, test.want) {
+					t.Errorf("error = %v, want %v", err, test.want)
+				}
+				if took := time.Since(start); took != test.took {
+					t.Errorf("took %v, want %v", took, test.took)
+				}
 			})
 		})
 	}

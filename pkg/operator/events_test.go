@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package operator
 
 import (
 	"context"
@@ -12,9 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
-
-	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 )
 
 // slowSink is an API server that takes its time.
@@ -50,9 +49,10 @@ func TestEventsAreDeliveredBeforeTheEnd(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				recorder := stream.NewRecorder(scheme.Scheme, "test")
 				for _, name := range []string{"a", "b", "c"} {
-					app := &demov1alpha1.DemoApp{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-					stream.recorder().Eventf(app, nil, corev1.EventTypeNormal, "Installed", "Install", "installed")
+					pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+					recorder.Eventf(pod, nil, corev1.EventTypeNormal, "Installed", "Install", "installed")
 				}
 				cancel()
 				start := time.Now()
@@ -66,7 +66,7 @@ func TestEventsAreDeliveredBeforeTheEnd(t *testing.T) {
 					t.Errorf("%d events were delivered, want %d", len(sink.delivered), test.delivered)
 				}
 				if test.delivered > 0 {
-					if got := (<-sink.delivered).Regarding; got.Kind != "DemoApp" || got.APIVersion != "demo.example.com/v1alpha1" {
+					if got := (<-sink.delivered).Regarding; got.Kind != "Pod" || got.APIVersion != "v1" {
 						t.Errorf("event regards %v", got)
 					}
 				}

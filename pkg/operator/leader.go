@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package operator
 
 import (
 	"context"
@@ -184,7 +184,7 @@ func checkLease(ctx context.Context, leases coordinationv1client.LeasesGetter, o
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("the namespace %q of the lease does not exist: create it, or name another with --leader-elect-resource-namespace", ns)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("the lease %s/%s cannot be kept: %w; apply artifacts/deploy/, or run a single replica with --leader-elect=false", ns, name, err)
+		return fmt.Errorf("the lease %s/%s cannot be kept: %w; grant get, create and update of leases there, or run a single replica with --leader-elect=false", ns, name, err)
 	case err != nil:
 		return fmt.Errorf("checking the lease %s/%s: %w", ns, name, err)
 	}

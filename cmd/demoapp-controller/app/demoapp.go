@@ -1,0 +1,257 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/audit"
+	"github.com/example/demoapp-controller/pkg/controller/demoapp"
+	"github.com/example/demoapp-controller/pkg/controller/license"
+	"github.com/example/demoapp-controller/pkg/controller/registries"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
+	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/helm/charts"
+	"github.com/example/demoapp-controller/pkg/operator"
+)
+
+var demoAppResource = demov1alpha1.SchemeGroupVersion.WithResource("demoapps")
+
+// demoApps registers the kind DemoApp.
+func demoApps(options *Options) operator.Kind {
+	return operator.Kind{
+		Name:      demoapp.Name,
+		Resources: []schema.GroupVersionResource{demoAppResource},
+		Build:     func(env *operator.Environment) error { return buildDemoApps(env, options) },
+	}
+}
+
+func buildDemoApps(env *operator.Environment, options *Options) error {
+	engine, err := newEngine(env)
+	if err != nil {
+		return err
+	}
+	chart, err := helm.LoadFS(charts.DemoApp(), ".")
+	if err != nil {
+		return fmt.Errorf("embedded chart: %w", err)
+	}
+	client, err := demoClient(env)
+	if err != nil {
+		return err
+	}
+	core := env.Clients.Kube.CoreV1()
+	deps := demoapp.Deps{
+		Apps: client.DemoV1alpha1(), Secrets: core, ConfigMaps: core,
+		Engine: engine, Chart: chart,
+		Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
+		ResyncPeriod:  options.ResyncPeriod,
+		Workers:       options.Workers,
+		LicenseRetry:  options.LicenseRetry,
+		RolloutLimits: rollout.Limits{Active: options.MaxConcurrentRollouts, Failed: options.RolloutFailureThreshold},
+	}
+	if deps.Licenses, err = newLicenses(options); err != nil {
+		return err
+	}
+	if deps.Registries, err = registries.Parse(options.AllowedRegistries); err != nil {
+		return fmt.Errorf("--allowed-registries: %w", err)
+	}
+	if err := watchForDemoApps(env, client, &deps); err != nil {
+		return err
+	}
+	if deps.Audit, err = newAuditTrail(env, options); err != nil {
+		return err
+	}
+	room, err := demoapp.New(deps)
+	if err != nil {
+		return err
+	}
+	observeRollouts(env.Registry, room.Rollouts)
+	addEngine(env, engine)
+	env.AddController(demoapp.Name, room.Run, room.Synced()...)
+	env.AddController(audit.Name, deps.Audit.Run)
+	return nil
+}
+
+// demoClient returns a client of the group of DemoApps.
+func demoClient(env *operator.Environment) (versioned.Interface, error) {
+	client, err := versioned.NewForConfigAndClient(env.Clients.Config, env.Clients.HTTP)
+	if err != nil {
+		return nil, fmt.Errorf("building the client of DemoApps: %w", err)
+	}
+	return client, nil
+}
+
+// demoAppInformers returns the informers of DemoApps, which DemoAppClusters share.
+func demoAppInformers(env *operator.Environment, client versioned.Interface) (map[string]cache.SharedIndexInformer, error) {
+	return env.Informers("DemoApps", func(namespace string) (cache.SharedIndexInformer, error) {
+		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
+		return factory.Demo().V1alpha1().DemoApps().Informer(), nil
+	})
+}
+
+// watchForDemoApps adds to deps the informers that DemoApps need.
+func watchForDemoApps(env *operator.Environment, client versioned.Interface, deps *demoapp.Deps) (err error) {
+	if deps.AppInformers, err = demoAppInformers(env, client); err != nil {
+		return err
+	}
+	if deps.SecretInformers, err = env.Informers("Secrets", func(namespace string) (cache.SharedIndexInformer, error) {
+		return identities(env, corev1.SchemeGroupVersion.WithResource("secrets"), namespace, notReleaseRecords)
+	}); err != nil {
+		return err
+	}
+	deps.ConfigMapWatches = map[string]demoapp.Watch{}
+	for _, namespace := range env.WatchedNamespaces() {
+		deps.ConfigMapWatches[namespace], err = env.OnDemand("ConfigMaps", namespace, func() (cache.SharedIndexInformer, error) {
+			return identities(env, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, nil)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	deps.IngressClasses, err = env.OnDemand("IngressClasses", metav1.NamespaceAll, func() (cache.SharedIndexInformer, error) {
+		return identities(env, networkingv1.SchemeGroupVersion.WithResource("ingressclasses"), metav1.NamespaceAll, nil)
+	})
+	if err != nil {
+		return err
+	}
+	deps.HTTPRouteDefinition, err = watchDefinition(env, demoapp.HTTPRouteCRD)
+	return err
+}
+
+// notReleaseRecords selects the Secrets that a DemoApp may name: all but Helm's release records, which are many, change
+// often, and hold no API key.
+func notReleaseRecords(options *metav1.ListOptions) {
+	options.FieldSelector = fields.OneTermNotEqualSelector("type", "helm.sh/release.v1").String()
+}
+
+// identities returns an informer that keeps, of the metadata of a resource's objects, what tells objects and their
+// versions apart.
+func identities(
+	env *operator.Environment, resource schema.GroupVersionResource, namespace string, selected func(*metav1.ListOptions),
+) (cache.SharedIndexInformer, error) {
+	informer := metadatainformer.NewFilteredMetadataInformer(
+		env.Clients.Metadata, resource, namespace, 0, cache.Indexers{}, selected).Informer()
+	return informer, informer.SetTransform(identityOnly)
+}
+
+// watchDefinition watches one CustomResourceDefinition, from when that is first needed. Its metadata would not tell whether
+// it is served.
+func watchDefinition(env *operator.Environment, name string) (*controller.OnDemand, error) {
+	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	return env.OnDemand("CustomResourceDefinition "+name, metav1.NamespaceAll, func() (cache.SharedIndexInformer, error) {
+		informer := dynamicinformer.NewFilteredDynamicInformer(env.Clients.Dynamic, definitions, metav1.NamespaceAll, 0, cache.Indexers{},
+			func(options *metav1.ListOptions) {
+				options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+			}).Informer()
+		return informer, informer.SetTransform(servedOnly)
+	})
+}
+
+// newAuditTrail adds the informer that counts audit records, and returns the trail. The audit namespace is watched whatever
+// --namespaces says.
+func newAuditTrail(env *operator.Environment, options *Options) (*audit.Trail, error) {
+	namespace, keys := options.AuditNamespace, demoapp.AuditKeys()
+	informer, err := env.Informer("audit records", namespace, func() (cache.SharedIndexInformer, error) {
+		return metadatainformer.NewFilteredMetadataInformer(env.Clients.Metadata, corev1.SchemeGroupVersion.WithResource("configmaps"),
+			namespace, 0, cache.Indexers{}, func(options *metav1.ListOptions) {
+				options.LabelSelector = keys.SourceNamespace
+			}).Informer(), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	core := env.Clients.Kube.CoreV1()
+	return audit.New(audit.Config{
+		Namespace: namespace, Manager: programName, Keys: keys, Retention: options.AuditRetention,
+		ConfigMaps: core, Namespaces: core, Informer: informer, Clock: clock.RealClock{},
+	})
+}
+
+// newLicenses returns the client of the license server; nil when there is none. No answer outlives the time after which
+// it is asked for again.
+func newLicenses(options *Options) (demoapp.Licenses, error) {
+	if options.LicenseURL == "" {
+		return nil, nil
+	}
+	at, err := license.ParseURL(options.LicenseURL)
+	if err != nil {
+		return nil, fmt.Errorf("--license-url: %w", err)
+	}
+	half := options.LicenseRetry / 2
+	return license.New(license.Config{
+		URL: at, TTL: min(half, license.DefaultTTL), Pause: min(half, license.DefaultPause), Clock: clock.RealClock{},
+	}), nil
+}
+
+// observeRollouts shows how many DemoApps wait for a newer chart, are on their way to it and have failed with it.
+func observeRollouts(registry prometheus.Registerer, counts func() rollout.Counts) {
+	for state, count := range map[string]func(rollout.Counts) int{
+		"queued": func(c rollout.Counts) int { return c.Queued },
+		"active": func(c rollout.Counts) int { return c.Active },
+		"failed": func(c rollout.Counts) int { return c.Failed },
+	} {
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name:        "demoapp_chart_rollouts",
+			Help:        "DemoApps that wait for a newer chart, are on their way to it, or have failed with it, by state (queued, active or failed).",
+			ConstLabels: prometheus.Labels{"state": state},
+		}, func() float64 { return float64(count(counts())) }))
+	}
+}
+
+// identityOnly keeps of an object's metadata what tells it, and its versions, apart.
+func identityOnly(object any) (any, error) {
+	whole, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return object, nil
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: whole.Namespace, Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion,
+	}}, nil
+}
+
+// servedOnly keeps of a CustomResourceDefinition what tells whether, and in which versions, it is served. Most of one is its
+// schemas.
+func servedOnly(object any) (any, error) {
+	whole, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return object, nil
+	}
+	kept := &unstructured.Unstructured{Object: map[string]any{}}
+	kept.SetGroupVersionKind(whole.GroupVersionKind())
+	kept.SetName(whole.GetName())
+	kept.SetUID(whole.GetUID())
+	kept.SetResourceVersion(whole.GetResourceVersion())
+	kept.SetDeletionTimestamp(whole.GetDeletionTimestamp())
+	var versions []any
+	defined, _, err := unstructured.NestedFieldNoCopy(whole.Object, "spec", "versions")
+	if list, ok := defined.([]any); ok && err == nil {
+		for _, item := range list {
+			if version, ok := item.(map[string]any); ok {
+				versions = append(versions, map[string]any{"name": version["name"], "served": version["served"]})
+			}
+		}
+	}
+	kept.Object["spec"] = map[string]any{"versions": versions}
+	if conditions, found, err := unstructured.NestedSlice(whole.Object, "status", "conditions"); found && err == nil {
+		kept.Object["status"] = map[string]any{"conditions": conditions}
+	}
+	return kept, nil
+}

@@ -1,0 +1,64 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
+	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/pkg/operator"
+)
+
+// demoAppClusters registers the kind DemoAppCluster, whose children are DemoApps.
+func demoAppClusters(options *Options) operator.Kind {
+	return operator.Kind{
+		Name:      demoappcluster.Name,
+		Resources: []schema.GroupVersionResource{demov1alpha1.SchemeGroupVersion.WithResource("demoappclusters"), demoAppResource},
+		Build:     func(env *operator.Environment) error { return buildDemoAppClusters(env, options) },
+	}
+}
+
+func buildDemoAppClusters(env *operator.Environment, options *Options) error {
+	client, err := demoClient(env)
+	if err != nil {
+		return err
+	}
+	apps, err := demoAppInformers(env, client)
+	if err != nil {
+		return err
+	}
+	clusters, err := env.Informers("DemoAppClusters", func(namespace string) (cache.SharedIndexInformer, error) {
+		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
+		return factory.Demo().V1alpha1().DemoAppClusters().Informer(), nil
+	})
+	if err != nil {
+		return err
+	}
+	nodes, err := env.OnDemand("Nodes", metav1.NamespaceAll, func() (cache.SharedIndexInformer, error) {
+		informer := metadatainformer.NewFilteredMetadataInformer(
+			env.Clients.Metadata, corev1.SchemeGroupVersion.WithResource("nodes"), metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+		return informer, informer.SetTransform(demoappcluster.KeepNode)
+	})
+	if err != nil {
+		return err
+	}
+	room, err := demoappcluster.New(demoappcluster.Deps{
+		Client: client.DemoV1alpha1(), ClusterInformers: clusters, AppInformers: apps, Nodes: nodes,
+		Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
+		ResyncPeriod: options.ResyncPeriod,
+	})
+	if err != nil {
+		return err
+	}
+	env.AddController(demoappcluster.Name, room.Run, room.Synced()...)
+	return nil
+}

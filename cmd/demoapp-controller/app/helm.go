@@ -1,0 +1,79 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/operator"
+)
+
+// newEngine returns the Helm engine, with its metrics. The caller adds its service.
+func newEngine(env *operator.Environment) (*helm.Engine, error) {
+	return helm.New(helm.Config{
+		RESTConfig:  env.Clients.Config,
+		HTTPClient:  env.Clients.HTTP,
+		Namespaces:  env.Namespaces,
+		Logger:      slog.Default(),
+		OnOperation: newHelmMetrics(env.Registry).observe,
+	})
+}
+
+// addEngine makes the engine a service.
+func addEngine(env *operator.Environment, engine *helm.Engine) {
+	env.AddService("helm engine", func(ctx context.Context) error {
+		engine.Run(ctx)
+		return nil
+	})
+}
+
+// helmMetrics measure the Helm engine.
+type helmMetrics struct {
+	operations *prometheus.CounterVec
+	durations  *prometheus.HistogramVec
+	drifts     *prometheus.CounterVec
+}
+
+func newHelmMetrics(registry prometheus.Registerer) *helmMetrics {
+	m := &helmMetrics{
+		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "helm_operations_total",
+			Help: "Operations on Helm releases, by action and result (success, error or terminal).",
+		}, []string{"action", "result"}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "helm_operation_duration_seconds",
+			Help:    "Time that operations on Helm releases took, by action.",
+			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300},
+		}, []string{"action"}),
+		drifts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "helm_drifted_objects_total",
+			Help: "Objects of Helm releases that others changed, by the kind of drift (changed, missing, replaced or foreign) " +
+				"and what was done about it (repair, or explain where it is only reported).",
+		}, []string{"drift", "action"}),
+	}
+	registry.MustRegister(m.operations, m.durations, m.drifts)
+	return m
+}
+
+// observe counts an operation of the Helm engine. Releases are not told apart: there may be thousands.
+func (m *helmMetrics) observe(operation helm.Operation) {
+	result := "success"
+	switch {
+	case helm.IsTerminal(operation.Err):
+		result = "terminal"
+	case operation.Err != nil:
+		result = "error"
+	}
+	action := strings.ToLower(operation.Action)
+	m.operations.WithLabelValues(action, result).Inc()
+	m.durations.WithLabelValues(action).Observe(operation.Duration.Seconds())
+	for _, drift := range operation.Drifts {
+		m.drifts.WithLabelValues(strings.ToLower(string(drift.Kind)), action).Inc()
+	}
+}

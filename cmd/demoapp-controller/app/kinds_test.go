@@ -1,0 +1,131 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/example/demoapp-controller/pkg/controller/audit"
+	"github.com/example/demoapp-controller/pkg/controller/demoapp"
+	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
+	"github.com/example/demoapp-controller/pkg/operator"
+)
+
+// parts are what a kind adds to the process, by name.
+type parts struct{ Services, Controllers []string }
+
+func TestKinds(t *testing.T) {
+	tests := []struct {
+		name       string
+		namespaces []string
+		want       map[string]parts
+	}{
+		{
+			name: "all namespaces",
+			want: map[string]parts{
+				demoapp.Name: {
+					Services: []string{
+						"informer of DemoApps", "informer of Secrets", "informer of ConfigMaps",
+						"informer of IngressClasses", "informer of CustomResourceDefinition httproutes.gateway.networking.k8s.io",
+						"informer of audit records in demoapp-audit", "helm engine",
+					},
+					Controllers: []string{demoapp.Name, audit.Name},
+				},
+				demoappcluster.Name: {
+					Services:    []string{"informer of DemoAppClusters", "informer of Nodes"},
+					Controllers: []string{demoappcluster.Name},
+				},
+			},
+		},
+		{
+			name:       "some namespaces",
+			namespaces: []string{"a", "b"},
+			want: map[string]parts{
+				demoapp.Name: {
+					Services: []string{
+						"informer of DemoApps in a", "informer of DemoApps in b",
+						"informer of Secrets in a", "informer of Secrets in b",
+						"informer of ConfigMaps in a", "informer of ConfigMaps in b",
+						"informer of IngressClasses", "informer of CustomResourceDefinition httproutes.gateway.networking.k8s.io",
+						"informer of audit records in demoapp-audit", "helm engine",
+					},
+					Controllers: []string{demoapp.Name, audit.Name},
+				},
+				demoappcluster.Name: {
+					Services:    []string{"informer of DemoAppClusters in a", "informer of DemoAppClusters in b", "informer of Nodes"},
+					Controllers: []string{demoappcluster.Name},
+				},
+			},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			env := newEnvironment(t, test.namespaces)
+
+			got := map[string]parts{}
+			for _, kind := range kinds(parse(t)) {
+				got[kind.Name] = build(t, env, kind)
+			}
+
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("parts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestKindsInAnyOrder builds each kind as the first one: the others may still wait for their CRDs.
+func TestKindsInAnyOrder(t *testing.T) {
+	env := newEnvironment(t, nil)
+
+	got := build(t, env, demoAppClusters(parse(t)))
+	then := build(t, env, demoApps(parse(t)))
+
+	if diff := cmp.Diff([]string{"informer of DemoApps", "informer of DemoAppClusters", "informer of Nodes"}, got.Services); diff != "" {
+		t.Errorf("services of the first (-want +got):\n%s", diff)
+	}
+	if len(then.Services) == 0 || then.Services[0] != "informer of Secrets" {
+		t.Errorf("services of the second = %q, want the DemoApps to be shared", then.Services)
+	}
+}
+
+func newEnvironment(t *testing.T, namespaces []string) *operator.Environment {
+	t.Helper()
+	clients, err := operator.NewClients(&rest.Config{Host: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{})
+	return operator.NewEnvironment(programName, clients, namespaces, broadcaster, prometheus.NewRegistry())
+}
+
+// build returns what kind adds to env, and holds that none of it is synced before it runs.
+func build(t *testing.T, env *operator.Environment, kind operator.Kind) parts {
+	t.Helper()
+	built, err := env.Build(kind)
+	if err != nil {
+		t.Fatalf("%s: %v", kind.Name, err)
+	}
+	var got parts
+	for _, s := range built.Services {
+		got.Services = append(got.Services, s.Name)
+	}
+	for _, c := range built.Controllers {
+		got.Controllers = append(got.Controllers, c.Name)
+	}
+	if len(built.Synced) == 0 {
+		t.Errorf("%s: nothing has to be synced before the process is ready", kind.Name)
+	}
+	for _, s := range built.Synced {
+		if s.HasSynced() {
+			t.Errorf("%s is synced before its informer runs", s.Name)
+		}
+	}
+	return got
+}

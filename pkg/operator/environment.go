@@ -1,0 +1,166 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/example/demoapp-controller/pkg/controller"
+)
+
+// Controller is a controller of the process, which runs on the leader. Its Run works until stop ends and what was in
+// flight is finished, or until lead ends; it returns when all its goroutines have ended.
+type Controller struct {
+	Name string
+	Run  func(stop, lead context.Context) error
+}
+
+// Parts are what one kind adds to the process.
+type Parts struct {
+	// Services start in this order, before the controllers.
+	Services []Service
+	// Controllers run on the leader.
+	Controllers []Controller
+	// Synced must all be true before the process is ready.
+	Synced []controller.NamedSync
+}
+
+// Environment is what kinds are built in: the clients of the process, and what kinds share. It collects the parts of a
+// kind. Only Kind.Build uses it, and one Build runs at a time.
+type Environment struct {
+	Clients *Clients
+	// Namespaces are the watched ones, sorted; none means all.
+	Namespaces []string
+	// Registry is where a kind registers metrics of its own.
+	Registry prometheus.Registerer
+	// Metrics measure the controllers of the process.
+	Metrics *controller.Metrics
+
+	name      string
+	stream    events.EventBroadcaster
+	informers map[informerKey]cache.SharedIndexInformer
+	onDemand  map[informerKey]*controller.OnDemand
+	parts     Parts
+}
+
+// informerKey identifies an informer of the process.
+type informerKey struct{ name, namespace string }
+
+func (k informerKey) String() string {
+	if k.namespace == "" {
+		return "informer of " + k.name
+	}
+	return "informer of " + k.name + " in " + k.namespace
+}
+
+// NewEnvironment returns an environment of the program called name, for Run and for tests of a Build. Events go to stream.
+func NewEnvironment(name string, clients *Clients, namespaces []string, stream events.EventBroadcaster, registry prometheus.Registerer) *Environment {
+	return &Environment{
+		Clients: clients, Namespaces: namespaces, Registry: registry, Metrics: controller.NewMetrics(registry),
+		name: name, stream: stream,
+		informers: map[informerKey]cache.SharedIndexInformer{}, onDemand: map[informerKey]*controller.OnDemand{},
+	}
+}
+
+// WatchedNamespaces returns the namespaces to build informers for. All namespaces are the single one metav1.NamespaceAll.
+func (e *Environment) WatchedNamespaces() []string {
+	if len(e.Namespaces) == 0 {
+		return []string{metav1.NamespaceAll}
+	}
+	return e.Namespaces
+}
+
+// Recorder returns a recorder of events about objects whose types scheme knows.
+func (e *Environment) Recorder(scheme *runtime.Scheme) events.EventRecorder {
+	return e.stream.NewRecorder(scheme, e.name)
+}
+
+// Informer returns the informer of that name and namespace. The first call builds it and makes it a service; all kinds
+// that name it share it. The name says all that tells informers apart: the resource, and, where that differs, the
+// selector or that it holds metadata only, for example "Deployments with app=website".
+func (e *Environment) Informer(
+	name, namespace string, build func() (cache.SharedIndexInformer, error),
+) (cache.SharedIndexInformer, error) {
+	key := informerKey{name, namespace}
+	if informer, ok := e.informers[key]; ok {
+		return informer, nil
+	}
+	informer, err := build()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	e.informers[key] = informer
+	e.AddService(key.String(), func(ctx context.Context) error {
+		informer.RunWithContext(ctx)
+		return nil
+	})
+	return informer, nil
+}
+
+// Informers returns, as Informer does, the informers of that name in all watched namespaces, keyed by namespace.
+func (e *Environment) Informers(
+	name string, build func(namespace string) (cache.SharedIndexInformer, error),
+) (map[string]cache.SharedIndexInformer, error) {
+	informers := map[string]cache.SharedIndexInformer{}
+	for _, namespace := range e.WatchedNamespaces() {
+		informer, err := e.Informer(name, namespace, func() (cache.SharedIndexInformer, error) { return build(namespace) })
+		if err != nil {
+			return nil, err
+		}
+		informers[namespace] = informer
+	}
+	return informers, nil
+}
+
+// OnDemand is like Informer, for an informer that runs from when it is first needed. Its name must differ from those that
+// Informer gets.
+func (e *Environment) OnDemand(
+	name, namespace string, build func() (cache.SharedIndexInformer, error),
+) (*controller.OnDemand, error) {
+	key := informerKey{name, namespace}
+	if demand, ok := e.onDemand[key]; ok {
+		return demand, nil
+	}
+	informer, err := build()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	demand, err := controller.NewOnDemand(informer)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	e.onDemand[key] = demand
+	e.AddService(key.String(), func(ctx context.Context) error {
+		demand.Run(ctx)
+		return nil
+	})
+	return demand, nil
+}
+
+// AddService adds a service of the kind. See Service for what run must do.
+func (e *Environment) AddService(name string, run func(ctx context.Context) error) {
+	e.parts.Services = append(e.parts.Services, Service{Name: name, Run: run})
+}
+
+// AddController adds a controller of the kind, and what must be synced before the process is ready. See Controller for
+// what run must do.
+func (e *Environment) AddController(name string, run func(stop, lead context.Context) error, synced ...controller.NamedSync) {
+	e.parts.Controllers = append(e.parts.Controllers, Controller{Name: name, Run: run})
+	e.parts.Synced = append(e.parts.Synced, synced...)
+}
+
+// Build calls the Build of kind and returns the parts that it added.
+func (e *Environment) Build(kind Kind) (Parts, error) {
+	err := kind.Build(e)
+	parts := e.parts
+	e.parts = Parts{}
+	return parts, err
+}

@@ -1,0 +1,214 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+)
+
+// Run runs kinds until stop ends, as the package comment says. It returns nil after an orderly stop.
+func Run(stop context.Context, options Options, kinds ...Kind) error {
+	if len(kinds) == 0 {
+		return errors.New("there are no kinds to run")
+	}
+	cfg, err := options.complete(observeSurroundings(options.Name))
+	if err != nil {
+		return err
+	}
+	server, err := restConfig(cfg.Options)
+	if err != nil {
+		return err
+	}
+	metrics := newMetrics()
+	metrics.observeClients()
+	ready := &readiness{}
+	servers, err := listenAll(stop, cfg, metrics, ready)
+	if err != nil {
+		return err
+	}
+	p := &process{
+		ready:           ready,
+		shutdownTimeout: cfg.ShutdownTimeout,
+		lostLeaseGrace:  cfg.LeaderElection.lostLeaseGrace(),
+		prepare: func(ctx context.Context) (*assembly, error) {
+			built, err := prepare(ctx, cfg, server, metrics, kinds)
+			if err == nil {
+				logStart(ctx, cfg, server, servers)
+			}
+			return built, err
+		},
+	}
+	for _, s := range servers {
+		p.endpoints = append(p.endpoints, Service{Name: s.name, Run: s.run})
+	}
+	return p.run(stop)
+}
+
+// listenAll binds the endpoints that are not off.
+func listenAll(ctx context.Context, cfg config, metrics *processMetrics, ready *readiness) ([]*server, error) {
+	var servers []*server
+	for _, endpoint := range []struct {
+		name, flag, address string
+		handler             http.Handler
+	}{
+		{"metrics", "--metrics-bind-address", cfg.MetricsBindAddress, metricsHandler(metrics.registry)},
+		{"probes", "--health-probe-bind-address", cfg.ProbeBindAddress, probeHandler(ready)},
+		{"pprof", "--pprof-bind-address", cfg.PprofBindAddress, pprofHandler()},
+	} {
+		s, err := listen(ctx, endpoint.name, endpoint.flag, endpoint.address, endpoint.handler)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil {
+			servers = append(servers, s)
+		}
+	}
+	return servers, nil
+}
+
+// logStart tells what is being started, once it is known that it can be: before, the one line in the log is the reason
+// why not.
+func logStart(ctx context.Context, cfg config, server *rest.Config, servers []*server) {
+	logger := klog.FromContext(ctx)
+	for _, s := range servers {
+		logger = logger.WithValues(s.name, s.listener.Addr().String())
+	}
+	namespaces := "all"
+	if len(cfg.Namespaces) > 0 {
+		namespaces = strings.Join(cfg.Namespaces, ",")
+	}
+	logger.Info("Starting", "version", cfg.Version, "server", server.Host, "namespaces", namespaces,
+		"identity", cfg.identity)
+}
+
+// assembly is what the process does once it can talk to the API server.
+type assembly struct {
+	environment *Environment
+	// services start before those of kinds.
+	services []Service
+	// startable are the kinds that can start at once, and waiting those that cannot.
+	startable []Kind
+	waiting   *kindQueue
+	// campaign calls work when this process leads; see leadership.run.
+	campaign func(stop context.Context, work workFunc) error
+}
+
+// prepare makes sure that the operator can work on this cluster, and builds what kinds are built from.
+func prepare(ctx context.Context, cfg config, server *rest.Config, metrics *processMetrics, kinds []Kind) (*assembly, error) {
+	clients, err := NewClients(server)
+	if err != nil {
+		return nil, err
+	}
+	environment := NewEnvironment(cfg.Name, clients, cfg.Namespaces, nil, metrics.registry)
+	waiting := newKindQueue(kinds, environment.WatchedNamespaces(), askToWatch(clients.Metadata), server.Host, metrics.waiting)
+	startable, err := waiting.preflight(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Half the deadline leaves time for a second try when a request hangs.
+	leases, err := clients.leases(cfg.LeaderElection.RenewDeadline / 2)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.LeaderElection.Enabled {
+		if err := checkLease(ctx, leases, cfg.LeaderElection); err != nil {
+			return nil, err
+		}
+	}
+	stream, err := newEventStream(ctx, &events.EventSinkImpl{Interface: clients.Kube.EventsV1()})
+	if err != nil {
+		return nil, err
+	}
+	environment.stream = stream
+	leadership := newLeadership(cfg.LeaderElection, cfg.identity, leases, metrics.leading(cfg.LeaderElection.ResourceName))
+	return &assembly{
+		environment: environment,
+		// First to start, last to stop: whatever runs may have something to tell.
+		services:  []Service{{Name: "events", Run: stream.run}},
+		startable: startable,
+		waiting:   waiting,
+		campaign:  leadership.run,
+	}, nil
+}
+
+// process is the operator before it runs, with its parts exchangeable by tests.
+type process struct {
+	// endpoints start first and stop last, so that the state of the process can be asked for at all times.
+	endpoints []Service
+	ready     *readiness
+	// prepare is called while the endpoints answer, since it may take a while.
+	prepare func(ctx context.Context) (*assembly, error)
+	// shutdownTimeout bounds the wait for work in flight after the end of stop.
+	shutdownTimeout time.Duration
+	// lostLeaseGrace bounds the same wait after the loss of the lease.
+	lostLeaseGrace time.Duration
+}
+
+// run starts everything, waits for the end of stop or for a failure, and stops everything in the reverse order.
+func (p *process) run(stop context.Context) (err error) {
+	stop, fail := context.WithCancelCause(stop)
+	defer fail(nil)
+	// Services outlive stop: those who drain still need them.
+	base := context.WithoutCancel(stop)
+	services := &serviceStack{fail: fail}
+	var waiting sync.WaitGroup
+	defer func() {
+		cause := context.Cause(stop)
+		fail(nil)
+		waiting.Wait()
+		if !errors.Is(err, errWorkersLeft) {
+			klog.FromContext(base).V(1).Info("Stopping services")
+			services.stopAll(base)
+		}
+		if failed := (*serviceError)(nil); err == nil && errors.As(cause, &failed) {
+			err = failed
+		}
+	}()
+
+	services.start(base, p.endpoints...)
+	built, err := p.prepare(stop)
+	switch {
+	case stop.Err() != nil:
+		return nil
+	case err != nil:
+		return err
+	}
+	services.start(base, built.services...)
+	// Each kind sends once, so that no kind waits for a leader.
+	controllers := make(chan []Controller, len(built.startable)+len(built.waiting.waiting))
+	start := func(kind Kind) error {
+		parts, err := built.environment.Build(kind)
+		if err != nil {
+			return &serviceError{"kind " + kind.Name, err}
+		}
+		klog.FromContext(base).V(1).Info("Starting a kind", "kind", kind.Name)
+		services.start(base, parts.Services...)
+		p.ready.add(parts.Synced)
+		controllers <- parts.Controllers
+		return nil
+	}
+	for _, kind := range built.startable {
+		if err := start(kind); err != nil {
+			return err
+		}
+	}
+	p.ready.watch(stop)
+	waiting.Go(func() {
+		if err := built.waiting.run(stop, start); err != nil {
+			fail(err)
+		}
+	})
+	return built.campaign(stop, func(stop, lead context.Context) error {
+		return p.supervise(stop, lead, controllers)
+	})
+}

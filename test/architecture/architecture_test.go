@@ -31,10 +31,10 @@ type layer struct {
 	mayInTests []string
 }
 
-// plumbing and steps are the layers in pkg/controller that are not rooms. Any
-// other folder there is a room: it may import what rooms may, and no other room.
+// plumbing and steps are the layers in pkg/controller that are not rooms.
 const (
 	plumbing = "pkg/controller"
+	engine   = "pkg/helm"
 	// fakes is what the tests of all of them may import.
 	fakes = "pkg/controller/controllertest"
 )
@@ -57,12 +57,25 @@ var steps = []string{
 	"pkg/controller/window",
 }
 
+// rooms are the packages of kinds. A room without a layer of its own may import all
+// steps and Helm's engine; a plain one, nothing that leads to the engine. No room may
+// import another.
+var rooms = []struct {
+	folder string
+	plain  bool
+}{
+	{folder: "pkg/controller/demoapp"},
+	{folder: "pkg/controller/demoappcluster", plain: true},
+}
+
+// layers are all folders under pkg but for the rooms: a folder that neither names is
+// an error. What lies below a layer belongs to it, except below the plumbing.
 var layers = []layer{
 	{folder: "pkg/apis", may: []string{"pkg/apis/release"}},
 	{folder: "pkg/apis/meta"},
 	{folder: "pkg/apis/release"},
 	{folder: "pkg/generated", may: []string{"pkg/apis", "pkg/apis/release"}},
-	{folder: "pkg/helm"},
+	{folder: engine},
 	{folder: plumbing},
 	{folder: "pkg/controller/audit", may: []string{plumbing, "pkg/controller/naming"}},
 	{folder: "pkg/controller/child", may: []string{plumbing}},
@@ -79,7 +92,7 @@ var layers = []layer{
 	{folder: "pkg/controller/naming"},
 	{folder: "pkg/controller/redact", may: []string{"pkg/controller/message"}},
 	{folder: "pkg/controller/registries"},
-	{folder: "pkg/controller/release", may: []string{"pkg/apis/release", "pkg/apis/meta", plumbing, "pkg/helm"}},
+	{folder: "pkg/controller/release", may: []string{"pkg/apis/release", "pkg/apis/meta", plumbing, engine}},
 	{folder: "pkg/controller/rollout"},
 	{folder: "pkg/controller/status", may: []string{"pkg/apis/meta", plumbing, "pkg/controller/message"}},
 	// A room that uses the API only.
@@ -120,7 +133,55 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestRefuse holds that the test above can fail.
+// TestEveryPackageHasARule holds that nobody adds a package whose imports nothing limits.
+func TestEveryPackageHasARule(t *testing.T) {
+	for _, file := range goFiles(t) {
+		folder := path.Dir(file)
+		if !within(folder, "pkg") {
+			continue
+		}
+		if _, known := layerOf(folder); !known {
+			t.Errorf("no rule names %s: add it to layers or rooms", folder)
+		}
+	}
+}
+
+func TestLayerOf(t *testing.T) {
+	tests := []struct {
+		folder, layer string
+	}{
+		{"pkg/controller", plumbing},
+		{"pkg/helm/charts/demo-app", "pkg/helm"},
+		{"pkg/operator", "pkg/operator"},
+		{"pkg/controller/demoapp/inner", "pkg/controller/demoapp"},
+		{"pkg/controller/demoappcluster", "pkg/controller/demoappcluster"},
+		{"pkg/controller/unknown", ""},
+		{"pkg/controller/unknown/inner", ""},
+		{"pkg/unknown", ""},
+		{"pkg", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.folder, func(t *testing.T) {
+			if got, known := layerOf(test.folder); known != (test.layer != "") || known && got.folder != test.layer {
+				t.Errorf("got %q, %t", got.folder, known)
+			}
+		})
+	}
+}
+
+// TestPlainRoomsDoNotReachHelm holds that a plain kind does not get Helm through a step either.
+func TestPlainRoomsDoNotReachHelm(t *testing.T) {
+	for _, room := range rooms {
+		if room.plain && reaches(room.folder, engine) {
+			t.Errorf("%s is plain, and its rules lead to %s", room.folder, engine)
+		}
+	}
+	if !reaches("pkg/controller/demoapp", engine) {
+		t.Error("a kind with a release does not reach the engine")
+	}
+}
+
+// TestRefuse holds that TestImports can fail.
 func TestRefuse(t *testing.T) {
 	tests := []struct {
 		file, imported string
@@ -157,6 +218,20 @@ func TestRefuse(t *testing.T) {
 		{"pkg/controller/demoappcluster/x.go", module + "/pkg/controller/demoapp", true},
 		{"pkg/controller/demoappcluster/x.go", module + "/pkg/helm", true},
 		{"pkg/controller/demoapp/x.go", module + "/pkg/controller/demoappcluster", true},
+		{"pkg/controller/demoappcluster/x.go", module + "/pkg/controller/release", true},
+		{"pkg/controller/demoapp/x.go", module + "/pkg/operator", true},
+		{"pkg/controller/unknown/x.go", module + "/pkg/controller", true},
+		{"pkg/controller/unknown/x.go", module + "/pkg/controller/unknown", true},
+		{"pkg/controller/demoapp/x.go", module + "/pkg/controller/unknown", true},
+		{"pkg/operator/x.go", module + "/pkg/controller", false},
+		{"pkg/operator/x.go", module + "/pkg/controller/demoapp", true},
+		{"pkg/operator/x.go", module + "/pkg/controller/status", true},
+		{"pkg/operator/x.go", module + "/pkg/generated/clientset/versioned", true},
+		{"pkg/operator/x.go", module + "/pkg/apis/demo/v1alpha1", true},
+		{"pkg/operator/x.go", module + "/pkg/helm", true},
+		{"pkg/operator/x_test.go", module + "/pkg/apis/demo/v1alpha1", true},
+		{"pkg/operator/x.go", module + "/cmd/demoapp-controller/app", true},
+		{"cmd/demoapp-controller/app/x.go", module + "/pkg/operator", false},
 		{"cmd/demoapp-controller/app/x.go", module + "/pkg/controller/demoapp", false},
 		{"cmd/demoapp-controller/app/x.go", "helm.sh/helm/v4/pkg/action", true},
 		{"cmd/demoapp-controller/app/x.go", "sigs.k8s.io/controller-runtime/pkg/client", true},
@@ -194,7 +269,14 @@ func refuse(file, imported string) string {
 	if !ours || !within(folder, "pkg") {
 		return ""
 	}
-	from, to := layerOf(folder), layerOf(target)
+	from, known := layerOf(folder)
+	if !known {
+		return "no rule names " + folder
+	}
+	to, known := layerOf(target)
+	if !known {
+		return "no rule names " + target
+	}
 	if from.folder == to.folder || slices.Contains(from.may, to.folder) {
 		return ""
 	}
@@ -205,23 +287,40 @@ func refuse(file, imported string) string {
 	return from.folder + " may import only [" + strings.Join(from.may, ", ") + "] of this module"
 }
 
-// layerOf returns the layer that a folder of this module belongs to.
-func layerOf(folder string) layer {
-	found := layer{folder: folder}
-	matched := ""
+// layerOf returns the layer that a folder of this module belongs to, and whether a
+// rule names it.
+func layerOf(folder string) (found layer, known bool) {
 	for _, l := range layers {
-		if within(folder, l.folder) && len(l.folder) > len(matched) {
-			found, matched = l, l.folder
+		below := within(folder, l.folder) && l.folder != plumbing
+		if (below || folder == l.folder) && len(l.folder) > len(found.folder) {
+			found, known = l, true
 		}
 	}
-	if room, ok := strings.CutPrefix(folder, plumbing+"/"); ok && found.folder == plumbing {
-		name, _, _ := strings.Cut(room, "/")
-		return layer{
-			folder: path.Join(plumbing, name),
-			may:    append([]string{"pkg/apis", "pkg/apis/meta", "pkg/apis/release", "pkg/generated", "pkg/helm", plumbing}, steps...),
+	if known {
+		return found, true
+	}
+	for _, room := range rooms {
+		if within(folder, room.folder) {
+			may := append([]string{"pkg/apis", "pkg/apis/meta", "pkg/apis/release", "pkg/generated", plumbing, engine}, steps...)
+			if room.plain {
+				may = slices.DeleteFunc(may, func(step string) bool { return reaches(step, engine) })
+			}
+			return layer{folder: room.folder, may: may}, true
 		}
 	}
-	return found
+	return layer{}, false
+}
+
+// reaches reports whether the rules let a folder import another, be it through others.
+func reaches(folder, target string) bool {
+	seen := map[string]bool{}
+	for next := []string{folder}; len(next) > 0; next = next[1:] {
+		if from, known := layerOf(next[0]); known && !seen[from.folder] {
+			seen[from.folder] = true
+			next = append(next, from.may...)
+		}
+	}
+	return seen[target]
 }
 
 func within(name, folder string) bool {

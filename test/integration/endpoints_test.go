@@ -68,6 +68,8 @@ func TestMetrics(t *testing.T) {
 		`# TYPE helm_operation_duration_seconds histogram`,
 		`helm_drifted_objects_total{action="repair",drift="changed"}`,
 		`leader_election_master_status{name="demoapp-controller"} 1`,
+		`controller_kind_waiting{kind="demoapp"} 0`,
+		`controller_kind_waiting{kind="demoappcluster"} 0`,
 		`# TYPE go_goroutines gauge`,
 		`# TYPE process_resident_memory_bytes gauge`,
 	}
@@ -81,6 +83,10 @@ func TestMetrics(t *testing.T) {
 			if !strings.Contains(text, line) {
 				return false, fmt.Errorf("no %s in:\n%s", line, text)
 			}
+		}
+		// The install asked a client that answers itself whether the objects exist.
+		if strings.Contains(text, "absent.invalid") {
+			t.Errorf("requests that did not leave the process are counted:\n%s", text)
 		}
 		return true, nil
 	})

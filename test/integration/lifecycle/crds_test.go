@@ -7,6 +7,7 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -66,13 +67,53 @@ func TestOperatorIsStoppedWhileItWaits(t *testing.T) {
 	}
 }
 
-// deleteCRDs deletes the CRDs of the operator, and waits until they are gone.
-func deleteCRDs(t *testing.T) {
+// TestKindWaitsForItsCRDWhileAnotherRuns starts the operator without the CRD of DemoAppClusters, which is applied later.
+func TestKindWaitsForItsCRDWhileAnotherRuns(t *testing.T) {
+	ns := newNamespace(t)
+	cluster.StartOperator(t.Context(), t, shared).Stop()
+	deleteCRDs(t, "demoappclusters.demo.example.com")
+
+	operator := cluster.StartOperator(t.Context(), t, shared)
+
+	ns.Create(apps.WithoutPods("web"))
+	ns.AwaitReady("web")
+	awaitWaiting(t, operator, map[string]int{"demoapp": 0, "demoappcluster": 1})
+	if err := shared.InstallCRDs(t.Context(), "artifacts/crds"); err != nil {
+		t.Fatal(err)
+	}
+	awaitWaiting(t, operator, map[string]int{"demoapp": 0, "demoappcluster": 0})
+	cluster.Eventually(t.Context(), t, "operator ready", func(context.Context) (bool, error) {
+		return readiness(t, operator) == http.StatusOK, nil
+	})
+	if said := strings.Count(operator.Log(), "Waiting for CRDs"); said != 1 {
+		t.Errorf("the log says %d times what it waits for:\n%s", said, operator.Log())
+	}
+}
+
+// awaitWaiting waits until the metric of each kind has a value, 1 for one that waits.
+func awaitWaiting(t *testing.T, operator *cluster.Operator, kinds map[string]int) {
 	t.Helper()
+	cluster.Eventually(t.Context(), t, fmt.Sprintf("kinds that wait: %v", kinds), func(ctx context.Context) (bool, error) {
+		metrics, err := operator.Metrics(ctx)
+		for kind, waiting := range kinds {
+			if !strings.Contains(metrics, fmt.Sprintf("\ncontroller_kind_waiting{kind=%q} %d\n", kind, waiting)) {
+				return false, err
+			}
+		}
+		return true, err
+	})
+}
+
+// deleteCRDs deletes CRDs, all those of the operator if none is named, and waits until they are gone.
+func deleteCRDs(t *testing.T, names ...string) {
+	t.Helper()
+	if len(names) == 0 {
+		names = []string{"demoapps.demo.example.com", "demoappclusters.demo.example.com"}
+	}
 	definitions := shared.Dynamic.Resource(schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	})
-	for _, name := range []string{"demoapps.demo.example.com", "demoappclusters.demo.example.com"} {
+	for _, name := range names {
 		if err := definitions.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -41,7 +41,7 @@ func TestCRDsInTemplates(t *testing.T) {
 			"update secrets default/sh.helm.release.v1.web.v2",
 		)
 		f.must(release("2"), ActionNone, CauseNone)
-		if _, err := f.engine.Rollback(t.Context(), release("2"), f.baseline, 1); err != nil {
+		if _, err := f.engine.Execute(t.Context(), release("2"), Decision{Action: ActionRollback, To: 1}, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		if got := len(f.taken()); got > 5 {

@@ -22,10 +22,15 @@ const (
 	ActionInstall Action = "Install"
 	// ActionUpgrade makes a new revision.
 	ActionUpgrade Action = "Upgrade"
-	// ActionRollback makes a new revision with the manifest of an older one. Decide
-	// chooses it only to bring a rollback to its end that failed or was
-	// interrupted; whether one begins is for the caller to say, see
-	// [Engine.Rollback].
+	// ActionRollback makes a new revision with the manifest of an older one,
+	// [Decision.To]. Decide chooses it only to finish a rollback that failed or was
+	// interrupted. The caller begins a rollback with a decision of its own;
+	// [Snapshot.LastGood] is a revision to roll back to. Hooks run. The inputs of the
+	// release are given up: Decide keeps the older state until the inputs change.
+	// Without a chart, the inputs given up are those of the newest revision. Owner
+	// references in the manifest are replaced by [Release.Owner], if that is set,
+	// because the owner of the older revision may be gone. Executing it fails with a
+	// [*NoSuchRevisionError] when To is not a good revision before the newest one.
 	ActionRollback Action = "Rollback"
 	// ActionReapply applies the deployed manifest again, to learn the state of
 	// objects whose baseline is not known. It makes no revision.

@@ -52,7 +52,7 @@
 //
 // # Rolling back
 //
-// When to give up is for the caller to say; [Engine.Rollback] then makes a new
+// When to give up is for the caller to say; [ActionRollback] then makes a new
 // revision with the manifest of an older one, and [Snapshot] names the last good
 // one. A rollback costs C+3 requests for C objects that differ, when the engine
 // saw the last success itself: what no attempt has sent since is as it was.

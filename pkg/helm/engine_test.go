@@ -134,7 +134,7 @@ func TestNothingIsDiscoveredTwice(t *testing.T) {
 		f.edit("ConfigMap", "default/web", "kubectl", change("theirs", "data", "index.html"))
 		f.heard()
 		f.must(second, ActionRepair, CauseDrift)
-		deployed, err := f.engine.Rollback(t.Context(), second, f.baseline, 1)
+		deployed, err := f.engine.Execute(t.Context(), second, Decision{Action: ActionRollback, To: 1}, f.baseline)
 		if err != nil {
 			t.Fatal(err)
 		}

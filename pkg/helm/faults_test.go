@@ -162,7 +162,7 @@ func rollBack(f *fixture, wanted Release) (done bool, err error) {
 	if err != nil || observed.Record == nil || observed.Record.Inputs != inputs || observed.LastGood == nil {
 		return false, err
 	}
-	deployed, err := f.engine.Rollback(f.t.Context(), wanted, f.baseline, observed.LastGood.Revision)
+	deployed, err := f.engine.Execute(f.t.Context(), wanted, Decision{Action: ActionRollback, To: observed.LastGood.Revision}, f.baseline)
 	if err == nil {
 		f.baseline = deployed.Baseline()
 	}

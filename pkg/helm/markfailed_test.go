@@ -60,7 +60,7 @@ func TestMarkDeployed(t *testing.T) {
 		f.must(wanted, ActionNone, CauseNone)
 		next := made(t, map[string]string{"templates/a.yaml": configMap("a", "2")})
 		f.must(next, ActionUpgrade, CauseInputsChanged)
-		if _, err := f.engine.Rollback(t.Context(), next, f.baseline, 1); err != nil {
+		if _, err := f.engine.Execute(t.Context(), next, Decision{Action: ActionRollback, To: 1}, f.baseline); err != nil {
 			t.Errorf("the revision is no target of a rollback: %v", err)
 		}
 	})
@@ -79,7 +79,7 @@ func TestUnhealthyRevisionStaysFailed(t *testing.T) {
 
 		wantRecords(t, f, "web.v1 failed", "web.v2 deployed")
 		f.must(wanted, ActionNone, CauseNone)
-		_, err = f.engine.Rollback(t.Context(), wanted, f.baseline, 1)
+		_, err = f.engine.Execute(t.Context(), wanted, Decision{Action: ActionRollback, To: 1}, f.baseline)
 		_ = wantError[*NoSuchRevisionError](t, err)
 		observed, err := f.engine.Observe(t.Context(), wanted.Key(), f.baseline)
 		if err != nil || observed.LastGood != nil {
@@ -123,7 +123,7 @@ func TestRollbackFromUnhealthyRevision(t *testing.T) {
 
 		f.taken()
 
-		deployed, err := f.engine.Rollback(t.Context(), bad, f.baseline, 1)
+		deployed, err := f.engine.Execute(t.Context(), bad, Decision{Action: ActionRollback, To: 1}, f.baseline)
 		if err != nil {
 			t.Fatal(err)
 		}

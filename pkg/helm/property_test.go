@@ -156,7 +156,7 @@ func (g *game) rollBack(move move) {
 	if err != nil || observed.LastGood == nil {
 		return
 	}
-	if deployed, err := f.engine.Rollback(f.t.Context(), release, baseline, observed.LastGood.Revision); err == nil {
+	if deployed, err := f.engine.Execute(f.t.Context(), release, Decision{Action: ActionRollback, To: observed.LastGood.Revision}, baseline); err == nil {
 		g.baselines[move.release] = deployed.Baseline()
 	}
 	g.givenUp[move.release], g.wanted[move.release] = g.wanted[move.release], g.unseen()

@@ -4,7 +4,6 @@
 package helm
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,21 +14,6 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 )
-
-// Rollback makes a new revision with the manifest of an older one, which must
-// be good, and gives up the wanted inputs for it: [Decide] keeps the older state
-// from then on, until other inputs are wanted. Hooks run. Owner references in the
-// manifest are those of wanted.Owner, if that is set: the owner that the older
-// revision was made for may be gone.
-//
-// A rollback that fails or is interrupted is decided on again (see
-// [ActionRollback]). Besides the errors of [Engine.Execute], it fails with a
-// [*NoSuchRevisionError]. Snapshot.LastGood names a revision to roll back to.
-//
-// Without wanted.Chart, the inputs given up are those of the newest revision.
-func (e *Engine) Rollback(ctx context.Context, wanted Release, baseline Baseline, toRevision int) (*Deployed, error) {
-	return e.Execute(ctx, wanted, Decision{Action: ActionRollback, To: toRevision}, baseline)
-}
 
 // rollback brings back the manifest of an older revision.
 func (o *operation) rollback(wanted Release, decision Decision) (*Deployed, error) {

@@ -36,7 +36,7 @@ func refusedSecond(t *testing.T) Release {
 
 func (f *fixture) rollback(wanted Release, to int) error {
 	f.t.Helper()
-	deployed, err := f.engine.Rollback(f.t.Context(), wanted, f.baseline, to)
+	deployed, err := f.engine.Execute(f.t.Context(), wanted, Decision{Action: ActionRollback, To: to}, f.baseline)
 	if err == nil {
 		f.baseline = deployed.Baseline()
 	}

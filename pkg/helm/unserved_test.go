@@ -100,7 +100,7 @@ func TestKindGoes(t *testing.T) {
 		gone(t, func(t *testing.T, f *fixture) {
 			f.must(withoutThing(t, "two"), ActionUpgrade, CauseInputsChanged)
 			f.taken()
-			_, err := f.engine.Rollback(t.Context(), withoutThing(t, "two"), f.baseline, 1)
+			_, err := f.engine.Execute(t.Context(), withoutThing(t, "two"), Decision{Action: ActionRollback, To: 1}, f.baseline)
 			if !meta.IsNoMatchError(err) || IsTerminal(err) {
 				t.Fatalf("error is %v, want an unknown kind", err)
 			}

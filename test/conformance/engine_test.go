@@ -147,7 +147,7 @@ func (e *engine) deploy(ctx context.Context, chart source, values map[string]any
 
 // rollback gives up what is deployed.
 func (e *engine) rollback(ctx context.Context, revision int) error {
-	deployed, err := e.Rollback(ctx, e.release(), e.baseline, revision)
+	deployed, err := e.Execute(ctx, e.release(), helm.Decision{Action: helm.ActionRollback, To: revision}, e.baseline)
 	if deployed != nil {
 		e.baseline = deployed.Baseline()
 	}

@@ -31,18 +31,18 @@ const (
 	// recordType is the type of the Secrets that hold release records.
 	recordType = "helm.sh/release.v1"
 
-	// largeContent is the size in bytes from which on it is worth the time to compress
-	// well what differs between the records of a chart. A Secret holds 1 MiB.
+	// largeContent is the size in bytes from which a record, without its chart, is
+	// compressed as well as possible. A Secret holds 1 MiB.
 	largeContent = 64 << 10
 
-	// maxChartParts and maxChartPartBytes bound the charts that are held compressed,
-	// besides those of records in the cache.
+	// maxChartParts and maxChartPartBytes bound the compressed charts that the codec
+	// holds. The charts of cached records come on top.
 	maxChartParts     = 16
 	maxChartPartBytes = 8 << 20
 )
 
-// Compressors. Each has about a megabyte of tables, a hundred times what it
-// compresses.
+// The pools of compressors. A compressor has about a megabyte of tables, a hundred
+// times what it compresses.
 var (
 	fastDeflaters = sync.Pool{New: func() any { return newDeflater(flate.BestSpeed) }}
 	goodDeflaters = sync.Pool{New: func() any { return newDeflater(flate.BestCompression) }}
@@ -57,7 +57,8 @@ func newDeflater(level int) *flate.Writer {
 	return writer
 }
 
-// deflate compresses content, and ends it as end does.
+// deflate compresses content. The function end finishes the output: with
+// (*flate.Writer).Flush more blocks can follow, with (*flate.Writer).Close none.
 func deflate(deflaters *sync.Pool, content []byte, end func(*flate.Writer) error) ([]byte, error) {
 	deflater := deflaters.Get().(*flate.Writer)
 	defer deflaters.Put(deflater)
@@ -69,22 +70,27 @@ func deflate(deflaters *sync.Pool, content []byte, end func(*flate.Writer) error
 	if err := end(deflater); err != nil {
 		return nil, err
 	}
-	return bytes.Clone(deflated.Bytes()), nil // The buffer is larger, and this is kept.
+	return bytes.Clone(deflated.Bytes()), nil // The result is kept, and the buffer is larger.
 }
 
-// recordCodec writes release records, and reads them again, as Helm does: JSON,
-// compressed, in base64. Most of a record is its chart, which is the same in all
-// records made from it. So the chart comes first, and is compressed once; the rest
-// follows as further blocks of the same stream.
+// recordCodec encodes and decodes release records in Helm's format: JSON, compressed
+// by gzip, in base64. Most of a record is its chart, and all records of a chart share
+// it. So the codec puts the chart first and compresses it once. The rest of the record
+// follows as further blocks of the same gzip stream.
+//
+// This saves 71 % of the time to encode the records of the demo chart, compared with
+// compress/gzip at its fastest level, and 90 % compared with the level that gives
+// records of the same size (BenchmarkRecords). It also lets cached records share their
+// chart.
 type recordCodec struct {
 	mu    sync.Mutex
 	parts map[[sha256.Size]byte]*chartPart
 	bytes int
 }
 
-// chartPart is the beginning of records that have the same chart.
+// chartPart is the beginning of all records of one chart.
 type chartPart struct {
-	// chart is shared by all releases that are read. It must not be changed.
+	// chart is shared by all releases that are decoded. It must not be changed.
 	chart    *chartv2.Chart
 	deflated []byte
 	checksum uint32
@@ -92,18 +98,18 @@ type chartPart struct {
 	nodes    int
 }
 
-// size is about what the part takes in memory, in bytes: compressed, and parsed.
+// size estimates the memory of the part in bytes, compressed and parsed.
 func (p *chartPart) size() int { return len(p.deflated) + p.length + nodeBytes*p.nodes }
 
-// recordContent is the content of one record, but for its labels.
+// recordContent is one encoded record.
 type recordContent struct {
 	// part is nil when the record has no chart.
 	part *chartPart
-	// rest is the deflated end of the JSON, which begins after the chart.
+	// rest is the deflated JSON that follows the chart.
 	rest []byte
-	// length is that of the whole JSON, in bytes.
+	// length is the length of the whole JSON in bytes.
 	length int
-	// labels are the release's own.
+	// labels are the release's own labels, without those of Helm's driver.
 	labels map[string]string
 }
 
@@ -111,7 +117,7 @@ func newRecordCodec() *recordCodec {
 	return &recordCodec{parts: map[[sha256.Size]byte]*chartPart{}}
 }
 
-// part returns what records of the chart begin with.
+// part returns the beginning of the records of a chart.
 func (c *recordCodec) part(chart *chartv2.Chart) (*chartPart, error) {
 	content, err := json.Marshal(chart)
 	if err != nil {
@@ -129,7 +135,7 @@ func (c *recordCodec) part(chart *chartv2.Chart) (*chartPart, error) {
 	}
 	beginning := slices.Concat([]byte(`{"chart":`), content, []byte(","))
 	part.length, part.checksum = len(beginning), crc32.ChecksumIEEE(beginning)
-	// It ends its last block, and not the stream.
+	// Flush ends the last block but not the stream.
 	if part.deflated, err = deflate(&goodDeflaters, beginning, (*flate.Writer).Flush); err != nil {
 		return nil, err
 	}
@@ -143,7 +149,7 @@ func (c *recordCodec) part(chart *chartv2.Chart) (*chartPart, error) {
 }
 
 // encode returns the content of the release's record, and the record itself. The
-// part is that of the release's chart; nil when it has none.
+// part belongs to the release's chart and is nil for a release without a chart.
 func (c *recordCodec) encode(rls *releasev1.Release, part *chartPart) (*recordContent, []byte, error) {
 	others := *rls
 	others.Chart = nil
@@ -163,8 +169,8 @@ func (c *recordCodec) encode(rls *releasev1.Release, part *chartPart) (*recordCo
 	if err != nil {
 		return nil, nil, err
 	}
-	// RFC 1952: magic number, method, flags, time, hints, an unknown system; at the
-	// end checksum and length of what was compressed.
+	// RFC 1952: magic number, method, flags, time, extra flags and an unknown system;
+	// at the end the checksum and the length of the uncompressed content.
 	stream := slices.Concat([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}, beginning.deflated, deflated)
 	stream = binary.LittleEndian.AppendUint32(stream, crc32.Update(beginning.checksum, crc32.IEEETable, rest))
 	stream = binary.LittleEndian.AppendUint32(stream, uint32(beginning.length+len(rest))) //nolint:gosec // The RFC wants it modulo 2^32.
@@ -173,7 +179,7 @@ func (c *recordCodec) encode(rls *releasev1.Release, part *chartPart) (*recordCo
 	return &recordContent{part: part, rest: deflated, length: beginning.length + len(rest)}, encoded, nil
 }
 
-// release reads the content. The release has no labels: those are the Secret's.
+// release decodes the content. The release has no labels: they are in the Secret.
 func (c *recordContent) release() (*releasev1.Release, error) {
 	inflater := inflaters.Get().(io.ReadCloser)
 	defer inflaters.Put(inflater)
@@ -198,25 +204,24 @@ func (c *recordContent) release() (*releasev1.Release, error) {
 }
 
 const (
-	// maxRecordNodes bounds how many values, keys and brackets of JSON a record may have
-	// outside of texts.
+	// maxRecordNodes bounds the JSON nodes of a record, see jsonNodes.
 	maxRecordNodes = 100_000
-	// maxUnverifiedNodes is the same for all the records together that one operation
-	// reads and cannot verify.
+	// maxUnverifiedNodes bounds the JSON nodes of all unverified records that one
+	// operation reads.
 	maxUnverifiedNodes = 20_000
-	// nodeBytes is about what a node takes in memory once it is parsed.
+	// nodeBytes estimates the memory of a parsed node.
 	nodeBytes = 110
 )
 
-// recordSize is how large a record is, decompressed.
+// recordSize is the size of a decompressed record.
 type recordSize struct{ bytes, nodes int }
 
-// within reports whether the size is within a limit.
+// within reports whether the size does not exceed the limit.
 func (s recordSize) within(limit recordSize) bool {
 	return s.bytes <= limit.bytes && s.nodes <= limit.nodes
 }
 
-// decodeRecord reads a record as Helm's own driver does, but only up to a limit: a Secret
+// decodeRecord decodes a record as Helm's driver does, but only up to a limit: a Secret
 // of a kilobyte can hold a gigabyte of zeros.
 func decodeRecord(record []byte, limit recordSize) (*releasev1.Release, recordSize, error) {
 	content, err := decompressRecord(record, limit.bytes)
@@ -225,7 +230,7 @@ func decodeRecord(record []byte, limit recordSize) (*releasev1.Release, recordSi
 	}
 	size := recordSize{bytes: len(content), nodes: jsonNodes(content)}
 	if !size.within(limit) {
-		return nil, size, fmt.Errorf("it has more than %d bytes or %d values", limit.bytes, limit.nodes)
+		return nil, size, fmt.Errorf("the record has more than %d bytes or %d values", limit.bytes, limit.nodes)
 	}
 	rls := &releasev1.Release{}
 	if err := json.Unmarshal(content, rls); err != nil {
@@ -252,16 +257,17 @@ func decompressRecord(record []byte, limit int) ([]byte, error) {
 	return content, nil
 }
 
-// jsonNodes is an upper bound for the values in a JSON text, found without parsing it.
+// jsonNodes returns an upper bound for the number of values in a JSON text. It counts
+// brackets, commas and colons outside of strings and parses nothing.
 func jsonNodes(content []byte) int {
-	nodes, inText := 1, false
+	nodes, inString := 1, false
 	for i := 0; i < len(content); i++ {
 		switch c := content[i]; {
-		case inText && c == '\\':
+		case inString && c == '\\':
 			i++
 		case c == '"':
-			inText = !inText
-		case inText:
+			inString = !inString
+		case inString:
 		case c == '{', c == '[', c == ',', c == ':':
 			nodes++
 		}
@@ -269,14 +275,14 @@ func jsonNodes(content []byte) int {
 	return nodes
 }
 
-// secretOf is the Secret of a record as Helm's own driver writes it; at is
-// the label that says when: createdAt or modifiedAt.
-func secretOf(key string, rls *releasev1.Release, record []byte, at string) *corev1.Secret {
+// secretOf returns the Secret of a record as Helm's driver writes it. The label for the
+// current time is createdAt or modifiedAt.
+func secretOf(key string, rls *releasev1.Release, record []byte, timeLabel string) *corev1.Secret {
 	labels := maps.Clone(rls.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[at] = strconv.FormatInt(time.Now().Unix(), 10)
+	labels[timeLabel] = strconv.FormatInt(time.Now().Unix(), 10)
 	labels[recordName], labels["owner"] = rls.Name, "helm"
 	labels[recordStatus], labels[recordVersion] = rls.Info.Status.String(), strconv.Itoa(rls.Version)
 	return &corev1.Secret{
@@ -286,7 +292,8 @@ func secretOf(key string, rls *releasev1.Release, record []byte, at string) *cor
 	}
 }
 
-// releaseLabels are the labels of a record's Secret that are the release's own.
+// releaseLabels returns the release's own labels: those of its record's Secret without
+// the labels of Helm's driver.
 func releaseLabels(labels map[string]string) map[string]string {
 	own := maps.Clone(labels)
 	for _, system := range driver.GetSystemLabels() {

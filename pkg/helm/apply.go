@@ -190,12 +190,9 @@ func (o *operation) hasOtherController(live metav1.Object) bool {
 func (o *operation) createHook(info *resource.Info, object *unstructured.Unstructured) error {
 	applied, err := o.apply(info, object, applyCreate, "")
 	if apierrors.IsConflict(err) {
-		live, getErr := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
-		if getErr != nil {
-			return errors.Join(err, getErr)
-		}
-		if !o.isOwnHook(live) {
-			return o.inTheWay(info, live)
+		live, liveErr := o.liveHook(info)
+		if liveErr != nil {
+			return errors.Join(err, liveErr)
 		}
 		applied, err = o.apply(info, object, applyKeep, live.GetUID())
 	}
@@ -207,6 +204,19 @@ func (o *operation) createHook(info *resource.Info, object *unstructured.Unstruc
 	}
 	o.hooks[reference(info)] = applied.GetUID()
 	return nil
+}
+
+// liveHook returns the hook that exists under the name. It fails when the object may not
+// be a hook of the release.
+func (o *operation) liveHook(info *resource.Info) (*unstructured.Unstructured, error) {
+	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("get hook %s: %w", reference(info), err)
+	}
+	if !o.isOwnHook(live) {
+		return nil, o.inTheWay(info, live)
+	}
+	return live, nil
 }
 
 // isOwnHook reports whether a live object is a hook that may be the release's. Helm
@@ -352,15 +362,12 @@ func (o *operation) unlessReplaced(info *resource.Info, uid types.UID, conflict 
 func (o *operation) removeHook(info *resource.Info, policy metav1.DeletionPropagation) error {
 	uid := o.hooks[reference(info)]
 	if uid == "" {
-		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+		live, err := o.liveHook(info)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("delete hook %s: %w", reference(info), err)
-		}
-		if !o.isOwnHook(live) {
-			return o.inTheWay(info, live)
+			return err
 		}
 		uid = live.GetUID()
 	}

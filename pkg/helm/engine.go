@@ -233,7 +233,7 @@ func (e *Engine) Subscribe(subscriber func(release cache.ObjectName, change Chan
 	e.subscribers = append(e.subscribers, subscriber)
 }
 
-func (e *Engine) publish(n news) {
+func (e *Engine) publish(n notice) {
 	if n.release.Name == "" || e.flights.hold(n) {
 		return
 	}

@@ -100,7 +100,7 @@ func (e *Engine) measured(ctx context.Context, wanted Release, decision Decision
 	defer cancel()
 	logger := e.logger.With(slog.String("release", name.String()), slog.String("action", string(decision.Action)))
 	deadline, _ := ctx.Deadline()
-	store, err := newStore(name, within, deadline.Add(recordGrace), e, logger)
+	store, err := e.newStore(wanted, baseline, within, deadline.Add(recordGrace), logger)
 	if err != nil {
 		return nil, err
 	}
@@ -109,9 +109,6 @@ func (e *Engine) measured(ctx context.Context, wanted Release, decision Decision
 	if len(history) > 0 && wanted.Owner != nil && !owns {
 		return nil, e.refusal(wanted)
 	}
-	store.owner, store.decodeLimit = owner, e.recordLimit(wanted.Chart)
-	store.patience = recordSize{store.decodeLimit, maxUnverifiedNodes}
-	store.digests = e.digests.of(name, baseline.Revisions, history)
 	o := &operation{
 		engine: e, ctx: ctx, release: name, limits: limits, logger: logger, store: store,
 		ownerID: owner, established: wanted.Adopt || owns, bounds: within,
@@ -121,11 +118,6 @@ func (e *Engine) measured(ctx context.Context, wanted Release, decision Decision
 		o.known[entry.ObjectReference] = entry
 	}
 	store.beforeCreate = o.beforeCreate
-	store.sealed = func(revision int, digest string) { e.digests.note(name, revision, digest) }
-	store.tampered = func(revision int) { e.digests.note(name, revision, "") }
-	store.unanswered = func() { e.attempts.unanswered(name) }
-	store.secrets.wroteRecord = func(record metav1.Object) { e.flights.noteWrite(name, record) }
-	store.secrets.deletedRecord = func(record metav1.Object) { e.flights.noteDelete(name, record) }
 	e.flights.begin(name)
 	// A panic must not keep back for good what others do to the release.
 	defer func() {
@@ -227,7 +219,7 @@ func (o *operation) inspect(record *Record) error {
 	if record == nil || record.Own {
 		return nil
 	}
-	rls, err := o.store.read(record.Revision)
+	rls, _, err := o.store.read(record.Revision)
 	if err != nil {
 		return fmt.Errorf("read the deployed release: %w", err)
 	}

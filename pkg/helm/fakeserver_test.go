@@ -372,7 +372,9 @@ func (s *fakeServer) change(request fakeRequest, kind fakeKind, live *unstructur
 		}
 	}
 	if size := len(request.body); key.resource == secretResource && size > corev1.MaxSecretSize {
-		return nil, apierrors.NewInvalid(kind.kind.GroupKind(), key.name, nil)
+		return nil, apierrors.NewInvalid(kind.kind.GroupKind(), key.name, field.ErrorList{
+			field.TooLong(field.NewPath("data"), "", corev1.MaxSecretSize),
+		})
 	}
 	dryRun := request.query.Has("dryRun")
 	if dryRun && request.verb != "apply" {

@@ -169,7 +169,7 @@ func (f *fixture) record(wanted Release) *releasev1.Release {
 	if newest == nil {
 		f.t.Fatalf("release %s has no record", wanted.Key())
 	}
-	rls, err := store.read(newest.Revision)
+	rls, _, err := store.read(newest.Revision)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -179,14 +179,10 @@ func (f *fixture) record(wanted Release) *releasev1.Release {
 // open returns the records of the release as an operation sees them.
 func (f *fixture) open(release Release) *store {
 	f.t.Helper()
-	store, err := newStore(release.Key(), bounds{namespace: release.Namespace}, time.Now().Add(time.Minute), f.engine, f.engine.logger)
+	store, err := f.engine.newStore(release, f.baseline, bounds{namespace: release.Namespace}, time.Now().Add(time.Minute), f.engine.logger)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	store.decodeLimit = f.engine.recordLimit(release.Chart)
-	store.patience = recordSize{store.decodeLimit, maxUnverifiedNodes}
-	store.digests = f.engine.digests.of(release.Key(), f.baseline.Revisions, f.engine.records.history(release.Key()))
-	store.sealed, store.tampered, store.unanswered = func(int, string) {}, func(int) {}, func() {}
 	return store
 }
 

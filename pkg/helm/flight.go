@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,9 +12,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// news is a change of an object of a release, or of its records, that a watch
-// told of.
-type news struct {
+// notice is what a watch reports about a release: a change of one of its objects or
+// records.
+type notice struct {
 	release         cache.ObjectName
 	change          Change
 	uid             types.UID
@@ -21,26 +22,28 @@ type news struct {
 	gone            bool
 }
 
-func newsOf(release cache.ObjectName, change Change, object metav1.Object, gone bool) news {
-	return news{release: release, change: change, uid: object.GetUID(), resourceVersion: object.GetResourceVersion(), gone: gone}
+func noticeOf(release cache.ObjectName, change Change, object metav1.Object, gone bool) notice {
+	return notice{release: release, change: change, uid: object.GetUID(), resourceVersion: object.GetResourceVersion(), gone: gone}
 }
 
-// flights are the operations in flight. The event of an own write may arrive
-// before the API server's answer to it, so that only the end of the operation
-// can tell which news were its own. Taken for somebody else's, they would wake
-// the caller at once after every failure.
+// flights are the operations in flight. The watch event of an own write may arrive
+// before the API server's answer. Only the end of the operation shows which notices are
+// echoes of own writes. Published earlier, an echo would requeue the release at once
+// after every failure.
 type flights struct {
 	mu       sync.Mutex
 	releases map[cache.ObjectName]*flight
 }
 
 type flight struct {
-	held    []news
+	// held has the newest notice of each object and kind of change: the older ones
+	// add nothing.
+	held    []notice
 	wrote   map[types.UID]string
 	deleted map[types.UID]bool
 }
 
-// begin marks the start of an operation. The release's lock is held.
+// begin marks the start of an operation. The caller holds the release's lock.
 func (f *flights) begin(release cache.ObjectName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,17 +53,20 @@ func (f *flights) begin(release cache.ObjectName) {
 	f.releases[release] = &flight{wrote: map[types.UID]string{}, deleted: map[types.UID]bool{}}
 }
 
-// hold keeps the news back while an operation on their release is in flight. It
-// reports whether it did.
-func (f *flights) hold(n news) bool {
+// hold keeps the notice if an operation on its release is in flight. It reports whether
+// it did.
+func (f *flights) hold(n notice) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	operation, ok := f.releases[n.release]
 	if ok {
-		operation.held = append(operation.held, n)
+		operation.held = append(slices.DeleteFunc(operation.held, n.follows), n)
 	}
 	return ok
 }
+
+// follows reports whether the other notice is about the same object and kind of change.
+func (n notice) follows(other notice) bool { return n.uid == other.uid && n.change == other.change }
 
 // noteWrite notes a version of an object that the operation wrote.
 func (f *flights) noteWrite(release cache.ObjectName, object metav1.Object) {
@@ -80,25 +86,19 @@ func (f *flights) noteDelete(release cache.ObjectName, object metav1.Object) {
 	}
 }
 
-// end marks the end of an operation, and returns the news that it did not make
-// itself.
-func (f *flights) end(release cache.ObjectName) []news {
+// end marks the end of an operation. It returns the notices that are not echoes of the
+// operation's own writes.
+func (f *flights) end(release cache.ObjectName) []notice {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	operation := f.releases[release]
 	delete(f.releases, release)
-	var others []news
-	for _, n := range operation.held {
-		if !operation.made(n) {
-			others = append(others, n)
-		}
-	}
-	return others
+	return slices.DeleteFunc(operation.held, operation.isEcho)
 }
 
-// made reports whether the news are of an own write, or of a version that an
-// own write came after.
-func (f *flight) made(n news) bool {
+// isEcho reports whether the notice is about a version that the operation wrote, or
+// about an older one.
+func (f *flight) isEcho(n notice) bool {
 	if f.deleted[n.uid] {
 		return true
 	}

@@ -39,7 +39,7 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 		return nil
 	}
 	if newest := history[len(history)-1]; common.Status(newest.Status) == common.StatusDeployed {
-		if _, err := o.store.verified(newest.Revision); err == nil || !errors.Is(err, errUnverified) {
+		if verified, err := o.store.isVerified(newest.Revision); verified || err != nil {
 			return err
 		}
 	}

@@ -16,97 +16,87 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// recordClient is the client of release records. It bounds the requests, which the
-// storage of Helm sends without a context, and notes every answer in the index.
+// recordClient reads and writes the release records of one operation. Its requests have
+// a deadline of their own, because the outcome of an operation is recorded even after
+// the operation's deadline. It notes each answer in the index.
 type recordClient struct {
-	corev1client.SecretInterface
-
-	bounds    bounds
-	deadline  time.Time
-	namespace string
-	view      *view[*metav1.PartialObjectMetadata]
-	bodies    *bodyCache
-	// wroteRecord and deletedRecord, when set, are told of own writes.
-	wroteRecord, deletedRecord func(metav1.Object)
+	secrets  corev1client.SecretInterface
+	release  cache.ObjectName
+	bounds   bounds
+	deadline time.Time
+	view     *view[*metav1.PartialObjectMetadata]
+	bodies   *bodyCache
+	flights  *flights
 }
 
-func (c *recordClient) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithDeadline(withBounds(ctx, c.bounds), c.deadline)
+// context returns the context of a request.
+func (c *recordClient) context() (context.Context, context.CancelFunc) {
+	return context.WithDeadline(withBounds(context.Background(), c.bounds), c.deadline)
 }
 
-// Create implements SecretInterface.
-func (c *recordClient) Create(ctx context.Context, secret *corev1.Secret, options metav1.CreateOptions) (*corev1.Secret, error) {
-	ctx, cancel := c.bounded(ctx)
+func (c *recordClient) get(name string) (*corev1.Secret, error) {
+	ctx, cancel := c.context()
 	defer cancel()
-	created, err := c.SecretInterface.Create(ctx, secret, options)
-	return c.wrote(created, err)
+	return c.secrets.Get(ctx, name, metav1.GetOptions{})
 }
 
-// Update implements SecretInterface.
-func (c *recordClient) Update(ctx context.Context, secret *corev1.Secret, options metav1.UpdateOptions) (*corev1.Secret, error) {
-	ctx, cancel := c.bounded(ctx)
+func (c *recordClient) create(secret *corev1.Secret) (*corev1.Secret, error) {
+	ctx, cancel := c.context()
 	defer cancel()
-	updated, err := c.SecretInterface.Update(ctx, secret, options)
-	return c.wrote(updated, err)
+	return c.wrote(c.secrets.Create(ctx, secret, metav1.CreateOptions{}))
+}
+
+func (c *recordClient) update(secret *corev1.Secret) (*corev1.Secret, error) {
+	ctx, cancel := c.context()
+	defer cancel()
+	return c.wrote(c.secrets.Update(ctx, secret, metav1.UpdateOptions{}))
 }
 
 func (c *recordClient) wrote(secret *corev1.Secret, err error) (*corev1.Secret, error) {
 	if err != nil {
 		return secret, err
 	}
-	if c.wroteRecord != nil {
-		c.wroteRecord(secret)
-	}
+	c.flights.noteWrite(c.release, secret)
 	c.view.wrote(slimSecret(&secret.ObjectMeta))
 	return secret, nil
 }
 
-// Get implements SecretInterface.
-func (c *recordClient) Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Secret, error) {
-	ctx, cancel := c.bounded(ctx)
+func (c *recordClient) delete(name string) error {
+	ctx, cancel := c.context()
 	defer cancel()
-	return c.SecretInterface.Get(ctx, name, options)
-}
-
-// Delete implements SecretInterface.
-func (c *recordClient) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
-	ctx, cancel := c.bounded(ctx)
-	defer cancel()
-	err := c.SecretInterface.Delete(ctx, name, options)
+	err := c.secrets.Delete(ctx, name, metav1.DeleteOptions{})
 	if err == nil || apierrors.IsNotFound(err) {
-		if known, ok := c.view.get(c.namespace, name); ok {
-			c.dropped(known)
+		if known, ok := c.view.get(c.release.Namespace, name); ok {
+			c.deleted(known)
 		}
 	}
 	return err
 }
 
-func (c *recordClient) dropped(record *metav1.PartialObjectMetadata) {
-	if c.deletedRecord != nil {
-		c.deletedRecord(record)
-	}
+func (c *recordClient) deleted(record *metav1.PartialObjectMetadata) {
+	c.flights.noteDelete(c.release, record)
 	c.view.deleted(record)
 	c.bodies.remove(record)
 }
 
-// purge removes all records of the release in one request, also those that are not
-// known.
-func (c *recordClient) purge(ctx context.Context, release cache.ObjectName, history []*Record) error {
-	selector := labels.Set{"owner": "helm", recordName: release.Name}.String()
-	ctx, cancel := c.bounded(ctx)
+// purge removes all records of the release in one request, including records that the
+// index does not know.
+func (c *recordClient) purge(history []*Record) error {
+	ctx, cancel := c.context()
 	defer cancel()
-	err := c.SecretInterface.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: selector})
+	selector := labels.Set{"owner": "helm", recordName: c.release.Name}.String()
+	err := c.secrets.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
-		return fmt.Errorf("delete the records of release %s: %w", release, err)
+		return fmt.Errorf("delete the records of release %s: %w", c.release, err)
 	}
 	for _, record := range history {
 		// The selector misses a record whose name label was changed.
-		if record.secret.Labels[recordName] != release.Name {
-			if err := c.Delete(ctx, record.secret.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		if record.secret.Labels[recordName] != c.release.Name {
+			if err := c.delete(record.secret.Name); err != nil && !apierrors.IsNotFound(err) {
 				return fmt.Errorf("delete record %s: %w", record.secret.Name, err)
 			}
 		}
-		c.dropped(record.secret)
+		c.deleted(record.secret)
 	}
 	return nil
 }

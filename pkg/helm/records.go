@@ -186,10 +186,10 @@ type records struct {
 	views     map[string]*view[*metav1.PartialObjectMetadata]
 	informers []cache.SharedIndexInformer
 	synced    []cache.InformerSynced
-	notify    func(news)
+	notify    func(notice)
 }
 
-func newRecords(client metadata.Interface, namespaces []string, notify func(news)) (*records, error) {
+func newRecords(client metadata.Interface, namespaces []string, notify func(notice)) (*records, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
@@ -351,7 +351,7 @@ func (r *records) handler(view *view[*metav1.PartialObjectMetadata]) cache.Resou
 		own := view.isOwn(secret)
 		view.settle(secret)
 		if !own {
-			r.notify(newsOf(recordKey(secret), RecordChanged, secret, false))
+			r.notify(noticeOf(recordKey(secret), RecordChanged, secret, false))
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -370,7 +370,7 @@ func (r *records) handler(view *view[*metav1.PartialObjectMetadata]) cache.Resou
 				own := view.isOwnDelete(secret)
 				view.settle(secret)
 				if !own {
-					r.notify(newsOf(recordKey(secret), RecordChanged, secret, true))
+					r.notify(noticeOf(recordKey(secret), RecordChanged, secret, true))
 				}
 			}
 		},

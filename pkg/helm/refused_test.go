@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // refuseBad is an admission that refuses objects whose data.key is "bad".
@@ -230,5 +231,29 @@ func TestReleaseTooLarge(t *testing.T) {
 		_ = wantError[*ReleaseTooLargeError](t, err)
 		wantRecords(t, f, "web.v1 deployed")
 		f.must(small, ActionNone, CauseNone)
+	})
+}
+
+// TestImmutableRecordIsRefused: a record Secret that somebody made immutable is not
+// reported as a release that is too large.
+func TestImmutableRecordIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}), ActionInstall, CauseNotInstalled)
+		immutable := field.ErrorList{field.Forbidden(field.NewPath("data"), "field is immutable when `immutable` is set")}
+		f.with(func() {
+			f.refuse = func(request fakeRequest, _ *unstructured.Unstructured) error {
+				if request.String() != "update secrets default/sh.helm.release.v1.web.v1" {
+					return nil
+				}
+				return apierrors.NewInvalid(secretKind, request.key.name, immutable)
+			}
+		})
+
+		_, err := f.reconcile(made(t, map[string]string{"templates/a.yaml": configMap("a", "2")}))
+
+		refused := wantError[*RefusedError](t, err)
+		if refused.Object.String() != "Secret default/sh.helm.release.v1.web.v1" || !IsTerminal(err) {
+			t.Errorf("error is %v", err)
+		}
 	})
 }

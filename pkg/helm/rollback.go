@@ -153,10 +153,11 @@ func (o *operation) adaptRollback(next *releasev1.Release, target *Record, aband
 	if err := o.note(o.lookFirst(next)); err != nil {
 		return err
 	}
-	if _, err := o.store.verified(o.engine.records.latest(o.release).Revision); errors.Is(err, errUnverified) {
-		return o.removeLeftovers(next, false) // Helm does not see what that revision made.
+	verified, err := o.store.isVerified(o.engine.records.latest(o.release).Revision)
+	if err != nil || verified {
+		return err
 	}
-	return nil
+	return o.removeLeftovers(next, false) // Helm does not see what that revision made.
 }
 
 // failPending marks the rollback's record as failed where Helm left it pending:

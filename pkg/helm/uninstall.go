@@ -50,7 +50,7 @@ func (o *operation) uninstall() error {
 		if err := o.removeInventory(); err != nil || !o.engine.attempts.mayHaveRecord(o.release) {
 			return err
 		}
-		return o.store.secrets.purge(context.WithoutCancel(o.ctx), o.release, nil)
+		return o.store.secrets.purge(nil)
 	}
 	cfg, err := o.configuration()
 	if err != nil {

@@ -171,7 +171,7 @@ type watcher struct {
 	foreign    *foreignWatch
 	drifted    *driftWatch
 	// notify is told of every change that this process did not make.
-	notify func(news)
+	notify func(notice)
 
 	// wake tells run that kinds are pending.
 	wake chan struct{}
@@ -193,7 +193,7 @@ type watchedKind struct {
 	failure   *watchFailure
 }
 
-func newWatcher(sources *sources, namespaces []string, foreign *foreignWatch, drifted *driftWatch, notify func(news)) *watcher {
+func newWatcher(sources *sources, namespaces []string, foreign *foreignWatch, drifted *driftWatch, notify func(notice)) *watcher {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
@@ -356,7 +356,7 @@ func (w *watcher) handler(view *view[*observed]) cache.ResourceEventHandler {
 		AddFunc: func(object any) {
 			added := object.(*observed)
 			if own := view.isOwn(added); !own {
-				w.notify(newsOf(added.release(), ObjectChanged, added, false))
+				w.notify(noticeOf(added.release(), ObjectChanged, added, false))
 			}
 			view.settle(added)
 		},
@@ -374,14 +374,14 @@ func (w *watcher) handler(view *view[*observed]) cache.ResourceEventHandler {
 			}
 			release := was.release()
 			if is.release() != release && is.release().Name != "" {
-				w.notify(newsOf(is.release(), ObjectChanged, is, false))
+				w.notify(noticeOf(is.release(), ObjectChanged, is, false))
 			}
 			switch {
 			case was.digest != is.digest || was.UID != is.UID || was.foreign != is.foreign && w.foreign.has(release, is),
 				w.drifted.has(release, is.UID) && was.edition() != is.edition():
-				w.notify(newsOf(release, ObjectChanged, is, false))
+				w.notify(noticeOf(release, ObjectChanged, is, false))
 			case was.health != is.health:
-				w.notify(newsOf(release, HealthChanged, is, false))
+				w.notify(noticeOf(release, HealthChanged, is, false))
 			}
 		},
 		DeleteFunc: func(object any) {
@@ -392,7 +392,7 @@ func (w *watcher) handler(view *view[*observed]) cache.ResourceEventHandler {
 				own := view.isOwnDelete(gone)
 				view.settle(gone)
 				if !own {
-					w.notify(newsOf(gone.release(), ObjectChanged, gone, true))
+					w.notify(noticeOf(gone.release(), ObjectChanged, gone, true))
 				}
 			}
 		},

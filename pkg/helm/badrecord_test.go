@@ -1,0 +1,155 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/release/common"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestRecordOfAnotherPlace: a record is that of its Secret's name and namespace, whatever
+// its content says.
+func TestRecordOfAnotherPlace(t *testing.T) {
+	tests := map[string]func(*releasev1.Release){
+		"namespace": func(rls *releasev1.Release) { rls.Namespace = "kube-system" },
+		"name":      func(rls *releasev1.Release) { rls.Name = "other" },
+		"revision":  func(rls *releasev1.Release) { rls.Version = 7 },
+		"no info":   func(rls *releasev1.Release) { rls.Info = nil },
+		"null hook": func(rls *releasev1.Release) { rls.Hooks = []*releasev1.Hook{nil} },
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubbleWithOwned(t, func(t *testing.T, f *fixture, desired Release) {
+				f.forge(1, change)
+				f.restart()
+
+				f.must(owned(t, map[string]any{"replicaCount": 2}), ActionUpgrade, CauseInputsChanged)
+
+				assertNothingForged(t, f)
+				wantRecords(t, f, "web.v1 superseded", "web.v2 deployed")
+				if rls := f.record(desired); rls.Namespace != "default" || rls.Name != "web" || rls.Version != 2 {
+					t.Errorf("the record is that of %s/%s v%d", rls.Namespace, rls.Name, rls.Version)
+				}
+			})
+		})
+	}
+}
+
+// TestUnverifiedNamesDoNotBlock: what a changed record names that cannot be looked for,
+// or is not the release's, keeps no release from being uninstalled.
+func TestUnverifiedNamesDoNotBlock(t *testing.T) {
+	bubbleWithOwned(t, func(t *testing.T, f *fixture, desired Release) {
+		f.edit("ConfigMap", "default/theirs", "kubectl", func(*unstructured.Unstructured) {})
+		f.forge(1, func(rls *releasev1.Release) {
+			for _, name := range []string{`""`, `"a/b"`, `".."`, strings.Repeat("x", 300), "theirs", "none"} {
+				rls.Manifest += "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
+			}
+			rls.Manifest += "---\napiVersion: example.com/v1\nkind: Unknown\nmetadata: {name: a}\n"
+		})
+		f.restart()
+
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
+			t.Fatal(err)
+		}
+
+		if diff := cmp.Diff([]string{"ConfigMap default/theirs"}, f.names()); diff != "" {
+			t.Errorf("objects (-want +got):\n%s", diff)
+		}
+		wantRecords(t, f)
+	})
+}
+
+// TestMarkedRevisionIsReliedOn: to mark a revision as failed does not take from its
+// record that it may be relied on.
+func TestMarkedRevisionIsReliedOn(t *testing.T) {
+	bubbleWithOwned(t, func(t *testing.T, f *fixture, desired Release) {
+		f.must(desired, ActionNone, CauseNone)
+
+		if err := f.engine.MarkFailed(t.Context(), desired, f.baseline, 1, "Not healthy in time"); err != nil {
+			t.Fatal(err)
+		}
+
+		f.must(desired, ActionNone, CauseNone)
+		f.restart()
+		f.must(desired, ActionNone, CauseNone)
+	})
+}
+
+// TestUnverifiedRecordsAreBounded: however many records are forged, an operation keeps no
+// more of them than of one.
+func TestUnverifiedRecordsAreBounded(t *testing.T) {
+	bubbleWithOwned(t, func(t *testing.T, f *fixture, desired Release) {
+		for revision := 2; revision <= 6; revision++ {
+			f.foreign(desired, revision, common.StatusFailed, func(rls *releasev1.Release) {
+				rls.Config = map[string]any{"numbers": make([]int, maxUnverifiedNodes-8_000)}
+			})
+		}
+		synctest.Wait()
+		s := f.open(desired)
+
+		read := 0
+		for revision := 2; revision <= 6; revision++ {
+			rls, _, err := s.read(revision)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rls != nil {
+				read++
+			}
+		}
+
+		if read != 1 {
+			t.Errorf("%d forged records are kept, want 1", read)
+		}
+		f.must(desired, ActionUpgrade, CauseReleaseChanged)
+		assertNothingForged(t, f)
+	})
+}
+
+// TestRecordsThatCannotBeRead: a record that is a bomb, or no record at all, is replaced,
+// and the release can be uninstalled.
+func TestRecordsThatCannotBeRead(t *testing.T) {
+	tests := map[string][]byte{
+		"no base64":      []byte("%"),
+		"no gzip":        []byte(base64.StdEncoding.EncodeToString([]byte{0x1f, 0x8b, 8, 1, 2, 3})),
+		"no JSON":        zipped(t, []byte("{")),
+		"a bomb":         zipped(t, make([]byte, 100<<20)),
+		"too many nodes": zipped(t, []byte(`{"config":{"a":[`+strings.Repeat("0,", 1<<20)+`0]}}`)),
+		"null":           zipped(t, []byte("null")),
+	}
+	for name, record := range tests {
+		for _, uninstalls := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				bubbleWithOwned(t, func(t *testing.T, f *fixture, desired Release) {
+					f.edit("Secret", "default/"+recordSecretName("web", 1), "kubectl", func(secret *unstructured.Unstructured) {
+						setRecord(t, secret, record)
+					})
+					f.restart()
+					if uninstalls {
+						if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
+							t.Fatal(err)
+						}
+						wantRecords(t, f)
+						return
+					}
+					f.remove("Service", "default/web")
+					synctest.Wait()
+					if _, err := f.reconcile(desired); err == nil {
+						t.Error("repaired from a record that cannot be read")
+					}
+					f.must(desired, ActionInstall, CauseUnverified)
+					wantRecords(t, f, "web.v1 deployed")
+					assertNothingForged(t, f)
+				})
+			})
+		}
+	}
+}

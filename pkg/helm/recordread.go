@@ -1,0 +1,122 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"helm.sh/helm/v4/pkg/release/common"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// verified returns the release of a revision. It fails with errUnverified when the
+// record's content is not what the engine recorded.
+func (s *store) verified(revision int) (*releasev1.Release, error) {
+	rls, genuine, err := s.read(revision)
+	if err != nil {
+		return nil, err
+	}
+	if genuine {
+		s.checked.Insert(revision)
+		return rls, nil
+	}
+	if digestFor(s.digests, revision) != "" {
+		s.engine.digests.note(s.release, revision, "")
+	}
+	s.unverified[revision] = rls // A cached record may have been verified by a digest that is no longer known.
+	return nil, fmt.Errorf("revision %d of release %s: %w", revision, s.release, errUnverified)
+}
+
+// isVerified reports whether the record of a revision is verified. It reads a record
+// only once in an operation.
+func (s *store) isVerified(revision int) (bool, error) {
+	if s.checked.Has(revision) {
+		return true, nil
+	}
+	_, err := s.verified(revision)
+	if errors.Is(err, errUnverified) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// read returns the release of a revision as its record has it, and whether its digest
+// matches. The release is nil when the record cannot be decoded. It sends a request
+// only when the newest known version of the record is not cached.
+func (s *store) read(revision int) (rls *releasev1.Release, genuine bool, err error) {
+	if rls, ok := s.unverified[revision]; ok {
+		return rls, false, nil
+	}
+	key, digest := recordSecretName(s.release.Name, revision), digestFor(s.digests, revision)
+	if rls, err = s.cached(key); rls != nil || err != nil {
+		return rls, rls != nil && matches(digest, rls), err
+	}
+	secret, err := s.secrets.get(key)
+	if apierrors.IsNotFound(err) {
+		return nil, false, driver.ErrReleaseNotFound
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("read %q: %w", key, err)
+	}
+	limit := s.limit
+	if digest == "" {
+		limit = s.budget
+	}
+	rls, size := s.decode(secret, revision, limit)
+	if rls != nil && matches(digest, rls) {
+		if content, _, err := s.encode(rls); err == nil {
+			s.engine.bodies.put(secret, content)
+		}
+		return rls, true, nil
+	}
+	if !size.within(s.budget) {
+		rls = nil
+	}
+	if rls != nil {
+		s.budget.bytes, s.budget.nodes = s.budget.bytes-size.bytes, s.budget.nodes-size.nodes
+	}
+	s.unverified[revision] = rls
+	return rls, false, nil
+}
+
+// cached returns the release of a record from the cache, which holds verified content
+// only; nil when the newest known version is not there.
+func (s *store) cached(key string) (*releasev1.Release, error) {
+	known, ok := s.secrets.view.get(s.release.Namespace, key)
+	if !ok {
+		return nil, nil
+	}
+	content := s.engine.bodies.get(known)
+	if content == nil {
+		return nil, nil
+	}
+	rls, err := content.release()
+	if err != nil {
+		return nil, fmt.Errorf("decode %q: %w", key, err)
+	}
+	rls.Labels = content.labels
+	if content.part != nil {
+		s.parts[rls.Chart] = content.part
+	}
+	return rls, nil
+}
+
+// decode returns the release in a Secret; nil when the Secret does not hold the record
+// of this revision. The status is that of the Secret's labels, as in the index. The log
+// does not say what is wrong, because whoever wrote the record controls that text.
+func (s *store) decode(secret *corev1.Secret, revision int, limit recordSize) (*releasev1.Release, recordSize) {
+	rls, size, err := decodeRecord(secret.Data["release"], limit)
+	if err != nil || rls.Name != s.release.Name || rls.Namespace != s.release.Namespace || rls.Version != revision || rls.Info == nil {
+		s.logger.Warn("Ignored a release record that cannot be decoded or belongs to another revision", slog.String("record", secret.Name))
+		return nil, size
+	}
+	rls.Info.Status = common.Status(secret.Labels[recordStatus])
+	rls.Labels = releaseLabels(secret.Labels)
+	return rls, size
+}

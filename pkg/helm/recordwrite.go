@@ -1,0 +1,170 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"helm.sh/helm/v4/pkg/release"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// seal prepares a revision for its record: it adds the salt and the owner to the labels
+// and notes the digest of the content.
+func (s *store) seal(next *releasev1.Release) error {
+	if next.Version > maxRevision {
+		return fmt.Errorf("release %s has revision %d, the highest possible one: delete its record", s.release, next.Version-1)
+	}
+	next.Labels = maps.Clone(next.Labels)
+	if next.Labels == nil {
+		next.Labels = map[string]string{}
+	}
+	// The revisions of a release share a salt, so that equal manifests have equal hashes.
+	if len(next.Labels[SaltLabel]) != hex.EncodedLen(saltBytes) {
+		next.Labels[SaltLabel] = newSalt()
+	}
+	s.owner.label(next.Labels)
+	digest, err := digestOf(next.Labels[SaltLabel], next)
+	if err != nil {
+		return err
+	}
+	s.engine.digests.note(s.release, next.Version, digest)
+	s.digests = append(slices.DeleteFunc(s.digests, func(entry RevisionDigest) bool { return entry.Revision == next.Version }),
+		RevisionDigest{Revision: next.Version, Digest: digest})
+	delete(s.unverified, next.Version)
+	s.checked.Delete(next.Version)
+	return nil
+}
+
+// replace overwrites the record of an unfinished attempt. It fails when the record has
+// changed since the store looked at it, so that one of several engines wins.
+func (s *store) replace(key string, rls release.Releaser, replaced *Record) error {
+	return s.write(key, rls, recordModifiedAt, func(secret *corev1.Secret) (*corev1.Secret, error) {
+		secret.ResourceVersion = replaced.secret.ResourceVersion
+		written, err := s.secrets.update(secret)
+		if apierrors.IsConflict(err) {
+			return nil, driver.ErrReleaseExists
+		}
+		return written, err
+	})
+}
+
+// create writes the record of a new revision.
+func (s *store) create(key string, rls release.Releaser) error {
+	return s.write(key, rls, "createdAt", func(secret *corev1.Secret) (*corev1.Secret, error) {
+		created, err := s.secrets.create(secret)
+		if apierrors.IsAlreadyExists(err) {
+			return nil, s.taken(key)
+		}
+		if mayHaveTakenEffect(err) {
+			s.engine.attempts.unanswered(s.release)
+		}
+		return created, err
+	})
+}
+
+// taken is the error when a Secret with the name of the new record exists. Either
+// another engine or the helm command was faster, or the Secret is not a release record,
+// and then no watch shows it.
+func (s *store) taken(key string) error {
+	secret, err := s.secrets.get(key)
+	if err != nil || secret.Labels["owner"] == "helm" {
+		return driver.ErrReleaseExists
+	}
+	return &OwnershipConflictError{
+		Object: s.secretReference(key),
+		Holder: "another owner, although it has the name of a release record",
+		Seen:   ownershipOf(secret),
+	}
+}
+
+// update writes an existing record.
+func (s *store) update(key string, rls release.Releaser) error {
+	return s.write(key, rls, recordModifiedAt, s.secrets.update)
+}
+
+// write encodes a record, sends its Secret, and caches its content.
+func (s *store) write(key string, rls release.Releaser, timeLabel string, send func(*corev1.Secret) (*corev1.Secret, error)) error {
+	next, ok := rls.(*releasev1.Release)
+	if !ok {
+		return fmt.Errorf("release %s: unexpected record %T", s.release, rls)
+	}
+	content, record, err := s.encode(next)
+	if err != nil {
+		return err
+	}
+	if content.length > s.limit.bytes {
+		return &ReleaseTooLargeError{Release: s.release.String(), Err: fmt.Errorf("it has more than %d bytes", s.limit.bytes)}
+	}
+	written, err := send(secretOf(key, next, record, timeLabel))
+	if err != nil {
+		return err
+	}
+	_, unverified := s.unverified[next.Version]
+	if !unverified && bytes.Equal(written.Data["release"], record) {
+		s.engine.bodies.put(written, content)
+	}
+	return nil
+}
+
+// encode encodes a release. A chart does not change after its release is recorded, so
+// it is encoded once.
+func (s *store) encode(rls *releasev1.Release) (*recordContent, []byte, error) {
+	codec := s.engine.bodies.codec
+	part := s.parts[rls.Chart]
+	if part == nil && rls.Chart != nil {
+		var err error
+		if part, err = codec.part(rls.Chart); err != nil {
+			return nil, nil, fmt.Errorf("encode the chart of release %s: %w", s.release, err)
+		}
+		s.parts[rls.Chart] = part
+	}
+	content, record, err := codec.encode(rls, part)
+	if err != nil {
+		return nil, nil, err
+	}
+	content.labels = rls.Labels
+	return content, record, nil
+}
+
+// written returns the revision that this operation has written or tried to write; 0
+// when there is none.
+func (s *store) written() int {
+	if s.made == nil {
+		return 0
+	}
+	return s.made.Version
+}
+
+// drop removes one record.
+func (s *store) drop(key string) error {
+	err := s.secrets.delete(key)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return s.note(key, err)
+}
+
+// isTooLarge reports whether the API server refused a Secret because of its size.
+func isTooLarge(err error) bool {
+	var answer apierrors.APIStatus
+	if apierrors.IsRequestEntityTooLargeError(err) {
+		return true
+	}
+	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || answer.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(answer.Status().Details.Causes, func(cause metav1.StatusCause) bool {
+		return cause.Type == metav1.CauseTypeTooLong
+	})
+}

@@ -1,0 +1,91 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+)
+
+// TestReleaseOfAnotherOwner: a release of an owner of another kind is not touched, and one
+// that others made only if it is to be adopted.
+func TestReleaseOfAnotherOwner(t *testing.T) {
+	tests := map[string]func(f *fixture){
+		"of another kind": func(f *fixture) {
+			other := owned(f.t, nil)
+			other.Owner = &metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Site", Name: "web", UID: "2", Controller: ptr.To(true)}
+			f.must(other, ActionInstall, CauseNotInstalled)
+		},
+		"made by others": func(f *fixture) {
+			f.must(demo(f.t, nil), ActionInstall, CauseNotInstalled)
+			f.forge(1, func(*releasev1.Release) {})
+			f.edit("Secret", "default/"+recordSecretName("web", 1), "kubectl", func(secret *unstructured.Unstructured) {
+				labels := secret.GetLabels()
+				maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, "engine.") })
+				secret.SetLabels(labels)
+			})
+		},
+	}
+	for name, install := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				install(f)
+				f.baseline = Baseline{}
+				f.restart()
+				f.taken()
+				desired := owned(t, map[string]any{"replicaCount": 5})
+
+				decision, err := f.reconcile(desired)
+
+				conflict := wantError[*OwnershipConflictError](t, err)
+				if decision.Action != ActionRefuse || decision.Cause != CauseOtherOwner || conflict.Object.Kind != "Release" {
+					t.Errorf("decided on %s (%s), conflict over %s", decision.Action, decision.Cause, conflict.Object)
+				}
+				_ = wantError[*OwnershipConflictError](t, f.engine.Uninstall(t.Context(), desired, f.baseline))
+				wantRequests(t, f)
+				assertNothingForged(t, f)
+				wantRecords(t, f, "web.v1 deployed")
+
+				desired.Adopt = true
+				if name == "of another kind" {
+					_, err := f.reconcile(desired)
+					conflict := wantError[*OwnershipConflictError](t, err)
+					if conflict.Holder != "a Site" {
+						t.Errorf("the holder is %s", conflict.Holder)
+					}
+					return
+				}
+				f.must(desired, ActionUpgrade, CauseReleaseChanged)
+				desired.Adopt = false
+				f.must(desired, ActionNone, CauseNone)
+				assertNothingForged(t, f)
+			})
+		})
+	}
+}
+
+// TestOwnerCreatedAgain: an owner of the same kind and name takes over the release of
+// its predecessor.
+func TestOwnerCreatedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.must(owned(t, nil), ActionInstall, CauseNotInstalled)
+		f.baseline = Baseline{}
+		f.restart()
+		desired := owned(t, nil)
+		desired.Owner.UID = "another"
+
+		f.must(desired, ActionUpgrade, CauseInputsChanged)
+
+		if controller := metav1.GetControllerOf(f.object("Service", "default/web")); controller == nil || controller.UID != "another" {
+			t.Errorf("the Service belongs to %v", controller)
+		}
+		f.must(desired, ActionNone, CauseNone)
+	})
+}

@@ -47,7 +47,7 @@ func TestRecordOfAnotherPlace(t *testing.T) {
 // or is not the release's, keeps no release from being uninstalled.
 func TestUnverifiedNamesDoNotBlock(t *testing.T) {
 	bubbleWithOwned(t, func(t *testing.T, f *fixture, desired Release) {
-		f.edit("ConfigMap", "default/theirs", "kubectl", func(*unstructured.Unstructured) {})
+		f.Edit("ConfigMap", "default/theirs", "kubectl", func(*unstructured.Unstructured) {})
 		f.forge(1, func(rls *releasev1.Release) {
 			for _, name := range []string{`""`, `"a/b"`, `".."`, strings.Repeat("x", 300), "theirs", "none"} {
 				rls.Manifest += "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"
@@ -60,7 +60,7 @@ func TestUnverifiedNamesDoNotBlock(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if diff := cmp.Diff([]string{"ConfigMap default/theirs"}, f.names()); diff != "" {
+		if diff := cmp.Diff([]string{"ConfigMap default/theirs"}, f.Names()); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
 		wantRecords(t, f)
@@ -129,7 +129,7 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 		for _, uninstalls := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				bubbleWithOwned(t, func(t *testing.T, f *fixture, desired Release) {
-					f.edit("Secret", "default/"+recordSecretName("web", 1), "kubectl", func(secret *unstructured.Unstructured) {
+					f.Edit("Secret", "default/"+recordSecretName("web", 1), "kubectl", func(secret *unstructured.Unstructured) {
 						setRecord(t, secret, record)
 					})
 					f.restart()
@@ -140,7 +140,7 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 						wantRecords(t, f)
 						return
 					}
-					f.remove("Service", "default/web")
+					f.Remove("Service", "default/web")
 					synctest.Wait()
 					if _, err := f.reconcile(desired); err == nil {
 						t.Error("repaired from a record that cannot be read")

@@ -64,7 +64,7 @@ func TestForeignObjectBeforeHooks(t *testing.T) {
 			prepare: func(t *testing.T, f *fixture) {
 				t.Helper()
 				f.must(only(t), ActionInstall, CauseNotInstalled)
-				f.with(func() { f.refuse = refuseBad })
+				f.With(func() { f.Refuse = refuseBad })
 				_, err := f.reconcile(made(t, map[string]string{"templates/a.yaml": configMap("a", "bad")}))
 				_ = wantError[*RefusedError](t, err)
 			},
@@ -91,19 +91,19 @@ func TestForeignObjectBeforeHooks(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
-				f.with(func() { f.react = jobsEnd })
+				f.With(func() { f.React = jobsEnd })
 				tc.prepare(t, f)
-				before := f.edit("ConfigMap", "default/b", "kubectl", theirs)
+				before := f.Edit("ConfigMap", "default/b", "kubectl", theirs)
 				synctest.Wait()
-				f.taken()
+				f.TakeRequests()
 				_ = wantError[*OwnershipConflictError](t, tc.attempt(t, f))
-				for _, request := range f.taken() {
+				for _, request := range f.TakeRequests() {
 					if strings.Contains(request, "jobs") {
 						t.Errorf("a hook was touched: %s", request)
 					}
 				}
 				wantRecords(t, f, tc.records...)
-				if diff := cmp.Diff(before, f.object("ConfigMap", "default/b")); diff != "" {
+				if diff := cmp.Diff(before, f.Object("ConfigMap", "default/b")); diff != "" {
 					t.Errorf("their object (-before +after):\n%s", diff)
 				}
 			})
@@ -117,16 +117,16 @@ func TestReplacedUnseen(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}), ActionInstall, CauseNotInstalled)
 		synctest.Wait()
-		f.hold(true)
-		f.remove("ConfigMap", "default/a")
-		before := f.edit("ConfigMap", "default/a", "kubectl", theirs)
+		f.HoldWatches(true)
+		f.Remove("ConfigMap", "default/a")
+		before := f.Edit("ConfigMap", "default/a", "kubectl", theirs)
 		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "2")})
 		_, err := f.reconcile(wanted)
 		_ = wantError[*OwnershipConflictError](t, err)
-		if diff := cmp.Diff(before, f.object("ConfigMap", "default/a")); diff != "" {
+		if diff := cmp.Diff(before, f.Object("ConfigMap", "default/a")); diff != "" {
 			t.Errorf("their object (-before +after):\n%s", diff)
 		}
-		f.remove("ConfigMap", "default/a")
+		f.Remove("ConfigMap", "default/a")
 		if _, err := f.reconcile(wanted); err != nil {
 			t.Errorf("with the name free again: %v", err)
 		}
@@ -141,27 +141,27 @@ func TestMarksGoneWithoutBaseline(t *testing.T) {
 		taken bool
 	}{
 		"label removed": {func(f *fixture) {
-			f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
+			f.Edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
 		}, true},
 		"all marks removed": {func(f *fixture) {
-			f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
+			f.Edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
 				object.SetLabels(nil)
 				object.SetAnnotations(nil)
 			})
 		}, true},
 		"given to another release": {func(f *fixture) {
-			f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
+			f.Edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
 				object.SetAnnotations(map[string]string{releaseNameAnnotation: "other", releaseNamespaceAnnotation: "default"})
 			})
 		}, true},
 		"given to another tool": {func(f *fixture) {
-			f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
+			f.Edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
 				object.SetLabels(map[string]string{managedByLabel: "tool"})
 			})
 		}, true},
 		"made anew by others": {func(f *fixture) {
-			f.remove("ConfigMap", "default/web")
-			f.edit("ConfigMap", "default/web", "kubectl", theirs)
+			f.Remove("ConfigMap", "default/web")
+			f.Edit("ConfigMap", "default/web", "kubectl", theirs)
 		}, false},
 	}
 	for name, tc := range tests {
@@ -194,18 +194,18 @@ func TestSameDriftAcrossRelist(t *testing.T) {
 		wanted := demo(t, nil)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		change := func() {
-			f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
+			f.Edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
 				object.Object["data"] = map[string]any{"index.html": "theirs"}
 			})
 		}
 		change()
 		synctest.Wait()
-		f.hold(true)
+		f.HoldWatches(true)
 		f.must(wanted, ActionRepair, CauseDrift)
 		f.heard()
 		change()
-		f.breakWatches(true)
-		f.hold(false)
+		f.BreakWatches(true)
+		f.HoldWatches(false)
 		<-time.After(time.Minute)
 		if got := f.heard(); !slices.Contains(got, "object default/web") {
 			t.Errorf("heard %s", got)

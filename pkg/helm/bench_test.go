@@ -11,23 +11,27 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/example/demoapp-controller/pkg/helm/charts"
+	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 // benchServer is the fake server, but for what is only worth a test's while: it
 // answers an apply with what was sent and one entry of managedFields.
 type benchServer struct {
-	*fakeServer
+	*fakeapi.Server
+
+	version *atomic.Int64
 }
 
 // RoundTrip implements http.RoundTripper.
 func (s benchServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodPatch {
-		response, err := s.fakeServer.RoundTrip(request)
-		s.with(func() { s.requests = nil })
+		response, err := s.Server.RoundTrip(request)
+		s.TakeRequests()
 		return response, err
 	}
 	body, err := io.ReadAll(request.Body)
@@ -35,10 +39,7 @@ func (s benchServer) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	_ = request.Body.Close()
-	s.mu.Lock()
-	s.version++
-	version := s.version
-	s.mu.Unlock()
+	version := s.version.Add(1)
 	const added = `"metadata":{"uid":"uid-%d","managedFields":[{"manager":"helm","operation":"Apply","fieldsType":"FieldsV1","fieldsV1":{"f:data":{}}}],`
 	answer := strings.Replace(string(body), `"metadata":{`, fmt.Sprintf(added, version), 1)
 	answer = strings.Replace(answer, `"resourceVersion":"1"`, fmt.Sprintf(`"resourceVersion":"%d"`, version), 1)
@@ -51,10 +52,11 @@ func (s benchServer) RoundTrip(request *http.Request) (*http.Response, error) {
 // BenchmarkInstall measures what the engine itself takes to install and to
 // upgrade the demo chart, with an owner, and without an API server's work.
 func BenchmarkInstall(b *testing.B) {
-	server := benchServer{newFakeServer(b)}
-	config := server.config()
-	config.HTTPClient = &http.Client{Transport: server}
-	config.Logger = slog.New(slog.DiscardHandler)
+	server := benchServer{Server: fakeapi.New(b), version: &atomic.Int64{}}
+	server.version.Store(1 << 20) // Above all versions of the fake server.
+	config := Config{
+		RESTConfig: server.RESTConfig(), HTTPClient: &http.Client{Transport: server}, Logger: slog.New(slog.DiscardHandler),
+	}
 	engine, err := New(config)
 	if err != nil {
 		b.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 var (
@@ -30,7 +32,7 @@ func TestCapabilities(t *testing.T) {
 			t.Errorf("capabilities are %+v", first)
 		}
 		first.KubeVersion.Version = "v0"
-		f.discoveries()
+		f.TakeDiscoveries()
 		second, err := f.engine.mapper.current()
 		if err != nil {
 			t.Fatal(err)
@@ -38,7 +40,7 @@ func TestCapabilities(t *testing.T) {
 		if second.KubeVersion.Version != "v1.36.3" {
 			t.Errorf("what one chart changes, the next one sees: %+v", second)
 		}
-		if got := f.discoveries(); got != 0 {
+		if got := f.TakeDiscoveries(); got != 0 {
 			t.Errorf("%d discovery requests for what is known", got)
 		}
 	})
@@ -54,26 +56,26 @@ func TestNewKinds(t *testing.T) {
 				if _, err := f.engine.mapper.mapping(thingKind); !meta.IsNoMatchError(err) {
 					t.Fatalf("error is %v, want an unknown kind", err)
 				}
-				f.discoveries()
+				f.TakeDiscoveries()
 				<-time.After(staleInterval) // Too soon to ask for an unknown kind again.
-				if _, err := f.engine.mapper.mapping(thingKind); !meta.IsNoMatchError(err) || f.discoveries() > 0 {
+				if _, err := f.engine.mapper.mapping(thingKind); !meta.IsNoMatchError(err) || f.TakeDiscoveries() > 0 {
 					t.Fatalf("error is %v, want an unknown kind, without asking again", err)
 				}
-				f.serveKind(thingsResource, thingKind.Kind, true)
+				f.Serve(thingsResource, thingKind.Kind, true)
 				for _, name := range []string{"a", "b", "c"} {
-					f.edit(kind, name, "kubectl", func(*unstructured.Unstructured) {})
+					f.Edit(kind, name, "kubectl", func(*unstructured.Unstructured) {})
 				}
 				synctest.Wait()
 				mapping, err := f.engine.mapper.mapping(thingKind)
 				if err != nil || mapping.Resource != thingsResource {
 					t.Fatalf("mapping = %v, %v", mapping, err)
 				}
-				once := f.discoveries()
+				once := f.TakeDiscoveries()
 				namespaced, err := f.engine.mapper.namespaced(thingKind)
 				if err != nil || !namespaced {
 					t.Errorf("namespaced = %t, %v", namespaced, err)
 				}
-				if again := f.discoveries(); once == 0 || again != 0 {
+				if again := f.TakeDiscoveries(); once == 0 || again != 0 {
 					t.Errorf("%d discovery requests, and then %d, want one discovery", once, again)
 				}
 				capabilities, err := f.engine.mapper.current()
@@ -90,7 +92,7 @@ func TestNewKinds(t *testing.T) {
 func TestNewKindsThatAreToldOfLate(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		<-time.After(time.Minute)
-		f.edit("CustomResourceDefinition", "a", "kubectl", func(*unstructured.Unstructured) {})
+		f.Edit("CustomResourceDefinition", "a", "kubectl", func(*unstructured.Unstructured) {})
 		synctest.Wait()
 		unknown := func() {
 			t.Helper()
@@ -99,21 +101,21 @@ func TestNewKindsThatAreToldOfLate(t *testing.T) {
 			}
 		}
 		unknown()
-		f.discoveries()
-		if unknown(); f.discoveries() > 0 {
+		f.TakeDiscoveries()
+		if unknown(); f.TakeDiscoveries() > 0 {
 			t.Error("it asks again at once")
 		}
 		<-time.After(settlingTime)
 		unknown()
-		f.discoveries()
+		f.TakeDiscoveries()
 		<-time.After(staleInterval)
-		if unknown(); f.discoveries() > 0 {
+		if unknown(); f.TakeDiscoveries() > 0 {
 			t.Error("it still asks each second")
 		}
-		f.edit("CustomResourceDefinition", "b", "kubectl", func(*unstructured.Unstructured) {})
+		f.Edit("CustomResourceDefinition", "b", "kubectl", func(*unstructured.Unstructured) {})
 		synctest.Wait()
 		unknown()
-		f.serveKind(thingsResource, thingKind.Kind, true)
+		f.Serve(thingsResource, thingKind.Kind, true)
 		<-time.After(staleInterval)
 		if _, err := f.engine.mapper.mapping(thingKind); err != nil {
 			t.Error(err)
@@ -126,9 +128,9 @@ func TestNewKindsThatAreToldOfLate(t *testing.T) {
 func TestDiscoveryFails(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		broken := true
-		f.with(func() {
-			f.refuse = func(request fakeRequest, _ *unstructured.Unstructured) error {
-				if request.verb == "discover" && broken {
+		f.With(func() {
+			f.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
+				if request.Verb == "discover" && broken {
 					return apierrors.NewServiceUnavailable("starting")
 				}
 				return nil
@@ -139,7 +141,7 @@ func TestDiscoveryFails(t *testing.T) {
 		if !apierrors.IsServiceUnavailable(err) || IsTerminal(err) {
 			t.Errorf("error is %v, want the API server's", err)
 		}
-		f.with(func() { broken = false })
+		f.With(func() { broken = false })
 		f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
 	})
 }
@@ -148,19 +150,19 @@ func TestDiscoveryFails(t *testing.T) {
 // looked for.
 func TestCRDsMayNotBeWatched(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.with(func() {
-			f.refuse = func(request fakeRequest, object *unstructured.Unstructured) error {
-				if object == nil && request.key.resource.Resource == "customresourcedefinitions" {
-					return apierrors.NewForbidden(request.key.resource.GroupResource(), "", errors.New("not granted"))
+		f.With(func() {
+			f.Refuse = func(request fakeapi.Request, object *unstructured.Unstructured) error {
+				if object == nil && request.Key.Resource.Resource == "customresourcedefinitions" {
+					return apierrors.NewForbidden(request.Key.Resource.GroupResource(), "", errors.New("not granted"))
 				}
 				return nil
 			}
 		})
 		f.restart()
-		f.taken()
-		f.serveKind(thingsResource, thingKind.Kind, true)
+		f.TakeRequests()
+		f.Serve(thingsResource, thingKind.Kind, true)
 		<-time.After(time.Hour)
-		if got := f.taken(); len(got) > 0 {
+		if got := f.TakeRequests(); len(got) > 0 {
 			t.Errorf("it goes on asking: %s", got)
 		}
 		if _, err := f.engine.mapper.mapping(thingKind); err != nil {

@@ -29,7 +29,7 @@ func TestCRDsInTemplates(t *testing.T) {
 		}
 		f.must(release("1"), ActionInstall, CauseNotInstalled)
 		wantRecords(t, f, "web.v1 deployed")
-		f.taken()
+		f.TakeRequests()
 
 		f.must(release("2"), ActionUpgrade, CauseInputsChanged)
 
@@ -44,7 +44,7 @@ func TestCRDsInTemplates(t *testing.T) {
 		if _, err := f.engine.Execute(t.Context(), release("2"), Decision{Action: ActionRollback, To: 1}, f.baseline); err != nil {
 			t.Fatal(err)
 		}
-		if got := len(f.taken()); got > 5 {
+		if got := len(f.TakeRequests()); got > 5 {
 			t.Errorf("the rollback of two objects took %d requests, want at most 5", got)
 		}
 	})
@@ -57,14 +57,14 @@ func TestUnservedCRDs(t *testing.T) {
 		for name, file := range map[string]string{"alone": old, "beside another": old + "---\n" + strings.ReplaceAll(thingsCRD, "things", "others")} {
 			t.Run(name, func(t *testing.T) {
 				bubble(t, func(t *testing.T, f *fixture) {
-					f.with(func() { f.react = establish })
+					f.With(func() { f.React = establish })
 					_, err := f.reconcile(made(t, map[string]string{"crds/things.yaml": file, "templates/a.yaml": configMap("a", "1")}))
 					got := wantError[*RenderError](t, err)
 					if got.Chart != "test" || !IsTerminal(err) || !strings.Contains(err.Error(), "apiextensions.k8s.io/v1beta1") || !strings.Contains(err.Error(), "things.example.com") {
 						t.Errorf("error is %v, want a terminal one that names chart, CRD and version", err)
 					}
 					wantRecords(t, f)
-					if got := f.names(); len(got) > 0 {
+					if got := f.Names(); len(got) > 0 {
 						t.Errorf("objects %s of a release that is refused", got)
 					}
 				})

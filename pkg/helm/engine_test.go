@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/yaml"
+
+	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 // installRequests are the requests of an install of the embedded chart.
@@ -34,14 +36,14 @@ var installRequests = []string{
 
 func wantRequests(t *testing.T, f *fixture, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(append([]string{}, want...), f.taken()); diff != "" {
+	if diff := cmp.Diff(append([]string{}, want...), f.TakeRequests()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
 
 func wantRecords(t *testing.T, f *fixture, want ...string) {
 	t.Helper()
-	if diff := cmp.Diff(append([]string{}, want...), f.records()); diff != "" {
+	if diff := cmp.Diff(append([]string{}, want...), f.HelmRecords()); diff != "" {
 		t.Errorf("release records (-want +got):\n%s", diff)
 	}
 }
@@ -104,7 +106,7 @@ func TestInstall(t *testing.T) {
 			ManifestHash: hex.EncodeToString(sum.Sum(nil)), Revisions: deployed.Revisions,
 		}
 		for _, kind := range []string{"Secret", "ConfigMap", "Service", "Deployment"} {
-			object := f.object(kind, "default/web")
+			object := f.Object(kind, "default/web")
 			want.Inventory = append(want.Inventory, InventoryEntry{
 				ObjectReference: ObjectReference{APIVersion: object.GetAPIVersion(), Kind: kind, Namespace: "default", Name: "web"},
 				UID:             object.GetUID(),
@@ -127,11 +129,11 @@ func TestNothingIsDiscoveredTwice(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		first, second := demo(t, nil), demo(t, map[string]any{"message": "second"})
 		f.must(first, ActionInstall, CauseNotInstalled)
-		if f.discoveries() == 0 {
+		if f.TakeDiscoveries() == 0 {
 			t.Error("the first operation knows the kinds without asking")
 		}
 		f.must(second, ActionUpgrade, CauseInputsChanged)
-		f.edit("ConfigMap", "default/web", "kubectl", change("theirs", "data", "index.html"))
+		f.Edit("ConfigMap", "default/web", "kubectl", change("theirs", "data", "index.html"))
 		f.heard()
 		f.must(second, ActionRepair, CauseDrift)
 		deployed, err := f.engine.Execute(t.Context(), second, Decision{Action: ActionRollback, To: 1}, f.baseline)
@@ -144,7 +146,7 @@ func TestNothingIsDiscoveredTwice(t *testing.T) {
 		}
 		f.baseline = Baseline{}
 		f.must(first, ActionInstall, CauseNotInstalled)
-		if got := f.discoveries(); got != 0 {
+		if got := f.TakeDiscoveries(); got != 0 {
 			t.Errorf("%d discovery requests for what is known", got)
 		}
 	})
@@ -154,7 +156,7 @@ func TestSteadyState(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
-		f.taken()
+		f.TakeRequests()
 		f.must(wanted, ActionNone, CauseNone) // Before the watches have told.
 		synctest.Wait()
 		f.must(wanted, ActionNone, CauseNone)
@@ -192,13 +194,13 @@ func TestUpgrade(t *testing.T) {
 				bubble(t, func(t *testing.T, f *fixture) {
 					f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
 					f.heard()
-					f.hold(held)
-					f.taken()
+					f.HoldWatches(held)
+					f.TakeRequests()
 					f.must(demo(t, tc.values), ActionUpgrade, CauseInputsChanged)
 					wantRequests(t, f, tc.want...)
 					wantRecords(t, f, "web.v1 superseded", "web.v2 deployed")
 					f.must(demo(t, tc.values), ActionNone, CauseNone)
-					f.hold(false)
+					f.HoldWatches(false)
 					synctest.Wait()
 					f.must(demo(t, tc.values), ActionNone, CauseNone)
 				})
@@ -212,13 +214,13 @@ func TestUpgrade(t *testing.T) {
 func TestUpgradeRemovesObjects(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")}), ActionInstall, CauseNotInstalled)
-		f.taken()
+		f.TakeRequests()
 		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/c.yaml": configMap("c", "1")}), ActionUpgrade, CauseInputsChanged)
 		wantRequests(t, f,
 			"create secrets default", "apply configmaps default/c", "delete configmaps default/b",
 			"update secrets default/sh.helm.release.v1.web.v1", "update secrets default/sh.helm.release.v1.web.v2",
 		)
-		if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/c"}, f.names()); diff != "" {
+		if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/c"}, f.Names()); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
 		if got := len(f.baseline.Inventory); got != 2 {
@@ -256,9 +258,9 @@ func TestOwner(t *testing.T) {
 		wanted.Owner = &owner
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		got := map[string]int{}
-		for _, name := range f.names() {
+		for _, name := range f.Names() {
 			kind, key, _ := strings.Cut(name, " ")
-			got[name] = len(f.object(kind, key).GetOwnerReferences())
+			got[name] = len(f.Object(kind, key).GetOwnerReferences())
 		}
 		want := map[string]int{
 			"ConfigMap default/a": 1, "ConfigMap default/item": 1, "ConfigMap default/kept": 0, "ConfigMap default/hook": 0,
@@ -273,7 +275,7 @@ func TestOwner(t *testing.T) {
 		again.UID = "u2"
 		wanted.Owner = &again
 		f.must(wanted, ActionUpgrade, CauseInputsChanged)
-		if diff := cmp.Diff([]metav1.OwnerReference{again}, f.object("ConfigMap", "default/a").GetOwnerReferences()); diff != "" {
+		if diff := cmp.Diff([]metav1.OwnerReference{again}, f.Object("ConfigMap", "default/a").GetOwnerReferences()); diff != "" {
 			t.Errorf("owners after a new owner (-want +got):\n%s", diff)
 		}
 	})
@@ -284,13 +286,13 @@ func TestRandomChart(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", `{{ randAlphaNum 20 }}`)})
 		f.must(wanted, ActionInstall, CauseNotInstalled)
-		value := f.object("ConfigMap", "default/a").Object["data"]
+		value := f.Object("ConfigMap", "default/a").Object["data"]
 		synctest.Wait()
 		f.must(wanted, ActionNone, CauseNone)
-		f.remove("ConfigMap", "default/a")
+		f.Remove("ConfigMap", "default/a")
 		synctest.Wait()
 		f.must(wanted, ActionRepair, CauseDrift)
-		if diff := cmp.Diff(value, f.object("ConfigMap", "default/a").Object["data"]); diff != "" {
+		if diff := cmp.Diff(value, f.Object("ConfigMap", "default/a").Object["data"]); diff != "" {
 			t.Errorf("the repair rendered again (-installed +repaired):\n%s", diff)
 		}
 	})
@@ -302,7 +304,7 @@ func TestStringData(t *testing.T) {
 		wanted := made(t, map[string]string{"templates/a.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {key: geheim}\n"})
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		synctest.Wait()
-		f.edit("Secret", "default/a", "kubectl", func(object *unstructured.Unstructured) {
+		f.Edit("Secret", "default/a", "kubectl", func(object *unstructured.Unstructured) {
 			object.Object["data"] = map[string]any{"key": "bWluZQ=="}
 		})
 		synctest.Wait()
@@ -317,10 +319,10 @@ func TestCancelledContext(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		f.with(func() {
-			f.fault = func(fakeRequest) fakeFault {
+		f.With(func() {
+			f.Fault = func(fakeapi.Request) fakeapi.Fault {
 				cancel()
-				return faultNone
+				return fakeapi.NoFault
 			}
 		})
 		wanted := demo(t, nil)
@@ -340,11 +342,11 @@ func TestCancelledContext(t *testing.T) {
 func TestBusy(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)
-		f.hold(true) // This engine does not see what the other one does.
-		other := newEngineOn(t, f.fakeServer)
-		f.hold(false)
+		f.HoldWatches(true) // This engine does not see what the other one does.
+		other := newEngineOn(t, f.Server)
+		f.HoldWatches(false)
 		synctest.Wait()
-		f.hold(true)
+		f.HoldWatches(true)
 		if _, err := other.Execute(t.Context(), wanted, Decision{Action: ActionInstall}, Baseline{}); err != nil {
 			t.Fatal(err)
 		}
@@ -355,11 +357,11 @@ func TestBusy(t *testing.T) {
 }
 
 // newEngineOn starts another engine on the same API server.
-func newEngineOn(t *testing.T, server *fakeServer) *Engine {
+func newEngineOn(t *testing.T, server *fakeapi.Server) *Engine {
 	t.Helper()
-	other := &fixture{fakeServer: server, t: t}
-	server.hold(false)
-	other.start(server.config())
+	other := &fixture{Server: server, t: t}
+	server.HoldWatches(false)
+	other.start(other.config())
 	return other.engine
 }
 
@@ -410,7 +412,7 @@ func TestManyReleases(t *testing.T) {
 		}
 		running.Wait()
 		synctest.Wait()
-		if got := len(f.names()); got != 4*releases {
+		if got := len(f.Names()); got != 4*releases {
 			t.Errorf("%d objects, want %d", got, 4*releases)
 		}
 	})

@@ -65,11 +65,11 @@ var replicasIgnored = []IgnoreRule{{Kind: "Deployment", Paths: []string{"/spec/r
 
 func TestExplain(t *testing.T) {
 	const kubectl, image = "kubectl-patch", "/spec/template/spec/containers/0/image"
-	scale := func(f *fixture) { f.edit("Deployment", "default/web", kubectl, change(int64(3), "spec", "replicas")) }
+	scale := func(f *fixture) { f.Edit("Deployment", "default/web", kubectl, change(int64(3), "spec", "replicas")) }
 	putBackImage := func(f *fixture) {
-		was := imageOf(f.object("Deployment", "default/web"))
-		f.edit("Deployment", "default/web", kubectl, setImage("other:1"))
-		f.edit("Deployment", "default/web", kubectl, setImage(was))
+		was := imageOf(f.Object("Deployment", "default/web"))
+		f.Edit("Deployment", "default/web", kubectl, setImage("other:1"))
+		f.Edit("Deployment", "default/web", kubectl, setImage(was))
 	}
 	look := func(resource string) []string {
 		return []string{"get " + resource + " default/web", "apply " + resource + " default/web"}
@@ -82,13 +82,13 @@ func TestExplain(t *testing.T) {
 		requests      []string
 	}{
 		"a value changed": {
-			do:       func(f *fixture) { f.edit("ConfigMap", "default/web", kubectl, change("mine", "data", "index.html")) },
+			do:       func(f *fixture) { f.Edit("ConfigMap", "default/web", kubectl, change("mine", "data", "index.html")) },
 			want:     []found{{Kind: DriftChanged, Fields: []string{"/data/index.html"}}},
 			requests: look("configmaps"),
 		},
 		"a key of a Secret, which is not named": {
 			do: func(f *fixture) {
-				f.edit("Secret", "default/web", kubectl, func(object *unstructured.Unstructured) {
+				f.Edit("Secret", "default/web", kubectl, func(object *unstructured.Unstructured) {
 					change("bWluZQ==", "data", "hidden-key")(object)
 					change("bWluZQ==", "data", "apiKey")(object)
 				})
@@ -99,7 +99,7 @@ func TestExplain(t *testing.T) {
 		"a key that others added to a Secret, which is not named": {
 			removeForeign: true,
 			do: func(f *fixture) {
-				f.edit("Secret", "default/web", kubectl, change("bWluZQ==", "data", "hidden-key"))
+				f.Edit("Secret", "default/web", kubectl, change("bWluZQ==", "data", "hidden-key"))
 			},
 			want:     []found{{Kind: DriftForeign, Fields: []string{".data"}}},
 			requests: []string{"get secrets default/web"},
@@ -108,7 +108,7 @@ func TestExplain(t *testing.T) {
 			do: putBackImage, want: []found{{Kind: DriftChanged}}, requests: look("deployments"),
 		},
 		"an object gone": {
-			do:       func(f *fixture) { f.remove("ConfigMap", "default/web") },
+			do:       func(f *fixture) { f.Remove("ConfigMap", "default/web") },
 			want:     []found{{Kind: DriftMissing}},
 			requests: []string{"get configmaps default/web"},
 		},
@@ -119,7 +119,7 @@ func TestExplain(t *testing.T) {
 		"an ignored field removed": {
 			ignore: []IgnoreRule{{Kind: "ConfigMap", Paths: []string{"/data/index.html"}}},
 			do: func(f *fixture) {
-				f.edit("ConfigMap", "default/web", kubectl, func(object *unstructured.Unstructured) {
+				f.Edit("ConfigMap", "default/web", kubectl, func(object *unstructured.Unstructured) {
 					unstructured.RemoveNestedField(object.Object, "data", "index.html")
 				})
 			},
@@ -129,7 +129,7 @@ func TestExplain(t *testing.T) {
 			ignore: replicasIgnored,
 			do: func(f *fixture) {
 				scale(f)
-				f.edit("Deployment", "default/web", kubectl, setImage("other:1"))
+				f.Edit("Deployment", "default/web", kubectl, setImage("other:1"))
 			},
 			want: []found{{Kind: DriftChanged, Fields: []string{image}}}, requests: look("deployments"),
 		},
@@ -139,7 +139,7 @@ func TestExplain(t *testing.T) {
 		},
 		"a field added": {
 			removeForeign: true,
-			do:            func(f *fixture) { f.edit("ConfigMap", "default/web", kubectl, change("theirs", "data", "more")) },
+			do:            func(f *fixture) { f.Edit("ConfigMap", "default/web", kubectl, change("theirs", "data", "more")) },
 			want:          []found{{Kind: DriftForeign, Fields: []string{".data.more"}}},
 			requests:      []string{"get configmaps default/web"},
 		},
@@ -156,7 +156,7 @@ func TestExplain(t *testing.T) {
 			removeForeign: true, ignore: replicasIgnored,
 			do: func(f *fixture) {
 				scale(f)
-				f.edit("Deployment", "default/web", kubectl, change("theirs", "metadata", "labels", "more"))
+				f.Edit("Deployment", "default/web", kubectl, change("theirs", "metadata", "labels", "more"))
 			},
 			want: []found{
 				{Kind: DriftForeign, Fields: []string{".metadata.labels.more"}},
@@ -174,8 +174,8 @@ func TestExplain(t *testing.T) {
 				f.decide(wanted)
 				test.do(f)
 				synctest.Wait()
-				f.taken()
-				before := f.names()
+				f.TakeRequests()
+				before := f.Names()
 				var got []found
 				for _, explanation := range f.explain(wanted) {
 					got = append(got, found{explanation.Drift.Kind, explanation.Fields, explanation.Acceptable})
@@ -187,7 +187,7 @@ func TestExplain(t *testing.T) {
 					t.Errorf("explanations (-want +got):\n%s", diff)
 				}
 				wantRequests(t, f, test.requests...)
-				if diff := cmp.Diff(before, f.names()); diff != "" {
+				if diff := cmp.Diff(before, f.Names()); diff != "" {
 					t.Errorf("objects (-before +after):\n%s", diff)
 				}
 				var left []DriftKind
@@ -216,9 +216,9 @@ func TestExplainedDriftIsCountedWhereItIsLeft(t *testing.T) {
 			wanted := demo(t, nil)
 			f.must(wanted, ActionInstall, CauseNotInstalled)
 			f.baseline.Ignore, f.baseline.LeaveDrift = replicasIgnored, leave
-			f.edit("Deployment", "default/web", "kubectl", change(int64(3), "spec", "replicas"))
-			f.edit("ConfigMap", "default/web", "kubectl", change("mine", "data", "index.html"))
-			f.remove("Service", "default/web")
+			f.Edit("Deployment", "default/web", "kubectl", change(int64(3), "spec", "replicas"))
+			f.Edit("ConfigMap", "default/web", "kubectl", change("mine", "data", "index.html"))
+			f.Remove("Service", "default/web")
 			explanations := f.explain(wanted)
 			if len(explanations) != 3 {
 				t.Fatalf("explanations: %+v", explanations)
@@ -246,7 +246,7 @@ func TestIgnoredFieldsAreNotRemoved(t *testing.T) {
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		f.baseline.Ignore, f.baseline.RemoveForeign = replicasIgnored, true
 		f.decide(wanted)
-		f.edit("Deployment", "default/web", "kubectl-patch", func(object *unstructured.Unstructured) {
+		f.Edit("Deployment", "default/web", "kubectl-patch", func(object *unstructured.Unstructured) {
 			change(int64(2), "spec", "replicas")(object)
 			change("theirs", "metadata", "labels", "more")(object)
 		})
@@ -255,10 +255,10 @@ func TestIgnoredFieldsAreNotRemoved(t *testing.T) {
 				f.accept(explanation.Live)
 			}
 		}
-		f.taken()
+		f.TakeRequests()
 		replicas := func(step string, want int64) {
 			t.Helper()
-			deployment := f.object("Deployment", "default/web")
+			deployment := f.Object("Deployment", "default/web")
 			if got, _, _ := unstructured.NestedInt64(deployment.Object, "spec", "replicas"); got != want {
 				t.Errorf("%s: %d replicas, want %d", step, got, want)
 			}
@@ -290,10 +290,10 @@ func TestForeignFieldsOfAnObjectThatChangedSince(t *testing.T) {
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		f.baseline.RemoveForeign = true
 		f.decide(wanted)
-		f.edit("ConfigMap", "default/web", "kubectl", change("theirs", "data", "more"))
+		f.Edit("ConfigMap", "default/web", "kubectl", change("theirs", "data", "more"))
 		synctest.Wait()
 		decision := f.decide(wanted)
-		f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
+		f.Edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
 			unstructured.RemoveNestedField(object.Object, "data", "index.html")
 		})
 		deployed, err := f.engine.Execute(t.Context(), wanted, decision, f.baseline)
@@ -302,7 +302,7 @@ func TestForeignFieldsOfAnObjectThatChangedSince(t *testing.T) {
 		}
 		f.baseline = deployed.Baseline()
 		f.must(wanted, ActionNone, CauseNone)
-		data, _, _ := unstructured.NestedStringMap(f.object("ConfigMap", "default/web").Object, "data")
+		data, _, _ := unstructured.NestedStringMap(f.Object("ConfigMap", "default/web").Object, "data")
 		if _, there := data["more"]; there || data["index.html"] == "" {
 			t.Errorf("data is %v", data)
 		}
@@ -336,22 +336,22 @@ func TestDriftThatChangesIsNews(t *testing.T) {
 					}
 				}
 				f.heard()
-				f.edit(kind, "default/web", "kubectl", change("theirs", "metadata", "labels", "more"))
+				f.Edit(kind, "default/web", "kubectl", change("theirs", "metadata", "labels", "more"))
 				heard("an addition")
 				if got := state(); got != "" {
 					t.Errorf("drifted without drift: %s", got)
 				}
-				f.edit(kind, "default/web", "kubectl", change(values[0], path...))
+				f.Edit(kind, "default/web", "kubectl", change(values[0], path...))
 				heard("drift", "object default/web")
 				first := state()
-				f.edit(kind, "default/web", "kubectl", change(values[1], path...))
+				f.Edit(kind, "default/web", "kubectl", change(values[1], path...))
 				heard("another value", "object default/web")
 				second := state()
 				if first == "" || first == second {
 					t.Errorf("states are %q and %q", first, second)
 				}
 				if kind == "Deployment" {
-					f.editPart(kind, "default/web", "kube-controller-manager", "status", change(int64(1), "status", "replicas"))
+					f.EditSubresource(kind, "default/web", "kube-controller-manager", "status", change(int64(1), "status", "replicas"))
 					heard("status", "health default/web")
 					if got := state(); got != second {
 						t.Errorf("the status makes another state: %q and %q", second, got)
@@ -359,7 +359,7 @@ func TestDriftThatChangesIsNews(t *testing.T) {
 				}
 				f.must(wanted, ActionRepair, CauseDrift)
 				f.decide(wanted)
-				f.edit(kind, "default/web", "kubectl", change("other", "metadata", "labels", "more"))
+				f.Edit(kind, "default/web", "kubectl", change("other", "metadata", "labels", "more"))
 				heard("an addition after the repair")
 			})
 		})

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 // faultCase is an operation that is to come to the same end whatever request of
@@ -79,44 +81,44 @@ func faultCases() map[string]faultCase {
 		"repair": {wanted: three, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
 			install(three)(t, f)
-			f.remove("ConfigMap", "default/a")
-			f.edit("ConfigMap", "default/b", "kubectl", func(object *unstructured.Unstructured) {
+			f.Remove("ConfigMap", "default/a")
+			f.Edit("ConfigMap", "default/b", "kubectl", func(object *unstructured.Unstructured) {
 				object.Object["data"] = map[string]any{"key": "theirs"}
 			})
-			f.edit("ConfigMap", "default/c", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
+			f.Edit("ConfigMap", "default/c", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
 		}},
 		"upgrade of a drifted release": {brief: true, wanted: changed, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
 			install(three)(t, f)
-			f.remove("ConfigMap", "default/c")
-			f.edit("ConfigMap", "default/b", "kubectl", func(object *unstructured.Unstructured) {
+			f.Remove("ConfigMap", "default/c")
+			f.Edit("ConfigMap", "default/b", "kubectl", func(object *unstructured.Unstructured) {
 				object.Object["data"] = map[string]any{"key": "theirs"}
 			})
 		}},
 		"after a refused upgrade": {brief: true, wanted: changed, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
-			f.with(func() { f.refuse = refuseBad })
+			f.With(func() { f.Refuse = refuseBad })
 			install(three)(t, f)
 			_, err := f.reconcile(made(t, map[string]string{"templates/a.yaml": configMap("a", "9"), "templates/e.yaml": configMap("e", "bad")}))
 			_ = wantError[*RefusedError](t, err)
 		}},
 		"uninstall after a refused upgrade": {wanted: three, uninstall: true, brief: true, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
-			f.with(func() { f.refuse = refuseBad })
+			f.With(func() { f.Refuse = refuseBad })
 			install(three)(t, f)
 			_, err := f.reconcile(made(t, map[string]string{"templates/a.yaml": configMap("a", "9"), "templates/e.yaml": configMap("e", "bad")}))
 			_ = wantError[*RefusedError](t, err)
 		}},
 		"rollback": {rollback: true, wanted: refused, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
-			f.with(func() { f.refuse = refuseBad })
+			f.With(func() { f.Refuse = refuseBad })
 			install(three)(t, f)
 			_, err := f.reconcile(refused(t))
 			_ = wantError[*RefusedError](t, err)
 		}},
 		"rollback with hooks": {rollback: true, brief: true, wanted: refused, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
-			f.with(func() { f.refuse = refuseBad })
+			f.With(func() { f.Refuse = refuseBad })
 			install(hooked)(t, f)
 			_, err := f.reconcile(refused(t))
 			_ = wantError[*RefusedError](t, err)
@@ -128,7 +130,7 @@ func faultCases() map[string]faultCase {
 		}},
 		"after a refused install": {brief: true, wanted: changed, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
-			f.with(func() { f.refuse = refuseBad })
+			f.With(func() { f.Refuse = refuseBad })
 			_, err := f.reconcile(made(t, map[string]string{"templates/c.yaml": configMap("c", "9"), "templates/e.yaml": configMap("e", "bad")}))
 			_ = wantError[*RefusedError](t, err)
 		}},
@@ -191,7 +193,7 @@ func (c faultCase) converge(t *testing.T, f *fixture, wanted Release) endState {
 			<-time.After(busy.RetryAfter)
 		}
 	}
-	t.Fatalf("does not converge:\n%v\n%s, %s", errors.Join(errs...), f.records(), f.names())
+	t.Fatalf("does not converge:\n%v\n%s, %s", errors.Join(errs...), f.HelmRecords(), f.Names())
 	return endState{}
 }
 
@@ -202,14 +204,14 @@ type endState struct {
 }
 
 func endOf(f *fixture) endState {
-	end := endState{Objects: map[string]map[string]any{}, Records: f.records()}
+	end := endState{Objects: map[string]map[string]any{}, Records: f.HelmRecords()}
 	for i := range end.Records {
 		// A failed revision becomes a superseded one only as far as Helm comes to it.
 		end.Records[i] = strings.ReplaceAll(end.Records[i], "failed", "superseded")
 	}
-	for _, name := range f.names() {
+	for _, name := range f.Names() {
 		kind, key, _ := strings.Cut(name, " ")
-		end.Objects[name] = meant(f.object(kind, key))
+		end.Objects[name] = meant(f.Object(kind, key))
 	}
 	return end
 }
@@ -218,14 +220,14 @@ func endOf(f *fixture) endState {
 func (c faultCase) run(t *testing.T, n int, inject func(*fixture, int) (seen func() int), after func(*fixture)) (end endState, fired bool) {
 	t.Helper()
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.with(func() { f.react = jobsEnd })
+		f.With(func() { f.React = jobsEnd })
 		c.prepare(t, f)
 		synctest.Wait()
 		wanted := c.wanted(t)
 		seen := inject(f, n)
 		_, _ = c.act(f, wanted) // Whether it fails depends on the request.
 		fired = seen() >= n
-		f.with(func() { f.fault = nil })
+		f.With(func() { f.Fault = nil })
 		after(f)
 		end = c.converge(t, f, wanted)
 	})
@@ -255,12 +257,12 @@ func (c faultCase) each(t *testing.T, want endState, inject func(*fixture, int) 
 // Trying again then comes to the same end.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	faults := map[string]fakeFault{
-		"500 without effect": faultBefore,
-		"500 after effect":   faultAfter,
-		"no answer":          faultLost,
-		"409":                faultConflict,
-		"429":                faultThrottled,
+	faults := map[string]fakeapi.Fault{
+		"500 without effect": fakeapi.FailBefore,
+		"500 after effect":   fakeapi.FailAfter,
+		"no answer":          fakeapi.LoseAnswer,
+		"409":                fakeapi.AnswerConflict,
+		"429":                fakeapi.AnswerThrottled,
 	}
 	for caseName, tc := range faultCases() {
 		t.Run(caseName, func(t *testing.T) {
@@ -268,11 +270,11 @@ func TestFaults(t *testing.T) {
 			never := func(*fixture, int) func() int { return func() int { return 0 } }
 			want, _ := tc.run(t, 1, never, func(*fixture) {})
 			for faultName, fault := range faults {
-				if tc.brief && fault != faultBefore && fault != faultLost {
+				if tc.brief && fault != fakeapi.FailBefore && fault != fakeapi.LoseAnswer {
 					continue
 				}
 				t.Run(faultName, func(t *testing.T) {
-					inject := func(f *fixture, n int) func() int { return f.failNth(n, fault) }
+					inject := func(f *fixture, n int) func() int { return f.FailNth(n, fault) }
 					tc.each(t, want, inject, func(*fixture) {})
 				})
 			}
@@ -289,9 +291,9 @@ func TestCrashes(t *testing.T) {
 			t.Parallel()
 			never := func(*fixture, int) func() int { return func() int { return 0 } }
 			want, _ := tc.run(t, 1, never, func(*fixture) {})
-			for _, last := range []fakeFault{faultBefore, faultLost} {
-				t.Run(map[fakeFault]string{faultBefore: "before", faultLost: "after"}[last], func(t *testing.T) {
-					inject := func(f *fixture, n int) func() int { return f.failFrom(n, last) }
+			for _, last := range []fakeapi.Fault{fakeapi.FailBefore, fakeapi.LoseAnswer} {
+				t.Run(map[fakeapi.Fault]string{fakeapi.FailBefore: "before", fakeapi.LoseAnswer: "after"}[last], func(t *testing.T) {
+					inject := func(f *fixture, n int) func() int { return f.FailFrom(n, last) }
 					tc.each(t, want, inject, func(f *fixture) { f.restart() })
 				})
 			}
@@ -309,11 +311,11 @@ func TestBrokenWatches(t *testing.T) {
 				f.must(wanted, ActionInstall, CauseNotInstalled)
 				synctest.Wait()
 				f.heard()
-				f.hold(true)
-				f.remove("Service", "default/web")
-				f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) { object.Object["data"] = nil })
-				f.breakWatches(expired)
-				f.hold(false)
+				f.HoldWatches(true)
+				f.Remove("Service", "default/web")
+				f.Edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) { object.Object["data"] = nil })
+				f.BreakWatches(expired)
+				f.HoldWatches(false)
 				<-time.After(time.Minute)
 				if diff := cmp.Diff([]string{"object default/web"}, f.heard()); diff != "" {
 					t.Errorf("heard (-want +got):\n%s", diff)
@@ -322,12 +324,12 @@ func TestBrokenWatches(t *testing.T) {
 				f.must(wanted, ActionNone, CauseNone)
 				f.must(demo(t, map[string]any{"message": "Hi"}), ActionUpgrade, CauseInputsChanged)
 
-				f.hold(true)
+				f.HoldWatches(true)
 				if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 					t.Fatal(err)
 				}
-				f.breakWatches(expired)
-				f.hold(false)
+				f.BreakWatches(expired)
+				f.HoldWatches(false)
 				<-time.After(time.Minute)
 				if record := f.engine.records.latest(cache.ObjectName{Namespace: "default", Name: "web"}); record != nil {
 					t.Errorf("a record is still known: %+v", record)

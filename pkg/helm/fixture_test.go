@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm/charts"
+	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 // TestMain takes the brake out of client-go's error handling: it sleeps while it
@@ -34,7 +35,8 @@ func TestMain(m *testing.M) {
 // fixture is an engine that runs on a fake API server, and what a controller
 // would keep for one release.
 type fixture struct {
-	*fakeServer
+	*fakeapi.Server
+
 	t      *testing.T
 	engine *Engine
 	// stop ends the engine, as the end of the process does.
@@ -56,9 +58,14 @@ func bubble(t *testing.T, test func(*testing.T, *fixture)) {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{fakeServer: newFakeServer(t), t: t}
+	f := &fixture{Server: fakeapi.New(t), t: t}
 	f.start(f.config())
 	return f
+}
+
+// config is the configuration of an engine on the server.
+func (f *fixture) config() Config {
+	return Config{RESTConfig: f.RESTConfig(), HTTPClient: f.HTTPClient()}
 }
 
 // start starts an engine, in place of the one before.

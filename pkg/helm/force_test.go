@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
+
+	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 func invalid(causes ...*field.Error) error {
@@ -112,15 +114,15 @@ func uniquePorts(object *unstructured.Unstructured) error {
 // TestChangedKey: somebody gives an item of a list another key.
 func TestChangedKey(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.with(func() { f.validate = uniquePorts })
+		f.With(func() { f.Validate = uniquePorts })
 		wanted := demo(t, nil)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
-		f.edit("Service", "default/web", "kubectl-edit", func(object *unstructured.Unstructured) {
+		f.Edit("Service", "default/web", "kubectl-edit", func(object *unstructured.Unstructured) {
 			object.Object["spec"].(map[string]any)["ports"].([]any)[0].(map[string]any)["port"] = int64(8081)
 		})
 		synctest.Wait()
 		f.must(wanted, ActionRepair, CauseDrift)
-		ports, _, err := unstructured.NestedSlice(f.object("Service", "default/web").Object, "spec", "ports")
+		ports, _, err := unstructured.NestedSlice(f.Object("Service", "default/web").Object, "spec", "ports")
 		want := []any{map[string]any{"name": "http", "port": int64(80), "protocol": "TCP", "targetPort": "http"}}
 		if diff := cmp.Diff(want, ports); diff != "" || err != nil {
 			t.Errorf("ports, %v (-want +got):\n%s", err, diff)
@@ -148,7 +150,7 @@ func TestMalformed(t *testing.T) {
 	})
 	t.Run("a real internal error", func(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {
-			f.failNth(2, faultBefore)
+			f.FailNth(2, fakeapi.FailBefore)
 			if _, err := f.reconcile(demo(t, nil)); !apierrors.IsInternalError(err) || IsTerminal(err) {
 				t.Errorf("error is %v, want the API server's, not terminal", err)
 			}

@@ -40,7 +40,7 @@ func (f *fixture) foreign(wanted Release, revision int, recordStatus common.Stat
 	if err := releases.Create(&rls); err != nil {
 		f.t.Fatal(err)
 	}
-	f.taken()
+	f.TakeRequests()
 }
 
 // TestForeignRevision: a revision made by somebody else is noticed, and brought
@@ -61,14 +61,14 @@ func TestForeignRevision(t *testing.T) {
 				f.foreign(wanted, 2, recordStatus, func(rls *releasev1.Release) {
 					rls.Manifest = strings.ReplaceAll(rls.Manifest, "replicas: 1", "replicas: 7")
 				})
-				f.edit("Deployment", "default/web", "helm-cli", func(object *unstructured.Unstructured) {
+				f.Edit("Deployment", "default/web", "helm-cli", func(object *unstructured.Unstructured) {
 					object.Object["spec"].(map[string]any)["replicas"] = int64(7)
 				})
 				if heard := f.heard(); !slices.Contains(heard, "record default/web") {
 					t.Errorf("heard %s, want a changed record", heard)
 				}
 				f.must(wanted, ActionUpgrade, CauseReleaseChanged)
-				replicas, _, err := unstructured.NestedInt64(f.object("Deployment", "default/web").Object, "spec", "replicas")
+				replicas, _, err := unstructured.NestedInt64(f.Object("Deployment", "default/web").Object, "spec", "replicas")
 				if err != nil || replicas != 1 {
 					t.Errorf("replicas = %d, %v, want 1", replicas, err)
 				}
@@ -107,10 +107,10 @@ func TestForeignPendingUnseen(t *testing.T) {
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		changed := demo(t, map[string]any{"replicaCount": 2})
 		decision := f.decide(changed)
-		f.hold(true)
+		f.HoldWatches(true)
 		f.foreign(wanted, 2, common.StatusPendingUpgrade, nil)
 		for _, seen := range []bool{false, true} {
-			f.hold(!seen)
+			f.HoldWatches(!seen)
 			synctest.Wait()
 			_, err := f.engine.Execute(t.Context(), changed, decision, f.baseline)
 			_ = wantError[*BusyError](t, err)
@@ -128,11 +128,11 @@ func TestForeignUninstall(t *testing.T) {
 			f.must(wanted, ActionInstall, CauseNotInstalled)
 			f.foreign(wanted, 2, common.StatusUninstalled, nil)
 			for _, kind := range []string{"ConfigMap", "Secret", "Service", "Deployment"} {
-				f.remove(kind, "default/web")
+				f.Remove(kind, "default/web")
 			}
 			synctest.Wait()
 			f.must(wanted, ActionInstall, CauseReleaseChanged)
-			if got := f.names(); len(got) != 4 {
+			if got := f.Names(); len(got) != 4 {
 				t.Errorf("objects %s, want 4", got)
 			}
 			f.must(wanted, ActionNone, CauseNone)
@@ -143,13 +143,13 @@ func TestForeignUninstall(t *testing.T) {
 			wanted := demo(t, nil)
 			f.must(wanted, ActionInstall, CauseNotInstalled)
 			f.foreign(wanted, 2, common.StatusUninstalling, nil)
-			f.remove("Service", "default/web")
+			f.Remove("Service", "default/web")
 			synctest.Wait()
 			_, err := f.reconcile(wanted)
 			<-time.After(wantError[*BusyError](t, err).RetryAfter)
 			f.must(wanted, ActionInstall, CauseReleaseChanged)
 			wantRecords(t, f, "web.v1 deployed")
-			if got := f.names(); len(got) != 4 {
+			if got := f.Names(); len(got) != 4 {
 				t.Errorf("objects %s, want 4", got)
 			}
 			f.must(wanted, ActionNone, CauseNone)
@@ -160,7 +160,7 @@ func TestForeignUninstall(t *testing.T) {
 			wanted := demo(t, nil)
 			f.must(wanted, ActionInstall, CauseNotInstalled)
 			f.heard()
-			f.remove("Secret", "default/sh.helm.release.v1.web.v1")
+			f.Remove("Secret", "default/sh.helm.release.v1.web.v1")
 			if diff := cmp.Diff([]string{"record default/web"}, f.heard()); diff != "" {
 				t.Errorf("heard (-want +got):\n%s", diff)
 			}
@@ -180,9 +180,9 @@ func TestClientSideRelease(t *testing.T) {
 		f.foreign(two, 2, common.StatusDeployed, func(rls *releasev1.Release) {
 			rls.ApplyMethod = string(releasev1.ApplyMethodClientSideApply)
 		})
-		was := f.object("ConfigMap", "default/a")
-		f.remove("ConfigMap", "default/a")
-		f.edit("ConfigMap", "default/a", "helm", func(object *unstructured.Unstructured) {
+		was := f.Object("ConfigMap", "default/a")
+		f.Remove("ConfigMap", "default/a")
+		f.Edit("ConfigMap", "default/a", "helm", func(object *unstructured.Unstructured) {
 			object.SetLabels(was.GetLabels())
 			object.SetAnnotations(was.GetAnnotations())
 			object.Object["data"] = was.Object["data"]
@@ -190,7 +190,7 @@ func TestClientSideRelease(t *testing.T) {
 		synctest.Wait()
 		one := made(t, map[string]string{"templates/a.yaml": configMap("a", "two")})
 		f.must(one, ActionUpgrade, CauseReleaseChanged)
-		data, _, err := unstructured.NestedStringMap(f.object("ConfigMap", "default/a").Object, "data")
+		data, _, err := unstructured.NestedStringMap(f.Object("ConfigMap", "default/a").Object, "data")
 		if diff := cmp.Diff(map[string]string{"key": "two"}, data); diff != "" || err != nil {
 			t.Errorf("data, %v (-want +got):\n%s", err, diff)
 		}

@@ -52,7 +52,7 @@ func claimRevision(rls *releasev1.Release) {
 // stay as they are.
 func (f *fixture) forge(revision int, change func(*releasev1.Release)) {
 	f.t.Helper()
-	f.edit("Secret", "default/"+recordSecretName("web", revision), "kubectl", func(secret *unstructured.Unstructured) {
+	f.Edit("Secret", "default/"+recordSecretName("web", revision), "kubectl", func(secret *unstructured.Unstructured) {
 		text, _, err := unstructured.NestedString(secret.Object, "data", "release")
 		if err != nil {
 			f.t.Fatal(err)
@@ -73,7 +73,7 @@ func (f *fixture) forge(revision int, change func(*releasev1.Release)) {
 		setRecord(f.t, secret, zipped(f.t, forged))
 	})
 	synctest.Wait()
-	f.taken()
+	f.TakeRequests()
 }
 
 func setRecord(t *testing.T, secret *unstructured.Unstructured, record []byte) {
@@ -108,7 +108,7 @@ func addObjects(rls *releasev1.Release) { rls.Manifest += forgedHere + forgedThe
 func assertNothingForged(t *testing.T, f *fixture) {
 	t.Helper()
 	want := []string{"ConfigMap default/web", "Deployment default/web", "Secret default/web", "Service default/web"}
-	if diff := cmp.Diff(want, f.names()); diff != "" {
+	if diff := cmp.Diff(want, f.Names()); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
 }
@@ -124,7 +124,7 @@ func TestForgedManifestIsNotApplied(t *testing.T) {
 					f.restart()
 				}
 				f.must(desired, ActionNone, CauseNone)
-				f.remove("Service", "default/web")
+				f.Remove("Service", "default/web")
 				synctest.Wait()
 
 				_, err := f.reconcile(desired)
@@ -185,18 +185,18 @@ func TestForgedHooksDoNotRun(t *testing.T) {
 			bubbleWithOwned(t, func(t *testing.T, f *fixture, desired Release) {
 				attack(f, desired)
 				synctest.Wait()
-				f.taken()
+				f.TakeRequests()
 
 				if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
 					t.Fatal(err)
 				}
 
-				for _, request := range f.taken() {
+				for _, request := range f.TakeRequests() {
 					if strings.Contains(request, "forged") {
 						t.Errorf("a forged hook was touched: %s", request)
 					}
 				}
-				if diff := cmp.Diff([]string(nil), f.names(), cmpEmpty); diff != "" {
+				if diff := cmp.Diff([]string(nil), f.Names(), cmpEmpty); diff != "" {
 					t.Errorf("objects (-want +got):\n%s", diff)
 				}
 				wantRecords(t, f)
@@ -264,8 +264,8 @@ func TestForgedRollbackIsNotCompleted(t *testing.T) {
 func TestForgedInventory(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := owned(t, nil)
-		here := f.edit("ConfigMap", "default/theirs", "kubectl", func(*unstructured.Unstructured) {})
-		there := f.edit("ConfigMap", "kube-system/theirs", "kubectl", func(object *unstructured.Unstructured) {
+		here := f.Edit("ConfigMap", "default/theirs", "kubectl", func(*unstructured.Unstructured) {})
+		there := f.Edit("ConfigMap", "kube-system/theirs", "kubectl", func(object *unstructured.Unstructured) {
 			object.SetLabels(map[string]string{managedByLabel: managedByHelm})
 			object.SetAnnotations(map[string]string{releaseNameAnnotation: "web", releaseNamespaceAnnotation: "default"})
 		})
@@ -282,7 +282,7 @@ func TestForgedInventory(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if diff := cmp.Diff([]string{"ConfigMap default/theirs", "ConfigMap kube-system/theirs"}, f.names()); diff != "" {
+		if diff := cmp.Diff([]string{"ConfigMap default/theirs", "ConfigMap kube-system/theirs"}, f.Names()); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
 	})

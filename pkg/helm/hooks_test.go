@@ -41,7 +41,7 @@ func jobsEnd(object *unstructured.Unstructured) bool {
 
 // steps are the requests about objects, without release records and reads.
 func (f *fixture) steps() []string {
-	return slices.DeleteFunc(f.taken(), func(request string) bool {
+	return slices.DeleteFunc(f.TakeRequests(), func(request string) bool {
 		return strings.Contains(request, " secrets default") || strings.HasPrefix(request, "list ") || strings.HasPrefix(request, "get ")
 	})
 }
@@ -55,7 +55,7 @@ func wantSteps(t *testing.T, f *fixture, what string, want ...string) {
 
 func TestHooks(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.with(func() { f.react = jobsEnd })
+		f.With(func() { f.React = jobsEnd })
 		templates := map[string]string{
 			"templates/a.yaml":      configMap("a", "{{ .Values.v }}"),
 			"templates/pre-b.yaml":  hook("pre-b", "pre-install", 1, "hook-succeeded"),
@@ -92,7 +92,7 @@ func TestHooks(t *testing.T) {
 			"apply jobs default/pre-d", "delete jobs default/pre-d", "delete configmaps default/a", "apply jobs default/post-d",
 		)
 		wantRecords(t, f)
-		if diff := cmp.Diff([]string{"Job default/post-d", "Job default/pre-a"}, f.names()); diff != "" {
+		if diff := cmp.Diff([]string{"Job default/post-d", "Job default/pre-a"}, f.Names()); diff != "" {
 			t.Errorf("hooks that their policies leave (-want +got):\n%s", diff)
 		}
 	})
@@ -104,7 +104,7 @@ func TestHookFails(t *testing.T) {
 	for _, event := range []string{"pre-install", "post-install"} {
 		t.Run(event, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
-				f.with(func() { f.react = jobsEnd })
+				f.With(func() { f.React = jobsEnd })
 				wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/bad.yaml": hook("bad", event, 0)})
 				for range 2 {
 					_, err := f.reconcile(wanted)
@@ -150,7 +150,7 @@ func TestHookVanishes(t *testing.T) {
 			done <- err
 		}()
 		<-time.After(time.Second) // It waits for the Job.
-		f.remove("Job", "default/short")
+		f.Remove("Job", "default/short")
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
@@ -162,11 +162,11 @@ func TestHookVanishes(t *testing.T) {
 // when its deletion takes time.
 func TestBeforeHookCreation(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		old := f.edit("Job", "default/pre", "kubectl", func(object *unstructured.Unstructured) {
+		old := f.Edit("Job", "default/pre", "kubectl", func(object *unstructured.Unstructured) {
 			object.SetFinalizers([]string{"batch.kubernetes.io/job-tracking"})
 			object.SetAnnotations(map[string]string{hookAnnotation: "pre-install"})
 		})
-		f.with(func() { f.react = jobsEnd })
+		f.With(func() { f.React = jobsEnd })
 		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install", 0)})
 		done := make(chan error, 1)
 		go func() {
@@ -175,11 +175,11 @@ func TestBeforeHookCreation(t *testing.T) {
 		}()
 		<-time.After(time.Second) // It waits for the deletion.
 		wantSteps(t, f, "before the old hook is gone", "delete jobs default/pre")
-		f.edit("Job", "default/pre", "kube-controller-manager", func(object *unstructured.Unstructured) { object.SetFinalizers(nil) })
+		f.Edit("Job", "default/pre", "kube-controller-manager", func(object *unstructured.Unstructured) { object.SetFinalizers(nil) })
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		if now := f.object("Job", "default/pre"); now == nil || now.GetUID() == old.GetUID() {
+		if now := f.Object("Job", "default/pre"); now == nil || now.GetUID() == old.GetUID() {
 			t.Errorf("the hook is %v, want a new one", now)
 		}
 	})

@@ -17,25 +17,25 @@ func TestInTheWay(t *testing.T) {
 	}{
 		"nothing happened": {nothingHappens, false},
 		"its content changed": {func(f *fixture) {
-			f.edit("ConfigMap", "default/a", "kubectl", change("x", "data", "x"))
+			f.Edit("ConfigMap", "default/a", "kubectl", change("x", "data", "x"))
 		}, false},
 		"it was given marks": {func(f *fixture) {
-			f.edit("ConfigMap", "default/a", "kubectl", claims)
+			f.Edit("ConfigMap", "default/a", "kubectl", claims)
 		}, true},
-		"it is gone": {func(f *fixture) { f.remove("ConfigMap", "default/a") }, true},
+		"it is gone": {func(f *fixture) { f.Remove("ConfigMap", "default/a") }, true},
 		"another took its name": {func(f *fixture) {
-			f.remove("ConfigMap", "default/a")
-			f.edit("ConfigMap", "default/a", "kubectl", nothing)
+			f.Remove("ConfigMap", "default/a")
+			f.Edit("ConfigMap", "default/a", "kubectl", nothing)
 		}, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
-				f.edit("ConfigMap", "default/a", "kubectl", nothing)
+				f.Edit("ConfigMap", "default/a", "kubectl", nothing)
 				_, err := f.reconcile(made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}))
 				conflict := wantError[*OwnershipConflictError](t, err)
 				test.change(f)
-				f.taken()
+				f.TakeRequests()
 
 				seen, err := f.engine.InTheWay(t.Context(), conflict.Object)
 				if err != nil {
@@ -45,7 +45,7 @@ func TestInTheWay(t *testing.T) {
 				if changed := seen != conflict.Seen; changed != test.changed {
 					t.Errorf("seen is %q after %q", seen, conflict.Seen)
 				}
-				if diff := cmp.Diff([]string{"get configmaps default/a"}, f.taken()); diff != "" {
+				if diff := cmp.Diff([]string{"get configmaps default/a"}, f.TakeRequests()); diff != "" {
 					t.Errorf("requests (-want +got):\n%s", diff)
 				}
 			})

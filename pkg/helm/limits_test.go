@@ -36,7 +36,7 @@ func TestReleaseTimeout(t *testing.T) {
 	for name, tc := range operations {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
-				f.with(func() { f.react = never })
+				f.With(func() { f.React = never })
 				hooked := made(t, map[string]string{"templates/a.yaml": configMap("a", "2"), "templates/slow.yaml": hook("slow", tc.event, 0)})
 				hooked.Timeout = timeout
 				plain := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
@@ -87,11 +87,11 @@ func TestReleaseMaxHistory(t *testing.T) {
 			f.must(revision(replicas, 3), ActionUpgrade, CauseInputsChanged)
 		}
 		wantRecords(t, f, "web.v2 superseded", "web.v3 superseded", "web.v4 deployed")
-		f.taken()
+		f.TakeRequests()
 		f.must(revision(6, 3), ActionUpgrade, CauseInputsChanged)
 		const record = " secrets default/sh.helm.release.v1.web.v"
 		wantRequests(t, f, "delete"+record+"2", "create secrets default", "apply deployments default/web", "update"+record+"4", "update"+record+"5")
-		f.taken()
+		f.TakeRequests()
 		if err := f.rollback(revision(6, 3), 3); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 // looking is a release whose chart looks up the ConfigMap "other" for its data.
@@ -32,7 +34,7 @@ func TestLookup(t *testing.T) {
 		prepare func(*fixture)
 		want    string
 	}{
-		"found":     {func(f *fixture) { f.edit("ConfigMap", "default/other", "kubectl", change("theirs", "data", "key")) }, "theirs"},
+		"found":     {func(f *fixture) { f.Edit("ConfigMap", "default/other", "kubectl", change("theirs", "data", "key")) }, "theirs"},
 		"not there": {func(*fixture) {}, "nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,21 +43,21 @@ func TestLookup(t *testing.T) {
 				if _, err := f.engine.mapper.current(); err != nil {
 					t.Fatal(err)
 				}
-				f.discoveries()
-				f.taken()
+				f.TakeDiscoveries()
+				f.TakeRequests()
 				f.must(looking(t), ActionInstall, CauseNotInstalled)
-				if got := lookupsIn(f.taken()); got != 1 {
+				if got := lookupsIn(f.TakeRequests()); got != 1 {
 					t.Errorf("%d lookups, want 1", got)
 				}
-				if got := f.discoveries(); got != 0 {
+				if got := f.TakeDiscoveries(); got != 0 {
 					t.Errorf("%d discovery requests for what is known", got)
 				}
-				got, _, err := unstructured.NestedString(f.object("ConfigMap", "default/config").Object, "data", "key")
+				got, _, err := unstructured.NestedString(f.Object("ConfigMap", "default/config").Object, "data", "key")
 				if err != nil || got != tc.want {
 					t.Errorf("the chart found %q, %v, want %q", got, err, tc.want)
 				}
 				f.must(looking(t), ActionNone, "")
-				if got := f.taken(); len(got) > 0 {
+				if got := f.TakeRequests(); len(got) > 0 {
 					t.Errorf("requests though nothing changed: %s", got)
 				}
 			})
@@ -69,31 +71,31 @@ func TestLookupFails(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		for _, tc := range []struct {
 			name  string
-			fault fakeFault
+			fault fakeapi.Fault
 			is    func(error) bool
 		}{
-			{"refused", faultBefore, apierrors.IsInternalError},
-			{"lost", faultLost, func(err error) bool { return err != nil }},
+			{"refused", fakeapi.FailBefore, apierrors.IsInternalError},
+			{"lost", fakeapi.LoseAnswer, func(err error) bool { return err != nil }},
 		} {
-			f.with(func() {
-				f.fault = func(request fakeRequest) fakeFault {
+			f.With(func() {
+				f.Fault = func(request fakeapi.Request) fakeapi.Fault {
 					if request.String() == lookedUp {
 						return tc.fault
 					}
-					return faultNone
+					return fakeapi.NoFault
 				}
 			})
-			f.taken()
+			f.TakeRequests()
 			_, err := f.reconcile(looking(t))
 			var render *RenderError
 			if !tc.is(err) || IsTerminal(err) || errors.As(err, &render) {
 				t.Errorf("%s: error is %v (%T), want that of the request", tc.name, err, err)
 			}
-			if got := slices.DeleteFunc(f.taken(), func(request string) bool { return request == lookedUp }); len(got) > 0 {
+			if got := slices.DeleteFunc(f.TakeRequests(), func(request string) bool { return request == lookedUp }); len(got) > 0 {
 				t.Errorf("%s: more requests were made: %s", tc.name, got)
 			}
 		}
-		f.with(func() { f.fault = nil })
+		f.With(func() { f.Fault = nil })
 		f.must(looking(t), ActionInstall, CauseNotInstalled)
 	})
 }

@@ -14,7 +14,7 @@ func unhealthy(t *testing.T, f *fixture, data string) Release {
 	t.Helper()
 	wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", data)})
 	f.must(wanted, ActionInstall, CauseNotInstalled)
-	f.taken()
+	f.TakeRequests()
 	if err := f.engine.MarkFailed(t.Context(), wanted, f.baseline, 1, "Not healthy in time"); err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestMarkFailed(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := unhealthy(t, f, "1")
 
-		if diff := cmp.Diff([]string{"update secrets default/sh.helm.release.v1.web.v1"}, f.taken()); diff != "" {
+		if diff := cmp.Diff([]string{"update secrets default/sh.helm.release.v1.web.v1"}, f.TakeRequests()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}
 		wantRecords(t, f, "web.v1 failed")
@@ -36,7 +36,7 @@ func TestMarkFailed(t *testing.T) {
 			t.Errorf("the own write was told of as a change: %v", heard)
 		}
 		f.must(wanted, ActionNone, CauseNone)
-		f.edit("ConfigMap", "default/a", "kubectl", change("other", "data", "key"))
+		f.Edit("ConfigMap", "default/a", "kubectl", change("other", "data", "key"))
 		f.heard()
 		f.must(wanted, ActionRepair, CauseDrift)
 		if err := f.engine.MarkFailed(t.Context(), wanted, f.baseline, 1, "again"); err != nil {
@@ -88,7 +88,7 @@ func TestUnhealthyRevisionStaysFailed(t *testing.T) {
 		next := made(t, map[string]string{"templates/b.yaml": configMap("b", "2")})
 		f.must(next, ActionUpgrade, CauseInputsChanged)
 		wantRecords(t, f, "web.v1 failed", "web.v2 superseded", "web.v3 deployed")
-		if diff := cmp.Diff([]string{"ConfigMap default/b"}, f.names()); diff != "" {
+		if diff := cmp.Diff([]string{"ConfigMap default/b"}, f.Names()); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
 	})
@@ -105,7 +105,7 @@ func TestUnhealthyRevisionSurvivesRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantRecords(t, f)
-		if names := f.names(); len(names) > 0 {
+		if names := f.Names(); len(names) > 0 {
 			t.Errorf("left are %v", names)
 		}
 	})
@@ -121,7 +121,7 @@ func TestRollbackFromUnhealthyRevision(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		f.taken()
+		f.TakeRequests()
 
 		deployed, err := f.engine.Execute(t.Context(), bad, Decision{Action: ActionRollback, To: 1}, f.baseline)
 		if err != nil {
@@ -131,7 +131,7 @@ func TestRollbackFromUnhealthyRevision(t *testing.T) {
 		f.baseline = deployed.Baseline()
 		wantSteps(t, f, "rollback, without what both revisions have", "apply configmaps default/a", "delete configmaps default/b")
 		wantRecords(t, f, "web.v1 superseded", "web.v2 failed", "web.v3 deployed")
-		if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/c"}, f.names()); diff != "" {
+		if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/c"}, f.Names()); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
 		if decision := f.decide(bad); decision.Action != ActionNone || !decision.RolledBack {
@@ -145,7 +145,7 @@ func TestMarkOfAnotherRevision(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
 		f.must(wanted, ActionInstall, CauseNotInstalled)
-		f.taken()
+		f.TakeRequests()
 		for _, revision := range []int{0, 2} {
 			if err := f.engine.MarkFailed(t.Context(), wanted, f.baseline, revision, "late"); err != nil {
 				t.Error(err)
@@ -155,7 +155,7 @@ func TestMarkOfAnotherRevision(t *testing.T) {
 			t.Error(err)
 		}
 
-		if requests := f.taken(); len(requests) > 0 {
+		if requests := f.TakeRequests(); len(requests) > 0 {
 			t.Errorf("requests: %v", requests)
 		}
 		wantRecords(t, f, "web.v1 deployed")

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 // TestObserveHealth tells how the objects do.
@@ -39,7 +41,7 @@ func TestObserveHealth(t *testing.T) {
 			t.Errorf("health after the install (-want +got):\n%s", diff)
 		}
 		f.heard()
-		f.editPart("Deployment", "default/web", "kube-controller-manager", "status", func(object *unstructured.Unstructured) {
+		f.EditSubresource("Deployment", "default/web", "kube-controller-manager", "status", func(object *unstructured.Unstructured) {
 			object.Object["status"] = map[string]any{
 				"observedGeneration": int64(1), "replicas": int64(1), "updatedReplicas": int64(1), "readyReplicas": int64(1), "availableReplicas": int64(1),
 				"conditions": []any{map[string]any{"type": "Available", "status": "True"}},
@@ -62,12 +64,12 @@ func TestObserveFails(t *testing.T) {
 			wanted := demo(t, nil)
 			f.must(wanted, ActionInstall, CauseNotInstalled)
 			f.restart()
-			f.with(func() {
-				f.refuse = func(request fakeRequest, object *unstructured.Unstructured) error {
-					if object != nil || request.key.resource.Resource != "services" {
+			f.With(func() {
+				f.Refuse = func(request fakeapi.Request, object *unstructured.Unstructured) error {
+					if object != nil || request.Key.Resource.Resource != "services" {
 						return nil
 					}
-					return apierrors.NewForbidden(request.key.resource.GroupResource(), "", errors.New("not granted"))
+					return apierrors.NewForbidden(request.Key.Resource.GroupResource(), "", errors.New("not granted"))
 				}
 			})
 			started := time.Now()
@@ -86,8 +88,8 @@ func TestObserveFails(t *testing.T) {
 			f.must(wanted, ActionInstall, CauseNotInstalled)
 			f.restart()
 			broken := true
-			f.with(func() {
-				f.refuse = func(_ fakeRequest, object *unstructured.Unstructured) error {
+			f.With(func() {
+				f.Refuse = func(_ fakeapi.Request, object *unstructured.Unstructured) error {
 					if object == nil && broken {
 						return apierrors.NewInternalError(errors.New("etcd"))
 					}
@@ -98,7 +100,7 @@ func TestObserveFails(t *testing.T) {
 			if !errors.Is(err, ErrNotSynced) || IsTerminal(err) {
 				t.Errorf("error is %v, want ErrNotSynced", err)
 			}
-			f.with(func() { broken = false })
+			f.With(func() { broken = false })
 			<-time.After(time.Minute) // The watch backs off.
 			f.must(wanted, ActionNone, CauseNone)
 		})
@@ -150,7 +152,7 @@ func TestNamespaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		f.remove("ClusterRole", "web")
+		f.Remove("ClusterRole", "web")
 		synctest.Wait()
 		f.must(wanted, ActionRepair, CauseDrift)
 
@@ -168,7 +170,7 @@ func TestNamespaces(t *testing.T) {
 		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{"ConfigMap second/a"}, f.names()); diff != "" {
+		if diff := cmp.Diff([]string{"ConfigMap second/a"}, f.Names()); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
 	})

@@ -39,7 +39,7 @@ func TestPanicInAnOperation(t *testing.T) {
 				}
 			}()
 			_, _ = f.engine.measured(t.Context(), wanted, Decision{Action: ActionRepair}, f.baseline, func(*operation) (*Deployed, error) {
-				f.edit("ConfigMap", "default/web", "kubectl", change("meanwhile", "data", "index.html"))
+				f.Edit("ConfigMap", "default/web", "kubectl", change("meanwhile", "data", "index.html"))
 				synctest.Wait()
 				panic("a defect")
 			})
@@ -48,7 +48,7 @@ func TestPanicInAnOperation(t *testing.T) {
 		if diff := cmp.Diff(told, f.heard()); diff != "" {
 			t.Errorf("heard of a change meanwhile (-want +got):\n%s", diff)
 		}
-		f.edit("Deployment", "default/web", "kubectl", change(int64(9), "spec", "replicas"))
+		f.Edit("Deployment", "default/web", "kubectl", change(int64(9), "spec", "replicas"))
 		if diff := cmp.Diff(told, f.heard()); diff != "" {
 			t.Errorf("heard of a change afterwards (-want +got):\n%s", diff)
 		}
@@ -167,7 +167,7 @@ func TestAbsent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.taken()
+		f.TakeRequests()
 		if _, err := resource.NewHelper(resources[0].Client, resources[0].Mapping).Get("default", "a"); err == nil {
 			t.Error("there is an object")
 		}
@@ -201,15 +201,15 @@ func TestLogWriter(t *testing.T) {
 // TestHookLogs: the output of a hook goes to the log when the chart asks for it.
 func TestHookLogs(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.with(func() { f.react = jobsEnd })
-		f.edit("Pod", "default/pre-x", "kubelet", func(object *unstructured.Unstructured) {
+		f.With(func() { f.React = jobsEnd })
+		f.Edit("Pod", "default/pre-x", "kubelet", func(object *unstructured.Unstructured) {
 			object.SetLabels(map[string]string{"job-name": "pre"})
 			object.Object["spec"] = map[string]any{"containers": []any{map[string]any{"name": "main", "image": "a"}}}
 		})
 		template := strings.Replace(hook("pre", "pre-install", 0), "helm.sh/hook:", "helm.sh/hook-output-log-policy: hook-succeeded, helm.sh/hook:", 1)
 		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": template}), ActionInstall, CauseNotInstalled)
 		var asked bool
-		for _, request := range f.taken() {
+		for _, request := range f.TakeRequests() {
 			asked = asked || request == "get pods default/pre-x/log"
 		}
 		if !asked {
@@ -221,13 +221,13 @@ func TestHookLogs(t *testing.T) {
 // TestMeasured: every operation is told of, with how it ended.
 func TestMeasured(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.with(func() { f.refuse = refuseBad })
+		f.With(func() { f.Refuse = refuseBad })
 		good, bad := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}), made(t, map[string]string{"templates/a.yaml": configMap("a", "bad")})
 		f.must(good, ActionInstall, CauseNotInstalled)
 		f.must(good, ActionNone, CauseNone)
 		_, err := f.reconcile(bad)
 		_ = wantError[*RefusedError](t, err)
-		f.remove("ConfigMap", "default/a")
+		f.Remove("ConfigMap", "default/a")
 		if err := f.engine.Uninstall(t.Context(), good, f.baseline); err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +252,7 @@ func TestKept(t *testing.T) {
 		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/kept.yaml": kept}), ActionInstall, CauseNotInstalled)
 		without := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
 		f.must(without, ActionUpgrade, CauseInputsChanged)
-		object := f.object("ConfigMap", "default/kept")
+		object := f.Object("ConfigMap", "default/kept")
 		if object == nil || metav1.GetControllerOf(object) != nil {
 			t.Errorf("the kept object is %v", object)
 		}

@@ -39,7 +39,7 @@ func TestOwnershipConflict(t *testing.T) {
 	for name, tc := range tests {
 		t.Run("install/"+name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
-				theirs := f.edit("Deployment", "default/web", "kubectl", tc.change)
+				theirs := f.Edit("Deployment", "default/web", "kubectl", tc.change)
 				for range 2 {
 					_, err := f.reconcile(demo(t, nil))
 					conflict := wantError[*OwnershipConflictError](t, err)
@@ -51,14 +51,14 @@ func TestOwnershipConflict(t *testing.T) {
 					}
 					synctest.Wait()
 					wantRecords(t, f)
-					if diff := cmp.Diff([]string{"Deployment default/web"}, f.names()); diff != "" {
+					if diff := cmp.Diff([]string{"Deployment default/web"}, f.Names()); diff != "" {
 						t.Errorf("objects (-want +got):\n%s", diff)
 					}
 				}
-				if diff := cmp.Diff(theirs, f.object("Deployment", "default/web")); diff != "" {
+				if diff := cmp.Diff(theirs, f.Object("Deployment", "default/web")); diff != "" {
 					t.Errorf("their object (-before +after):\n%s", diff)
 				}
-				f.remove("Deployment", "default/web")
+				f.Remove("Deployment", "default/web")
 				f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
 				wantRecords(t, f, "web.v1 deployed")
 			})
@@ -67,19 +67,19 @@ func TestOwnershipConflict(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
 				first := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
 				f.must(first, ActionInstall, CauseNotInstalled)
-				theirs := f.edit("ConfigMap", "default/c", "kubectl", tc.change)
+				theirs := f.Edit("ConfigMap", "default/c", "kubectl", tc.change)
 				second := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1"), "templates/c.yaml": configMap("c", "1")})
 				_, err := f.reconcile(second)
 				_ = wantError[*OwnershipConflictError](t, err)
 				wantRecords(t, f, "web.v1 deployed")
-				if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/c"}, f.names()); diff != "" {
+				if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/c"}, f.Names()); diff != "" {
 					t.Errorf("objects (-want +got):\n%s", diff)
 				}
-				if diff := cmp.Diff(theirs, f.object("ConfigMap", "default/c")); diff != "" {
+				if diff := cmp.Diff(theirs, f.Object("ConfigMap", "default/c")); diff != "" {
 					t.Errorf("their object (-before +after):\n%s", diff)
 				}
 				f.must(first, ActionNone, CauseNone)
-				f.remove("ConfigMap", "default/c")
+				f.Remove("ConfigMap", "default/c")
 				f.must(second, ActionUpgrade, CauseInputsChanged)
 				wantRecords(t, f, "web.v1 superseded", "web.v2 deployed")
 			})
@@ -105,11 +105,11 @@ func TestMarksProveNothing(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
 				desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "ours")})
 				desired.Owner = owner
-				theirs := f.edit("ConfigMap", "default/a", "kubectl", forge)
+				theirs := f.Edit("ConfigMap", "default/a", "kubectl", forge)
 				synctest.Wait()
 				_, err := f.reconcile(desired)
 				_ = wantError[*OwnershipConflictError](t, err)
-				if diff := cmp.Diff(theirs, f.object("ConfigMap", "default/a")); diff != "" {
+				if diff := cmp.Diff(theirs, f.Object("ConfigMap", "default/a")); diff != "" {
 					t.Errorf("their object (-before +after):\n%s", diff)
 				}
 				wantRecords(t, f)
@@ -122,7 +122,7 @@ func TestMarksProveNothing(t *testing.T) {
 // does, in a release that is to be adopted.
 func TestTakeOver(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
+		f.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
 			object.SetLabels(map[string]string{managedByLabel: managedByHelm})
 			object.SetAnnotations(map[string]string{releaseNameAnnotation: "web", releaseNamespaceAnnotation: "default"})
 			object.Object["data"] = map[string]any{"key": "theirs", "more": "theirs"}
@@ -130,7 +130,7 @@ func TestTakeOver(t *testing.T) {
 		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "ours")})
 		desired.Adopt = true
 		f.must(desired, ActionInstall, CauseNotInstalled)
-		data, _, err := unstructured.NestedStringMap(f.object("ConfigMap", "default/a").Object, "data")
+		data, _, err := unstructured.NestedStringMap(f.Object("ConfigMap", "default/a").Object, "data")
 		if diff := cmp.Diff(map[string]string{"key": "ours", "more": "theirs"}, data); diff != "" || err != nil {
 			t.Errorf("data, %v (-want +got):\n%s", err, diff)
 		}
@@ -145,17 +145,17 @@ func TestInstallOverOwnObject(t *testing.T) {
 		wanted.Adopt = true
 		wanted.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "App", Name: "web", UID: "1234", Controller: ptr.To(true)}
 		f.must(wanted, ActionInstall, CauseNotInstalled)
-		f.edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
+		f.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
 			object.SetAnnotations(nil)
 			object.SetLabels(nil)
 		})
-		f.remove("Secret", "default/sh.helm.release.v1.web.v1")
+		f.Remove("Secret", "default/sh.helm.release.v1.web.v1")
 		f.baseline = Baseline{}
 		synctest.Wait()
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		wanted.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "App", Name: "other", UID: "5678", Controller: ptr.To(true)}
-		f.remove("Secret", "default/sh.helm.release.v1.web.v1")
-		f.edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
+		f.Remove("Secret", "default/sh.helm.release.v1.web.v1")
+		f.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
 		f.baseline = Baseline{}
 		synctest.Wait()
 		_, err := f.reconcile(wanted)

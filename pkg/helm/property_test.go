@@ -15,6 +15,8 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
+
+	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 // move is one thing that happens to one of several releases.
@@ -84,8 +86,8 @@ func (g *game) of(i int) Release {
 // edit changes one of a release's objects, if it is there.
 func (g *game) edit(move move, change func(*unstructured.Unstructured)) {
 	name := fmt.Sprintf("default/r%d-%c", move.release, "abc"[move.n%3])
-	if g.f.object("ConfigMap", name) != nil {
-		g.f.edit("ConfigMap", name, "kubectl", change)
+	if g.f.Object("ConfigMap", name) != nil {
+		g.f.Edit("ConfigMap", name, "kubectl", change)
 	}
 }
 
@@ -111,13 +113,13 @@ func (g *game) play(move move) {
 		g.edit(move, setKey("more"))
 	case "delete":
 		name := fmt.Sprintf("default/r%d-%c", move.release, "abc"[move.n%3])
-		if g.f.object("ConfigMap", name) != nil {
-			g.f.remove("ConfigMap", name)
+		if g.f.Object("ConfigMap", name) != nil {
+			g.f.Remove("ConfigMap", name)
 		}
 	case "revise":
 		// A fault would hit whoever is next, and what is held would be missed.
-		g.f.with(func() { g.f.fault = nil })
-		g.f.hold(false)
+		g.f.With(func() { g.f.Fault = nil })
+		g.f.HoldWatches(false)
 		synctest.Wait()
 		newest := g.f.engine.records.latest(g.of(move.release).Key())
 		if newest != nil && common.Status(newest.Status) == common.StatusDeployed {
@@ -126,18 +128,18 @@ func (g *game) play(move move) {
 	case "roll back":
 		g.rollBack(move)
 	case "fail":
-		g.f.failNth(move.n, faultBefore)
+		g.f.FailNth(move.n, fakeapi.FailBefore)
 	case "lose":
-		g.f.failNth(move.n, faultLost)
+		g.f.FailNth(move.n, fakeapi.LoseAnswer)
 	case "hold":
-		g.f.hold(true)
+		g.f.HoldWatches(true)
 	case "release":
-		g.f.hold(false)
+		g.f.HoldWatches(false)
 	case "settle":
-		g.f.hold(false)
+		g.f.HoldWatches(false)
 		synctest.Wait()
 	case "restart":
-		g.f.hold(false)
+		g.f.HoldWatches(false)
 		g.f.restart()
 	case "forget":
 		delete(g.baselines, move.release)
@@ -188,14 +190,14 @@ func (g *game) reconcile(i int) (done bool, err error) {
 func (g *game) end(t *testing.T) []string {
 	t.Helper()
 	f := g.f
-	f.with(func() { f.fault = nil })
-	f.hold(false)
+	f.With(func() { f.Fault = nil })
+	f.HoldWatches(false)
 	var problems []string
 	for i := range 2 {
 		problems = append(problems, g.finish(i)...)
 	}
 	synctest.Wait()
-	f.taken()
+	f.TakeRequests()
 	want := []string{}
 	for i := range 2 {
 		if done, err := g.reconcile(i); !done || err != nil {
@@ -212,7 +214,7 @@ func (g *game) end(t *testing.T) []string {
 		for suffix, value := range objects {
 			name := fmt.Sprintf("default/r%d-%s", i, suffix)
 			want = append(want, "ConfigMap "+name)
-			object := f.object("ConfigMap", name)
+			object := f.Object("ConfigMap", name)
 			if object == nil {
 				continue // The list of names says so.
 			}
@@ -221,12 +223,12 @@ func (g *game) end(t *testing.T) []string {
 			}
 		}
 	}
-	if requests := f.taken(); len(requests) > 0 {
+	if requests := f.TakeRequests(); len(requests) > 0 {
 		problems = append(problems, fmt.Sprintf("requests when nothing is due: %s", requests))
 	}
 	slices.Sort(want)
-	if got := f.names(); !slices.Equal(got, want) {
-		problems = append(problems, fmt.Sprintf("objects are %s, want %s; records are %s", got, want, f.records()))
+	if got := f.Names(); !slices.Equal(got, want) {
+		problems = append(problems, fmt.Sprintf("objects are %s, want %s; records are %s", got, want, f.HelmRecords()))
 	}
 	return problems
 }

@@ -15,10 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 // refuseBad is an admission that refuses objects whose data.key is "bad".
-func refuseBad(_ fakeRequest, object *unstructured.Unstructured) error {
+func refuseBad(_ fakeapi.Request, object *unstructured.Unstructured) error {
 	if object == nil {
 		return nil
 	}
@@ -41,7 +43,7 @@ func TestRefusedObject(t *testing.T) {
 	}
 	t.Run("install", func(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {
-			f.with(func() { f.refuse = refuseBad })
+			f.With(func() { f.Refuse = refuseBad })
 			for attempt := range 3 {
 				decision, err := f.reconcile(bad(t))
 				refusal := wantError[*RefusedError](t, err)
@@ -61,7 +63,7 @@ func TestRefusedObject(t *testing.T) {
 			if _, err := f.reconcile(good(t)); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/c"}, f.names()); diff != "" {
+			if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/c"}, f.Names()); diff != "" {
 				t.Errorf("objects (-want +got):\n%s", diff)
 			}
 			f.must(good(t), ActionNone, CauseNone)
@@ -69,17 +71,17 @@ func TestRefusedObject(t *testing.T) {
 	})
 	t.Run("upgrade", func(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {
-			f.with(func() { f.refuse = refuseBad })
+			f.With(func() { f.Refuse = refuseBad })
 			f.must(good(t), ActionInstall, CauseNotInstalled)
 			for range 3 {
 				_, err := f.reconcile(bad(t))
 				_ = wantError[*RefusedError](t, err)
 				wantRecords(t, f, "web.v1 deployed", "web.v2 failed")
 			}
-			f.with(func() { f.refuse = nil })
+			f.With(func() { f.Refuse = nil })
 			f.must(bad(t), ActionUpgrade, CauseFailed)
 			wantRecords(t, f, "web.v1 superseded", "web.v2 deployed")
-			if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/b"}, f.names()); diff != "" {
+			if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/b"}, f.Names()); diff != "" {
 				t.Errorf("objects (-want +got):\n%s", diff)
 			}
 			f.must(bad(t), ActionNone, CauseNone)
@@ -101,13 +103,13 @@ func TestDoesNotRender(t *testing.T) {
 	for name, files := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
-				f.with(func() { f.react = establish })
+				f.With(func() { f.React = establish })
 				_, err := f.reconcile(made(t, files))
 				if got := wantError[*RenderError](t, err); !IsTerminal(got) || got.Error() == "" {
 					t.Errorf("error is %v", got)
 				}
 				wantRecords(t, f)
-				if got := f.names(); len(files["crds/things.yaml"]) == 0 && len(got) != 0 {
+				if got := f.Names(); len(files["crds/things.yaml"]) == 0 && len(got) != 0 {
 					t.Errorf("objects %s of a chart that does not render", got)
 				}
 			})
@@ -116,7 +118,7 @@ func TestDoesNotRender(t *testing.T) {
 	t.Run("upgrade", func(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {
 			f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}), ActionInstall, CauseNotInstalled)
-			f.taken()
+			f.TakeRequests()
 			_, err := f.reconcile(made(t, tests["template fails"]))
 			_ = wantError[*RenderError](t, err)
 			wantRecords(t, f, "web.v1 deployed")
@@ -143,7 +145,7 @@ func TestUnknownKind(t *testing.T) {
 			t.Fatalf("error is %v, want one that is not terminal", err)
 		}
 		wantRecords(t, f)
-		f.serveKind(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}, "Thing", true)
+		f.Serve(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}, "Thing", true)
 		<-time.After(unknownKindInterval)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		f.must(wanted, ActionNone, CauseNone)
@@ -175,11 +177,11 @@ func establish(object *unstructured.Unstructured) bool {
 func TestCRDs(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		things := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}
-		f.with(func() {
-			f.react = func(object *unstructured.Unstructured) bool {
+		f.With(func() {
+			f.React = func(object *unstructured.Unstructured) bool {
 				changed := establish(object)
 				if changed {
-					f.kinds[things] = fakeKind{kind: things.GroupVersion().WithKind("Thing"), namespaced: true}
+					f.Kinds[things] = fakeapi.Kind{Kind: things.GroupVersion().WithKind("Thing"), Namespaced: true}
 				}
 				return changed
 			}
@@ -189,20 +191,20 @@ func TestCRDs(t *testing.T) {
 			"templates/a.yaml": "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\nspec: {size: 1}\n",
 		})
 		f.must(wanted, ActionInstall, CauseNotInstalled)
-		if diff := cmp.Diff([]string{"CustomResourceDefinition things.example.com", "Thing default/a"}, f.names()); diff != "" {
+		if diff := cmp.Diff([]string{"CustomResourceDefinition things.example.com", "Thing default/a"}, f.Names()); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
 		f.must(wanted, ActionNone, CauseNone)
 		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{"CustomResourceDefinition things.example.com"}, f.names()); diff != "" {
+		if diff := cmp.Diff([]string{"CustomResourceDefinition things.example.com"}, f.Names()); diff != "" {
 			t.Errorf("objects after uninstall (-want +got):\n%s", diff)
 		}
-		f.discoveries()
+		f.TakeDiscoveries()
 		f.baseline = Baseline{}
 		f.must(wanted, ActionInstall, CauseNotInstalled)
-		if got := f.discoveries(); got != 0 {
+		if got := f.TakeDiscoveries(); got != 0 {
 			t.Errorf("%d discovery requests for a CRD that was there", got)
 		}
 	})
@@ -222,7 +224,7 @@ func TestReleaseTooLarge(t *testing.T) {
 				t.Errorf("error is %v", err)
 			}
 			wantRecords(t, f)
-			if got := f.names(); len(got) > 0 {
+			if got := f.Names(); len(got) > 0 {
 				t.Errorf("objects %s of a release without a record", got)
 			}
 		}
@@ -240,12 +242,12 @@ func TestImmutableRecordIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}), ActionInstall, CauseNotInstalled)
 		immutable := field.ErrorList{field.Forbidden(field.NewPath("data"), "field is immutable when `immutable` is set")}
-		f.with(func() {
-			f.refuse = func(request fakeRequest, _ *unstructured.Unstructured) error {
+		f.With(func() {
+			f.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
 				if request.String() != "update secrets default/sh.helm.release.v1.web.v1" {
 					return nil
 				}
-				return apierrors.NewInvalid(secretKind, request.key.name, immutable)
+				return apierrors.NewInvalid(secretKind, request.Key.Name, immutable)
 			}
 		})
 

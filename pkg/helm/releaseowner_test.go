@@ -26,7 +26,7 @@ func TestReleaseOfAnotherOwner(t *testing.T) {
 		"made by others": func(f *fixture) {
 			f.must(demo(f.t, nil), ActionInstall, CauseNotInstalled)
 			f.forge(1, func(*releasev1.Release) {})
-			f.edit("Secret", "default/"+recordSecretName("web", 1), "kubectl", func(secret *unstructured.Unstructured) {
+			f.Edit("Secret", "default/"+recordSecretName("web", 1), "kubectl", func(secret *unstructured.Unstructured) {
 				labels := secret.GetLabels()
 				maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, "engine.") })
 				secret.SetLabels(labels)
@@ -39,7 +39,7 @@ func TestReleaseOfAnotherOwner(t *testing.T) {
 				install(f)
 				f.baseline = Baseline{}
 				f.restart()
-				f.taken()
+				f.TakeRequests()
 				desired := owned(t, map[string]any{"replicaCount": 5})
 
 				decision, err := f.reconcile(desired)
@@ -83,7 +83,7 @@ func TestOwnerCreatedAgain(t *testing.T) {
 
 		f.must(desired, ActionUpgrade, CauseInputsChanged)
 
-		if controller := metav1.GetControllerOf(f.object("Service", "default/web")); controller == nil || controller.UID != "another" {
+		if controller := metav1.GetControllerOf(f.Object("Service", "default/web")); controller == nil || controller.UID != "another" {
 			t.Errorf("the Service belongs to %v", controller)
 		}
 		f.must(desired, ActionNone, CauseNone)

@@ -33,9 +33,9 @@ func rendered(t *testing.T, wanted Release) (manifest string, objects map[string
 		}
 		rls := f.record(wanted)
 		manifest, objects = rls.Manifest, map[string]*unstructured.Unstructured{}
-		for _, name := range f.names() {
+		for _, name := range f.Names() {
 			kind, key, _ := strings.Cut(name, " ")
-			objects[kind] = f.object(kind, key)
+			objects[kind] = f.Object(kind, key)
 		}
 	})
 	return manifest, objects, err

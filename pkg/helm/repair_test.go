@@ -27,21 +27,21 @@ func TestDrift(t *testing.T) {
 	}{
 		"a value changed": {
 			do: func(f *fixture) {
-				f.edit("ConfigMap", "default/web", "kubectl", change("<html>mine</html>", "data", "index.html"))
+				f.Edit("ConfigMap", "default/web", "kubectl", change("<html>mine</html>", "data", "index.html"))
 			},
 			heard:    []string{"object default/web"},
 			drifts:   []Drift{{Object: web("v1", "ConfigMap"), Kind: DriftChanged}},
 			requests: []string{"apply configmaps default/web"},
 		},
 		"a key of a Secret changed": {
-			do:       func(f *fixture) { f.edit("Secret", "default/web", "kubectl", change("bWluZQ==", "data", "apiKey")) },
+			do:       func(f *fixture) { f.Edit("Secret", "default/web", "kubectl", change("bWluZQ==", "data", "apiKey")) },
 			heard:    []string{"object default/web"},
 			drifts:   []Drift{{Object: web("v1", "Secret"), Kind: DriftChanged}},
 			requests: []string{"apply secrets default/web"},
 		},
 		"a field removed": {
 			do: func(f *fixture) {
-				f.edit("Service", "default/web", "kubectl", func(object *unstructured.Unstructured) {
+				f.Edit("Service", "default/web", "kubectl", func(object *unstructured.Unstructured) {
 					unstructured.RemoveNestedField(object.Object, "spec", "selector", "app.kubernetes.io/instance")
 				})
 			},
@@ -50,20 +50,20 @@ func TestDrift(t *testing.T) {
 			requests: []string{"apply services default/web"},
 		},
 		"scaled by hand": {
-			do:       func(f *fixture) { f.edit("Deployment", "default/web", "kubectl", change(int64(9), "spec", "replicas")) },
+			do:       func(f *fixture) { f.Edit("Deployment", "default/web", "kubectl", change(int64(9), "spec", "replicas")) },
 			heard:    []string{"object default/web"},
 			drifts:   []Drift{{Object: web("apps/v1", "Deployment"), Kind: DriftChanged}},
 			requests: []string{"apply deployments default/web"},
 		},
 		"deleted": {
-			do:       func(f *fixture) { f.remove("Service", "default/web") },
+			do:       func(f *fixture) { f.Remove("Service", "default/web") },
 			heard:    []string{"object default/web"},
 			drifts:   []Drift{{Object: web("v1", "Service"), Kind: DriftMissing}},
 			requests: []string{"apply services default/web"},
 		},
 		"the label gone by which it is watched": {
 			do: func(f *fixture) {
-				f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
+				f.Edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
 			},
 			heard:    []string{"object default/web"},
 			drifts:   []Drift{{Object: web("v1", "ConfigMap"), Kind: DriftMissing}},
@@ -71,7 +71,7 @@ func TestDrift(t *testing.T) {
 		},
 		"all marks gone": {
 			do: func(f *fixture) {
-				f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
+				f.Edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
 					object.SetLabels(nil)
 					object.SetAnnotations(nil)
 				})
@@ -82,7 +82,7 @@ func TestDrift(t *testing.T) {
 		},
 		"the release's name in it changed": {
 			do: func(f *fixture) {
-				f.edit("ConfigMap", "default/web", "kubectl", change("other", "metadata", "annotations", releaseNameAnnotation))
+				f.Edit("ConfigMap", "default/web", "kubectl", change("other", "metadata", "annotations", releaseNameAnnotation))
 			},
 			heard:    []string{"object default/other", "object default/web"},
 			drifts:   []Drift{{Object: web("v1", "ConfigMap"), Kind: DriftChanged}},
@@ -90,9 +90,9 @@ func TestDrift(t *testing.T) {
 		},
 		"replaced by one that carries our marks": {
 			do: func(f *fixture) {
-				was := f.object("ConfigMap", "default/web")
-				f.remove("ConfigMap", "default/web")
-				f.edit("ConfigMap", "default/web", "restore", func(object *unstructured.Unstructured) {
+				was := f.Object("ConfigMap", "default/web")
+				f.Remove("ConfigMap", "default/web")
+				f.Edit("ConfigMap", "default/web", "restore", func(object *unstructured.Unstructured) {
 					object.SetLabels(was.GetLabels())
 					object.SetAnnotations(was.GetAnnotations())
 				})
@@ -103,8 +103,8 @@ func TestDrift(t *testing.T) {
 		},
 		"two at once": {
 			do: func(f *fixture) {
-				f.remove("ConfigMap", "default/web")
-				f.edit("Deployment", "default/web", "kubectl", change(int64(9), "spec", "replicas"))
+				f.Remove("ConfigMap", "default/web")
+				f.Edit("Deployment", "default/web", "kubectl", change(int64(9), "spec", "replicas"))
 			},
 			heard:    []string{"object default/web"},
 			drifts:   []Drift{{Object: web("v1", "ConfigMap"), Kind: DriftMissing}, {Object: web("apps/v1", "Deployment"), Kind: DriftChanged}},
@@ -112,22 +112,22 @@ func TestDrift(t *testing.T) {
 		},
 		"a field of their own": {
 			do: func(f *fixture) {
-				f.edit("ConfigMap", "default/web", "kubectl", change("theirs", "data", "more"))
-				f.edit("Deployment", "default/web", "kubectl", change("yes", "metadata", "annotations", "theirs"))
+				f.Edit("ConfigMap", "default/web", "kubectl", change("theirs", "data", "more"))
+				f.Edit("Deployment", "default/web", "kubectl", change("yes", "metadata", "annotations", "theirs"))
 			},
 		},
 		"our field again, with our value": {
-			do: func(f *fixture) { f.edit("Deployment", "default/web", "kubectl", change(int64(1), "spec", "replicas")) },
+			do: func(f *fixture) { f.Edit("Deployment", "default/web", "kubectl", change(int64(1), "spec", "replicas")) },
 		},
 		"status": {
 			do: func(f *fixture) {
-				f.editPart("Deployment", "default/web", "kube-controller-manager", "status", change(int64(1), "status", "replicas"))
+				f.EditSubresource("Deployment", "default/web", "kube-controller-manager", "status", change(int64(1), "status", "replicas"))
 			},
 			heard: []string{"health default/web"},
 		},
 		"an object that is nobody's": {
 			do: func(f *fixture) {
-				f.edit("ConfigMap", "default/theirs", "kubectl", func(*unstructured.Unstructured) {})
+				f.Edit("ConfigMap", "default/theirs", "kubectl", func(*unstructured.Unstructured) {})
 			},
 		},
 	}
@@ -137,7 +137,7 @@ func TestDrift(t *testing.T) {
 				wanted := demo(t, nil)
 				f.must(wanted, ActionInstall, CauseNotInstalled)
 				f.heard()
-				f.taken()
+				f.TakeRequests()
 				tc.do(f)
 				if diff := cmp.Diff(tc.heard, f.heard()); diff != "" {
 					t.Errorf("heard (-want +got):\n%s", diff)
@@ -155,9 +155,9 @@ func TestDrift(t *testing.T) {
 				wantRecords(t, f, "web.v1 deployed")
 				f.must(wanted, ActionNone, CauseNone)
 				fresh := mustInstall(t, wanted)
-				for _, name := range f.names() {
+				for _, name := range f.Names() {
 					kind, key, _ := strings.Cut(name, " ")
-					if diff := cmp.Diff(meant(fresh[name]), meant(f.object(kind, key))); diff != "" {
+					if diff := cmp.Diff(meant(fresh[name]), meant(f.Object(kind, key))); diff != "" {
 						t.Errorf("%s after the repair (-as installed +got):\n%s", name, diff)
 					}
 				}
@@ -172,9 +172,9 @@ func TestRepairInPart(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")})
 		f.must(wanted, ActionInstall, CauseNotInstalled)
-		f.remove("ConfigMap", "default/a")
-		f.remove("ConfigMap", "default/b")
-		f.edit("ConfigMap", "default/b", "kubectl", func(*unstructured.Unstructured) {})
+		f.Remove("ConfigMap", "default/a")
+		f.Remove("ConfigMap", "default/b")
+		f.Edit("ConfigMap", "default/b", "kubectl", func(*unstructured.Unstructured) {})
 		f.heard()
 		drifted := func() string {
 			var names []string
@@ -198,7 +198,7 @@ func TestRepairInPart(t *testing.T) {
 		if got := drifted(); got != "b" {
 			t.Errorf("drifted after the repair: %q, want b", got)
 		}
-		f.edit("ConfigMap", "default/a", "kubectl", change("theirs", "data", "key"))
+		f.Edit("ConfigMap", "default/a", "kubectl", change("theirs", "data", "key"))
 		f.heard()
 		if got := drifted(); got != "a b" {
 			t.Errorf("drifted after another change: %q, want both", got)
@@ -225,9 +225,9 @@ func mustInstall(t *testing.T, wanted Release) map[string]*unstructured.Unstruct
 	f := newFixture(t)
 	f.must(wanted, ActionInstall, CauseNotInstalled)
 	objects := map[string]*unstructured.Unstructured{}
-	for _, name := range f.names() {
+	for _, name := range f.Names() {
 		kind, key, _ := strings.Cut(name, " ")
-		objects[name] = f.object(kind, key)
+		objects[name] = f.Object(kind, key)
 	}
 	return objects
 }
@@ -238,8 +238,8 @@ func TestReplacedByOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
-		f.remove("ConfigMap", "default/web")
-		theirs := f.edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
+		f.Remove("ConfigMap", "default/web")
+		theirs := f.Edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
 			object.Object["data"] = map[string]any{"mine": "yes"}
 		})
 		synctest.Wait()
@@ -248,7 +248,7 @@ func TestReplacedByOthers(t *testing.T) {
 		if want := "somebody else (made with kubectl)"; conflict.Holder != want || conflict.Object.Kind != "ConfigMap" {
 			t.Errorf("conflict over %s with %q, want %q", conflict.Object, conflict.Holder, want)
 		}
-		if diff := cmp.Diff(theirs, f.object("ConfigMap", "default/web")); diff != "" {
+		if diff := cmp.Diff(theirs, f.Object("ConfigMap", "default/web")); diff != "" {
 			t.Errorf("their object (-before +after):\n%s", diff)
 		}
 	})
@@ -263,7 +263,7 @@ func TestReapply(t *testing.T) {
 		before := f.baseline
 		f.baseline = Baseline{}
 		synctest.Wait()
-		f.taken()
+		f.TakeRequests()
 		f.must(wanted, ActionReapply, CauseBaselineUnknown)
 		wantRequests(t, f,
 			"get secrets default/web", "apply secrets default/web",
@@ -286,7 +286,7 @@ func TestRepairOfAnOldRevision(t *testing.T) {
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		old := f.baseline
 		f.must(demo(t, map[string]any{"replicaCount": 2}), ActionUpgrade, CauseInputsChanged)
-		f.taken()
+		f.TakeRequests()
 		drift := Drift{Object: old.Inventory[0].ObjectReference, Kind: DriftChanged}
 		_, err := f.engine.Execute(t.Context(), wanted, Decision{Action: ActionRepair, Drifts: []Drift{drift}}, old)
 		if !errors.Is(err, ErrNotSynced) {

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 // first and refusedSecond are what a release is to be, one after the other.
@@ -57,7 +59,7 @@ func (f *fixture) snapshot(wanted Release) Snapshot {
 // and stays until something else is wanted.
 func TestRollback(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.with(func() { f.refuse = refuseBad })
+		f.With(func() { f.Refuse = refuseBad })
 		f.must(first(t), ActionInstall, CauseNotInstalled)
 		wanted := refusedSecond(t)
 		_, err := f.reconcile(wanted)
@@ -67,7 +69,7 @@ func TestRollback(t *testing.T) {
 		if observed.LastGood == nil || observed.LastGood.Revision != 1 || !observed.Record.Failed {
 			t.Fatalf("last good revision is %+v, newest is %+v", observed.LastGood, observed.Record)
 		}
-		f.taken()
+		f.TakeRequests()
 		if err := f.rollback(wanted, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -75,18 +77,18 @@ func TestRollback(t *testing.T) {
 		// Only a was changed; d was never there, which only a look tells.
 		wantRequests(t, f, "create secrets default", "apply configmaps default/a", "get configmaps default/d", record+"1", record+"3")
 		wantRecords(t, f, "web.v1 superseded", "web.v2 failed", "web.v3 deployed")
-		if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/b", "ConfigMap default/c"}, f.names()); diff != "" {
+		if diff := cmp.Diff([]string{"ConfigMap default/a", "ConfigMap default/b", "ConfigMap default/c"}, f.Names()); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
 		for name, object := range mustInstall(t, first(t)) {
 			kind, key, _ := strings.Cut(name, " ")
-			if diff := cmp.Diff(meant(object), meant(f.object(kind, key))); diff != "" {
+			if diff := cmp.Diff(meant(object), meant(f.Object(kind, key))); diff != "" {
 				t.Errorf("%s (-as installed +got):\n%s", name, diff)
 			}
 		}
 
 		for range 2 {
-			f.taken()
+			f.TakeRequests()
 			if got, want := f.decide(wanted), (Decision{Action: ActionNone, RolledBack: true}); !cmp.Equal(got, want) {
 				t.Errorf("decided on %+v", got)
 			}
@@ -97,7 +99,7 @@ func TestRollback(t *testing.T) {
 		if rolledBack.RolledBackTo != 1 || !rolledBack.MadeFrom(first(t).Chart) || rolledBack.MadeFrom(wanted.Chart) {
 			t.Errorf("the record is %+v", rolledBack)
 		}
-		f.remove("ConfigMap", "default/b")
+		f.Remove("ConfigMap", "default/b")
 		synctest.Wait()
 		f.must(wanted, ActionRepair, CauseDrift)
 		f.must(first(t), ActionNone, CauseNone)
@@ -115,7 +117,7 @@ func TestRollbackOfDeployed(t *testing.T) {
 		f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
 		wanted := demo(t, map[string]any{"replicaCount": 7})
 		f.must(wanted, ActionUpgrade, CauseInputsChanged)
-		f.taken()
+		f.TakeRequests()
 		if err := f.rollback(wanted, f.snapshot(wanted).LastGood.Revision); err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +136,7 @@ func TestRollbackOfDeployed(t *testing.T) {
 // TestRollbackOwner: the owner is that of today, and no other controller stays.
 func TestRollbackOwner(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.with(func() { f.refuse = refuseBad })
+		f.With(func() { f.Refuse = refuseBad })
 		old, now := demoOwner(), demoOwner()
 		now.UID = "u2"
 		before := first(t)
@@ -148,7 +150,7 @@ func TestRollbackOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"default/a", "default/b", "default/c"} {
-			if diff := cmp.Diff([]metav1.OwnerReference{now}, f.object("ConfigMap", name).GetOwnerReferences()); diff != "" {
+			if diff := cmp.Diff([]metav1.OwnerReference{now}, f.Object("ConfigMap", name).GetOwnerReferences()); diff != "" {
 				t.Errorf("owners of %s (-want +got):\n%s", name, diff)
 			}
 		}
@@ -164,7 +166,7 @@ func TestRollbackOwner(t *testing.T) {
 
 func TestRollbackToNoGoodRevision(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.with(func() { f.refuse = refuseBad })
+		f.With(func() { f.Refuse = refuseBad })
 		if err := f.rollback(first(t), 1); !errors.As(err, new(*NoSuchRevisionError)) {
 			t.Errorf("without a release: %v", err)
 		}
@@ -172,7 +174,7 @@ func TestRollbackToNoGoodRevision(t *testing.T) {
 		_, err := f.reconcile(refusedSecond(t))
 		_ = wantError[*RefusedError](t, err)
 		f.must(demo(t, nil), ActionUpgrade, CauseInputsChanged)
-		f.taken()
+		f.TakeRequests()
 		for _, revision := range []int{-1, 0, 2, 3, 4} {
 			missing := wantError[*NoSuchRevisionError](t, f.rollback(demo(t, nil), revision))
 			if missing.Revision != revision || missing.Release != "default/web" {
@@ -191,10 +193,10 @@ func TestRollbackFails(t *testing.T) {
 		f.must(good, ActionInstall, CauseNotInstalled)
 		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "2"), "templates/d.yaml": configMap("d", "2")})
 		f.must(wanted, ActionUpgrade, CauseInputsChanged)
-		f.with(func() {
-			f.refuse = func(_ fakeRequest, object *unstructured.Unstructured) error {
+		f.With(func() {
+			f.Refuse = func(_ fakeapi.Request, object *unstructured.Unstructured) error {
 				if value, _, _ := unstructured.NestedString(object.Object, "data", "key"); value == "1" {
-					return refuseBad(fakeRequest{}, &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"key": "bad"}}})
+					return refuseBad(fakeapi.Request{}, &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"key": "bad"}}})
 				}
 				return nil
 			}
@@ -209,10 +211,10 @@ func TestRollbackFails(t *testing.T) {
 			}
 		}
 		wantRecords(t, f, "web.v1 superseded", "web.v2 deployed", "web.v3 failed")
-		f.with(func() { f.refuse = nil })
+		f.With(func() { f.Refuse = nil })
 		last := made(t, map[string]string{"templates/e.yaml": configMap("e", "1")})
 		f.must(last, ActionUpgrade, CauseInputsChanged)
-		if diff := cmp.Diff([]string{"ConfigMap default/e"}, f.names()); diff != "" {
+		if diff := cmp.Diff([]string{"ConfigMap default/e"}, f.Names()); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
 	})
@@ -222,8 +224,8 @@ func TestRollbackFails(t *testing.T) {
 func TestRollbackHookFails(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		failing := true
-		f.with(func() {
-			f.react = func(object *unstructured.Unstructured) bool {
+		f.With(func() {
+			f.React = func(object *unstructured.Unstructured) bool {
 				if object.GetKind() != "Job" || !failing {
 					return jobsEnd(object)
 				}
@@ -239,7 +241,7 @@ func TestRollbackHookFails(t *testing.T) {
 			t.Fatalf("the rollback's error is %v", err)
 		}
 		wantRecords(t, f, "web.v1 superseded", "web.v2 deployed", "web.v3 failed")
-		f.with(func() { failing = false })
+		f.With(func() { failing = false })
 		f.must(wanted, ActionRollback, CauseFailed)
 		wantRecords(t, f, "web.v1 superseded", "web.v2 superseded", "web.v3 deployed")
 	})
@@ -257,9 +259,9 @@ func TestRollbackOfPending(t *testing.T) {
 				f.must(first(t), ActionInstall, CauseNotInstalled)
 				wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "2")})
 				if own {
-					f.failFrom(3, faultBefore)
+					f.FailFrom(3, fakeapi.FailBefore)
 					_, _ = f.reconcile(wanted)
-					f.with(func() { f.fault = nil })
+					f.With(func() { f.Fault = nil })
 					f.restart()
 				} else {
 					f.foreign(wanted, 2, common.StatusPendingUpgrade, nil)
@@ -285,18 +287,18 @@ func TestRollbackFullHistory(t *testing.T) {
 		f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
 		wanted := demo(t, map[string]any{"replicaCount": 7})
 		f.must(wanted, ActionUpgrade, CauseInputsChanged)
-		f.failFrom(3, faultBefore)
+		f.FailFrom(3, fakeapi.FailBefore)
 		if err := f.rollback(wanted, 1); err == nil {
 			t.Fatal("no error")
 		}
-		f.with(func() { f.fault = nil })
+		f.With(func() { f.Fault = nil })
 		f.must(wanted, ActionRollback, CauseInterrupted)
 		f.must(wanted, ActionNone, CauseNone)
 		for replicas := range 3 {
 			f.must(demo(t, map[string]any{"replicaCount": replicas + 2}), ActionUpgrade, CauseInputsChanged)
 		}
-		if got := len(f.records()); got > 2 {
-			t.Errorf("the history is %s", f.records())
+		if got := len(f.HelmRecords()); got > 2 {
+			t.Errorf("the history is %s", f.HelmRecords())
 		}
 	})
 }
@@ -304,7 +306,7 @@ func TestRollbackFullHistory(t *testing.T) {
 // TestReplaceNewer: a decision that others have overtaken is not carried out.
 func TestReplaceNewer(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.with(func() { f.refuse = refuseBad })
+		f.With(func() { f.Refuse = refuseBad })
 		f.must(first(t), ActionInstall, CauseNotInstalled)
 		wanted := refusedSecond(t)
 		_, err := f.reconcile(wanted)
@@ -312,7 +314,7 @@ func TestReplaceNewer(t *testing.T) {
 		decision := f.decide(wanted)
 		f.foreign(first(t), 3, common.StatusFailed, nil)
 		synctest.Wait()
-		f.taken()
+		f.TakeRequests()
 		for _, action := range []Action{ActionUpgrade, ActionRollback} {
 			decision.Action, decision.To = action, 1
 			if _, err := f.engine.Execute(t.Context(), wanted, decision, f.baseline); !errors.Is(err, ErrNotSynced) {

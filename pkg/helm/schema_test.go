@@ -145,7 +145,7 @@ func TestLongValuesAreNotCutInErrors(t *testing.T) {
 // nothing, and good values are deployed.
 func TestRefusedValues(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.taken()
+		f.TakeRequests()
 		_, err := f.reconcile(demo(t, map[string]any{"resources": "much"}))
 		_ = wantError[*RenderError](t, err)
 		if want := "render chart demo-app: values do not meet the chart's schema: values.resources: got string, want object"; err.Error() != want {

@@ -56,11 +56,11 @@ func TestHookThatNeverEndsIsBounded(t *testing.T) {
 
 func TestHookWhoseDeletionNeverEndsIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.edit("Job", "default/pre", "kubectl", func(object *unstructured.Unstructured) {
+		f.Edit("Job", "default/pre", "kubectl", func(object *unstructured.Unstructured) {
 			object.SetFinalizers([]string{"example.com/never"})
 			object.SetAnnotations(map[string]string{hookAnnotation: "pre-install"})
 		})
-		f.with(func() { f.react = jobsEnd })
+		f.With(func() { f.React = jobsEnd })
 		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install", 0)})
 		wanted.Timeout = 24 * time.Hour
 		caller, started := &waits{}, time.Now()
@@ -81,7 +81,7 @@ func TestHookWhoseDeletionNeverEndsIsBounded(t *testing.T) {
 
 func TestHookThatHasEndedIsNoWait(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.with(func() { f.react = jobsEnd })
+		f.With(func() { f.React = jobsEnd })
 		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install", 0)})
 		caller := &waits{}
 
@@ -111,7 +111,7 @@ func TestRefusedWaitFailsTheOperationAtOnce(t *testing.T) {
 					t.Errorf("it took %s", took)
 				}
 				wantRecords(t, f, "web.v1 failed")
-				f.with(func() { f.react = jobsEnd })
+				f.With(func() { f.React = jobsEnd })
 				f.must(wanted, ActionInstall, CauseFailed)
 				wantRecords(t, f, "web.v1 deployed")
 			})
@@ -131,7 +131,7 @@ func TestUninstallWaitsAsItIsTold(t *testing.T) {
 		if !errors.Is(err, busy) {
 			t.Errorf("error is %v, want the refusal", err)
 		}
-		f.with(func() { f.react = jobsEnd })
+		f.With(func() { f.React = jobsEnd })
 		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ func TestStoreQuery(t *testing.T) {
 			f.must(demo(t, map[string]any{"replicaCount": revision + 2}), ActionUpgrade, CauseInputsChanged)
 		}
 		synctest.Wait()
-		f.taken()
+		f.TakeRequests()
 		open := func() *store { return f.open(wanted) }
 		query := func(s *store, labels map[string]string) []string {
 			found, err := s.Query(labels)
@@ -50,7 +50,7 @@ func TestStoreQuery(t *testing.T) {
 		wantRequests(t, f)
 
 		f.restart()
-		f.taken()
+		f.TakeRequests()
 		if diff := cmp.Diff(want, query(open(), all)); diff != "" {
 			t.Errorf("history after a restart (-want +got):\n%s", diff)
 		}
@@ -79,20 +79,20 @@ func TestStoreQuery(t *testing.T) {
 // one failed attempt, the second finds out before it changes any object.
 func TestReplaceOfWhatAnotherEngineWrote(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		f.with(func() { f.refuse = refuseBad })
+		f.With(func() { f.Refuse = refuseBad })
 		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "bad")})
 		_, err := f.reconcile(wanted)
 		_ = wantError[*RefusedError](t, err)
-		f.with(func() { f.refuse = nil })
+		f.With(func() { f.Refuse = nil })
 		synctest.Wait()
-		f.hold(true)
-		f.edit("Secret", "default/sh.helm.release.v1.web.v1", "other", change("here", "metadata", "annotations", "other"))
+		f.HoldWatches(true)
+		f.Edit("Secret", "default/sh.helm.release.v1.web.v1", "other", change("here", "metadata", "annotations", "other"))
 		_, err = f.reconcile(wanted)
 		_ = wantError[*BusyError](t, err)
-		if got := f.names(); len(got) > 0 {
+		if got := f.Names(); len(got) > 0 {
 			t.Errorf("objects %s, want none", got)
 		}
-		f.hold(false)
+		f.HoldWatches(false)
 		synctest.Wait()
 		if _, err := f.reconcile(wanted); err != nil {
 			t.Fatal(err)

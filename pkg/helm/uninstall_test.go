@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 func TestUninstall(t *testing.T) {
@@ -20,7 +22,7 @@ func TestUninstall(t *testing.T) {
 			f.must(demo(t, map[string]any{"replicaCount": revision + 2}), ActionUpgrade, CauseInputsChanged)
 		}
 		synctest.Wait()
-		f.taken()
+		f.TakeRequests()
 		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +32,7 @@ func TestUninstall(t *testing.T) {
 			"deletecollection secrets default",
 		)
 		wantRecords(t, f)
-		if got := f.names(); len(got) > 0 {
+		if got := f.Names(); len(got) > 0 {
 			t.Errorf("left behind: %s", got)
 		}
 		if err := f.engine.Uninstall(t.Context(), wanted, Baseline{}); err != nil {
@@ -48,13 +50,13 @@ func TestUninstallPreconditions(t *testing.T) {
 		wanted := demo(t, nil)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		synctest.Wait()
-		f.hold(true)
-		f.remove("ConfigMap", "default/web")
-		f.edit("ConfigMap", "default/web", "kubectl", func(*unstructured.Unstructured) {})
+		f.HoldWatches(true)
+		f.Remove("ConfigMap", "default/web")
+		f.Edit("ConfigMap", "default/web", "kubectl", func(*unstructured.Unstructured) {})
 		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{"ConfigMap default/web"}, f.names()); diff != "" {
+		if diff := cmp.Diff([]string{"ConfigMap default/web"}, f.Names()); diff != "" {
 			t.Errorf("left behind (-want +got):\n%s", diff)
 		}
 		wantRecords(t, f)
@@ -69,14 +71,14 @@ func TestUninstallLeaves(t *testing.T) {
 			"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1"), "templates/kept.yaml": kept,
 		})
 		f.must(wanted, ActionInstall, CauseNotInstalled)
-		f.edit("ConfigMap", "default/b", "kubectl", func(object *unstructured.Unstructured) {
+		f.Edit("ConfigMap", "default/b", "kubectl", func(object *unstructured.Unstructured) {
 			object.SetAnnotations(map[string]string{releaseNameAnnotation: "other", releaseNamespaceAnnotation: "default"})
 		})
 		synctest.Wait()
 		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{"ConfigMap default/b", "ConfigMap default/kept"}, f.names()); diff != "" {
+		if diff := cmp.Diff([]string{"ConfigMap default/b", "ConfigMap default/kept"}, f.Names()); diff != "" {
 			t.Errorf("left behind (-want +got):\n%s", diff)
 		}
 		wantRecords(t, f)
@@ -89,13 +91,13 @@ func TestUninstallDeletesWhatLostItsMarks(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")})
 		f.must(wanted, ActionInstall, CauseNotInstalled)
-		f.edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetAnnotations(nil) })
-		f.edit("ConfigMap", "default/b", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
+		f.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetAnnotations(nil) })
+		f.Edit("ConfigMap", "default/b", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
 		synctest.Wait()
 		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
-		if got := f.names(); len(got) > 0 {
+		if got := f.Names(); len(got) > 0 {
 			t.Errorf("left behind: %s", got)
 		}
 	})
@@ -107,14 +109,14 @@ func TestUninstallWithoutRecords(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
-		f.remove("Secret", "default/sh.helm.release.v1.web.v1")
+		f.Remove("Secret", "default/sh.helm.release.v1.web.v1")
 		synctest.Wait()
 		gone := InventoryEntry{ObjectReference: ObjectReference{APIVersion: "example.com/v1", Kind: "Gone", Namespace: "default", Name: "web"}}
 		f.baseline.Inventory = append(f.baseline.Inventory, gone)
 		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
-		if got := f.names(); len(got) > 0 {
+		if got := f.Names(); len(got) > 0 {
 			t.Errorf("left behind: %s", got)
 		}
 	})
@@ -125,29 +127,29 @@ func TestUninstallWithoutRecords(t *testing.T) {
 func TestUninstallOfAnUnansweredInstall(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		wanted := demo(t, nil)
-		f.hold(true)
-		f.with(func() {
-			f.fault = func(request fakeRequest) fakeFault {
+		f.HoldWatches(true)
+		f.With(func() {
+			f.Fault = func(request fakeapi.Request) fakeapi.Fault {
 				if request.String() == "create secrets default" {
-					return faultLost
+					return fakeapi.LoseAnswer
 				}
-				return faultNone
+				return fakeapi.NoFault
 			}
 		})
 		if _, err := f.reconcile(wanted); err == nil {
 			t.Fatal("no error although the answer was lost")
 		}
 		wantRecords(t, f, "web.v1 pending-install")
-		f.with(func() { f.fault = nil })
+		f.With(func() { f.Fault = nil })
 		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
-		f.hold(false)
-		if got := f.names(); len(got) > 0 {
+		f.HoldWatches(false)
+		if got := f.Names(); len(got) > 0 {
 			t.Errorf("left behind: %s", got)
 		}
 		wantRecords(t, f)
-		f.taken()
+		f.TakeRequests()
 		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
@@ -162,24 +164,24 @@ func TestUninstallFails(t *testing.T) {
 		wanted := demo(t, nil)
 		f.must(wanted, ActionInstall, CauseNotInstalled)
 		synctest.Wait()
-		f.with(func() {
-			f.fault = func(request fakeRequest) fakeFault {
+		f.With(func() {
+			f.Fault = func(request fakeapi.Request) fakeapi.Fault {
 				if request.String() == "delete services default/web" {
-					return faultBefore
+					return fakeapi.FailBefore
 				}
-				return faultNone
+				return fakeapi.NoFault
 			}
 		})
 		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); !apierrors.IsInternalError(err) {
 			t.Fatalf("error is %v, want the API server's", err)
 		}
 		wantRecords(t, f, "web.v1 uninstalling")
-		f.with(func() { f.fault = nil })
+		f.With(func() { f.Fault = nil })
 		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		wantRecords(t, f)
-		if got := f.names(); len(got) > 0 {
+		if got := f.Names(); len(got) > 0 {
 			t.Errorf("left behind: %s", got)
 		}
 	})

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 // withThing is a release with an object of a kind that comes and goes.
@@ -34,14 +36,14 @@ func withoutThing(t *testing.T, data string) Release {
 func (f *fixture) serveThings(served bool) {
 	f.t.Helper()
 	if served {
-		f.serveKind(thingsResource, thingKind.Kind, true)
+		f.Serve(thingsResource, thingKind.Kind, true)
 	} else {
-		if f.object(thingKind.Kind, "default/thing") != nil {
-			f.remove(thingKind.Kind, "default/thing")
+		if f.Object(thingKind.Kind, "default/thing") != nil {
+			f.Remove(thingKind.Kind, "default/thing")
 		}
-		f.with(func() { delete(f.kinds, thingsResource) })
+		f.With(func() { delete(f.Kinds, thingsResource) })
 	}
-	f.edit("CustomResourceDefinition", "things.example.com", "kubectl", change(time.Now().String(), "metadata", "annotations", "changed"))
+	f.Edit("CustomResourceDefinition", "things.example.com", "kubectl", change(time.Now().String(), "metadata", "annotations", "changed"))
 	synctest.Wait()
 	<-time.After(staleInterval)
 }
@@ -56,24 +58,24 @@ func TestKindGoes(t *testing.T) {
 			f.must(withThing(t, "one"), ActionInstall, CauseNotInstalled)
 			f.serveThings(false)
 			f.heard()
-			f.taken()
+			f.TakeRequests()
 			test(t, f)
 		})
 	}
 	t.Run("it is drift, and repaired when the kind is back", func(t *testing.T) {
 		gone(t, func(t *testing.T, f *fixture) {
-			f.edit("ConfigMap", "default/config", "kubectl", change("theirs", "data", "key"))
+			f.Edit("ConfigMap", "default/config", "kubectl", change("theirs", "data", "key"))
 			synctest.Wait()
 			decision, err := f.reconcile(withThing(t, "one"))
 			if decision.Action != ActionRepair || !meta.IsNoMatchError(err) || IsTerminal(err) {
 				t.Fatalf("decided on %+v, error %v, want a repair that lacks the kind", decision, err)
 			}
-			if diff := cmp.Diff([]string{"apply configmaps default/config"}, f.taken()); diff != "" {
+			if diff := cmp.Diff([]string{"apply configmaps default/config"}, f.TakeRequests()); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
 			f.serveThings(true)
 			f.must(withThing(t, "one"), ActionRepair, CauseDrift)
-			if f.object(thingKind.Kind, "default/thing") == nil {
+			if f.Object(thingKind.Kind, "default/thing") == nil {
 				t.Error("the object is not there again")
 			}
 			f.must(withThing(t, "one"), ActionNone, "")
@@ -91,7 +93,7 @@ func TestKindGoes(t *testing.T) {
 			if !meta.IsNoMatchError(err) || IsTerminal(err) {
 				t.Fatalf("error is %v, want an unknown kind", err)
 			}
-			if got := f.taken(); len(got) > 0 {
+			if got := f.TakeRequests(); len(got) > 0 {
 				t.Errorf("requests were made: %s", got)
 			}
 		})
@@ -99,12 +101,12 @@ func TestKindGoes(t *testing.T) {
 	t.Run("rollback to it fails before anything is changed", func(t *testing.T) {
 		gone(t, func(t *testing.T, f *fixture) {
 			f.must(withoutThing(t, "two"), ActionUpgrade, CauseInputsChanged)
-			f.taken()
+			f.TakeRequests()
 			_, err := f.engine.Execute(t.Context(), withoutThing(t, "two"), Decision{Action: ActionRollback, To: 1}, f.baseline)
 			if !meta.IsNoMatchError(err) || IsTerminal(err) {
 				t.Fatalf("error is %v, want an unknown kind", err)
 			}
-			if got := f.taken(); len(got) > 0 {
+			if got := f.TakeRequests(); len(got) > 0 {
 				t.Errorf("requests were made: %s", got)
 			}
 		})
@@ -114,7 +116,7 @@ func TestKindGoes(t *testing.T) {
 			if err := f.engine.Uninstall(t.Context(), withThing(t, "one"), f.baseline); err != nil {
 				t.Fatal(err)
 			}
-			if f.object("ConfigMap", "default/config") != nil {
+			if f.Object("ConfigMap", "default/config") != nil {
 				t.Error("the other object is still there")
 			}
 		})
@@ -128,22 +130,22 @@ func TestKindIsSilent(t *testing.T) {
 		f.serveThings(true)
 		f.must(withThing(t, "one"), ActionInstall, CauseNotInstalled)
 		silent := true
-		f.with(func() {
-			f.refuse = func(request fakeRequest, _ *unstructured.Unstructured) error {
-				if silent && request.verb == "discover" && request.key.name == "/apis/"+thingKind.GroupVersion().String() {
+		f.With(func() {
+			f.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
+				if silent && request.Verb == "discover" && request.Key.Name == "/apis/"+thingKind.GroupVersion().String() {
 					return apierrors.NewServiceUnavailable("no endpoints")
 				}
 				return nil
 			}
 		})
-		f.edit("APIService", "v1.example.com", "kubectl", func(*unstructured.Unstructured) {})
+		f.Edit("APIService", "v1.example.com", "kubectl", func(*unstructured.Unstructured) {})
 		synctest.Wait()
 		<-time.After(staleInterval)
-		f.taken()
+		f.TakeRequests()
 		wanted := withThing(t, "one")
 		_, observing := f.engine.Observe(t.Context(), wanted.Key(), f.baseline)
 		_, upgrading := f.engine.Execute(t.Context(), withoutThing(t, "two"), Decision{Action: ActionUpgrade}, f.baseline)
-		if got := f.taken(); len(got) > 0 {
+		if got := f.TakeRequests(); len(got) > 0 {
 			t.Errorf("requests were made: %s", got)
 		}
 		uninstalling := f.engine.Uninstall(t.Context(), wanted, f.baseline)
@@ -152,11 +154,11 @@ func TestKindIsSilent(t *testing.T) {
 				t.Errorf("%s: error is %v, want the API server's", name, err)
 			}
 		}
-		f.with(func() { silent = false })
+		f.With(func() { silent = false })
 		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
 			t.Fatal(err)
 		}
-		if f.object(thingKind.Kind, "default/thing") != nil || f.object("ConfigMap", "default/config") != nil {
+		if f.Object(thingKind.Kind, "default/thing") != nil || f.Object("ConfigMap", "default/config") != nil {
 			t.Error("something of the release is left")
 		}
 	})

@@ -120,14 +120,14 @@ func TestReplacedUnseen(t *testing.T) {
 		f.HoldWatches(true)
 		f.Remove("ConfigMap", "default/a")
 		before := f.Edit("ConfigMap", "default/a", "kubectl", theirs)
-		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "2")})
-		_, err := f.reconcile(wanted)
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "2")})
+		_, err := f.reconcile(desired)
 		_ = wantError[*OwnershipConflictError](t, err)
 		if diff := cmp.Diff(before, f.Object("ConfigMap", "default/a")); diff != "" {
 			t.Errorf("their object (-before +after):\n%s", diff)
 		}
 		f.Remove("ConfigMap", "default/a")
-		if _, err := f.reconcile(wanted); err != nil {
+		if _, err := f.reconcile(desired); err != nil {
 			t.Errorf("with the name free again: %v", err)
 		}
 	})
@@ -167,18 +167,18 @@ func TestMarksGoneWithoutBaseline(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
-				wanted := demo(t, nil)
-				wanted.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "App", Name: "web", UID: "1234", Controller: ptr.To(true)}
-				f.must(wanted, ActionInstall, CauseNotInstalled)
+				desired := demo(t, nil)
+				desired.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "App", Name: "web", UID: "1234", Controller: ptr.To(true)}
+				f.must(desired, ActionInstall, CauseNotInstalled)
 				tc.do(f)
 				f.baseline = Baseline{}
 				f.restart()
-				_, err := f.reconcile(wanted)
+				_, err := f.reconcile(desired)
 				if tc.taken {
 					if err != nil {
 						t.Fatal(err)
 					}
-					f.must(wanted, ActionNone, CauseNone)
+					f.must(desired, ActionNone, CauseNone)
 					return
 				}
 				_ = wantError[*OwnershipConflictError](t, err)
@@ -191,8 +191,8 @@ func TestMarksGoneWithoutBaseline(t *testing.T) {
 // again, although the watch has seen nothing in between.
 func TestSameDriftAcrossRelist(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := demo(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		change := func() {
 			f.Edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
 				object.Object["data"] = map[string]any{"index.html": "theirs"}
@@ -201,7 +201,7 @@ func TestSameDriftAcrossRelist(t *testing.T) {
 		change()
 		synctest.Wait()
 		f.HoldWatches(true)
-		f.must(wanted, ActionRepair, CauseDrift)
+		f.must(desired, ActionRepair, CauseDrift)
 		f.heard()
 		change()
 		f.BreakWatches(true)
@@ -210,6 +210,6 @@ func TestSameDriftAcrossRelist(t *testing.T) {
 		if got := f.heard(); !slices.Contains(got, "object default/web") {
 			t.Errorf("heard %s", got)
 		}
-		f.must(wanted, ActionRepair, CauseDrift)
+		f.must(desired, ActionRepair, CauseDrift)
 	})
 }

@@ -83,8 +83,8 @@ func BenchmarkInstall(b *testing.B) {
 		b.Helper()
 		merged := map[string]any{"apiKey": "verysecret"}
 		maps.Copy(merged, values)
-		wanted := Release{Namespace: "default", Name: name, Chart: chart, Values: merged, Owner: &owner}
-		deployed, err := engine.Execute(ctx, wanted, Decision{Action: action}, baseline)
+		desired := Release{Namespace: "default", Name: name, Chart: chart, Values: merged, Owner: &owner}
+		deployed, err := engine.Execute(ctx, desired, Decision{Action: action}, baseline)
 		if err != nil {
 			b.Fatal(err)
 		}

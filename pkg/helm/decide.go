@@ -14,7 +14,7 @@ type Action string
 
 // The actions that [Decide] chooses from.
 const (
-	// ActionNone: the release is as wanted.
+	// ActionNone: the release is as desired.
 	ActionNone Action = "None"
 	// ActionWait: somebody else is in the middle of an operation.
 	ActionWait Action = "Wait"
@@ -87,7 +87,7 @@ type Decision struct {
 	Replace int
 	// To is the revision whose manifest ActionRollback brings back.
 	To int
-	// RolledBack says that the wanted inputs are not deployed: they were given up
+	// RolledBack says that the desired inputs are not deployed: they were given up
 	// for an older revision, which is kept as it is. Other inputs, or an
 	// ActionUpgrade that the caller chooses, end that.
 	RolledBack bool
@@ -97,7 +97,7 @@ type Decision struct {
 	RetryAfter time.Duration
 }
 
-// Decide chooses what to do, given the digest of the wanted release's inputs
+// Decide chooses what to do, given the digest of the desired release's inputs
 // (see [Release.InputDigest]) and what was observed. It is a pure function: it
 // never renders the chart, because a chart may render differently each time.
 // The patience is how long an operation of somebody else may take before it

@@ -24,7 +24,7 @@ func TestDecide(t *testing.T) {
 		r.Inputs = "4567"
 		return r
 	}
-	// The wanted inputs were given up for those of revision 2.
+	// The desired inputs were given up for those of revision 2.
 	rollback := func(status string) *Record {
 		return &Record{Revision: 4, Status: status, Own: true, Inputs: "4567", RolledBackTo: 2, Abandoned: inputs}
 	}
@@ -57,7 +57,7 @@ func TestDecide(t *testing.T) {
 			observed: Snapshot{Record: elsewhere(rollback("deployed")), BaselineKnown: true},
 			want:     Decision{Action: ActionUpgrade, Cause: CauseInputsChanged},
 		},
-		"rolled back to what is wanted again": {
+		"rolled back to what is desired again": {
 			observed: Snapshot{Record: back(rollback("deployed")), BaselineKnown: true},
 			want:     Decision{Action: ActionNone},
 		},
@@ -92,7 +92,7 @@ func TestDecide(t *testing.T) {
 		"no record": {
 			want: Decision{Action: ActionInstall, Cause: CauseNotInstalled},
 		},
-		"as wanted": {
+		"as desired": {
 			observed: Snapshot{Record: record(3, "deployed"), BaselineKnown: true},
 			want:     Decision{Action: ActionNone},
 		},

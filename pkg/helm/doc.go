@@ -1,15 +1,15 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package helm keeps Helm releases as they are wanted, from inside a controller.
+// Package helm keeps Helm releases as they are desired, from inside a controller.
 //
 // It drives the Helm v4 SDK in process and imports nothing else of this module:
 // any operator can use it. A controller asks three questions, whenever
 // something may have changed, and keeps one small answer:
 //
-//	observed, err := engine.Observe(ctx, wanted.Key(), baseline) // What is there?
-//	decision, err := engine.Decide(wanted, observed)             // What is due, and why?
-//	deployed, err := engine.Execute(ctx, wanted, decision, baseline)
+//	observed, err := engine.Observe(ctx, desired.Key(), baseline) // What is there?
+//	decision, err := engine.Decide(desired, observed)             // What is due, and why?
+//	deployed, err := engine.Execute(ctx, desired, decision, baseline)
 //	baseline = deployed.Baseline() // Unless deployed is nil: nothing was due.
 //
 // The baseline belongs into the status of the custom resource. It is what drift
@@ -58,10 +58,10 @@
 // saw the last success itself: what no attempt has sent since is as it was.
 //
 // The record of a rollback keeps two digests: of the inputs that are deployed
-// again, and of those that were given up. While either is wanted, the release
+// again, and of those that were given up. While either is desired, the release
 // stays as it is, drift is mended, and [Decision] says in RolledBack that the
-// wanted inputs are not deployed. Any other inputs are upgraded to. A rollback
-// that fails or is cut off is redone in its place, unless other inputs are wanted
+// desired inputs are not deployed. Any other inputs are upgraded to. A rollback
+// that fails or is cut off is redone in its place, unless other inputs are desired
 // by then.
 //
 // Helm calls superseded whatever was followed by something else; the engine marks
@@ -139,7 +139,7 @@
 // operation on it is in flight.
 //
 // So nothing has to be asked of the API server to know that all is well. A
-// release in its wanted state costs no request: not while nothing happens, not
+// release in its desired state costs no request: not while nothing happens, not
 // at a periodic resync, and not after a restart, for which lists and watches are
 // enough.
 //

@@ -89,20 +89,20 @@ func blanked(t *testing.T, manifest string) string {
 
 func TestInstall(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
-		decision := f.decide(wanted)
-		deployed, err := f.engine.Execute(t.Context(), wanted, decision, Baseline{})
+		desired := demo(t, nil)
+		decision := f.decide(desired)
+		deployed, err := f.engine.Execute(t.Context(), desired, decision, Baseline{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		wantRequests(t, f, installRequests...)
 		wantRecords(t, f, "web.v1 deployed")
 
-		recorded := f.record(wanted)
+		recorded := f.record(desired)
 		sum := hmac.New(sha256.New, []byte(recorded.Labels[SaltLabel]))
 		sum.Write([]byte(blanked(t, recorded.Manifest)))
 		want := &Deployed{
-			Revision: 1, Chart: "demo-app", ChartVersion: "0.1.0", AppVersion: "1.27", ChartDigest: wanted.Chart.Digest()[:16],
+			Revision: 1, Chart: "demo-app", ChartVersion: "0.1.0", AppVersion: "1.27", ChartDigest: desired.Chart.Digest()[:16],
 			ManifestHash: hex.EncodeToString(sum.Sum(nil)), Revisions: deployed.Revisions,
 		}
 		for _, kind := range []string{"Secret", "ConfigMap", "Service", "Deployment"} {
@@ -116,13 +116,13 @@ func TestInstall(t *testing.T) {
 		if diff := cmp.Diff(want, deployed); diff != "" {
 			t.Errorf("deployed (-want +got):\n%s", diff)
 		}
-		if len(f.operations) != 1 || f.operations[0].Action != "Install" || f.operations[0].Release != wanted.Key() || f.operations[0].Err != nil {
+		if len(f.operations) != 1 || f.operations[0].Action != "Install" || f.operations[0].Release != desired.Key() || f.operations[0].Err != nil {
 			t.Errorf("operations: %+v", f.operations)
 		}
 	})
 }
 
-// TestSteadyState: a release that is as wanted costs no request, neither while
+// TestSteadyState: a release that is as desired costs no request, neither while
 // the engine runs nor when it starts again.
 // TestNothingIsDiscoveredTwice goes once around the life of a release.
 func TestNothingIsDiscoveredTwice(t *testing.T) {
@@ -154,16 +154,16 @@ func TestNothingIsDiscoveredTwice(t *testing.T) {
 
 func TestSteadyState(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := demo(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		f.TakeRequests()
-		f.must(wanted, ActionNone, CauseNone) // Before the watches have told.
+		f.must(desired, ActionNone, CauseNone) // Before the watches have told.
 		synctest.Wait()
-		f.must(wanted, ActionNone, CauseNone)
+		f.must(desired, ActionNone, CauseNone)
 		f.restart()
-		f.must(wanted, ActionNone, CauseNone)
+		f.must(desired, ActionNone, CauseNone)
 		wantRequests(t, f)
-		if deployed, err := f.engine.Execute(t.Context(), wanted, Decision{Action: ActionNone}, f.baseline); deployed != nil || err != nil {
+		if deployed, err := f.engine.Execute(t.Context(), desired, Decision{Action: ActionNone}, f.baseline); deployed != nil || err != nil {
 			t.Errorf("nothing to do gives %v, %v", deployed, err)
 		}
 	})
@@ -246,7 +246,7 @@ func TestMaxHistory(t *testing.T) {
 // TestOwner: the release's objects have an owner, but for those that cannot.
 func TestOwner(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := made(t, map[string]string{
+		desired := made(t, map[string]string{
 			"templates/a.yaml":     configMap("a", "1"),
 			"templates/other.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: other}\n",
 			"templates/role.yaml":  "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\n",
@@ -255,8 +255,8 @@ func TestOwner(t *testing.T) {
 			"templates/list.yaml":  "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: item}\n",
 		})
 		owner := demoOwner()
-		wanted.Owner = &owner
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired.Owner = &owner
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		got := map[string]int{}
 		for _, name := range f.Names() {
 			kind, key, _ := strings.Cut(name, " ")
@@ -269,12 +269,12 @@ func TestOwner(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("owners (-want +got):\n%s", diff)
 		}
-		f.must(wanted, ActionNone, CauseNone)
+		f.must(desired, ActionNone, CauseNone)
 
 		again := demoOwner()
 		again.UID = "u2"
-		wanted.Owner = &again
-		f.must(wanted, ActionUpgrade, CauseInputsChanged)
+		desired.Owner = &again
+		f.must(desired, ActionUpgrade, CauseInputsChanged)
 		if diff := cmp.Diff([]metav1.OwnerReference{again}, f.Object("ConfigMap", "default/a").GetOwnerReferences()); diff != "" {
 			t.Errorf("owners after a new owner (-want +got):\n%s", diff)
 		}
@@ -284,14 +284,14 @@ func TestOwner(t *testing.T) {
 // TestRandomChart: a chart that renders differently each time does not loop.
 func TestRandomChart(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", `{{ randAlphaNum 20 }}`)})
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", `{{ randAlphaNum 20 }}`)})
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		value := f.Object("ConfigMap", "default/a").Object["data"]
 		synctest.Wait()
-		f.must(wanted, ActionNone, CauseNone)
+		f.must(desired, ActionNone, CauseNone)
 		f.Remove("ConfigMap", "default/a")
 		synctest.Wait()
-		f.must(wanted, ActionRepair, CauseDrift)
+		f.must(desired, ActionRepair, CauseDrift)
 		if diff := cmp.Diff(value, f.Object("ConfigMap", "default/a").Object["data"]); diff != "" {
 			t.Errorf("the repair rendered again (-installed +repaired):\n%s", diff)
 		}
@@ -301,15 +301,15 @@ func TestRandomChart(t *testing.T) {
 // TestStringData: a Secret written with stringData drifts like any other.
 func TestStringData(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := made(t, map[string]string{"templates/a.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {key: geheim}\n"})
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := made(t, map[string]string{"templates/a.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {key: geheim}\n"})
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		synctest.Wait()
 		f.Edit("Secret", "default/a", "kubectl", func(object *unstructured.Unstructured) {
 			object.Object["data"] = map[string]any{"key": "bWluZQ=="}
 		})
 		synctest.Wait()
-		f.must(wanted, ActionRepair, CauseDrift)
-		f.must(wanted, ActionNone, CauseNone)
+		f.must(desired, ActionRepair, CauseDrift)
+		f.must(desired, ActionNone, CauseNone)
 	})
 }
 
@@ -325,13 +325,13 @@ func TestCancelledContext(t *testing.T) {
 				return fakeapi.NoFault
 			}
 		})
-		wanted := demo(t, nil)
-		deployed, err := f.engine.Execute(ctx, wanted, Decision{Action: ActionInstall}, Baseline{})
+		desired := demo(t, nil)
+		deployed, err := f.engine.Execute(ctx, desired, Decision{Action: ActionInstall}, Baseline{})
 		if err != nil || deployed == nil || ctx.Err() == nil {
 			t.Fatalf("Execute = %v, %v, context: %v", deployed, err, ctx.Err())
 		}
 		wantRecords(t, f, "web.v1 deployed")
-		if err := f.engine.Uninstall(ctx, wanted, deployed.Baseline()); err != nil {
+		if err := f.engine.Uninstall(ctx, desired, deployed.Baseline()); err != nil {
 			t.Fatal(err)
 		}
 		wantRecords(t, f)
@@ -341,16 +341,16 @@ func TestCancelledContext(t *testing.T) {
 // TestBusy: two engines at one release do not both make a revision.
 func TestBusy(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
+		desired := demo(t, nil)
 		f.HoldWatches(true) // This engine does not see what the other one does.
 		other := newEngineOn(t, f.Server)
 		f.HoldWatches(false)
 		synctest.Wait()
 		f.HoldWatches(true)
-		if _, err := other.Execute(t.Context(), wanted, Decision{Action: ActionInstall}, Baseline{}); err != nil {
+		if _, err := other.Execute(t.Context(), desired, Decision{Action: ActionInstall}, Baseline{}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := f.engine.Execute(t.Context(), wanted, Decision{Action: ActionInstall}, Baseline{})
+		_, err := f.engine.Execute(t.Context(), desired, Decision{Action: ActionInstall}, Baseline{})
 		_ = wantError[*BusyError](t, err)
 		wantRecords(t, f, "web.v1 deployed")
 	})
@@ -382,29 +382,29 @@ func TestManyReleases(t *testing.T) {
 		const releases, workers = 12, 3
 		var running sync.WaitGroup
 		for i := range releases {
-			wanted := demo(t, nil)
-			wanted.Name = fmt.Sprintf("web-%d", i)
+			desired := demo(t, nil)
+			desired.Name = fmt.Sprintf("web-%d", i)
 			for range workers {
 				running.Go(func() {
 					baseline := Baseline{}
 					for range 4 {
-						observed, err := f.engine.Observe(t.Context(), wanted.Key(), baseline)
+						observed, err := f.engine.Observe(t.Context(), desired.Key(), baseline)
 						if err != nil {
-							t.Errorf("Observe %s: %v", wanted.Name, err)
+							t.Errorf("Observe %s: %v", desired.Name, err)
 							return
 						}
-						decision, err := f.engine.Decide(wanted, observed)
+						decision, err := f.engine.Decide(desired, observed)
 						if err != nil {
-							t.Errorf("Decide %s: %v", wanted.Name, err)
+							t.Errorf("Decide %s: %v", desired.Name, err)
 							return
 						}
-						deployed, err := f.engine.Execute(t.Context(), wanted, decision, baseline)
+						deployed, err := f.engine.Execute(t.Context(), desired, decision, baseline)
 						if deployed != nil {
 							baseline = deployed.Baseline()
 						}
 						// Another worker may have been faster.
 						if err != nil && IsTerminal(err) {
-							t.Errorf("%s %s: %v", decision.Action, wanted.Name, err)
+							t.Errorf("%s %s: %v", decision.Action, desired.Name, err)
 						}
 					}
 				})

@@ -21,7 +21,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 )
 
-// Example keeps one release of the embedded chart as it is wanted, for an hour: a
+// Example keeps one release of the embedded chart as it is desired, for an hour: a
 // controller without its custom resource. It needs a cluster.
 func Example() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Hour)
@@ -45,7 +45,7 @@ func keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wanted := helm.Release{
+	desired := helm.Release{
 		Namespace: "default", Name: "web", Chart: chart,
 		Values: map[string]any{"message": "Hello", "apiKey": "verysecret"},
 	}
@@ -59,7 +59,7 @@ func keep(ctx context.Context) error {
 		}
 	}
 	engine.Subscribe(func(release cache.ObjectName, _ helm.Change) {
-		if release == wanted.Key() {
+		if release == desired.Key() {
 			again()
 		}
 	})
@@ -77,7 +77,7 @@ func keep(ctx context.Context) error {
 			return nil
 		case <-look:
 		}
-		deployed, err := reconcile(ctx, engine, wanted, baseline)
+		deployed, err := reconcile(ctx, engine, desired, baseline)
 		switch {
 		case deployed != nil:
 			baseline = deployed.Baseline()
@@ -90,19 +90,19 @@ func keep(ctx context.Context) error {
 	}
 }
 
-func reconcile(ctx context.Context, engine *helm.Engine, wanted helm.Release, baseline helm.Baseline) (*helm.Deployed, error) {
-	observed, err := engine.Observe(ctx, wanted.Key(), baseline)
+func reconcile(ctx context.Context, engine *helm.Engine, desired helm.Release, baseline helm.Baseline) (*helm.Deployed, error) {
+	observed, err := engine.Observe(ctx, desired.Key(), baseline)
 	if err != nil {
 		return nil, err
 	}
-	decision, err := engine.Decide(wanted, observed)
+	decision, err := engine.Decide(desired, observed)
 	if err != nil {
 		return nil, err
 	}
 	if decision.Action != helm.ActionNone {
 		log.Println("Due:", decision.Action, decision.Cause, decision.Drifts)
 	}
-	return engine.Execute(ctx, wanted, decision, baseline)
+	return engine.Execute(ctx, desired, decision, baseline)
 }
 
 func retryAfter(err error) time.Duration {
@@ -138,11 +138,11 @@ func ExampleDecide() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	wanted := helm.Release{
+	desired := helm.Release{
 		Namespace: "default", Name: "web", Chart: chart, Values: map[string]any{"apiKey": "verysecret"},
 		Owner: &metav1.OwnerReference{APIVersion: "demo.example.com/v1alpha1", Kind: "DemoApp", Name: "web", UID: "1"},
 	}
-	inputs, err := wanted.InputDigest()
+	inputs, err := desired.InputDigest()
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -34,29 +34,29 @@ const recordGrace = 30 * time.Second
 // for which [IsTerminal] holds will come again. A repair that fails for some objects
 // returns both, an error and the release with the others mended, whose baseline is
 // the next one to give.
-func (e *Engine) Execute(ctx context.Context, wanted Release, decision Decision, baseline Baseline) (*Deployed, error) {
-	defer e.locks.lock(wanted.Key())()
+func (e *Engine) Execute(ctx context.Context, desired Release, decision Decision, baseline Baseline) (*Deployed, error) {
+	defer e.locks.lock(desired.Key())()
 	switch decision.Action {
 	case ActionInstall, ActionUpgrade:
-		return e.measured(ctx, wanted, decision, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
-			return o.deploy(wanted, decision)
+		return e.measured(ctx, desired, decision, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
+			return o.deploy(desired, decision)
 		})
 	case ActionReapply, ActionRepair:
-		return e.measured(ctx, wanted, decision, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // As above.
+		return e.measured(ctx, desired, decision, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // As above.
 			return o.repair(decision, baseline)
 		})
 	case ActionRollback:
-		return e.measured(ctx, wanted, decision, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // As above.
-			return o.rollback(wanted, decision)
+		return e.measured(ctx, desired, decision, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // As above.
+			return o.rollback(desired, decision)
 		})
 	case ActionWait:
-		return nil, &BusyError{Release: wanted.Key().String(), Status: "being changed", RetryAfter: decision.RetryAfter}
+		return nil, &BusyError{Release: desired.Key().String(), Status: "being changed", RetryAfter: decision.RetryAfter}
 	case ActionRefuse:
-		return nil, e.refusal(wanted)
+		return nil, e.refusal(desired)
 	case ActionNone:
 		return nil, nil
 	default:
-		return nil, fmt.Errorf("release %s: unknown action %q", wanted.Key(), decision.Action)
+		return nil, fmt.Errorf("release %s: unknown action %q", desired.Key(), decision.Action)
 	}
 }
 
@@ -91,28 +91,28 @@ func (e *Engine) recordLimit(chart *Chart) int {
 }
 
 // measured runs an operation under its own deadline and tells how it went.
-func (e *Engine) measured(ctx context.Context, wanted Release, decision Decision, baseline Baseline, run func(*operation) (*Deployed, error)) (*Deployed, error) {
-	name, limits := wanted.Key(), e.limitsOf(wanted)
+func (e *Engine) measured(ctx context.Context, desired Release, decision Decision, baseline Baseline, run func(*operation) (*Deployed, error)) (*Deployed, error) {
+	name, limits := desired.Key(), e.limitsOf(desired)
 	started := e.clock.Now()
-	within := bounds{namespace: wanted.Namespace, scope: wanted.Scope, namespaces: e.namespaces}
+	within := bounds{namespace: desired.Namespace, scope: desired.Scope, namespaces: e.namespaces}
 	ctx = withBounds(context.WithoutCancel(ctx), within)
 	ctx, cancel := context.WithTimeout(ctx, limits.timeout)
 	defer cancel()
 	logger := e.logger.With(slog.String("release", name.String()), slog.String("action", string(decision.Action)))
 	deadline, _ := ctx.Deadline()
-	store, err := e.newStore(wanted, baseline, within, deadline.Add(recordGrace), logger)
+	store, err := e.newStore(desired, baseline, within, deadline.Add(recordGrace), logger)
 	if err != nil {
 		return nil, err
 	}
-	history, owner := e.records.history(name), ownerOf(wanted.Owner)
-	owns := len(history) > 0 && owner.owns(history[len(history)-1], baseline.Revision != 0, wanted.Adopt)
-	if len(history) > 0 && wanted.Owner != nil && !owns {
-		return nil, e.refusal(wanted)
+	history, owner := e.records.history(name), ownerOf(desired.Owner)
+	owns := len(history) > 0 && owner.owns(history[len(history)-1], baseline.Revision != 0, desired.Adopt)
+	if len(history) > 0 && desired.Owner != nil && !owns {
+		return nil, e.refusal(desired)
 	}
 	o := &operation{
 		engine: e, ctx: ctx, release: name, limits: limits, logger: logger, store: store,
-		ownerID: owner, established: wanted.Adopt || owns, bounds: within,
-		ignore: wanted.Ignore, baseline: baseline, existence: absent, known: map[ObjectReference]InventoryEntry{},
+		ownerID: owner, established: desired.Adopt || owns, bounds: within,
+		ignore: desired.Ignore, baseline: baseline, existence: absent, known: map[ObjectReference]InventoryEntry{},
 	}
 	for _, entry := range baseline.Inventory {
 		o.known[entry.ObjectReference] = entry
@@ -162,12 +162,12 @@ func (o *operation) configuration() (*action.Configuration, error) {
 }
 
 // deploy installs or upgrades.
-func (o *operation) deploy(wanted Release, decision Decision) (*Deployed, error) {
-	inputs, err := wanted.InputDigest()
+func (o *operation) deploy(desired Release, decision Decision) (*Deployed, error) {
+	inputs, err := desired.InputDigest()
 	if err != nil {
-		return nil, &RenderError{Chart: wanted.Chart.Name(), Err: err}
+		return nil, &RenderError{Chart: desired.Chart.Name(), Err: err}
 	}
-	o.owner = wanted.Owner
+	o.owner = desired.Owner
 	cfg, err := o.configuration()
 	if err != nil {
 		return nil, err
@@ -203,11 +203,11 @@ func (o *operation) deploy(wanted Release, decision Decision) (*Deployed, error)
 	}
 	var rls *releasev1.Release
 	if record == nil || common.Status(record.Status) == common.StatusUninstalled {
-		rls, err = o.install(cfg, wanted, inputs, record)
+		rls, err = o.install(cfg, desired, inputs, record)
 	} else {
-		rls, err = o.upgrade(cfg, wanted, inputs, record.Revision+1)
+		rls, err = o.upgrade(cfg, desired, inputs, record.Revision+1)
 	}
-	if err := o.outcome(wanted, err); err != nil {
+	if err := o.outcome(desired, err); err != nil {
 		return nil, err
 	}
 	return o.deployed(rls), nil
@@ -227,39 +227,39 @@ func (o *operation) inspect(record *Record) error {
 	return nil
 }
 
-func (o *operation) install(cfg *action.Configuration, wanted Release, inputs string, record *Record) (*releasev1.Release, error) {
-	parsed, err := o.parse(wanted.Chart)
+func (o *operation) install(cfg *action.Configuration, desired Release, inputs string, record *Record) (*releasev1.Release, error) {
+	parsed, err := o.parse(desired.Chart)
 	if err != nil {
 		return nil, err
 	}
 	if crds := parsed.CRDObjects(); len(crds) > 0 && !o.bounds.allow("") {
 		return nil, o.note(o.outOfScope(ObjectReference{Kind: crdKind.Kind, Name: crds[0].Name}))
 	}
-	o.installing = wanted.Chart.Name()
+	o.installing = desired.Chart.Name()
 	revision := 1
 	if record != nil {
 		revision = record.Revision + 1
 	}
 	install := action.NewInstall(cfg)
-	install.ReleaseName, install.Namespace = wanted.Name, wanted.Namespace
+	install.ReleaseName, install.Namespace = desired.Name, desired.Namespace
 	install.Replace = record != nil
 	install.WaitStrategy = kube.HookOnlyStrategy
 	install.Timeout = o.limits.timeout
-	if install.SkipSchemaValidation, err = wanted.Chart.schema.check(parsed, wanted.Values); err != nil {
+	if install.SkipSchemaValidation, err = desired.Chart.schema.check(parsed, desired.Values); err != nil {
 		return nil, err
 	}
-	install.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, wanted.Chart.shortDigest())}
-	result, err := install.RunWithContext(context.WithoutCancel(o.ctx), parsed, wanted.Values)
+	install.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, desired.Chart.shortDigest())}
+	result, err := install.RunWithContext(context.WithoutCancel(o.ctx), parsed, desired.Values)
 	return releaseOf(result, err)
 }
 
-func (o *operation) upgrade(cfg *action.Configuration, wanted Release, inputs string, revision int) (*releasev1.Release, error) {
-	parsed, err := o.parse(wanted.Chart)
+func (o *operation) upgrade(cfg *action.Configuration, desired Release, inputs string, revision int) (*releasev1.Release, error) {
+	parsed, err := o.parse(desired.Chart)
 	if err != nil {
 		return nil, err
 	}
 	upgrade := action.NewUpgrade(cfg)
-	upgrade.Namespace = wanted.Namespace
+	upgrade.Namespace = desired.Namespace
 	upgrade.ServerSideApply = "true"
 	upgrade.ForceConflicts = true
 	upgrade.ResetValues = true
@@ -267,11 +267,11 @@ func (o *operation) upgrade(cfg *action.Configuration, wanted Release, inputs st
 	upgrade.MaxHistory = o.limits.maxHistory
 	upgrade.WaitStrategy = kube.HookOnlyStrategy
 	upgrade.Timeout = o.limits.timeout
-	if upgrade.SkipSchemaValidation, err = wanted.Chart.schema.check(parsed, wanted.Values); err != nil {
+	if upgrade.SkipSchemaValidation, err = desired.Chart.schema.check(parsed, desired.Values); err != nil {
 		return nil, err
 	}
-	upgrade.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, wanted.Chart.shortDigest())}
-	result, err := upgrade.RunWithContext(context.WithoutCancel(o.ctx), wanted.Name, parsed, wanted.Values)
+	upgrade.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, desired.Chart.shortDigest())}
+	result, err := upgrade.RunWithContext(context.WithoutCancel(o.ctx), desired.Name, parsed, desired.Values)
 	return releaseOf(result, err)
 }
 
@@ -290,7 +290,7 @@ func releaseOf(result release.Releaser, err error) (*releasev1.Release, error) {
 
 // outcome turns what an install or upgrade returned into the engine's errors,
 // and removes the record of an attempt that was refused as a whole.
-func (o *operation) outcome(wanted Release, err error) error {
+func (o *operation) outcome(desired Release, err error) error {
 	if err = o.fault(err); err == nil {
 		return nil
 	}
@@ -303,7 +303,7 @@ func (o *operation) outcome(wanted Release, err error) error {
 		if failure := o.lookups.failure(); failure != nil {
 			return failure
 		}
-		return &RenderError{Chart: wanted.Chart.Name(), Err: err}
+		return &RenderError{Chart: desired.Chart.Name(), Err: err}
 	}
 	return err
 }
@@ -415,19 +415,6 @@ func (o *operation) lookFirst(next *releasev1.Release) error {
 		}
 	}
 	return nil
-}
-
-// claimAll marks the objects of a manifest as part of the release, and has their
-// kinds watched.
-func (o *operation) claimAll(resources kube.ResourceList) error {
-	for _, info := range resources {
-		object, err := content(info)
-		if err != nil {
-			return err
-		}
-		o.claim(object)
-	}
-	return o.watch(resources)
 }
 
 func (o *operation) deployed(rls *releasev1.Release) *Deployed {

@@ -45,8 +45,8 @@ type Explanation struct {
 func (e *Engine) Explain(ctx context.Context, name cache.ObjectName, baseline Baseline, drifts []Drift) ([]Explanation, error) {
 	defer e.locks.lock(name)()
 	var found []Explanation
-	wanted := Release{Namespace: name.Namespace, Name: name.Name, Ignore: baseline.Ignore}
-	_, err := e.measured(ctx, wanted, Decision{Action: actionExplain}, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
+	desired := Release{Namespace: name.Namespace, Name: name.Name, Ignore: baseline.Ignore}
+	_, err := e.measured(ctx, desired, Decision{Action: actionExplain}, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
 		var err error
 		found, err = o.explain(drifts)
 		return nil, err

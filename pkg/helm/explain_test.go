@@ -19,14 +19,14 @@ type found struct {
 }
 
 // explain looks closely at the drift that there is.
-func (f *fixture) explain(wanted Release) []Explanation {
+func (f *fixture) explain(desired Release) []Explanation {
 	f.t.Helper()
 	synctest.Wait()
-	observed, err := f.engine.Observe(f.t.Context(), wanted.Key(), f.baseline)
+	observed, err := f.engine.Observe(f.t.Context(), desired.Key(), f.baseline)
 	if err != nil {
 		f.t.Fatalf("Observe: %v", err)
 	}
-	explanations, err := f.engine.Explain(f.t.Context(), wanted.Key(), f.baseline, observed.Drifts)
+	explanations, err := f.engine.Explain(f.t.Context(), desired.Key(), f.baseline, observed.Drifts)
 	if err != nil {
 		f.t.Fatalf("Explain: %v", err)
 	}
@@ -168,16 +168,16 @@ func TestExplain(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
-				wanted := demo(t, nil)
-				f.must(wanted, ActionInstall, CauseNotInstalled)
+				desired := demo(t, nil)
+				f.must(desired, ActionInstall, CauseNotInstalled)
 				f.baseline.Ignore, f.baseline.RemoveForeign = test.ignore, test.removeForeign
-				f.decide(wanted)
+				f.decide(desired)
 				test.do(f)
 				synctest.Wait()
 				f.TakeRequests()
 				before := f.Names()
 				var got []found
-				for _, explanation := range f.explain(wanted) {
+				for _, explanation := range f.explain(desired) {
 					got = append(got, found{explanation.Drift.Kind, explanation.Fields, explanation.Acceptable})
 					if explanation.Acceptable {
 						f.accept(explanation.Live)
@@ -197,7 +197,7 @@ func TestExplain(t *testing.T) {
 					}
 				}
 				var drifts []DriftKind
-				for _, drift := range f.decide(wanted).Drifts {
+				for _, drift := range f.decide(desired).Drifts {
 					drifts = append(drifts, drift.Kind)
 				}
 				if diff := cmp.Diff(left, drifts); diff != "" {
@@ -213,13 +213,13 @@ func TestExplain(t *testing.T) {
 func TestExplainedDriftIsCountedWhereItIsLeft(t *testing.T) {
 	for _, leave := range []bool{false, true} {
 		bubble(t, func(t *testing.T, f *fixture) {
-			wanted := demo(t, nil)
-			f.must(wanted, ActionInstall, CauseNotInstalled)
+			desired := demo(t, nil)
+			f.must(desired, ActionInstall, CauseNotInstalled)
 			f.baseline.Ignore, f.baseline.LeaveDrift = replicasIgnored, leave
 			f.Edit("Deployment", "default/web", "kubectl", change(int64(3), "spec", "replicas"))
 			f.Edit("ConfigMap", "default/web", "kubectl", change("mine", "data", "index.html"))
 			f.Remove("Service", "default/web")
-			explanations := f.explain(wanted)
+			explanations := f.explain(desired)
 			if len(explanations) != 3 {
 				t.Fatalf("explanations: %+v", explanations)
 			}
@@ -241,16 +241,16 @@ func TestExplainedDriftIsCountedWhereItIsLeft(t *testing.T) {
 // reason to remove it. Once it is no longer ignored, it gets the chart's value again.
 func TestIgnoredFieldsAreNotRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
-		wanted.Ignore = replicasIgnored
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := demo(t, nil)
+		desired.Ignore = replicasIgnored
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		f.baseline.Ignore, f.baseline.RemoveForeign = replicasIgnored, true
-		f.decide(wanted)
+		f.decide(desired)
 		f.Edit("Deployment", "default/web", "kubectl-patch", func(object *unstructured.Unstructured) {
 			change(int64(2), "spec", "replicas")(object)
 			change("theirs", "metadata", "labels", "more")(object)
 		})
-		for _, explanation := range f.explain(wanted) {
+		for _, explanation := range f.explain(desired) {
 			if explanation.Acceptable {
 				f.accept(explanation.Live)
 			}
@@ -265,18 +265,18 @@ func TestIgnoredFieldsAreNotRemoved(t *testing.T) {
 			if _, there := deployment.GetLabels()["more"]; there {
 				t.Errorf("%s: the label is still there", step)
 			}
-			f.baseline.RemoveForeign, f.baseline.Ignore = true, wanted.Ignore
-			if left := f.decide(wanted).Drifts; len(left) > 0 {
+			f.baseline.RemoveForeign, f.baseline.Ignore = true, desired.Ignore
+			if left := f.decide(desired).Drifts; len(left) > 0 {
 				t.Errorf("%s: drift is left: %v", step, left)
 			}
 		}
-		f.must(wanted, ActionRepair, CauseDrift)
+		f.must(desired, ActionRepair, CauseDrift)
 		wantRequests(t, f, "get deployments default/web", "update deployments default/web")
 		replicas("ignored", 2)
 		wantRequests(t, f)
 
-		wanted.Ignore, f.baseline.Ignore = nil, nil
-		f.must(wanted, ActionRepair, CauseDrift)
+		desired.Ignore, f.baseline.Ignore = nil, nil
+		f.must(desired, ActionRepair, CauseDrift)
 		wantRequests(t, f, "get deployments default/web", "apply deployments default/web", "get deployments default/web")
 		replicas("no longer ignored", 1)
 	})
@@ -286,22 +286,22 @@ func TestIgnoredFieldsAreNotRemoved(t *testing.T) {
 // decided to remove additions is not taken for what the object should be.
 func TestForeignFieldsOfAnObjectThatChangedSince(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := demo(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		f.baseline.RemoveForeign = true
-		f.decide(wanted)
+		f.decide(desired)
 		f.Edit("ConfigMap", "default/web", "kubectl", change("theirs", "data", "more"))
 		synctest.Wait()
-		decision := f.decide(wanted)
+		decision := f.decide(desired)
 		f.Edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
 			unstructured.RemoveNestedField(object.Object, "data", "index.html")
 		})
-		deployed, err := f.engine.Execute(t.Context(), wanted, decision, f.baseline)
+		deployed, err := f.engine.Execute(t.Context(), desired, decision, f.baseline)
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.baseline = deployed.Baseline()
-		f.must(wanted, ActionNone, CauseNone)
+		f.must(desired, ActionNone, CauseNone)
 		data, _, _ := unstructured.NestedStringMap(f.Object("ConfigMap", "default/web").Object, "data")
 		if _, there := data["more"]; there || data["index.html"] == "" {
 			t.Errorf("data is %v", data)
@@ -319,11 +319,11 @@ func TestDriftThatChangesIsNews(t *testing.T) {
 				if kind == "Deployment" {
 					path, values = []string{"spec", "replicas"}, [2]any{int64(3), int64(4)}
 				}
-				wanted := demo(t, nil)
-				f.must(wanted, ActionInstall, CauseNotInstalled)
+				desired := demo(t, nil)
+				f.must(desired, ActionInstall, CauseNotInstalled)
 				state := func() string {
 					t.Helper()
-					observed, err := f.engine.Observe(t.Context(), wanted.Key(), f.baseline)
+					observed, err := f.engine.Observe(t.Context(), desired.Key(), f.baseline)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -357,8 +357,8 @@ func TestDriftThatChangesIsNews(t *testing.T) {
 						t.Errorf("the status makes another state: %q and %q", second, got)
 					}
 				}
-				f.must(wanted, ActionRepair, CauseDrift)
-				f.decide(wanted)
+				f.must(desired, ActionRepair, CauseDrift)
+				f.decide(desired)
 				f.Edit(kind, "default/web", "kubectl", change("other", "metadata", "labels", "more"))
 				heard("an addition after the repair")
 			})

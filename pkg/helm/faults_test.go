@@ -23,10 +23,10 @@ import (
 type faultCase struct {
 	// prepare brings about the state that the operation starts from.
 	prepare func(t *testing.T, f *fixture)
-	// wanted is the release in the end; with uninstall, there is to be none.
-	wanted    func(t *testing.T) Release
+	// desired is the release in the end; with uninstall, there is to be none.
+	desired   func(t *testing.T) Release
 	uninstall bool
-	// rollback gives up what is wanted as soon as it has failed.
+	// rollback gives up what is desired as soon as it has failed.
 	rollback bool
 	// brief cases go through what others have gone through, and are spared the
 	// faults that are like another one.
@@ -67,18 +67,18 @@ func faultCases() map[string]faultCase {
 		}
 	}
 	return map[string]faultCase{
-		"install":            {prepare: nothing, wanted: three},
-		"install with hooks": {prepare: nothing, wanted: hooked},
-		"upgrade":            {prepare: install(three), wanted: changed},
-		"upgrade with hooks": {prepare: install(three), wanted: hooked, brief: true},
-		"uninstall":          {prepare: install(three), wanted: three, uninstall: true},
-		"uninstall, hooks":   {prepare: install(hooked), wanted: hooked, uninstall: true},
-		"reapply": {wanted: three, prepare: func(t *testing.T, f *fixture) {
+		"install":            {prepare: nothing, desired: three},
+		"install with hooks": {prepare: nothing, desired: hooked},
+		"upgrade":            {prepare: install(three), desired: changed},
+		"upgrade with hooks": {prepare: install(three), desired: hooked, brief: true},
+		"uninstall":          {prepare: install(three), desired: three, uninstall: true},
+		"uninstall, hooks":   {prepare: install(hooked), desired: hooked, uninstall: true},
+		"reapply": {desired: three, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
 			install(three)(t, f)
 			f.baseline = Baseline{}
 		}},
-		"repair": {wanted: three, prepare: func(t *testing.T, f *fixture) {
+		"repair": {desired: three, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
 			install(three)(t, f)
 			f.Remove("ConfigMap", "default/a")
@@ -87,7 +87,7 @@ func faultCases() map[string]faultCase {
 			})
 			f.Edit("ConfigMap", "default/c", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
 		}},
-		"upgrade of a drifted release": {brief: true, wanted: changed, prepare: func(t *testing.T, f *fixture) {
+		"upgrade of a drifted release": {brief: true, desired: changed, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
 			install(three)(t, f)
 			f.Remove("ConfigMap", "default/c")
@@ -95,40 +95,40 @@ func faultCases() map[string]faultCase {
 				object.Object["data"] = map[string]any{"key": "theirs"}
 			})
 		}},
-		"after a refused upgrade": {brief: true, wanted: changed, prepare: func(t *testing.T, f *fixture) {
+		"after a refused upgrade": {brief: true, desired: changed, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
 			f.With(func() { f.Refuse = refuseBad })
 			install(three)(t, f)
 			_, err := f.reconcile(made(t, map[string]string{"templates/a.yaml": configMap("a", "9"), "templates/e.yaml": configMap("e", "bad")}))
 			_ = wantError[*RefusedError](t, err)
 		}},
-		"uninstall after a refused upgrade": {wanted: three, uninstall: true, brief: true, prepare: func(t *testing.T, f *fixture) {
+		"uninstall after a refused upgrade": {desired: three, uninstall: true, brief: true, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
 			f.With(func() { f.Refuse = refuseBad })
 			install(three)(t, f)
 			_, err := f.reconcile(made(t, map[string]string{"templates/a.yaml": configMap("a", "9"), "templates/e.yaml": configMap("e", "bad")}))
 			_ = wantError[*RefusedError](t, err)
 		}},
-		"rollback": {rollback: true, wanted: refused, prepare: func(t *testing.T, f *fixture) {
+		"rollback": {rollback: true, desired: refused, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
 			f.With(func() { f.Refuse = refuseBad })
 			install(three)(t, f)
 			_, err := f.reconcile(refused(t))
 			_ = wantError[*RefusedError](t, err)
 		}},
-		"rollback with hooks": {rollback: true, brief: true, wanted: refused, prepare: func(t *testing.T, f *fixture) {
+		"rollback with hooks": {rollback: true, brief: true, desired: refused, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
 			f.With(func() { f.Refuse = refuseBad })
 			install(hooked)(t, f)
 			_, err := f.reconcile(refused(t))
 			_ = wantError[*RefusedError](t, err)
 		}},
-		"rollback of what is deployed": {rollback: true, brief: true, wanted: changed, prepare: func(t *testing.T, f *fixture) {
+		"rollback of what is deployed": {rollback: true, brief: true, desired: changed, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
 			install(three)(t, f)
 			f.must(changed(t), ActionUpgrade, CauseInputsChanged)
 		}},
-		"after a refused install": {brief: true, wanted: changed, prepare: func(t *testing.T, f *fixture) {
+		"after a refused install": {brief: true, desired: changed, prepare: func(t *testing.T, f *fixture) {
 			t.Helper()
 			f.With(func() { f.Refuse = refuseBad })
 			_, err := f.reconcile(made(t, map[string]string{"templates/c.yaml": configMap("c", "9"), "templates/e.yaml": configMap("e", "bad")}))
@@ -138,33 +138,33 @@ func faultCases() map[string]faultCase {
 }
 
 // act does what the case is about, once.
-func (c faultCase) act(f *fixture, wanted Release) (done bool, err error) {
+func (c faultCase) act(f *fixture, desired Release) (done bool, err error) {
 	if c.uninstall {
-		err := f.engine.Uninstall(f.t.Context(), wanted, f.baseline)
+		err := f.engine.Uninstall(f.t.Context(), desired, f.baseline)
 		return err == nil, err
 	}
 	if c.rollback {
-		if done, err := rollBack(f, wanted); done || err != nil {
+		if done, err := rollBack(f, desired); done || err != nil {
 			return false, err
 		}
 	}
-	decision, err := f.reconcile(wanted)
+	decision, err := f.reconcile(desired)
 	return err == nil && decision.Action == ActionNone, err
 }
 
-// rollBack does what a controller does that has had enough of the wanted inputs:
+// rollBack does what a controller does that has had enough of the desired inputs:
 // once the newest revision was an attempt at them, it rolls back.
-func rollBack(f *fixture, wanted Release) (done bool, err error) {
+func rollBack(f *fixture, desired Release) (done bool, err error) {
 	f.t.Helper()
-	observed, err := f.engine.Observe(f.t.Context(), wanted.Key(), f.baseline)
+	observed, err := f.engine.Observe(f.t.Context(), desired.Key(), f.baseline)
 	if err != nil {
 		return false, err
 	}
-	inputs, err := wanted.InputDigest()
+	inputs, err := desired.InputDigest()
 	if err != nil || observed.Record == nil || observed.Record.Inputs != inputs || observed.LastGood == nil {
 		return false, err
 	}
-	deployed, err := f.engine.Execute(f.t.Context(), wanted, Decision{Action: ActionRollback, To: observed.LastGood.Revision}, f.baseline)
+	deployed, err := f.engine.Execute(f.t.Context(), desired, Decision{Action: ActionRollback, To: observed.LastGood.Revision}, f.baseline)
 	if err == nil {
 		f.baseline = deployed.Baseline()
 	}
@@ -173,12 +173,12 @@ func rollBack(f *fixture, wanted Release) (done bool, err error) {
 
 // converge acts until nothing is left to do, as a controller does with its
 // retries, and returns what that came to.
-func (c faultCase) converge(t *testing.T, f *fixture, wanted Release) endState {
+func (c faultCase) converge(t *testing.T, f *fixture, desired Release) endState {
 	t.Helper()
 	var errs []error
 	for range 8 {
 		<-time.After(10 * time.Second)
-		done, err := c.act(f, wanted)
+		done, err := c.act(f, desired)
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -223,13 +223,13 @@ func (c faultCase) run(t *testing.T, n int, inject func(*fixture, int) (seen fun
 		f.With(func() { f.React = jobsEnd })
 		c.prepare(t, f)
 		synctest.Wait()
-		wanted := c.wanted(t)
+		desired := c.desired(t)
 		seen := inject(f, n)
-		_, _ = c.act(f, wanted) // Whether it fails depends on the request.
+		_, _ = c.act(f, desired) // Whether it fails depends on the request.
 		fired = seen() >= n
 		f.With(func() { f.Fault = nil })
 		after(f)
-		end = c.converge(t, f, wanted)
+		end = c.converge(t, f, desired)
 	})
 	return end, fired
 }
@@ -307,8 +307,8 @@ func TestBrokenWatches(t *testing.T) {
 	for _, expired := range []bool{false, true} {
 		t.Run(fmt.Sprintf("expired %t", expired), func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
-				wanted := demo(t, nil)
-				f.must(wanted, ActionInstall, CauseNotInstalled)
+				desired := demo(t, nil)
+				f.must(desired, ActionInstall, CauseNotInstalled)
 				synctest.Wait()
 				f.heard()
 				f.HoldWatches(true)
@@ -320,12 +320,12 @@ func TestBrokenWatches(t *testing.T) {
 				if diff := cmp.Diff([]string{"object default/web"}, f.heard()); diff != "" {
 					t.Errorf("heard (-want +got):\n%s", diff)
 				}
-				f.must(wanted, ActionRepair, CauseDrift)
-				f.must(wanted, ActionNone, CauseNone)
+				f.must(desired, ActionRepair, CauseDrift)
+				f.must(desired, ActionNone, CauseNone)
 				f.must(demo(t, map[string]any{"message": "Hi"}), ActionUpgrade, CauseInputsChanged)
 
 				f.HoldWatches(true)
-				if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
+				if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
 					t.Fatal(err)
 				}
 				f.BreakWatches(expired)
@@ -334,7 +334,7 @@ func TestBrokenWatches(t *testing.T) {
 				if record := f.engine.records.latest(cache.ObjectName{Namespace: "default", Name: "web"}); record != nil {
 					t.Errorf("a record is still known: %+v", record)
 				}
-				f.must(wanted, ActionInstall, CauseNotInstalled)
+				f.must(desired, ActionInstall, CauseNotInstalled)
 			})
 		})
 	}

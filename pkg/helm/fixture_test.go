@@ -125,13 +125,13 @@ func (f *fixture) heard() []string {
 }
 
 // decide looks at the release, and decides.
-func (f *fixture) decide(wanted Release) Decision {
+func (f *fixture) decide(desired Release) Decision {
 	f.t.Helper()
-	observed, err := f.engine.Observe(f.t.Context(), wanted.Key(), f.baseline)
+	observed, err := f.engine.Observe(f.t.Context(), desired.Key(), f.baseline)
 	if err != nil {
 		f.t.Fatalf("Observe: %v", err)
 	}
-	decision, err := f.engine.Decide(wanted, observed)
+	decision, err := f.engine.Decide(desired, observed)
 	if err != nil {
 		f.t.Fatalf("Decide: %v", err)
 	}
@@ -139,17 +139,17 @@ func (f *fixture) decide(wanted Release) Decision {
 }
 
 // reconcile does what is due, as a controller does, and returns what it did.
-func (f *fixture) reconcile(wanted Release) (Decision, error) {
+func (f *fixture) reconcile(desired Release) (Decision, error) {
 	f.t.Helper()
-	observed, err := f.engine.Observe(f.t.Context(), wanted.Key(), f.baseline)
+	observed, err := f.engine.Observe(f.t.Context(), desired.Key(), f.baseline)
 	if err != nil {
 		return Decision{}, err
 	}
-	decision, err := f.engine.Decide(wanted, observed)
+	decision, err := f.engine.Decide(desired, observed)
 	if err != nil {
 		return decision, err
 	}
-	deployed, err := f.engine.Execute(f.t.Context(), wanted, decision, f.baseline)
+	deployed, err := f.engine.Execute(f.t.Context(), desired, decision, f.baseline)
 	if err == nil && deployed != nil {
 		f.baseline = deployed.Baseline()
 	}
@@ -157,9 +157,9 @@ func (f *fixture) reconcile(wanted Release) (Decision, error) {
 }
 
 // must reconciles and expects a certain action.
-func (f *fixture) must(wanted Release, action Action, cause Cause) {
+func (f *fixture) must(desired Release, action Action, cause Cause) {
 	f.t.Helper()
-	decision, err := f.reconcile(wanted)
+	decision, err := f.reconcile(desired)
 	if err != nil {
 		f.t.Fatalf("%s: %v", decision.Action, err)
 	}
@@ -169,12 +169,12 @@ func (f *fixture) must(wanted Release, action Action, cause Cause) {
 }
 
 // record reads the newest record of the release, as Helm does.
-func (f *fixture) record(wanted Release) *releasev1.Release {
+func (f *fixture) record(desired Release) *releasev1.Release {
 	f.t.Helper()
-	store := f.open(wanted)
+	store := f.open(desired)
 	newest := store.newest()
 	if newest == nil {
-		f.t.Fatalf("release %s has no record", wanted.Key())
+		f.t.Fatalf("release %s has no record", desired.Key())
 	}
 	rls, _, err := store.read(newest.Revision)
 	if err != nil {

@@ -115,19 +115,19 @@ func uniquePorts(object *unstructured.Unstructured) error {
 func TestChangedKey(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.With(func() { f.Validate = uniquePorts })
-		wanted := demo(t, nil)
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := demo(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		f.Edit("Service", "default/web", "kubectl-edit", func(object *unstructured.Unstructured) {
 			object.Object["spec"].(map[string]any)["ports"].([]any)[0].(map[string]any)["port"] = int64(8081)
 		})
 		synctest.Wait()
-		f.must(wanted, ActionRepair, CauseDrift)
+		f.must(desired, ActionRepair, CauseDrift)
 		ports, _, err := unstructured.NestedSlice(f.Object("Service", "default/web").Object, "spec", "ports")
 		want := []any{map[string]any{"name": "http", "port": int64(80), "protocol": "TCP", "targetPort": "http"}}
 		if diff := cmp.Diff(want, ports); diff != "" || err != nil {
 			t.Errorf("ports, %v (-want +got):\n%s", err, diff)
 		}
-		f.must(wanted, ActionNone, CauseNone)
+		f.must(desired, ActionNone, CauseNone)
 		// What was put back is owned once: it goes when the chart says so.
 		moved := demo(t, map[string]any{"service": map[string]any{"type": "ClusterIP", "port": 82}})
 		f.must(moved, ActionUpgrade, CauseInputsChanged)

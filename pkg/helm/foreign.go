@@ -219,11 +219,11 @@ func (o *operation) removeForeign(info *resource.Info, object, live *unstructure
 	}
 	result := live
 	if !fields.Empty() {
-		wanted, err := withoutFields(live, fields)
+		desired, err := withoutFields(live, fields)
 		if err != nil {
 			return fmt.Errorf("remove fields of others from %s: %w", reference(info), err)
 		}
-		if result, err = o.client(info).Update(o.ctx, wanted, metav1.UpdateOptions{FieldManager: FieldManager}); err != nil {
+		if result, err = o.client(info).Update(o.ctx, desired, metav1.UpdateOptions{FieldManager: FieldManager}); err != nil {
 			return refused(reference(info), err)
 		}
 		o.touched = true
@@ -253,10 +253,10 @@ type keptClean struct {
 
 // want has a release kept free of fields of others but ignored ones, or not any
 // more. With other rules, all is to be looked at again.
-func (f *foreignWatch) want(release cache.ObjectName, wanted bool, ignore []IgnoreRule) {
+func (f *foreignWatch) want(release cache.ObjectName, desired bool, ignore []IgnoreRule) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !wanted {
+	if !desired {
 		delete(f.releases, release)
 		return
 	}

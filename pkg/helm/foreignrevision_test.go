@@ -22,15 +22,15 @@ import (
 
 // foreign lets somebody else, such as the helm CLI, write a record: it goes by
 // Helm's own driver, past the engine.
-func (f *fixture) foreign(wanted Release, revision int, recordStatus common.Status, change func(*releasev1.Release)) {
+func (f *fixture) foreign(desired Release, revision int, recordStatus common.Status, change func(*releasev1.Release)) {
 	f.t.Helper()
 	config := f.config()
 	client, err := kubernetes.NewForConfigAndClient(config.RESTConfig, config.HTTPClient)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	releases := storage.Init(driver.NewSecrets(client.CoreV1().Secrets(wanted.Namespace)))
-	rls := *f.record(wanted)
+	releases := storage.Init(driver.NewSecrets(client.CoreV1().Secrets(desired.Namespace)))
+	rls := *f.record(desired)
 	info := *rls.Info
 	rls.Info, rls.Version, rls.Labels = &info, revision, maps.Clone(rls.Labels)
 	rls.Info.Status = recordStatus
@@ -44,7 +44,7 @@ func (f *fixture) foreign(wanted Release, revision int, recordStatus common.Stat
 }
 
 // TestForeignRevision: a revision made by somebody else is noticed, and brought
-// back to what is wanted.
+// back to what is desired.
 func TestForeignRevision(t *testing.T) {
 	tests := map[string]common.Status{
 		"deployed": common.StatusDeployed,
@@ -53,12 +53,12 @@ func TestForeignRevision(t *testing.T) {
 	for name, recordStatus := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
-				wanted := demo(t, nil)
-				f.must(wanted, ActionInstall, CauseNotInstalled)
+				desired := demo(t, nil)
+				f.must(desired, ActionInstall, CauseNotInstalled)
 				synctest.Wait()
 				// Helm carries the labels over: only the revision tells that the record is
 				// not ours.
-				f.foreign(wanted, 2, recordStatus, func(rls *releasev1.Release) {
+				f.foreign(desired, 2, recordStatus, func(rls *releasev1.Release) {
 					rls.Manifest = strings.ReplaceAll(rls.Manifest, "replicas: 1", "replicas: 7")
 				})
 				f.Edit("Deployment", "default/web", "helm-cli", func(object *unstructured.Unstructured) {
@@ -67,12 +67,12 @@ func TestForeignRevision(t *testing.T) {
 				if heard := f.heard(); !slices.Contains(heard, "record default/web") {
 					t.Errorf("heard %s, want a changed record", heard)
 				}
-				f.must(wanted, ActionUpgrade, CauseReleaseChanged)
+				f.must(desired, ActionUpgrade, CauseReleaseChanged)
 				replicas, _, err := unstructured.NestedInt64(f.Object("Deployment", "default/web").Object, "spec", "replicas")
 				if err != nil || replicas != 1 {
 					t.Errorf("replicas = %d, %v, want 1", replicas, err)
 				}
-				f.must(wanted, ActionNone, CauseNone)
+				f.must(desired, ActionNone, CauseNone)
 			})
 		})
 	}
@@ -82,20 +82,20 @@ func TestForeignRevision(t *testing.T) {
 // counts as abandoned.
 func TestForeignPending(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
-		f.must(wanted, ActionInstall, CauseNotInstalled)
-		f.foreign(wanted, 2, common.StatusPendingUpgrade, nil)
+		desired := demo(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		f.foreign(desired, 2, common.StatusPendingUpgrade, nil)
 		synctest.Wait()
-		decision, err := f.reconcile(wanted)
+		decision, err := f.reconcile(desired)
 		busy := wantError[*BusyError](t, err)
 		if decision.Action != ActionWait || busy.RetryAfter <= 0 || busy.RetryAfter > DefaultTimeout || IsTerminal(err) {
 			t.Errorf("%s: %v, again after %s", decision.Action, err, busy.RetryAfter)
 		}
 		wantRequests(t, f)
 		<-time.After(busy.RetryAfter)
-		f.must(wanted, ActionUpgrade, CauseInterrupted)
+		f.must(desired, ActionUpgrade, CauseInterrupted)
 		wantRecords(t, f, "web.v1 superseded", "web.v2 deployed")
-		f.must(wanted, ActionNone, CauseNone)
+		f.must(desired, ActionNone, CauseNone)
 	})
 }
 
@@ -103,12 +103,12 @@ func TestForeignPending(t *testing.T) {
 // decision is no fault of the chart.
 func TestForeignPendingUnseen(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := demo(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		changed := demo(t, map[string]any{"replicaCount": 2})
 		decision := f.decide(changed)
 		f.HoldWatches(true)
-		f.foreign(wanted, 2, common.StatusPendingUpgrade, nil)
+		f.foreign(desired, 2, common.StatusPendingUpgrade, nil)
 		for _, seen := range []bool{false, true} {
 			f.HoldWatches(!seen)
 			synctest.Wait()
@@ -124,49 +124,49 @@ func TestForeignPendingUnseen(t *testing.T) {
 func TestForeignUninstall(t *testing.T) {
 	t.Run("history kept", func(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {
-			wanted := demo(t, nil)
-			f.must(wanted, ActionInstall, CauseNotInstalled)
-			f.foreign(wanted, 2, common.StatusUninstalled, nil)
+			desired := demo(t, nil)
+			f.must(desired, ActionInstall, CauseNotInstalled)
+			f.foreign(desired, 2, common.StatusUninstalled, nil)
 			for _, kind := range []string{"ConfigMap", "Secret", "Service", "Deployment"} {
 				f.Remove(kind, "default/web")
 			}
 			synctest.Wait()
-			f.must(wanted, ActionInstall, CauseReleaseChanged)
+			f.must(desired, ActionInstall, CauseReleaseChanged)
 			if got := f.Names(); len(got) != 4 {
 				t.Errorf("objects %s, want 4", got)
 			}
-			f.must(wanted, ActionNone, CauseNone)
+			f.must(desired, ActionNone, CauseNone)
 		})
 	})
 	t.Run("uninstall stopped halfway", func(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {
-			wanted := demo(t, nil)
-			f.must(wanted, ActionInstall, CauseNotInstalled)
-			f.foreign(wanted, 2, common.StatusUninstalling, nil)
+			desired := demo(t, nil)
+			f.must(desired, ActionInstall, CauseNotInstalled)
+			f.foreign(desired, 2, common.StatusUninstalling, nil)
 			f.Remove("Service", "default/web")
 			synctest.Wait()
-			_, err := f.reconcile(wanted)
+			_, err := f.reconcile(desired)
 			<-time.After(wantError[*BusyError](t, err).RetryAfter)
-			f.must(wanted, ActionInstall, CauseReleaseChanged)
+			f.must(desired, ActionInstall, CauseReleaseChanged)
 			wantRecords(t, f, "web.v1 deployed")
 			if got := f.Names(); len(got) != 4 {
 				t.Errorf("objects %s, want 4", got)
 			}
-			f.must(wanted, ActionNone, CauseNone)
+			f.must(desired, ActionNone, CauseNone)
 		})
 	})
 	t.Run("records deleted", func(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {
-			wanted := demo(t, nil)
-			f.must(wanted, ActionInstall, CauseNotInstalled)
+			desired := demo(t, nil)
+			f.must(desired, ActionInstall, CauseNotInstalled)
 			f.heard()
 			f.Remove("Secret", "default/sh.helm.release.v1.web.v1")
 			if diff := cmp.Diff([]string{"record default/web"}, f.heard()); diff != "" {
 				t.Errorf("heard (-want +got):\n%s", diff)
 			}
-			f.must(wanted, ActionInstall, CauseNotInstalled)
+			f.must(desired, ActionInstall, CauseNotInstalled)
 			wantRecords(t, f, "web.v1 deployed")
-			f.must(wanted, ActionNone, CauseNone)
+			f.must(desired, ActionNone, CauseNone)
 		})
 	})
 }

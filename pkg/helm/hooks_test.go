@@ -65,27 +65,27 @@ func TestHooks(t *testing.T) {
 			"templates/post-d.yaml": hook("post-d", "post-delete", 0, "hook-failed"),
 			"templates/test.yaml":   hook("test", "test", 0),
 		}
-		wanted := made(t, templates)
-		wanted.Values = map[string]any{"v": "1"}
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := made(t, templates)
+		desired.Values = map[string]any{"v": "1"}
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		wantSteps(t, f, "install",
 			"apply jobs default/pre-a", "apply jobs default/pre-b", "delete jobs default/pre-b",
 			"apply configmaps default/a",
 			"apply jobs default/post", "delete jobs default/post",
 		)
-		f.must(wanted, ActionNone, CauseNone)
+		f.must(desired, ActionNone, CauseNone)
 		if got := len(f.baseline.Inventory); got != 1 {
 			t.Errorf("the inventory has %d entries, want 1: hooks are no part of it", got)
 		}
 
-		wanted.Values = map[string]any{"v": "2"}
-		f.must(wanted, ActionUpgrade, CauseInputsChanged)
+		desired.Values = map[string]any{"v": "2"}
+		f.must(desired, ActionUpgrade, CauseInputsChanged)
 		wantSteps(t, f, "upgrade",
 			"delete jobs default/pre-a", "apply jobs default/pre-a",
 			"apply configmaps default/a",
 			"apply jobs default/post", "delete jobs default/post",
 		)
-		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		wantSteps(t, f, "uninstall",
@@ -105,9 +105,9 @@ func TestHookFails(t *testing.T) {
 		t.Run(event, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
 				f.With(func() { f.React = jobsEnd })
-				wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/bad.yaml": hook("bad", event, 0)})
+				desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/bad.yaml": hook("bad", event, 0)})
 				for range 2 {
-					_, err := f.reconcile(wanted)
+					_, err := f.reconcile(desired)
 					if err == nil || !strings.Contains(err.Error(), "Tested: by a test") || IsTerminal(err) {
 						t.Errorf("error is %v, want the Job's, not terminal", err)
 					}
@@ -126,9 +126,9 @@ func TestHookFails(t *testing.T) {
 // TestHookNeverEnds: the operation's deadline ends a hook that does not.
 func TestHookNeverEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/slow.yaml": hook("slow", "pre-install", 0)})
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/slow.yaml": hook("slow", "pre-install", 0)})
 		started := time.Now()
-		_, err := f.reconcile(wanted)
+		_, err := f.reconcile(desired)
 		if err == nil || IsTerminal(err) {
 			t.Errorf("error is %v, want one that is not terminal", err)
 		}
@@ -143,10 +143,10 @@ func TestHookNeverEnds(t *testing.T) {
 // done.
 func TestHookVanishes(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/short.yaml": hook("short", "pre-install", 0)})
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/short.yaml": hook("short", "pre-install", 0)})
 		done := make(chan error, 1)
 		go func() {
-			_, err := f.reconcile(wanted)
+			_, err := f.reconcile(desired)
 			done <- err
 		}()
 		<-time.After(time.Second) // It waits for the Job.
@@ -167,10 +167,10 @@ func TestBeforeHookCreation(t *testing.T) {
 			object.SetAnnotations(map[string]string{hookAnnotation: "pre-install"})
 		})
 		f.With(func() { f.React = jobsEnd })
-		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install", 0)})
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install", 0)})
 		done := make(chan error, 1)
 		go func() {
-			_, err := f.reconcile(wanted)
+			_, err := f.reconcile(desired)
 			done <- err
 		}()
 		<-time.After(time.Second) // It waits for the deletion.

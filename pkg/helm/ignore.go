@@ -194,17 +194,17 @@ func sparing(object, live *unstructured.Unstructured, paths []string) *unstructu
 	return spared
 }
 
-// adopt gives the field at the path, in what is wanted, the value that it has in
-// the live object: none, if it has none there. A field that is not wanted, and
+// adopt gives the field at the path, in what is desired, the value that it has in
+// the live object: none, if it has none there. A field that is not desired, and
 // whose parent is not, stays unwanted.
-func adopt(wanted, live any, path []string) {
-	switch parent := wanted.(type) {
+func adopt(desired, live any, path []string) {
+	switch parent := desired.(type) {
 	case map[string]any:
 		liveParent, _ := live.(map[string]any)
 		value, exists := liveParent[path[0]]
-		child, isWanted := parent[path[0]]
+		child, isDesired := parent[path[0]]
 		switch {
-		case len(path) > 1 && isWanted:
+		case len(path) > 1 && isDesired:
 			adopt(child, value, path[1:])
 		case len(path) > 1:
 		case exists:
@@ -226,14 +226,14 @@ func adopt(wanted, live any, path []string) {
 	}
 }
 
-// sameItem returns the item of a live list that the wanted one stands for: that
+// sameItem returns the item of a live list that the desired one stands for: that
 // of the same name, or, without names, of the same place.
-func sameItem(wanted, live any, index int) any {
-	if found := itemLike(wanted, live); found != nil {
+func sameItem(desired, live any, index int) any {
+	if found := itemLike(desired, live); found != nil {
 		return found
 	}
 	items, _ := live.([]any)
-	if fields, named := wanted.(map[string]any); named && fields["name"] != nil || index >= len(items) {
+	if fields, named := desired.(map[string]any); named && fields["name"] != nil || index >= len(items) {
 		return nil
 	}
 	return items[index]
@@ -252,9 +252,9 @@ func pointerToken(field string) string {
 }
 
 // differences are the paths of the fields whose values differ, as JSON pointers
-// into what is wanted. Values are not told: some are secret.
-func differences(wanted, live any, path string) []string {
-	switch w := wanted.(type) {
+// into what is desired. Values are not told: some are secret.
+func differences(desired, live any, path string) []string {
+	switch w := desired.(type) {
 	case map[string]any:
 		l, ok := live.(map[string]any)
 		if !ok {
@@ -272,17 +272,17 @@ func differences(wanted, live any, path string) []string {
 		}
 		return found
 	default:
-		if wanted == live {
+		if desired == live {
 			return nil
 		}
 		return []string{path}
 	}
 }
 
-func differentFields(wanted, live map[string]any, path string) []string {
-	names := slices.Sorted(maps.Keys(wanted))
+func differentFields(desired, live map[string]any, path string) []string {
+	names := slices.Sorted(maps.Keys(desired))
 	for name := range live {
-		if _, ok := wanted[name]; !ok {
+		if _, ok := desired[name]; !ok {
 			names = append(names, name)
 		}
 	}
@@ -290,8 +290,8 @@ func differentFields(wanted, live map[string]any, path string) []string {
 	var found []string
 	for _, name := range names {
 		is, inLive := live[name]
-		want, inWanted := wanted[name]
-		if inLive != inWanted {
+		want, inDesired := desired[name]
+		if inLive != inDesired {
 			found = append(found, path+pointerToken(name))
 			continue
 		}

@@ -23,23 +23,23 @@ func parsed(t *testing.T, text string) map[string]any {
 }
 
 func TestAdopt(t *testing.T) {
-	const wanted = `{spec: {replicas: 1, list: [{name: a, v: 1}, {name: b, v: 1}], plain: [1, 2]}}`
+	const desired = `{spec: {replicas: 1, list: [{name: a, v: 1}, {name: b, v: 1}], plain: [1, 2]}}`
 	tests := []struct {
 		name, live, path, want string
 	}{
 		{"another value", `{spec: {replicas: 3}}`, "/spec/replicas", `{spec: {replicas: 3, list: [{name: a, v: 1}, {name: b, v: 1}], plain: [1, 2]}}`},
 		{"no value", `{spec: {}}`, "/spec/replicas", `{spec: {list: [{name: a, v: 1}, {name: b, v: 1}], plain: [1, 2]}}`},
-		{"a field that is not wanted", `{spec: {extra: 1}}`, "/spec/extra", `{spec: {extra: 1, replicas: 1, list: [{name: a, v: 1}, {name: b, v: 1}], plain: [1, 2]}}`},
-		{"a parent that is not wanted", `{other: {extra: 1}}`, "/other/extra", wanted},
+		{"a field that is not desired", `{spec: {extra: 1}}`, "/spec/extra", `{spec: {extra: 1, replicas: 1, list: [{name: a, v: 1}, {name: b, v: 1}], plain: [1, 2]}}`},
+		{"a parent that is not desired", `{other: {extra: 1}}`, "/other/extra", desired},
 		{"an item by its name", `{spec: {list: [{name: b, v: 7}]}}`, "/spec/list/1/v", `{spec: {replicas: 1, list: [{name: a, v: 1}, {name: b, v: 7}], plain: [1, 2]}}`},
 		{"a whole item", `{spec: {list: [{name: b, v: 7}]}}`, "/spec/list/1", `{spec: {replicas: 1, list: [{name: a, v: 1}, {name: b, v: 7}], plain: [1, 2]}}`},
 		{"an item by its place", `{spec: {plain: [5, 6]}}`, "/spec/plain/1", `{spec: {replicas: 1, list: [{name: a, v: 1}, {name: b, v: 1}], plain: [1, 6]}}`},
-		{"no such place", `{spec: {plain: [5, 6]}}`, "/spec/plain/9", wanted},
-		{"no place at all", `{spec: {plain: [5, 6]}}`, "/spec/plain/x", wanted},
+		{"no such place", `{spec: {plain: [5, 6]}}`, "/spec/plain/9", desired},
+		{"no place at all", `{spec: {plain: [5, 6]}}`, "/spec/plain/x", desired},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := parsed(t, wanted)
+			got := parsed(t, desired)
 			adopt(got, parsed(t, test.live), pointerTokens(test.path))
 			if diff := cmp.Diff(parsed(t, test.want), got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -50,8 +50,8 @@ func TestAdopt(t *testing.T) {
 
 func TestDifferences(t *testing.T) {
 	tests := []struct {
-		name, wanted, live string
-		want               []string
+		name, desired, live string
+		want                []string
 	}{
 		{"none", `{a: {b: [1, {name: x}]}}`, `{a: {b: [1, {name: x}]}}`, nil},
 		{"a value", `{a: {b: 1}}`, `{a: {b: 2}}`, []string{"/a/b"}},
@@ -63,7 +63,7 @@ func TestDifferences(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, differences(parsed(t, test.wanted), parsed(t, test.live), "")); diff != "" {
+			if diff := cmp.Diff(test.want, differences(parsed(t, test.desired), parsed(t, test.live), "")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

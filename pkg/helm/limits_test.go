@@ -18,19 +18,19 @@ func TestReleaseTimeout(t *testing.T) {
 	never := func(*unstructured.Unstructured) bool { return false }
 	operations := map[string]struct {
 		event string
-		run   func(f *fixture, wanted Release) error
+		run   func(f *fixture, desired Release) error
 	}{
-		"install": {"pre-install", func(f *fixture, wanted Release) error {
-			_, err := f.reconcile(wanted)
+		"install": {"pre-install", func(f *fixture, desired Release) error {
+			_, err := f.reconcile(desired)
 			return err
 		}},
-		"upgrade": {"pre-upgrade", func(f *fixture, wanted Release) error {
-			_, err := f.reconcile(wanted)
+		"upgrade": {"pre-upgrade", func(f *fixture, desired Release) error {
+			_, err := f.reconcile(desired)
 			return err
 		}},
-		"rollback": {"pre-rollback", func(f *fixture, wanted Release) error { return f.rollback(wanted, 1) }},
-		"uninstall": {"pre-delete", func(f *fixture, wanted Release) error {
-			return f.engine.Uninstall(f.t.Context(), wanted, f.baseline)
+		"rollback": {"pre-rollback", func(f *fixture, desired Release) error { return f.rollback(desired, 1) }},
+		"uninstall": {"pre-delete", func(f *fixture, desired Release) error {
+			return f.engine.Uninstall(f.t.Context(), desired, f.baseline)
 		}},
 	}
 	for name, tc := range operations {
@@ -61,12 +61,12 @@ func TestReleaseTimeout(t *testing.T) {
 	}
 	t.Run("patience", func(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {
-			wanted := demo(t, nil)
-			wanted.Timeout = time.Hour
-			f.must(wanted, ActionInstall, CauseNotInstalled)
-			f.foreign(wanted, 2, common.StatusPendingUpgrade, nil)
+			desired := demo(t, nil)
+			desired.Timeout = time.Hour
+			f.must(desired, ActionInstall, CauseNotInstalled)
+			f.foreign(desired, 2, common.StatusPendingUpgrade, nil)
 			synctest.Wait()
-			if got := f.decide(wanted); got.Action != ActionWait || got.RetryAfter <= DefaultTimeout {
+			if got := f.decide(desired); got.Action != ActionWait || got.RetryAfter <= DefaultTimeout {
 				t.Errorf("decided on %+v", got)
 			}
 		})
@@ -77,9 +77,9 @@ func TestReleaseTimeout(t *testing.T) {
 func TestReleaseMaxHistory(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		revision := func(replicas, history int) Release {
-			wanted := demo(t, map[string]any{"replicaCount": replicas})
-			wanted.MaxHistory = history
-			return wanted
+			desired := demo(t, map[string]any{"replicaCount": replicas})
+			desired.MaxHistory = history
+			return desired
 		}
 		f.must(revision(1, 0), ActionInstall, CauseNotInstalled)
 		f.must(revision(1, 3), ActionNone, CauseNone) // The limits are no inputs.

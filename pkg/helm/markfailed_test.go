@@ -12,37 +12,37 @@ import (
 // unhealthy is a release that was deployed, and whose revision was marked as failed.
 func unhealthy(t *testing.T, f *fixture, data string) Release {
 	t.Helper()
-	wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", data)})
-	f.must(wanted, ActionInstall, CauseNotInstalled)
+	desired := made(t, map[string]string{"templates/a.yaml": configMap("a", data)})
+	f.must(desired, ActionInstall, CauseNotInstalled)
 	f.TakeRequests()
-	if err := f.engine.MarkFailed(t.Context(), wanted, f.baseline, 1, "Not healthy in time"); err != nil {
+	if err := f.engine.MarkFailed(t.Context(), desired, f.baseline, 1, "Not healthy in time"); err != nil {
 		t.Fatal(err)
 	}
-	return wanted
+	return desired
 }
 
 func TestMarkFailed(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := unhealthy(t, f, "1")
+		desired := unhealthy(t, f, "1")
 
 		if diff := cmp.Diff([]string{"update secrets default/sh.helm.release.v1.web.v1"}, f.TakeRequests()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}
 		wantRecords(t, f, "web.v1 failed")
-		if got := f.record(wanted).Info.Description; got != "Not healthy in time" {
+		if got := f.record(desired).Info.Description; got != "Not healthy in time" {
 			t.Errorf("description is %q", got)
 		}
 		if heard := f.heard(); len(heard) > 0 {
 			t.Errorf("the own write was told of as a change: %v", heard)
 		}
-		f.must(wanted, ActionNone, CauseNone)
+		f.must(desired, ActionNone, CauseNone)
 		f.Edit("ConfigMap", "default/a", "kubectl", change("other", "data", "key"))
 		f.heard()
-		f.must(wanted, ActionRepair, CauseDrift)
-		if err := f.engine.MarkFailed(t.Context(), wanted, f.baseline, 1, "again"); err != nil {
+		f.must(desired, ActionRepair, CauseDrift)
+		if err := f.engine.MarkFailed(t.Context(), desired, f.baseline, 1, "again"); err != nil {
 			t.Fatal(err)
 		}
-		if got := f.record(wanted).Info.Description; got != "Not healthy in time" {
+		if got := f.record(desired).Info.Description; got != "Not healthy in time" {
 			t.Errorf("it was marked twice: %q", got)
 		}
 	})
@@ -50,14 +50,14 @@ func TestMarkFailed(t *testing.T) {
 
 func TestMarkDeployed(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := unhealthy(t, f, "1")
+		desired := unhealthy(t, f, "1")
 
-		if err := f.engine.MarkDeployed(t.Context(), wanted, f.baseline, 1, "Healthy after all"); err != nil {
+		if err := f.engine.MarkDeployed(t.Context(), desired, f.baseline, 1, "Healthy after all"); err != nil {
 			t.Fatal(err)
 		}
 
 		wantRecords(t, f, "web.v1 deployed")
-		f.must(wanted, ActionNone, CauseNone)
+		f.must(desired, ActionNone, CauseNone)
 		next := made(t, map[string]string{"templates/a.yaml": configMap("a", "2")})
 		f.must(next, ActionUpgrade, CauseInputsChanged)
 		if _, err := f.engine.Execute(t.Context(), next, Decision{Action: ActionRollback, To: 1}, f.baseline); err != nil {
@@ -68,20 +68,20 @@ func TestMarkDeployed(t *testing.T) {
 
 func TestUnhealthyRevisionStaysFailed(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := unhealthy(t, f, "1")
+		desired := unhealthy(t, f, "1")
 		again := Decision{Action: ActionUpgrade, Cause: CauseFailed}
 
-		deployed, err := f.engine.Execute(t.Context(), wanted, again, f.baseline)
+		deployed, err := f.engine.Execute(t.Context(), desired, again, f.baseline)
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.baseline = deployed.Baseline()
 
 		wantRecords(t, f, "web.v1 failed", "web.v2 deployed")
-		f.must(wanted, ActionNone, CauseNone)
-		_, err = f.engine.Execute(t.Context(), wanted, Decision{Action: ActionRollback, To: 1}, f.baseline)
+		f.must(desired, ActionNone, CauseNone)
+		_, err = f.engine.Execute(t.Context(), desired, Decision{Action: ActionRollback, To: 1}, f.baseline)
 		_ = wantError[*NoSuchRevisionError](t, err)
-		observed, err := f.engine.Observe(t.Context(), wanted.Key(), f.baseline)
+		observed, err := f.engine.Observe(t.Context(), desired.Key(), f.baseline)
 		if err != nil || observed.LastGood != nil {
 			t.Errorf("last good revision is %+v (%v), want none", observed.LastGood, err)
 		}
@@ -96,12 +96,12 @@ func TestUnhealthyRevisionStaysFailed(t *testing.T) {
 
 func TestUnhealthyRevisionSurvivesRestart(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := unhealthy(t, f, "1")
+		desired := unhealthy(t, f, "1")
 		f.restart()
 
-		f.must(wanted, ActionNone, CauseNone)
+		f.must(desired, ActionNone, CauseNone)
 
-		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		wantRecords(t, f)
@@ -143,15 +143,15 @@ func TestRollbackFromUnhealthyRevision(t *testing.T) {
 // TestMarkOfAnotherRevision: what has changed in the meantime is not marked.
 func TestMarkOfAnotherRevision(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		f.TakeRequests()
 		for _, revision := range []int{0, 2} {
-			if err := f.engine.MarkFailed(t.Context(), wanted, f.baseline, revision, "late"); err != nil {
+			if err := f.engine.MarkFailed(t.Context(), desired, f.baseline, revision, "late"); err != nil {
 				t.Error(err)
 			}
 		}
-		if err := f.engine.MarkDeployed(t.Context(), wanted, f.baseline, 1, "late"); err != nil {
+		if err := f.engine.MarkDeployed(t.Context(), desired, f.baseline, 1, "late"); err != nil {
 			t.Error(err)
 		}
 

@@ -21,10 +21,10 @@ import (
 // TestObserveHealth tells how the objects do.
 func TestObserveHealth(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := demo(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		health := func() map[string]status.Status {
-			observed, err := f.engine.Observe(t.Context(), wanted.Key(), f.baseline)
+			observed, err := f.engine.Observe(t.Context(), desired.Key(), f.baseline)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,8 +61,8 @@ func TestObserveHealth(t *testing.T) {
 func TestObserveFails(t *testing.T) {
 	t.Run("kind may not be watched", func(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {
-			wanted := demo(t, nil)
-			f.must(wanted, ActionInstall, CauseNotInstalled)
+			desired := demo(t, nil)
+			f.must(desired, ActionInstall, CauseNotInstalled)
 			f.restart()
 			f.With(func() {
 				f.Refuse = func(request fakeapi.Request, object *unstructured.Unstructured) error {
@@ -73,7 +73,7 @@ func TestObserveFails(t *testing.T) {
 				}
 			})
 			started := time.Now()
-			_, err := f.engine.Observe(t.Context(), wanted.Key(), f.baseline)
+			_, err := f.engine.Observe(t.Context(), desired.Key(), f.baseline)
 			if !apierrors.IsForbidden(err) {
 				t.Errorf("error is %v, want the API server's refusal", err)
 			}
@@ -84,8 +84,8 @@ func TestObserveFails(t *testing.T) {
 	})
 	t.Run("watch is broken", func(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {
-			wanted := demo(t, nil)
-			f.must(wanted, ActionInstall, CauseNotInstalled)
+			desired := demo(t, nil)
+			f.must(desired, ActionInstall, CauseNotInstalled)
 			f.restart()
 			broken := true
 			f.With(func() {
@@ -96,35 +96,35 @@ func TestObserveFails(t *testing.T) {
 					return nil
 				}
 			})
-			_, err := f.engine.Observe(t.Context(), wanted.Key(), f.baseline)
+			_, err := f.engine.Observe(t.Context(), desired.Key(), f.baseline)
 			if !errors.Is(err, ErrNotSynced) || IsTerminal(err) {
 				t.Errorf("error is %v, want ErrNotSynced", err)
 			}
 			f.With(func() { broken = false })
 			<-time.After(time.Minute) // The watch backs off.
-			f.must(wanted, ActionNone, CauseNone)
+			f.must(desired, ActionNone, CauseNone)
 		})
 	})
 	t.Run("engine has ended", func(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {
-			wanted := demo(t, nil)
-			f.must(wanted, ActionInstall, CauseNotInstalled)
+			desired := demo(t, nil)
+			f.must(desired, ActionInstall, CauseNotInstalled)
 			f.restart()
 			f.stop()
-			if _, err := f.engine.Observe(t.Context(), wanted.Key(), f.baseline); !errors.Is(err, ErrNotSynced) {
+			if _, err := f.engine.Observe(t.Context(), desired.Key(), f.baseline); !errors.Is(err, ErrNotSynced) {
 				t.Errorf("error is %v, want ErrNotSynced", err)
 			}
 		})
 	})
 	t.Run("kind is gone", func(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {
-			wanted := demo(t, nil)
-			f.must(wanted, ActionInstall, CauseNotInstalled)
+			desired := demo(t, nil)
+			f.must(desired, ActionInstall, CauseNotInstalled)
 			baseline := f.baseline
 			baseline.Inventory = append(slices.Clone(baseline.Inventory), InventoryEntry{
 				ObjectReference: ObjectReference{APIVersion: "example.com/v1", Kind: "Thing", Namespace: "default", Name: "a"},
 			})
-			observed, err := f.engine.Observe(t.Context(), wanted.Key(), baseline)
+			observed, err := f.engine.Observe(t.Context(), desired.Key(), baseline)
 			want := []Drift{{Object: baseline.Inventory[len(baseline.Inventory)-1].ObjectReference, Kind: DriftMissing, Unserved: true}}
 			if err != nil || !observed.BaselineKnown || !slices.Equal(observed.Drifts, want) {
 				t.Errorf("observed %+v, %v, want that the object is missing", observed, err)
@@ -141,12 +141,12 @@ func TestNamespaces(t *testing.T) {
 		config := f.config()
 		config.Namespaces = []string{"default", "second"}
 		f.start(config)
-		wanted := made(t, map[string]string{
+		desired := made(t, map[string]string{
 			"templates/a.yaml":    configMap("a", "1"),
 			"templates/role.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\n",
 		})
-		f.must(wanted, ActionInstall, CauseNotInstalled)
-		second := wanted
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		second := desired
 		second.Namespace, second.Name, second.Chart = "second", "two", testChart(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
 		if _, err := f.engine.Execute(t.Context(), second, Decision{Action: ActionInstall}, Baseline{}); err != nil {
 			t.Fatal(err)
@@ -154,20 +154,20 @@ func TestNamespaces(t *testing.T) {
 		synctest.Wait()
 		f.Remove("ClusterRole", "web")
 		synctest.Wait()
-		f.must(wanted, ActionRepair, CauseDrift)
+		f.must(desired, ActionRepair, CauseDrift)
 
-		far := wanted
+		far := desired
 		far.Name, far.Chart = "far", testChart(t, map[string]string{
 			"templates/far.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: far}\n",
 		})
 		_, err := f.engine.Execute(t.Context(), far, Decision{Action: ActionInstall}, Baseline{})
 		_ = wantError[*OutOfScopeError](t, err)
-		elsewhere := wanted
+		elsewhere := desired
 		elsewhere.Namespace = "far"
 		if _, err := f.engine.Execute(t.Context(), elsewhere, Decision{Action: ActionInstall}, Baseline{}); err == nil {
 			t.Error("installed into a namespace that is not watched")
 		}
-		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"ConfigMap second/a"}, f.Names()); diff != "" {

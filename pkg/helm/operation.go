@@ -4,28 +4,20 @@
 package helm
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
-	"net/http"
-	"net/url"
-	"time"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -98,113 +90,6 @@ func (o *operation) note(err error) error {
 
 // IsReachable implements kube.Interface. The next request will tell.
 func (o *operation) IsReachable() error { return nil }
-
-// Build implements kube.Interface. Helm has what it is about to apply validated,
-// and nothing else. The API server is not asked for that, since applying an object
-// validates it strictly; but each object then has to be of a kind that is served.
-// What a release has had is built without those of kinds that are gone, for the
-// objects went with their kind: neither an upgrade nor an uninstall is to fail for
-// their sake. An install has had nothing: what is not validated then are its crds/.
-func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
-	manifest, err := io.ReadAll(reader)
-	if err != nil {
-		return nil, o.note(err)
-	}
-	build := o.former
-	switch {
-	case validate:
-		build = o.build
-	case o.installing != "":
-		build = o.buildCRDs
-	}
-	list, err := build(string(manifest))
-	return list, o.note(err)
-}
-
-// former builds what a release has had, without the objects of kinds that are gone
-// and those that the release may not have: neither is touched.
-func (o *operation) former(manifest string) (kube.ResourceList, error) {
-	list, err := o.build(manifest)
-	if isExcluded(err) {
-		o.logger.Warn("Left out objects of the release that are not served, or that it may not have", slog.Any("error", shortened(err)))
-		return list, nil
-	}
-	return list, err
-}
-
-// isExcluded reports whether a manifest was built without the objects that the error
-// is about.
-func isExcluded(err error) bool {
-	var outside *OutOfScopeError
-	return meta.IsNoMatchError(err) || errors.As(err, &outside)
-}
-
-// build parses a manifest. When it has objects of kinds that are not served, or that
-// the release may not have, it returns the others beside the error.
-func (o *operation) build(manifest string) (kube.ResourceList, error) {
-	documents, err := o.documents(manifest)
-	if err != nil {
-		return nil, &RenderError{Chart: o.release.Name, Err: err}
-	}
-	var list kube.ResourceList
-	var excluded error
-	for _, document := range documents {
-		for _, object := range document.objects {
-			err := o.flatten(object.DeepCopy(), &list)
-			if isExcluded(err) {
-				excluded = cmp.Or(excluded, err)
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-	}
-	return list, excluded
-}
-
-// flatten appends an object, or what a List holds.
-func (o *operation) flatten(object *unstructured.Unstructured, list *kube.ResourceList) error {
-	if object.GetKind() == "" || object.GetAPIVersion() == "" {
-		return &RenderError{Chart: o.release.Name, Err: fmt.Errorf("object %q has no apiVersion or no kind", object.GetName())}
-	}
-	if object.IsList() {
-		return object.EachListItem(func(item runtime.Object) error {
-			child, ok := item.(*unstructured.Unstructured)
-			if !ok {
-				return fmt.Errorf("item of %s: unexpected %T", object.GetKind(), item)
-			}
-			return o.flatten(child, list)
-		})
-	}
-	mapping, err := o.engine.mapper.mapping(object.GroupVersionKind())
-	if err != nil {
-		return fmt.Errorf("%s %q: %w", object.GetKind(), object.GetName(), err)
-	}
-	namespace := ""
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		if object.GetNamespace() == "" {
-			object.SetNamespace(o.release.Namespace)
-		}
-		namespace = object.GetNamespace()
-	}
-	info := &resource.Info{
-		Client: o.existence, Mapping: mapping, Namespace: namespace, Name: object.GetName(), Object: object,
-	}
-	if !o.bounds.allow(namespace) {
-		return o.outOfScope(reference(info))
-	}
-	list.Append(info)
-	return nil
-}
-
-// outOfScope is the error of an object that the release may not have.
-func (o *operation) outOfScope(object ObjectReference) error {
-	if o.bounds.scope == ScopeCluster {
-		return &OutOfScopeError{Object: object, Namespaces: o.bounds.namespaces}
-	}
-	return &OutOfScopeError{Object: object, Namespaces: []string{o.release.Namespace}}
-}
 
 // Create implements kube.Interface. Helm calls it for the objects of a first
 // install, for the files under crds/, and for hooks.
@@ -457,83 +342,4 @@ func (o *operation) record(info *resource.Info, applied metav1.Object) {
 		UID:             applied.GetUID(),
 		Digest:          fingerprint(managedFields(applied)),
 	})
-}
-
-// owned reports whether the object is marked as part of the release; hooks and
-// the files under crds/ are not.
-func (o *operation) owned(object *unstructured.Unstructured) bool {
-	annotations := object.GetAnnotations()
-	return annotations[releaseNameAnnotation] == o.release.Name && annotations[releaseNamespaceAnnotation] == o.release.Namespace
-}
-
-// claimed reports whether the object has all the marks by which Helm knows what
-// belongs to the release.
-func (o *operation) claimed(object *unstructured.Unstructured) bool {
-	return object.GetLabels()[managedByLabel] == managedByHelm && o.owned(object)
-}
-
-// claim marks the object as part of the release, as Helm's actions do.
-func (o *operation) claim(object *unstructured.Unstructured) {
-	objectLabels := maps.Clone(object.GetLabels())
-	if objectLabels == nil {
-		objectLabels = map[string]string{}
-	}
-	objectLabels[managedByLabel] = managedByHelm
-	object.SetLabels(objectLabels)
-	annotations := maps.Clone(object.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[releaseNameAnnotation] = o.release.Name
-	annotations[releaseNamespaceAnnotation] = o.release.Namespace
-	object.SetAnnotations(annotations)
-}
-
-func isHook(info *resource.Info) bool {
-	object, err := content(info)
-	return err == nil && object.GetAnnotations()[hookAnnotation] != ""
-}
-
-func isCRD(object *unstructured.Unstructured) bool {
-	return object.GroupVersionKind().GroupKind() == crdKind
-}
-
-func content(info *resource.Info) (*unstructured.Unstructured, error) {
-	object, ok := info.Object.(*unstructured.Unstructured)
-	if !ok {
-		return nil, fmt.Errorf("%s: unexpected %T", reference(info), info.Object)
-	}
-	return object, nil
-}
-
-func reference(info *resource.Info) ObjectReference {
-	apiVersion, kind := info.Mapping.GroupVersionKind.ToAPIVersionAndKind()
-	return ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: info.Namespace, Name: info.Name}
-}
-
-// absent is the client that Helm's install and upgrade find in each resource.
-// They use it to ask whether an object exists before they create it; it answers
-// that none does, and creating finds out for sure.
-var absent = newAbsentClient()
-
-func newAbsentClient() resource.RESTClient {
-	client, err := rest.NewRESTClient(&url.URL{Scheme: "http", Host: "absent.invalid"}, "", rest.ClientContentConfig{
-		ContentType:  runtime.ContentTypeJSON,
-		GroupVersion: corev1.SchemeGroupVersion,
-		Negotiator:   runtime.NewClientNegotiator(scheme.Codecs.WithoutConversion(), corev1.SchemeGroupVersion),
-	}, nil, &http.Client{Transport: absentTransport{}, Timeout: time.Second})
-	if err != nil {
-		panic(fmt.Sprintf("client without a server: %v", err)) // Its arguments are constants.
-	}
-	return client
-}
-
-type absentTransport struct{}
-
-// RoundTrip implements http.RoundTripper. It never opens a connection.
-func (absentTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	return &http.Response{
-		Status: "404 Not Found", StatusCode: http.StatusNotFound, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{}, Body: http.NoBody, Request: request,
-	}, nil
 }

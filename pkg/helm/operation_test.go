@@ -29,8 +29,8 @@ func newOperation(f *fixture) *operation {
 // afterwards.
 func TestPanicInAnOperation(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := demo(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		f.heard()
 		func() {
 			defer func() {
@@ -38,7 +38,7 @@ func TestPanicInAnOperation(t *testing.T) {
 					t.Error("the panic does not reach the caller")
 				}
 			}()
-			_, _ = f.engine.measured(t.Context(), wanted, Decision{Action: ActionRepair}, f.baseline, func(*operation) (*Deployed, error) {
+			_, _ = f.engine.measured(t.Context(), desired, Decision{Action: ActionRepair}, f.baseline, func(*operation) (*Deployed, error) {
 				f.Edit("ConfigMap", "default/web", "kubectl", change("meanwhile", "data", "index.html"))
 				synctest.Wait()
 				panic("a defect")

@@ -141,10 +141,10 @@ func TestTakeOver(t *testing.T) {
 // whose an object is, in a release that is to be adopted.
 func TestInstallOverOwnObject(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
-		wanted.Adopt = true
-		wanted.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "App", Name: "web", UID: "1234", Controller: ptr.To(true)}
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
+		desired.Adopt = true
+		desired.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "App", Name: "web", UID: "1234", Controller: ptr.To(true)}
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		f.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
 			object.SetAnnotations(nil)
 			object.SetLabels(nil)
@@ -152,13 +152,13 @@ func TestInstallOverOwnObject(t *testing.T) {
 		f.Remove("Secret", "default/sh.helm.release.v1.web.v1")
 		f.baseline = Baseline{}
 		synctest.Wait()
-		f.must(wanted, ActionInstall, CauseNotInstalled)
-		wanted.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "App", Name: "other", UID: "5678", Controller: ptr.To(true)}
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		desired.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "App", Name: "other", UID: "5678", Controller: ptr.To(true)}
 		f.Remove("Secret", "default/sh.helm.release.v1.web.v1")
 		f.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
 		f.baseline = Baseline{}
 		synctest.Wait()
-		_, err := f.reconcile(wanted)
+		_, err := f.reconcile(desired)
 		var conflict *OwnershipConflictError
 		if !errors.As(err, &conflict) {
 			t.Errorf("error is %v", err)

@@ -34,7 +34,7 @@ var moves = []string{
 
 // TestRandomMoves plays random moves on several releases. However they came
 // about, reconciling then ends in what the model says: the objects of what is
-// wanted, with the content that is wanted, and nothing more to do.
+// desired, with the content that is desired, and nothing more to do.
 func TestRandomMoves(t *testing.T) {
 	chart := testChart(t, map[string]string{
 		"values.yaml":      "n: 0\n",
@@ -52,7 +52,7 @@ func TestRandomMoves(t *testing.T) {
 		}), 5, 25).Draw(rt, "moves")
 		var problems []string
 		bubble(t, func(t *testing.T, f *fixture) {
-			game := &game{f: f, chart: chart, baselines: map[int]Baseline{}, wanted: map[int]int{}, givenUp: map[int]int{}}
+			game := &game{f: f, chart: chart, baselines: map[int]Baseline{}, desired: map[int]int{}, givenUp: map[int]int{}}
 			for _, move := range played {
 				game.play(move)
 			}
@@ -64,12 +64,12 @@ func TestRandomMoves(t *testing.T) {
 	})
 }
 
-// game is the model: which releases are wanted, and with which value.
+// game is the model: which releases are desired, and with which value.
 type game struct {
 	f         *fixture
 	chart     *Chart
 	baselines map[int]Baseline
-	wanted    map[int]int
+	desired   map[int]int
 	// givenUp is what was last rolled back from, and fresh how many values were taken
 	// because they differ from all others.
 	givenUp map[int]int
@@ -78,7 +78,7 @@ type game struct {
 
 func (g *game) of(i int) Release {
 	return Release{
-		Namespace: "default", Name: fmt.Sprintf("r%d", i), Chart: g.chart, Values: map[string]any{"n": g.wanted[i]},
+		Namespace: "default", Name: fmt.Sprintf("r%d", i), Chart: g.chart, Values: map[string]any{"n": g.desired[i]},
 		Adopt: true, // Others install and upgrade the same releases.
 	}
 }
@@ -99,12 +99,12 @@ func (g *game) play(move move) {
 	}
 	switch move.what {
 	case "want":
-		g.wanted[move.release] = move.n
+		g.desired[move.release] = move.n
 		if g.givenUp[move.release] == move.n {
-			g.wanted[move.release] = g.unseen()
+			g.desired[move.release] = g.unseen()
 		}
 	case "unwant":
-		delete(g.wanted, move.release)
+		delete(g.desired, move.release)
 	case "reconcile":
 		_, _ = g.reconcile(move.release)
 	case "change":
@@ -146,11 +146,11 @@ func (g *game) play(move move) {
 	}
 }
 
-// rollBack gives up what is wanted, with or without success, for something that was
-// never wanted before: inputs that were given up are not tried again.
+// rollBack gives up what is desired, with or without success, for something that was
+// never desired before: inputs that were given up are not tried again.
 func (g *game) rollBack(move move) {
 	f, release := g.f, g.of(move.release)
-	if _, ok := g.wanted[move.release]; !ok {
+	if _, ok := g.desired[move.release]; !ok {
 		return
 	}
 	baseline := g.baselines[move.release]
@@ -161,10 +161,10 @@ func (g *game) rollBack(move move) {
 	if deployed, err := f.engine.Execute(f.t.Context(), release, Decision{Action: ActionRollback, To: observed.LastGood.Revision}, baseline); err == nil {
 		g.baselines[move.release] = deployed.Baseline()
 	}
-	g.givenUp[move.release], g.wanted[move.release] = g.wanted[move.release], g.unseen()
+	g.givenUp[move.release], g.desired[move.release] = g.desired[move.release], g.unseen()
 }
 
-// unseen is a value that no release was ever wanted with.
+// unseen is a value that no release was ever desired with.
 func (g *game) unseen() int {
 	g.fresh++
 	return 100 + g.fresh
@@ -173,7 +173,7 @@ func (g *game) unseen() int {
 // reconcile does once what a controller does for the release.
 func (g *game) reconcile(i int) (done bool, err error) {
 	f, release := g.f, g.of(i)
-	if _, ok := g.wanted[i]; !ok {
+	if _, ok := g.desired[i]; !ok {
 		if err := f.engine.Uninstall(f.t.Context(), release, g.baselines[i]); err != nil {
 			return false, err
 		}
@@ -203,7 +203,7 @@ func (g *game) end(t *testing.T) []string {
 		if done, err := g.reconcile(i); !done || err != nil {
 			problems = append(problems, fmt.Sprintf("r%d: something is left to do: %v", i, err))
 		}
-		n, ok := g.wanted[i]
+		n, ok := g.desired[i]
 		if !ok {
 			continue
 		}

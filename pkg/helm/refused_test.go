@@ -127,9 +127,9 @@ func TestDoesNotRender(t *testing.T) {
 	})
 	t.Run("values that are no JSON", func(t *testing.T) {
 		bubble(t, func(t *testing.T, f *fixture) {
-			wanted := made(t, nil)
-			wanted.Values = map[string]any{"a": func() {}}
-			_, err := f.reconcile(wanted)
+			desired := made(t, nil)
+			desired.Values = map[string]any{"a": func() {}}
+			_, err := f.reconcile(desired)
 			_ = wantError[*RenderError](t, err)
 		})
 	})
@@ -139,16 +139,16 @@ func TestDoesNotRender(t *testing.T) {
 // may pass, when its CRD comes.
 func TestUnknownKind(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := made(t, map[string]string{"templates/a.yaml": "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\n"})
-		_, err := f.reconcile(wanted)
+		desired := made(t, map[string]string{"templates/a.yaml": "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\n"})
+		_, err := f.reconcile(desired)
 		if err == nil || IsTerminal(err) {
 			t.Fatalf("error is %v, want one that is not terminal", err)
 		}
 		wantRecords(t, f)
 		f.Serve(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}, "Thing", true)
 		<-time.After(unknownKindInterval)
-		f.must(wanted, ActionInstall, CauseNotInstalled)
-		f.must(wanted, ActionNone, CauseNone)
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		f.must(desired, ActionNone, CauseNone)
 	})
 }
 
@@ -186,16 +186,16 @@ func TestCRDs(t *testing.T) {
 				return changed
 			}
 		})
-		wanted := made(t, map[string]string{
+		desired := made(t, map[string]string{
 			"crds/things.yaml": thingsCRD,
 			"templates/a.yaml": "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\nspec: {size: 1}\n",
 		})
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		if diff := cmp.Diff([]string{"CustomResourceDefinition things.example.com", "Thing default/a"}, f.Names()); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
-		f.must(wanted, ActionNone, CauseNone)
-		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
+		f.must(desired, ActionNone, CauseNone)
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"CustomResourceDefinition things.example.com"}, f.Names()); diff != "" {
@@ -203,7 +203,7 @@ func TestCRDs(t *testing.T) {
 		}
 		f.TakeDiscoveries()
 		f.baseline = Baseline{}
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		if got := f.TakeDiscoveries(); got != 0 {
 			t.Errorf("%d discovery requests for a CRD that was there", got)
 		}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Release is a release as it is wanted.
+// Release is a release as it is desired.
 type Release struct {
 	// Namespace and Name identify the release. Helm allows names of at most 53
 	// characters.

@@ -14,7 +14,7 @@ import (
 )
 
 func TestInputDigest(t *testing.T) {
-	wanted := func(change func(*Release)) Release {
+	desired := func(change func(*Release)) Release {
 		r := Release{
 			Namespace: "default", Name: "web",
 			Chart:  testChart(t, map[string]string{"templates/a.yaml": configMap("a", "1")}),
@@ -31,7 +31,7 @@ func TestInputDigest(t *testing.T) {
 		}
 		return got
 	}
-	unchanged := digest(wanted(func(*Release) {}))
+	unchanged := digest(desired(func(*Release) {}))
 	tests := map[string]struct {
 		change func(*Release)
 		same   bool
@@ -56,7 +56,7 @@ func TestInputDigest(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := digest(wanted(tc.change)); (got == unchanged) != tc.same {
+			if got := digest(desired(tc.change)); (got == unchanged) != tc.same {
 				t.Errorf("digest = %q, unchanged is %q, want same %t", got, unchanged, tc.same)
 			}
 		})
@@ -79,7 +79,7 @@ func TestInputDigest(t *testing.T) {
 		}
 	})
 	t.Run("values that are no JSON", func(t *testing.T) {
-		if got, err := wanted(func(r *Release) { r.Values["a"] = math.NaN() }).InputDigest(); err == nil {
+		if got, err := desired(func(r *Release) { r.Values["a"] = math.NaN() }).InputDigest(); err == nil {
 			t.Errorf("digest = %q, want an error", got)
 		}
 	})

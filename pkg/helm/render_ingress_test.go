@@ -22,12 +22,12 @@ import (
 // returns nil for one that renders to nothing, as Helm then leaves it out.
 func renderedTemplate(t *testing.T, name string, values map[string]any) (*unstructured.Unstructured, error) {
 	t.Helper()
-	wanted := demo(t, values)
-	parsed, err := wanted.Chart.parse()
+	desired := demo(t, values)
+	parsed, err := desired.Chart.parse()
 	if err != nil {
 		t.Fatal(err)
 	}
-	top, err := util.ToRenderValues(parsed, wanted.Values, common.ReleaseOptions{Name: wanted.Name, Namespace: wanted.Namespace}, nil)
+	top, err := util.ToRenderValues(parsed, desired.Values, common.ReleaseOptions{Name: desired.Name, Namespace: desired.Namespace}, nil)
 	if err != nil {
 		return nil, err
 	}

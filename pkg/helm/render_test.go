@@ -25,13 +25,13 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // rendered installs a release, and returns what it stores and what it makes.
-func rendered(t *testing.T, wanted Release) (manifest string, objects map[string]*unstructured.Unstructured, err error) {
+func rendered(t *testing.T, desired Release) (manifest string, objects map[string]*unstructured.Unstructured, err error) {
 	t.Helper()
 	bubble(t, func(_ *testing.T, f *fixture) {
-		if _, err = f.reconcile(wanted); err != nil {
+		if _, err = f.reconcile(desired); err != nil {
 			return
 		}
-		rls := f.record(wanted)
+		rls := f.record(desired)
 		manifest, objects = rls.Manifest, map[string]*unstructured.Unstructured{}
 		for _, name := range f.Names() {
 			kind, key, _ := strings.Cut(name, " ")
@@ -66,10 +66,10 @@ func typed[T any](t *testing.T, object *unstructured.Unstructured) *T {
 // TestDemoAppGolden pins the manifest of the default values, as it is stored in
 // the release record. "go test ./pkg/helm -run Golden -update" writes it anew.
 func TestDemoAppGolden(t *testing.T) {
-	wanted := demo(t, nil)
+	desired := demo(t, nil)
 	owner := demoOwner()
-	wanted.Owner = &owner
-	got, _, err := rendered(t, wanted)
+	desired.Owner = &owner
+	got, _, err := rendered(t, desired)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,27 +134,27 @@ func TestDrift(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
-				wanted := demo(t, nil)
-				f.must(wanted, ActionInstall, CauseNotInstalled)
+				desired := demo(t, nil)
+				f.must(desired, ActionInstall, CauseNotInstalled)
 				f.heard()
 				f.TakeRequests()
 				tc.do(f)
 				if diff := cmp.Diff(tc.heard, f.heard()); diff != "" {
 					t.Errorf("heard (-want +got):\n%s", diff)
 				}
-				if diff := cmp.Diff(tc.drifts, f.decide(wanted).Drifts); diff != "" {
+				if diff := cmp.Diff(tc.drifts, f.decide(desired).Drifts); diff != "" {
 					t.Fatalf("drifts (-want +got):\n%s", diff)
 				}
 				if len(tc.drifts) == 0 {
-					f.must(wanted, ActionNone, CauseNone)
+					f.must(desired, ActionNone, CauseNone)
 					wantRequests(t, f)
 					return
 				}
-				f.must(wanted, ActionRepair, CauseDrift)
+				f.must(desired, ActionRepair, CauseDrift)
 				wantRequests(t, f, tc.requests...)
 				wantRecords(t, f, "web.v1 deployed")
-				f.must(wanted, ActionNone, CauseNone)
-				fresh := mustInstall(t, wanted)
+				f.must(desired, ActionNone, CauseNone)
+				fresh := mustInstall(t, desired)
 				for _, name := range f.Names() {
 					kind, key, _ := strings.Cut(name, " ")
 					if diff := cmp.Diff(meant(fresh[name]), meant(f.Object(kind, key))); diff != "" {
@@ -170,15 +170,15 @@ func TestDrift(t *testing.T) {
 // not.
 func TestRepairInPart(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")})
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")})
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		f.Remove("ConfigMap", "default/a")
 		f.Remove("ConfigMap", "default/b")
 		f.Edit("ConfigMap", "default/b", "kubectl", func(*unstructured.Unstructured) {})
 		f.heard()
 		drifted := func() string {
 			var names []string
-			for _, drift := range f.decide(wanted).Drifts {
+			for _, drift := range f.decide(desired).Drifts {
 				names = append(names, drift.Object.Name)
 			}
 			return strings.Join(names, " ")
@@ -186,7 +186,7 @@ func TestRepairInPart(t *testing.T) {
 		if got := drifted(); got != "a b" {
 			t.Fatalf("drifted: %q, want both", got)
 		}
-		deployed, err := f.engine.Execute(t.Context(), wanted, f.decide(wanted), f.baseline)
+		deployed, err := f.engine.Execute(t.Context(), desired, f.decide(desired), f.baseline)
 		if conflict := wantError[*OwnershipConflictError](t, err); conflict.Object.Name != "b" {
 			t.Errorf("error is %v, want that b is somebody else's", err)
 		}
@@ -220,10 +220,10 @@ func meant(object *unstructured.Unstructured) map[string]any {
 
 // mustInstall installs a release on an API server of its own, inside the bubble
 // of the test, and returns its objects.
-func mustInstall(t *testing.T, wanted Release) map[string]*unstructured.Unstructured {
+func mustInstall(t *testing.T, desired Release) map[string]*unstructured.Unstructured {
 	t.Helper()
 	f := newFixture(t)
-	f.must(wanted, ActionInstall, CauseNotInstalled)
+	f.must(desired, ActionInstall, CauseNotInstalled)
 	objects := map[string]*unstructured.Unstructured{}
 	for _, name := range f.Names() {
 		kind, key, _ := strings.Cut(name, " ")
@@ -236,14 +236,14 @@ func mustInstall(t *testing.T, wanted Release) map[string]*unstructured.Unstruct
 // our marks, is theirs.
 func TestReplacedByOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := demo(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		f.Remove("ConfigMap", "default/web")
 		theirs := f.Edit("ConfigMap", "default/web", "kubectl", func(object *unstructured.Unstructured) {
 			object.Object["data"] = map[string]any{"mine": "yes"}
 		})
 		synctest.Wait()
-		_, err := f.reconcile(wanted)
+		_, err := f.reconcile(desired)
 		conflict := wantError[*OwnershipConflictError](t, err)
 		if want := "somebody else (made with kubectl)"; conflict.Holder != want || conflict.Object.Kind != "ConfigMap" {
 			t.Errorf("conflict over %s with %q, want %q", conflict.Object, conflict.Holder, want)
@@ -258,13 +258,13 @@ func TestReplacedByOthers(t *testing.T) {
 // that they are the release's, and applied once to learn the baseline.
 func TestReapply(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := demo(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		before := f.baseline
 		f.baseline = Baseline{}
 		synctest.Wait()
 		f.TakeRequests()
-		f.must(wanted, ActionReapply, CauseBaselineUnknown)
+		f.must(desired, ActionReapply, CauseBaselineUnknown)
 		wantRequests(t, f,
 			"get secrets default/web", "apply secrets default/web",
 			"get configmaps default/web", "apply configmaps default/web",
@@ -274,7 +274,7 @@ func TestReapply(t *testing.T) {
 		if diff := cmp.Diff(before, f.baseline); diff != "" {
 			t.Errorf("baseline (-before +after):\n%s", diff)
 		}
-		f.must(wanted, ActionNone, CauseNone)
+		f.must(desired, ActionNone, CauseNone)
 	})
 }
 
@@ -282,13 +282,13 @@ func TestReapply(t *testing.T) {
 // one that is deployed now is not carried out.
 func TestRepairOfAnOldRevision(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := demo(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		old := f.baseline
 		f.must(demo(t, map[string]any{"replicaCount": 2}), ActionUpgrade, CauseInputsChanged)
 		f.TakeRequests()
 		drift := Drift{Object: old.Inventory[0].ObjectReference, Kind: DriftChanged}
-		_, err := f.engine.Execute(t.Context(), wanted, Decision{Action: ActionRepair, Drifts: []Drift{drift}}, old)
+		_, err := f.engine.Execute(t.Context(), desired, Decision{Action: ActionRepair, Drifts: []Drift{drift}}, old)
 		if !errors.Is(err, ErrNotSynced) {
 			t.Errorf("error is %v, want ErrNotSynced", err)
 		}

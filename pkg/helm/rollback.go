@@ -16,12 +16,12 @@ import (
 )
 
 // rollback brings back the manifest of an older revision.
-func (o *operation) rollback(wanted Release, decision Decision) (*Deployed, error) {
-	target, abandoned, err := o.prepareRollback(wanted, decision)
+func (o *operation) rollback(desired Release, decision Decision) (*Deployed, error) {
+	target, abandoned, err := o.prepareRollback(desired, decision)
 	if err != nil {
 		return nil, err
 	}
-	o.owner = wanted.Owner
+	o.owner = desired.Owner
 	cfg, err := o.configuration()
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (o *operation) rollback(wanted Release, decision Decision) (*Deployed, erro
 
 // prepareRollback returns the record to roll back to, and the digest of the
 // inputs that are given up for it. A rollback that did not succeed is replaced.
-func (o *operation) prepareRollback(wanted Release, decision Decision) (target *Record, abandoned string, err error) {
+func (o *operation) prepareRollback(desired Release, decision Decision) (target *Record, abandoned string, err error) {
 	newest := o.store.newest()
 	missing := &NoSuchRevisionError{Release: o.release.String(), Revision: decision.To}
 	if newest == nil {
@@ -89,21 +89,21 @@ func (o *operation) prepareRollback(wanted Release, decision Decision) (target *
 	if _, err := o.store.verified(decision.To); err != nil {
 		return nil, "", err
 	}
-	abandoned, err = givenUp(wanted, decision, newest)
+	abandoned, err = givenUp(desired, decision, newest)
 	return history[at], abandoned, err
 }
 
 // givenUp is the digest of the inputs that a rollback gives up.
-func givenUp(wanted Release, decision Decision, newest *Record) (string, error) {
+func givenUp(desired Release, decision Decision, newest *Record) (string, error) {
 	switch {
-	case newest.RolledBackTo != 0 && (decision.Replace != 0 || wanted.Chart == nil):
+	case newest.RolledBackTo != 0 && (decision.Replace != 0 || desired.Chart == nil):
 		return newest.Abandoned, nil
-	case wanted.Chart == nil:
+	case desired.Chart == nil:
 		return newest.Inputs, nil
 	}
-	inputs, err := wanted.InputDigest()
+	inputs, err := desired.InputDigest()
 	if err != nil {
-		return "", &RenderError{Chart: wanted.Chart.Name(), Err: err}
+		return "", &RenderError{Chart: desired.Chart.Name(), Err: err}
 	}
 	return inputs, nil
 }

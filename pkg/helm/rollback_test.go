@@ -36,9 +36,9 @@ func refusedSecond(t *testing.T) Release {
 	})
 }
 
-func (f *fixture) rollback(wanted Release, to int) error {
+func (f *fixture) rollback(desired Release, to int) error {
 	f.t.Helper()
-	deployed, err := f.engine.Execute(f.t.Context(), wanted, Decision{Action: ActionRollback, To: to}, f.baseline)
+	deployed, err := f.engine.Execute(f.t.Context(), desired, Decision{Action: ActionRollback, To: to}, f.baseline)
 	if err == nil {
 		f.baseline = deployed.Baseline()
 	}
@@ -46,9 +46,9 @@ func (f *fixture) rollback(wanted Release, to int) error {
 }
 
 // snapshot looks at the release.
-func (f *fixture) snapshot(wanted Release) Snapshot {
+func (f *fixture) snapshot(desired Release) Snapshot {
 	f.t.Helper()
-	observed, err := f.engine.Observe(f.t.Context(), wanted.Key(), f.baseline)
+	observed, err := f.engine.Observe(f.t.Context(), desired.Key(), f.baseline)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -56,21 +56,21 @@ func (f *fixture) snapshot(wanted Release) Snapshot {
 }
 
 // TestRollback: after an upgrade that failed, the state before it comes back,
-// and stays until something else is wanted.
+// and stays until something else is desired.
 func TestRollback(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.With(func() { f.Refuse = refuseBad })
 		f.must(first(t), ActionInstall, CauseNotInstalled)
-		wanted := refusedSecond(t)
-		_, err := f.reconcile(wanted)
+		desired := refusedSecond(t)
+		_, err := f.reconcile(desired)
 		_ = wantError[*RefusedError](t, err)
 		synctest.Wait()
-		observed := f.snapshot(wanted)
+		observed := f.snapshot(desired)
 		if observed.LastGood == nil || observed.LastGood.Revision != 1 || !observed.Record.Failed {
 			t.Fatalf("last good revision is %+v, newest is %+v", observed.LastGood, observed.Record)
 		}
 		f.TakeRequests()
-		if err := f.rollback(wanted, 1); err != nil {
+		if err := f.rollback(desired, 1); err != nil {
 			t.Fatal(err)
 		}
 		const record = "update secrets default/sh.helm.release.v1.web.v"
@@ -89,19 +89,19 @@ func TestRollback(t *testing.T) {
 
 		for range 2 {
 			f.TakeRequests()
-			if got, want := f.decide(wanted), (Decision{Action: ActionNone, RolledBack: true}); !cmp.Equal(got, want) {
+			if got, want := f.decide(desired), (Decision{Action: ActionNone, RolledBack: true}); !cmp.Equal(got, want) {
 				t.Errorf("decided on %+v", got)
 			}
 			wantRequests(t, f)
 			f.restart()
 		}
-		rolledBack := f.snapshot(wanted).Record
-		if rolledBack.RolledBackTo != 1 || !rolledBack.MadeFrom(first(t).Chart) || rolledBack.MadeFrom(wanted.Chart) {
+		rolledBack := f.snapshot(desired).Record
+		if rolledBack.RolledBackTo != 1 || !rolledBack.MadeFrom(first(t).Chart) || rolledBack.MadeFrom(desired.Chart) {
 			t.Errorf("the record is %+v", rolledBack)
 		}
 		f.Remove("ConfigMap", "default/b")
 		synctest.Wait()
-		f.must(wanted, ActionRepair, CauseDrift)
+		f.must(desired, ActionRepair, CauseDrift)
 		f.must(first(t), ActionNone, CauseNone)
 		f.must(demo(t, nil), ActionUpgrade, CauseInputsChanged)
 		wantRecords(t, f, "web.v1 superseded", "web.v2 failed", "web.v3 superseded", "web.v4 deployed")
@@ -115,19 +115,19 @@ func TestRollback(t *testing.T) {
 func TestRollbackOfDeployed(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
-		wanted := demo(t, map[string]any{"replicaCount": 7})
-		f.must(wanted, ActionUpgrade, CauseInputsChanged)
+		desired := demo(t, map[string]any{"replicaCount": 7})
+		f.must(desired, ActionUpgrade, CauseInputsChanged)
 		f.TakeRequests()
-		if err := f.rollback(wanted, f.snapshot(wanted).LastGood.Revision); err != nil {
+		if err := f.rollback(desired, f.snapshot(desired).LastGood.Revision); err != nil {
 			t.Fatal(err)
 		}
 		const record = "update secrets default/sh.helm.release.v1.web.v"
 		wantRequests(t, f, "create secrets default", "apply deployments default/web", record+"2", record+"3")
 		wantRecords(t, f, "web.v1 superseded", "web.v2 superseded", "web.v3 deployed")
-		f.must(wanted, ActionNone, CauseNone)
+		f.must(desired, ActionNone, CauseNone)
 		// The revision that was rolled back from is no good one any more.
 		f.must(demo(t, map[string]any{"replicaCount": 8}), ActionUpgrade, CauseInputsChanged)
-		if got := f.snapshot(wanted).LastGood; got.Revision != 3 {
+		if got := f.snapshot(desired).LastGood; got.Revision != 3 {
 			t.Errorf("last good revision is %d, want 3", got.Revision)
 		}
 	})
@@ -142,11 +142,11 @@ func TestRollbackOwner(t *testing.T) {
 		before := first(t)
 		before.Owner = &old
 		f.must(before, ActionInstall, CauseNotInstalled)
-		wanted := refusedSecond(t)
-		wanted.Owner = &now
-		_, err := f.reconcile(wanted)
+		desired := refusedSecond(t)
+		desired.Owner = &now
+		_, err := f.reconcile(desired)
 		_ = wantError[*RefusedError](t, err)
-		if err := f.rollback(wanted, 1); err != nil {
+		if err := f.rollback(desired, 1); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"default/a", "default/b", "default/c"} {
@@ -154,11 +154,11 @@ func TestRollbackOwner(t *testing.T) {
 				t.Errorf("owners of %s (-want +got):\n%s", name, diff)
 			}
 		}
-		manifest := f.record(wanted).Manifest
+		manifest := f.record(desired).Manifest
 		if strings.Contains(manifest, string(old.UID)) || !strings.Contains(manifest, "---\n# Source: test/templates/a.yaml\n") {
 			t.Errorf("the manifest is\n%s", manifest)
 		}
-		if got := f.decide(wanted); got.Action != ActionNone || !got.RolledBack {
+		if got := f.decide(desired); got.Action != ActionNone || !got.RolledBack {
 			t.Errorf("decided on %+v", got)
 		}
 	})
@@ -191,8 +191,8 @@ func TestRollbackFails(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		good := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")})
 		f.must(good, ActionInstall, CauseNotInstalled)
-		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "2"), "templates/d.yaml": configMap("d", "2")})
-		f.must(wanted, ActionUpgrade, CauseInputsChanged)
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "2"), "templates/d.yaml": configMap("d", "2")})
+		f.must(desired, ActionUpgrade, CauseInputsChanged)
 		f.With(func() {
 			f.Refuse = func(_ fakeapi.Request, object *unstructured.Unstructured) error {
 				if value, _, _ := unstructured.NestedString(object.Object, "data", "key"); value == "1" {
@@ -201,10 +201,10 @@ func TestRollbackFails(t *testing.T) {
 				return nil
 			}
 		})
-		_ = wantError[*RefusedError](t, f.rollback(wanted, 1))
+		_ = wantError[*RefusedError](t, f.rollback(desired, 1))
 		wantRecords(t, f, "web.v1 superseded", "web.v2 deployed", "web.v3 failed")
 		for range 2 {
-			decision, err := f.reconcile(wanted)
+			decision, err := f.reconcile(desired)
 			_ = wantError[*RefusedError](t, err)
 			if decision.Action != ActionRollback || decision.Replace != 3 || decision.To != 1 {
 				t.Errorf("decided on %+v", decision)
@@ -235,14 +235,14 @@ func TestRollbackHookFails(t *testing.T) {
 			}
 		})
 		f.must(made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/h.yaml": hook("h", "pre-rollback", 0)}), ActionInstall, CauseNotInstalled)
-		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "2")})
-		f.must(wanted, ActionUpgrade, CauseInputsChanged)
-		if err := f.rollback(wanted, 1); err == nil || IsTerminal(err) {
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "2")})
+		f.must(desired, ActionUpgrade, CauseInputsChanged)
+		if err := f.rollback(desired, 1); err == nil || IsTerminal(err) {
 			t.Fatalf("the rollback's error is %v", err)
 		}
 		wantRecords(t, f, "web.v1 superseded", "web.v2 deployed", "web.v3 failed")
 		f.With(func() { failing = false })
-		f.must(wanted, ActionRollback, CauseFailed)
+		f.must(desired, ActionRollback, CauseFailed)
 		wantRecords(t, f, "web.v1 superseded", "web.v2 superseded", "web.v3 deployed")
 	})
 }
@@ -257,17 +257,17 @@ func TestRollbackOfPending(t *testing.T) {
 		t.Run(fmt.Sprintf("own %t", own), func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
 				f.must(first(t), ActionInstall, CauseNotInstalled)
-				wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "2")})
+				desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "2")})
 				if own {
 					f.FailFrom(3, fakeapi.FailBefore)
-					_, _ = f.reconcile(wanted)
+					_, _ = f.reconcile(desired)
 					f.With(func() { f.Fault = nil })
 					f.restart()
 				} else {
-					f.foreign(wanted, 2, common.StatusPendingUpgrade, nil)
+					f.foreign(desired, 2, common.StatusPendingUpgrade, nil)
 					synctest.Wait()
 				}
-				err := f.rollback(wanted, 1)
+				err := f.rollback(desired, 1)
 				if busy := errors.As(err, new(*BusyError)); busy == own {
 					t.Errorf("the error is %v", err)
 				}
@@ -285,15 +285,15 @@ func TestRollbackFullHistory(t *testing.T) {
 		config.MaxHistory = 2
 		f.start(config)
 		f.must(demo(t, nil), ActionInstall, CauseNotInstalled)
-		wanted := demo(t, map[string]any{"replicaCount": 7})
-		f.must(wanted, ActionUpgrade, CauseInputsChanged)
+		desired := demo(t, map[string]any{"replicaCount": 7})
+		f.must(desired, ActionUpgrade, CauseInputsChanged)
 		f.FailFrom(3, fakeapi.FailBefore)
-		if err := f.rollback(wanted, 1); err == nil {
+		if err := f.rollback(desired, 1); err == nil {
 			t.Fatal("no error")
 		}
 		f.With(func() { f.Fault = nil })
-		f.must(wanted, ActionRollback, CauseInterrupted)
-		f.must(wanted, ActionNone, CauseNone)
+		f.must(desired, ActionRollback, CauseInterrupted)
+		f.must(desired, ActionNone, CauseNone)
 		for replicas := range 3 {
 			f.must(demo(t, map[string]any{"replicaCount": replicas + 2}), ActionUpgrade, CauseInputsChanged)
 		}
@@ -308,16 +308,16 @@ func TestReplaceNewer(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.With(func() { f.Refuse = refuseBad })
 		f.must(first(t), ActionInstall, CauseNotInstalled)
-		wanted := refusedSecond(t)
-		_, err := f.reconcile(wanted)
+		desired := refusedSecond(t)
+		_, err := f.reconcile(desired)
 		_ = wantError[*RefusedError](t, err)
-		decision := f.decide(wanted)
+		decision := f.decide(desired)
 		f.foreign(first(t), 3, common.StatusFailed, nil)
 		synctest.Wait()
 		f.TakeRequests()
 		for _, action := range []Action{ActionUpgrade, ActionRollback} {
 			decision.Action, decision.To = action, 1
-			if _, err := f.engine.Execute(t.Context(), wanted, decision, f.baseline); !errors.Is(err, ErrNotSynced) {
+			if _, err := f.engine.Execute(t.Context(), desired, decision, f.baseline); !errors.Is(err, ErrNotSynced) {
 				t.Errorf("%s: the error is %v", action, err)
 			}
 		}

@@ -105,12 +105,12 @@ func TestSchemaErrorsAreShort(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			wanted := demo(t, test.values)
-			parsed, err := wanted.Chart.parse()
+			desired := demo(t, test.values)
+			parsed, err := desired.Chart.parse()
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = wanted.Chart.schema.check(parsed, wanted.Values)
+			_, err = desired.Chart.schema.check(parsed, desired.Values)
 			if err == nil || !regexp.MustCompile(test.want).MatchString(err.Error()) {
 				t.Errorf("error is %v, want %s", err, test.want)
 			}
@@ -161,8 +161,8 @@ func TestRefusedValues(t *testing.T) {
 // TestLongErrorsAreShortened: what a template says is cut, and still known by its type.
 func TestLongErrorsAreShortened(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := made(t, map[string]string{"templates/a.yaml": `{{ fail (repeat 1000000 "€") }}`})
-		_, err := f.reconcile(wanted)
+		desired := made(t, map[string]string{"templates/a.yaml": `{{ fail (repeat 1000000 "€") }}`})
+		_, err := f.reconcile(desired)
 		_ = wantError[*RenderError](t, err)
 		if !IsTerminal(err) || len(err.Error()) > maxErrorText+100 || !utf8.ValidString(err.Error()) {
 			t.Errorf("the error has %d bytes: %.200s", len(err.Error()), err)

@@ -29,18 +29,18 @@ func (w *waits) context(ctx context.Context) context.Context {
 }
 
 // install makes the first revision, with a caller that is told of waits.
-func (f *fixture) install(wanted Release, w *waits) error {
-	_, err := f.engine.Execute(w.context(f.t.Context()), wanted, Decision{Action: ActionInstall, Cause: CauseNotInstalled}, Baseline{})
+func (f *fixture) install(desired Release, w *waits) error {
+	_, err := f.engine.Execute(w.context(f.t.Context()), desired, Decision{Action: ActionInstall, Cause: CauseNotInstalled}, Baseline{})
 	return err
 }
 
 func TestHookThatNeverEndsIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/slow.yaml": hook("slow", "pre-install", 0)})
-		wanted.Timeout = 24 * time.Hour
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/slow.yaml": hook("slow", "pre-install", 0)})
+		desired.Timeout = 24 * time.Hour
 		caller, started := &waits{}, time.Now()
 
-		err := f.install(wanted, caller)
+		err := f.install(desired, caller)
 
 		if err == nil || IsTerminal(err) {
 			t.Errorf("error is %v, want one that is not terminal", err)
@@ -61,11 +61,11 @@ func TestHookWhoseDeletionNeverEndsIsBounded(t *testing.T) {
 			object.SetAnnotations(map[string]string{hookAnnotation: "pre-install"})
 		})
 		f.With(func() { f.React = jobsEnd })
-		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install", 0)})
-		wanted.Timeout = 24 * time.Hour
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install", 0)})
+		desired.Timeout = 24 * time.Hour
 		caller, started := &waits{}, time.Now()
 
-		err := f.install(wanted, caller)
+		err := f.install(desired, caller)
 
 		if err == nil || IsTerminal(err) {
 			t.Errorf("error is %v, want one that is not terminal", err)
@@ -82,10 +82,10 @@ func TestHookWhoseDeletionNeverEndsIsBounded(t *testing.T) {
 func TestHookThatHasEndedIsNoWait(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.With(func() { f.React = jobsEnd })
-		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install", 0)})
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install", 0)})
 		caller := &waits{}
 
-		if err := f.install(wanted, caller); err != nil {
+		if err := f.install(desired, caller); err != nil {
 			t.Fatal(err)
 		}
 
@@ -99,10 +99,10 @@ func TestRefusedWaitFailsTheOperationAtOnce(t *testing.T) {
 	for _, event := range []string{"pre-install", "post-install"} {
 		t.Run(event, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
-				wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/slow.yaml": hook("slow", event, 0)})
+				desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/slow.yaml": hook("slow", event, 0)})
 				busy, started := errors.New("too many"), time.Now()
 
-				err := f.install(wanted, &waits{refusal: busy})
+				err := f.install(desired, &waits{refusal: busy})
 
 				if !errors.Is(err, busy) || IsTerminal(err) {
 					t.Errorf("error is %v, want the refusal, not terminal", err)
@@ -112,7 +112,7 @@ func TestRefusedWaitFailsTheOperationAtOnce(t *testing.T) {
 				}
 				wantRecords(t, f, "web.v1 failed")
 				f.With(func() { f.React = jobsEnd })
-				f.must(wanted, ActionInstall, CauseFailed)
+				f.must(desired, ActionInstall, CauseFailed)
 				wantRecords(t, f, "web.v1 deployed")
 			})
 		})
@@ -121,18 +121,18 @@ func TestRefusedWaitFailsTheOperationAtOnce(t *testing.T) {
 
 func TestUninstallWaitsAsItIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/slow.yaml": hook("slow", "pre-delete", 0)})
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/slow.yaml": hook("slow", "pre-delete", 0)})
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		busy := errors.New("too many")
 		ctx := (&waits{refusal: busy}).context(t.Context())
 
-		err := f.engine.Uninstall(ctx, wanted, f.baseline)
+		err := f.engine.Uninstall(ctx, desired, f.baseline)
 
 		if !errors.Is(err, busy) {
 			t.Errorf("error is %v, want the refusal", err)
 		}
 		f.With(func() { f.React = jobsEnd })
-		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		wantRecords(t, f)

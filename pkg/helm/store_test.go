@@ -18,14 +18,14 @@ import (
 // is asked for nothing that is at hand.
 func TestStoreQuery(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := demo(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		for revision := range 2 {
 			f.must(demo(t, map[string]any{"replicaCount": revision + 2}), ActionUpgrade, CauseInputsChanged)
 		}
 		synctest.Wait()
 		f.TakeRequests()
-		open := func() *store { return f.open(wanted) }
+		open := func() *store { return f.open(desired) }
 		query := func(s *store, labels map[string]string) []string {
 			found, err := s.Query(labels)
 			if err != nil {
@@ -57,7 +57,7 @@ func TestStoreQuery(t *testing.T) {
 		wantRequests(t, f, "get secrets default/sh.helm.release.v1.web.v3")
 
 		hidden := open()
-		hidden.replaced = f.engine.records.latest(wanted.Key())
+		hidden.replaced = f.engine.records.latest(desired.Key())
 		if diff := cmp.Diff([]string{"v1 superseded, manifest: false", "v2 superseded, manifest: true"}, query(hidden, all)); diff != "" {
 			t.Errorf("history without what is replaced (-want +got):\n%s", diff)
 		}
@@ -80,21 +80,21 @@ func TestStoreQuery(t *testing.T) {
 func TestReplaceOfWhatAnotherEngineWrote(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.With(func() { f.Refuse = refuseBad })
-		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "bad")})
-		_, err := f.reconcile(wanted)
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "bad")})
+		_, err := f.reconcile(desired)
 		_ = wantError[*RefusedError](t, err)
 		f.With(func() { f.Refuse = nil })
 		synctest.Wait()
 		f.HoldWatches(true)
 		f.Edit("Secret", "default/sh.helm.release.v1.web.v1", "other", change("here", "metadata", "annotations", "other"))
-		_, err = f.reconcile(wanted)
+		_, err = f.reconcile(desired)
 		_ = wantError[*BusyError](t, err)
 		if got := f.Names(); len(got) > 0 {
 			t.Errorf("objects %s, want none", got)
 		}
 		f.HoldWatches(false)
 		synctest.Wait()
-		if _, err := f.reconcile(wanted); err != nil {
+		if _, err := f.reconcile(desired); err != nil {
 			t.Fatal(err)
 		}
 		wantRecords(t, f, "web.v1 deployed")

@@ -16,14 +16,14 @@ import (
 
 func TestUninstall(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := demo(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		for revision := range 4 {
 			f.must(demo(t, map[string]any{"replicaCount": revision + 2}), ActionUpgrade, CauseInputsChanged)
 		}
 		synctest.Wait()
 		f.TakeRequests()
-		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		wantRequests(t, f,
@@ -35,11 +35,11 @@ func TestUninstall(t *testing.T) {
 		if got := f.Names(); len(got) > 0 {
 			t.Errorf("left behind: %s", got)
 		}
-		if err := f.engine.Uninstall(t.Context(), wanted, Baseline{}); err != nil {
+		if err := f.engine.Uninstall(t.Context(), desired, Baseline{}); err != nil {
 			t.Errorf("nothing to uninstall: %v", err)
 		}
 		wantRequests(t, f)
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 	})
 }
 
@@ -47,13 +47,13 @@ func TestUninstall(t *testing.T) {
 // the look and the deletion is not deleted.
 func TestUninstallPreconditions(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := demo(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		synctest.Wait()
 		f.HoldWatches(true)
 		f.Remove("ConfigMap", "default/web")
 		f.Edit("ConfigMap", "default/web", "kubectl", func(*unstructured.Unstructured) {})
-		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"ConfigMap default/web"}, f.Names()); diff != "" {
@@ -67,15 +67,15 @@ func TestUninstallPreconditions(t *testing.T) {
 func TestUninstallLeaves(t *testing.T) {
 	kept := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: kept\n  annotations: {helm.sh/resource-policy: keep}\n"
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := made(t, map[string]string{
+		desired := made(t, map[string]string{
 			"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1"), "templates/kept.yaml": kept,
 		})
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		f.Edit("ConfigMap", "default/b", "kubectl", func(object *unstructured.Unstructured) {
 			object.SetAnnotations(map[string]string{releaseNameAnnotation: "other", releaseNamespaceAnnotation: "default"})
 		})
 		synctest.Wait()
-		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"ConfigMap default/b", "ConfigMap default/kept"}, f.Names()); diff != "" {
@@ -89,12 +89,12 @@ func TestUninstallLeaves(t *testing.T) {
 // deleted although somebody took away what says so.
 func TestUninstallDeletesWhatLostItsMarks(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")})
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")})
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		f.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetAnnotations(nil) })
 		f.Edit("ConfigMap", "default/b", "kubectl", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
 		synctest.Wait()
-		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		if got := f.Names(); len(got) > 0 {
@@ -107,13 +107,13 @@ func TestUninstallDeletesWhatLostItsMarks(t *testing.T) {
 // still tells what to remove.
 func TestUninstallWithoutRecords(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := demo(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		f.Remove("Secret", "default/sh.helm.release.v1.web.v1")
 		synctest.Wait()
 		gone := InventoryEntry{ObjectReference: ObjectReference{APIVersion: "example.com/v1", Kind: "Gone", Namespace: "default", Name: "web"}}
 		f.baseline.Inventory = append(f.baseline.Inventory, gone)
-		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		if got := f.Names(); len(got) > 0 {
@@ -126,7 +126,7 @@ func TestUninstallWithoutRecords(t *testing.T) {
 // that the watch has not told of yet, does not stay behind.
 func TestUninstallOfAnUnansweredInstall(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
+		desired := demo(t, nil)
 		f.HoldWatches(true)
 		f.With(func() {
 			f.Fault = func(request fakeapi.Request) fakeapi.Fault {
@@ -136,12 +136,12 @@ func TestUninstallOfAnUnansweredInstall(t *testing.T) {
 				return fakeapi.NoFault
 			}
 		})
-		if _, err := f.reconcile(wanted); err == nil {
+		if _, err := f.reconcile(desired); err == nil {
 			t.Fatal("no error although the answer was lost")
 		}
 		wantRecords(t, f, "web.v1 pending-install")
 		f.With(func() { f.Fault = nil })
-		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		f.HoldWatches(false)
@@ -150,7 +150,7 @@ func TestUninstallOfAnUnansweredInstall(t *testing.T) {
 		}
 		wantRecords(t, f)
 		f.TakeRequests()
-		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		wantRequests(t, f)
@@ -161,8 +161,8 @@ func TestUninstallOfAnUnansweredInstall(t *testing.T) {
 // records, so that the next attempt knows what to do.
 func TestUninstallFails(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		wanted := demo(t, nil)
-		f.must(wanted, ActionInstall, CauseNotInstalled)
+		desired := demo(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
 		synctest.Wait()
 		f.With(func() {
 			f.Fault = func(request fakeapi.Request) fakeapi.Fault {
@@ -172,12 +172,12 @@ func TestUninstallFails(t *testing.T) {
 				return fakeapi.NoFault
 			}
 		})
-		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); !apierrors.IsInternalError(err) {
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); !apierrors.IsInternalError(err) {
 			t.Fatalf("error is %v, want the API server's", err)
 		}
 		wantRecords(t, f, "web.v1 uninstalling")
 		f.With(func() { f.Fault = nil })
-		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		wantRecords(t, f)

@@ -142,20 +142,20 @@ func TestKindIsSilent(t *testing.T) {
 		synctest.Wait()
 		<-time.After(staleInterval)
 		f.TakeRequests()
-		wanted := withThing(t, "one")
-		_, observing := f.engine.Observe(t.Context(), wanted.Key(), f.baseline)
+		desired := withThing(t, "one")
+		_, observing := f.engine.Observe(t.Context(), desired.Key(), f.baseline)
 		_, upgrading := f.engine.Execute(t.Context(), withoutThing(t, "two"), Decision{Action: ActionUpgrade}, f.baseline)
 		if got := f.TakeRequests(); len(got) > 0 {
 			t.Errorf("requests were made: %s", got)
 		}
-		uninstalling := f.engine.Uninstall(t.Context(), wanted, f.baseline)
+		uninstalling := f.engine.Uninstall(t.Context(), desired, f.baseline)
 		for name, err := range map[string]error{"observe": observing, "upgrade": upgrading, "uninstall": uninstalling} {
 			if !apierrors.IsServiceUnavailable(err) || IsTerminal(err) {
 				t.Errorf("%s: error is %v, want the API server's", name, err)
 			}
 		}
 		f.With(func() { silent = false })
-		if err := f.engine.Uninstall(t.Context(), wanted, f.baseline); err != nil {
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
 			t.Fatal(err)
 		}
 		if f.Object(thingKind.Kind, "default/thing") != nil || f.Object("ConfigMap", "default/config") != nil {

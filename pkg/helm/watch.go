@@ -241,11 +241,11 @@ func (w *watcher) takePending() []*watchedKind {
 // what they hold is known. Kinds that the release needed before and needs no
 // more are let go.
 func (w *watcher) need(ctx context.Context, release cache.ObjectName, mappings []*meta.RESTMapping) error {
-	wanted := sets.New[schema.GroupVersionResource]()
+	desired := sets.New[schema.GroupVersionResource]()
 	var waitFor []*watchedKind
 	w.mu.Lock()
 	for _, mapping := range mappings {
-		wanted.Insert(mapping.Resource)
+		desired.Insert(mapping.Resource)
 		kind, ok := w.kinds[mapping.Resource]
 		if !ok {
 			var err error
@@ -259,7 +259,7 @@ func (w *watcher) need(ctx context.Context, release cache.ObjectName, mappings [
 		kind.users.Insert(release)
 		waitFor = append(waitFor, kind)
 	}
-	w.letGo(release, wanted)
+	w.letGo(release, desired)
 	if len(w.pending) > 0 {
 		select {
 		case w.wake <- struct{}{}:
@@ -285,9 +285,9 @@ func (w *watcher) forget(release cache.ObjectName) {
 	w.letGo(release, nil)
 }
 
-func (w *watcher) letGo(release cache.ObjectName, wanted sets.Set[schema.GroupVersionResource]) {
+func (w *watcher) letGo(release cache.ObjectName, desired sets.Set[schema.GroupVersionResource]) {
 	for resource, kind := range w.kinds {
-		if wanted.Has(resource) || !kind.users.Has(release) {
+		if desired.Has(resource) || !kind.users.Has(release) {
 			continue
 		}
 		kind.users.Delete(release)

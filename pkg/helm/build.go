@@ -1,0 +1,155 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"helm.sh/helm/v4/pkg/kube"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// Build implements kube.Interface. Helm has what it is about to apply validated,
+// and nothing else. The API server is not asked for that, since applying an object
+// validates it strictly; but each object then has to be of a kind that is served.
+// What a release has had is built without those of kinds that are gone, for the
+// objects went with their kind: neither an upgrade nor an uninstall is to fail for
+// their sake. An install has had nothing: what is not validated then are its crds/.
+func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
+	manifest, err := io.ReadAll(reader)
+	if err != nil {
+		return nil, o.note(err)
+	}
+	build := o.former
+	switch {
+	case validate:
+		build = o.build
+	case o.installing != "":
+		build = o.buildCRDs
+	}
+	list, err := build(string(manifest))
+	return list, o.note(err)
+}
+
+// former builds what a release has had, without the objects of kinds that are gone
+// and those that the release may not have: neither is touched.
+func (o *operation) former(manifest string) (kube.ResourceList, error) {
+	list, err := o.build(manifest)
+	if isExcluded(err) {
+		o.logger.Warn("Left out objects of the release that are not served, or that it may not have", slog.Any("error", shortened(err)))
+		return list, nil
+	}
+	return list, err
+}
+
+// isExcluded reports whether a manifest was built without the objects that the error
+// is about.
+func isExcluded(err error) bool {
+	var outside *OutOfScopeError
+	return meta.IsNoMatchError(err) || errors.As(err, &outside)
+}
+
+// build parses a manifest. When it has objects of kinds that are not served, or that
+// the release may not have, it returns the others beside the error.
+func (o *operation) build(manifest string) (kube.ResourceList, error) {
+	documents, err := o.documents(manifest)
+	if err != nil {
+		return nil, &RenderError{Chart: o.release.Name, Err: err}
+	}
+	var list kube.ResourceList
+	var excluded error
+	for _, document := range documents {
+		for _, object := range document.objects {
+			err := o.flatten(object.DeepCopy(), &list)
+			if isExcluded(err) {
+				excluded = cmp.Or(excluded, err)
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return list, excluded
+}
+
+// flatten appends an object, or what a List holds.
+func (o *operation) flatten(object *unstructured.Unstructured, list *kube.ResourceList) error {
+	if object.GetKind() == "" || object.GetAPIVersion() == "" {
+		return &RenderError{Chart: o.release.Name, Err: fmt.Errorf("object %q has no apiVersion or no kind", object.GetName())}
+	}
+	if object.IsList() {
+		return object.EachListItem(func(item runtime.Object) error {
+			child, ok := item.(*unstructured.Unstructured)
+			if !ok {
+				return fmt.Errorf("item of %s: unexpected %T", object.GetKind(), item)
+			}
+			return o.flatten(child, list)
+		})
+	}
+	mapping, err := o.engine.mapper.mapping(object.GroupVersionKind())
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", object.GetKind(), object.GetName(), err)
+	}
+	namespace := ""
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if object.GetNamespace() == "" {
+			object.SetNamespace(o.release.Namespace)
+		}
+		namespace = object.GetNamespace()
+	}
+	info := &resource.Info{
+		Client: o.existence, Mapping: mapping, Namespace: namespace, Name: object.GetName(), Object: object,
+	}
+	if !o.bounds.allow(namespace) {
+		return o.outOfScope(reference(info))
+	}
+	list.Append(info)
+	return nil
+}
+
+// outOfScope is the error of an object that the release may not have.
+func (o *operation) outOfScope(object ObjectReference) error {
+	if o.bounds.scope == ScopeCluster {
+		return &OutOfScopeError{Object: object, Namespaces: o.bounds.namespaces}
+	}
+	return &OutOfScopeError{Object: object, Namespaces: []string{o.release.Namespace}}
+}
+
+func content(info *resource.Info) (*unstructured.Unstructured, error) {
+	object, ok := info.Object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("%s: unexpected %T", reference(info), info.Object)
+	}
+	return object, nil
+}
+
+func reference(info *resource.Info) ObjectReference {
+	apiVersion, kind := info.Mapping.GroupVersionKind.ToAPIVersionAndKind()
+	return ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: info.Namespace, Name: info.Name}
+}
+
+// buildCRDs builds one of the files under crds/. A CRD of a version that the API
+// server does not serve cannot be created by trying again. A missing kind of another
+// API group may still appear.
+func (o *operation) buildCRDs(manifest string) (kube.ResourceList, error) {
+	list, err := o.build(manifest)
+	var unserved *meta.NoKindMatchError
+	if !errors.As(err, &unserved) {
+		return list, err
+	}
+	err = fmt.Errorf("crds/: %w", err)
+	if unserved.GroupKind == crdKind {
+		err = fmt.Errorf("%w: convert the file to a version of %s that the API server serves", err, crdKind.Group)
+		return nil, &RenderError{Chart: o.installing, Err: err}
+	}
+	return nil, err
+}

@@ -1,0 +1,64 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"maps"
+
+	"helm.sh/helm/v4/pkg/kube"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// owned reports whether the object is marked as part of the release; hooks and
+// the files under crds/ are not.
+func (o *operation) owned(object *unstructured.Unstructured) bool {
+	annotations := object.GetAnnotations()
+	return annotations[releaseNameAnnotation] == o.release.Name && annotations[releaseNamespaceAnnotation] == o.release.Namespace
+}
+
+// claimed reports whether the object has all the marks by which Helm knows what
+// belongs to the release.
+func (o *operation) claimed(object *unstructured.Unstructured) bool {
+	return object.GetLabels()[managedByLabel] == managedByHelm && o.owned(object)
+}
+
+// claim marks the object as part of the release, as Helm's actions do.
+func (o *operation) claim(object *unstructured.Unstructured) {
+	objectLabels := maps.Clone(object.GetLabels())
+	if objectLabels == nil {
+		objectLabels = map[string]string{}
+	}
+	objectLabels[managedByLabel] = managedByHelm
+	object.SetLabels(objectLabels)
+	annotations := maps.Clone(object.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[releaseNameAnnotation] = o.release.Name
+	annotations[releaseNamespaceAnnotation] = o.release.Namespace
+	object.SetAnnotations(annotations)
+}
+
+func isHook(info *resource.Info) bool {
+	object, err := content(info)
+	return err == nil && object.GetAnnotations()[hookAnnotation] != ""
+}
+
+func isCRD(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind().GroupKind() == crdKind
+}
+
+// claimAll marks the objects of a manifest as part of the release, and has their
+// kinds watched.
+func (o *operation) claimAll(resources kube.ResourceList) error {
+	for _, info := range resources {
+		object, err := content(info)
+		if err != nil {
+			return err
+		}
+		o.claim(object)
+	}
+	return o.watch(resources)
+}

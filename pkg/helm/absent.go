@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// absent is the client that Helm's install and upgrade find in each resource.
-// They use it to ask whether an object exists before they create it; it answers
-// that none does, and creating finds out for sure.
+// absent is the client that Helm's install and upgrade use to ask whether an object exists
+// before they create it. It always answers that the object does not exist, because the
+// creation finds out.
 var absent = newAbsentClient()
 
 func newAbsentClient() resource.RESTClient {

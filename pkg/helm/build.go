@@ -17,12 +17,12 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// Build implements kube.Interface. Helm has what it is about to apply validated,
-// and nothing else. The API server is not asked for that, since applying an object
-// validates it strictly; but each object then has to be of a kind that is served.
-// What a release has had is built without those of kinds that are gone, for the
-// objects went with their kind: neither an upgrade nor an uninstall is to fail for
-// their sake. An install has had nothing: what is not validated then are its crds/.
+// Build implements kube.Interface. Helm requests validation for the manifests that it is
+// about to apply. Then each object has to be of a served kind; the API server validates
+// the rest when it applies the object. Other manifests are those of older revisions, or,
+// in an install, the files under crds/. An older revision is built without objects of
+// kinds that are no longer served: they were removed with their kind, and must not fail an
+// upgrade or uninstall.
 func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
 	manifest, err := io.ReadAll(reader)
 	if err != nil {
@@ -39,26 +39,26 @@ func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, e
 	return list, o.note(err)
 }
 
-// former builds what a release has had, without the objects of kinds that are gone
-// and those that the release may not have: neither is touched.
+// former builds the manifest of an older revision, without objects that are not served or
+// out of scope. They are not touched.
 func (o *operation) former(manifest string) (kube.ResourceList, error) {
 	list, err := o.build(manifest)
 	if isExcluded(err) {
-		o.logger.Warn("Left out objects of the release that are not served, or that it may not have", slog.Any("error", shortened(err)))
+		o.logger.Warn("Left out objects of the release that are not served or out of scope", slog.Any("error", shortened(err)))
 		return list, nil
 	}
 	return list, err
 }
 
-// isExcluded reports whether a manifest was built without the objects that the error
-// is about.
+// isExcluded reports whether the error is about an object that a manifest can be built
+// without: one that is not served or out of scope.
 func isExcluded(err error) bool {
 	var outside *OutOfScopeError
 	return meta.IsNoMatchError(err) || errors.As(err, &outside)
 }
 
-// build parses a manifest. When it has objects of kinds that are not served, or that
-// the release may not have, it returns the others beside the error.
+// build parses a manifest. If objects are not served or out of scope, it returns an error
+// and also the other objects.
 func (o *operation) build(manifest string) (kube.ResourceList, error) {
 	documents, err := o.documents(manifest)
 	if err != nil {
@@ -81,10 +81,10 @@ func (o *operation) build(manifest string) (kube.ResourceList, error) {
 	return list, excluded
 }
 
-// flatten appends an object, or what a List holds.
+// flatten appends an object, or the items of a List.
 func (o *operation) flatten(object *unstructured.Unstructured, list *kube.ResourceList) error {
 	if object.GetKind() == "" || object.GetAPIVersion() == "" {
-		return &RenderError{Chart: o.release.Name, Err: fmt.Errorf("object %q has no apiVersion or no kind", object.GetName())}
+		return &RenderError{Chart: o.release.Name, Err: fmt.Errorf("object %q has no apiVersion or kind", object.GetName())}
 	}
 	if object.IsList() {
 		return object.EachListItem(func(item runtime.Object) error {
@@ -116,7 +116,7 @@ func (o *operation) flatten(object *unstructured.Unstructured, list *kube.Resour
 	return nil
 }
 
-// outOfScope is the error of an object that the release may not have.
+// outOfScope returns the error about an object that the release may not have.
 func (o *operation) outOfScope(object ObjectReference) error {
 	if o.bounds.scope == ScopeCluster {
 		return &OutOfScopeError{Object: object, Namespaces: o.bounds.namespaces}
@@ -137,9 +137,8 @@ func reference(info *resource.Info) ObjectReference {
 	return ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: info.Namespace, Name: info.Name}
 }
 
-// buildCRDs builds one of the files under crds/. A CRD of a version that the API
-// server does not serve cannot be created by trying again. A missing kind of another
-// API group may still appear.
+// buildCRDs builds a file under crds/. A CRD of a version that the API server does not
+// serve is a terminal error. A missing kind of another API group may still appear.
 func (o *operation) buildCRDs(manifest string) (kube.ResourceList, error) {
 	list, err := o.build(manifest)
 	var unserved *meta.NoKindMatchError

@@ -9,14 +9,14 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 )
 
-// Action is what the engine would do to a release.
+// Action is what the engine does to a release.
 type Action string
 
 // The actions that [Decide] chooses from.
 const (
-	// ActionNone: the release is as desired.
+	// ActionNone: the release is in its desired state.
 	ActionNone Action = "None"
-	// ActionWait: somebody else is in the middle of an operation.
+	// ActionWait: the operation of another client is in progress.
 	ActionWait Action = "Wait"
 	// ActionInstall makes the release's first revision.
 	ActionInstall Action = "Install"
@@ -32,8 +32,8 @@ const (
 	// because the owner of the older revision may be gone. Executing it fails with a
 	// [*NoSuchRevisionError] when To is not a good revision before the newest one.
 	ActionRollback Action = "Rollback"
-	// ActionReapply applies the deployed manifest again, to learn the state of
-	// objects whose baseline is not known. It makes no revision.
+	// ActionReapply applies the deployed manifest again, because the baseline of its
+	// objects is not known. It makes no revision.
 	ActionReapply Action = "Reapply"
 	// ActionRepair applies the drifted objects of the deployed manifest again.
 	// It makes no revision.
@@ -46,9 +46,9 @@ const (
 // Cause is why an action is due.
 type Cause string
 
-// The causes that [Decide] gives.
+// The causes of a decision.
 const (
-	// CauseNone goes with ActionNone.
+	// CauseNone belongs to ActionNone.
 	CauseNone Cause = ""
 	// CauseNotInstalled: there is no record of the release.
 	CauseNotInstalled Cause = "NotInstalled"
@@ -59,19 +59,19 @@ const (
 	CauseReleaseChanged Cause = "ReleaseChanged"
 	// CauseFailed: the previous attempt at the same inputs failed.
 	CauseFailed Cause = "Failed"
-	// CauseInterrupted: the previous attempt did not come to its end.
+	// CauseInterrupted: the previous attempt did not finish.
 	CauseInterrupted Cause = "Interrupted"
-	// CauseBaselineUnknown: nobody remembers what the deployed objects were like.
+	// CauseBaselineUnknown: the caller has no baseline of the newest revision.
 	CauseBaselineUnknown Cause = "BaselineUnknown"
-	// CauseUnverified: the record of the newest revision cannot be relied on. The
-	// process ended before its caller knew of the revision, or the record is forged.
+	// CauseUnverified: the record of the newest revision is not verified. The process
+	// ended before the caller kept the revision's digest, or the record is forged.
 	CauseUnverified Cause = "Unverified"
 	// CauseOtherOwner: the release belongs to another owner.
 	CauseOtherOwner Cause = "OtherOwner"
-	// CauseDrift: somebody else changed or deleted objects of the release.
+	// CauseDrift: another client changed or deleted objects of the release.
 	CauseDrift Cause = "Drift"
-	// CauseRequested: somebody asked for an upgrade to equal inputs. Decide never
-	// gives it; callers put it into a decision of their own.
+	// CauseRequested: an upgrade to equal inputs was requested. Decide never returns
+	// it; callers use it in a decision of their own.
 	CauseRequested Cause = "Requested"
 )
 
@@ -79,29 +79,28 @@ const (
 type Decision struct {
 	Action Action
 	Cause  Cause
-	// Replace is the revision whose place the action takes, because it is an
-	// unfinished or failed attempt, or its record cannot be relied on; 0 when there is
-	// none. A release that keeps
-	// failing therefore does not pile up revisions. The action fails with an error
-	// that wraps [ErrNotSynced] when the newest revision is another one by then.
+	// Replace is the revision that the action repeats, because the attempt failed or was
+	// interrupted, or because its record is not verified; 0 when there is none. So a
+	// failing release does not pile up revisions. The action fails with an error that
+	// wraps [ErrNotSynced] when the newest revision is another one by then.
 	Replace int
-	// To is the revision whose manifest ActionRollback brings back.
+	// To is the revision whose manifest ActionRollback restores.
 	To int
-	// RolledBack says that the desired inputs are not deployed: they were given up
-	// for an older revision, which is kept as it is. Other inputs, or an
-	// ActionUpgrade that the caller chooses, end that.
+	// RolledBack says that the desired inputs are not deployed. They were given up for
+	// an older revision, which stays until other inputs are desired or the caller
+	// executes an ActionUpgrade.
 	RolledBack bool
-	// Drifts are what ActionRepair mends.
+	// Drifts are the drifts that ActionRepair corrects.
 	Drifts []Drift
-	// RetryAfter says when to look again; only for ActionWait.
+	// RetryAfter is the time until the release should be observed again; only for
+	// ActionWait.
 	RetryAfter time.Duration
 }
 
-// Decide chooses what to do, given the digest of the desired release's inputs
-// (see [Release.InputDigest]) and what was observed. It is a pure function: it
-// never renders the chart, because a chart may render differently each time.
-// The patience is how long an operation of somebody else may take before it
-// counts as abandoned.
+// Decide chooses what to do, given the digest of the desired inputs (see
+// [Release.InputDigest]) and what was observed. It is a pure function. It never renders
+// the chart, because a chart may render differently each time. An operation of another
+// client that takes longer than patience counts as abandoned.
 func Decide(inputs string, observed Snapshot, now time.Time, patience time.Duration) Decision {
 	record := observed.Record
 	if record == nil {
@@ -129,7 +128,7 @@ func Decide(inputs string, observed Snapshot, now time.Time, patience time.Durat
 	return decision
 }
 
-// keep decides on a release whose newest revision is the right one.
+// keep decides on a release whose newest revision has the desired inputs.
 func keep(observed Snapshot) Decision {
 	switch {
 	case observed.Unverified:
@@ -143,8 +142,8 @@ func keep(observed Snapshot) Decision {
 	}
 }
 
-// decidePending tells an own attempt, which cannot be in flight because the
-// engine holds the release's lock, from the operation of somebody else.
+// decidePending decides on a pending revision. An own attempt was interrupted, because
+// the engine holds the release's lock. The operation of another client may be in progress.
 func decidePending(inputs string, observed Snapshot, now time.Time, patience time.Duration) Decision {
 	record := observed.Record
 	if record.Own && record.RolledBackTo != 0 && !record.settles(inputs) {
@@ -159,8 +158,8 @@ func decidePending(inputs string, observed Snapshot, now time.Time, patience tim
 	return replace(observed, CauseInterrupted)
 }
 
-// decideUninstalling lets somebody else's uninstall come to its end. An own one
-// never gets here: what is uninstalled is not decided on any more.
+// decideUninstalling waits for the uninstall of another client. After an own uninstall,
+// nothing is decided any more.
 func decideUninstalling(record *Record, now time.Time, patience time.Duration) Decision {
 	if left := patience - now.Sub(record.Changed); left > 0 {
 		return Decision{Action: ActionWait, Cause: CauseReleaseChanged, RetryAfter: left}
@@ -168,7 +167,7 @@ func decideUninstalling(record *Record, now time.Time, patience time.Duration) D
 	return Decision{Action: ActionInstall, Cause: CauseReleaseChanged}
 }
 
-// replace redoes the attempt that the newest record stands for.
+// replace repeats the attempt of the newest record.
 func replace(observed Snapshot, cause Cause) Decision {
 	record := observed.Record
 	decision := Decision{Action: ActionUpgrade, Cause: cause, Replace: record.Revision}

@@ -37,62 +37,61 @@ const (
 	DefaultMaxHistory = 10
 	DefaultTimeout    = 5 * time.Minute
 
-	// MaxTimeout bounds one operation whatever the release's timeout is: a hook that
-	// never ends must not keep the release from being changed for a day.
+	// MaxTimeout bounds one operation, whatever the release's timeout is. Otherwise a
+	// hook that never ends could block the release for a day.
 	MaxTimeout = time.Hour
 
-	// bodyCacheBytes bounds the memory for the content of release records. That of
-	// a small chart has about 2 KiB, the chart aside.
+	// bodyCacheBytes bounds the memory for the content of release records. Without its
+	// chart, the record of a small chart has about 2 KiB.
 	bodyCacheBytes = 32 << 20
 )
 
-// Change says what kind of news there is about a release.
+// Change is a kind of change to a release.
 type Change int
 
 const (
 	// ObjectChanged means that an object of the release was changed, deleted or replaced.
 	ObjectChanged Change = iota
-	// HealthChanged means that an object of the release does better or worse.
+	// HealthChanged means that the health of an object of the release changed.
 	HealthChanged
-	// RecordChanged means that somebody else changed the release's records.
+	// RecordChanged means that another client changed the release's records.
 	RecordChanged
 )
 
-// Config is what an engine needs.
+// Config is the configuration of an engine.
 type Config struct {
-	// RESTConfig says how to reach the API server. Required. Its QPS holds for each
-	// of the engine's clients, and client-go's default of 5 a second is too low for
-	// more than a few releases; -1 leaves fairness to the API server.
+	// RESTConfig says how to reach the API server. Required. Its QPS applies to each of
+	// the engine's clients. client-go's default of 5 a second is too low for more than a
+	// few releases; with -1, the API server provides fairness.
 	RESTConfig *rest.Config
 	// HTTPClient is shared with other clients of the same server; by default the
 	// engine makes its own from RESTConfig.
 	HTTPClient *http.Client
-	// Namespaces are the ones that releases and their objects live in; empty means all.
-	// The engine neither reads nor writes objects of others.
+	// Namespaces are the namespaces of the releases and their objects; empty means all.
+	// The engine neither reads nor writes objects in other namespaces.
 	Namespaces []string
-	// MaxHistory is how many revisions of a release are kept, unless it says so
-	// itself; by default DefaultMaxHistory.
+	// MaxHistory is the number of revisions to keep for a release that does not set its
+	// own; by default DefaultMaxHistory.
 	MaxHistory int
-	// Timeout bounds one operation, hooks included, unless the release says so
-	// itself; by default DefaultTimeout, and at most MaxTimeout.
+	// Timeout bounds one operation, hooks included, on a release that does not set its
+	// own; by default DefaultTimeout, and at most MaxTimeout.
 	Timeout time.Duration
 	// Logger receives the engine's and Helm's messages; by default slog.Default().
 	Logger *slog.Logger
-	// Clock tells the time; by default the real one.
+	// Clock is the clock; by default the real one.
 	Clock clock.PassiveClock
 	// OnOperation, when set, is called after every operation that sent something.
 	OnOperation func(Operation)
 }
 
-// Operation tells about an operation that has ended.
+// Operation describes an operation that has ended.
 type Operation struct {
 	Release cache.ObjectName
 	// Action is Install, Upgrade, Rollback, Reapply, Repair, Uninstall, Mark or
 	// Explain.
 	Action   string
 	Duration time.Duration
-	// Drifts are what a Repair was for, or what an explanation found that is to be
-	// left as it is.
+	// Drifts are the drifts that a Repair corrected, or that an Explain left as they are.
 	Drifts []Drift
 	Err    error
 }
@@ -100,7 +99,8 @@ type Operation struct {
 // Engine installs, upgrades, repairs and uninstalls releases. See the package
 // documentation.
 type Engine struct {
-	// remote is the way of the engine's own HTTP client, for clients that Helm makes.
+	// remote is the configuration for clients that Helm makes. They share the transport
+	// of the engine's own client.
 	remote    *rest.Config
 	clientset kubernetes.Interface
 	dynamic   dynamic.Interface
@@ -116,7 +116,7 @@ type Engine struct {
 	drifted   driftWatch
 	attempts  attempts
 	digests   digests
-	// largestChart is the size in bytes of the largest chart that was deployed.
+	// largestChart is the size in bytes of the largest chart so far.
 	largestChart atomic.Int64
 	namespaces   []string
 	maxHistory   int
@@ -129,8 +129,8 @@ type Engine struct {
 	subscribers []func(release cache.ObjectName, change Change)
 }
 
-// New returns an engine that has not sent a request yet. [Engine.Run] must run
-// for it to work.
+// New returns an engine. It sends no request before [Engine.Run], which must run for all
+// other methods to work.
 func New(config Config) (*Engine, error) {
 	if config.RESTConfig == nil {
 		return nil, errors.New("helm engine: RESTConfig is required")
@@ -151,7 +151,7 @@ func New(config Config) (*Engine, error) {
 		next: cmp.Or(client.Transport, http.DefaultTransport), root: strings.TrimSuffix(server.Path, "/"), namespaces: config.Namespaces,
 	}
 	client = &guarded
-	// Release records are large; protobuf spares a second base64.
+	// Release records are large. Protobuf avoids a second base64 encoding.
 	builtin := rest.CopyConfig(config.RESTConfig)
 	builtin.ContentType = runtime.ContentTypeProtobuf
 	builtin.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -163,7 +163,7 @@ func New(config Config) (*Engine, error) {
 		return nil, fmt.Errorf("helm engine: %w", err)
 	}
 	e := &Engine{
-		// The HTTP client brings the credentials.
+		// The credentials are in the HTTP client.
 		remote:      &rest.Config{Host: server.String(), UserAgent: config.RESTConfig.UserAgent, QPS: config.RESTConfig.QPS, Burst: config.RESTConfig.Burst, Transport: client.Transport},
 		clientset:   clientset,
 		dynamic:     dynamicClient,
@@ -204,13 +204,13 @@ func (e *Engine) setDefaults() {
 	}
 }
 
-// Run watches the release records, and the objects of the releases that were
-// asked about. It returns when ctx has ended and all watches with it.
+// Run watches the release records, and the objects of the observed releases. It returns
+// when ctx and all watches have ended.
 func (e *Engine) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() {
-		// The first operation need not wait for discovery then. It asks again when
-		// this fails, and reports why.
+		// The first operation then need not wait for discovery. If this fails, the
+		// operation tries again and reports the error.
 		if _, err := e.mapper.current(); err != nil {
 			e.logger.WarnContext(ctx, "Could not discover what the API server serves", slog.Any("error", err))
 		}
@@ -221,18 +221,20 @@ func (e *Engine) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// HasSynced reports whether the release records are known. No operation may
-// start before.
+// HasSynced reports whether the release records are known. No operation may start
+// before that.
 func (e *Engine) HasSynced() bool { return e.records.hasSynced() }
 
-// Subscribe has the function called for every change that this engine did not
-// make. It must not block. Subscribe before Run.
+// Subscribe registers a function that is called for every change that this engine did
+// not make. The function must not block. Call Subscribe before Run.
 func (e *Engine) Subscribe(subscriber func(release cache.ObjectName, change Change)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.subscribers = append(e.subscribers, subscriber)
 }
 
+// publish reports a change to the subscribers, after the operation in flight if there is
+// one.
 func (e *Engine) publish(n notice) {
 	if n.release.Name == "" || e.flights.hold(n) {
 		return
@@ -245,40 +247,40 @@ func (e *Engine) publish(n notice) {
 	}
 }
 
-// Snapshot is what is known of a release, from watches alone.
+// Snapshot is what watches show of a release.
 type Snapshot struct {
-	// Record is the newest revision's; nil when there is none.
+	// Record is the newest revision; nil when there is none.
 	Record *Record
-	// LastGood is the newest revision before Record that was deployed and neither
-	// failed nor was rolled back from, and whose record may be relied on: what to roll
-	// back to when Record stands for a failure. It is nil when there is none.
+	// LastGood is the revision to roll back to if Record failed: the newest revision
+	// before Record that was deployed, did not fail, was not rolled back from, and has a
+	// verified record. It is nil when there is none.
 	LastGood *Record
-	// Revisions are those whose records may be relied on, with their digests: the
-	// given baseline's, and those that this engine has recorded. They belong into the
+	// Revisions are the digests of the revisions whose records can be verified: those of
+	// the given baseline, and those that this engine has recorded. They belong into the
 	// next baseline.
 	Revisions []RevisionDigest
-	// Unverified says that Record is not among them. The revision is made again in its
-	// place, from the chart.
+	// Unverified says that Record is not among them. The revision is then made again
+	// from the chart, under the same number.
 	Unverified bool
-	// Remembered says that the given baseline is one of this release, of whatever
-	// revision.
+	// Remembered says that the given baseline belongs to this release, to any of its
+	// revisions.
 	Remembered bool
-	// BaselineKnown says that the given baseline is that of the newest revision,
-	// so that Drifts and Health can be told.
+	// BaselineKnown says that the given baseline belongs to the newest revision, so that
+	// Drifts and Health are known.
 	BaselineKnown bool
 	Drifts        []Drift
-	// Drifted stands for the state of the objects that have drifted: another one
-	// means that there is something new to see. It is empty without drift.
+	// Drifted identifies the state of the drifted objects. It changes when another
+	// client changes one of them again. It is empty without drift.
 	Drifted string
 	Health  []ObjectHealth
 }
 
-// Verifies reports whether the record of a revision may be relied on.
+// Verifies reports whether there is a digest to verify the record of a revision.
 func (s Snapshot) Verifies(revision int) bool { return digestFor(s.Revisions, revision) != "" }
 
-// Observe looks at a release without sending a request, except for the watches
-// of kinds that nobody watched before: it waits until those are filled. The
-// error wraps [ErrNotSynced] when they do not in time.
+// Observe returns what is known of a release. It sends no request, except to watch kinds
+// that are not watched yet. It waits until these watches are filled. The error wraps
+// [ErrNotSynced] when they are not filled in time.
 func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline Baseline) (Snapshot, error) {
 	snapshot := Snapshot{Remembered: baseline.Revision != 0}
 	if history := e.records.history(release); len(history) > 0 {
@@ -308,7 +310,7 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 		if served {
 			view := e.watcher.view(mapping, entry.Namespace)
 			if view == nil {
-				continue // It lies in a namespace that is not watched.
+				continue // Its namespace is not watched.
 			}
 			got, _ = view.get(entry.Namespace, entry.Name)
 		}
@@ -332,8 +334,8 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 	return snapshot, nil
 }
 
-// driftsOf tells what is wrong with an object: with what others added, and with
-// what the engine applied.
+// driftsOf returns how an object differs from its baseline: in fields that other clients
+// added, and in fields that the engine applied.
 func (e *Engine) driftsOf(release cache.ObjectName, entry InventoryEntry, got *observed, served bool) []Drift {
 	var found []Drift
 	if got != nil && e.foreign.has(release, got) {
@@ -345,8 +347,8 @@ func (e *Engine) driftsOf(release cache.ObjectName, entry InventoryEntry, got *o
 	return found
 }
 
-// mappings are those of the kinds in the inventory. A kind that is no longer served
-// has none; it took its objects with it.
+// mappings returns the mappings of the kinds in the inventory. A kind that is no longer
+// served has none, and no objects.
 func (e *Engine) mappings(inventory []InventoryEntry) (map[schema.GroupVersionKind]*meta.RESTMapping, error) {
 	mappings := map[schema.GroupVersionKind]*meta.RESTMapping{}
 	for _, entry := range inventory {
@@ -365,13 +367,13 @@ func (e *Engine) mappings(inventory []InventoryEntry) (map[schema.GroupVersionKi
 	return mappings, nil
 }
 
-// Decide is the package's Decide, at the current time and with the release's
-// timeout as patience, for releases of the owner. It refuses those of others.
+// Decide is the package's Decide at the current time, with the release's timeout as
+// patience. It refuses a release of another owner.
 func (e *Engine) Decide(release Release, observed Snapshot) (Decision, error) {
 	if record := observed.Record; record != nil && !ownerOf(release.Owner).owns(record, observed.Remembered, release.Adopt) {
 		return Decision{Action: ActionRefuse, Cause: CauseOtherOwner}, nil
 	}
-	e.recordLimit(release.Chart) // So that operations without the chart know its size.
+	e.recordLimit(release.Chart) // Operations without a chart need to know its size.
 	inputs, err := release.InputDigest()
 	if err != nil {
 		return Decision{}, &RenderError{Chart: release.Chart.Name(), Err: err}
@@ -379,7 +381,7 @@ func (e *Engine) Decide(release Release, observed Snapshot) (Decision, error) {
 	return Decide(inputs, observed, e.clock.Now(), e.limitsOf(release).timeout), nil
 }
 
-// limits are those of an operation on one release.
+// limits are the limits of one operation.
 type limits struct {
 	timeout    time.Duration
 	maxHistory int
@@ -397,8 +399,7 @@ func (e *Engine) limitsOf(release Release) limits {
 	return l
 }
 
-// Forget lets go of what is kept for a release that will not be asked about
-// again.
+// Forget drops what is kept for a release that will not be observed again.
 func (e *Engine) Forget(release cache.ObjectName) {
 	e.watcher.forget(release)
 	e.attempts.forget(release)
@@ -407,7 +408,7 @@ func (e *Engine) Forget(release cache.ObjectName) {
 	e.drifted.note(release, nil)
 }
 
-// keyedMutex is a lock for each release.
+// keyedMutex has a lock for each release.
 type keyedMutex struct {
 	mu    sync.Mutex
 	locks map[cache.ObjectName]*keyLock
@@ -419,7 +420,7 @@ type keyLock struct {
 	waiting int
 }
 
-// lock returns the function that unlocks.
+// lock locks a release. It returns the function that unlocks it.
 func (k *keyedMutex) lock(key cache.ObjectName) func() {
 	k.mu.Lock()
 	if k.locks == nil {

@@ -24,16 +24,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// recordGrace is how much longer than the operation itself the writing of its
-// outcome may take.
+// recordGrace is the time after an operation's deadline in which its outcome can still
+// be recorded.
 const recordGrace = 30 * time.Second
 
-// Execute does what was decided and returns the release as it is then; nil when
-// there was nothing to do. The operation goes on when ctx is canceled, so that
-// a shutdown does not leave a release pending; the release's timeout ends it. Errors
-// for which [IsTerminal] holds will come again. A repair that fails for some objects
-// returns both, an error and the release with the others mended, whose baseline is
-// the next one to give.
+// Execute executes a decision and returns the deployed release; nil when there was
+// nothing to do. The operation continues when ctx is canceled, so that a shutdown does
+// not leave a release pending. The release's timeout ends it. An error for which
+// [IsTerminal] holds recurs until something changes. A repair that fails for some objects
+// returns an error and also the release, whose baseline includes the repaired objects.
 func (e *Engine) Execute(ctx context.Context, desired Release, decision Decision, baseline Baseline) (*Deployed, error) {
 	defer e.locks.lock(desired.Key())()
 	switch decision.Action {
@@ -60,7 +59,7 @@ func (e *Engine) Execute(ctx context.Context, desired Release, decision Decision
 	}
 }
 
-// refusal is the error of a release that belongs to another owner.
+// refusal returns the error about a release of another owner.
 func (e *Engine) refusal(desired Release) error {
 	conflict := &OwnershipConflictError{
 		Object: ObjectReference{Kind: releaseKind, Namespace: desired.Namespace, Name: desired.Name}, Holder: "another owner",
@@ -71,13 +70,13 @@ func (e *Engine) refusal(desired Release) error {
 	return conflict
 }
 
-// baseRecordBytes is how many bytes a release record may have when it is decompressed,
-// besides what its chart takes.
+// baseRecordBytes is the largest size of a decompressed release record besides its
+// chart.
 const baseRecordBytes = 4 << 20
 
-// recordLimit is how many bytes the records of a release with the chart may have.
-// Records of other versions of the chart may have a chart twice as large. Operations
-// that do without the chart go by the largest one that the engine has seen.
+// recordLimit returns the largest size in bytes of a decompressed record. It allows for
+// twice the largest chart so far: older records may have another version of the chart,
+// and some operations do not know the chart.
 func (e *Engine) recordLimit(chart *Chart) int {
 	if chart != nil {
 		for {
@@ -90,7 +89,7 @@ func (e *Engine) recordLimit(chart *Chart) int {
 	return baseRecordBytes + 2*base64.StdEncoding.EncodedLen(int(e.largestChart.Load()))
 }
 
-// measured runs an operation under its own deadline and tells how it went.
+// measured runs an operation under its own deadline and reports its outcome.
 func (e *Engine) measured(ctx context.Context, desired Release, decision Decision, baseline Baseline, run func(*operation) (*Deployed, error)) (*Deployed, error) {
 	name, limits := desired.Key(), e.limitsOf(desired)
 	started := e.clock.Now()
@@ -119,7 +118,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 	}
 	store.beforeCreate = o.beforeCreate
 	e.flights.begin(name)
-	// A panic must not keep back for good what others do to the release.
+	// After a panic, later changes to the release must still be published.
 	defer func() {
 		for _, n := range e.flights.end(name) {
 			e.publish(n)
@@ -136,15 +135,15 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 	return deployed, err
 }
 
-// configuration is what Helm's actions run with. Each operation has its own:
-// parts of it are written without a lock.
+// configuration returns the configuration of Helm's actions. Each operation has its own,
+// because Helm writes parts of it without a lock.
 func (o *operation) configuration() (*action.Configuration, error) {
 	capabilities, err := o.engine.mapper.current()
 	if err != nil {
 		return nil, err
 	}
-	// Helm logs the errors that it returns, and API servers may repeat a Secret in
-	// theirs. The caller decides what to show of them.
+	// Helm logs the errors that it returns, and the API server's errors may contain
+	// values of a Secret. The caller decides what to log.
 	quiet := quietHandler{o.logger.Handler()}
 	cfg := action.NewConfiguration(action.ConfigurationSetLogger(quiet))
 	o.lookups = &lookups{kindMapper: o.engine.mapper, operation: o}
@@ -213,8 +212,8 @@ func (o *operation) deploy(desired Release, decision Decision) (*Deployed, error
 	return o.deployed(rls), nil
 }
 
-// inspect finds out whether the newest revision was applied on the client's
-// side, as Helm 3 did. Those of this engine never were.
+// inspect finds out whether the newest revision was applied by client-side apply, as
+// Helm 3 did. The engine's own revisions never are.
 func (o *operation) inspect(record *Record) error {
 	if record == nil || record.Own {
 		return nil
@@ -227,6 +226,8 @@ func (o *operation) inspect(record *Record) error {
 	return nil
 }
 
+// install makes the first revision, or a revision after an uninstall that kept the
+// history.
 func (o *operation) install(cfg *action.Configuration, desired Release, inputs string, record *Record) (*releasev1.Release, error) {
 	parsed, err := o.parse(desired.Chart)
 	if err != nil {
@@ -253,6 +254,7 @@ func (o *operation) install(cfg *action.Configuration, desired Release, inputs s
 	return releaseOf(result, err)
 }
 
+// upgrade makes a revision with the given number.
 func (o *operation) upgrade(cfg *action.Configuration, desired Release, inputs string, revision int) (*releasev1.Release, error) {
 	parsed, err := o.parse(desired.Chart)
 	if err != nil {
@@ -275,8 +277,8 @@ func (o *operation) upgrade(cfg *action.Configuration, desired Release, inputs s
 	return releaseOf(result, err)
 }
 
-// releaseOf looks at the error first: Helm may return a nil release inside a
-// non-nil interface beside it.
+// releaseOf returns the release that a Helm action returned. It checks the error first,
+// because Helm may return a typed nil beside an error.
 func releaseOf(result release.Releaser, err error) (*releasev1.Release, error) {
 	if err != nil {
 		return nil, err
@@ -288,8 +290,8 @@ func releaseOf(result release.Releaser, err error) (*releasev1.Release, error) {
 	return rls, nil
 }
 
-// outcome turns what an install or upgrade returned into the engine's errors,
-// and removes the record of an attempt that was refused as a whole.
+// outcome converts the error of an install or upgrade into the engine's errors. It removes
+// the record of an attempt that was refused because of an object of another owner.
 func (o *operation) outcome(desired Release, err error) error {
 	if err = o.fault(err); err == nil {
 		return nil
@@ -299,7 +301,7 @@ func (o *operation) outcome(desired Release, err error) error {
 		return errors.Join(conflict, o.dropRefused())
 	}
 	if o.failure == nil && o.store.failure == nil && !o.store.begun && !errors.Is(err, ErrInvalidChart) {
-		// What the chart asked for is not the chart's fault.
+		// A lookup that failed is not an error of the chart.
 		if failure := o.lookups.failure(); failure != nil {
 			return failure
 		}
@@ -308,9 +310,8 @@ func (o *operation) outcome(desired Release, err error) error {
 	return err
 }
 
-// fault is what went wrong in one of Helm's actions that returned the error:
-// Helm reduces some errors to text, and only logs when it cannot write the
-// outcome of a success.
+// fault returns the real error of a Helm action. Helm reduces some errors to text, and
+// only logs that it could not record a success.
 func (o *operation) fault(err error) error {
 	switch {
 	case err == nil:
@@ -326,9 +327,8 @@ func (o *operation) fault(err error) error {
 	}
 }
 
-// dropRefused removes the failed record of an attempt that was refused because
-// of somebody else's object, if that attempt left nothing behind. Helm itself
-// would have refused before it wrote one.
+// dropRefused removes the failed record of a refused attempt, if the attempt changed no
+// existing object. Helm itself refuses before it writes a record.
 func (o *operation) dropRefused() error {
 	record := o.store.newest()
 	if o.touched || record == nil || record.Revision != o.store.written() || common.Status(record.Status) != common.StatusFailed {
@@ -337,15 +337,15 @@ func (o *operation) dropRefused() error {
 	return o.store.drop(record.secret.Name)
 }
 
-// replace prepares the operation to take the place of an attempt that failed or
-// was interrupted, or of a revision whose record cannot be relied on. That attempt may
-// have changed objects, and its record is all that tells. It fails when that is not what
-// the newest revision is any more. Helm numbers from the revision before: where that is
-// missing, the next revision follows instead.
+// replace prepares the operation to repeat an attempt that failed or was interrupted, or a
+// revision whose record is not verified. It fails when the newest revision has changed
+// since the decision. Only the attempt's record says which objects it may have changed, so
+// the record stays until the next one overwrites it. Helm counts from the revision before;
+// if that is missing, the operation makes the next revision instead.
 func (o *operation) replace(revision int) error {
 	newest := o.store.newest()
 	if newest == nil || newest.Revision != revision || !newest.unfinished() && digestFor(o.store.digests, revision) != "" {
-		return fmt.Errorf("release %s: %w: it was changed in the meantime", o.release, ErrNotSynced)
+		return fmt.Errorf("release %s: %w: the release has changed since the decision", o.release, ErrNotSynced)
 	}
 	o.touched = true
 	before := 0
@@ -358,7 +358,8 @@ func (o *operation) replace(revision int) error {
 	return nil
 }
 
-// beforeCreate prepares the ground for a revision that is about to be recorded.
+// beforeCreate prepares a revision that is about to be recorded: it adds the owner, checks
+// the hooks and the existing objects, and removes leftovers.
 func (o *operation) beforeCreate(next *releasev1.Release) error {
 	if err := errors.Join(o.ownManifest(next, false), o.checkHooks(next), o.lookFirst(next)); err != nil {
 		return o.note(err)
@@ -366,7 +367,7 @@ func (o *operation) beforeCreate(next *releasev1.Release) error {
 	return o.removeLeftovers(next, false)
 }
 
-// checkHooks finds hooks about objects that the release may not have.
+// checkHooks fails when a hook is out of the release's scope.
 func (o *operation) checkHooks(next *releasev1.Release) error {
 	for _, hook := range next.Hooks {
 		var outside *OutOfScopeError
@@ -384,9 +385,9 @@ var firstHooks = map[common.Status]releasev1.HookEvent{
 	common.StatusPendingRollback: releasev1.HookPreRollback,
 }
 
-// lookFirst finds objects of somebody else in the way of a revision whose hooks
-// would run before that is found out by applying. A revision without such hooks
-// costs nothing.
+// lookFirst fails when an object of another owner exists under the name of an object of
+// the revision. It looks only if hooks run before the objects are applied; otherwise the
+// apply finds out, without an extra request.
 func (o *operation) lookFirst(next *releasev1.Release) error {
 	event := firstHooks[next.Info.Status]
 	if !slices.ContainsFunc(next.Hooks, func(hook *releasev1.Hook) bool { return slices.Contains(hook.Events, event) }) {
@@ -417,6 +418,7 @@ func (o *operation) lookFirst(next *releasev1.Release) error {
 	return nil
 }
 
+// deployed describes the release after the operation.
 func (o *operation) deployed(rls *releasev1.Release) *Deployed {
 	deployed := &Deployed{
 		Revision:     rls.Version,

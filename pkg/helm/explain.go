@@ -19,29 +19,29 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// actionExplain names in logs and metrics what changes nothing.
+// actionExplain names an explanation in logs and metrics.
 const actionExplain Action = "Explain"
 
-// Explanation tells what is different about an object that has drifted.
+// Explanation says how a drifted object differs from its desired state.
 type Explanation struct {
 	Drift Drift
-	// Fields are what differs and is not to be ignored: JSON pointers for fields that
-	// the chart sets, and paths as managedFields have them, such as .data.key, for
-	// those that others added. It is empty when the object as a whole is missing, and
-	// when all values are as they should be: who owns them may still be another.
+	// Fields are the differing fields that are not ignored: JSON pointers to fields that
+	// the chart sets, and paths as in managedFields, such as .data.key, of fields that
+	// other clients added. It is empty when the object is missing, and when only the
+	// owners of fields differ.
 	Fields []string
-	// Acceptable says that there is nothing to repair, and that nothing will go unseen
-	// if the object stays as it is: what others added is to stay, or a changed object
-	// differs, also in who owns what, in nothing but ignored fields. A changed one is
-	// no drift any more with Live in its place in the baseline.
+	// Acceptable says that the object may stay as it is and no later change will be
+	// missed. Either all fields that other clients added are ignored, or only ignored
+	// fields and their owners differ. With Live in the baseline, a changed object is no
+	// longer drift.
 	Acceptable bool
 	// Live is the object as it is. It is zero when the object is missing.
 	Live InventoryEntry
 }
 
-// Explain finds out which fields of drifted objects differ, apart from those that
-// the baseline has ignored. It takes two requests for each object that exists, one of
-// them a dry run, and changes nothing. Values are not told: some are secret.
+// Explain finds out which fields of drifted objects differ, apart from those that the
+// baseline ignores. It sends two requests for each existing object, one of them a dry run,
+// and changes nothing. It returns no values, because some are secret.
 func (e *Engine) Explain(ctx context.Context, name cache.ObjectName, baseline Baseline, drifts []Drift) ([]Explanation, error) {
 	defer e.locks.lock(name)()
 	var found []Explanation
@@ -57,7 +57,7 @@ func (e *Engine) Explain(ctx context.Context, name cache.ObjectName, baseline Ba
 func (o *operation) explain(drifts []Drift) ([]Explanation, error) {
 	record := o.store.newest()
 	if record == nil || record.Revision != o.baseline.Revision {
-		return nil, fmt.Errorf("release %s: %w: it was changed in the meantime", o.release, ErrNotSynced)
+		return nil, fmt.Errorf("release %s: %w: the release has changed since it was observed", o.release, ErrNotSynced)
 	}
 	rls, err := o.store.verified(record.Revision)
 	if err != nil {
@@ -91,7 +91,7 @@ func (o *operation) explain(drifts []Drift) ([]Explanation, error) {
 	return found, nil
 }
 
-// explainObject looks at an object, unless it was seen already.
+// explainObject explains the drift of one object. seen has the live objects so far.
 func (o *operation) explainObject(info *resource.Info, seen map[ObjectReference]*unstructured.Unstructured, explanation *Explanation) error {
 	live, ok := seen[reference(info)]
 	if !ok {
@@ -118,9 +118,9 @@ func (o *operation) explainObject(info *resource.Info, seen map[ObjectReference]
 	return o.explainChange(info, object, live, explanation)
 }
 
-// explainForeign names what others added. What the chart sets as well is no addition,
-// even where they own it alone. Where nothing is left that may be removed, what they
-// own is accepted.
+// explainForeign names the fields that other clients added. A field that the chart also
+// sets is not an addition, even if another client is its only owner. If no field may be
+// removed, the fields are accepted.
 func (o *operation) explainForeign(info *resource.Info, object, live *unstructured.Unstructured, explanation *Explanation) error {
 	fields, err := o.additions(info, object, live)
 	if err != nil {
@@ -136,8 +136,8 @@ func (o *operation) explainForeign(info *resource.Info, object, live *unstructur
 	return nil
 }
 
-// explainChange names what an apply of the object would change, and finds out
-// whether the engine would gain more by it than fields to be ignored.
+// explainChange names the fields that an apply of the object would change, and finds out
+// whether the engine would become owner of ignored fields only.
 func (o *operation) explainChange(info *resource.Info, object, live *unstructured.Unstructured, explanation *Explanation) error {
 	ref := reference(info)
 	applied, err := o.applyDry(info, sparing(object, live, IgnoredPaths(o.ignore, ref)))
@@ -155,12 +155,12 @@ func (o *operation) explainChange(info *resource.Info, object, live *unstructure
 	return nil
 }
 
-// secretKey is a key in the data of a Secret, in a JSON pointer or in a path of
-// managedFields. Keys may be secret themselves.
+// secretKey matches a key in the data of a Secret, in a JSON pointer or a path of
+// managedFields. The keys may be secret themselves.
 var secretKey = regexp.MustCompile(`(?s)^([/.](?:data|stringData))[/.].*$`)
 
-// nameable returns the fields of an object that may be named: of the data of a Secret,
-// the keys are left out.
+// nameable returns the fields of an object as they may be shown: without the keys in the
+// data of a Secret.
 func nameable(ref ObjectReference, fields []string) []string {
 	if ref.APIVersion != "v1" || ref.Kind != "Secret" {
 		return fields
@@ -175,7 +175,7 @@ func nameable(ref ObjectReference, fields []string) []string {
 	return named
 }
 
-// applyDry returns the live object as it would be after an apply of a prepared one.
+// applyDry returns the live object as it would be after an apply.
 func (o *operation) applyDry(info *resource.Info, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	data, err := json.Marshal(object.Object)
 	if err != nil {
@@ -187,7 +187,7 @@ func (o *operation) applyDry(info *resource.Info, object *unstructured.Unstructu
 	})
 }
 
-// stable is an object without what the API server keeps for itself.
+// stable returns the content of an object without the fields that the API server sets.
 func stable(object *unstructured.Unstructured) map[string]any {
 	compared := object.DeepCopy().Object
 	delete(compared, "status")

@@ -21,18 +21,18 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// Limits of what a record that is not verified may claim.
+// Limits of the objects that an unverified record may name.
 const (
 	maxClaimedBytes   = 1 << 20
 	maxClaimedNodes   = 50_000
 	maxClaimedObjects = 1_000
 )
 
-// removeLeftovers removes objects of earlier revisions that the next one does
-// not have: of attempts that failed or were cut off since the deployed revision,
-// and, when the release goes as a whole, of that one as well. It comes before
-// the records that tell of them change. What a record lists that is not verified is
-// removed as well, as far as it has the release's marks: Helm does not see it.
+// removeLeftovers removes objects that the next revision does not have: those of attempts
+// that failed or were interrupted since the deployed revision, and, if the whole release
+// is removed, those of the deployed revision. It runs before the records of these
+// attempts change. Objects in an unverified record are removed, too, if they have the
+// release's marks, because Helm does not see that record.
 func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 	history := o.engine.records.history(o.release)
 	if len(history) == 0 {
@@ -67,7 +67,7 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 		}
 		made, err := o.former(rls.Manifest)
 		if err != nil {
-			o.logger.Warn("Cannot tell what a revision made", slog.Int("revision", record.Revision), slog.Any("error", shortened(err)))
+			o.logger.Warn("Cannot read the objects of a revision", slog.Int("revision", record.Revision), slog.Any("error", shortened(err)))
 			continue
 		}
 		switch {
@@ -87,9 +87,9 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 	return o.note(o.removeClaimed(claimed.Difference(kept)))
 }
 
-// claimedBy are the objects that a record names which is not verified, as far as they
-// can be looked for: whoever wrote the record must not keep the release from being
-// upgraded or uninstalled. Nothing of their content is used.
+// claimedBy returns the objects that an unverified record names. It leaves out objects that
+// cannot be looked up, so that whoever wrote the record cannot block an upgrade or
+// uninstall. Their content is not used.
 func (o *operation) claimedBy(rls *releasev1.Release) kube.ResourceList {
 	if rls == nil || len(rls.Manifest) > maxClaimedBytes || nodesAtMost([]byte(rls.Manifest)) > maxClaimedNodes {
 		return nil
@@ -102,7 +102,7 @@ func (o *operation) claimedBy(rls *releasev1.Release) kube.ResourceList {
 	for _, document := range documents {
 		for _, object := range document.objects {
 			if len(list) < maxClaimedObjects {
-				_ = o.flatten(object, &list) // What is out of scope, or not served, is none of the release's.
+				_ = o.flatten(object, &list) // Objects that are out of scope or not served do not belong to the release.
 			}
 		}
 	}
@@ -114,26 +114,26 @@ func (o *operation) claimedBy(rls *releasev1.Release) kube.ResourceList {
 	return valid
 }
 
-// removeClaimed deletes those of the objects that have the release's marks, in the order
-// of Helm. It goes on where the API server refuses to show or to delete one.
+// removeClaimed removes the objects that have the release's marks, in Helm's order. It
+// skips objects that the API server refuses to return or delete.
 func (o *operation) removeClaimed(claimed kube.ResourceList) error {
 	slices.SortStableFunc(claimed, func(a, b *resource.Info) int { return cmp.Compare(uninstallRank(a), uninstallRank(b)) })
 	for _, info := range claimed {
 		err := o.remove(info, metav1.DeletePropagationBackground)
 		var answer apierrors.APIStatus
 		if errors.As(err, &answer) && answer.Status().Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err) {
-			o.logger.Warn("Left alone an object that a changed record names", slog.Any("error", shortened(err)))
+			o.logger.Warn("Skipped an object in an unverified record", slog.Any("error", shortened(err)))
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("remove what a changed record names: %w", err)
+			return fmt.Errorf("remove an object in an unverified record: %w", err)
 		}
 	}
 	return nil
 }
 
-// uninstallRank is the place of an object's kind in the order in which Helm uninstalls.
-// Other kinds come last.
+// uninstallRank returns the position of an object's kind in Helm's uninstall order. Kinds
+// that Helm does not know come last.
 func uninstallRank(info *resource.Info) int {
 	rank := slices.Index(releaseutil.UninstallOrder, info.Mapping.GroupVersionKind.Kind)
 	if rank < 0 {

@@ -11,15 +11,14 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// owned reports whether the object is marked as part of the release; hooks and
-// the files under crds/ are not.
+// owned reports whether the object is annotated as part of the release. Hooks and files
+// under crds/ are not.
 func (o *operation) owned(object *unstructured.Unstructured) bool {
 	annotations := object.GetAnnotations()
 	return annotations[releaseNameAnnotation] == o.release.Name && annotations[releaseNamespaceAnnotation] == o.release.Namespace
 }
 
-// claimed reports whether the object has all the marks by which Helm knows what
-// belongs to the release.
+// claimed reports whether the object has all of Helm's marks for the release.
 func (o *operation) claimed(object *unstructured.Unstructured) bool {
 	return object.GetLabels()[managedByLabel] == managedByHelm && o.owned(object)
 }
@@ -50,8 +49,8 @@ func isCRD(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().GroupKind() == crdKind
 }
 
-// claimAll marks the objects of a manifest as part of the release, and has their
-// kinds watched.
+// claimAll marks the objects of a manifest as part of the release, and watches their
+// kinds.
 func (o *operation) claimAll(resources kube.ResourceList) error {
 	for _, info := range resources {
 		object, err := content(info)

@@ -21,10 +21,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// operation is one action on one release. It implements Helm's kube.Interface,
-// so that Helm's actions decide what happens in which order, and it decides
-// what that costs: objects that are known not to have changed are not sent, and
-// what can be known without asking is not asked.
+// operation is one action on one release. It implements Helm's kube.Interface: Helm's
+// actions decide what happens in which order, and the operation saves requests. It does
+// not send objects that are known to be unchanged, and does not ask for what is known.
 type operation struct {
 	engine   *Engine
 	ctx      context.Context
@@ -35,38 +34,38 @@ type operation struct {
 	cfg      *action.Configuration
 	lookups  *lookups
 	baseline Baseline
-	// owner, when set, is made the controller of the objects.
+	// owner, when set, becomes the controller of the objects.
 	owner *metav1.OwnerReference
-	// ownerID is the release's owner, and established says that the release was the
-	// owner's before this operation: its objects carry its marks then.
+	// ownerID is the release's owner. established says that the release belonged to the
+	// owner before this operation, so that its objects can be known by their marks.
 	ownerID     Owner
 	established bool
-	// bounds say where the objects may lie.
+	// bounds are the namespaces of the objects.
 	bounds bounds
 	// hooks are the hooks that this operation has created.
 	hooks map[ObjectReference]types.UID
-	// parsed are the manifests that were parsed already.
+	// parsed has the manifests that were parsed already.
 	parsed map[string][]document
 	// known are the objects of the release as the last operation left them.
 	known map[ObjectReference]InventoryEntry
-	// trusted says that the known objects have the content of the deployed
-	// manifest. After an attempt that did not succeed they may not, and their
-	// fingerprints do not tell: those stand for who owns which field.
+	// trusted says that the known objects have the content of the deployed manifest.
+	// After a failed attempt they may have another content. Their fingerprints do not
+	// show this, because they say only who owns which field.
 	trusted bool
-	// base, when set, are the known objects as their manifest has them, in place of
-	// what Helm takes for the current manifest: attempts that failed have come after
-	// it. Objects that those have sent count as changed.
+	// base, when set, has the known objects as in the manifest of the last success. It
+	// replaces what Helm takes for the current manifest, which is that of a later, failed
+	// attempt. Objects that failed attempts have sent count as changed.
 	base kube.ResourceList
-	// clientSide says that the release was last applied on the client's side. Its
-	// objects are then taken over before they are applied.
+	// clientSide says that the release was last applied by client-side apply. Its objects
+	// are then migrated before they are applied.
 	clientSide bool
 	// ignore names fields that others may change.
 	ignore []IgnoreRule
-	left   []Drift // What an explanation found that nobody repairs.
-	// touched says that objects that existed before were changed.
+	left   []Drift // Drifts that an explanation found and that are not repaired.
+	// touched says that the operation changed objects that existed before.
 	touched bool
-	// installing names the chart that is installed, from whose crds/ Helm creates
-	// objects first; empty when it creates none.
+	// installing is the name of the chart of an install, in which Helm creates the files
+	// under crds/; empty in other operations.
 	installing string
 
 	// inventory collects the objects of the release as this operation leaves them.
@@ -80,7 +79,7 @@ type operation struct {
 
 var _ kube.Interface = (*operation)(nil)
 
-// note keeps the first failure: Helm's actions reduce some errors to text.
+// note keeps the first failure, because Helm's actions reduce some errors to text.
 func (o *operation) note(err error) error {
 	if err != nil && o.failure == nil {
 		o.failure, o.store.unfinished = err, true
@@ -88,7 +87,8 @@ func (o *operation) note(err error) error {
 	return err
 }
 
-// IsReachable implements kube.Interface. The next request will tell.
+// IsReachable implements kube.Interface. It asks nothing: the next request fails if the
+// API server is not reachable.
 func (o *operation) IsReachable() error { return nil }
 
 // Create implements kube.Interface. Helm calls it for the objects of a first
@@ -107,14 +107,14 @@ func (o *operation) Create(resources kube.ResourceList, _ ...kube.ClientCreateOp
 	return result, nil
 }
 
-// create makes one object that is expected to be absent.
+// create creates one object that is expected to be absent.
 func (o *operation) create(info *resource.Info, result *kube.Result) error {
 	object, err := content(info)
 	if err != nil {
 		return err
 	}
 	if !o.owned(object) {
-		// A file under crds/, which Helm leaves alone where it exists, or a hook.
+		// It is a file under crds/, which stays as it is where it exists, or a hook.
 		if isCRD(object) {
 			return o.createOnly(info, object)
 		}
@@ -136,8 +136,8 @@ func (o *operation) create(info *resource.Info, result *kube.Result) error {
 	return nil
 }
 
-// undo takes back what was created before an object of somebody else was found
-// in the way, so that a refused release leaves nothing behind.
+// undo removes the created objects if the cause is an object of another owner, so that a
+// refused release leaves nothing behind.
 func (o *operation) undo(created kube.ResourceList, cause error) {
 	var conflict *OwnershipConflictError
 	if !errors.As(cause, &conflict) {
@@ -146,15 +146,15 @@ func (o *operation) undo(created kube.ResourceList, cause error) {
 	for _, info := range created {
 		if err := o.remove(info, metav1.DeletePropagationBackground); err != nil {
 			o.touched = true
-			o.logger.Warn("Could not take back an object of a refused release",
+			o.logger.Warn("Could not remove an object of a refused release",
 				slog.String("object", reference(info).String()), slog.Any("error", err))
 		}
 	}
 	o.inventory = nil
 }
 
-// Update implements kube.Interface: it applies what changed, leaves alone what
-// did not, and deletes what the target no longer has.
+// Update implements kube.Interface: it applies the objects that changed, and deletes the
+// objects that the target no longer has.
 func (o *operation) Update(originals, targets kube.ResourceList, _ ...kube.ClientUpdateOption) (*kube.Result, error) {
 	result := &kube.Result{}
 	if err := o.watch(targets); err != nil {
@@ -175,6 +175,7 @@ func (o *operation) Update(originals, targets kube.ResourceList, _ ...kube.Clien
 	return result, nil
 }
 
+// update applies one object unless it is unchanged.
 func (o *operation) update(original, target *resource.Info, result *kube.Result) error {
 	object, err := content(target)
 	if err != nil {
@@ -199,8 +200,8 @@ func (o *operation) update(original, target *resource.Info, result *kube.Result)
 	return nil
 }
 
-// unchanged reports whether the target is what is deployed already, and nobody
-// has changed that since.
+// unchanged reports whether the target is deployed already and has not drifted. It returns
+// the object's entry in the inventory.
 func (o *operation) unchanged(original, target *resource.Info) (InventoryEntry, bool) {
 	entry, ok := o.known[reference(target)]
 	if !ok || !o.trusted {
@@ -229,9 +230,9 @@ func (o *operation) unchanged(original, target *resource.Info) (InventoryEntry, 
 	return entry, true
 }
 
-// Delete implements kube.Interface. Helm calls it for the objects of a release
-// that is uninstalled, for hooks by their policy, and to clean up after a
-// failure. Objects that belong to somebody else are left alone.
+// Delete implements kube.Interface. Helm calls it for the objects of an uninstalled
+// release, for hooks by their policy, and to clean up after a failure. Objects of another
+// owner stay.
 func (o *operation) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
 	var errs []error
 	result := &kube.Result{}
@@ -264,8 +265,8 @@ func (o *operation) BuildTable(io.Reader, bool) (kube.ResourceList, error) {
 
 var errNotSupported = errors.New("not part of any operation of the engine")
 
-// GetPodList implements kube.Interface: the pods of a hook whose logs the chart
-// asks for.
+// GetPodList implements kube.Interface. Helm calls it for hooks whose logs the chart
+// requests.
 func (o *operation) GetPodList(namespace string, options metav1.ListOptions) (*corev1.PodList, error) {
 	return o.engine.clientset.CoreV1().Pods(namespace).List(o.ctx, options)
 }
@@ -288,14 +289,14 @@ func (o *operation) OutputContainerLogsForPodList(pods *corev1.PodList, namespac
 	return nil
 }
 
-// GetWaiter implements kube.Interface. The engine never waits for the health of
-// a release: that is watched.
+// GetWaiter implements kube.Interface. The engine does not wait for the health of a
+// release, because it watches it.
 func (o *operation) GetWaiter(kube.WaitStrategy) (kube.Waiter, error) {
 	return &hookWaiter{operation: o}, nil
 }
 
-// watch makes sure that the kinds of the resources are watched before they are
-// written, so that no change to them goes unseen.
+// watch starts to watch the kinds of the resources before they are written, so that no
+// change to them is missed.
 func (o *operation) watch(resources kube.ResourceList) error {
 	mappings := make([]*meta.RESTMapping, 0, len(resources))
 	for _, info := range resources {
@@ -313,8 +314,8 @@ func (o *operation) watch(resources kube.ResourceList) error {
 	return o.engine.watcher.need(o.ctx, o.release, mappings)
 }
 
-// observed returns what is known of the object; false when its kind or its
-// namespace is not watched.
+// observed returns what watches show of the object; false when its kind or namespace is
+// not watched.
 func (o *operation) observed(info *resource.Info) (*observed, bool) {
 	view := o.engine.watcher.view(info.Mapping, info.Namespace)
 	if view == nil {
@@ -324,8 +325,8 @@ func (o *operation) observed(info *resource.Info) (*observed, bool) {
 	return got, true
 }
 
-// made is the UID of an object as this operation, or else the last one, made it; empty
-// when none did.
+// made returns the UID that an object got from this operation, or else from the last one;
+// empty when neither created it.
 func (o *operation) made(object ObjectReference) types.UID {
 	for _, entry := range o.inventory {
 		if entry.ObjectReference == object {
@@ -335,7 +336,7 @@ func (o *operation) made(object ObjectReference) types.UID {
 	return o.known[object].UID
 }
 
-// record notes an object as the operation leaves it.
+// record adds an object to the inventory, as the operation leaves it.
 func (o *operation) record(info *resource.Info, applied metav1.Object) {
 	o.inventory = append(o.inventory, InventoryEntry{
 		ObjectReference: reference(info),

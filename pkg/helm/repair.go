@@ -11,12 +11,12 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// repair applies objects of the deployed manifest again: the drifted ones, or
-// all of them when the baseline is not known.
+// repair applies the drifted objects of the deployed manifest again, or all objects when
+// the baseline is not known.
 func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, error) {
 	record := o.store.newest()
 	if record == nil || decision.Action == ActionRepair && baseline.Revision != record.Revision {
-		return nil, fmt.Errorf("release %s: %w: it was changed in the meantime", o.release, ErrNotSynced)
+		return nil, fmt.Errorf("release %s: %w: the release has changed since the decision", o.release, ErrNotSynced)
 	}
 	rls, err := o.store.verified(record.Revision)
 	if err != nil {
@@ -29,7 +29,7 @@ func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, err
 	if err := errors.Join(o.claimAll(resources), o.store.supersede()); err != nil {
 		return nil, err
 	}
-	// One object that cannot be mended does not keep the others from it.
+	// An object that cannot be repaired does not stop the repair of the others.
 	errs := []error{unserved}
 	for _, info := range resources {
 		errs = append(errs, o.repairObject(info, decision))
@@ -39,13 +39,13 @@ func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, err
 		if decision.Action != ActionRepair {
 			return nil, err
 		}
-		o.inventory = mended(baseline.Inventory, o.inventory)
+		o.inventory = mergeInventory(baseline.Inventory, o.inventory)
 	}
 	return o.deployed(rls), err
 }
 
-// mended is an inventory after a repair that came to some of its objects only.
-func mended(known, repaired []InventoryEntry) []InventoryEntry {
+// mergeInventory returns the known inventory with the repaired entries in it.
+func mergeInventory(known, repaired []InventoryEntry) []InventoryEntry {
 	merged := slices.Clone(known)
 	for i, entry := range merged {
 		at := slices.IndexFunc(repaired, func(r InventoryEntry) bool { return r.ObjectReference == entry.ObjectReference })
@@ -56,6 +56,7 @@ func mended(known, repaired []InventoryEntry) []InventoryEntry {
 	return merged
 }
 
+// repairObject repairs one object if it has drifted.
 func (o *operation) repairObject(info *resource.Info, decision Decision) error {
 	object, err := content(info)
 	if err != nil {
@@ -82,8 +83,7 @@ func (o *operation) repairObject(info *resource.Info, decision Decision) error {
 	return nil
 }
 
-// isForeignOnly reports whether all that is wrong with an object is what others
-// added.
+// isForeignOnly reports whether an object drifted only by fields that other clients added.
 func isForeignOnly(drifts []Drift, ref ObjectReference) bool {
 	foreign := false
 	for _, drift := range drifts {

@@ -15,7 +15,7 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 )
 
-// rollback brings back the manifest of an older revision.
+// rollback makes a revision with the manifest of an older one.
 func (o *operation) rollback(desired Release, decision Decision) (*Deployed, error) {
 	target, abandoned, err := o.prepareRollback(desired, decision)
 	if err != nil {
@@ -34,8 +34,8 @@ func (o *operation) rollback(desired Release, decision Decision) (*Deployed, err
 		return nil, err
 	}
 	o.store.target = target.Revision
-	// What the failed attempt made is in the manifest that Helm begins from, and
-	// is removed with the rest of what the target does not have.
+	// Helm begins from the manifest of the failed attempt. So it also removes the objects
+	// that only this attempt made.
 	o.store.beforeCreate = func(next *releasev1.Release) error {
 		return o.adaptRollback(next, target, abandoned)
 	}
@@ -54,8 +54,8 @@ func (o *operation) rollback(desired Release, decision Decision) (*Deployed, err
 	return o.deployed(o.store.made), nil
 }
 
-// prepareRollback returns the record to roll back to, and the digest of the
-// inputs that are given up for it. A rollback that did not succeed is replaced.
+// prepareRollback returns the record to roll back to, and the digest of the inputs to give
+// up. A rollback that did not succeed is replaced.
 func (o *operation) prepareRollback(desired Release, decision Decision) (target *Record, abandoned string, err error) {
 	newest := o.store.newest()
 	missing := &NoSuchRevisionError{Release: o.release.String(), Revision: decision.To}
@@ -85,7 +85,7 @@ func (o *operation) prepareRollback(desired Release, decision Decision) (target 
 	if at < 0 || digestFor(o.store.digests, decision.To) == "" {
 		return nil, "", missing
 	}
-	// A record that was changed is known as such from now on, and another decision follows.
+	// If the record was changed, the next decision does not choose it again.
 	if _, err := o.store.verified(decision.To); err != nil {
 		return nil, "", err
 	}
@@ -93,7 +93,7 @@ func (o *operation) prepareRollback(desired Release, decision Decision) (target 
 	return history[at], abandoned, err
 }
 
-// givenUp is the digest of the inputs that a rollback gives up.
+// givenUp returns the digest of the inputs that a rollback gives up.
 func givenUp(desired Release, decision Decision, newest *Record) (string, error) {
 	switch {
 	case newest.RolledBackTo != 0 && (decision.Replace != 0 || desired.Chart == nil):
@@ -108,7 +108,8 @@ func givenUp(desired Release, decision Decision, newest *Record) (string, error)
 	return inputs, nil
 }
 
-// trust finds out which manifest the known objects have the content of.
+// trust finds out which manifest the known objects have: that of the newest revision, of the
+// last success (base), or an unknown one.
 func (o *operation) trust(newest, target *Record) error {
 	if newest.applied() && newest.Revision == o.baseline.Revision && !o.touched {
 		o.trusted = true
@@ -133,8 +134,8 @@ func (o *operation) trust(newest, target *Record) error {
 	return nil
 }
 
-// adaptRollback makes the older revision the newest one: with the owner of
-// today, and with labels that say what it is.
+// adaptRollback prepares the revision of a rollback: with the current owner, and with labels
+// that say what it restores and gives up.
 func (o *operation) adaptRollback(next *releasev1.Release, target *Record, abandoned string) error {
 	next.Labels = maps.Clone(next.Labels)
 	if next.Labels == nil {
@@ -142,7 +143,7 @@ func (o *operation) adaptRollback(next *releasev1.Release, target *Record, aband
 	}
 	next.Labels[InputsLabel] = inputsLabel(next.Version, target.Inputs, target.ChartDigest)
 	next.Labels[RollbackLabel] = rollbackLabel(next.Version, target.Revision, abandoned)
-	// Helm does not have what it brings back validated.
+	// Helm does not request validation in a rollback.
 	_, err := o.build(next.Manifest)
 	if err := errors.Join(err, o.checkHooks(next)); err != nil {
 		return o.note(fmt.Errorf("revision %d: %w", target.Revision, err))
@@ -160,9 +161,8 @@ func (o *operation) adaptRollback(next *releasev1.Release, target *Record, aband
 	return o.removeLeftovers(next, false) // Helm does not see what that revision made.
 }
 
-// failPending marks the rollback's record as failed where Helm left it pending:
-// it does when a hook fails. A record that cannot be written now is found
-// pending by the next decision.
+// failPending marks the rollback's record as failed if Helm left it pending, as it does
+// when a hook fails. If this write fails, the next decision finds the record pending.
 func (o *operation) failPending(cause error) {
 	made := o.store.made
 	if made == nil || !made.Info.Status.IsPending() {
@@ -176,8 +176,7 @@ func (o *operation) failPending(cause error) {
 	_ = o.store.Update(newest.secret.Name, made) // See above.
 }
 
-// failInterrupted marks an attempt as failed that was interrupted, and that a
-// rollback follows.
+// failInterrupted marks an interrupted attempt as failed.
 func (o *operation) failInterrupted(record *Record) error {
 	rls, err := o.store.body(record)
 	if err != nil {

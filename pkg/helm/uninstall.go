@@ -16,17 +16,18 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// actionUninstall names in logs and metrics what Decide never chooses.
+// actionUninstall names an uninstall in logs and metrics. Decide never chooses it.
 const actionUninstall Action = "Uninstall"
 
-// Uninstall removes the release's objects and all its records; hooks run. It looks at
+// Uninstall removes the release's objects and all its records, and runs hooks. It uses
 // the namespace, name, owner, chart, scope and timeout of the release. Objects with
-// helm.sh/resource-policy: keep, and those that do not belong to the release, stay.
-// It is no error when there is nothing to uninstall. A release of another owner is left
-// alone, and the error is an [OwnershipConflictError] about a Release.
+// helm.sh/resource-policy: keep, and objects of another owner, stay. It returns no error
+// when there is nothing to uninstall. A release of another owner is not touched, and the
+// error is an [OwnershipConflictError] about a Release.
 //
-// When the record of the newest revision cannot be relied on, its hooks do not run,
-// and the objects are those of the baseline, and those with the release's marks.
+// If the record of the newest revision is not verified, its hooks do not run. Uninstall
+// then removes the objects of the baseline, and objects in the record that have the
+// release's marks.
 func (e *Engine) Uninstall(ctx context.Context, release Release, baseline Baseline) error {
 	name := release.Key()
 	defer e.locks.lock(name)()
@@ -72,8 +73,8 @@ func (o *operation) runUninstall(cfg *action.Configuration) error {
 	uninstall.WaitStrategy = kube.HookOnlyStrategy
 	uninstall.DeletionPropagation = "background"
 	uninstall.Timeout = o.limits.timeout
-	// Helm asks whose each object is before it deletes it. Without a client it
-	// leaves that to Delete, which mostly knows without asking.
+	// Helm asks for the owner of each object before it deletes it. Without a client, it
+	// leaves this to Delete, which mostly knows the owner.
 	o.existence, o.store.purging = nil, true
 	_, err := uninstall.Run(o.release.Name)
 	o.existence, o.store.purging = absent, false
@@ -87,7 +88,7 @@ func (o *operation) runUninstall(cfg *action.Configuration) error {
 	}
 }
 
-// removeInventory deletes what is left of a release whose records are gone.
+// removeInventory removes the objects of a release whose records are gone.
 func (o *operation) removeInventory() error {
 	listed, err := o.inventoried()
 	if err != nil {
@@ -101,8 +102,8 @@ func (o *operation) removeInventory() error {
 	return nil
 }
 
-// inventoried are the objects of the baseline's inventory, without their content and
-// without those of kinds that are no longer served, which went with their kind.
+// inventoried returns the objects of the baseline's inventory, without their content. It
+// leaves out kinds that are no longer served, because their objects are gone.
 func (o *operation) inventoried() (kube.ResourceList, error) {
 	var list kube.ResourceList
 	for _, entry := range o.baseline.Inventory {

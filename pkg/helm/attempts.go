@@ -10,15 +10,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// attempts knows, for each release, what was sent since its last success. An
-// object's fingerprint tells who owns which field, and not what an attempt that
-// failed has put there; but what was never sent is as the last success left it,
-// so that a rollback can leave it out.
+// attempts has, for each release, the objects that were sent since the last success. An
+// object's fingerprint says who owns its fields, and not which values a failed attempt has
+// set. But an object that was not sent is as the last success left it, so a rollback can
+// leave it out.
 type attempts struct {
 	mu       sync.Mutex
 	releases map[cache.ObjectName]*attempt
-	// mayExist are the releases of which a record was sent that nobody has said to be
-	// there. The watch tells in the end, but an uninstall may come before.
+	// mayExist are the releases whose record was sent without an answer. The watch shows
+	// the record later, but an uninstall may come before that.
 	mayExist sets.Set[cache.ObjectName]
 }
 
@@ -39,7 +39,7 @@ func (a *attempts) succeeded(release cache.ObjectName, revision int) {
 	a.mayExist.Delete(release)
 }
 
-// send notes an object that is about to be applied.
+// send notes an object before it is applied.
 func (a *attempts) send(release cache.ObjectName, object ObjectReference) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -51,8 +51,7 @@ func (a *attempts) send(release cache.ObjectName, object ObjectReference) {
 	}
 }
 
-// since returns the revision of the last success; 0 when this process knows of
-// none.
+// since returns the revision of the last success; 0 when this process has seen none.
 func (a *attempts) since(release cache.ObjectName) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -62,7 +61,7 @@ func (a *attempts) since(release cache.ObjectName) int {
 	return 0
 }
 
-// sent reports whether the object was sent since.
+// sent reports whether the object was sent since the last success.
 func (a *attempts) sent(release cache.ObjectName, object ObjectReference) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,14 +79,14 @@ func (a *attempts) unanswered(release cache.ObjectName) {
 	a.mayExist.Insert(release)
 }
 
-// mayHaveRecord reports whether the release may have a record that is not known.
+// mayHaveRecord reports whether the release may have a record that the index does not show.
 func (a *attempts) mayHaveRecord(release cache.ObjectName) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.mayExist.Has(release)
 }
 
-// forget lets go of what is known of the release.
+// forget drops what is known of the release.
 func (a *attempts) forget(release cache.ObjectName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

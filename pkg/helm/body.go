@@ -11,13 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// bodyOverhead is about what it takes to hold a record besides its content, in bytes.
+// bodyOverhead estimates the memory of a cached record besides its content, in bytes.
 const bodyOverhead = 256
 
-// bodyCache holds the compressed content of the most recently used release
-// records, up to a number of bytes. An upgrade or a repair then need not read
-// the record that an earlier operation wrote. A chart counts once, however many
-// records share it.
+// bodyCache has the compressed content of the most recently used release records, up to a
+// number of bytes. So an upgrade or a repair need not read the record that an earlier
+// operation wrote. A chart counts once, even if several records share it.
 type bodyCache struct {
 	codec *recordCodec
 	limit int
@@ -34,7 +33,7 @@ type body struct {
 	uid             types.UID
 	resourceVersion string
 	content         *recordContent
-	// size is what it takes besides the chart, in bytes.
+	// size is the memory besides the chart, in bytes.
 	size int
 }
 
@@ -45,7 +44,7 @@ func newBodyCache(limit int) *bodyCache {
 	}
 }
 
-// get returns the record's content, if that version of it is held.
+// get returns the content of this version of the record; nil when it is not cached.
 func (c *bodyCache) get(record *metav1.PartialObjectMetadata) *recordContent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,8 +60,7 @@ func (c *bodyCache) get(record *metav1.PartialObjectMetadata) *recordContent {
 	return held.content
 }
 
-// put holds the content of a version of a record, in place of that of an older
-// one.
+// put caches the content of a version of a record. It replaces an older version.
 func (c *bodyCache) put(record metav1.Object, content *recordContent) {
 	held := &body{
 		uid: record.GetUID(), resourceVersion: record.GetResourceVersion(), content: content, size: bodyOverhead + len(content.rest),
@@ -84,7 +82,7 @@ func (c *bodyCache) put(record metav1.Object, content *recordContent) {
 	}
 }
 
-// remove forgets a record.
+// remove drops a record.
 func (c *bodyCache) remove(record *metav1.PartialObjectMetadata) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -28,21 +28,21 @@ import (
 )
 
 const (
-	// unknownKindInterval is the least time between two discoveries because of
-	// kinds that are not known.
+	// unknownKindInterval is the shortest time between two discoveries because of unknown
+	// kinds.
 	unknownKindInterval = 10 * time.Second
-	// staleInterval is the least time between two discoveries because the API
-	// server said that something changed. Many CRDs often arrive together.
+	// staleInterval is the shortest time between two discoveries because a CRD or an API
+	// service changed. Many CRDs often arrive together.
 	staleInterval = time.Second
-	// settlingTime is how long after such a change the API server may take to tell
-	// of all its kinds. Unknown ones are looked for at the shorter interval then.
+	// settlingTime is the time after such a change in which discovery may not show all
+	// kinds yet. Unknown kinds are then looked up at the shorter interval.
 	settlingTime = 30 * time.Second
 )
 
-// kindMapper knows what the API server serves: the mapping from kinds to
-// resources, and the capabilities that templates see. All operations share it,
-// so that none of them asks the API server again. It is discovered anew, when
-// it is next needed, after a CRD or an API service has changed.
+// kindMapper knows what the API server serves: the mapping from kinds to resources, and
+// the capabilities that templates see. All operations share it, so that none of them asks
+// the API server again. After a CRD or an API service has changed, the next use discovers
+// again.
 type kindMapper struct {
 	discovery discovery.CachedDiscoveryInterface
 	mapper    meta.ResettableRESTMapper
@@ -50,12 +50,12 @@ type kindMapper struct {
 	logger    *slog.Logger
 
 	mu sync.Mutex
-	// mappings are those that were found since the last discovery, the generation-th.
+	// mappings were found since the last discovery. generation counts the discoveries.
 	mappings     map[schema.GroupVersionKind]*meta.RESTMapping
 	generation   int
 	capabilities *common.Capabilities
 	discovered   time.Time
-	noticed      time.Time // When the last change was.
+	noticed      time.Time // The time of the last change.
 	stale        bool
 }
 
@@ -70,10 +70,9 @@ func newKindMapper(client discovery.DiscoveryInterface, clock clock.PassiveClock
 	}
 }
 
-// mapping returns the mapping of a kind. An unknown kind is looked for once
-// more, in case its CRD came unnoticed. It fails with a [meta.NoKindMatchError] only
-// when the API server does not serve the kind: one of an aggregated API that does not
-// answer is no kind that is gone.
+// mapping returns the mapping of a kind. It discovers again for an unknown kind, in case
+// its CRD is new. It fails with a [meta.NoKindMatchError] only if the API server does not
+// serve the kind. If an aggregated API does not answer, the error is another one.
 func (m *kindMapper) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	m.renew()
 	m.mu.Lock()
@@ -95,7 +94,7 @@ func (m *kindMapper) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, e
 	return mapping, nil
 }
 
-// find asks the mapper, which looks through all that the API server serves.
+// find searches all kinds that the API server serves.
 func (m *kindMapper) find(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := m.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) && m.mayRefresh(m.patience()) {
@@ -108,7 +107,7 @@ func (m *kindMapper) find(kind schema.GroupVersionKind) (*meta.RESTMapping, erro
 			return nil, silent
 		}
 		if served {
-			// Its API has found its voice again.
+			// The API answers again.
 			m.refresh()
 			mapping, err = m.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		}
@@ -116,8 +115,8 @@ func (m *kindMapper) find(kind schema.GroupVersionKind) (*meta.RESTMapping, erro
 	return mapping, err
 }
 
-// serving reports whether the API server tells of a kind that was just defined. As
-// long as it does not, it is asked again, but not each time that this is called.
+// serving reports whether discovery shows a kind that was just defined. If not, it
+// discovers again, but not at each call.
 func (m *kindMapper) serving(kind schema.GroupKind) (bool, error) {
 	m.renew()
 	_, err := m.mapper.RESTMapping(kind)
@@ -131,8 +130,7 @@ func (m *kindMapper) serving(kind schema.GroupKind) (bool, error) {
 	return err == nil, err
 }
 
-// serves reports whether a kind is among those that its API tells of. It fails when
-// the API does not answer; one that did not is asked again.
+// serves reports whether the API of a kind lists it. It fails when the API does not answer.
 func (m *kindMapper) serves(kind schema.GroupVersionKind) (bool, error) {
 	version := kind.GroupVersion().String()
 	kinds, err := m.discovery.ServerResourcesForGroupVersion(version)
@@ -151,8 +149,7 @@ func (m *kindMapper) mayRefresh(interval time.Duration) bool {
 	return m.clock.Since(m.discovered) >= interval
 }
 
-// patience is the least time between two discoveries because of kinds that are
-// not known.
+// patience returns the shortest time between two discoveries because of unknown kinds.
 func (m *kindMapper) patience() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -162,14 +159,14 @@ func (m *kindMapper) patience() time.Duration {
 	return unknownKindInterval
 }
 
-// changed notes that what the API server serves is not what was discovered.
+// changed notes that the last discovery is out of date.
 func (m *kindMapper) changed() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stale, m.noticed = true, m.clock.Now()
 }
 
-// renew forgets what was discovered if it is stale.
+// renew drops the last discovery if it is stale.
 func (m *kindMapper) renew() {
 	m.mu.Lock()
 	stale := m.stale
@@ -179,8 +176,8 @@ func (m *kindMapper) renew() {
 	}
 }
 
-// run notes every change to CRDs and API services until ctx ends. Without the
-// permission to watch them, only unknown kinds bring about a new discovery.
+// run notes every change to CRDs and API services until ctx ends. Without permission to
+// watch them, only unknown kinds lead to a new discovery.
 func (m *kindMapper) run(ctx context.Context, client metadata.Interface) {
 	var running sync.WaitGroup
 	for _, resource := range []schema.GroupVersionResource{
@@ -200,7 +197,7 @@ func (m *kindMapper) watch(ctx context.Context, client metadata.Interface, resou
 		informer.SetTransform(func(object any) (any, error) {
 			accessor, err := meta.Accessor(object)
 			if err != nil {
-				return object, nil //nolint:nilerr // A tombstone; there is nothing to slim.
+				return object, nil //nolint:nilerr // A tombstone has nothing to drop.
 			}
 			return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 				Name: accessor.GetName(), UID: accessor.GetUID(), ResourceVersion: accessor.GetResourceVersion(),
@@ -208,7 +205,7 @@ func (m *kindMapper) watch(ctx context.Context, client metadata.Interface, resou
 		}),
 		informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 			if apierrors.IsForbidden(err) {
-				m.logger.WarnContext(ctx, "Changes to what the API server serves go unnoticed", slog.String("resource", resource.Resource), slog.Any("error", err))
+				m.logger.WarnContext(ctx, "Cannot watch for changes to what the API server serves", slog.String("resource", resource.Resource), slog.Any("error", err))
 				stop()
 				return
 			}
@@ -232,13 +229,13 @@ func (m *kindMapper) watch(ctx context.Context, client metadata.Interface, resou
 		})
 	}
 	if err != nil {
-		m.logger.WarnContext(ctx, "Changes to what the API server serves go unnoticed", slog.String("resource", resource.Resource), slog.Any("error", err))
+		m.logger.WarnContext(ctx, "Cannot watch for changes to what the API server serves", slog.String("resource", resource.Resource), slog.Any("error", err))
 		return
 	}
 	informer.RunWithContext(ctx)
 }
 
-// namespaced reports whether objects of the kind lie in a namespace.
+// namespaced reports whether the kind is namespaced.
 func (m *kindMapper) namespaced(kind schema.GroupVersionKind) (bool, error) {
 	mapping, err := m.mapping(kind)
 	if err != nil {
@@ -247,7 +244,7 @@ func (m *kindMapper) namespaced(kind schema.GroupVersionKind) (bool, error) {
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-// refresh forgets what is known of the API server. The next question asks it.
+// refresh drops what is known of the API server, so that the next use asks again.
 func (m *kindMapper) refresh() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -259,8 +256,7 @@ func (m *kindMapper) refresh() {
 	m.mapper.Reset() // It invalidates the discovery cache, too.
 }
 
-// current returns the capabilities for a chart to see. The caller may change
-// the copy.
+// current returns a copy of the capabilities that charts see.
 func (m *kindMapper) current() (*common.Capabilities, error) {
 	m.renew()
 	m.mu.Lock()
@@ -284,9 +280,8 @@ func (m *kindMapper) current() (*common.Capabilities, error) {
 	return m.capabilities.Copy(), nil
 }
 
-// keptDiscovery is for Helm, which forgets all that is known of the API server
-// whenever a chart has CRDs, new or not. The wait for those has renewed it as far as
-// that is needed.
+// keptDiscovery keeps Helm from invalidating the shared discovery, which it does whenever
+// a chart has CRDs. The wait for the CRDs has renewed the discovery if necessary.
 type keptDiscovery struct {
 	discovery.CachedDiscoveryInterface
 }
@@ -294,7 +289,7 @@ type keptDiscovery struct {
 // Invalidate implements discovery.CachedDiscoveryInterface.
 func (keptDiscovery) Invalidate() {}
 
-// keptMapper is a mapper that Helm cannot reset, see keptDiscovery.
+// keptMapper keeps Helm from resetting the shared mapper, see keptDiscovery.
 type keptMapper struct {
 	meta.RESTMapper
 }

@@ -21,9 +21,8 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 )
 
-// Chart is a chart held as its files. Rendering changes a chart in place
-// (sub-charts are enabled, values imported), so every operation parses a fresh
-// one from the same bytes.
+// Chart is a chart as its files. Each operation parses a chart of its own from the files,
+// because rendering changes a chart (it enables sub-charts and imports values).
 type Chart struct {
 	files      []*archive.BufferedFile
 	digest     string
@@ -31,17 +30,15 @@ type Chart struct {
 	version    string
 	appVersion string
 	schema     *valuesSchema
-	// size is that of all files, in bytes.
+	// size is the size of all files in bytes.
 	size int
 }
 
-// LoadFS reads the chart that lies at root in fsys, leaving out what its
-// .helmignore names. An embed.FS must be embedded with the "all:" prefix, or files
-// such as templates/_helpers.tpl are missing from it. Symbolic links are followed,
-// as Helm does. It fails with an error that wraps [ErrInvalidChart] when the files
-// are not a chart that can be installed: besides malformed ones, these are library
-// charts, charts that lack a dependency in charts/, and charts with links that lead
-// nowhere.
+// LoadFS reads the chart at root in fsys, without the files that .helmignore names. An
+// embed.FS needs the "all:" prefix; without it, files such as templates/_helpers.tpl are
+// missing. Symbolic links are followed, as in Helm. The error wraps [ErrInvalidChart] when
+// the chart is malformed, is a library chart, lacks a dependency in charts/, or has a
+// broken link.
 func LoadFS(fsys fs.FS, root string) (*Chart, error) {
 	sub, err := fs.Sub(fsys, root)
 	if err != nil {
@@ -76,16 +73,15 @@ func (c *Chart) Name() string { return c.name }
 // Version is the chart's version in its Chart.yaml.
 func (c *Chart) Version() string { return c.version }
 
-// AppVersion is the version of what the chart installs; empty when the chart
-// names none.
+// AppVersion is the version of the application in Chart.yaml; empty when there is none.
 func (c *Chart) AppVersion() string { return c.appVersion }
 
 // Digest identifies the content of the chart: a sha256, in hex, over the names
 // and bytes of its files. It is the same for a directory and for its archive.
 func (c *Chart) Digest() string { return c.digest }
 
-// shortDigest is as much of the digest as fits into a label beside others: far
-// more than accidental collisions need.
+// shortDigest is the beginning of the digest. It fits into a label beside other values and
+// is long enough to avoid accidental collisions.
 func (c *Chart) shortDigest() string { return c.digest[:16] }
 
 func newChart(files []*archive.BufferedFile) (*Chart, error) {
@@ -108,7 +104,7 @@ func newChart(files []*archive.BufferedFile) (*Chart, error) {
 	return c, nil
 }
 
-// installable reports why the helm command would not install a chart.
+// installable returns the reason why the helm command would not install a chart.
 func installable(parsed *chartv2.Chart) error {
 	if kind := parsed.Metadata.Type; kind != "" && kind != "application" {
 		return fmt.Errorf("%s charts are not installable: install a chart that depends on it", kind)
@@ -123,8 +119,8 @@ func installable(parsed *chartv2.Chart) error {
 	return nil
 }
 
-// parse returns the chart for one operation. As the helm command does, it warns of a
-// deprecated one.
+// parse returns a chart for one operation. Like the helm command, it warns of a deprecated
+// chart.
 func (o *operation) parse(c *Chart) (*chartv2.Chart, error) {
 	parsed, err := c.parse()
 	if err == nil && parsed.Metadata.Deprecated {
@@ -145,8 +141,8 @@ func (c *Chart) parse() (*chartv2.Chart, error) {
 	return parsed, nil
 }
 
-// digestFiles writes lengths before names and contents, so that no two
-// different sets of files give the same input to the hash.
+// digestFiles returns the digest of the files. It writes lengths before names and contents,
+// so that different files never give the same input to the hash.
 func digestFiles(files []*archive.BufferedFile) string {
 	hash := sha256.New()
 	for _, file := range files {

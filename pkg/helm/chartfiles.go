@@ -21,13 +21,12 @@ const maxNestedLinks = 8
 // utf8BOM is the byte order mark that Helm removes from the beginning of files.
 var utf8BOM = []byte{0xEF, 0xBB, 0xBF}
 
-// chartReader collects the files of a chart, in the way of Helm's own loader of
-// directories.
+// chartReader collects the files of a chart, as Helm's loader of directories does.
 type chartReader struct {
 	fsys  fs.FS
 	rules *ignore.Rules
 	files []*archive.BufferedFile
-	// budget is how many bytes more the chart may have.
+	// budget is the number of bytes that the rest of the chart may have.
 	budget int64
 }
 
@@ -49,8 +48,8 @@ func readFiles(fsys fs.FS) ([]*archive.BufferedFile, error) {
 	return reader.files, nil
 }
 
-// read collects a file, or the files of a directory, that was reached through as
-// many links.
+// read collects a file, or the files of a directory. links is the number of symbolic links
+// on the way.
 func (r *chartReader) read(name string, info fs.FileInfo, links int) error {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		target, err := r.follow(name)
@@ -58,7 +57,7 @@ func (r *chartReader) read(name string, info fs.FileInfo, links int) error {
 			return err
 		}
 		if links++; links > maxNestedLinks {
-			return fmt.Errorf("%w: symbolic link %s leads in a circle, or through more than %d others",
+			return fmt.Errorf("%w: symbolic link %s leads in a circle, or through more than %d other links",
 				ErrInvalidChart, name, maxNestedLinks)
 		}
 		info = target
@@ -102,15 +101,15 @@ func (r *chartReader) readDir(name string, links int) error {
 	return nil
 }
 
-// follow returns what a link leads to. Like Helm, it does so before it looks whether
-// the link is to be ignored.
+// follow returns the target of a link. Like Helm, it follows a link before it checks
+// whether the link is ignored.
 func (r *chartReader) follow(name string) (fs.FileInfo, error) {
 	info, err := fs.Stat(r.fsys, name)
 	if err != nil {
 		return nil, fmt.Errorf("%w: symbolic link %s cannot be followed: %w", ErrInvalidChart, name, err)
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		return nil, fmt.Errorf("%w: symbolic link %s cannot be followed in this file system: replace it by what it leads to",
+		return nil, fmt.Errorf("%w: symbolic link %s cannot be followed in this file system: replace it by its target",
 			ErrInvalidChart, name)
 	}
 	return info, nil

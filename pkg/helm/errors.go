@@ -17,16 +17,16 @@ import (
 // ErrInvalidChart is wrapped by every error about files that are not a chart.
 var ErrInvalidChart = errors.New("not a valid chart")
 
-// ErrNotSynced means that a cache which the answer depends on is not filled
-// yet. Trying again helps.
+// ErrNotSynced means that a cache is not filled yet, or that the release has changed since
+// it was observed. A retry helps.
 var ErrNotSynced = errors.New("cache is not synced")
 
-// maxErrorText is how many bytes of an error's text an operation returns at most. Helm,
-// a template and the API server can repeat the values, megabytes of them. Callers that
-// redact secrets should cut earlier: a secret at the end may be there in part.
+// maxErrorText is the largest text in bytes of an error that an operation returns. Helm, a
+// template and the API server can repeat megabytes of values. Callers that redact secrets
+// should cut earlier, because the text may end inside a secret.
 const maxErrorText = 16 << 10
 
-// shortError is an error whose text was too long. It matches what it wraps.
+// shortError is an error with a shortened text. It matches the error that it wraps.
 type shortError struct {
 	text string
 	err  error
@@ -35,10 +35,10 @@ type shortError struct {
 // Error implements error.
 func (e *shortError) Error() string { return e.text }
 
-// Unwrap returns the error as it was, for matching, not for printing.
+// Unwrap returns the original error, for matching and not for printing.
 func (e *shortError) Unwrap() error { return e.err }
 
-// shortened returns the error with the beginning of its text.
+// shortened returns the error with at most the first maxErrorText bytes of its text.
 func shortened(err error) error {
 	if err == nil {
 		return nil
@@ -54,9 +54,9 @@ func shortened(err error) error {
 	return &shortError{text: strings.Clone(text[:end]) + fmt.Sprintf("... (%d bytes left out)", len(text)-end), err: err}
 }
 
-// RenderError means that the chart and the values do not give manifests: a
-// template failed, the values do not match the chart's schema, or what came out
-// is not YAML. Nothing but CRDs under crds/ was sent to the API server.
+// RenderError means that the chart cannot be rendered with the values: a template failed,
+// the values do not match the chart's schema, or the result is not a valid manifest.
+// Nothing but CRDs under crds/ was sent to the API server.
 type RenderError struct {
 	Chart string
 	Err   error
@@ -68,8 +68,8 @@ func (e *RenderError) Error() string { return fmt.Sprintf("render chart %s: %v",
 // Unwrap returns the cause.
 func (e *RenderError) Unwrap() error { return e.Err }
 
-// RefusedError means that the API server refused an object as it is. The same
-// object will be refused again.
+// RefusedError means that the API server refused an object. It will refuse the same object
+// again.
 type RefusedError struct {
 	Object ObjectReference
 	Err    error
@@ -81,15 +81,15 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("%s was refused: %v",
 // Unwrap returns the API server's answer.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// OwnershipConflictError means that an object of the release exists and belongs
-// to somebody else. It was not touched.
+// OwnershipConflictError means that an object of the release exists and belongs to another
+// owner. It was not touched.
 type OwnershipConflictError struct {
 	Object ObjectReference
-	// Holder says whose it is, as far as the object tells; empty for an object outside
-	// the release's namespace.
+	// Holder describes the owner, as far as the object shows it; empty for an object
+	// outside the release's namespace.
 	Holder string
-	// Seen stands for the object as it was seen, see [Engine.InTheWay]; empty when it
-	// was not.
+	// Seen identifies the object's ownership, see [Engine.InTheWay]; empty when the engine
+	// has not read the object.
 	Seen string
 }
 
@@ -107,11 +107,11 @@ func (e *OwnershipConflictError) OfRelease() bool { return e.Object.Kind == rele
 // releaseKind is the kind that an OwnershipConflictError names for a release.
 const releaseKind = "Release"
 
-// OutOfScopeError means that a release has an object where it may have none, see
-// [Scope]. Nothing was sent to the API server.
+// OutOfScopeError means that a manifest has an object outside the release's [Scope].
+// Nothing was sent to the API server.
 type OutOfScopeError struct {
 	Object ObjectReference
-	// Namespaces are those that the release may have objects in.
+	// Namespaces are the namespaces that the release may have objects in.
 	Namespaces []string
 }
 
@@ -135,8 +135,7 @@ func (e *ReleaseTooLargeError) Error() string {
 // Unwrap returns the API server's answer.
 func (e *ReleaseTooLargeError) Unwrap() error { return e.Err }
 
-// BusyError means that somebody else, most likely the helm CLI, is in the
-// middle of an operation on the release.
+// BusyError means that another client, most likely the helm CLI, is changing the release.
 type BusyError struct {
 	Release string
 	Status  string
@@ -146,11 +145,11 @@ type BusyError struct {
 
 // Error implements error.
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("release %s is %s by somebody else", e.Release, e.Status)
+	return fmt.Sprintf("release %s is %s by another client: wait until its operation ends", e.Release, e.Status)
 }
 
-// NoSuchRevisionError means that a release cannot be rolled back to a revision:
-// it is not in the history before the newest one, or it failed itself.
+// NoSuchRevisionError means that a release cannot be rolled back to a revision, because the
+// revision is not in the history before the newest one, failed, or is not verified.
 type NoSuchRevisionError struct {
 	Release  string
 	Revision int
@@ -161,8 +160,8 @@ func (e *NoSuchRevisionError) Error() string {
 	return fmt.Sprintf("release %s has no good revision %d to roll back to", e.Release, e.Revision)
 }
 
-// IsTerminal reports whether the operation fails again until its inputs, or the
-// objects in its way, change.
+// IsTerminal reports whether the operation will fail again until its inputs, or conflicting
+// objects, change.
 func IsTerminal(err error) bool {
 	var (
 		render   *RenderError
@@ -176,16 +175,15 @@ func IsTerminal(err error) bool {
 		errors.As(err, &tooLarge) || errors.As(err, &missing) || errors.As(err, &outside) || errors.Is(err, ErrInvalidChart)
 }
 
-// mayHaveTakenEffect reports whether a request that failed may have changed something:
-// its answer did not arrive, or says only that something went wrong on the way.
+// mayHaveTakenEffect reports whether a failed request may have changed something: because
+// its answer did not arrive, or is a server error.
 func mayHaveTakenEffect(err error) bool {
 	var answer apierrors.APIStatus
 	return err != nil && (!errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError)
 }
 
-// refused wraps an API server's answer that will not change by asking again.
-// Forbidden is not among them: quotas, policies and permissions change without
-// the object.
+// refused wraps an error of the API server. It is a RefusedError if the same request will
+// fail again. Forbidden is not, because quotas, policies and permissions can change.
 func refused(object ObjectReference, err error) error {
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) ||
 		apierrors.IsRequestEntityTooLargeError(err) {

@@ -301,7 +301,7 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 		return snapshot, fmt.Errorf("observe release %s: %w", release, err)
 	}
 	snapshot.BaselineKnown = true
-	e.foreign.want(release, baseline.RemoveForeign, baseline.Ignore)
+	e.foreign.set(release, baseline.RemoveForeign, baseline.Ignore)
 	var drifted []types.UID
 	states := sha256.New()
 	for i, entry := range inventory {
@@ -404,7 +404,7 @@ func (e *Engine) Forget(release cache.ObjectName) {
 	e.watcher.forget(release)
 	e.attempts.forget(release)
 	e.digests.forget(release)
-	e.foreign.want(release, false, nil)
+	e.foreign.set(release, false, nil)
 	e.drifted.note(release, nil)
 }
 

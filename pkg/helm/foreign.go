@@ -30,15 +30,15 @@ var clusterManagers = []string{
 	"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "cloud-controller-manager", "cluster-autoscaler",
 }
 
-// isForeign reports whether an entry stands for fields that somebody added who
-// is neither the engine nor the cluster.
+// isForeign reports whether an entry has fields of a client that is neither the engine nor
+// one of the cluster's controllers.
 func isForeign(entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Manager != FieldManager && entry.Subresource == "" && entry.FieldsV1 != nil &&
 		!slices.Contains(clusterManagers, entry.Manager)
 }
 
-// foreignDigest stands for what others own in an object; empty when that is
-// nothing.
+// foreignDigest identifies the fields that other clients own in an object; empty when they
+// own none.
 func foreignDigest(managed []metav1.ManagedFieldsEntry) string {
 	hash := sha256.New()
 	found := false
@@ -55,8 +55,8 @@ func foreignDigest(managed []metav1.ManagedFieldsEntry) string {
 	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
-// foreignTime is when others last gave fields of an object a value, in seconds of
-// Unix time; 0 when they own none.
+// foreignTime returns when other clients last set fields of an object, in Unix seconds; 0
+// when they own none.
 func foreignTime(managed []metav1.ManagedFieldsEntry) int64 {
 	newest := int64(0)
 	for i := range managed {
@@ -67,8 +67,8 @@ func foreignTime(managed []metav1.ManagedFieldsEntry) int64 {
 	return newest
 }
 
-// foreignFields are the fields that only others own. Finalizers and owner
-// references are left out: they are agreements with other controllers.
+// foreignFields returns the fields that only other clients own, without finalizers and owner
+// references, because other controllers depend on these.
 func foreignFields(live *unstructured.Unstructured) (*fieldpath.Set, error) {
 	foreign, others := fieldpath.NewSet(), fieldpath.NewSet()
 	managed := live.GetManagedFields()
@@ -90,8 +90,8 @@ func foreignFields(live *unstructured.Unstructured) (*fieldpath.Set, error) {
 	return removable(foreign.Difference(others)), nil
 }
 
-// removable reduces fields to those that can be removed without taking along
-// what belongs to somebody else: leaves, and items of lists.
+// removable returns the fields that can be removed without removing fields of other owners:
+// leaves, and items of lists.
 func removable(fields *fieldpath.Set) *fieldpath.Set {
 	leaves, found := fields.Leaves(), fieldpath.NewSet()
 	fields.Iterate(func(path fieldpath.Path) {
@@ -104,6 +104,7 @@ func removable(fields *fieldpath.Set) *fieldpath.Set {
 	return found
 }
 
+// isAgreement reports whether other controllers depend on the field, or it is in the status.
 func isAgreement(path fieldpath.Path) bool {
 	if *path[0].FieldName != "metadata" || len(path) < 2 || path[1].FieldName == nil {
 		return *path[0].FieldName == "status"
@@ -117,9 +118,8 @@ func pathsOf(fields *fieldpath.Set) []fieldpath.Path {
 	return paths
 }
 
-// schemas converts objects of the kinds that client-go knows by their schema,
-// and all others by what they look like. Parsing takes a while, so it waits for
-// the first use.
+// schemas has the schemas of the kinds that client-go knows. They are parsed at the first
+// use, because that takes long.
 var schemas = sync.OnceValue(func() managedfields.TypeConverter {
 	return applyconfigurations.NewTypeConverter(scheme.Scheme)
 })
@@ -137,7 +137,7 @@ func typedObject(live *unstructured.Unstructured) (*smd.TypedValue, managedfield
 	return value, converter, err
 }
 
-// withoutFields returns the object without those fields.
+// withoutFields returns the object without the fields.
 func withoutFields(live *unstructured.Unstructured, fields *fieldpath.Set) (*unstructured.Unstructured, error) {
 	value, converter, err := typedObject(live)
 	if err != nil {
@@ -154,7 +154,7 @@ func withoutFields(live *unstructured.Unstructured, fields *fieldpath.Set) (*uns
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// additions are the fields that only others own and that are not to be ignored.
+// additions returns the fields that only other clients own and that are not ignored.
 func (o *operation) additions(info *resource.Info, object, live *unstructured.Unstructured) (*fieldpath.Set, error) {
 	fields, err := foreignFields(live)
 	if err != nil {
@@ -163,11 +163,10 @@ func (o *operation) additions(info *resource.Info, object, live *unstructured.Un
 	return newIgnoredFields(o.ignore, reference(info), object).without(fields), nil
 }
 
-// repairForeign mends an object that others have added something to. Applied says
-// that it has just been applied. If it has not, all else is as it was when the
-// decision was made; where that holds no longer, or where the others own alone what
-// the chart sets, to remove what they own would take that along, and it is applied
-// first.
+// repairForeign removes the fields that other clients added to an object. applied says that
+// the object has just been applied. Otherwise the object is applied first in two cases:
+// when it has drifted since the decision, and when another client is the only owner of a
+// field that the chart sets. Removing the additions would then remove that field.
 func (o *operation) repairForeign(info *resource.Info, object *unstructured.Unstructured, applied bool) error {
 	live, err := o.look(info)
 	if err != nil {
@@ -190,7 +189,7 @@ func (o *operation) repairForeign(info *resource.Info, object *unstructured.Unst
 	return o.removeForeign(info, object, live)
 }
 
-// chartFields are those of the fields that an object of the chart sets.
+// chartFields returns those of the fields that the chart's object sets.
 func chartFields(object *unstructured.Unstructured, fields *fieldpath.Set) *fieldpath.Set {
 	prepared := prepare(object)
 	found := fieldpath.NewSet()
@@ -210,8 +209,8 @@ func (o *operation) look(info *resource.Info) (*unstructured.Unstructured, error
 	return live, nil
 }
 
-// removeForeign takes away what only others own in an object. What is left of
-// what they own is accepted: fields of ours that they share, and ignored ones.
+// removeForeign removes the fields that only other clients own. It accepts their other
+// fields: ignored ones, and ones that the engine owns as well.
 func (o *operation) removeForeign(info *resource.Info, object, live *unstructured.Unstructured) error {
 	fields, err := o.additions(info, object, live)
 	if err != nil {
@@ -219,11 +218,11 @@ func (o *operation) removeForeign(info *resource.Info, object, live *unstructure
 	}
 	result := live
 	if !fields.Empty() {
-		desired, err := withoutFields(live, fields)
+		cleaned, err := withoutFields(live, fields)
 		if err != nil {
 			return fmt.Errorf("remove fields of others from %s: %w", reference(info), err)
 		}
-		if result, err = o.client(info).Update(o.ctx, desired, metav1.UpdateOptions{FieldManager: FieldManager}); err != nil {
+		if result, err = o.client(info).Update(o.ctx, cleaned, metav1.UpdateOptions{FieldManager: FieldManager}); err != nil {
 			return refused(reference(info), err)
 		}
 		o.touched = true
@@ -237,26 +236,26 @@ func (o *operation) removeForeign(info *resource.Info, object, live *unstructure
 	return nil
 }
 
-// foreignWatch remembers which releases are to be kept free of fields of others,
-// and what was found not to be removable.
+// foreignWatch has the releases in which fields of other clients are drift, and the fields
+// that were accepted.
 type foreignWatch struct {
 	mu       sync.Mutex
 	releases map[cache.ObjectName]*keptClean
 }
 
-// keptClean is a release that is kept free of fields of others.
+// keptClean is a release in which fields of other clients are drift.
 type keptClean struct {
-	// ignore are the rules by which fields of others were accepted.
+	// ignore are the rules by which fields were accepted.
 	ignore   []IgnoreRule
 	accepted map[types.UID]string
 }
 
-// want has a release kept free of fields of others but ignored ones, or not any
-// more. With other rules, all is to be looked at again.
-func (f *foreignWatch) want(release cache.ObjectName, desired bool, ignore []IgnoreRule) {
+// set says whether fields of other clients are drift in a release, except for ignored
+// fields. Other rules drop what was accepted.
+func (f *foreignWatch) set(release cache.ObjectName, enabled bool, ignore []IgnoreRule) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !desired {
+	if !enabled {
 		delete(f.releases, release)
 		return
 	}
@@ -268,6 +267,7 @@ func (f *foreignWatch) want(release cache.ObjectName, desired bool, ignore []Ign
 	}
 }
 
+// accept accepts the fields that other clients own in an object.
 func (f *foreignWatch) accept(release cache.ObjectName, uid types.UID, digest string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -276,7 +276,7 @@ func (f *foreignWatch) accept(release cache.ObjectName, uid types.UID, digest st
 	}
 }
 
-// has reports whether the object has fields of others that are to be looked at.
+// has reports whether the object has fields of other clients that were not accepted.
 func (f *foreignWatch) has(release cache.ObjectName, got *observed) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -131,24 +131,24 @@ func TestForeignWatch(t *testing.T) {
 		}
 	}
 	check("nobody asked", false)
-	f.want(release, true, nil)
+	f.set(release, true, nil)
 	check("asked", true)
 	f.accept(release, "uid", "1")
 	check("accepted", false)
-	f.want(release, true, nil)
+	f.set(release, true, nil)
 	check("asked again", false)
 	got.foreign = "2"
 	check("more of it", true)
 	got.foreign = ""
 	check("nothing", false)
-	f.want(release, false, nil)
-	f.want(release, true, nil)
+	f.set(release, false, nil)
+	f.set(release, true, nil)
 	got.foreign = "1"
 	check("after a while", true)
 	f.accept(release, "uid", "1")
-	f.want(release, true, []IgnoreRule{{Kind: "ConfigMap", Paths: []string{"/data"}}})
+	f.set(release, true, []IgnoreRule{{Kind: "ConfigMap", Paths: []string{"/data"}}})
 	check("other fields are ignored", true)
 	f.accept(release, "uid", "1")
-	f.want(release, true, []IgnoreRule{{Kind: "ConfigMap", Paths: []string{"/data"}}})
+	f.set(release, true, []IgnoreRule{{Kind: "ConfigMap", Paths: []string{"/data"}}})
 	check("the same fields are ignored", false)
 }

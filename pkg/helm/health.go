@@ -14,13 +14,13 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Health is how an object does, by the rules of kstatus
+// Health is the health of an object, by the rules of kstatus
 // (https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus).
 type Health struct {
 	// Status is one of kstatus' results: Current, InProgress, Failed,
 	// Terminating, NotFound or Unknown.
 	Status status.Status
-	// Message says what is being waited for; empty when Current.
+	// Message says why the object is not Current; empty when it is.
 	Message string
 	// Replicas and ReadyReplicas are the counts in the status of a workload, and
 	// Selector its label selector; zero for all other kinds.
@@ -34,8 +34,8 @@ type ObjectHealth struct {
 	Health
 }
 
-// statusless are kinds that are healthy as soon as they exist. Their metadata is
-// all that needs watching.
+// statusless are the kinds whose objects are healthy as soon as they exist. Their metadata
+// is enough to watch.
 var statusless = map[schema.GroupKind]bool{
 	{Kind: "ConfigMap"}:      true,
 	{Kind: "Endpoints"}:      true,
@@ -74,8 +74,8 @@ func healthOf(object *unstructured.Unstructured) Health {
 	return health
 }
 
-// healthOfTyped is healthOf for an object of one of Kubernetes' own types. It looks
-// at it without the managed fields, most of the object, which health is not told by.
+// healthOfTyped computes the health of an object of a built-in type. It leaves out the
+// managed fields, which are most of the object and do not matter to health.
 func healthOfTyped(object metav1.Object) Health {
 	typed, ok := object.(runtime.Object)
 	if !ok {
@@ -90,13 +90,13 @@ func healthOfTyped(object metav1.Object) Health {
 		return Health{Status: status.UnknownStatus, Message: err.Error()}
 	}
 	if kinds, _, err := scheme.Scheme.ObjectKinds(typed); err == nil {
-		// Objects come without it.
+		// Decoded objects have no kind.
 		whole.SetGroupVersionKind(kinds[0])
 	}
 	return healthOf(whole)
 }
 
-// healthOfStatusless is the health of an object of a kind that has no status.
+// healthOfStatusless computes the health of an object whose kind has no status.
 func healthOfStatusless(object metav1.Object) Health {
 	if object.GetDeletionTimestamp() != nil {
 		return Health{Status: status.TerminatingStatus, Message: "Resource scheduled for deletion"}

@@ -18,24 +18,24 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// IgnoreRule names fields of a release's objects that others may change. The
-// engine applies such an object with the values that these fields have.
+// IgnoreRule names fields of a release's objects that other clients may change. The engine
+// applies these objects with the values that the fields have in the cluster.
 type IgnoreRule struct {
 	// Kind is the kind of the objects.
 	Kind string
 	// Name is the name of the object; empty means all of the kind.
 	Name string
-	// Paths are JSON pointers (RFC 6901). An index into a list is one into that of
-	// the chart. What lies below a path is ignored, too.
+	// Paths are JSON pointers (RFC 6901). An index counts the items of the chart's list.
+	// Fields below a path are ignored, too.
 	Paths []string
 }
 
-// matches reports whether the rule is about the object.
+// matches reports whether the rule applies to the object.
 func (r IgnoreRule) matches(ref ObjectReference) bool {
 	return r.Kind == ref.Kind && (r.Name == "" || r.Name == ref.Name)
 }
 
-// IgnoredPaths are the paths of the rules that are about the object.
+// IgnoredPaths returns the paths of the rules that match the object.
 func IgnoredPaths(rules []IgnoreRule, ref ObjectReference) []string {
 	var paths []string
 	for _, rule := range rules {
@@ -46,17 +46,16 @@ func IgnoredPaths(rules []IgnoreRule, ref ObjectReference) []string {
 	return paths
 }
 
-// sameRules reports whether two lists of rules say the same.
+// sameRules reports whether two lists of rules are equal.
 func sameRules(a, b []IgnoreRule) bool {
 	return slices.EqualFunc(a, b, func(a, b IgnoreRule) bool {
 		return a.Kind == b.Kind && a.Name == b.Name && slices.Equal(a.Paths, b.Paths)
 	})
 }
 
-// ignoredFields finds what is to be ignored of an object among paths of
-// managedFields.
+// ignoredFields finds the ignored fields of an object among paths of managedFields.
 type ignoredFields struct {
-	// object is the chart's, which places in lists are counted in.
+	// object is the chart's object, whose lists the indexes count.
 	object   map[string]any
 	pointers [][]string
 }
@@ -76,7 +75,7 @@ func (f ignoredFields) cover(path fieldpath.Path) bool {
 	})
 }
 
-// without returns the fields that can be removed without any that is ignored.
+// without returns the fields that can be removed without removing an ignored one.
 func (f ignoredFields) without(fields *fieldpath.Set) *fieldpath.Set {
 	if len(f.pointers) == 0 {
 		return fields
@@ -90,9 +89,8 @@ func (f ignoredFields) without(fields *fieldpath.Set) *fieldpath.Set {
 	return left
 }
 
-// meet follows a JSON pointer and a path of managedFields into an object, and
-// reports whether they stay together until one of them ends: they then name the
-// same field, or one that lies below the other.
+// meet reports whether a JSON pointer and a path of managedFields name the same field of an
+// object, or one names a field below the other.
 func meet(object any, pointer []string, path fieldpath.Path) bool {
 	for i, element := range path {
 		if i == len(pointer) {
@@ -116,9 +114,8 @@ func meet(object any, pointer []string, path fieldpath.Path) bool {
 	return true
 }
 
-// isItem reports whether an item of a chart's list is the one that a path of
-// managedFields names. The API server may have given it keys that the chart leaves
-// to their defaults.
+// isItem reports whether an element of a path of managedFields names an item of a chart's
+// list. The element may have keys that the chart leaves to their defaults.
 func isItem(element fieldpath.PathElement, item any, index int) bool {
 	switch {
 	case element.Key != nil:
@@ -167,8 +164,8 @@ func hasField(object any, path fieldpath.Path) bool {
 	return true
 }
 
-// spare returns the object with the values that the ignored fields have now, so
-// that applying it changes none of them.
+// spare returns the object with the live values of the ignored fields, so that an apply
+// does not change them.
 func (o *operation) spare(info *resource.Info, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	paths := IgnoredPaths(o.ignore, reference(info))
 	if len(paths) == 0 {
@@ -184,8 +181,8 @@ func (o *operation) spare(info *resource.Info, object *unstructured.Unstructured
 	return sparing(object, live, paths), nil
 }
 
-// sparing returns the object as it is applied, with the values that the fields at
-// the paths have in the live one.
+// sparing returns the object as it is applied, with the live values of the fields at the
+// paths.
 func sparing(object, live *unstructured.Unstructured, paths []string) *unstructured.Unstructured {
 	spared := prepare(object)
 	for _, path := range paths {
@@ -194,9 +191,8 @@ func sparing(object, live *unstructured.Unstructured, paths []string) *unstructu
 	return spared
 }
 
-// adopt gives the field at the path, in what is desired, the value that it has in
-// the live object: none, if it has none there. A field that is not desired, and
-// whose parent is not, stays unwanted.
+// adopt copies the field at the path from the live object to the desired one, and removes
+// the field if the live object has none. It adds no parents to the desired object.
 func adopt(desired, live any, path []string) {
 	switch parent := desired.(type) {
 	case map[string]any:
@@ -226,8 +222,8 @@ func adopt(desired, live any, path []string) {
 	}
 }
 
-// sameItem returns the item of a live list that the desired one stands for: that
-// of the same name, or, without names, of the same place.
+// sameItem returns the item of a live list that corresponds to the desired item: the item
+// with the same name, or, without names, the item at the same index.
 func sameItem(desired, live any, index int) any {
 	if found := itemLike(desired, live); found != nil {
 		return found
@@ -251,8 +247,8 @@ func pointerToken(field string) string {
 	return "/" + strings.ReplaceAll(strings.ReplaceAll(field, "~", "~0"), "/", "~1")
 }
 
-// differences are the paths of the fields whose values differ, as JSON pointers
-// into what is desired. Values are not told: some are secret.
+// differences returns the fields whose values differ, as JSON pointers into the desired
+// object. It returns no values, because some are secret.
 func differences(desired, live any, path string) []string {
 	switch w := desired.(type) {
 	case map[string]any:

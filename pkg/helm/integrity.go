@@ -19,30 +19,30 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// SaltLabel is the label on a release record with the random key of its digests
-// (see [RevisionDigest] and [Deployed]). Only those who may read the record know the key, so that
-// the digest lets nobody else guess what the manifest holds.
+// SaltLabel is the label on a release record with the random key of its digests (see
+// [RevisionDigest] and [Deployed]). Only clients that may read the record know the key, so
+// nobody else can use the digest to guess the content of the manifest.
 const SaltLabel = "engine.demo.example.com/salt"
 
-// manifestDigest begins the digest of [ManifestDigest].
+// manifestDigest is the prefix of the digest of [ManifestDigest].
 const manifestDigest = "manifest:"
 
-// errUnverified means that the content of a record does not match the digest that the
-// engine or the caller has of its revision, or that there is no such digest.
+// errUnverified means that the content of a record does not match the digest of its
+// revision, or that neither the engine nor the caller has a digest.
 var errUnverified = errors.New("its record was not written by this engine, or was changed since")
 
-// RevisionDigest identifies what the engine recorded for a revision: its manifest and
-// hooks. Whoever may edit Secrets can change a release record, so the engine applies
-// the content of a record, runs its hooks or rolls back to it only if a digest from
-// elsewhere matches.
+// RevisionDigest identifies what the engine recorded for a revision: its manifest and hooks.
+// Everyone who may edit Secrets can change a release record. So the engine applies the
+// content of a record, runs its hooks or rolls back to it only if this digest matches.
 type RevisionDigest struct {
 	Revision int
-	// Digest is private to the engine. It gives nothing away without the record.
+	// Digest has a format that is private to the engine. It reveals nothing without the
+	// record.
 	Digest string
 }
 
-// ManifestDigest is a digest for a caller that has kept only the sha256, in hex, of a
-// whole manifest: it matches a record with that manifest and without hooks.
+// ManifestDigest returns a digest for a caller that has only the sha256, in hex, of a whole
+// manifest. It matches a record with this manifest and without hooks.
 func ManifestDigest(hash string) string { return manifestDigest + hash }
 
 // saltBytes is the length of a salt.
@@ -50,12 +50,12 @@ const saltBytes = 16
 
 func newSalt() string {
 	salt := make([]byte, saltBytes)
-	_, _ = rand.Read(salt) // It never fails: see crypto/rand.
+	_, _ = rand.Read(salt) // crypto/rand never returns an error.
 	return hex.EncodeToString(salt)
 }
 
-// digestOf is the digest of a revision's manifest and hooks. It leaves out what Helm
-// writes after the record was created: when a hook last ran, and the default of its
+// digestOf returns the digest of a revision's manifest and hooks. It leaves out what Helm
+// changes after it has created the record: the last run of a hook, and the default of its
 // deletion policy.
 func digestOf(salt string, rls *releasev1.Release) (string, error) {
 	hooks := make([]releasev1.Hook, 0, len(rls.Hooks))
@@ -89,7 +89,7 @@ func digestOf(salt string, rls *releasev1.Release) (string, error) {
 	return hex.EncodeToString(mac.Sum(nil)), nil
 }
 
-// matches reports whether a record has the content that the digest stands for.
+// matches reports whether a record has the content that the digest identifies.
 func matches(digest string, rls *releasev1.Release) bool {
 	if hash, ok := strings.CutPrefix(digest, manifestDigest); ok {
 		sum := sha256.Sum256([]byte(rls.Manifest))
@@ -99,15 +99,15 @@ func matches(digest string, rls *releasev1.Release) bool {
 	return err == nil && digest != "" && hmac.Equal([]byte(is), []byte(digest))
 }
 
-// digests are those of the revisions that this process has recorded, and the revisions
-// whose records were found to be changed.
+// digests has the digests of the revisions that this process has recorded, and the revisions
+// whose records were changed.
 type digests struct {
 	mu       sync.Mutex
 	releases map[cache.ObjectName]map[int]string
 }
 
-// note keeps the digest of a revision; an empty one says that its record is not to be
-// relied on, whatever the caller has kept.
+// note keeps the digest of a revision. An empty digest says that the record was changed,
+// whatever the caller has kept.
 func (d *digests) note(release cache.ObjectName, revision int, digest string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -120,9 +120,9 @@ func (d *digests) note(release cache.ObjectName, revision int, digest string) {
 	d.releases[release][revision] = digest
 }
 
-// of returns the digests of the records in the history: those that the caller has
-// kept, and over them what this process knows: the caller may not have come to keep
-// it. It forgets revisions that have no record any more.
+// of returns the digests of the records in the history. Those of this process take
+// precedence over those of the caller, which may have missed the last ones. It drops
+// revisions that have no record any more.
 func (d *digests) of(release cache.ObjectName, kept []RevisionDigest, history []*Record) []RevisionDigest {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,14 +147,14 @@ func (d *digests) of(release cache.ObjectName, kept []RevisionDigest, history []
 	return known
 }
 
-// forget lets go of what is known of the release.
+// forget drops what is known of the release.
 func (d *digests) forget(release cache.ObjectName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.releases, release)
 }
 
-// digestFor is the digest of a revision; empty when there is none.
+// digestFor returns the digest of a revision; empty when there is none.
 func digestFor(digests []RevisionDigest, revision int) string {
 	for _, entry := range digests {
 		if entry.Revision == revision {

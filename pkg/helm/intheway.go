@@ -18,14 +18,13 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// InTheWay looks at an object that an [OwnershipConflictError] named, with one request
-// for its metadata. The answer is OwnershipConflictError.Seen as long as nothing
-// changed that tells who owns the object, another text after that, and empty when the
-// object is gone.
+// InTheWay returns the ownership of an object that an [OwnershipConflictError] names, with
+// one request for its metadata. The result equals OwnershipConflictError.Seen until the
+// object's UID, marks or owner references change. It is empty when the object is gone.
 func (e *Engine) InTheWay(ctx context.Context, object ObjectReference) (string, error) {
 	mapping, err := e.mapper.mapping(InventoryEntry{ObjectReference: object}.groupVersionKind())
 	if meta.IsNoMatchError(err) {
-		return "", nil // It went with its kind.
+		return "", nil // The object is gone with its kind.
 	}
 	if err != nil {
 		return "", fmt.Errorf("look at %s: %w", object, err)
@@ -40,8 +39,8 @@ func (e *Engine) InTheWay(ctx context.Context, object ObjectReference) (string, 
 	return ownershipOf(live), nil
 }
 
-// inTheWay is the error about an object that belongs to another owner. About objects
-// outside the release's namespace, it tells nothing more.
+// inTheWay returns the error about an object of another owner. It names the owner only for
+// an object in the release's namespace.
 func (o *operation) inTheWay(info *resource.Info, live *unstructured.Unstructured) *OwnershipConflictError {
 	conflict := &OwnershipConflictError{Object: reference(info), Seen: ownershipOf(live)}
 	if info.Namespace == o.release.Namespace {
@@ -50,7 +49,7 @@ func (o *operation) inTheWay(info *resource.Info, live *unstructured.Unstructure
 	return conflict
 }
 
-// ownershipOf stands for what tells who owns an object.
+// ownershipOf identifies the ownership of an object: its UID, marks and owner references.
 func ownershipOf(object metav1.Object) string {
 	ownership, err := json.Marshal(struct {
 		UID        types.UID

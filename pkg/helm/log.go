@@ -9,7 +9,7 @@ import (
 	"log/slog"
 )
 
-// quietHandler makes debug messages of all messages.
+// quietHandler logs all messages at debug level.
 type quietHandler struct {
 	slog.Handler
 }
@@ -35,7 +35,7 @@ func (h quietHandler) WithGroup(name string) slog.Handler {
 	return quietHandler{h.Handler.WithGroup(name)}
 }
 
-// logWriter writes what hooks print to the log.
+// logWriter logs the output of hooks.
 type logWriter struct {
 	logger *slog.Logger
 }

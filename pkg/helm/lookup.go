@@ -18,17 +18,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// lookups is what Helm makes the client of the template function lookup from; one
-// for each operation. Helm discovers the kind anew at each call, has no deadline, and
-// reduces the errors to text of the template's. Here what is known of the kinds is
-// not asked for, the operation's deadline ends the call, and the error is kept.
+// lookups is the source of the client for the template function lookup, for one operation.
+// Helm discovers the kind at each call, sets no deadline, and reduces errors to text. This
+// type answers from the known kinds, applies the operation's deadline, and keeps errors.
 type lookups struct {
 	*kindMapper
 
 	operation *operation
 
 	mu sync.Mutex
-	// failures are those of the requests that were not repeated with success.
+	// failures are the errors of requests that have not succeeded since, by their URL.
 	failures map[string]error
 }
 
@@ -43,8 +42,8 @@ func (l *lookups) ToRESTConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// failure is an error that a lookup ended with; nil when none did. That there is no
-// such object is none.
+// failure returns the error of a lookup; nil when none failed. A missing object is not an
+// error.
 func (l *lookups) failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,16 +96,16 @@ func (t *lookupTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	return response, err
 }
 
-// allow fails for a lookup of the objects of all namespaces, unless the release may have
-// objects there: values of a chart may choose what templates look up.
+// allow fails for a lookup of objects in all namespaces, unless the release may have objects
+// there. Values can choose what a template looks up.
 func (l *lookups) allow(path string) error {
 	bounds := l.operation.bounds
 	if requestNamespace(path) != "" || bounds.scope == ScopeCluster && len(bounds.namespaces) == 0 {
-		return nil // The transport checks single namespaces.
+		return nil // The transport checks lookups in one namespace.
 	}
 	version, resource := requestResource(path)
 	if version == "" {
-		return nil // It is about no objects.
+		return nil // The request is not about objects.
 	}
 	kinds, err := l.discovery.ServerResourcesForGroupVersion(version)
 	if err != nil {
@@ -120,8 +119,8 @@ func (l *lookups) allow(path string) error {
 	return nil
 }
 
-// requestResource is the group and version, and the resource, that a request without a
-// namespace is about.
+// requestResource returns the group version and the resource of a request without a
+// namespace.
 func requestResource(path string) (version, resource string) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -134,7 +133,7 @@ func requestResource(path string) (version, resource string) {
 	}
 }
 
-// discovered is the group and version whose kinds the path asks for.
+// discovered returns the group version whose kinds the path asks for.
 func discovered(path string) (version string, ok bool) {
 	if version, ok = strings.CutPrefix(path, "/api/"); ok {
 		return version, !strings.Contains(version, "/")
@@ -143,6 +142,7 @@ func discovered(path string) (version string, ok bool) {
 	return version, ok && strings.Count(version, "/") == 1
 }
 
+// answerJSON returns a response with the object.
 func answerJSON(request *http.Request, object any) (*http.Response, error) {
 	body, err := json.Marshal(object)
 	if err != nil {
@@ -155,11 +155,10 @@ func answerJSON(request *http.Request, object any) (*http.Response, error) {
 	}, nil
 }
 
-// maxRefusal bounds what is read of an API server's refusal, in bytes.
+// maxRefusal is the largest part in bytes of an error response that is read.
 const maxRefusal = 64 << 10
 
-// refusalOf is the error that the API server answered with. The response can be read
-// once more.
+// refusalOf returns the error in a response. The response can be read again.
 func refusalOf(response *http.Response) (refusal, err error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
 	if err != nil {

@@ -24,15 +24,14 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 )
 
-// document is one document of a manifest, and what it means: nothing, one
-// object, or several in JSON.
+// document is one document of a manifest with its objects: none, one, or several in JSON.
 type document struct {
 	text    []byte
 	objects []*unstructured.Unstructured
 }
 
-// parseManifest splits a manifest into its documents, and parses them. It refuses a
-// manifest that exceeds the limits before it parses any of it.
+// parseManifest splits a manifest into its documents and parses them. It checks the limits
+// before it parses.
 func parseManifest(manifest string) ([]document, error) {
 	documents, err := splitManifest(manifest)
 	if err != nil {
@@ -54,10 +53,10 @@ func parseManifest(manifest string) ([]document, error) {
 	return documents, nil
 }
 
-// splitManifest returns the documents of a manifest, and does not parse them.
+// splitManifest returns the documents of a manifest without parsing them.
 func splitManifest(manifest string) ([]document, error) {
 	if len(manifest) > maxManifestBytes {
-		return nil, fmt.Errorf("it has %d bytes, more than the limit of %d: split the chart", len(manifest), maxManifestBytes)
+		return nil, fmt.Errorf("the manifest has %d bytes, more than the limit of %d: split the chart", len(manifest), maxManifestBytes)
 	}
 	reader := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
 	var documents []document
@@ -74,8 +73,8 @@ func splitManifest(manifest string) ([]document, error) {
 	}
 }
 
-// parseDocument returns the objects of a document: those of a stream of JSON, or
-// the one of YAML.
+// parseDocument returns the objects of a document: one in YAML, or any number in a stream
+// of JSON.
 func parseDocument(text []byte) ([]*unstructured.Unstructured, error) {
 	if !yaml.IsJSONBuffer(text) {
 		content, err := kyaml.YAMLToJSON(text)
@@ -109,8 +108,8 @@ func parseDocument(text []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// parseObject returns nil when the content is empty. It keeps integers as integers:
-// a float loses digits of large ones.
+// parseObject returns nil when the content is empty. It keeps integers, because a float
+// loses digits of large ones.
 func parseObject(content []byte) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	if len(content) > 0 {
@@ -124,8 +123,9 @@ func parseObject(content []byte) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// documents parses a manifest, and each only once: Helm's actions build the same
-// ones several times. What it returns is shared: do not change it.
+// documents returns the documents of a manifest. It parses each manifest only once, because
+// Helm's actions build the same manifests several times. The result is shared and must not
+// be changed.
 func (o *operation) documents(manifest string) ([]document, error) {
 	if documents, ok := o.parsed[manifest]; ok {
 		return documents, nil
@@ -141,15 +141,15 @@ func (o *operation) documents(manifest string) ([]document, error) {
 	return documents, nil
 }
 
-// manifestHash is the HMAC-SHA256, in hex, of a release's manifest whose Secrets have no
-// values. Its key is in the record, because more than Secrets may tell of a secret:
+// manifestHash returns the HMAC-SHA256, in hex, of a release's manifest without the values
+// of Secrets. The key is in the record. A hash without a key could reveal secrets, because
 // charts put checksums of Secrets into annotations of pods.
 func (o *operation) manifestHash(rls *releasev1.Release) string {
 	if rls.Labels[SaltLabel] == "" {
-		return "" // The next revision has a key.
+		return "" // The next revision gets a key.
 	}
 	hash := hmac.New(sha256.New, []byte(rls.Labels[SaltLabel]))
-	documents, _ := o.documents(rls.Manifest) // It was parsed before.
+	documents, _ := o.documents(rls.Manifest) // It was parsed without an error before.
 	for _, document := range documents {
 		hash.Write([]byte("---\n"))
 		hash.Write(withoutSecrets(document))
@@ -157,8 +157,8 @@ func (o *operation) manifestHash(rls *releasev1.Release) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// withoutSecrets is the text of a document, or, of one with Secrets, its objects in
-// JSON with empty texts in place of the Secrets' values.
+// withoutSecrets returns the text of a document. For a document with Secrets, it returns
+// its objects as JSON in which the Secrets' values are empty.
 func withoutSecrets(d document) []byte {
 	isSecret := func(object *unstructured.Unstructured) bool {
 		return object.GroupVersionKind().GroupKind() == secretKind
@@ -187,14 +187,14 @@ func withoutSecrets(d document) []byte {
 		}
 		content, err := copied.MarshalJSON()
 		if err != nil {
-			continue // It was read from JSON.
+			continue // An object from JSON can be encoded.
 		}
 		written = append(written, content...)
 	}
 	return written
 }
 
-// owners are the references that all objects of the release get; nil for none.
+// owners returns the owner references for the objects of the release; nil for none.
 func (o *operation) owners() *ownerReferences {
 	if o.owner == nil {
 		return nil
@@ -202,8 +202,8 @@ func (o *operation) owners() *ownerReferences {
 	return &ownerReferences{owner: *o.owner, namespace: o.release.Namespace, namespaced: o.engine.mapper.namespaced}
 }
 
-// ownManifest puts the owner into the manifest of a revision that is about to be
-// recorded; renewed, in place of earlier ones.
+// ownManifest adds the owner to the manifest of a revision before it is recorded. With
+// renewed, the owner replaces earlier ones.
 func (o *operation) ownManifest(next *releasev1.Release, renewed bool) error {
 	owners := o.owners()
 	if owners == nil {
@@ -222,7 +222,7 @@ func (o *operation) ownManifest(next *releasev1.Release, renewed bool) error {
 	return nil
 }
 
-// ownObject gives an object of the release its owner, as the manifest has it.
+// ownObject adds the owner to an object, as in the manifest.
 func (o *operation) ownObject(info *resource.Info) error {
 	owners := o.owners()
 	if owners == nil {

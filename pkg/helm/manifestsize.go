@@ -16,22 +16,22 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Limits of a manifest. A parsed node takes about 300 bytes at a time, so that a
-// document takes at most 64 MiB.
+// Limits of a manifest. A parsed node takes about 300 bytes, so a document takes at most
+// 64 MiB.
 const (
 	maxManifestBytes   = 10 << 20
 	maxManifestObjects = 10_000
 	maxManifestNodes   = 1_000_000
 	maxDocumentNodes   = 200_000
-	// maxAliasBytes is how much longer a document may become when its aliases are
-	// replaced by what they stand for.
+	// maxAliasBytes is the text that a document may gain when its aliases are replaced by
+	// their values.
 	maxAliasBytes = 1 << 20
 )
 
-var errTooManyObjects = fmt.Errorf("it has more objects than the limit of %d: split the chart", maxManifestObjects)
+var errTooManyObjects = fmt.Errorf("the manifest has more objects than the limit of %d: split the chart", maxManifestObjects)
 
-// checkSize fails when the documents of a manifest, of which none is parsed yet,
-// exceed a limit. A parser takes memory first, and finds out then.
+// checkSize fails when the documents of a manifest exceed a limit. It runs before the
+// documents are parsed, because parsing takes the memory that the limits protect.
 func checkSize(documents []document) error {
 	nodes, objects := 0, 0
 	for _, document := range documents {
@@ -46,7 +46,7 @@ func checkSize(documents []document) error {
 	}
 	switch {
 	case nodes > maxManifestNodes:
-		return fmt.Errorf("it has about %d nodes, more than the limit of %d: split the chart", nodes, maxManifestNodes)
+		return fmt.Errorf("the manifest has about %d nodes, more than the limit of %d: split the chart", nodes, maxManifestNodes)
 	case objects > maxManifestObjects:
 		return errTooManyObjects
 	}
@@ -58,7 +58,7 @@ func checkSize(documents []document) error {
 	return nil
 }
 
-// countObjects counts the objects of a document, those of Lists included.
+// countObjects counts the objects of a document, including the items of Lists.
 func countObjects(objects []*unstructured.Unstructured) int {
 	count := 0
 	for _, object := range objects {
@@ -73,9 +73,8 @@ var (
 	aliasPattern  = regexp.MustCompile(`\*[0-9A-Za-z_-]`)
 )
 
-// checkAliases fails when the aliases of a document stand for more than it may have.
-// The parser of sigs.k8s.io/yaml bounds how many nodes they stand for, and not how
-// long their texts are.
+// checkAliases fails when a document with its aliases replaced exceeds a limit. The parser
+// of sigs.k8s.io/yaml bounds the number of such nodes, but not the length of their text.
 func checkAliases(text []byte) error {
 	if !anchorPattern.Match(text) || !aliasPattern.Match(text) {
 		return nil
@@ -95,14 +94,15 @@ func checkAliases(text []byte) error {
 	return nil
 }
 
-// expansion is what a node stands for, once its aliases are replaced.
+// expansion is the size of a node with its aliases replaced.
 type expansion struct {
 	nodes, bytes int
 }
 
-// expansions are those of the nodes seen so far; nil while one is looked at.
+// expansions has the sizes of the visited nodes; nil while a node is being visited.
 type expansions map[*yaml.Node]*expansion
 
+// of returns the size of a node.
 func (e expansions) of(node *yaml.Node) (expansion, error) {
 	if known, ok := e[node]; ok {
 		if known == nil {
@@ -121,7 +121,7 @@ func (e expansions) of(node *yaml.Node) (expansion, error) {
 		if err != nil {
 			return expansion{}, err
 		}
-		// Sums of sums double with each alias; they must not overflow.
+		// The sums can double with each alias and must not overflow.
 		size.nodes = min(size.nodes+more.nodes, math.MaxInt/2)
 		size.bytes = min(size.bytes+more.bytes, math.MaxInt/2)
 	}
@@ -129,9 +129,9 @@ func (e expansions) of(node *yaml.Node) (expansion, error) {
 	return size, nil
 }
 
-// nodesAtMost returns a number of nodes that the document does not exceed, without
-// parsing it. It is close for what charts contain. The texts of block scalars and
-// quoted scalars do not count where they are certain to be such.
+// nodesAtMost returns an upper bound for the number of nodes in a document, without parsing
+// it. The bound is close for typical charts. It leaves out the text of block scalars and
+// quoted scalars where they are certain to be scalars.
 func nodesAtMost(text []byte) int {
 	if upper := 1 + indicators(text); upper <= maxDocumentNodes/10 {
 		return upper
@@ -142,9 +142,9 @@ func nodesAtMost(text []byte) int {
 	return newBlockScanner(text).count()
 }
 
-// indicators returns at least the number of nodes that the text has besides its
-// first: every other one is an item or an entry, and stands beside one of these
-// characters. An entry has two nodes.
+// indicators returns an upper bound for the number of nodes after the first. Each of them
+// belongs to an item or an entry, which has one of these characters. An entry has two
+// nodes.
 func indicators(text []byte) int {
 	count := 0
 	for _, indicator := range []byte(",:-?[{") {
@@ -153,7 +153,7 @@ func indicators(text []byte) int {
 	return count
 }
 
-// jsonIndicators is like indicators, for valid JSON, of which it leaves out strings.
+// jsonIndicators is like indicators for valid JSON. It leaves out strings.
 func jsonIndicators(text []byte) int {
 	count, quoted := 0, false
 	for i := 0; i < len(text); i++ {
@@ -169,10 +169,10 @@ func jsonIndicators(text []byte) int {
 	return count
 }
 
-// blockScanner counts the nodes of YAML as charts write it: mappings and sequences in
-// block style, line by line, with flow collections of one line. Where a line could be
-// read in another way, the scanner stops and counts all indicators of the rest. So
-// nothing that it takes for text is anything else.
+// blockScanner counts the nodes of typical YAML line by line: mappings and sequences in
+// block style, and flow collections of one line. At a line that it does not understand for
+// certain, it stops and counts all indicators of the rest. So it never mistakes nodes for
+// text.
 type blockScanner struct {
 	text  []byte
 	nodes int
@@ -183,16 +183,17 @@ func newBlockScanner(text []byte) *blockScanner {
 }
 
 var (
-	// otherBreaks are line breaks to a YAML parser that do not end a line here.
+	// otherBreaks matches line breaks of YAML that the scanner does not split at.
 	otherBreaks = regexp.MustCompile("\r[^\n]|\r$|\u0085|\u2028|\u2029|\uFEFF|\x00")
-	// blockKey is a key that cannot be anything else, at the beginning of a line.
+	// blockKey matches text at the start of a line that can only be a key.
 	blockKey = regexp.MustCompile(`^(?:[0-9A-Za-z_./][-0-9A-Za-z_./]*|"[^"\\]*"|'[^']*'):(?: +|$)`)
-	// blockHeader begins a block scalar.
+	// blockHeader matches the start of a block scalar.
 	blockHeader = regexp.MustCompile(`^[|>][-+1-9]{0,2}(?: +#.*)?$`)
-	// plainText is the beginning of a plain scalar, and odd is what else may be in it.
+	// plainText matches the start of a plain scalar. odd matches text that could start a
+	// mapping in it.
 	plainText = regexp.MustCompile(`^(?:[0-9A-Za-z_./$(+=~<;^\\)]|[^\x00-\x7F]|-[^ ])`)
 	odd       = regexp.MustCompile(`:(?: |$)`)
-	// lineEnd is what may follow a value.
+	// lineEnd matches what may follow a value.
 	lineEnd = regexp.MustCompile(`^ *(?: #.*)?$`)
 )
 
@@ -204,8 +205,8 @@ func (s *blockScanner) count() int {
 	return s.nodes + indicators(s.text)
 }
 
-// line counts the nodes of one line, with those that belong to its value. It returns
-// false when it is not certain what the line is, and leaves it then.
+// line counts the nodes of one line and its value. It returns false, and stays at the line,
+// when it does not understand the line for certain.
 func (s *blockScanner) line() bool {
 	line, rest, _ := bytes.Cut(s.text, []byte("\n"))
 	line = bytes.TrimRight(line, " \r")
@@ -236,9 +237,9 @@ func (s *blockScanner) line() bool {
 	return ok
 }
 
-// value counts the nodes of what follows the dashes and the key of a line, at an
-// offset in the text, and returns the text after it. Parent is the indentation of the
-// entry or item that has the value; negative when there is none.
+// value counts the nodes of the value at an offset in the text, after the dashes and the key
+// of its line. It returns the text after the value. parent is the indentation of the entry
+// or item with the value; negative when there is none.
 func (s *blockScanner) value(
 	offset int, value, rest []byte, parent int, keyed bool,
 ) (after []byte, nodes int, ok bool) {
@@ -251,8 +252,8 @@ func (s *blockScanner) value(
 		if end := quoteEnd(value); end > 0 {
 			return rest, 0, lineEnd.Match(value[end:])
 		}
-		// Over several lines, it is only certain behind a key: a line without one may
-		// go on with the text before it.
+		// A scalar of several lines is certain only after a key. Without a key, the line may
+		// continue the text before it.
 		end := quoteEnd(s.text[offset:])
 		if !keyed || end < 0 {
 			return nil, 0, false
@@ -266,7 +267,7 @@ func (s *blockScanner) value(
 	}
 }
 
-// skipIndented returns what follows the lines that are empty or indented by more.
+// skipIndented returns the text after the lines that are empty or indented by more.
 func skipIndented(text []byte, indent int) []byte {
 	for len(text) > 0 {
 		line, rest, _ := bytes.Cut(text, []byte("\n"))
@@ -279,8 +280,8 @@ func skipIndented(text []byte, indent int) []byte {
 	return nil
 }
 
-// quoteEnd returns where a scalar in quotes, at the beginning of the text, ends;
-// negative when it does not.
+// quoteEnd returns the end of the quoted scalar at the start of the text; negative when it
+// does not end.
 func quoteEnd(text []byte) int {
 	quote := text[0]
 	for i := 1; i < len(text); i++ {
@@ -296,11 +297,10 @@ func quoteEnd(text []byte) int {
 	return -1
 }
 
-// isFlow reports whether the text, which is the rest of a line, is certain to be one
-// complete flow collection.
+// isFlow reports whether the rest of a line is certain to be one complete flow collection.
 func isFlow(text []byte) bool {
 	depth := 0
-	var before byte // The last character that is no space.
+	var before byte // The last character other than a space.
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		switch c {

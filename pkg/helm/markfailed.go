@@ -14,21 +14,22 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 )
 
-// UnhealthyLabel is the label on the record of a revision that was deployed and then
-// marked as failed by [Engine.MarkFailed]. Its value is the revision, because Helm
-// carries labels over to the next one.
+// UnhealthyLabel is the label on the record of a revision that was deployed and then marked
+// as failed by [Engine.MarkFailed]. Its value is the revision, because Helm copies labels
+// to the next revision.
 const UnhealthyLabel = "engine.demo.example.com/unhealthy"
 
-// actionMark names in logs and metrics the marking of a revision.
+// actionMark names the marking of a revision in logs and metrics.
 const actionMark Action = "Mark"
 
-// MarkFailed writes into the record of a deployed revision that it failed, for
-// instance because it did not become healthy. It sends one request, and none when the
-// newest revision is another one, is not deployed, or was not made by this engine. It
-// looks at the release's namespace, name, owner, chart and timeout.
-// [Decide] goes on treating the revision as the deployed one (see [Record.Unhealthy]):
-// whether it is tried again is for the caller to say. It is no target of a rollback,
-// and stays failed when other revisions follow.
+// MarkFailed records that a deployed revision failed, for instance because it did not become
+// healthy. It sends one request, or none when the newest revision is another one, is not
+// deployed, or was not made by this engine. It uses the namespace, name, owner, chart and
+// timeout of the release.
+//
+// [Decide] still treats the revision as deployed (see [Record.Unhealthy]), so the caller
+// decides whether to try again. The revision cannot be the target of a rollback. It stays
+// failed when other revisions follow.
 func (e *Engine) MarkFailed(ctx context.Context, release Release, baseline Baseline, revision int, description string) error {
 	return e.mark(ctx, release, baseline, revision, false, func(rls *releasev1.Release) {
 		rls.Labels[UnhealthyLabel] = strconv.Itoa(revision)
@@ -36,7 +37,7 @@ func (e *Engine) MarkFailed(ctx context.Context, release Release, baseline Basel
 	})
 }
 
-// MarkDeployed takes MarkFailed back.
+// MarkDeployed undoes MarkFailed.
 func (e *Engine) MarkDeployed(ctx context.Context, release Release, baseline Baseline, revision int, description string) error {
 	return e.mark(ctx, release, baseline, revision, true, func(rls *releasev1.Release) {
 		delete(rls.Labels, UnhealthyLabel)
@@ -45,8 +46,8 @@ func (e *Engine) MarkDeployed(ctx context.Context, release Release, baseline Bas
 	})
 }
 
-// mark changes the record of the newest revision, if that is an own one in the state
-// to change from.
+// mark changes the record of the newest revision if this engine made it and it is in the
+// expected state.
 func (e *Engine) mark(ctx context.Context, release Release, baseline Baseline, revision int, unhealthy bool, change func(*releasev1.Release)) error {
 	name := release.Key()
 	defer e.locks.lock(name)()
@@ -64,7 +65,7 @@ func (e *Engine) mark(ctx context.Context, release Release, baseline Baseline, r
 		}
 		rls, err := o.store.verified(revision)
 		if errors.Is(err, errUnverified) {
-			return nil, nil // It is made again.
+			return nil, nil // The revision is made again.
 		}
 		if err != nil {
 			return nil, err
@@ -76,12 +77,12 @@ func (e *Engine) mark(ctx context.Context, release Release, baseline Baseline, r
 	return err
 }
 
-// applied reports whether the objects of the release were made what the revision says.
+// applied reports whether the revision was applied as a whole.
 func (r *Record) applied() bool {
 	return r.Unhealthy || common.Status(r.Status) == common.StatusDeployed
 }
 
-// isUnhealthy reports whether the release is a revision that MarkFailed marked.
+// isUnhealthy reports whether the labels are those of a revision that MarkFailed marked.
 func isUnhealthy(labels map[string]string, revision int) bool {
 	return labels[UnhealthyLabel] == strconv.Itoa(revision)
 }

@@ -84,7 +84,7 @@ func TestErrorMessages(t *testing.T) {
 		"Service default/web was refused: cause":                              &RefusedError{Object: object, Err: cause},
 		"Service default/web exists and belongs to the others":                &OwnershipConflictError{Object: object, Holder: "the others"},
 		"the record of release default/web does not fit into a Secret: cause": &ReleaseTooLargeError{Release: "default/web", Err: cause},
-		"release default/web is being changed by somebody else":               &BusyError{Release: "default/web", Status: "being changed"},
+		"release default/web is being changed by another client: wait until its operation ends":               &BusyError{Release: "default/web", Status: "being changed"},
 	}
 	for want, err := range tests {
 		if got := err.Error(); got != want {

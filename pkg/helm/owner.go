@@ -18,23 +18,22 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 )
 
-// ownerReferences makes one object the controller of all the others: in the
-// manifest that Helm stores, so that the references are part of the release and
-// `helm rollback` keeps them, and in the objects that are applied. It is no
-// post-renderer of Helm, which parses and writes all documents twice more than
-// that takes.
+// ownerReferences makes the owner the controller of the release's objects. It adds the
+// reference to the objects that are applied, and to the manifest that Helm stores, so that
+// `helm rollback` keeps it. It is not a post-renderer of Helm, because that would parse and
+// write all documents twice more.
 type ownerReferences struct {
 	owner     metav1.OwnerReference
 	namespace string
-	// renewed says that the manifests may have an owner of earlier times.
+	// renewed says that the manifests may have an earlier owner, which is replaced.
 	renewed bool
-	// namespaced reports whether objects of a kind lie in a namespace.
+	// namespaced reports whether a kind is namespaced.
 	namespaced func(schema.GroupVersionKind) (bool, error)
-	// text is the owner as it stands in the metadata of a manifest, once it was
-	// needed.
+	// text is the owner as YAML in metadata; set at the first use.
 	text []byte
 }
 
+// own adds the owner to an object, or to the items of a List.
 func (r *ownerReferences) own(object *unstructured.Unstructured) error {
 	if object.IsList() {
 		return object.EachListItem(func(item runtime.Object) error {
@@ -53,7 +52,7 @@ func (r *ownerReferences) own(object *unstructured.Unstructured) error {
 	}
 	namespaced, err := r.namespaced(object.GroupVersionKind())
 	if meta.IsNoMatchError(err) {
-		return nil // The kind does not exist; building the manifest says so.
+		return nil // The kind is not served. Building the manifest reports it.
 	}
 	if err != nil {
 		return err
@@ -65,9 +64,8 @@ func (r *ownerReferences) own(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// others are the owners of the object besides the one that all objects get. An
-// object has one controller at most; and an owner of the same name is the same
-// one, made anew.
+// others returns the other owners of the object. With renewed, it leaves out the controller,
+// because an object has only one, and an earlier owner of the same kind and name.
 func (r *ownerReferences) others(object *unstructured.Unstructured) []metav1.OwnerReference {
 	return slices.DeleteFunc(object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
 		return reference.UID == r.owner.UID || r.renewed && (ptr.Deref(reference.Controller, false) ||
@@ -75,8 +73,8 @@ func (r *ownerReferences) others(object *unstructured.Unstructured) []metav1.Own
 	})
 }
 
-// write returns the manifest with the references in it. Documents that have them
-// already, or are to have none, stay as they are, to the byte.
+// write returns the manifest with the owner references. A document that has them already, or
+// gets none, stays the same to the byte.
 func (r *ownerReferences) write(manifest string, documents []document) (string, error) {
 	var written strings.Builder
 	changed := false
@@ -95,10 +93,10 @@ func (r *ownerReferences) write(manifest string, documents []document) (string, 
 	return written.String(), nil
 }
 
-// rewrite returns the text of a document with the references in it. Everything else
-// stays as it is written. A key such as n, which YAML 1.1 reads as a boolean, would
-// else be stored under another name. Only a text that cannot be edited, or that is a
-// stream of JSON, is written anew from its objects.
+// rewrite returns the text of a document with the owner references. The rest of the text
+// stays the same. Otherwise a key such as n, which YAML 1.1 reads as a boolean, would be
+// stored under another name. Only a text that cannot be edited, or that is a stream of JSON,
+// is written again from its objects.
 func (r *ownerReferences) rewrite(d document) ([]byte, error) {
 	changed := false
 	owned := make([]*unstructured.Unstructured, 0, len(d.objects))
@@ -134,7 +132,7 @@ func (r *ownerReferences) rewrite(d document) ([]byte, error) {
 		if !bytes.HasPrefix(line, []byte("#")) {
 			break
 		}
-		text.Write(line) // Helm notes there which file it is from.
+		text.Write(line) // Helm writes the name of the template there.
 	}
 	for i, object := range owned {
 		content, err := kyaml.Marshal(object.Object)
@@ -149,17 +147,16 @@ func (r *ownerReferences) rewrite(d document) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// hasReferences reports whether an object has the field, be it empty.
+// hasReferences reports whether an object has the field, even if it is empty.
 func hasReferences(object *unstructured.Unstructured) bool {
 	_, found, err := unstructured.NestedFieldNoCopy(object.Object, "metadata", "ownerReferences")
 	return found || err != nil
 }
 
-// insertMetadata puts more fields at the beginning of an object's metadata, and
-// leaves all else as it is written. It only does so where there can be no doubt:
-// in a block mapping, each key begins a line of its own without indentation, so
-// that the one line that begins with "metadata:" is its key, unless a text in quotes
-// or a flow collection that began before goes on there.
+// insertMetadata inserts fields at the start of an object's metadata, and keeps the rest of
+// the text. It returns false where the place is not certain. In a block mapping, each key
+// starts a line without indentation, so the only line that starts with "metadata:" is the
+// key, unless quoted text or a flow collection from before continues there.
 func insertMetadata(text, fields []byte) ([]byte, bool) {
 	const key = "metadata:"
 	at, first, offset := -1, true, 0
@@ -196,8 +193,7 @@ func insertMetadata(text, fields []byte) ([]byte, bool) {
 	return append(inserted, text[at:]...), true
 }
 
-// isCompleteEntry reports whether a line is certain to be a key with a value that ends
-// there.
+// isCompleteEntry reports whether a line is certain to be a key whose value ends on the line.
 func isCompleteEntry(line []byte) bool {
 	key := blockKey.Find(line)
 	value := line[len(key):]

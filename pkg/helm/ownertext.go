@@ -19,11 +19,10 @@ import (
 // errNotEditable means that owner references cannot be written into a text as it is.
 var errNotEditable = errors.New("the text cannot be edited")
 
-// editOwners returns the text of a document, in YAML or JSON, with the owner
-// references of the owned object in place of those of the object. It inserts them
-// into the text. Where there are others already, the tree of the text is written
-// anew, with its comments, the order of its keys, its quotes, and its keys and values
-// as they were. It reports false when neither gives the owned object.
+// editOwners returns the text of a document, in YAML or JSON, with the owner references of
+// the owned object. It inserts them into the text. If the text has owner references already,
+// it changes and writes the text's tree, which keeps comments, quotes and the order of keys.
+// It returns false when neither results in the owned object.
 func editOwners(text []byte, object, owned *unstructured.Unstructured) ([]byte, bool) {
 	for _, edit := range []func([]byte, *yaml.Node, ownerChange) ([]byte, error){insertOwners, replaceOwners} {
 		var document yaml.Node
@@ -42,21 +41,20 @@ func editOwners(text []byte, object, owned *unstructured.Unstructured) ([]byte, 
 	return nil, false
 }
 
-// ownerChange is an object before and after it got an owner.
+// ownerChange is an object before and after the owner was added.
 type ownerChange struct {
 	before, after map[string]any
 }
 
-// references returns the owner references, and whether they are other ones than
-// before.
+// references returns the owner references, and whether they have changed.
 func (c ownerChange) references() (any, bool) {
 	had, _, _ := unstructured.NestedFieldNoCopy(c.before, "metadata", "ownerReferences")
 	has, found, _ := unstructured.NestedFieldNoCopy(c.after, "metadata", "ownerReferences")
 	return has, found && !equality.Semantic.DeepEqual(had, has)
 }
 
-// visit calls back for each object that got other owners, with its node. Those of a
-// List are its items.
+// visit calls changed for each object whose owners have changed, with its node. The objects
+// of a List are its items.
 func (c ownerChange) visit(node *yaml.Node, changed func(node *yaml.Node, owners any) error) error {
 	list, ok := items(c.after)
 	if !ok {
@@ -84,7 +82,7 @@ func (c ownerChange) visit(node *yaml.Node, changed func(node *yaml.Node, owners
 	return nil
 }
 
-// items returns what is in a List, and whether the object is one.
+// items returns the items of a List, and whether the object is a List.
 func items(object map[string]any) ([]any, bool) {
 	list, ok := object["items"].([]any)
 	return list, ok
@@ -95,7 +93,7 @@ func entry(node *yaml.Node, name string) (key, value *yaml.Node) {
 	if node.Kind != yaml.MappingNode {
 		return nil, nil
 	}
-	// As for the parser of objects, the last one holds.
+	// Of equal keys the last one counts, as for the parser of objects.
 	for i := len(node.Content) - 2; i >= 0; i -= 2 {
 		if key := node.Content[i]; key.Kind == yaml.ScalarNode && key.Value == name {
 			return key, node.Content[i+1]
@@ -104,8 +102,8 @@ func entry(node *yaml.Node, name string) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-// insertOwners inserts owner references into the text where each object's metadata
-// begins, and leaves all else as it is, to the byte.
+// insertOwners inserts owner references at the start of each object's metadata, and keeps
+// the rest of the text to the byte.
 func insertOwners(text []byte, document *yaml.Node, change ownerChange) ([]byte, error) {
 	var edited bytes.Buffer
 	lines, copied := startsOfLines(text), 0
@@ -147,7 +145,7 @@ func insertOwners(text []byte, document *yaml.Node, change ownerChange) ([]byte,
 	return edited.Bytes(), nil
 }
 
-// startsOfLines returns where in the text each line begins, and behind them its end.
+// startsOfLines returns the offset of each line in the text, and then the text's length.
 func startsOfLines(text []byte) []int {
 	starts := []int{0}
 	for line := range bytes.Lines(text) {
@@ -156,8 +154,8 @@ func startsOfLines(text []byte) []int {
 	return starts
 }
 
-// position returns where in the text a line and column are, both counted from 1 and
-// columns in characters. It is the end of the text for what is not in it.
+// position returns the offset of a line and column, both counted from 1, columns in
+// characters. It returns the text's length for a position that is not in the text.
 func position(text []byte, lines []int, line, column int) int {
 	if line < 1 || line >= len(lines) {
 		return len(text)
@@ -170,7 +168,7 @@ func position(text []byte, lines []int, line, column int) int {
 	return len(text)
 }
 
-// flowOwners is the text of owner references in a flow mapping, or in JSON.
+// flowOwners returns owner references as text in a flow mapping or in JSON.
 func flowOwners(owners any, followed bool) ([]byte, error) {
 	data, err := json.Marshal(owners)
 	if err != nil {
@@ -183,7 +181,7 @@ func flowOwners(owners any, followed bool) ([]byte, error) {
 	return fmt.Appendf(nil, `"ownerReferences": %s%s`, data, separator), nil
 }
 
-// blockOwners is the text of owner references in a block mapping.
+// blockOwners returns owner references as text in a block mapping.
 func blockOwners(owners any, indent int) ([]byte, error) {
 	data, err := kyaml.Marshal(map[string]any{"ownerReferences": owners})
 	if err != nil {
@@ -197,7 +195,7 @@ func blockOwners(owners any, indent int) ([]byte, error) {
 	return indented.Bytes(), nil
 }
 
-// replaceOwners changes the tree of the text, and writes it anew.
+// replaceOwners sets the owner references in the text's tree and encodes the tree.
 func replaceOwners(_ []byte, document *yaml.Node, change ownerChange) ([]byte, error) {
 	err := change.visit(document.Content[0], func(node *yaml.Node, owners any) error {
 		_, metadata := entry(node, "metadata")

@@ -13,27 +13,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Labels on a release record that say which object the engine keeps the release for.
-// Helm carries them over to the revisions that others make of the release.
+// The labels on a release record that name the release's owner. Helm copies them to the
+// revisions that other clients make.
 const (
 	// OwnerLabel is the owner's UID.
 	OwnerLabel = "engine.demo.example.com/owner"
-	// OwnerKindLabel is the owner's kind, and a digest of group, kind and name, which
-	// an object that is created again under the same name has as well:
-	// "<kind>.<digest>".
+	// OwnerKindLabel is the owner's kind and a digest of its group, kind and name:
+	// "<kind>.<digest>". The digest stays the same when the owner is created again.
 	OwnerKindLabel = "engine.demo.example.com/owner-kind"
 )
 
-// maxLabelKind is how much of a kind's name the OwnerKindLabel holds: a label's value
-// has at most 63 characters.
+// maxLabelKind is the largest part of a kind's name in OwnerKindLabel, because a label's
+// value has at most 63 characters.
 const maxLabelKind = 40
 
-// Owner is the object that a release is kept for.
+// Owner identifies the owner of a release.
 type Owner struct {
 	UID types.UID
 	// Kind is the owner's kind, at most 40 characters of it.
 	Kind string
-	// Identity stands for group, kind and name.
+	// Identity is a digest of group, kind and name.
 	Identity string
 }
 
@@ -48,7 +47,7 @@ func ownerOf(reference *metav1.OwnerReference) Owner {
 	}
 }
 
-// recordedOwner is the owner that the labels of a record name; zero for none.
+// recordedOwner returns the owner that the labels of a record name; zero for none.
 func recordedOwner(labels map[string]string) Owner {
 	kind := labels[OwnerKindLabel]
 	end := max(strings.LastIndexByte(kind, '.'), 0)
@@ -64,16 +63,15 @@ func (o Owner) label(labels map[string]string) {
 	}
 }
 
-// succeeds reports whether the owner is the other one, or was created in its place:
-// objects of one kind and name exist one after the other only.
+// succeeds reports whether the owner is the other one, or was created after it under the
+// same name.
 func (o Owner) succeeds(other Owner) bool {
 	return o.UID != "" && (o.UID == other.UID || o.Identity == other.Identity)
 }
 
-// owns reports whether the release that the record is the newest of is the owner's:
-// by the record's labels; else, without any, because the engine made the revision,
-// because the caller remembers to have deployed the release, or because it is to
-// be adopted. The release of another owner cannot be adopted.
+// owns reports whether a release belongs to the owner, by its newest record. If the labels
+// name an owner, they decide. Otherwise the release belongs to the owner if the engine made
+// the revision, the caller has a baseline of it, or it is to be adopted.
 func (o Owner) owns(record *Record, remembered, adopt bool) bool {
 	if record.Owner.UID != "" {
 		return o.succeeds(record.Owner)

@@ -24,12 +24,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// InputsLabel is the label on a release record that says which inputs the
-// engine made it from: "<revision>-<digest>-<beginning of the chart's digest>".
-// Helm carries the labels of a release over to the next revision, whoever makes
-// it; the revision inside the value tells whether the label speaks of the record
-// that it is on. A failed attempt has "-x" at the end, since Helm may call it
-// superseded later, as it calls what was deployed.
+// InputsLabel is the label on a release record with the inputs that the engine made the
+// revision from: "<revision>-<digest>-<beginning of the chart's digest>". Helm copies the
+// labels of a release to the next revision, whoever makes it. So the label counts only if
+// its revision is that of the record. A failed attempt has "-x" at the end, because Helm may
+// later change its status to superseded, as for a deployed revision.
 const InputsLabel = "engine.demo.example.com/inputs"
 
 // RollbackLabel is the label on the record of a rollback that this engine made:
@@ -50,46 +49,43 @@ const (
 
 var secretResource = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// Record is what the engine knows of a revision without reading its content.
+// Record is a revision without its content, as the index shows it.
 type Record struct {
 	Revision int
 	// Status is Helm's status: deployed, failed, pending-upgrade, ...
 	Status string
-	// Own says that this engine made the revision, and Inputs from what. A
-	// rollback has the inputs of the revision that it brought back.
+	// Own says that this engine made the revision. Inputs is the digest of its inputs. A
+	// rollback has the inputs of the revision that it restored.
 	Own    bool
 	Inputs string
-	// ChartDigest is the beginning of the digest of the chart that the engine made
-	// the revision from, see [Record.MadeFrom]; empty when it is not known.
+	// ChartDigest is the beginning of the chart's digest, see [Record.MadeFrom]; empty
+	// when it is not known.
 	ChartDigest string
-	// Failed says that the engine's attempt to make the revision failed, whatever
-	// its status says now.
+	// Failed says that the engine's attempt failed, whatever the status is now.
 	Failed bool
 	// Unhealthy says that the revision was deployed and then marked as failed by
 	// [Engine.MarkFailed].
 	Unhealthy bool
-	// RolledBackTo is the revision whose manifest this one brought back, and
-	// Abandoned the digest of the inputs that were given up for it; zero unless the
-	// revision is a rollback that this engine made.
+	// RolledBackTo is the revision whose manifest this rollback restored, and Abandoned
+	// the digest of the inputs that were given up. Both are zero unless the revision is a
+	// rollback that this engine made.
 	RolledBackTo int
 	Abandoned    string
-	// Owner is the object that the release is kept for, as the record says; zero when
-	// it names none.
+	// Owner is the owner that the record names; zero when it names none.
 	Owner Owner
-	// Changed is when the record was last written.
+	// Changed is the time of the last write.
 	Changed time.Time
 
 	secret *metav1.PartialObjectMetadata
 }
 
-// MadeFrom reports whether the engine made the revision from the chart: from the
-// same files, not merely from one of the same version.
+// MadeFrom reports whether the engine made the revision from the chart. It compares the
+// files, not the version.
 func (r *Record) MadeFrom(chart *Chart) bool {
 	return r.Own && r.ChartDigest == chart.shortDigest()
 }
 
-// settles reports whether the revision is the answer to those inputs: it has
-// them, or they were given up for it.
+// settles reports whether the revision has the inputs, or the inputs were given up for it.
 func (r *Record) settles(inputs string) bool {
 	return r.Inputs == inputs || r.RolledBackTo != 0 && r.Abandoned == inputs
 }
@@ -100,14 +96,14 @@ func (r *Record) unfinished() bool {
 	return status == common.StatusFailed || status.IsPending()
 }
 
-// good reports whether the revision was deployed once.
+// good reports whether the revision was deployed with success.
 func (r *Record) good() bool {
 	status := common.Status(r.Status)
 	return !r.Failed && (status == common.StatusDeployed || status == common.StatusSuperseded)
 }
 
-// lastGood returns the newest good revision before the newest one that was not
-// rolled back from and whose record may be relied on; nil when there is none. The
+// lastGood returns the revision to roll back to: the newest good one before the newest
+// record that was not rolled back from and can be verified; nil when there is none. The
 // history is sorted, oldest first.
 func lastGood(history []*Record, verified []RevisionDigest) *Record {
 	givenUp := 0
@@ -123,23 +119,23 @@ func lastGood(history []*Record, verified []RevisionDigest) *Record {
 	return nil
 }
 
-// inputsLabel is the value of InputsLabel. Of a revision that somebody else made,
-// the inputs are not known, and empty.
+// inputsLabel returns the value of InputsLabel. The inputs of a revision that another client
+// made are not known, and empty.
 func inputsLabel(revision int, inputs, chart string) string {
 	return labelOf(strconv.Itoa(revision), inputs, chart)
 }
 
-// rollbackLabel is the value of RollbackLabel.
+// rollbackLabel returns the value of RollbackLabel.
 func rollbackLabel(revision, to int, abandoned string) string {
 	return labelOf(strconv.Itoa(revision), strconv.Itoa(to), abandoned)
 }
 
-// labelOf joins parts to the value of a label, which cannot end in a dash: empty
-// parts at the end are left out.
+// labelOf joins the parts of a label's value. It drops empty parts at the end, because a
+// value cannot end in a dash.
 func labelOf(parts ...string) string { return strings.TrimRight(strings.Join(parts, "-"), "-") }
 
-// recordOf reads a record from the name and the labels of its Secret; nil when the name
-// is not that of a release record.
+// recordOf returns the record of a Secret, from its name and labels; nil when the name is
+// not that of a release record.
 func recordOf(secret *metav1.PartialObjectMetadata) *Record {
 	_, revision := recordIdentity(secret.Name)
 	if revision == 0 {
@@ -170,8 +166,7 @@ func recordOf(secret *metav1.PartialObjectMetadata) *Record {
 	return record
 }
 
-// changedAt is when Helm last wrote the record, which it notes in a label in
-// Unix seconds.
+// changedAt returns the time of Helm's last write, which is in a label in Unix seconds.
 func changedAt(secret *metav1.PartialObjectMetadata) time.Time {
 	seconds, err := strconv.ParseInt(secret.Labels[recordModifiedAt], 10, 64)
 	if err != nil {
@@ -180,8 +175,8 @@ func changedAt(secret *metav1.PartialObjectMetadata) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// records is an index over the release records of the watched namespaces, from
-// their metadata alone.
+// records is an index of the release records in the watched namespaces. It has their
+// metadata only.
 type records struct {
 	views     map[string]*view[*metav1.PartialObjectMetadata]
 	informers []cache.SharedIndexInformer
@@ -231,7 +226,7 @@ func recordInformer(client metadata.Interface, namespace string) cache.SharedInd
 	)
 }
 
-// slimRecord keeps the metadata that a record is read from.
+// slimRecord is a transform that keeps the metadata that recordOf needs.
 func slimRecord(object any) (any, error) {
 	secret, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -240,8 +235,7 @@ func slimRecord(object any) (any, error) {
 	return slimSecret(&secret.ObjectMeta), nil
 }
 
-// indexedLabels are the labels of records that the index keeps. Secrets may have any
-// number of others.
+// indexedLabels are the labels that the index keeps. Secrets may have any number of others.
 var indexedLabels = append(driver.GetSystemLabels(), InputsLabel, RollbackLabel, UnhealthyLabel, OwnerLabel, OwnerKindLabel, SaltLabel)
 
 func slimSecret(secret *metav1.ObjectMeta) *metav1.PartialObjectMetadata {
@@ -279,8 +273,8 @@ func (r *records) hasSynced() bool {
 	return true
 }
 
-// view is where the records of a namespace are seen; nil when the namespace is
-// not watched.
+// view returns the view of the records in a namespace; nil when the namespace is not
+// watched.
 func (r *records) view(namespace string) *view[*metav1.PartialObjectMetadata] {
 	if all, ok := r.views[metav1.NamespaceAll]; ok {
 		return all
@@ -316,12 +310,12 @@ func (r *records) latest(release cache.ObjectName) *Record {
 	return history[len(history)-1]
 }
 
-// maxRevision is the last revision that a record may have: the next one has to fit into
-// a number as well.
+// maxRevision is the highest revision of a record. It leaves room for the next one.
 const maxRevision = 1_000_000_000
 
-// recordIdentity is the release and the revision that the Secret of that name is the
-// record of; zero when it is none. Helm's labels say the same, and are easier to change.
+// recordIdentity returns the release and revision of the record in the named Secret; zero
+// when the name is not that of a record. The name is used because, unlike Helm's labels, it
+// cannot be changed.
 func recordIdentity(secret string) (release string, revision int) {
 	name, ok := strings.CutPrefix(secret, storage.HelmStorageType+".")
 	at := strings.LastIndex(name, ".v")
@@ -340,11 +334,12 @@ func recordKey(secret *metav1.PartialObjectMetadata) cache.ObjectName {
 	return cache.ObjectName{Namespace: secret.Namespace, Name: release}
 }
 
-// recordSecretName is the name that Helm gives to the Secret of a revision.
+// recordSecretName returns the name that Helm gives to the Secret of a revision.
 func recordSecretName(release string, revision int) string {
 	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, release, revision)
 }
 
+// handler reports changes of records that this process did not make.
 func (r *records) handler(view *view[*metav1.PartialObjectMetadata]) cache.ResourceEventHandler {
 	changed := func(object any) {
 		secret := object.(*metav1.PartialObjectMetadata)
@@ -357,7 +352,7 @@ func (r *records) handler(view *view[*metav1.PartialObjectMetadata]) cache.Resou
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: changed,
 		UpdateFunc: func(before, after any) {
-			// A watch that begins anew tells of everything again.
+			// A new watch reports all objects again.
 			if before.(*metav1.PartialObjectMetadata).ResourceVersion != after.(*metav1.PartialObjectMetadata).ResourceVersion {
 				changed(after)
 			}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Release is a release as it is desired.
+// Release is the desired state of a release.
 type Release struct {
 	// Namespace and Name identify the release. Helm allows names of at most 53
 	// characters.
@@ -24,42 +24,40 @@ type Release struct {
 	Name      string
 	// Chart is what the release installs.
 	Chart *Chart
-	// Values are merged over the chart's own, and checked against its
+	// Values are merged over the chart's own values and validated by its
 	// values.schema.json.
 	Values map[string]any
-	// Owner, when set, is made the controller of every object of the release
-	// that may have an owner in the release's namespace: not of cluster-scoped
-	// objects, objects in other namespaces, hooks, and objects with
+	// Owner, when set, becomes the controller of every object of the release, except for
+	// cluster-scoped objects, objects in other namespaces, hooks, and objects with
 	// helm.sh/resource-policy: keep.
 	Owner *metav1.OwnerReference
-	// Scope says where the objects of the release may lie; empty means ScopeNamespace.
+	// Scope is where the release may have objects; empty means ScopeNamespace.
 	Scope Scope
-	// Adopt says that the release and its objects are taken over, whoever made them.
-	// Otherwise a release of another owner, or one that neither the engine made nor
-	// the caller has a baseline of, is left alone.
+	// Adopt takes over a release without an owner, and its objects, whoever made them.
+	// Without Adopt, the engine does not touch a release that another client made, unless
+	// the caller has a baseline of it.
 	Adopt bool
-	// Timeout bounds an operation on this release, hooks included, and is how long
-	// one of somebody else is waited for; 0 means [Config.Timeout]. More than
-	// [MaxTimeout] counts as that.
+	// Timeout bounds an operation on this release, hooks included. It is also the time
+	// after which the operation of another client counts as abandoned. 0 means
+	// [Config.Timeout]; the maximum is [MaxTimeout].
 	Timeout time.Duration
-	// Ignore names the fields that others may change. They are no part of
-	// InputDigest.
+	// Ignore names fields that other clients may change. It is not part of InputDigest.
 	Ignore []IgnoreRule
-	// MaxHistory is how many revisions of this release are kept; 0 means
-	// [Config.MaxHistory]. What the next attempt may need is kept beyond it: the
-	// revision before, the deployed one, and the one that is rolled back to.
+	// MaxHistory is the number of revisions to keep; 0 means [Config.MaxHistory]. The
+	// revisions that the next attempt may need are kept beyond it: the previous one, the
+	// deployed one, and the target of a rollback.
 	MaxHistory int
 }
 
-// Key is the name under which the engine knows the release.
+// Key returns namespace and name of the release.
 func (r Release) Key() cache.ObjectName {
 	return cache.ObjectName{Namespace: r.Namespace, Name: r.Name}
 }
 
-// InputDigest identifies everything that the release's objects are made from:
-// chart, values and owner. Two equal digests mean that there is nothing to
-// upgrade, whatever a chart with random functions would render. Timeout,
-// MaxHistory, Scope and Adopt are no part of it. It fails when the values cannot be written as JSON.
+// InputDigest identifies the inputs of the release's objects: chart, values and owner. Equal
+// digests mean that there is nothing to upgrade, even if the chart renders differently each
+// time. Timeout, MaxHistory, Scope, Adopt and Ignore are not part of it. It fails when the
+// values cannot be encoded as JSON.
 func (r Release) InputDigest() (string, error) {
 	inputs, err := json.Marshal(struct {
 		Release string
@@ -71,8 +69,8 @@ func (r Release) InputDigest() (string, error) {
 		return "", fmt.Errorf("values of release %s: %w", r.Key(), err)
 	}
 	sum := sha256.Sum256(inputs)
-	// Half of the sum fits into a label value together with the revision, and
-	// is far more than accidental collisions need.
+	// Half of the sum fits into a label value together with the revision, and is long
+	// enough to avoid accidental collisions.
 	return hex.EncodeToString(sum[:16]), nil
 }
 
@@ -85,8 +83,7 @@ type ObjectReference struct {
 	Name      string
 }
 
-// String is the kind and name as kubectl writes them, with the namespace where
-// there is one: "Deployment default/web".
+// String returns kind, namespace and name: "Deployment default/web".
 func (r ObjectReference) String() string {
 	return r.Kind + " " + cache.ObjectName{Namespace: r.Namespace, Name: r.Name}.String()
 }
@@ -95,35 +92,36 @@ func (r ObjectReference) groupVersionKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
 }
 
-// InventoryEntry is one object of a deployed release and what it was like right
-// after the engine applied it.
+// InventoryEntry is one object of a deployed release, as it was right after the engine
+// applied it.
 type InventoryEntry struct {
 	ObjectReference
 	UID types.UID
-	// Digest is a hash of the fields that the engine owns, as recorded in the
-	// object's managedFields. It changes exactly when somebody else changes or
-	// removes one of them.
+	// Digest is a hash of the fields that the engine owns, from the object's
+	// managedFields. It changes exactly when another client changes or removes one of
+	// them.
 	Digest string
 }
 
-// Baseline is what the caller kept of the last successful operation. It is the
-// ground against which drift is seen; the zero value means that none is known.
+// Baseline is what the caller keeps of the last successful operation. Drift is measured
+// against it. The zero value means that none is known.
 type Baseline struct {
-	// Revision is the release's revision that the inventory belongs to.
+	// Revision is the revision of the inventory.
 	Revision  int
 	Inventory []InventoryEntry
-	// Revisions are those whose records may be relied on, see [Snapshot].
+	// Revisions are the digests of the revisions whose records can be verified, see
+	// [Snapshot].
 	Revisions []RevisionDigest
-	// Scope is that of the release. Objects of the inventory that lie elsewhere are not
-	// looked at.
+	// Scope is the scope of the release. Objects of the inventory outside of it are not
+	// observed.
 	Scope Scope
-	// RemoveForeign makes drift of the fields that others added to the objects,
-	// except for the cluster's own controllers and the fields that Ignore names.
+	// RemoveForeign makes fields that other clients added count as drift, except for
+	// fields of the cluster's own controllers and fields that Ignore names.
 	RemoveForeign bool
-	// Ignore is that of the release, for those who look at it and do not deploy it.
+	// Ignore has the rules of the release, for observing and explaining it.
 	Ignore []IgnoreRule
-	// LeaveDrift says that drift is reported and not repaired. It only matters to
-	// what [Operation] tells of an explanation.
+	// LeaveDrift says that drift is reported and not repaired. It affects only the drifts
+	// that [Operation] reports for an explanation.
 	LeaveDrift bool
 }
 
@@ -139,19 +137,18 @@ type Deployed struct {
 	// RolledBackTo is the revision whose manifest is deployed again; 0 unless the
 	// revision is a rollback of the engine.
 	RolledBackTo int
-	// ManifestHash is the SHA-256, in hex, of the deployed manifest, with the values of
-	// Secrets blanked, and with a key that is in the release's records: a plain hash
-	// over secrets, or over checksums of them, would let them be guessed. Equal manifests
-	// of a release have equal hashes.
+	// ManifestHash is the HMAC-SHA256, in hex, of the deployed manifest without the values
+	// of Secrets. The key is in the release's records, because a hash without a key could
+	// reveal secrets or their checksums. Equal manifests of a release have equal hashes.
 	ManifestHash string
 	Inventory    []InventoryEntry
-	// Revisions are those whose records may be relied on from now on.
+	// Revisions are the digests of the revisions whose records can be verified.
 	Revisions []RevisionDigest
-	// Scope is that of the release.
+	// Scope is the scope of the release.
 	Scope Scope
 }
 
-// Baseline is what to keep for the next look at the release.
+// Baseline returns the baseline for the next observation of the release.
 func (d *Deployed) Baseline() Baseline {
 	return Baseline{Revision: d.Revision, Inventory: d.Inventory, Revisions: d.Revisions, Scope: d.Scope}
 }

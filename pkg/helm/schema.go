@@ -17,15 +17,15 @@ import (
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// valuesSchema is a chart's values.schema.json, compiled. Helm compiles it for each
-// rendering, which takes longer than the templates do.
+// valuesSchema is a chart's compiled values.schema.json. Helm compiles it for each rendering,
+// which takes longer than rendering the templates.
 type valuesSchema struct {
 	compiled *jsonschema.Schema
 }
 
-// compileSchema returns nil for charts that are left to Helm: those without a
-// schema, those with sub-charts, of which values decide what is validated, and those
-// whose schema refers to others, which Helm may have to fetch.
+// compileSchema returns nil for charts whose values Helm validates itself: charts without a
+// schema; charts with sub-charts, because values decide which of them are validated; and
+// charts whose schema refers to other schemas, which Helm may have to fetch.
 func compileSchema(chart *chartv2.Chart) (compiled *valuesSchema) {
 	defer leaveToHelm(func() { compiled = nil })
 	if len(chart.Schema) == 0 || len(chart.Metadata.Dependencies) > 0 || len(chart.Dependencies()) > 0 {
@@ -37,7 +37,7 @@ func compileSchema(chart *chartv2.Chart) (compiled *valuesSchema) {
 	}
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(jsonschema.SchemeURLLoader{})
-	// The name is the one that Helm gives it. References are resolved against it.
+	// Helm uses the same name. References are resolved against it.
 	const name = "file:///values.schema.json"
 	if err := compiler.AddResource(name, document); err != nil {
 		return nil
@@ -49,9 +49,9 @@ func compileSchema(chart *chartv2.Chart) (compiled *valuesSchema) {
 	return &valuesSchema{compiled: validator}
 }
 
-// check validates the values, together with the chart's own. It reports whether they are
-// known to meet the schema, and returns an error when they are known not to. Without
-// either, Helm validates them and reports the errors.
+// check validates the values, merged with the chart's own. It returns true when they meet
+// the schema, and an error when they do not. If it returns neither, Helm validates the
+// values and reports their errors.
 func (s *valuesSchema) check(chart *chartv2.Chart, values map[string]any) (accepted bool, err error) {
 	if s == nil {
 		return false, nil
@@ -59,7 +59,7 @@ func (s *valuesSchema) check(chart *chartv2.Chart, values map[string]any) (accep
 	defer leaveToHelm(func() { accepted, err = false, nil })
 	all, err := util.CoalesceValues(chart, values)
 	if err != nil {
-		return false, nil // Helm fails in the same way.
+		return false, nil // Helm reports the same error.
 	}
 	err = s.compiled.Validate(all.AsMap())
 	var invalid *jsonschema.ValidationError
@@ -73,16 +73,16 @@ func (s *valuesSchema) check(chart *chartv2.Chart, values map[string]any) (accep
 	}
 }
 
-// leaveToHelm recovers from a panic of the library, as Helm does, which then says what
-// is wrong.
+// leaveToHelm recovers from a panic of the schema library. Helm then validates the values and
+// reports the error.
 func leaveToHelm(undo func()) {
 	if recover() != nil {
 		undo()
 	}
 }
 
-// The limits of an error about values that do not meet a schema. What is longer is left
-// out as a whole, never cut: a part of a secret could not be found and redacted.
+// Limits of an error about values that do not meet a schema. A longer part is left out as a
+// whole and never cut, because a part of a secret could not be redacted.
 const (
 	maxViolations     = 3
 	maxViolationPath  = 512
@@ -90,8 +90,8 @@ const (
 	maxPropertiesInIt = 3
 )
 
-// schemaError names the first violations in one line. The library would write all of
-// them, which can be any number.
+// schemaError returns an error of one line with the first violations. The library would
+// list all of them.
 func schemaError(invalid *jsonschema.ValidationError) error {
 	var named []string
 	found := 0
@@ -107,7 +107,7 @@ func schemaError(invalid *jsonschema.ValidationError) error {
 	return errors.New(text)
 }
 
-// eachViolation visits the violations that have no cause of their own.
+// eachViolation visits the violations without further causes.
 func eachViolation(invalid *jsonschema.ValidationError, visit func(*jsonschema.ValidationError)) {
 	if len(invalid.Causes) == 0 {
 		visit(invalid)
@@ -125,7 +125,7 @@ func violationText(violation jsonschema.ErrorKind) string {
 	case *kind.FalseSchema:
 		return "is not allowed"
 	}
-	// Without a place, the library writes no more than what is wrong.
+	// Without a location, the library writes only the violation.
 	text := strings.TrimPrefix((&jsonschema.ValidationError{ErrorKind: violation}).Error(), "at '': ")
 	if len(text) > maxViolationWhy {
 		return fmt.Sprintf("does not meet %q", strings.Join(violation.KeywordPath(), "/"))
@@ -133,6 +133,7 @@ func violationText(violation jsonschema.ErrorKind) string {
 	return text
 }
 
+// namedProperties returns the violation of properties that are not allowed.
 func namedProperties(names []string) string {
 	var named []string
 	length := 0
@@ -155,7 +156,7 @@ func namedProperties(names []string) string {
 	}
 }
 
-// valuePath writes the place of a value as templates do: values.extraEnv[0].name.
+// valuePath returns the path of a value: values.extraEnv[0].name.
 func valuePath(tokens []string) string {
 	path := "values"
 	for _, token := range tokens {
@@ -173,11 +174,11 @@ func valuePath(tokens []string) string {
 	return path
 }
 
-// plainName is a key that needs no quotes in a path.
+// plainName matches a key that needs no quotes in a path.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// ValueNames are the names that the chart itself has for values, in its values.yaml and
-// values.schema.json and those of its sub-charts, at any depth.
+// ValueNames returns the names of values in values.yaml and values.schema.json of the chart
+// and its sub-charts, at any depth.
 func (c *Chart) ValueNames() map[string]bool {
 	names := map[string]bool{}
 	if parsed, err := c.parse(); err == nil {
@@ -186,6 +187,7 @@ func (c *Chart) ValueNames() map[string]bool {
 	return names
 }
 
+// valueNames collects the names of values in a chart.
 func valueNames(chart *chartv2.Chart, names map[string]bool) {
 	names[chart.Name()] = true
 	keysIn(chart.Values, names)

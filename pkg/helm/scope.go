@@ -11,21 +11,20 @@ import (
 	"strings"
 )
 
-// Scope says where the objects of a release may lie.
+// Scope is where a release may have objects.
 type Scope string
 
 const (
-	// ScopeNamespace allows objects in the release's own namespace only, and none
-	// without a namespace. It is the default.
+	// ScopeNamespace allows objects in the release's own namespace only. It is the default.
 	ScopeNamespace Scope = "Namespace"
-	// ScopeCluster allows objects in all namespaces, and those without one, as far
-	// as the engine's permissions reach. Whoever can choose a chart's values, or
-	// edit its release records, may then reach as far. It is for those who run
-	// the operator to allow, not for those who write custom resources.
+	// ScopeCluster allows objects in all namespaces and cluster-scoped objects. Everyone
+	// who can choose a chart's values or edit its release records can then use the engine's
+	// permissions there. So the operator's administrator should decide on it, not the
+	// authors of custom resources.
 	ScopeCluster Scope = "Cluster"
 )
 
-// bounds say what the requests of an operation may be about.
+// bounds limit the objects that the requests of an operation may be about.
 type bounds struct {
 	namespace string
 	scope     Scope
@@ -44,15 +43,15 @@ func (b bounds) allow(namespace string) bool {
 
 type boundsKey struct{}
 
-// withBounds has the requests that are made with the context kept within bounds.
+// withBounds returns a context whose requests have to stay within the bounds.
 func withBounds(ctx context.Context, b bounds) context.Context {
 	return context.WithValue(ctx, boundsKey{}, b)
 }
 
-// guard stops requests that are out of bounds, so that no path through Helm or the
-// engine can forget to check. A write is part of an operation, and is about an object
-// within the bounds of its release. With namespaces, no object in another namespace is
-// read or written.
+// guard is a transport that stops requests out of bounds, so that no code path in Helm or
+// the engine can bypass the check. A write has to be part of an operation and about an
+// object within its bounds. With namespaces, objects in other namespaces are neither read
+// nor written.
 type guard struct {
 	next http.RoundTripper
 	// root is the path below which the API server answers; mostly "".
@@ -88,15 +87,15 @@ func (g *guard) check(request *http.Request) error {
 	case !ok, reads && namespace == "", within.allow(namespace):
 		return nil
 	case namespace == "":
-		return fmt.Errorf("%s %s: release in namespace %q may have no objects without a namespace", request.Method, request.URL.Path, within.namespace)
+		return fmt.Errorf("%s %s: release in namespace %q may have no cluster-scoped objects", request.Method, request.URL.Path, within.namespace)
 	default:
-		return fmt.Errorf("%s %s: release in namespace %q may have no objects in others", request.Method, request.URL.Path, within.namespace)
+		return fmt.Errorf("%s %s: release in namespace %q may have no objects in other namespaces", request.Method, request.URL.Path, within.namespace)
 	}
 }
 
-// requestNamespace is the namespace of the objects that a request is about, by the
-// path of its URL: /api/v1/namespaces/NAME/RESOURCE or
-// /apis/GROUP/VERSION/namespaces/NAME/RESOURCE. A Namespace itself is in none.
+// requestNamespace returns the namespace in the path of a request's URL:
+// /api/v1/namespaces/NAME/RESOURCE or /apis/GROUP/VERSION/namespaces/NAME/RESOURCE. It is
+// empty for a request about a Namespace itself.
 func requestNamespace(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch parts[0] {

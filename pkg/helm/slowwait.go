@@ -15,8 +15,8 @@ func WithWait(ctx context.Context, begin func() (end func(), err error)) context
 	return context.WithValue(ctx, waitKey{}, begin)
 }
 
-// beginWait tells the caller that the operation is about to wait. Helm reduces the
-// errors of hooks to text, so the error is noted.
+// beginWait tells the caller that the operation is about to wait. It notes the error,
+// because Helm reduces errors of hooks to text.
 func (o *operation) beginWait() (end func(), err error) {
 	begin, ok := o.ctx.Value(waitKey{}).(func() (func(), error))
 	if !ok {
@@ -26,10 +26,10 @@ func (o *operation) beginWait() (end func(), err error) {
 	return end, o.note(err)
 }
 
-// slowWait is a wait of which the caller is told when it turns out to take time.
+// slowWait tells the caller about a wait once it turns out to take time.
 type slowWait struct {
 	operation *operation
-	// refused is why the caller does not let the operation wait.
+	// refused is the caller's reason not to let the operation wait.
 	refused error
 	ended   func()
 }

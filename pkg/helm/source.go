@@ -24,14 +24,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// sources are where the objects of all kinds come from, each in the form that costs
-// least: only the metadata where that tells health, too; else protobuf for the kinds
-// that Kubernetes itself has, which the API server has encoded already for its own
-// controllers; else JSON.
+// sources lists, watches and applies objects, each kind in the cheapest form: metadata for
+// kinds without a status; protobuf for built-in kinds, which the API server has already
+// encoded for its own controllers; and JSON for other kinds.
 //
-// What is applied comes back in the same form as what is watched. The digests of one
-// object would else not be the same: JSON that was read and written again has its
-// keys in another order.
+// The answer to an apply has the same form as a watched object. Otherwise their digests
+// would differ, because JSON that was decoded and encoded again has its keys in another
+// order.
 type sources struct {
 	// builtin has protobuf as its content type.
 	builtin  *rest.Config
@@ -52,7 +51,7 @@ func newSources(builtin *rest.Config, client *http.Client, dynamicClient dynamic
 
 // source lists and watches the objects of one kind.
 type source struct {
-	// client is what it goes through, and example one of the objects that come.
+	// client sends the requests, and example has the type of the objects.
 	client  any
 	example runtime.Object
 	list    func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
@@ -114,7 +113,7 @@ func (s *sources) ofBuiltin(mapping *meta.RESTMapping, namespace string) (source
 	}, nil
 }
 
-// client is the one for a version of one of Kubernetes' own API groups.
+// client returns the client for a version of a built-in API group.
 func (s *sources) client(version schema.GroupVersion) (*rest.RESTClient, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +134,7 @@ func (s *sources) client(version schema.GroupVersion) (*rest.RESTClient, error) 
 	return client, nil
 }
 
-// apply sends a server-side apply, and returns the object as it is then.
+// apply sends a server-side apply and returns the resulting object.
 func (s *sources) apply(ctx context.Context, info *resource.Info, data []byte, options metav1.PatchOptions) (metav1.Object, error) {
 	mapping, kind := info.Mapping, info.Mapping.GroupVersionKind
 	switch {
@@ -162,7 +161,7 @@ func (s *sources) apply(ctx context.Context, info *resource.Info, data []byte, o
 	}
 }
 
-// isBuiltin reports whether the kind is one of Kubernetes' own that this client knows.
+// isBuiltin reports whether the kind is a built-in kind that client-go knows.
 func isBuiltin(kind schema.GroupVersionKind) bool {
 	return scheme.Scheme.Recognizes(kind) && scheme.Scheme.Recognizes(listOf(kind))
 }

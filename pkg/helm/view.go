@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// view is an informer's store as it will be once it has caught up with what
-// this process wrote. Without it, a decision right after an own write would
-// take the old state for a change by somebody else.
+// view is an informer's store combined with own writes that the store does not show yet.
+// Without it, a decision right after an own write would take the old state for a change by
+// another client.
 type view[T metav1.Object] struct {
 	indexer cache.Indexer
 
@@ -21,7 +21,7 @@ type view[T metav1.Object] struct {
 	written map[string]ownWrite[T]
 }
 
-// ownWrite is what this process knows of an object beyond the store.
+// ownWrite is an own write that the store may not show yet.
 type ownWrite[T metav1.Object] struct {
 	// object is the version that was written, or the last one before a delete.
 	object  T
@@ -43,9 +43,8 @@ func (v *view[T]) wrote(object T) {
 	v.written[objectKey(object.GetNamespace(), object.GetName())] = ownWrite[T]{object: object}
 }
 
-// deleted notes that this process deleted the object. The store often knows
-// before the answer has come; then there is nothing to note, and nothing that
-// would forget it.
+// deleted notes that this process deleted the object. Often the store shows the deletion
+// before the answer arrives. Then it is not noted, because no later event would drop it.
 func (v *view[T]) deleted(object T) {
 	key := objectKey(object.GetNamespace(), object.GetName())
 	v.mu.Lock()
@@ -60,9 +59,8 @@ func (v *view[T]) deleted(object T) {
 	v.written[key] = own
 }
 
-// isOwn reports whether the object is what this process last wrote, or an
-// earlier version that the write came after, so that its event tells nothing
-// new.
+// isOwn reports whether the object is the version that this process last wrote, or an older
+// one. Its event is then an echo.
 func (v *view[T]) isOwn(object T) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -70,8 +68,8 @@ func (v *view[T]) isOwn(object T) bool {
 	return ok && own.object.GetUID() == object.GetUID() && atLeast(own.object.GetResourceVersion(), object.GetResourceVersion())
 }
 
-// own returns the version of the object that this process wrote and that the
-// store has not reached yet.
+// own returns the version of the object that this process wrote and that the store does not
+// show yet.
 func (v *view[T]) own(object T) (T, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -91,19 +89,17 @@ func (v *view[T]) isOwnDelete(object T) bool {
 	return ok && own.deleted && own.object.GetUID() == object.GetUID()
 }
 
-// settle drops what is remembered of the object once the store has caught up.
+// settle drops the own write of the object once the store has caught up.
 func (v *view[T]) settle(object T) {
 	v.get(object.GetNamespace(), object.GetName())
 }
 
-// get returns the newest known version of the object. It is shared: do not
-// change it.
+// get returns the newest known version of the object. It is shared and must not be changed.
 func (v *view[T]) get(namespace, name string) (T, bool) {
 	key := objectKey(namespace, name)
 	var none T
-	// Under the lock, or the own write could be forgotten between the looks at
-	// the store and at it; and how far the store has come before what it holds,
-	// or the object could arrive in between.
+	// The lock keeps the own write from being dropped while the store is read. The store's
+	// resourceVersion is read before its object, because the object could arrive in between.
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	reached := v.indexer.LastStoreSyncResourceVersion()
@@ -123,14 +119,14 @@ func (v *view[T]) get(namespace, name string) (T, bool) {
 	return stored.(T), true
 }
 
-// list returns the newest known versions of the objects under an index value,
-// among them own writes that select accepts.
+// list returns the newest known versions of the objects under an index value, including own
+// writes that selects accepts.
 func (v *view[T]) list(index, value string, selects func(T) bool) []T {
 	v.mu.Lock() // See get.
 	stored, err := v.indexer.ByIndex(index, value)
 	if err != nil {
 		v.mu.Unlock()
-		return nil // The index is given when the informer is made.
+		return nil // The informer was made with the index.
 	}
 	keys := make(map[string][2]string, len(stored))
 	for _, object := range stored {
@@ -152,9 +148,8 @@ func (v *view[T]) list(index, value string, selects func(T) bool) []T {
 	return objects
 }
 
-// caughtUp reports whether a store that has reached that resourceVersion knows
-// at least as much as the own write. An unparsable resourceVersion counts as
-// caught up: the store is then the better source.
+// caughtUp reports whether a store at the reached resourceVersion shows the own write. A
+// resourceVersion that cannot be parsed counts as caught up.
 func caughtUp[T metav1.Object](own ownWrite[T], stored any, exists bool, reached string) bool {
 	if own.deleted && exists && stored.(T).GetUID() == own.object.GetUID() {
 		return false

@@ -27,7 +27,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// hookWatchInterval is the time before a broken watch of a hook is begun again.
+// hookWatchInterval is the time before a broken watch of a hook is restarted.
 const hookWatchInterval = time.Second
 
 var (
@@ -36,22 +36,22 @@ var (
 )
 
 const (
-	// discoveryPoll is the time between two looks for a new kind, and
-	// discoveryTimeout the longest wait for it.
+	// discoveryPoll is the time between two lookups of a new kind, and discoveryTimeout
+	// the longest wait for it.
 	discoveryPoll    = 50 * time.Millisecond
 	discoveryTimeout = 30 * time.Second
 )
 
-// hookWaiter waits for hooks, and for nothing else but the CRDs under crds/.
+// hookWaiter waits for hooks and for CRDs under crds/, and for nothing else.
 type hookWaiter struct {
 	operation *operation
 }
 
 var _ kube.Waiter = (*hookWaiter)(nil)
 
-// Wait implements kube.Waiter. Only the files under crds/ are waited for: the
-// objects that follow need them, and templates may ask for their kinds. CRDs of
-// templates are objects of the release like all others, and bear its marks.
+// Wait implements kube.Waiter. It waits only for files under crds/, because later objects
+// need them and templates may ask for their kinds. CRDs in templates have the release's
+// marks; it does not wait for them.
 func (w *hookWaiter) Wait(resources kube.ResourceList, timeout time.Duration) error {
 	found := false
 	for _, info := range resources {
@@ -81,8 +81,7 @@ func (w *hookWaiter) Wait(resources kube.ResourceList, timeout time.Duration) er
 	return nil
 }
 
-// discovered waits until discovery, which is a little behind, tells of the kind
-// that a CRD defines.
+// discovered waits until discovery shows the kind of a CRD. Discovery lags behind the CRD.
 func (w *hookWaiter) discovered(crd *unstructured.Unstructured) error {
 	group, _, err1 := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, err2 := unstructured.NestedString(crd.Object, "spec", "names", "kind")
@@ -108,9 +107,9 @@ func (w *hookWaiter) WaitWithJobs(resources kube.ResourceList, timeout time.Dura
 	return w.Wait(resources, timeout)
 }
 
-// WaitForDelete implements kube.Waiter. Helm calls it after it deleted hooks,
-// some of which it is about to create again, and after it deleted the objects
-// of a release, which end in their own time.
+// WaitForDelete implements kube.Waiter. Helm calls it after it has deleted hooks, which it
+// may create again, and after it has deleted the objects of a release. It waits for hooks
+// only.
 func (w *hookWaiter) WaitForDelete(resources kube.ResourceList, timeout time.Duration) error {
 	for _, info := range resources {
 		if !isHook(info) {
@@ -124,8 +123,8 @@ func (w *hookWaiter) WaitForDelete(resources kube.ResourceList, timeout time.Dur
 	return nil
 }
 
-// WatchUntilReady implements kube.Waiter. A Job is ready when it has completed,
-// a Pod when it has succeeded, all else as soon as it exists.
+// WatchUntilReady implements kube.Waiter. A Job is ready when it has completed, a Pod when
+// it has succeeded, and any other object when it exists.
 func (w *hookWaiter) WatchUntilReady(resources kube.ResourceList, timeout time.Duration) error {
 	for _, info := range resources {
 		var ended func(*unstructured.Unstructured) (bool, error)
@@ -144,8 +143,8 @@ func (w *hookWaiter) WatchUntilReady(resources kube.ResourceList, timeout time.D
 	return nil
 }
 
-// until watches one object until the condition holds, or it is gone. A watch
-// that breaks is begun again.
+// until watches one object until the condition holds or the object is gone. It restarts a
+// watch that breaks.
 func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition func(*unstructured.Unstructured) (bool, error)) error {
 	if timeout <= 0 {
 		timeout = w.operation.limits.timeout
@@ -160,8 +159,8 @@ func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition
 		if !ok || object.GetName() != info.Name {
 			return false, nil
 		}
-		// A Job with a time to live, or somebody's cleaning up, may remove a hook
-		// before its end was seen. There is nothing left to wait for.
+		// A time to live or another client may remove a hook before its end was observed.
+		// Then there is nothing to wait for.
 		if event.Type == watch.Deleted {
 			return true, nil
 		}
@@ -174,7 +173,7 @@ func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition
 		if err == nil || verdict != nil || slow.refused != nil || apierrors.IsForbidden(err) {
 			return err == nil, err
 		}
-		w.operation.logger.DebugContext(ctx, "The watch of a hook broke", slog.String("object", reference(info).String()), slog.Any("error", err))
+		w.operation.logger.DebugContext(ctx, "The watch of a hook ended", slog.String("object", reference(info).String()), slog.Any("error", err))
 		return false, slow.begin()
 	})
 	if slow.refused != nil {
@@ -186,9 +185,8 @@ func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition
 	return err
 }
 
-// follow shows an object, and every change of it, to the judge, until that has
-// seen enough, which ends it without an error, or the object is not there. The
-// slow wait begins when the first look does not settle it.
+// follow passes an object and its changes to judge, until judge is done or the object does
+// not exist. The slow wait begins if the first state does not end it.
 func (w *hookWaiter) follow(ctx context.Context, info *resource.Info, slow *slowWait, judge watchtools.ConditionFunc) error {
 	client := w.operation.client(info)
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, info.Name).String()

@@ -30,27 +30,25 @@ const (
 	resourcePolicyAnnotation   = "helm.sh/resource-policy"
 	hookAnnotation             = "helm.sh/hook"
 
-	// watchSyncTimeout bounds how long the first look at a kind may take.
+	// watchSyncTimeout bounds the time to fill the watch of a kind.
 	watchSyncTimeout = 30 * time.Second
 )
 
-// observed is all that is kept of a watched object: what drift and health are
-// told by, in a hundredth of the object's size.
+// observed is what is kept of a watched object, to detect drift and health. It has about a
+// hundredth of the object's size.
 type observed struct {
 	metav1.ObjectMeta
 
 	digest string
-	// foreign stands for what others own in the object.
+	// foreign identifies the fields that other clients own.
 	foreign string
-	// edited is when others last gave fields of the object a value, in seconds of
-	// Unix time.
+	// edited is the time when other clients last set fields, in Unix seconds.
 	edited int64
 	health Health
 }
 
-// edition changes with whatever others do to the object, but for its status. Two
-// changes within a second that are of its metadata alone may count as one, where
-// objects of its kind have a generation.
+// edition changes with every change by other clients, except for the status. If the kind has
+// a generation, two changes of the metadata within one second may count as one.
 func (o *observed) edition() string {
 	if o.Generation == 0 {
 		return o.ResourceVersion
@@ -58,7 +56,7 @@ func (o *observed) edition() string {
 	return fmt.Sprintf("%d %d %s", o.Generation, o.edited, o.foreign)
 }
 
-// release is the release that the object belongs to.
+// release returns the release that the object's annotations name.
 func (o *observed) release() cache.ObjectName {
 	return cache.ObjectName{Namespace: o.Annotations[releaseNamespaceAnnotation], Name: o.Annotations[releaseNameAnnotation]}
 }
@@ -66,7 +64,7 @@ func (o *observed) release() cache.ObjectName {
 // kept reports whether the object outlives its release.
 func (o *observed) kept() bool { return o.Annotations[resourcePolicyAnnotation] == "keep" }
 
-// observe reduces an object, whole or metadata only, to what is kept of it.
+// observe reduces an object, complete or metadata only, to what is kept of it.
 func observe(object metav1.Object) *observed {
 	managed := managedFields(object)
 	slim := &observed{
@@ -101,8 +99,8 @@ func observe(object metav1.Object) *observed {
 	return slim
 }
 
-// managedFields are those of the object, as far as fingerprints are made of them.
-// Unstructured's own method takes several times as long.
+// managedFields returns the managedFields that fingerprints need. The method of Unstructured
+// takes several times as long.
 func managedFields(object metav1.Object) []metav1.ManagedFieldsEntry {
 	whole, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -119,7 +117,7 @@ func managedFields(object metav1.Object) []metav1.ManagedFieldsEntry {
 		}
 		raw, err := json.Marshal(owned)
 		if err != nil {
-			continue // It came as JSON.
+			continue // An object from JSON can be encoded.
 		}
 		entry := metav1.ManagedFieldsEntry{FieldsV1: &metav1.FieldsV1{}}
 		entry.FieldsV1.SetRawBytes(inServerOrder(raw))
@@ -136,8 +134,8 @@ func managedFields(object metav1.Object) []metav1.ManagedFieldsEntry {
 	return managed
 }
 
-// inServerOrder is what the API server writes for a set of fields. Keys of lists
-// are in the order of their values there, 80 before 443, and not of their text.
+// inServerOrder returns a set of fields as the API server encodes it. The API server orders
+// the keys of lists by value, 80 before 443, and not by text.
 func inServerOrder(fields []byte) []byte {
 	set := &fieldpath.Set{}
 	if err := set.FromJSON(bytes.NewReader(fields)); err != nil {
@@ -162,18 +160,17 @@ func transform(object any) (any, error) {
 	return observe(accessor), nil
 }
 
-// watcher watches the kinds that releases consist of, each from the first
-// release that needs it to the last. It selects by Helm's label, so that the
-// objects of others cost nothing.
+// watcher watches the kinds of the releases' objects, each from the first release that needs
+// it to the last. It selects by Helm's label, so that other objects cost nothing.
 type watcher struct {
 	sources    *sources
 	namespaces []string
 	foreign    *foreignWatch
 	drifted    *driftWatch
-	// notify is told of every change that this process did not make.
+	// notify is called for every change that this process did not make.
 	notify func(notice)
 
-	// wake tells run that kinds are pending.
+	// wake signals run that kinds are pending.
 	wake chan struct{}
 
 	mu      sync.Mutex
@@ -181,10 +178,10 @@ type watcher struct {
 	pending []*watchedKind
 }
 
-// watchedKind is one kind under watch: an informer for each namespace, or a
-// single one under the empty name.
+// watchedKind is one watched kind: an informer for each namespace, or one for all under the
+// empty name.
 type watchedKind struct {
-	// dropped is closed when nobody needs the kind any more.
+	// dropped is closed when no release needs the kind any more.
 	dropped   chan struct{}
 	users     sets.Set[cache.ObjectName]
 	informers []cache.SharedIndexInformer
@@ -203,7 +200,7 @@ func newWatcher(sources *sources, namespaces []string, foreign *foreignWatch, dr
 	}
 }
 
-// run keeps the watches until ctx ends, and returns when all have ended.
+// run runs the watches until ctx ends, and returns when all have ended.
 func (w *watcher) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -237,9 +234,8 @@ func (w *watcher) takePending() []*watchedKind {
 	return pending
 }
 
-// need makes sure that the kinds are watched for the release, and waits until
-// what they hold is known. Kinds that the release needed before and needs no
-// more are let go.
+// need watches the kinds for the release, and waits until the watches are filled. It drops
+// kinds that the release no longer needs.
 func (w *watcher) need(ctx context.Context, release cache.ObjectName, mappings []*meta.RESTMapping) error {
 	desired := sets.New[schema.GroupVersionResource]()
 	var waitFor []*watchedKind
@@ -259,7 +255,7 @@ func (w *watcher) need(ctx context.Context, release cache.ObjectName, mappings [
 		kind.users.Insert(release)
 		waitFor = append(waitFor, kind)
 	}
-	w.letGo(release, desired)
+	w.drop(release, desired)
 	if len(w.pending) > 0 {
 		select {
 		case w.wake <- struct{}{}:
@@ -278,14 +274,14 @@ func (w *watcher) need(ctx context.Context, release cache.ObjectName, mappings [
 	return nil
 }
 
-// forget lets go of all kinds that the release needed.
+// forget drops all kinds that the release needed.
 func (w *watcher) forget(release cache.ObjectName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.letGo(release, nil)
+	w.drop(release, nil)
 }
 
-func (w *watcher) letGo(release cache.ObjectName, desired sets.Set[schema.GroupVersionResource]) {
+func (w *watcher) drop(release cache.ObjectName, desired sets.Set[schema.GroupVersionResource]) {
 	for resource, kind := range w.kinds {
 		if desired.Has(resource) || !kind.users.Has(release) {
 			continue
@@ -298,8 +294,8 @@ func (w *watcher) letGo(release cache.ObjectName, desired sets.Set[schema.GroupV
 	}
 }
 
-// view returns where objects of that resource and namespace are seen; nil when
-// they are not watched, or not known yet.
+// view returns the view of the objects of a kind in a namespace; nil when they are not
+// watched, or the watch is not filled yet.
 func (w *watcher) view(mapping *meta.RESTMapping, namespace string) *view[*observed] {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -349,8 +345,8 @@ func (w *watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 	return kind, nil
 }
 
-// handler passes on what others changed. It compares with the object before, so
-// that a change that is neither ours to mend nor one of health wakes nobody.
+// handler reports changes by other clients. It reports only changes of drift and health, by
+// comparison with the previous version.
 func (w *watcher) handler(view *view[*observed]) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
@@ -363,8 +359,8 @@ func (w *watcher) handler(view *view[*observed]) cache.ResourceEventHandler {
 		UpdateFunc: func(before, after any) {
 			was, is := before.(*observed), after.(*observed)
 			own := view.isOwn(is)
-			// A watch that begins anew leaves out what was in between. What counts is
-			// the change from what this process last knew.
+			// A new watch skips the versions in between. So compare with the version that this
+			// process last wrote.
 			if written, ok := view.own(is); ok && !atLeast(was.ResourceVersion, written.ResourceVersion) {
 				was = written
 			}
@@ -410,8 +406,8 @@ func (k *watchedKind) hasSynced() bool {
 	return true
 }
 
-// wait returns when the kind's caches are filled, or with the watch's own error
-// when it says that a person must act first.
+// wait waits until the kind's caches are filled. It returns the error of the watch if a retry
+// does not help.
 func (k *watchedKind) wait(ctx context.Context) error {
 	for _, synced := range k.synced {
 		select {
@@ -432,8 +428,8 @@ func (k *watchedKind) wait(ctx context.Context) error {
 
 // watchFailure holds the newest error of a watch.
 type watchFailure struct {
-	// permanent is closed once the API server has said that there is no such
-	// kind, or that it may not be watched.
+	// permanent is closed when the API server has answered that the kind does not exist or
+	// may not be watched.
 	permanent chan struct{}
 
 	mu  sync.Mutex

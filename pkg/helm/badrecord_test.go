@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestRecordOfAnotherPlace: a record is that of its Secret's name and namespace, whatever
+// TestRecordOfAnotherRelease: a record is that of its Secret's name and namespace, whatever
 // its content says.
-func TestRecordOfAnotherPlace(t *testing.T) {
+func TestRecordOfAnotherRelease(t *testing.T) {
 	tests := map[string]func(*releasev1.Release){
 		"namespace": func(rls *releasev1.Release) { rls.Namespace = "kube-system" },
 		"name":      func(rls *releasev1.Release) { rls.Name = "other" },
@@ -43,9 +43,9 @@ func TestRecordOfAnotherPlace(t *testing.T) {
 	}
 }
 
-// TestUnverifiedNamesDoNotBlock: what a changed record names that cannot be looked for,
+// TestUnverifiedNamesDoNotBlockUninstall: what a changed record names that cannot be looked for,
 // or is not the release's, keeps no release from being uninstalled.
-func TestUnverifiedNamesDoNotBlock(t *testing.T) {
+func TestUnverifiedNamesDoNotBlockUninstall(t *testing.T) {
 	bubbleWithOwned(t, func(t *testing.T, f *fixture, desired Release) {
 		f.Edit("ConfigMap", "default/theirs", "kubectl", func(*unstructured.Unstructured) {})
 		f.forge(1, func(rls *releasev1.Release) {
@@ -67,9 +67,9 @@ func TestUnverifiedNamesDoNotBlock(t *testing.T) {
 	})
 }
 
-// TestMarkedRevisionIsReliedOn: to mark a revision as failed does not take from its
+// TestMarkedRevisionStaysVerified: to mark a revision as failed does not take from its
 // record that it may be relied on.
-func TestMarkedRevisionIsReliedOn(t *testing.T) {
+func TestMarkedRevisionStaysVerified(t *testing.T) {
 	bubbleWithOwned(t, func(t *testing.T, f *fixture, desired Release) {
 		f.must(desired, ActionNone, CauseNone)
 
@@ -114,9 +114,9 @@ func TestUnverifiedRecordsAreBounded(t *testing.T) {
 	})
 }
 
-// TestRecordsThatCannotBeRead: a record that is a bomb, or no record at all, is replaced,
+// TestUndecodableRecords: a record that is a bomb, or no record at all, is replaced,
 // and the release can be uninstalled.
-func TestRecordsThatCannotBeRead(t *testing.T) {
+func TestUndecodableRecords(t *testing.T) {
 	tests := map[string][]byte{
 		"no base64":      []byte("%"),
 		"no gzip":        []byte(base64.StdEncoding.EncodeToString([]byte{0x1f, 0x8b, 8, 1, 2, 3})),

@@ -87,9 +87,9 @@ func TestNewKinds(t *testing.T) {
 	}
 }
 
-// TestNewKindsThatAreToldOfLate: an API server that has a new CRD may take a while
+// TestNewKindsDiscoveredLate: an API server that has a new CRD may take a while
 // until it tells of the kind. It is asked again soon, and not for ever.
-func TestNewKindsThatAreToldOfLate(t *testing.T) {
+func TestNewKindsDiscoveredLate(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		<-time.After(time.Minute)
 		f.Edit("CustomResourceDefinition", "a", "kubectl", func(*unstructured.Unstructured) {})

@@ -26,9 +26,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 )
 
-// TestRecordsAreHelms: what the codec writes has the content that Helm's own driver
+// TestRecordsHaveHelmsFormat: what the codec writes has the content that Helm's own driver
 // would write, in one member of gzip, and both read it alike.
-func TestRecordsAreHelms(t *testing.T) {
+func TestRecordsHaveHelmsFormat(t *testing.T) {
 	demo, err := LoadFS(charts.DemoApp(), ".")
 	if err != nil {
 		t.Fatal(err)

@@ -122,10 +122,8 @@ func TestInstall(t *testing.T) {
 	})
 }
 
-// TestSteadyState: a release that is as desired costs no request, neither while
-// the engine runs nor when it starts again.
-// TestNothingIsDiscoveredTwice goes once around the life of a release.
-func TestNothingIsDiscoveredTwice(t *testing.T) {
+// TestDiscoveryRunsOnce: all operations on a release together discover only once.
+func TestDiscoveryRunsOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		first, second := demo(t, nil), demo(t, map[string]any{"message": "second"})
 		f.must(first, ActionInstall, CauseNotInstalled)
@@ -152,6 +150,8 @@ func TestNothingIsDiscoveredTwice(t *testing.T) {
 	})
 }
 
+// TestSteadyState: a release in its desired state costs no request, neither while the engine
+// runs nor after a restart.
 func TestSteadyState(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := demo(t, nil)

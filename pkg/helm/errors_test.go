@@ -80,11 +80,11 @@ func TestErrorMessages(t *testing.T) {
 	cause := errors.New("cause")
 	object := ObjectReference{Kind: "Service", Namespace: "default", Name: "web"}
 	tests := map[string]error{
-		"render chart demo-app: cause":                                        &RenderError{Chart: "demo-app", Err: cause},
-		"Service default/web was refused: cause":                              &RefusedError{Object: object, Err: cause},
-		"Service default/web exists and belongs to the others":                &OwnershipConflictError{Object: object, Holder: "the others"},
-		"the record of release default/web does not fit into a Secret: cause": &ReleaseTooLargeError{Release: "default/web", Err: cause},
-		"release default/web is being changed by another client: wait until its operation ends":               &BusyError{Release: "default/web", Status: "being changed"},
+		"render chart demo-app: cause":                                                          &RenderError{Chart: "demo-app", Err: cause},
+		"Service default/web was refused: cause":                                                &RefusedError{Object: object, Err: cause},
+		"Service default/web exists and belongs to the others":                                  &OwnershipConflictError{Object: object, Holder: "the others"},
+		"the record of release default/web does not fit into a Secret: cause":                   &ReleaseTooLargeError{Release: "default/web", Err: cause},
+		"release default/web is being changed by another client: wait until its operation ends": &BusyError{Release: "default/web", Status: "being changed"},
 	}
 	for want, err := range tests {
 		if got := err.Error(); got != want {

@@ -208,9 +208,9 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainedDriftIsCountedWhereItIsLeft: what is repaired counts when that is
+// TestLeftDriftIsCounted: what is repaired counts when that is
 // done, and what is to be ignored or was put back never.
-func TestExplainedDriftIsCountedWhereItIsLeft(t *testing.T) {
+func TestLeftDriftIsCounted(t *testing.T) {
 	for _, leave := range []bool{false, true} {
 		bubble(t, func(t *testing.T, f *fixture) {
 			desired := demo(t, nil)
@@ -282,9 +282,9 @@ func TestIgnoredFieldsAreNotRemoved(t *testing.T) {
 	})
 }
 
-// TestForeignFieldsOfAnObjectThatChangedSince: what somebody removed after it was
+// TestForeignFieldsOfChangedObject: what somebody removed after it was
 // decided to remove additions is not taken for what the object should be.
-func TestForeignFieldsOfAnObjectThatChangedSince(t *testing.T) {
+func TestForeignFieldsOfChangedObject(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := demo(t, nil)
 		f.must(desired, ActionInstall, CauseNotInstalled)
@@ -309,9 +309,9 @@ func TestForeignFieldsOfAnObjectThatChangedSince(t *testing.T) {
 	})
 }
 
-// TestDriftThatChangesIsNews: to put back what another changed leaves our
+// TestChangeOfDriftedObjectIsReported: to put back what another changed leaves our
 // fingerprint as it is, and is news all the same. Nothing is where nothing drifted.
-func TestDriftThatChangesIsNews(t *testing.T) {
+func TestChangeOfDriftedObjectIsReported(t *testing.T) {
 	for _, kind := range []string{"ConfigMap", "Deployment"} {
 		t.Run(kind, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {

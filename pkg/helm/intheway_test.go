@@ -53,7 +53,7 @@ func TestInTheWay(t *testing.T) {
 	}
 }
 
-func TestInTheWayOfKindThatIsGone(t *testing.T) {
+func TestInTheWayOfUnservedKind(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		seen, err := f.engine.InTheWay(t.Context(), ObjectReference{APIVersion: "example.com/v1", Kind: "Gone", Namespace: "default", Name: "a"})
 		if err != nil || seen != "" {

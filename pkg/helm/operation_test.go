@@ -25,9 +25,9 @@ func newOperation(f *fixture) *operation {
 	}
 }
 
-// TestPanicInAnOperation: what others do meanwhile is told, and so is what they do
+// TestChangesArePublishedAfterPanic: what others do meanwhile is told, and so is what they do
 // afterwards.
-func TestPanicInAnOperation(t *testing.T) {
+func TestChangesArePublishedAfterPanic(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := demo(t, nil)
 		f.must(desired, ActionInstall, CauseNotInstalled)

@@ -87,9 +87,9 @@ func TestOwnershipConflict(t *testing.T) {
 	}
 }
 
-// TestMarksProveNothing: marks of the release and an owner reference on an object that
+// TestMarksDoNotProveOwnership: marks of the release and an owner reference on an object that
 // was there before the release's first record do not make it the release's.
-func TestMarksProveNothing(t *testing.T) {
+func TestMarksDoNotProveOwnership(t *testing.T) {
 	owner := &metav1.OwnerReference{APIVersion: "v1", Kind: "App", Name: "web", UID: "1234", Controller: ptr.To(true)}
 	tests := map[string]func(*unstructured.Unstructured){
 		"marks": func(object *unstructured.Unstructured) {

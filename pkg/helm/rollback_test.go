@@ -303,8 +303,8 @@ func TestRollbackFullHistory(t *testing.T) {
 	})
 }
 
-// TestReplaceNewer: a decision that others have overtaken is not carried out.
-func TestReplaceNewer(t *testing.T) {
+// TestOutdatedDecisionIsNotExecuted: a decision that others have overtaken is not carried out.
+func TestOutdatedDecisionIsNotExecuted(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.With(func() { f.Refuse = refuseBad })
 		f.must(first(t), ActionInstall, CauseNotInstalled)

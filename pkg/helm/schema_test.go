@@ -121,8 +121,8 @@ func TestSchemaErrorsAreShort(t *testing.T) {
 	}
 }
 
-// TestLongValuesAreNotCutInErrors: a part of a secret could not be found in a message.
-func TestLongValuesAreNotCutInErrors(t *testing.T) {
+// TestLongValuesAreLeftOutOfErrors: a part of a secret could not be found in a message.
+func TestLongValuesAreLeftOutOfErrors(t *testing.T) {
 	chart := testChart(t, map[string]string{
 		"values.yaml": "{}\n", "values.schema.json": `{"properties":{"code":{"type":"string","pattern":"^[0-9]+$"}}}`,
 	})

@@ -79,7 +79,7 @@ func TestHookWhoseDeletionNeverEndsIsBounded(t *testing.T) {
 	})
 }
 
-func TestHookThatHasEndedIsNoWait(t *testing.T) {
+func TestEndedHookCausesNoWait(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.With(func() { f.React = jobsEnd })
 		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/pre.yaml": hook("pre", "pre-install", 0)})
@@ -95,7 +95,7 @@ func TestHookThatHasEndedIsNoWait(t *testing.T) {
 	})
 }
 
-func TestRefusedWaitFailsTheOperationAtOnce(t *testing.T) {
+func TestRefusedWaitFailsOperation(t *testing.T) {
 	for _, event := range []string{"pre-install", "post-install"} {
 		t.Run(event, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
@@ -119,7 +119,7 @@ func TestRefusedWaitFailsTheOperationAtOnce(t *testing.T) {
 	}
 }
 
-func TestUninstallWaitsAsItIsTold(t *testing.T) {
+func TestUninstallReportsWait(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/slow.yaml": hook("slow", "pre-delete", 0)})
 		f.must(desired, ActionInstall, CauseNotInstalled)

@@ -75,9 +75,9 @@ func TestStoreQuery(t *testing.T) {
 	})
 }
 
-// TestReplaceOfWhatAnotherEngineWrote: of two engines that want to take the place of
+// TestReplaceFailsAfterWriteOfAnotherEngine: of two engines that want to take the place of
 // one failed attempt, the second finds out before it changes any object.
-func TestReplaceOfWhatAnotherEngineWrote(t *testing.T) {
+func TestReplaceFailsAfterWriteOfAnotherEngine(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.With(func() { f.Refuse = refuseBad })
 		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "bad")})

@@ -85,9 +85,9 @@ func TestUninstallLeaves(t *testing.T) {
 	})
 }
 
-// TestUninstallDeletesWhatLostItsMarks: an object that the release made is
+// TestUninstallDeletesUnmarkedObjects: an object that the release made is
 // deleted although somebody took away what says so.
-func TestUninstallDeletesWhatLostItsMarks(t *testing.T) {
+func TestUninstallDeletesUnmarkedObjects(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")})
 		f.must(desired, ActionInstall, CauseNotInstalled)

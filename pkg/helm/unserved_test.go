@@ -48,9 +48,9 @@ func (f *fixture) serveThings(served bool) {
 	<-time.After(staleInterval)
 }
 
-// TestKindGoes: a kind that is no longer served takes its objects with it. What
+// TestKindNoLongerServed: a kind that is no longer served takes its objects with it. What
 // the release has beside them can be changed as ever.
-func TestKindGoes(t *testing.T) {
+func TestKindNoLongerServed(t *testing.T) {
 	gone := func(t *testing.T, test func(*testing.T, *fixture)) {
 		t.Helper()
 		bubble(t, func(t *testing.T, f *fixture) {
@@ -123,9 +123,9 @@ func TestKindGoes(t *testing.T) {
 	})
 }
 
-// TestKindIsSilent: an aggregated API that does not answer has not gone, and
+// TestKindOfUnavailableAPI: an aggregated API that does not answer has not gone, and
 // neither have its objects.
-func TestKindIsSilent(t *testing.T) {
+func TestKindOfUnavailableAPI(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
 		f.serveThings(true)
 		f.must(withThing(t, "one"), ActionInstall, CauseNotInstalled)

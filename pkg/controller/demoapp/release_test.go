@@ -180,7 +180,7 @@ func TestReleaseThatIsBusy(t *testing.T) {
 			equal(t, "next look", test.next, result.RequeueAfter)
 			equal(t, "conditions", conditions("Ready", "False ReleaseBusy", "Reconciling", "True ReleaseBusy",
 				"Deployed", test.deployed), w.conditions("a"))
-			equal(t, "events", []string{"a Warning ReleaseBusy Reconcile release ns/a is being changed by somebody else"}, w.recorder.take())
+			equal(t, "events", []string{"a Warning ReleaseBusy Reconcile release ns/a is being changed by another client: wait until its operation ends"}, w.recorder.take())
 			equal(t, "observedGeneration", generation, w.app("a").Status.ObservedGeneration)
 			if r := w.engine.releases[keyOf("a")]; r.record != nil && !r.record.Own {
 				r.record.Status = "deployed"

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// theirs makes the ConfigMap one of somebody else.
+// theirs makes the ConfigMap one of another client.
 func theirs(object *unstructured.Unstructured) { object.Object["data"] = map[string]any{"mine": "yes"} }
 
 // TestForeignObjectBeforeHooks: hooks do not run for a revision that cannot be,
@@ -111,7 +111,7 @@ func TestForeignObjectBeforeHooks(t *testing.T) {
 	}
 }
 
-// TestReplacedUnseen: an object that somebody else made in place of ours is not
+// TestReplacedUnseen: an object that another client made in place of ours is not
 // overwritten, although the watch has not told of it yet.
 func TestReplacedUnseen(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
@@ -134,7 +134,7 @@ func TestReplacedUnseen(t *testing.T) {
 }
 
 // TestMarksGoneWithoutBaseline: what the release applied is known by its fields,
-// too, and what carries somebody else's marks is theirs.
+// too, and what carries another client's marks is theirs.
 func TestMarksGoneWithoutBaseline(t *testing.T) {
 	tests := map[string]struct {
 		do    func(f *fixture)
@@ -187,7 +187,7 @@ func TestMarksGoneWithoutBaseline(t *testing.T) {
 	}
 }
 
-// TestSameDriftAcrossRelist: the same change that was just mended is told of
+// TestSameDriftAcrossRelist: the same change that was just repaired is told of
 // again, although the watch has seen nothing in between.
 func TestSameDriftAcrossRelist(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {

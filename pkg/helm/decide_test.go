@@ -120,23 +120,23 @@ func TestDecide(t *testing.T) {
 			observed: Snapshot{Record: other(record(1, "failed"))},
 			want:     Decision{Action: ActionUpgrade, Cause: CauseInputsChanged},
 		},
-		"upgraded by somebody else": {
+		"upgraded by another client": {
 			observed: Snapshot{Record: foreign(4, "deployed", time.Hour), BaselineKnown: true},
 			want:     Decision{Action: ActionUpgrade, Cause: CauseReleaseChanged},
 		},
-		"upgrade by somebody else failed": {
+		"upgrade by another client failed": {
 			observed: Snapshot{Record: foreign(4, "failed", time.Hour)},
 			want:     Decision{Action: ActionUpgrade, Cause: CauseReleaseChanged},
 		},
-		"uninstalled by somebody else, history kept": {
+		"uninstalled by another client, history kept": {
 			observed: Snapshot{Record: record(4, "uninstalled")},
 			want:     Decision{Action: ActionInstall, Cause: CauseReleaseChanged},
 		},
-		"being uninstalled by somebody else": {
+		"being uninstalled by another client": {
 			observed: Snapshot{Record: foreign(4, "uninstalling", time.Minute)},
 			want:     Decision{Action: ActionWait, Cause: CauseReleaseChanged, RetryAfter: 4 * time.Minute},
 		},
-		"uninstall was given up by somebody else": {
+		"uninstall was given up by another client": {
 			observed: Snapshot{Record: foreign(4, "uninstalling", 5*time.Minute)},
 			want:     Decision{Action: ActionInstall, Cause: CauseReleaseChanged},
 		},
@@ -164,19 +164,19 @@ func TestDecide(t *testing.T) {
 			observed: Snapshot{Record: other(record(2, "pending-upgrade"))},
 			want:     Decision{Action: ActionUpgrade, Cause: CauseInterrupted, Replace: 2},
 		},
-		"somebody else is at work": {
+		"another client is at work": {
 			observed: Snapshot{Record: foreign(2, "pending-upgrade", 2*time.Minute)},
 			want:     Decision{Action: ActionWait, Cause: CauseReleaseChanged, RetryAfter: 3 * time.Minute},
 		},
-		"somebody else's clock is ahead": {
+		"another client's clock is ahead": {
 			observed: Snapshot{Record: foreign(2, "pending-rollback", -time.Minute)},
 			want:     Decision{Action: ActionWait, Cause: CauseReleaseChanged, RetryAfter: 6 * time.Minute},
 		},
-		"somebody else gave up at an upgrade": {
+		"another client gave up at an upgrade": {
 			observed: Snapshot{Record: foreign(2, "pending-rollback", patience)},
 			want:     Decision{Action: ActionUpgrade, Cause: CauseInterrupted, Replace: 2},
 		},
-		"somebody else gave up at an install": {
+		"another client gave up at an install": {
 			observed: Snapshot{Record: foreign(1, "pending-install", time.Hour)},
 			want:     Decision{Action: ActionInstall, Cause: CauseInterrupted, Replace: 1},
 		},

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestFlights: news that arrive during an operation are told at its end, but
-// for those that it made itself.
+// TestFlights: changes that arrive during an operation are published at its end, except
+// for echoes of its own writes.
 func TestFlights(t *testing.T) {
 	release := cache.ObjectName{Namespace: "default", Name: "web"}
 	object := func(uid types.UID, version string) *metav1.ObjectMeta {
@@ -47,19 +47,19 @@ func TestFlights(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var operations flights
 			if operations.hold(tc.notice) {
-				t.Error("news are held without an operation")
+				t.Error("a notice is held without an operation")
 			}
 			operations.begin(release)
 			if tc.write != nil {
 				operations.noteWrite(release, tc.write)
 			}
 			if !operations.hold(tc.notice) {
-				t.Error("news are told during an operation")
+				t.Error("a notice is published during an operation")
 			}
 			elsewhere := tc.notice
 			elsewhere.release.Name = "other"
 			if operations.hold(elsewhere) {
-				t.Error("news of another release are held")
+				t.Error("a notice of another release is held")
 			}
 			if tc.remove != nil { // The answer comes after the event.
 				operations.noteDelete(release, tc.remove)
@@ -69,10 +69,10 @@ func TestFlights(t *testing.T) {
 				want = []notice{tc.notice}
 			}
 			if diff := cmp.Diff(want, operations.end(release), cmp.AllowUnexported(notice{}), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+				t.Errorf("published (-want +got):\n%s", diff)
 			}
 			if operations.hold(tc.notice) {
-				t.Error("news are held after the operation")
+				t.Error("a notice is held after the operation")
 			}
 		})
 	}

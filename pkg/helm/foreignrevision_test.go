@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// foreign lets somebody else, such as the helm CLI, write a record: it goes by
+// foreign lets another client, such as the helm CLI, write a record: it goes by
 // Helm's own driver, past the engine.
 func (f *fixture) foreign(desired Release, revision int, recordStatus common.Status, change func(*releasev1.Release)) {
 	f.t.Helper()
@@ -43,7 +43,7 @@ func (f *fixture) foreign(desired Release, revision int, recordStatus common.Sta
 	f.TakeRequests()
 }
 
-// TestForeignRevision: a revision made by somebody else is noticed, and brought
+// TestForeignRevision: a revision made by another client is noticed, and brought
 // back to what is desired.
 func TestForeignRevision(t *testing.T) {
 	tests := map[string]common.Status{
@@ -78,7 +78,7 @@ func TestForeignRevision(t *testing.T) {
 	}
 }
 
-// TestForeignPending: the operation of somebody else is waited for, until it
+// TestForeignPending: the operation of another client is waited for, until it
 // counts as abandoned.
 func TestForeignPending(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
@@ -99,7 +99,7 @@ func TestForeignPending(t *testing.T) {
 	})
 }
 
-// TestForeignPendingUnseen: an operation of somebody else that began after the
+// TestForeignPendingUnseen: an operation of another client that began after the
 // decision is no fault of the chart.
 func TestForeignPendingUnseen(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {

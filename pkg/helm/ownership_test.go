@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestOwnershipConflict: an object of somebody else in the way ends the attempt,
+// TestOwnershipConflict: an object of another client in the way ends the attempt,
 // and nothing of it is left.
 func TestOwnershipConflict(t *testing.T) {
 	tests := map[string]struct {

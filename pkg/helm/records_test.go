@@ -204,7 +204,7 @@ func TestLastGood(t *testing.T) {
 		"a failed upgrade":    {[]*Record{good(1, "superseded"), good(2, "deployed"), failed(3, "failed")}, 2},
 		"deployed, unhealthy": {[]*Record{good(1, "superseded"), good(2, "superseded"), good(3, "deployed")}, 2},
 		"failures before":     {[]*Record{good(1, "superseded"), failed(2, "superseded"), failed(3, "failed"), failed(4, "failed")}, 1},
-		"of somebody else":    {[]*Record{{Revision: 1, Status: "superseded"}, {Revision: 2, Status: "failed"}}, 1},
+		"of another client":   {[]*Record{{Revision: 1, Status: "superseded"}, {Revision: 2, Status: "failed"}}, 1},
 		"a failed rollback":   {[]*Record{good(1, "superseded"), good(2, "deployed"), rollback(3, 1, "failed")}, 1},
 		"after rollbacks": {[]*Record{
 			good(1, "superseded"), good(2, "superseded"), rollback(3, 1, "superseded"), failed(4, "failed"), rollback(5, 3, "deployed"), good(6, "failed"),

@@ -71,7 +71,7 @@ func TestInputDigest(t *testing.T) {
 			t.Error(errs)
 		}
 	})
-	t.Run("fits into the labels of a rollback to what somebody else made", func(t *testing.T) {
+	t.Run("fits into the labels of a rollback to what another client made", func(t *testing.T) {
 		for _, value := range []string{inputsLabel(3, "", ""), rollbackLabel(3, 1, ""), inputsLabel(3, "", "") + failedMark} {
 			if errs := validation.IsValidLabelValue(value); len(errs) > 0 {
 				t.Error(value, errs)

@@ -166,7 +166,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestRepairInPart: what could be mended is known, although something else could
+// TestRepairInPart: what could be repaired is known, although something else could
 // not.
 func TestRepairInPart(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
@@ -191,7 +191,7 @@ func TestRepairInPart(t *testing.T) {
 			t.Errorf("error is %v, want that b is somebody else's", err)
 		}
 		if deployed == nil {
-			t.Fatal("nothing is said about what was mended")
+			t.Fatal("nothing is returned about the repaired objects")
 		}
 		f.baseline = deployed.Baseline()
 		f.heard()

@@ -247,7 +247,7 @@ func TestRollbackHookFails(t *testing.T) {
 	})
 }
 
-// TestRollbackOfPending: somebody else's operation comes first, and an own
+// TestRollbackOfPending: another client's operation comes first, and an own
 // attempt that was interrupted counts as failed.
 func TestRollbackOfPending(t *testing.T) {
 	for own, wantRecordsAfter := range map[bool][]string{

@@ -88,7 +88,7 @@ func TestViewGet(t *testing.T) {
 	}
 }
 
-// TestViewOwnEvents tells the echo of an own write from news.
+// TestViewOwnEvents tells the echo of an own write from a change by another client.
 func TestViewOwnEvents(t *testing.T) {
 	object := func(uid types.UID, version string) *metav1.PartialObjectMetadata {
 		o := &metav1.PartialObjectMetadata{}

@@ -24,6 +24,8 @@ BOUNDED := Limits|Memory|Cheap|^Fuzz
 # The modules beside the main one that have code of their own.
 MODULES := $(patsubst %/go.mod,%,$(wildcard hack/*/go.mod test/*/go.mod))
 LOCALCLUSTER := go -C hack/localcluster run .
+# Runs a command on a control plane that ends with the command. The audit log is what tests count requests with.
+CLUSTER_EXEC := bin/localcluster exec --audit --
 
 # A KUBECONFIG of the environment may be that of a cluster in use. Only one that is
 # given to make itself is played on.
@@ -73,7 +75,7 @@ clean: ## Remove what was built.
 ##@ Test
 
 .PHONY: test
-test: test-unit test-integration test-conformance ## Run all tests.
+test: test-unit test-cluster ## Run all tests.
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests. They need no cluster.
@@ -81,14 +83,25 @@ test-unit: ## Run the unit tests. They need no cluster.
 	$(if $(RACE),go test -run '$(BOUNDED)' ./pkg/helm ./pkg/controller/demoapp)
 	for module in $(MODULES); do go -C $$module test ./...; done
 
-# One package at a time: each starts a control plane, which takes two cores by itself.
+# "localcluster exec" starts one control plane, which the test packages use one after the other. With -p 2, the next
+# package is compiled while one runs.
+CLUSTER_TEST := $(CLUSTER_EXEC) go test $(RACE) -timeout 30m -p 2
+
+.PHONY: test-cluster
+test-cluster: localcluster ## Run the integration and the conformance tests on one real API server.
+	$(CLUSTER_TEST) -tags integration,conformance ./test/...
+
 .PHONY: test-integration
-test-integration: ## Run the tests on a real API server, which they start themselves.
-	go test $(RACE) -tags integration -timeout 30m -p 1 ./test/...
+test-integration: localcluster ## Run the operator on a real API server, which is started for that.
+	$(CLUSTER_TEST) -tags integration ./test/...
 
 .PHONY: test-conformance
-test-conformance: ## Compare the Helm engine with the stock Helm SDK, on a real API server.
-	go test $(RACE) -tags conformance -timeout 30m ./test/conformance
+test-conformance: localcluster ## Compare the Helm engine with the stock Helm SDK, on a real API server.
+	$(CLUSTER_TEST) -tags conformance ./test/conformance
+
+.PHONY: localcluster
+localcluster:
+	go -C hack/localcluster build -o $(CURDIR)/bin/localcluster .
 
 .PHONY: bench
 bench: ## Measure the operator on a local control plane and write docs/benchmarks.md.

@@ -74,6 +74,7 @@ func newCommand() *cobra.Command {
 				return nil
 			},
 		}),
+		newExecCommand(&cache),
 		newBuildCommand(&cache),
 	)
 	return root
@@ -115,15 +116,15 @@ its stdin is closed or a signal arrives. Without --name such an instance gets a 
 				return err
 			}
 			if foreground && !cmd.Flags().Changed("name") {
-				*name = fmt.Sprintf("%s%d-%s", ephemeralPrefix, os.Getpid(), strings.ToLower(rand.Text()[:6]))
+				*name = ephemeralName()
 			}
 			inst, err := l.instance(*name)
 			if err != nil {
 				return err
 			}
 			u.layout, u.instance, u.stdout, u.stderr = l, inst, cmd.OutOrStdout(), cmd.ErrOrStderr()
-			if u.nodes < 0 || u.nodes > maxNodes {
-				return fmt.Errorf("--nodes=%d: want 0 to %d", u.nodes, maxNodes)
+			if err := u.validate(); err != nil {
+				return err
 			}
 			u.nodesGiven = cmd.Flags().Changed("nodes")
 			if foreground {
@@ -133,8 +134,56 @@ its stdin is closed or a signal arrives. Without --name such an instance gets a 
 		},
 	}
 	cmd.Flags().BoolVar(&foreground, "foreground", false, "stay, and end the instance when stdin is closed")
-	cmd.Flags().BoolVar(&u.audit, "audit", false, "write an audit log of every request")
-	cmd.Flags().IntVar(&u.nodes, "nodes", defaultNodes, "how many nodes to simulate")
-	cmd.Flags().DurationVar(&u.timeout, "timeout", defaultTimeout, "how long the start may take, the build not counted")
+	u.addFlags(cmd)
 	return cmd
+}
+
+func newExecCommand(cache *string) *cobra.Command {
+	u := up{}
+	cmd := &cobra.Command{
+		Use:   "exec [flags] -- COMMAND [ARGUMENT...]",
+		Short: "Run a command on an instance of its own, building what is missing",
+		Long: `Start an instance, run COMMAND, and end the instance when COMMAND ends.
+
+COMMAND finds the connection in the environment variable ` + connectionVariable + `: the line of JSON that
+"up --foreground" prints.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, command []string) error {
+			l, err := newLayout(*cache)
+			if err != nil {
+				return err
+			}
+			inst, err := l.instance(ephemeralName())
+			if err != nil {
+				return err
+			}
+			u.layout, u.instance, u.stdout, u.stderr = l, inst, cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if err := u.validate(); err != nil {
+				return err
+			}
+			return u.exec(cmd.Context(), cmd.InOrStdin(), command)
+		},
+	}
+	u.addFlags(cmd)
+	return cmd
+}
+
+// addFlags adds the flags that say what kind of instance is started.
+func (u *up) addFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&u.audit, "audit", false, "write an audit log of every request")
+	cmd.Flags().IntVar(&u.nodes, "nodes", defaultNodes, "number of simulated nodes")
+	cmd.Flags().DurationVar(&u.timeout, "timeout", defaultTimeout, "limit for the start, without the build")
+}
+
+// validate checks the flags.
+func (u *up) validate() error {
+	if u.nodes < 0 || u.nodes > maxNodes {
+		return fmt.Errorf("--nodes=%d: want 0 to %d", u.nodes, maxNodes)
+	}
+	return nil
+}
+
+// ephemeralName returns the name of an instance that ends with its command.
+func ephemeralName() string {
+	return fmt.Sprintf("%s%d-%s", ephemeralPrefix, os.Getpid(), strings.ToLower(rand.Text()[:6]))
 }

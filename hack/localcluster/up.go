@@ -37,7 +37,12 @@ func (u *up) supervise(ctx context.Context, lifeline io.Reader) error {
 	if err != nil {
 		return err
 	}
-	s := &supervisor{
+	return u.supervisor(binDir).run(ctx, u.stdout)
+}
+
+// supervisor returns the supervisor of the instance.
+func (u *up) supervisor(binDir string) *supervisor {
+	return &supervisor{
 		layout:   u.layout,
 		instance: u.instance,
 		binDir:   binDir,
@@ -46,7 +51,6 @@ func (u *up) supervise(ctx context.Context, lifeline io.Reader) error {
 		timeout:  u.timeout,
 		messages: u.stderr,
 	}
-	return s.run(ctx, u.stdout)
 }
 
 // ensure makes sure that the instance runs, in a supervisor of its own.

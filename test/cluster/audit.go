@@ -102,6 +102,33 @@ type auditLog struct {
 	lent bool
 }
 
+// maxAuditLine bounds the length of a line of the audit log, in bytes.
+const maxAuditLine = 1 << 20
+
+// newAuditLog returns a reader of the requests that are logged from now on. Without a path, reading fails.
+func newAuditLog(path string) (*auditLog, error) {
+	log := &auditLog{path: path}
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return log, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	defer file.Close()
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	tail := make([]byte, min(size, maxAuditLine))
+	if _, err := file.ReadAt(tail, size-int64(len(tail))); err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	// The last line may be incomplete.
+	log.offset = size - int64(len(tail)) + int64(bytes.LastIndexByte(tail, '\n')+1)
+	return log, nil
+}
+
 // read returns all requests that the log has by now. The caller must not change them.
 func (l *auditLog) read() ([]AuditEvent, error) {
 	if l.path == "" {

@@ -102,3 +102,28 @@ func TestAuditRequestsSelects(t *testing.T) {
 		t.Error("no error without an audit log")
 	}
 }
+
+func TestAuditLogBeginsAfterLastCompleteLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	const (
+		before = `{"auditID":"a","stage":"ResponseComplete","verb":"get"}` + "\n"
+		begun  = `{"auditID":"b","stage":"ResponseComplete",`
+		rest   = `"verb":"list"}` + "\n"
+	)
+	if err := os.WriteFile(path, []byte(before+begun), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log, err := newAuditLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(before+begun+rest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	events, err := log.read()
+
+	if err != nil || len(events) != 1 || events[0].ID != "b" {
+		t.Errorf("got %+v and error %v, want the event b", events, err)
+	}
+}

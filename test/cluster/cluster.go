@@ -63,6 +63,8 @@ type Cluster struct {
 	exitErr    error
 	launcher   *launcher
 	audit      *auditLog
+	// sharing is nil for a control plane that this process has started.
+	sharing *sharing
 
 	// operatorMutex guards operatorBinary, which is empty until the operator is built and has what it needs.
 	operatorMutex  sync.Mutex
@@ -77,6 +79,7 @@ type connection struct {
 	AuditLog   string `json:"auditLog"`
 	BinDir     string `json:"binDir"`
 	LogDir     string `json:"logDir"`
+	Nodes      int    `json:"nodes"`
 }
 
 // Main starts a control plane, hands it to use, runs the tests of m and stops the control plane. It returns the exit
@@ -101,6 +104,9 @@ func Main(m *testing.M, options Options, use func(*Cluster)) (code int) {
 
 // Start starts a control plane and returns when pods can run on it. The first start on a machine builds the control
 // plane, which takes minutes. ctx bounds the start; the control plane then runs until Stop, or until this process dies.
+//
+// Below "localcluster exec", Start returns the control plane that all test packages share, if it has what options ask
+// for. The package then has the control plane for itself until Stop.
 func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	root, err := findRoot()
 	if err != nil {
@@ -112,13 +118,22 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 			err = errors.Join(err, c.Stop())
 		}
 	}()
+	shared, ok, err := sharedConnection(options)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		return c, c.share(ctx, shared)
+	}
 	if err := c.startCommand(ctx, options); err != nil {
 		return nil, fmt.Errorf("start control plane: %w", err)
 	}
 	if err := c.newClients(); err != nil {
 		return nil, err
 	}
-	c.audit = &auditLog{path: c.connection.AuditLog}
+	if c.audit, err = newAuditLog(c.connection.AuditLog); err != nil {
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -207,9 +222,14 @@ func (c *Cluster) newClients() error {
 	return nil
 }
 
-// Stop ends the control plane and waits for it. It fails when the control plane had failed by itself.
+// Stop ends the control plane and waits for it. It fails when the control plane had failed by itself. Of a shared control
+// plane, it removes what the package made instead: namespaces, CRDs and all other cluster-scoped objects. Objects that
+// the package made in other namespaces than its own stay.
 func (c *Cluster) Stop() error {
 	var errs []error
+	if c.sharing != nil {
+		errs = append(errs, c.giveBack())
+	}
 	if c.command != nil {
 		// Closing it twice, after the end of the context of Start, is not an error worth telling.
 		_ = c.stdin.Close()

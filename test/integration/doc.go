@@ -5,7 +5,7 @@
 // server. What it promises to users is in the descriptions of the API (pkg/apis/demo/v1alpha1); here is a test for each
 // promise.
 //
-// The package starts one control plane and one operator. Each test has a namespace of its own, and runs in parallel with
+// The package has one control plane and one operator. Each test has a namespace of its own, and runs in parallel with
 // the others; tests that need an operator of their own, to kill it for instance, are in package lifecycle. When all have
 // run, the audit log must show that the operator was refused nothing, and was granted nothing that it does not use.
 //

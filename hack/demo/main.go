@@ -179,7 +179,11 @@ func enter(ctx context.Context, scr *screen, kubeconfig, dir string) (stage, she
 		return nil, nil, err
 	}
 	sh := posixShell{env: environment(kubeconfig, dir, binDir)}
-	place, err := enterForeign(ctx, sh, scr)
+	crds, err := crdNames(crdFiles)
+	if err != nil {
+		return nil, nil, err
+	}
+	place, err := enterForeign(ctx, sh, scr, crds)
 	if err != nil {
 		return nil, nil, err
 	}

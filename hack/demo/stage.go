@@ -110,13 +110,15 @@ func (l *localStage) leave(_ context.Context, stopOperator func() error) error {
 type foreignStage struct {
 	shell  shell
 	screen *screen
+	// crds are the names of the operator's CRDs.
+	crds []string
 	// keepAudit is true when the audit namespace was there before the tour.
 	keepAudit bool
 }
 
 // enterForeign makes sure that the tour can tell its own objects from others on this cluster.
-func enterForeign(ctx context.Context, sh shell, scr *screen) (*foreignStage, error) {
-	f := &foreignStage{shell: sh, screen: scr}
+func enterForeign(ctx context.Context, sh shell, scr *screen, crds []string) (*foreignStage, error) {
+	f := &foreignStage{shell: sh, screen: scr, crds: crds}
 	server, err := f.ask(ctx, "config view --minify -o jsonpath='{.clusters[0].cluster.server}'")
 	if err != nil {
 		return nil, err
@@ -137,9 +139,9 @@ func enterForeign(ctx context.Context, sh shell, scr *screen) (*foreignStage, er
 			return nil, err
 		}
 	}
-	present, err := f.ask(ctx, fmt.Sprintf("get namespace/%s namespace/%s customresourcedefinition/%s "+
-		"clusterrole/%s clusterrolebinding/%[4]s --ignore-not-found -o name",
-		tourNamespace, systemNamespace, crdName, serviceAccount))
+	present, err := f.ask(ctx, fmt.Sprintf("get namespace/%s namespace/%s clusterrole/%s clusterrolebinding/%[3]s "+
+		"customresourcedefinition/%[4]s --ignore-not-found -o name",
+		tourNamespace, systemNamespace, serviceAccount, strings.Join(crds, " customresourcedefinition/")))
 	if err != nil {
 		return nil, err
 	}
@@ -162,9 +164,11 @@ func (f *foreignStage) ask(ctx context.Context, command string) (string, error) 
 
 // leave implements stage.
 func (f *foreignStage) leave(ctx context.Context, stopOperator func() error) error {
-	crd, err := f.ask(ctx, "get customresourcedefinition "+crdName+" --ignore-not-found -o name")
-	if err == nil && crd != "" {
-		err = f.removeDemoApps(ctx, stopOperator)
+	// kubectl fails for a kind that the cluster does not serve.
+	crds, err := f.ask(ctx, "get customresourcedefinition "+strings.Join(f.crds, " ")+
+		" --ignore-not-found -o custom-columns=:metadata.name")
+	if served := strings.Fields(crds); err == nil && len(served) > 0 {
+		err = f.removeCustomResources(ctx, strings.Join(served, ","), stopOperator)
 	}
 	errs := []error{err, stopOperator()}
 	namespaces := []string{tourNamespace, systemNamespace}
@@ -188,19 +192,24 @@ func (f *foreignStage) leave(ctx context.Context, stopOperator func() error) err
 	return errors.Join(errs...)
 }
 
-// removeDemoApps deletes the DemoApps of the tour, and before them what makes them, while the operator runs. Where it does not, or fails, their finalizers
-// are taken off: the tour's own objects are no loss.
-func (f *foreignStage) removeDemoApps(ctx context.Context, stopOperator func() error) error {
+// removeCustomResources deletes the custom resources of the tour, of the given kinds, while the operator runs. If the
+// operator does not run, or fails, their finalizers are removed: the tour's own objects are no loss.
+func (f *foreignStage) removeCustomResources(ctx context.Context, kinds string, stopOperator func() error) error {
 	const patience = "20s"
-	_, deleteErr := f.ask(ctx, "-n "+tourNamespace+" delete demoappclusters,demoapps --all --timeout="+patience)
+	remove := "-n " + tourNamespace + " delete " + kinds + " --all --timeout=" + patience
+	_, deleteErr := f.ask(ctx, remove)
+	if deleteErr == nil {
+		// A custom resource that was deleted before its owner may have been created once more.
+		_, deleteErr = f.ask(ctx, remove)
+	}
 	stopErr := stopOperator()
-	left, err := f.ask(ctx, "-n "+tourNamespace+" get demoapps -o name")
+	left, err := f.ask(ctx, "-n "+tourNamespace+" get "+kinds+" -o name")
 	if err != nil {
 		return errors.Join(deleteErr, stopErr, err)
 	}
 	errs := []error{stopErr}
 	for name := range strings.FieldsSeq(left) {
-		f.screen.info("%s did not go by itself; its finalizer is taken off.", name)
+		f.screen.info("%s is still there; its finalizers are removed.", name)
 		_, err := f.ask(ctx, fmt.Sprintf(`-n %s patch %s --type=merge -p '{"metadata":{"finalizers":null}}'`,
 			tourNamespace, name))
 		errs = append(errs, err)

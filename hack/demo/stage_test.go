@@ -17,10 +17,13 @@ const (
 	askRemains = "kubectl get namespaces -l demo.example.com/tour=true -o name"
 	askAudit   = "kubectl get namespace demoapp-audit --ignore-not-found -o name"
 	askPresent = "kubectl get namespace/demoapp-tour namespace/demoapp-system " +
-		"customresourcedefinition/demoapps.demo.example.com clusterrole/demoapp-controller " +
-		"clusterrolebinding/demoapp-controller --ignore-not-found -o name"
-	askCRD = "kubectl get customresourcedefinition demoapps.demo.example.com --ignore-not-found -o name"
+		"clusterrole/demoapp-controller clusterrolebinding/demoapp-controller " +
+		"customresourcedefinition/as.example.com customresourcedefinition/bs.example.com --ignore-not-found -o name"
+	askCRDs = "kubectl get customresourcedefinition as.example.com bs.example.com --ignore-not-found -o custom-columns=:metadata.name"
 )
+
+// crds are the CRDs of these tests.
+var crds = []string{"as.example.com", "bs.example.com"}
 
 func TestEnterForeign(t *testing.T) {
 	tests := map[string]struct {
@@ -51,7 +54,7 @@ func TestEnterForeign(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			sh := &fakeShell{answers: test.answers}
-			got, err := enterForeign(t.Context(), sh, &screen{out: &bytes.Buffer{}})
+			got, err := enterForeign(t.Context(), sh, &screen{out: &bytes.Buffer{}}, crds)
 			switch {
 			case test.wantErr == "" && err != nil:
 				t.Fatal(err)
@@ -70,15 +73,16 @@ func TestEnterForeign(t *testing.T) {
 
 func TestLeaveForeign(t *testing.T) {
 	const (
-		deleteApps = "kubectl -n demoapp-tour delete demoappclusters,demoapps --all --timeout=20s"
-		listApps   = "kubectl -n demoapp-tour get demoapps -o name"
+		deleteBoth = "kubectl -n demoapp-tour delete as.example.com,bs.example.com --all --timeout=20s"
+		deleteOne  = "kubectl -n demoapp-tour delete bs.example.com --all --timeout=20s"
+		listBoth   = "kubectl -n demoapp-tour get as.example.com,bs.example.com -o name"
 		stop       = "(the operator stops)"
 		deleteAll  = "kubectl delete namespace demoapp-tour demoapp-system demoapp-audit --ignore-not-found --timeout=60s"
 		deleteTwo  = "kubectl delete namespace demoapp-tour demoapp-system --ignore-not-found --timeout=60s"
 		deleteOwn  = "kubectl -n demoapp-audit delete configmaps -l demo.example.com/source-namespace=demoapp-tour " +
 			"--ignore-not-found --timeout=60s"
 		deleteCRDs  = "kubectl delete crd -l demo.example.com/tour=true --ignore-not-found --timeout=60s"
-		deletePatch = `kubectl -n demoapp-tour patch demoapp/stuck --type=merge -p '{"metadata":{"finalizers":null}}'`
+		deletePatch = `kubectl -n demoapp-tour patch b.example.com/stuck --type=merge -p '{"metadata":{"finalizers":null}}'`
 	)
 	tests := map[string]struct {
 		answers   map[string]answer
@@ -87,20 +91,31 @@ func TestLeaveForeign(t *testing.T) {
 		wantOrder []string
 		wantNot   []string
 	}{
-		"DemoApps go while the operator runs": {
-			answers:   map[string]answer{askCRD: {output: "crd"}},
-			wantOrder: []string{deleteApps, stop, listApps, deleteAll, deleteCRDs},
+		"custom resources are deleted while the operator runs": {
+			answers:   map[string]answer{askCRDs: {output: "as.example.com\nbs.example.com\n"}},
+			wantOrder: []string{deleteBoth, stop, listBoth, deleteAll, deleteCRDs},
 			wantNot:   []string{deletePatch, deleteOwn},
 		},
-		"DemoApps that stay lose their finalizer": {
-			answers: map[string]answer{
-				askCRD: {output: "crd"}, deleteApps: {err: errors.New("timeout")}, listApps: {output: "demoapp/stuck\n"},
-			},
-			wantOrder: []string{deleteApps, stop, listApps, deletePatch, deleteAll},
+		"custom resources that are recreated are deleted again": {
+			answers:   map[string]answer{askCRDs: {output: "as.example.com\nbs.example.com\n"}},
+			wantOrder: []string{deleteBoth, deleteBoth, stop},
 		},
-		"a tour that did not come to the CRD": {
+		"custom resources that stay lose their finalizers": {
+			answers: map[string]answer{
+				askCRDs:    {output: "as.example.com\nbs.example.com\n"},
+				deleteBoth: {err: errors.New("timeout")},
+				listBoth:   {output: "b.example.com/stuck\n"},
+			},
+			wantOrder: []string{deleteBoth, stop, listBoth, deletePatch, deleteAll},
+		},
+		"a kind that is not served is left out": {
+			answers:   map[string]answer{askCRDs: {output: "bs.example.com\n"}},
+			wantOrder: []string{deleteOne, stop},
+			wantNot:   []string{deleteBoth},
+		},
+		"a tour without CRDs deletes no custom resources": {
 			wantOrder: []string{stop, deleteAll},
-			wantNot:   []string{deleteApps, listApps},
+			wantNot:   []string{deleteBoth, listBoth},
 		},
 		"an audit namespace of others keeps their records": {
 			keepAudit: true,
@@ -111,7 +126,7 @@ func TestLeaveForeign(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			sh := &fakeShell{answers: test.answers}
-			f := &foreignStage{shell: sh, screen: &screen{out: &bytes.Buffer{}}, keepAudit: test.keepAudit}
+			f := &foreignStage{shell: sh, screen: &screen{out: &bytes.Buffer{}}, crds: crds, keepAudit: test.keepAudit}
 			err := f.leave(t.Context(), func() error {
 				if !slices.Contains(sh.asked, stop) {
 					sh.asked = append(sh.asked, stop)

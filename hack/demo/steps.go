@@ -17,7 +17,7 @@ func install(operator performer) step {
 			{command: fmt.Sprintf("kubectl label namespace %s %s=true pod-security.kubernetes.io/enforce=restricted",
 				tourNamespace, tourLabel)},
 			{command: "kubectl apply -f " + crdFiles},
-			{command: fmt.Sprintf("kubectl wait %s --for=condition=Established --timeout=%.0fs", crdNames,
+			{command: fmt.Sprintf("kubectl wait -f %s --for=condition=Established --timeout=%.0fs", crdFiles,
 				waitLimit.Seconds())},
 			{command: fmt.Sprintf("kubectl apply -f %s -f %s", namespaceFile, rbacFile)},
 			{

@@ -98,8 +98,6 @@ const (
 	tourLabel       = "demo.example.com/tour"
 	systemNamespace = "demoapp-system"
 	auditNamespace  = "demoapp-audit"
-	crdName         = "demoapps.demo.example.com"
-	crdNames        = "crd/" + crdName + " crd/demoappclusters.demo.example.com"
 	serviceAccount  = "demoapp-controller"
 
 	crdFiles      = "artifacts/crds/"

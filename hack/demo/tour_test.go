@@ -59,7 +59,7 @@ func TestTourStaysInItsNamespace(t *testing.T) {
 		"echo '{\"apiVersion\":\"networking.k8s.io/v1\",\"kind\":\"IngressClass\",\"metadata\":{\"name\":\"" + tourClass + "\"}",
 		"kubectl delete ingressclass " + tourClass,
 		"kubectl apply -f " + namespaceFile + " -f " + rbacFile,
-		"kubectl wait " + crdNames + " ",
+		"kubectl wait -f " + crdFiles + " ",
 		"kubectl -n " + systemNamespace + " create token ",
 		"kubectl -n " + auditNamespace + " get ",
 		"kubectl label --local -f " + routeCRDFile + " " + tourLabel + "=true -o yaml | kubectl create -f -",

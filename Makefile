@@ -42,7 +42,7 @@ help: ## Show this help.
 		/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: build ## Play the tour on a new local control plane, or on that of KUBECONFIG=FILE.
+demo: ## Play the tour on a new local control plane, or on that of KUBECONFIG=FILE.
 	@go run ./hack/demo $(DEMO_FLAGS)
 
 .PHONY: up

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -60,10 +59,7 @@ func perform(ctx context.Context, scr *screen, kubeconfig string) (err error) {
 	defer func() { err = cleaned(scr, err, os.RemoveAll(dir)) }()
 
 	scr.heading("Preparation")
-	if err := build(ctx, scr); err != nil {
-		return err
-	}
-	newer, err := buildNewer(ctx, scr, dir)
+	newer, binDir, err := buildAll(ctx, scr, kubeconfig, dir)
 	if err != nil {
 		return err
 	}
@@ -72,7 +68,7 @@ func perform(ctx context.Context, scr *screen, kubeconfig string) (err error) {
 		return err
 	}
 	defer func() { err = cleaned(scr, err, licenses.stop()) }()
-	place, sh, err := enter(ctx, scr, kubeconfig, dir)
+	place, sh, err := enter(ctx, scr, kubeconfig, dir, binDir)
 	if err != nil {
 		return err
 	}
@@ -158,8 +154,30 @@ func diagnose(ctx context.Context, scr *screen, sh shell, op *operator) {
 	}
 }
 
-// enter starts or enters the cluster, and returns the shell whose kubectl reaches it.
-func enter(ctx context.Context, scr *screen, kubeconfig, dir string) (stage, shell, error) {
+// buildAll builds the operator, its newer version, and beside them the programs of a control plane if the tour needs one
+// of them. It returns the newer binary and the folder of the programs, if any.
+func buildAll(ctx context.Context, scr *screen, kubeconfig, dir string) (newer, binDir string, err error) {
+	var programs *binaries
+	_, lookErr := exec.LookPath("kubectl")
+	if kubeconfig == "" || lookErr != nil {
+		scr.info("The control plane and kubectl are built, beside the operator. This takes minutes, once.")
+		scr.command(buildBinariesCommand + " &")
+		programs = startBinaries(ctx)
+		defer programs.stop()
+	}
+	if err := build(ctx, scr); err != nil {
+		return "", "", err
+	}
+	if newer, err = buildNewer(ctx, scr, dir); err != nil || programs == nil {
+		return newer, "", err
+	}
+	binDir, err = programs.wait()
+	return newer, binDir, err
+}
+
+// enter starts or enters the cluster, and returns the shell whose kubectl reaches it. binDir has a kubectl, unless it is
+// empty.
+func enter(ctx context.Context, scr *screen, kubeconfig, dir, binDir string) (stage, shell, error) {
 	if kubeconfig == "" {
 		// A variable that is always set may name a cluster in use: it takes a flag to play there.
 		if os.Getenv("KUBECONFIG") != "" {
@@ -172,11 +190,7 @@ func enter(ctx context.Context, scr *screen, kubeconfig, dir string) (stage, she
 			return nil, nil, err
 		}
 		scr.took(time.Since(begin))
-		return local, posixShell{env: environment(local.kubeconfig, dir, local.binDir)}, nil
-	}
-	binDir, err := kubectlFolder(ctx, scr)
-	if err != nil {
-		return nil, nil, err
+		return local, posixShell{env: environment(local.kubeconfig, dir, binDir)}, nil
 	}
 	sh := posixShell{env: environment(kubeconfig, dir, binDir)}
 	crds, err := crdNames(crdFiles)
@@ -188,23 +202,6 @@ func enter(ctx context.Context, scr *screen, kubeconfig, dir string) (stage, she
 		return nil, nil, err
 	}
 	return place, sh, nil
-}
-
-// kubectlFolder returns a folder with a kubectl in it, which it builds, or nothing when the user has a kubectl.
-func kubectlFolder(ctx context.Context, scr *screen) (string, error) {
-	if _, err := exec.LookPath("kubectl"); err == nil {
-		return "", nil
-	}
-	const command = "go -C hack/localcluster run . build"
-	scr.info("There is no kubectl in your PATH, so one is built. This takes minutes, once.")
-	scr.command(command)
-	cmd := posixShell{env: os.Environ()}.command(ctx, command)
-	var stdout bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, os.Stderr
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("build kubectl: %w", err)
-	}
-	return strings.TrimSpace(stdout.String()), nil
 }
 
 // build builds the operator as everybody does, so that what make has built already is not built again.

@@ -39,7 +39,6 @@ type localStage struct {
 	process    *exec.Cmd
 	lifeline   io.Closer
 	kubeconfig string
-	binDir     string
 }
 
 // localClusterEnd is how long the control plane may take to end.
@@ -49,7 +48,7 @@ const localClusterEnd = 30 * time.Second
 func startLocal(ctx context.Context) (*localStage, error) {
 	// Not ended by ctx, which ends before the cluster is no longer needed, but by leave.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), "go", "-C", "hack/localcluster", "run", ".", "up", "--foreground")
-	cmd.Stderr = os.Stderr // The progress of the build, minutes long the first time.
+	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	lifeline, err := cmd.StdinPipe()
 	if err != nil {
@@ -75,13 +74,12 @@ func startLocal(ctx context.Context) (*localStage, error) {
 	}
 	var connection struct {
 		Kubeconfig string `json:"kubeconfig"`
-		BinDir     string `json:"binDir"`
 	}
 	if err := json.Unmarshal(report, &connection); err != nil {
 		return nil, errors.Join(fmt.Errorf("read what the control plane reports: %w", err),
 			local.leave(ctx, func() error { return nil }))
 	}
-	local.kubeconfig, local.binDir = connection.Kubeconfig, connection.BinDir
+	local.kubeconfig = connection.Kubeconfig
 	return local, nil
 }
 

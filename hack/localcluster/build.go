@@ -36,11 +36,13 @@ const progressInterval = 20 * time.Second
 type binary struct {
 	name       string
 	importPath string
+	// output is the file name that "go build" chooses, if that is not name.
+	output string
 }
 
 // binaries are what a control plane needs, and kubectl for machines that have none. They are the tools of go.mod.
 var binaries = []binary{
-	{name: "etcd", importPath: "go.etcd.io/etcd/server/v3"},
+	{name: "etcd", importPath: "go.etcd.io/etcd/server/v3", output: "server"},
 	{name: "kube-apiserver", importPath: "k8s.io/kubernetes/cmd/kube-apiserver"},
 	{name: "kube-controller-manager", importPath: "k8s.io/kubernetes/cmd/kube-controller-manager"},
 	{name: "kube-scheduler", importPath: "k8s.io/kubernetes/cmd/kube-scheduler"},
@@ -95,11 +97,11 @@ func (b builder) build(ctx context.Context, dir, version, flags string) (err err
 	begin := time.Now()
 	fmt.Fprintf(b.progress, "building the control plane (Kubernetes %s) into %s\n", version, dir)
 	fmt.Fprintln(b.progress, "this happens once and takes 5 to 10 minutes on 2 cores; a later up takes seconds")
-	for i, bin := range binaries {
-		fmt.Fprintf(b.progress, "[%d/%d] %s\n", i+1, len(binaries), bin.name)
-		if err := b.goBuild(ctx, module, filepath.Join(out, bin.name), bin, flags); err != nil {
-			return err
-		}
+	if err := os.Mkdir(out, 0o700); err != nil {
+		return fmt.Errorf("build: %w", err)
+	}
+	if err := b.goBuild(ctx, module, out, flags); err != nil {
+		return err
 	}
 	if err := os.Rename(out, dir); err != nil {
 		return fmt.Errorf("build: %w", err)
@@ -108,10 +110,14 @@ func (b builder) build(ctx context.Context, dir, version, flags string) (err err
 	return nil
 }
 
-// goBuild builds one binary. When ctx ends, it ends the go command with the compilers that it started.
-func (b builder) goBuild(ctx context.Context, module, out string, bin binary, flags string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-C", module, "-mod=readonly", "-trimpath", "-ldflags", flags,
-		"-o", out, bin.importPath)
+// goBuild builds all binaries into the folder out. One go command links one binary while it compiles for the next. When
+// ctx ends, goBuild ends the go command with the compilers that it started.
+func (b builder) goBuild(ctx context.Context, module, out, flags string) error {
+	args := []string{"build", "-C", module, "-mod=readonly", "-trimpath", "-ldflags", flags, "-o", out}
+	for _, bin := range binaries {
+		args = append(args, bin.importPath)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
@@ -119,20 +125,28 @@ func (b builder) goBuild(ctx context.Context, module, out string, bin binary, fl
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 
-	stop := b.reportProgress(bin.name)
+	stop := b.reportProgress()
 	err := cmd.Run()
 	stop()
 	if ctx.Err() != nil {
-		return fmt.Errorf("build %s: %w", bin.name, context.Cause(ctx))
+		return fmt.Errorf("build the control plane: %w", context.Cause(ctx))
 	}
 	if err != nil {
-		return fmt.Errorf("build %s: %w\n%s", bin.name, err, output.Bytes())
+		return fmt.Errorf("build the control plane: %w\n%s", err, output.Bytes())
+	}
+	for _, bin := range binaries {
+		if bin.output == "" {
+			continue
+		}
+		if err := os.Rename(filepath.Join(out, bin.output), filepath.Join(out, bin.name)); err != nil {
+			return fmt.Errorf("build the control plane: %w", err)
+		}
 	}
 	return nil
 }
 
-// reportProgress prints from time to time how long the build of name has taken, until the returned function is called.
-func (b builder) reportProgress(name string) (stop func()) {
+// reportProgress prints from time to time how long the build has taken, until the returned function is called.
+func (b builder) reportProgress() (stop func()) {
 	begin := time.Now()
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -144,7 +158,7 @@ func (b builder) reportProgress(name string) (stop func()) {
 			case <-quit:
 				return
 			case <-ticker.C:
-				fmt.Fprintf(b.progress, "      %s: %s so far\n", name, time.Since(begin).Round(time.Second))
+				fmt.Fprintf(b.progress, "building the control plane: %s so far\n", time.Since(begin).Round(time.Second))
 			}
 		}
 	}()

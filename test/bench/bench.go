@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,8 +47,11 @@ const (
 // bench measures one size.
 type bench struct {
 	options options
-	size    int
-	binary  string
+	// size is the number of DemoApps of the current round.
+	size int
+	// warmUp says that the current round does not count; last, that it is the last one.
+	warmUp, last bool
+
 	cluster *cluster.Cluster
 	config  *rest.Config
 	kube    kubernetes.Interface
@@ -59,45 +63,19 @@ type bench struct {
 	apps    *tracker
 	stop    context.CancelFunc
 	shape   shape
-	result  result
 }
 
-func newBench(ctx context.Context, c *cluster.Cluster, o options, binary string, size int) (*bench, error) {
+func newBench(ctx context.Context, c *cluster.Cluster, o options) (*bench, error) {
 	dir, err := os.MkdirTemp("", "bench-")
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{options: o, size: size, binary: binary, cluster: c, config: c.AdminConfig(), kube: c.Client, dir: dir}
-	b.result.size = size
-	b.config.QPS = -1
+	b := &bench{options: o, cluster: c, config: c.AdminConfig(), kube: c.Client, dir: dir}
 	if b.demo, err = versioned.NewForConfig(b.config); err != nil {
 		return nil, err
 	}
-	artifacts := filepath.Join(o.root, "artifacts")
-	if err := c.InstallCRDs(ctx, filepath.Join(artifacts, "crds")); err != nil {
+	if err := b.deploy(ctx); err != nil {
 		return nil, err
-	}
-	for _, file := range []string{"00-namespace.yaml", "10-rbac.yaml"} {
-		if err := c.ApplyFiles(ctx, "", filepath.Join(artifacts, "deploy", file)); err != nil {
-			return nil, err
-		}
-	}
-	for _, name := range []string{benchNamespace, floorNamespace, loadNamespace} {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if _, err := b.kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
-			return nil, err
-		}
-	}
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := c.WriteServiceAccountKubeconfig(ctx, operatorNamespace, "demoapp-controller", kubeconfig); err != nil {
-		return nil, err
-	}
-	b.args = []string{
-		"--kubeconfig=" + kubeconfig,
-		fmt.Sprintf("--workers=%d", o.workers),
-		"--namespaces=" + benchNamespace + "," + loadNamespace,
-		// No periodic pass falls into a phase: only what a phase causes is measured.
-		"--resync-period=24h",
 	}
 	b.apps = newTracker()
 	var watching context.Context
@@ -109,6 +87,86 @@ func newBench(ctx context.Context, c *cluster.Cluster, o options, binary string,
 	}
 	factory.StartWithContext(watching)
 	return b, factory.WaitForCacheSyncWithContext(ctx).AsError()
+}
+
+// deploy applies what an operator needs, and prepares its arguments.
+func (b *bench) deploy(ctx context.Context) error {
+	artifacts := filepath.Join(b.options.root, "artifacts")
+	if err := b.cluster.InstallCRDs(ctx, filepath.Join(artifacts, "crds")); err != nil {
+		return err
+	}
+	for _, file := range []string{"00-namespace.yaml", "10-rbac.yaml"} {
+		if err := b.cluster.ApplyFiles(ctx, "", filepath.Join(artifacts, "deploy", file)); err != nil {
+			return err
+		}
+	}
+	if err := b.createNamespaces(ctx); err != nil {
+		return err
+	}
+	kubeconfig := filepath.Join(b.dir, "kubeconfig")
+	if err := b.cluster.WriteServiceAccountKubeconfig(ctx, operatorNamespace, "demoapp-controller", kubeconfig); err != nil {
+		return err
+	}
+	b.args = []string{
+		"--kubeconfig=" + kubeconfig,
+		fmt.Sprintf("--workers=%d", b.options.workers),
+		"--namespaces=" + benchNamespace + "," + loadNamespace,
+		// A periodic resync within a phase would be counted as a cost of the phase.
+		"--resync-period=24h",
+	}
+	return nil
+}
+
+// benchNamespaces are the namespaces of DemoApps.
+var benchNamespaces = []string{benchNamespace, floorNamespace, loadNamespace}
+
+func (b *bench) createNamespaces(ctx context.Context) error {
+	for _, name := range benchNamespaces {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := b.kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clear removes what a contender made, so that each contender begins on a cluster without DemoApps: the cost of a request
+// grows with the number of objects.
+func (b *bench) clear(ctx context.Context) error {
+	namespaces := b.kube.CoreV1().Namespaces()
+	for _, name := range benchNamespaces {
+		if err := namespaces.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, phaseTimeout)
+	defer cancel()
+	for _, name := range benchNamespaces {
+		err := poll(ctx, time.Second, func() (bool, error) {
+			_, err := namespaces.Get(ctx, name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return true, nil
+			}
+			return false, err
+		})
+		if err != nil {
+			return fmt.Errorf("remove namespace %s: %w", name, err)
+		}
+	}
+	return b.createNamespaces(ctx)
+}
+
+// measure runs one round of a contender.
+func (b *bench) measure(ctx context.Context, c contender) (f figures, err error) {
+	if c.binary == "" {
+		f, err = b.measureFloor(ctx)
+	} else {
+		f, err = b.measureOperator(ctx, c.binary)
+	}
+	if err != nil {
+		return figures{}, err
+	}
+	return f, b.clear(ctx)
 }
 
 func (b *bench) close() {
@@ -138,8 +196,7 @@ func newApp(namespace, name string) *v1alpha1.DemoApp {
 	}
 }
 
-// create makes apps with the load generator's own workers, and hands each name
-// on as soon as it exists.
+// create creates apps with the load generator's own workers, and calls then for each app that exists.
 func (b *bench) create(ctx context.Context, namespace string, count int, then func(name string)) error {
 	return b.each(ctx, count, func(ctx context.Context, i int) error {
 		_, err := b.demo.DemoV1alpha1().DemoApps(namespace).Create(ctx, newApp(namespace, appName(i)), metav1.CreateOptions{})
@@ -198,14 +255,13 @@ func (b *bench) each(ctx context.Context, count int, work func(ctx context.Conte
 	return nil
 }
 
-// tracker follows the state of all apps.
+// tracker knows the observed state of all apps.
 type tracker struct {
 	mu   sync.Mutex
 	apps map[cache.ObjectName]*v1alpha1.DemoApp
 }
 
-// countInterval is the time between two counts of the apps, and with it the error of
-// the times that are measured.
+// countInterval is the time between two counts of the apps, and so the error of measured times.
 const countInterval = 20 * time.Millisecond
 
 func newTracker() *tracker { return &tracker{apps: map[cache.ObjectName]*v1alpha1.DemoApp{}} }
@@ -242,12 +298,11 @@ func (t *tracker) await(ctx context.Context, namespace string, count int, state 
 		if got == count {
 			return nil
 		}
-		// To count at each of thousands of changes would take more time than to make
-		// them.
+		// Counting at each of thousands of changes would take longer than the changes.
 		select {
 		case <-time.After(countInterval):
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("%d of %d apps are where they should be", got, count), ctx.Err())
+			return errors.Join(fmt.Errorf("%d apps have reached the state, want %d", got, count), ctx.Err())
 		}
 	}
 }
@@ -264,12 +319,15 @@ func (t *tracker) count(namespace string, state func(*v1alpha1.DemoApp) bool) in
 	return count
 }
 
-// deployed reports whether the operator is through with what the spec says now.
+// exists is a state for all apps.
+func exists(*v1alpha1.DemoApp) bool { return true }
+
+// deployed reports whether the current spec is deployed.
 func deployed(app *v1alpha1.DemoApp) bool {
 	return app.Status.ObservedGeneration == app.Generation && meta.IsStatusConditionTrue(app.Status.Conditions, releasev1alpha1.ConditionDeployed)
 }
 
-// ready reports whether the app is deployed and healthy, too.
+// ready reports whether the current spec is deployed and healthy.
 func ready(app *v1alpha1.DemoApp) bool {
 	return deployed(app) && meta.IsStatusConditionTrue(app.Status.Conditions, apimeta.ConditionReady)
 }

@@ -1,16 +1,28 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures the operator on a real API server of its own and
-// writes the report docs/benchmarks.md.
+// Command bench measures the operator on a real API server and writes the report docs/benchmarks.md.
 //
-// Everything is measured in the same run, on the same machine, and against the
-// same floor: a program (see floor) that sends only the requests which no
-// operator can do without, with as many workers as the operator has. Ratios to
-// the floor are what to look at; times depend on the machine.
+// # Method
 //
-// For each size, a fresh control plane is started. The floor goes first, in a
-// namespace that the operator does not watch, and what it made is removed: both
-// begin on a cluster without DemoApps. Then the operator installs, idles,
-// upgrades, corrects drift, restarts and uninstalls.
+// The operator is compared with a floor: a program that sends only the requests that no operator can do without, with as
+// many workers, over a pool of connections, without reading the answers. Ratios to the floor say how much the operator
+// adds; times depend on the machine.
+//
+// Each size has a control plane of its own. A first round warms the API server up and does not count. Each further round
+// runs the floor and the operator one after the other, and each round begins with the other one. A contender begins on a
+// cluster without DemoApps, because what it made is removed before the next one begins. The report has the median of the
+// rounds, and the least and the most. A ratio is that of two times of the same round. The run fails if the floor was
+// slower than the operator, since it is then no floor.
+//
+// A round of the operator installs, upgrades, corrects drift, corrects drift while other installs run, restarts and
+// uninstalls. The last round also observes the idle operator.
+//
+// # Comparison of two operators
+//
+//	go -C test/bench run . -root ../.. -compare=/path/to/another/demoapp-controller -sizes=200x5,1000x3
+//
+// With -compare, the operator of the working tree ("new") alternates with another binary ("old") in the same way. Both
+// run with the CRDs and the RBAC of the working tree. The medians and the ratios new/old of each phase go to standard
+// output.
 package main

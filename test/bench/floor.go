@@ -9,25 +9,27 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 )
 
-// shape is what a release of an app looks like, taken from one that the
-// operator made: the floor sends the same objects under other names.
+// shape is the content of one release, read from a release that the operator installed. The floor sends the same objects
+// under other names.
 type shape struct {
 	name    string
 	objects []object
@@ -40,8 +42,7 @@ type object struct {
 	body     []byte
 }
 
-// shapeResources are the kinds of the embedded chart, in Helm's order of
-// installing them.
+// shapeResources are the kinds of the embedded chart, in Helm's install order.
 var shapeResources = []schema.GroupVersionResource{
 	{Version: "v1", Resource: "secrets"},
 	{Version: "v1", Resource: "configmaps"},
@@ -49,9 +50,9 @@ var shapeResources = []schema.GroupVersionResource{
 	{Group: "apps", Version: "v1", Resource: "deployments"},
 }
 
-// sample has the operator install a single app and learns from it.
-func (b *bench) sample(ctx context.Context) error {
-	if err := b.startOperator(ctx); err != nil {
+// sample lets the operator install one app and reads the shape from it.
+func (b *bench) sample(ctx context.Context, binary string) error {
+	if err := b.startOperator(ctx, binary); err != nil {
 		return err
 	}
 	const name = "sample"
@@ -62,19 +63,19 @@ func (b *bench) sample(ctx context.Context) error {
 	if err := b.apps.await(ctx, benchNamespace, 1, ready); err != nil {
 		return err
 	}
-	if err := b.learn(ctx, name); err != nil {
+	if err := b.readShape(ctx, name); err != nil {
 		return err
 	}
 	if err := apps.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	if err := b.apps.await(ctx, benchNamespace, 0, func(*v1alpha1.DemoApp) bool { return true }); err != nil {
+	if err := b.apps.await(ctx, benchNamespace, 0, exists); err != nil {
 		return err
 	}
 	return b.stopOperator()
 }
 
-func (b *bench) learn(ctx context.Context, name string) error {
+func (b *bench) readShape(ctx context.Context, name string) error {
 	client, err := dynamic.NewForConfig(b.config)
 	if err != nil {
 		return err
@@ -107,8 +108,7 @@ func (b *bench) learn(ctx context.Context, name string) error {
 	return err
 }
 
-// applied strips a live object down to what was applied: the rest is the API
-// server's.
+// applied returns the fields of a live object that a client applies, without those that the API server sets.
 func applied(live *unstructured.Unstructured) ([]byte, error) {
 	for _, field := range [][]string{
 		{"status"},
@@ -130,47 +130,81 @@ func applied(live *unstructured.Unstructured) ([]byte, error) {
 	return json.Marshal(live.Object)
 }
 
-// as is the body for another app.
+// as returns the body for another app.
 func (s shape) as(body []byte, name string) []byte {
 	body = bytes.ReplaceAll(body, []byte(`"`+s.name+`"`), []byte(`"`+name+`"`))
 	return bytes.ReplaceAll(body, []byte(`"`+benchNamespace+`"`), []byte(`"`+floorNamespace+`"`))
 }
 
-// floor is the program that does the least: its workers send the requests of an
-// app one after another, as any operator must, and decide nothing.
+// floor is the program that does the least. Its workers send the requests of an app one after another, as any operator
+// must. It decides nothing and reads no answer but its status code.
 type floor struct {
-	shape   shape
-	kube    kubernetes.Interface
-	rest    rest.Interface
-	dynamic dynamic.Interface
+	shape  shape
+	server string
+	client *http.Client
 }
 
+// metadataOnly asks for the smallest answer that the API server gives to a write.
+const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+// newFloor returns a floor with a pool of HTTP/1.1 connections. One connection for each worker costs both sides less
+// processor time than streams of one HTTP/2 connection.
 func (b *bench) newFloor() (*floor, error) {
-	client, err := dynamic.NewForConfig(b.config)
+	config := rest.CopyConfig(b.config)
+	config.NextProtos = []string{"http/1.1"}
+	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
 	}
-	// The operator sends built-in kinds as protobuf, too.
-	builtin := rest.CopyConfig(b.config)
-	builtin.ContentType = runtime.ContentTypeProtobuf
-	kube, err := kubernetes.NewForConfig(builtin)
-	if err != nil {
-		return nil, err
-	}
-	return &floor{shape: b.shape, kube: kube, dynamic: client, rest: b.demo.DemoV1alpha1().RESTClient()}, nil
+	return &floor{shape: b.shape, server: strings.TrimSuffix(config.Host, "/"), client: client}, nil
 }
+
+// send sends a request without reading more of the answer than its status code.
+func (f *floor) send(ctx context.Context, method, path, contentType string, body []byte) error {
+	request, err := http.NewRequestWithContext(ctx, method, f.server+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", contentType)
+	request.Header.Set("Accept", metadataOnly)
+	response, err := f.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= http.StatusMultipleChoices {
+		text, err := io.ReadAll(response.Body)
+		return errors.Join(fmt.Errorf("%s %s: %s: %s", method, path, response.Status, text), err)
+	}
+	// A connection goes back to the pool when its answer has been read.
+	_, err = io.Copy(io.Discard, response.Body)
+	return err
+}
+
+// path returns the URL path of an object in the floor's namespace.
+func path(resource schema.GroupVersionResource, name string) string {
+	root := "/apis/" + resource.Group
+	if resource.Group == "" {
+		root = "/api"
+	}
+	return fmt.Sprintf("%s/%s/namespaces/%s/%s/%s", root, resource.Version, floorNamespace, resource.Resource, name)
+}
+
+var (
+	demoApps = v1alpha1.SchemeGroupVersion.WithResource("demoapps")
+	secrets  = corev1.SchemeGroupVersion.WithResource("secrets")
+)
 
 // install sends the 8 requests of an install.
 func (f *floor) install(ctx context.Context, name string) error {
 	finalizer := []byte(`{"metadata":{"finalizers":["bench.example.com/floor"]}}`)
-	if err := f.patchApp(ctx, name, types.MergePatchType, finalizer); err != nil {
+	if err := f.send(ctx, http.MethodPatch, path(demoApps, name), string(types.MergePatchType), finalizer); err != nil {
 		return err
 	}
 	return f.revision(ctx, name, 1, f.shape.objects)
 }
 
-// upgrade sends the C + 3 requests of an upgrade that changes the ConfigMap and
-// the Deployment.
+// upgrade sends the C + 3 requests of an upgrade that changes the ConfigMap and the Deployment.
 func (f *floor) upgrade(ctx context.Context, name string) error {
 	changed := make([]object, 0, 2)
 	for _, o := range f.shape.objects {
@@ -188,41 +222,43 @@ func (f *floor) upgrade(ctx context.Context, name string) error {
 	return f.revision(ctx, name, 2, changed)
 }
 
+// revision creates the release record, applies the objects, completes the record and applies the status.
 func (f *floor) revision(ctx context.Context, name string, revision int, objects []object) error {
-	secrets := f.kube.CoreV1().Secrets(floorNamespace)
-	record := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("floor.%s.v%d", name, revision)},
-		Data:       map[string][]byte{"release": f.shape.record},
-	}
-	record, err := secrets.Create(ctx, record, metav1.CreateOptions{})
-	if err != nil {
+	const apply = "?fieldManager=floor&force=true&fieldValidation=Ignore"
+	record := fmt.Sprintf("floor.%s.v%d", name, revision)
+	if err := f.sendRecord(ctx, http.MethodPost, path(secrets, ""), record, "pending"); err != nil {
 		return err
 	}
-	force := true
 	for _, o := range objects {
-		_, err := f.dynamic.Resource(o.resource).Namespace(floorNamespace).Patch(ctx, name, types.ApplyPatchType,
-			f.shape.as(o.body, name), metav1.PatchOptions{FieldManager: "floor", Force: &force, FieldValidation: metav1.FieldValidationStrict})
+		err := f.send(ctx, http.MethodPatch, path(o.resource, name)+apply, string(types.ApplyPatchType), f.shape.as(o.body, name))
 		if err != nil {
 			return err
 		}
 	}
-	record.Labels = map[string]string{"status": "deployed"}
-	if _, err := secrets.Update(ctx, record, metav1.UpdateOptions{}); err != nil {
+	if err := f.sendRecord(ctx, http.MethodPut, path(secrets, record), record, "deployed"); err != nil {
 		return err
 	}
-	return f.patchApp(ctx, name, types.ApplyPatchType, f.shape.as(f.shape.status, name), "status")
+	status := f.shape.as(f.shape.status, name)
+	return f.send(ctx, http.MethodPatch, path(demoApps, name)+"/status"+apply, string(types.ApplyPatchType), status)
 }
 
-func (f *floor) patchApp(ctx context.Context, name string, kind types.PatchType, body []byte, subresources ...string) error {
-	request := f.rest.Patch(kind).Namespace(floorNamespace).Resource("demoapps").Name(name).SubResource(subresources...).Body(body)
-	if kind == types.ApplyPatchType {
-		request = request.Param("fieldManager", "floor").Param("force", "true")
+// sendRecord sends a release record as protobuf, as the operator does.
+func (f *floor) sendRecord(ctx context.Context, method, path, name, status string) error {
+	info, ok := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	if !ok {
+		return errors.New("no protobuf serializer")
 	}
-	result := request.Do(ctx)
-	return result.Error()
+	record, err := runtime.Encode(scheme.Codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"status": status}},
+		Data:       map[string][]byte{"release": f.shape.record},
+	})
+	if err != nil {
+		return err
+	}
+	return f.send(ctx, method, strings.TrimSuffix(path, "/"), runtime.ContentTypeProtobuf, record)
 }
 
-// work runs the load generator, and the floor's workers on what it hands over.
+// work runs the load generator, and the floor's workers on the apps that it creates or changes.
 func (b *bench) work(ctx context.Context, load func(then func(string)) error, do func(context.Context, string) error) (time.Duration, error) {
 	names := make(chan string, b.size)
 	var workers sync.WaitGroup
@@ -243,60 +279,37 @@ func (b *bench) work(ctx context.Context, load func(then func(string)) error, do
 	return time.Since(started), errors.Join(errors.Join(errs...), err)
 }
 
-func (b *bench) floorInstall(ctx context.Context) error {
-	f, err := b.newFloor()
+// measureFloor returns the figures of one round of the floor.
+func (b *bench) measureFloor(ctx context.Context) (f figures, err error) {
+	sender, err := b.newFloor()
 	if err != nil {
-		return err
+		return figures{}, err
 	}
 	before, err := ownCPU()
 	if err != nil {
-		return err
+		return figures{}, err
 	}
-	b.result.floorInstall, err = b.work(ctx, func(then func(string)) error {
+	f.install, err = b.work(ctx, func(then func(string)) error {
 		return b.create(ctx, floorNamespace, b.size, then)
-	}, f.install)
+	}, sender.install)
 	if err != nil {
-		return err
+		return figures{}, err
 	}
 	after, err := ownCPU()
-	b.result.floorCPU = after - before
-	return err
-}
-
-func (b *bench) floorUpgrade(ctx context.Context) error {
-	f, err := b.newFloor()
 	if err != nil {
-		return err
+		return figures{}, err
 	}
-	b.result.floorUpgrade, err = b.work(ctx, func(then func(string)) error {
+	f.installCPU = after - before
+	f.upgrade, err = b.work(ctx, func(then func(string)) error {
 		return b.change(ctx, floorNamespace, "second", then)
-	}, f.upgrade)
-	return err
-}
-
-// clearFloor removes what the floor made, so that the operator, like the floor,
-// begins on a cluster without the other's objects: with their number grows what
-// each request costs the control plane.
-func (b *bench) clearFloor(ctx context.Context) error {
-	apps := b.demo.DemoV1alpha1().DemoApps(floorNamespace)
-	err := b.each(ctx, b.size, func(ctx context.Context, i int) error {
-		_, err := apps.Patch(ctx, appName(i), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-		return err
-	})
+	}, sender.upgrade)
 	if err != nil {
-		return err
+		return figures{}, err
 	}
-	namespaces := b.kube.CoreV1().Namespaces()
-	if err := namespaces.Delete(ctx, floorNamespace, metav1.DeleteOptions{}); err != nil {
+	// Namespaces are not removed while finalizers are left.
+	return f, b.each(ctx, b.size, func(ctx context.Context, i int) error {
+		_, err := b.demo.DemoV1alpha1().DemoApps(floorNamespace).Patch(ctx, appName(i), types.MergePatchType,
+			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, phaseTimeout)
-	defer cancel()
-	return poll(ctx, time.Second, func() (bool, error) {
-		_, err := namespaces.Get(ctx, floorNamespace, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return true, nil
-		}
-		return false, err
 	})
 }

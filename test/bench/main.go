@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -20,13 +21,18 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// options say what is measured.
+// options are the flags.
 type options struct {
 	root       string
-	sizes      []int
+	sizes      []size
 	workers    int
 	driftCount int
 	idle       time.Duration
+}
+
+// size is a number of DemoApps, and how often it is measured.
+type size struct {
+	apps, rounds int
 }
 
 func main() {
@@ -37,21 +43,18 @@ func main() {
 
 func run() error {
 	o := options{}
-	sizes := flag.String("sizes", "200,1000,5000", "numbers of DemoApps to measure, separated by commas")
+	sizes := flag.String("sizes", "200x5,1000x3,5000x1", "numbers of DemoApps, each with its number of rounds, separated by commas")
 	flag.StringVar(&o.root, "root", ".", "root of the repository")
 	flag.IntVar(&o.workers, "workers", 10, "workers of the operator and of the floor")
-	flag.IntVar(&o.driftCount, "drifts", 200, "objects to change for the drift figures")
-	flag.DurationVar(&o.idle, "idle", time.Minute, "how long to watch the idle operator")
+	flag.IntVar(&o.driftCount, "drifts", 200, "number of objects to change for the drift figures")
+	flag.DurationVar(&o.idle, "idle", time.Minute, "time for which the idle operator is observed, once for each size")
 	out := flag.String("out", "docs", "folder for benchmarks.md and its plots, below the root")
+	old := flag.String("compare", "", "path of another operator binary; it is compared with the operator of the working tree, without the floor and without a report")
 	flag.Parse()
-	for _, field := range strings.Split(*sizes, ",") {
-		size, err := strconv.Atoi(strings.TrimSpace(field))
-		if err != nil || size < 1 {
-			return fmt.Errorf("-sizes: %q is not a number of DemoApps", field)
-		}
-		o.sizes = append(o.sizes, size)
-	}
 	var err error
+	if o.sizes, err = parseSizes(*sizes); err != nil {
+		return err
+	}
 	if o.root, err = filepath.Abs(o.root); err != nil {
 		return err
 	}
@@ -62,22 +65,58 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(filepath.Dir(binary))
+	if *old != "" {
+		return compare(ctx, o, *old, binary)
+	}
+	return report(ctx, o, binary, filepath.Join(o.root, *out))
+}
+
+// parseSizes reads numbers of DemoApps such as "200x5,1000": five rounds of 200 and one of 1000.
+func parseSizes(text string) ([]size, error) {
+	var sizes []size
+	for field := range strings.SplitSeq(text, ",") {
+		apps, rounds, hasRounds := strings.Cut(strings.TrimSpace(field), "x")
+		if !hasRounds {
+			rounds = "1"
+		}
+		s := size{}
+		var appsErr, roundsErr error
+		s.apps, appsErr = strconv.Atoi(apps)
+		s.rounds, roundsErr = strconv.Atoi(rounds)
+		if appsErr != nil || roundsErr != nil || s.apps < 1 || s.rounds < 1 {
+			return nil, fmt.Errorf("-sizes: %q is not a number of DemoApps, or of DemoApps and rounds such as 200x5", field)
+		}
+		sizes = append(sizes, s)
+	}
+	return sizes, nil
+}
+
+// The contenders of a report.
+const (
+	floorName    = "floor"
+	operatorName = "operator"
+)
+
+// report measures the floor and the operator and writes the report into the folder. It fails if the floor was slower.
+func report(ctx context.Context, o options, binary, folder string) error {
 	var results []result
-	for _, size := range o.sizes {
-		r, err := measure(ctx, o, binary, size)
+	var slower []error
+	for _, s := range o.sizes {
+		r, err := measure(ctx, o, s, contender{name: floorName}, contender{name: operatorName, binary: binary})
 		if err != nil {
-			return fmt.Errorf("%d DemoApps: %w", size, err)
+			return fmt.Errorf("%d DemoApps: %w", s.apps, err)
 		}
 		results = append(results, r)
-		// Each size takes long: what is measured is not to be lost with the next one.
-		if err := writeReport(filepath.Join(o.root, *out), machine(), o, results); err != nil {
+		slower = append(slower, r.checkFloor())
+		// The figures of a size take long to measure, so they are kept even if a later size fails.
+		if err := writeReport(folder, machine(), o, results); err != nil {
 			return err
 		}
 	}
-	return nil
+	return errors.Join(slower...)
 }
 
-// machine describes where the figures come from.
+// machine describes the machine and the toolchain of the figures.
 func machine() string {
 	model := "unknown processor"
 	if data, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -91,9 +130,26 @@ func machine() string {
 	return fmt.Sprintf("%d cores (%s), %s, %s", runtime.NumCPU(), model, runtime.GOOS, runtime.Version())
 }
 
-// measure runs all phases for one size on a control plane of its own.
-func measure(ctx context.Context, o options, binary string, size int) (result, error) {
-	log.Printf("%d DemoApps: starting a control plane", size)
+// contender is a program that is measured: an operator, or the floor, which has no binary.
+type contender struct {
+	name, binary string
+}
+
+// inOrder returns the contenders in the order of a round. Each round begins with another contender.
+func inOrder(contenders []contender, round int) []contender {
+	ordered := make([]contender, 0, len(contenders))
+	for i := range contenders {
+		ordered = append(ordered, contenders[(round+i)%len(contenders)])
+	}
+	return ordered
+}
+
+// warmUpSize is the number of DemoApps of the round that is not counted.
+const warmUpSize = 100
+
+// measure alternates the contenders on one control plane. The first round warms the API server up and does not count.
+func measure(ctx context.Context, o options, s size, contenders ...contender) (result, error) {
+	log.Printf("%d DemoApps: starting a control plane", s.apps)
 	c, err := cluster.Start(ctx, cluster.Options{Nodes: 1})
 	if err != nil {
 		return result{}, err
@@ -103,32 +159,31 @@ func measure(ctx context.Context, o options, binary string, size int) (result, e
 			log.Print(err)
 		}
 	}()
-	b, err := newBench(ctx, c, o, binary, size)
+	b, err := newBench(ctx, c, o)
 	if err != nil {
 		return result{}, err
 	}
 	defer b.close()
-	for _, phase := range []struct {
-		name string
-		run  func(context.Context) error
-	}{
-		{"one release, to learn what a release looks like", b.sample},
-		{"floor: install", b.floorInstall},
-		{"floor: upgrade", b.floorUpgrade},
-		{"floor: clear", b.clearFloor},
-		{"install", b.install},
-		{"idle", b.idle},
-		{"upgrade", b.upgrade},
-		{"drift", b.drift},
-		{"drift while installing", b.driftUnderLoad},
-		{"restart", b.restart},
-		{"delete", b.delete},
-	} {
-		started := time.Now()
-		if err := phase.run(ctx); err != nil {
-			return result{}, fmt.Errorf("%s: %w\n%s", phase.name, err, b.operatorLog())
-		}
-		log.Printf("%d DemoApps: %s took %s", size, phase.name, time.Since(started).Round(time.Millisecond))
+	if err := b.sample(ctx, contenders[len(contenders)-1].binary); err != nil {
+		return result{}, fmt.Errorf("install one release to read its shape: %w\n%s", err, b.operatorLog())
 	}
-	return b.result, nil
+	r := result{size: s.apps, figures: map[string][]figures{}}
+	for round := range s.rounds + 1 {
+		b.size, b.warmUp, b.last = s.apps, round == 0, round == s.rounds
+		if b.warmUp {
+			b.size = min(s.apps, warmUpSize)
+		}
+		for _, contender := range inOrder(contenders, round) {
+			started := time.Now()
+			f, err := b.measure(ctx, contender)
+			if err != nil {
+				return result{}, fmt.Errorf("round %d, %s: %w\n%s", round, contender.name, err, b.operatorLog())
+			}
+			log.Printf("%d DemoApps, round %d of %d: %s took %s", b.size, round, s.rounds, contender.name, time.Since(started).Round(time.Second))
+			if !b.warmUp {
+				r.figures[contender.name] = append(r.figures[contender.name], f)
+			}
+		}
+	}
+	return r, nil
 }

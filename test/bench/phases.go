@@ -19,30 +19,60 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 )
 
-// result are the figures of one size.
-type result struct {
-	size                             int
-	floorInstall, floorUpgrade       time.Duration
-	install, upgrade, delete         time.Duration
-	installRequests, upgradeRequests float64
-	deleteRequests                   float64
-	installCPU, upgradeCPU           time.Duration
-	// floorCPU is that of the floor's install and of generating the load, and
-	// loadCPU that of generating the load alone.
-	floorCPU, loadCPU     time.Duration
-	idleCPU               time.Duration
-	idleFor               time.Duration
-	idleRequests          float64
+// figures are what one round of a contender measures. The floor has install, upgrade and installCPU.
+type figures struct {
+	install, upgrade, delete, restart time.Duration
+	// Requests of all apps, without lists and watches.
+	installRequests, upgradeRequests, deleteRequests, restartRequests float64
+	installCPU, upgradeCPU, restartCPU                                time.Duration
+	// loadCPU is the processor time of generating the load of the install. The floor's installCPU includes it.
+	loadCPU time.Duration
+	// drift and driftUnderLoad are sorted.
 	drift, driftUnderLoad []time.Duration
-	peakRSS               int64
-	restart               time.Duration
-	restartRequests       float64
-	restartCPU            time.Duration
-	restartRSS            int64
+	// idleFor is zero in all rounds but the last one.
+	idleFor, idleCPU    time.Duration
+	idleRequests        float64
+	peakRSS, restartRSS int64
 }
 
-func (b *bench) startOperator(ctx context.Context) error {
-	process, err := startOperator(ctx, b.binary, b.args...)
+// measureOperator returns the figures of one round of an operator.
+func (b *bench) measureOperator(ctx context.Context, binary string) (figures, error) {
+	var f figures
+	phases := []struct {
+		name string
+		run  func(context.Context, *figures) error
+		// skip says that the current round does not have the phase.
+		skip bool
+	}{
+		{name: "install", run: b.install},
+		{name: "settle", run: func(ctx context.Context, _ *figures) error { return b.settle(ctx) }},
+		{name: "idle", run: b.idle, skip: !b.last},
+		{name: "upgrade", run: b.upgrade},
+		{name: "drift", run: b.drift, skip: b.warmUp},
+		{name: "drift while installing", run: b.driftUnderLoad, skip: b.warmUp},
+		{
+			name: "restart",
+			run:  func(ctx context.Context, f *figures) error { return b.restart(ctx, binary, f) },
+			skip: b.warmUp,
+		},
+		{name: "delete", run: b.delete},
+	}
+	if err := b.startOperator(ctx, binary); err != nil {
+		return figures{}, err
+	}
+	for _, phase := range phases {
+		if phase.skip {
+			continue
+		}
+		if err := phase.run(ctx, &f); err != nil {
+			return figures{}, fmt.Errorf("%s: %w", phase.name, err)
+		}
+	}
+	return f, b.stopOperator()
+}
+
+func (b *bench) startOperator(ctx context.Context, binary string) error {
+	process, err := startOperator(ctx, binary, b.args...)
 	if err != nil {
 		return err
 	}
@@ -56,8 +86,7 @@ func (b *bench) stopOperator() error {
 	return process.stop()
 }
 
-// requests counts what the operator has sent: all but lists and watches, which
-// are the GET requests of an operator that reads nothing else.
+// requests counts the operator's requests, without lists and watches: these are its only GET requests.
 func (b *bench) requests(ctx context.Context) (float64, error) {
 	total := 0.0
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
@@ -70,7 +99,7 @@ func (b *bench) requests(ctx context.Context) (float64, error) {
 	return total, nil
 }
 
-// cost runs a phase and tells what it cost.
+// cost runs a phase and returns its duration, its processor time and its requests.
 func (b *bench) cost(ctx context.Context, phase func() error) (took, cpu time.Duration, requests float64, err error) {
 	cpuBefore, err := b.process.cpu()
 	if err != nil {
@@ -93,36 +122,36 @@ func (b *bench) cost(ctx context.Context, phase func() error) (took, cpu time.Du
 	return took, cpuAfter - cpuBefore, after - before, err
 }
 
-func (b *bench) install(ctx context.Context) (err error) {
-	if err := b.startOperator(ctx); err != nil {
-		return err
-	}
+func (b *bench) install(ctx context.Context, f *figures) (err error) {
 	before, err := ownCPU()
 	if err != nil {
 		return err
 	}
-	b.result.install, b.result.installCPU, b.result.installRequests, err = b.cost(ctx, func() error {
+	f.install, f.installCPU, f.installRequests, err = b.cost(ctx, func() error {
 		if err := b.create(ctx, benchNamespace, b.size, nil); err != nil {
 			return err
 		}
+		after, err := ownCPU()
+		if err != nil {
+			return err
+		}
+		f.loadCPU = after - before
 		return b.apps.await(ctx, benchNamespace, b.size, deployed)
 	})
-	if err != nil {
-		return err
-	}
-	after, err := ownCPU()
-	b.result.loadCPU = after - before
 	return err
 }
 
-func (b *bench) idle(ctx context.Context) (err error) {
+// settle waits until all apps are ready and the operator sends nothing more.
+func (b *bench) settle(ctx context.Context) error {
 	if err := b.apps.await(ctx, benchNamespace, b.size, ready); err != nil {
 		return err
 	}
-	if err := b.quiet(ctx); err != nil {
-		return err
-	}
-	b.result.idleFor, b.result.idleCPU, b.result.idleRequests, err = b.cost(ctx, func() error {
+	return b.quiet(ctx)
+}
+
+// idle observes the operator when nothing happens.
+func (b *bench) idle(ctx context.Context, f *figures) (err error) {
+	f.idleFor, f.idleCPU, f.idleRequests, err = b.cost(ctx, func() error {
 		select {
 		case <-time.After(b.options.idle):
 			return nil
@@ -147,8 +176,8 @@ func (b *bench) quiet(ctx context.Context) error {
 	})
 }
 
-func (b *bench) upgrade(ctx context.Context) (err error) {
-	b.result.upgrade, b.result.upgradeCPU, b.result.upgradeRequests, err = b.cost(ctx, func() error {
+func (b *bench) upgrade(ctx context.Context, f *figures) (err error) {
+	f.upgrade, f.upgradeCPU, f.upgradeRequests, err = b.cost(ctx, func() error {
 		if err := b.change(ctx, benchNamespace, "second", nil); err != nil {
 			return err
 		}
@@ -159,22 +188,22 @@ func (b *bench) upgrade(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	b.result.peakRSS, err = b.process.peakRSS()
+	f.peakRSS, err = b.process.peakRSS()
 	return err
 }
 
-func (b *bench) drift(ctx context.Context) (err error) {
-	b.result.drift, err = b.drifts(ctx, b.options.driftCount)
+func (b *bench) drift(ctx context.Context, f *figures) (err error) {
+	f.drift, err = b.drifts(ctx, b.options.driftCount)
 	return err
 }
 
-// driftUnderLoad measures the same while installs run.
-func (b *bench) driftUnderLoad(ctx context.Context) error {
+// driftUnderLoad measures drift while installs run.
+func (b *bench) driftUnderLoad(ctx context.Context, f *figures) error {
 	var load sync.WaitGroup
 	var loadErr error
 	load.Go(func() { loadErr = b.create(ctx, loadNamespace, loadSize, nil) })
 	var err error
-	b.result.driftUnderLoad, err = b.drifts(ctx, b.options.driftCount/2)
+	f.driftUnderLoad, err = b.drifts(ctx, b.options.driftCount/2)
 	load.Wait()
 	if err != nil {
 		return err
@@ -185,9 +214,8 @@ func (b *bench) driftUnderLoad(ctx context.Context) error {
 	return b.apps.await(ctx, loadNamespace, loadSize, ready)
 }
 
-// drifts changes ConfigMaps one after another and measures the time from the API
-// server's answer until a watch shows the correction. Scaling Deployments would
-// measure the cluster, which makes and removes pods for each.
+// drifts changes ConfigMaps one after another. It measures the time from the API server's answer until a watch shows the
+// correction. Deployments are not changed, since the time would include the creation and removal of pods.
 func (b *bench) drifts(ctx context.Context, count int) ([]time.Duration, error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -230,15 +258,14 @@ func (b *bench) drifts(ctx context.Context, count int) ([]time.Duration, error) 
 	return times, nil
 }
 
-// driftText is what a key of the ConfigMap is set to behind the operator's back.
+// driftText is the drifted value of a key of the ConfigMap.
 const (
 	driftKey  = "index.html"
 	driftText = "drifted"
 )
 
-// restart measures the time from the start of a new process until it has looked
-// at every app.
-func (b *bench) restart(ctx context.Context) error {
+// restart measures the time from the start of a new process until it has reconciled every app once.
+func (b *bench) restart(ctx context.Context, binary string, f *figures) error {
 	if err := b.quiet(ctx); err != nil {
 		return err
 	}
@@ -246,40 +273,46 @@ func (b *bench) restart(ctx context.Context) error {
 		return err
 	}
 	started := time.Now()
-	if err := b.startOperator(ctx); err != nil {
+	if err := b.startOperator(ctx, binary); err != nil {
 		return err
 	}
 	err := poll(ctx, 50*time.Millisecond, func() (bool, error) {
-		looks, err := b.process.sum(ctx, "controller_reconcile_total")
+		reconciles, err := b.process.sum(ctx, "controller_reconcile_total")
 		if err != nil {
 			return false, err
 		}
 		waiting, err := b.process.sum(ctx, "workqueue_depth")
-		return err == nil && int(looks) >= b.size+loadSize && waiting == 0, err
+		return err == nil && int(reconciles) >= b.size+loadSize && waiting == 0, err
 	})
 	if err != nil {
 		return err
 	}
-	b.result.restart = time.Since(started)
-	if b.result.restartRequests, err = b.requests(ctx); err != nil {
+	f.restart = time.Since(started)
+	if f.restartRequests, err = b.requests(ctx); err != nil {
 		return err
 	}
-	if b.result.restartCPU, err = b.process.cpu(); err != nil {
+	if f.restartCPU, err = b.process.cpu(); err != nil {
 		return err
 	}
-	b.result.restartRSS, err = b.process.peakRSS()
+	f.restartRSS, err = b.process.peakRSS()
 	return err
 }
 
-func (b *bench) delete(ctx context.Context) (err error) {
-	b.result.delete, _, b.result.deleteRequests, err = b.cost(ctx, func() error {
-		err := b.each(ctx, b.size, func(ctx context.Context, i int) error {
-			return b.demo.DemoV1alpha1().DemoApps(benchNamespace).Delete(ctx, appName(i), metav1.DeleteOptions{})
-		})
-		if err != nil {
-			return err
-		}
-		return b.apps.await(ctx, benchNamespace, 0, func(*v1alpha1.DemoApp) bool { return true })
+func (b *bench) delete(ctx context.Context, f *figures) (err error) {
+	f.delete, _, f.deleteRequests, err = b.cost(ctx, func() error { return b.deleteAll(ctx, benchNamespace, b.size) })
+	if err != nil || b.warmUp {
+		return err
+	}
+	return b.deleteAll(ctx, loadNamespace, loadSize)
+}
+
+// deleteAll deletes the apps of a namespace and waits until they are gone.
+func (b *bench) deleteAll(ctx context.Context, namespace string, count int) error {
+	err := b.each(ctx, count, func(ctx context.Context, i int) error {
+		return b.demo.DemoV1alpha1().DemoApps(namespace).Delete(ctx, appName(i), metav1.DeleteOptions{})
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return b.apps.await(ctx, namespace, 0, exists)
 }

@@ -5,7 +5,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,13 +23,20 @@ func writeReport(dir, machine string, o options, results []result) error {
 	var page strings.Builder
 	fmt.Fprintf(&page, `# Benchmarks
 
-This page is written by `+"`make bench`"+`; do not edit it. All figures are from one run, on %s, which the control plane,
-the load generator and the operator share. %d workers; DemoApps with 0 replicas; %d drifted ConfigMaps.
+This page is written by `+"`make bench`"+`; do not edit it. All figures are from one run on %s. The control plane, the load
+generator and the operator share that machine. %d workers; DemoApps with 0 replicas; %d drifted ConfigMaps in each round.
 
-The floor is a program that sends only the requests that no operator can do without (8 for an install: finalizer, four
-applies, the release Secret twice, status; C + 3 for an upgrade that changes C objects), with the same number of workers,
-in the same run and cluster. It decides nothing, renders nothing and watches nothing. What it made is removed before the
-operator begins.
+## Method
+
+The floor is a program that sends only the requests that no operator can do without. These are 8 for an install: the
+finalizer, four applies, the release Secret twice, the status. An upgrade that changes C objects takes C + 3. The floor has
+as many workers as the operator and a pool of connections. It sends release Secrets as protobuf, asks for metadata-only
+answers, and reads none of them. It decides nothing, renders nothing and watches nothing.
+
+Each size has a control plane of its own. A first round warms the API server up and does not count. After that, the floor and
+the operator alternate, and each round begins with the other one. What one made is removed before the other begins. Figures
+are medians of the rounds, with the least and the most in parentheses. A ratio compares two times of the same round. The run
+fails if the floor is slower than the operator.
 
 `, machine, o.workers, o.driftCount)
 	writeTimes(&page, results)
@@ -53,47 +59,81 @@ operator begins.
 	return os.WriteFile(filepath.Join(dir, "benchmarks.md"), []byte(page.String()), 0o600)
 }
 
+// Figures of one round.
+func installTime(f figures) time.Duration { return f.install }
+func upgradeTime(f figures) time.Duration { return f.upgrade }
+
 func writeTimes(page *strings.Builder, results []result) {
-	page.WriteString("## Times\n\n| DemoApps | install | floor | ratio | upgrade of all | floor | ratio | delete of all | restart to caught up |\n|---|---|---|---|---|---|---|---|---|\n")
+	page.WriteString("## Times\n\n| DemoApps | rounds | install | floor | ratio | upgrade of all | floor | ratio | delete of all | restart to caught up |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range results {
-		fmt.Fprintf(page, "| %d | %s | %s | %.2f | %s | %s | %.2f | %s | %s |\n", r.size,
-			seconds(r.install), seconds(r.floorInstall), ratio(r.install, r.floorInstall),
-			seconds(r.upgrade), seconds(r.floorUpgrade), ratio(r.upgrade, r.floorUpgrade),
-			seconds(r.delete), seconds(r.restart))
+		seconds := func(contender string, of func(figures) time.Duration) string {
+			return r.seconds(contender, of).text(1, " s")
+		}
+		fmt.Fprintf(page, "| %d | %d | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.size, len(r.figures[operatorName]),
+			seconds(operatorName, installTime), seconds(floorName, installTime), r.ratio(operatorName, floorName, installTime).text(2, ""),
+			seconds(operatorName, upgradeTime), seconds(floorName, upgradeTime), r.ratio(operatorName, floorName, upgradeTime).text(2, ""),
+			seconds(operatorName, func(f figures) time.Duration { return f.delete }),
+			seconds(operatorName, func(f figures) time.Duration { return f.restart }))
 	}
 	page.WriteString("\n![Times by number of DemoApps](images/benchmarks-times.svg)\n\n")
 }
 
 func writeRequests(page *strings.Builder, results []result) {
-	page.WriteString("## Requests\n\nFor each DemoApp, events included; lists and watches aside. Idle and restart are totals.\n\n" +
+	page.WriteString("## Requests\n\nFor each DemoApp, with events and without lists and watches. Idle and restart are totals.\n\n" +
 		"| DemoApps | install | upgrade (C = 2) | delete (N = 4) | idle | restart |\n|---|---|---|---|---|---|\n")
 	for _, r := range results {
-		n := float64(r.size)
-		fmt.Fprintf(page, "| %d | %.2f | %.2f | %.2f | %.0f in %s | %.0f |\n", r.size,
-			r.installRequests/n, r.upgradeRequests/n, r.deleteRequests/n, r.idleRequests, seconds(r.idleFor), r.restartRequests)
+		each := func(of func(figures) float64) string { return r.each(operatorName, of).text(2, "") }
+		fmt.Fprintf(page, "| %d | %s | %s | %s | %.0f in %.0f s | %s |\n", r.size,
+			each(func(f figures) float64 { return f.installRequests }),
+			each(func(f figures) float64 { return f.upgradeRequests }),
+			each(func(f figures) float64 { return f.deleteRequests }),
+			r.idle().idleRequests, r.idle().idleFor.Seconds(),
+			r.of(operatorName, func(f figures) float64 { return f.restartRequests }).text(0, ""))
 	}
 	page.WriteString("\n")
+}
+
+// idle returns the figures of the round that observed the idle operator.
+func (r result) idle() figures {
+	rounds := r.figures[operatorName]
+	return rounds[len(rounds)-1]
 }
 
 func writeCosts(page *strings.Builder, results []result) {
 	page.WriteString("## Processor and memory of the operator\n\n" +
-		"The floor's is that of sending its requests and reading the answers, in the same language and with the same client.\n\n" +
+		"The floor's processor time is that of sending its requests, without the load generator.\n\n" +
 		"| DemoApps | CPU per install | the floor's | CPU per upgrade | CPU idle, per minute | peak RSS | RSS after a restart | CPU of a restart |\n|---|---|---|---|---|---|---|---|\n")
 	for _, r := range results {
-		fmt.Fprintf(page, "| %d | %.1f ms | %.1f ms | %.1f ms | %.2f s | %d MiB | %d MiB | %s |\n", r.size,
-			milliseconds(r.installCPU)/float64(r.size), milliseconds(r.floorCPU-r.loadCPU)/float64(r.size), milliseconds(r.upgradeCPU)/float64(r.size),
-			r.idleCPU.Seconds()*float64(time.Minute)/float64(r.idleFor), r.peakRSS/mebibyte, r.restartRSS/mebibyte, seconds(r.restartCPU))
+		each := func(contender string, of func(figures) time.Duration) spread {
+			return r.each(contender, func(f figures) float64 { return milliseconds(of(f)) })
+		}
+		floor := each(floorName, func(f figures) time.Duration { return f.installCPU }).median -
+			each(operatorName, func(f figures) time.Duration { return f.loadCPU }).median
+		idle := r.idle()
+		fmt.Fprintf(page, "| %d | %s | %.1f ms | %s | %.2f s | %s | %s | %s |\n", r.size,
+			each(operatorName, func(f figures) time.Duration { return f.installCPU }).text(1, " ms"), floor,
+			each(operatorName, func(f figures) time.Duration { return f.upgradeCPU }).text(1, " ms"),
+			idle.idleCPU.Seconds()*float64(time.Minute)/float64(idle.idleFor),
+			r.of(operatorName, func(f figures) float64 { return float64(f.peakRSS) / mebibyte }).text(0, " MiB"),
+			r.of(operatorName, func(f figures) float64 { return float64(f.restartRSS) / mebibyte }).text(0, " MiB"),
+			r.seconds(operatorName, func(f figures) time.Duration { return f.restartCPU }).text(1, " s"))
 	}
 	page.WriteString("\n")
 }
 
+// The drifts of one round.
+func drifts(f figures) []time.Duration          { return f.drift }
+func driftsUnderLoad(f figures) []time.Duration { return f.driftUnderLoad }
+
 func writeDrift(page *strings.Builder, results []result) {
-	fmt.Fprintf(page, "## Drift\n\nFrom the answer to the change until a watch shows the correction; one at a time.\n\n"+
+	fmt.Fprintf(page, "## Drift\n\nFrom the answer to the change until a watch shows the correction; one at a time, all rounds together.\n\n"+
 		"| DemoApps | median | p99 | worst | median while %d installs run | p99 | worst |\n|---|---|---|---|---|---|---|\n", loadSize)
 	for _, r := range results {
+		quiet, loaded := r.pooled(operatorName, drifts), r.pooled(operatorName, driftsUnderLoad)
 		fmt.Fprintf(page, "| %d | %.0f ms | %.0f ms | %.0f ms | %.0f ms | %.0f ms | %.0f ms |\n", r.size,
-			milliseconds(quantile(r.drift, 0.5)), milliseconds(quantile(r.drift, 0.99)), milliseconds(quantile(r.drift, 1)),
-			milliseconds(quantile(r.driftUnderLoad, 0.5)), milliseconds(quantile(r.driftUnderLoad, 0.99)), milliseconds(quantile(r.driftUnderLoad, 1)))
+			milliseconds(quantile(quiet, 0.5)), milliseconds(quantile(quiet, 0.99)), milliseconds(quantile(quiet, 1)),
+			milliseconds(quantile(loaded, 0.5)), milliseconds(quantile(loaded, 0.99)), milliseconds(quantile(loaded, 1)))
 	}
 	page.WriteString("\n![Drift, from change to correction](images/benchmarks-drift.svg)\n")
 }
@@ -105,18 +145,18 @@ func plotTimes(path string, results []result) error {
 	p.X.Min, p.Y.Min = 0, 0
 	var lines []any
 	for _, series := range []struct {
-		name string
-		of   func(result) time.Duration
+		name, contender string
+		of              func(figures) time.Duration
 	}{
-		{"install", func(r result) time.Duration { return r.install }},
-		{"install, floor", func(r result) time.Duration { return r.floorInstall }},
-		{"upgrade", func(r result) time.Duration { return r.upgrade }},
-		{"upgrade, floor", func(r result) time.Duration { return r.floorUpgrade }},
-		{"delete", func(r result) time.Duration { return r.delete }},
+		{"install", operatorName, installTime},
+		{"install, floor", floorName, installTime},
+		{"upgrade", operatorName, upgradeTime},
+		{"upgrade, floor", floorName, upgradeTime},
+		{"delete", operatorName, func(f figures) time.Duration { return f.delete }},
 	} {
 		points := make(plotter.XYs, 0, len(results))
 		for _, r := range results {
-			points = append(points, plotter.XY{X: float64(r.size), Y: series.of(r).Seconds()})
+			points = append(points, plotter.XY{X: float64(r.size), Y: r.seconds(series.contender, series.of).median})
 		}
 		lines = append(lines, series.name, points)
 	}
@@ -127,7 +167,7 @@ func plotTimes(path string, results []result) error {
 	return p.Save(18*vg.Centimeter, 11*vg.Centimeter, path)
 }
 
-// plotDrift shows how many of the drifts were corrected within a time.
+// plotDrift plots the share of drifts that were corrected within a time.
 func plotDrift(path string, r result) error {
 	p := plot.New()
 	p.Title.Text = fmt.Sprintf("Drift corrected, with %d DemoApps", r.size)
@@ -140,24 +180,9 @@ func plotDrift(path string, r result) error {
 		}
 		return points
 	}
-	if err := plotutil.AddLines(p, "quiet", share(r.drift), "while installing", share(r.driftUnderLoad)); err != nil {
+	if err := plotutil.AddLines(p, "quiet", share(r.pooled(operatorName, drifts)), "while installing", share(r.pooled(operatorName, driftsUnderLoad))); err != nil {
 		return err
 	}
 	p.Legend.Left = false
 	return p.Save(18*vg.Centimeter, 11*vg.Centimeter, path)
 }
-
-// quantile of sorted times, by the nearest rank.
-func quantile(sorted []time.Duration, q float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	rank := int(math.Ceil(q * float64(len(sorted))))
-	return sorted[max(rank, 1)-1]
-}
-
-func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }

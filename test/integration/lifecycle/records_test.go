@@ -8,6 +8,7 @@ package lifecycle
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -118,14 +119,14 @@ var badRecords = []struct {
 		t.Helper()
 		var secrets []*corev1.Secret
 		for revision := 2; revision < 2+manyRecords; revision++ {
-			// Each is another chart, so that no two of them are held as one.
-			file := make([]byte, chartFile)
-			file[0] = byte(revision)
+			// The charts differ, so that the operator cannot hold two of them as one. The file is zeros but for its start.
+			start := base64.StdEncoding.EncodeToString([]byte{byte(revision), 0, 0})
+			file := start + strings.Repeat("A", chartFile/3*4-len(start))
 			secret := tenant.CopyRecord("web", 1, revision)
 			content := apps.DecodeRecord(t, secret)
 			content["version"] = revision
 			chart := content["chart"].(map[string]any)
-			chart["files"] = []any{map[string]any{"name": "large", "data": base64.StdEncoding.EncodeToString(file)}}
+			chart["files"] = []any{map[string]any{"name": "large", "data": file}}
 			secret.Data["release"] = apps.EncodeRecord(t, content)
 			secrets = append(secrets, secret)
 		}
@@ -153,13 +154,12 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 		namespaces[bad.name] = newNamespace(t)
 	}
 	operator := cluster.StartOperatorBinary(t.Context(), t, shared, binary)
+	installAll(slices.Collect(maps.Values(namespaces)))
 	for _, bad := range badRecords {
 		t.Run(bad.name, func(t *testing.T) {
 			ns := apps.In(t, shared, namespaces[bad.name].Name)
 			tenant := ns.AddTenant("demoapps")
-			ns.Create(apps.WithoutPods("web"))
-			ns.AwaitReady("web")
-			ns.AwaitQuiet(3 * time.Second)
+			awaitQuiet(t)
 			before, err := operator.ResetPeakMemory()
 			if err != nil {
 				t.Fatal(err)
@@ -192,9 +192,8 @@ func TestRecordThatCannotBeReadAtTheStart(t *testing.T) {
 	tenants := make([]*apps.Tenant, len(badRecords))
 	for i, ns := range namespaces {
 		tenants[i] = ns.AddTenant("demoapps")
-		ns.Create(apps.WithoutPods("web"))
-		ns.AwaitReady("web")
 	}
+	installAll(namespaces)
 	awaitQuiet(t)
 	operator.Stop()
 	restarted := cluster.StartOperatorBinary(t.Context(), t, shared, binary)
@@ -217,7 +216,19 @@ func TestRecordThatCannotBeReadAtTheStart(t *testing.T) {
 	}
 	for _, ns := range namespaces {
 		ns.Delete("web")
+	}
+	for _, ns := range namespaces {
 		ns.AwaitGone("web")
+	}
+}
+
+// installAll installs the DemoApp "web" in each namespace.
+func installAll(namespaces []*apps.Namespace) {
+	for _, ns := range namespaces {
+		ns.Create(apps.WithoutPods("web"))
+	}
+	for _, ns := range namespaces {
+		ns.AwaitReady("web")
 	}
 }
 

@@ -43,6 +43,9 @@ type Options struct {
 	Audit bool
 	// Nodes is how many nodes are simulated; default 2.
 	Nodes int
+	// KeepObjects leaves what the package makes on a shared control plane. It is for a package that runs last and makes so
+	// many namespaces that their removal would take minutes.
+	KeepObjects bool
 	// Messages gets what the command says while it builds and starts; default os.Stderr.
 	Messages io.Writer
 }
@@ -123,7 +126,7 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 		return nil, err
 	}
 	if ok {
-		return c, c.share(ctx, shared)
+		return c, c.share(ctx, shared, options.KeepObjects)
 	}
 	if err := c.startCommand(ctx, options); err != nil {
 		return nil, fmt.Errorf("start control plane: %w", err)

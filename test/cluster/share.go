@@ -37,6 +37,8 @@ var crdResource = schema.GroupVersionResource{Group: crdKind.Group, Version: "v1
 type sharing struct {
 	// lock excludes other packages from the control plane.
 	lock *os.File
+	// keepObjects leaves what the package made.
+	keepObjects bool
 	// before has the UIDs of the cluster-scoped objects that existed when the package began.
 	before sets.Set[types.UID]
 }
@@ -57,12 +59,12 @@ func sharedConnection(options Options) (connection, bool, error) {
 }
 
 // share takes the shared control plane for this package. It waits until the package that has it is done.
-func (c *Cluster) share(ctx context.Context, shared connection) error {
+func (c *Cluster) share(ctx context.Context, shared connection, keepObjects bool) error {
 	lock, err := os.OpenFile(filepath.Join(shared.Dir, "tests.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("lock the shared control plane: %w", err)
 	}
-	c.sharing, c.connection = &sharing{lock: lock}, shared
+	c.sharing, c.connection = &sharing{lock: lock, keepObjects: keepObjects}, shared
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("lock the shared control plane: %w", err)
 	}
@@ -87,7 +89,7 @@ func (c *Cluster) share(ctx context.Context, shared connection) error {
 func (c *Cluster) giveBack() error {
 	// The lock ends with the file.
 	defer c.sharing.lock.Close()
-	if c.sharing.before == nil {
+	if c.sharing.before == nil || c.sharing.keepObjects {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), restoreTimeout)

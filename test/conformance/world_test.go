@@ -204,8 +204,8 @@ func anonymize(value any, namespace, uid string) any {
 	}
 }
 
-// newNamespace makes a namespace for a test. It is not deleted in the end: that would be most of the API server's work, and
-// the control plane ends with the tests.
+// newNamespace creates a namespace for a test. The namespace is not deleted, because the deletions would be most of the API
+// server's work. The control plane ends with the tests.
 func newNamespace(t testing.TB) string {
 	t.Helper()
 	created, err := shared.Client.CoreV1().Namespaces().

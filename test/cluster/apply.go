@@ -24,10 +24,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fieldManager owns what tests apply.
+// fieldManager is the field manager of objects that tests apply.
 const fieldManager = "integration-test"
 
-// establishTimeout bounds how long a new CRD takes to be served.
+// establishTimeout bounds the time until a new CRD is served.
 const establishTimeout = 30 * time.Second
 
 // crdKind is the kind of the objects that InstallCRDs waits for.
@@ -76,8 +76,8 @@ func (c *Cluster) isEstablished(ctx context.Context, crd *unstructured.Unstructu
 	}), err
 }
 
-// ApplyFiles applies the objects of YAML files, and of folders of them, in their order. Relative paths begin at the root
-// of the repository. Namespaced objects that name no namespace go to namespace.
+// ApplyFiles applies the objects of YAML files, and of folders of such files, in their order. Relative paths begin at
+// the root of the repository. Namespaced objects without a namespace are applied to namespace.
 func (c *Cluster) ApplyFiles(ctx context.Context, namespace string, paths ...string) error {
 	objects, err := c.load(paths)
 	if err != nil {
@@ -104,12 +104,12 @@ func (c *Cluster) ApplyObject(ctx context.Context, namespace string, object *uns
 	return nil
 }
 
-// resource returns a client for the resource of an object, in the object's namespace or else in namespace.
+// resource returns a client for the resource of an object. The namespace is the object's own, or else namespace.
 func (c *Cluster) resource(object *unstructured.Unstructured, namespace string) (dynamic.ResourceInterface, error) {
 	kind := object.GroupVersionKind()
 	mapping, err := c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
-		// The kind may be newer than what was discovered.
+		// The discovery may be older than the kind.
 		c.Mapper.Reset()
 		mapping, err = c.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	}
@@ -126,7 +126,7 @@ func (c *Cluster) resource(object *unstructured.Unstructured, namespace string) 
 	return client.Namespace(namespace), nil
 }
 
-// load reads the objects of files and of the YAML files of folders, which it takes in the order of their names.
+// load reads the objects of files, and of the YAML files of folders in the order of their names.
 func (c *Cluster) load(paths []string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, path := range paths {
@@ -154,7 +154,7 @@ func (c *Cluster) load(paths []string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// decode reads the objects of a YAML file, leaving out documents that hold nothing but comments.
+// decode reads the objects of a YAML file. Documents without content are left out.
 func decode(content []byte) ([]*unstructured.Unstructured, error) {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
 	var objects []*unstructured.Unstructured

@@ -24,16 +24,16 @@ type AuditEvent struct {
 	User string
 	// UserAgent is the client's User-Agent header.
 	UserAgent string
-	// Verb is the verb that RBAC decides on: get, list, watch, create, update, patch, delete or deletecollection; for a
-	// URL outside of the API, the HTTP method in lower case.
+	// Verb is the verb that RBAC decides on: get, list, watch, create, update, patch, delete or deletecollection. For a
+	// URL outside of the API, Verb is the HTTP method in lower case.
 	Verb string
 	// URI is the path and query as sent.
 	URI string
-	// Group, Resource, Subresource, Namespace and Name say what was asked for; empty where the URI does not say.
+	// Group, Resource, Subresource, Namespace and Name are what the URI names; empty where the URI names none.
 	Group, Resource, Subresource, Namespace, Name string
-	// Code is the HTTP status; 0 while a watch goes on.
+	// Code is the HTTP status; 0 while a watch is open.
 	Code int
-	// Received is when the request came in; Completed is when it was answered, zero while a watch goes on.
+	// Received is the time of the request. Completed is the time of the answer, zero while a watch is open.
 	Received, Completed time.Time
 }
 
@@ -46,9 +46,9 @@ func ByServiceAccount(namespace, name string) AuditFilter {
 	return func(event AuditEvent) bool { return event.User == user }
 }
 
-// AuditRequests returns the requests received at since or later that filter selects, each once, in the order in which
-// they were first logged. A request is in the log when its client has the answer; a watch, when it has begun. It needs
-// Options.Audit.
+// AuditRequests returns the requests that filter selects and that were received at since or later. Each request appears
+// once, in the order of the first log entries. A request is in the log when its client has the answer, a watch when it
+// has begun. AuditRequests needs Options.Audit.
 func (c *Cluster) AuditRequests(since time.Time, filter AuditFilter) ([]AuditEvent, error) {
 	events, err := c.audit.read()
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Cluster) AuditRequests(since time.Time, filter AuditFilter) ([]AuditEve
 	return selected, nil
 }
 
-// AwaitAuditQuiet returns when no request that filter selects was received or answered for as long as quiet.
+// AwaitAuditQuiet waits until filter has selected no request for the duration quiet.
 func (c *Cluster) AwaitAuditQuiet(ctx context.Context, quiet time.Duration, filter AuditFilter) error {
 	begin := time.Now()
 	last, err := poll(ctx, func(context.Context) (bool, error) {
@@ -71,7 +71,7 @@ func (c *Cluster) AwaitAuditQuiet(ctx context.Context, quiet time.Duration, filt
 		if err != nil {
 			return false, err
 		}
-		// Silence is counted from the call on at the earliest: something may be about to happen.
+		// The duration begins with the call at the earliest, since a request may be about to be sent.
 		newest := begin
 		for _, event := range events {
 			if filter == nil || filter(event) {
@@ -90,7 +90,7 @@ func latest(times ...time.Time) time.Time {
 	return slices.MaxFunc(times, time.Time.Compare)
 }
 
-// auditLog reads a growing audit log, each line once.
+// auditLog reads each line of a growing audit log once.
 type auditLog struct {
 	path string
 
@@ -98,7 +98,7 @@ type auditLog struct {
 	offset int64
 	events []AuditEvent
 	byID   map[string]int
-	// lent says that callers may still look at the events as they are.
+	// lent says that a caller may still read events, which must then not be changed.
 	lent bool
 }
 
@@ -129,7 +129,7 @@ func newAuditLog(path string) (*auditLog, error) {
 	return log, nil
 }
 
-// read returns all requests that the log has by now. The caller must not change them.
+// read returns all requests that are logged so far. The caller must not change them.
 func (l *auditLog) read() ([]AuditEvent, error) {
 	if l.path == "" {
 		return nil, errors.New("the control plane writes no audit log; start it with Options.Audit")
@@ -145,7 +145,7 @@ func (l *auditLog) read() ([]AuditEvent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
-	// What follows the last line's end is still being written.
+	// The line after the last line break is still being written.
 	complete := content[:bytes.LastIndexByte(content, '\n')+1]
 	for line := range bytes.Lines(complete) {
 		if err := l.add(line); err != nil {
@@ -157,7 +157,7 @@ func (l *auditLog) read() ([]AuditEvent, error) {
 	return slices.Clip(l.events), nil
 }
 
-// add merges one line: a watch has two, when it begins and when it ends.
+// add merges one line. A watch has two lines: one for its begin and one for its end.
 func (l *auditLog) add(line []byte) error {
 	event, err := parseAuditEvent(line)
 	if err != nil {

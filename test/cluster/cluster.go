@@ -31,22 +31,22 @@ import (
 // modulePath is the first line of the go.mod in the root of the repository.
 const modulePath = "module github.com/example/demoapp-controller"
 
-// How long starting may take when the binaries are to be built first, and stopping.
+// startTimeout bounds a start that also builds the binaries; stopTimeout bounds a stop.
 const (
 	startTimeout = 25 * time.Minute
 	stopTimeout  = 30 * time.Second
 )
 
-// Options say what kind of control plane is wanted.
+// Options describe a control plane.
 type Options struct {
 	// Audit writes an audit log of every request, for AuditRequests.
 	Audit bool
-	// Nodes is how many nodes are simulated; default 2.
+	// Nodes is the number of simulated nodes; default 2.
 	Nodes int
 	// KeepObjects leaves what the package makes on a shared control plane. It is for a package that runs last and makes so
 	// many namespaces that their removal would take minutes.
 	KeepObjects bool
-	// Messages gets what the command says while it builds and starts; default os.Stderr.
+	// Messages receives the progress of the build and the start; default os.Stderr.
 	Messages io.Writer
 }
 
@@ -69,7 +69,8 @@ type Cluster struct {
 	// sharing is nil for a control plane that this process has started.
 	sharing *sharing
 
-	// operatorMutex guards operatorBinary, which is empty until the operator is built and has what it needs.
+	// operatorMutex guards operatorBinary. The path is empty until the operator is built and its CRDs and RBAC are
+	// applied.
 	operatorMutex  sync.Mutex
 	operatorBinary string
 }

@@ -71,7 +71,7 @@ func deployment(name, image string) *appsv1.Deployment {
 	}
 }
 
-func TestServiceAccountsMayOnlyWhatIsGranted(t *testing.T) {
+func TestServiceAccountHasOnlyGrantedPermissions(t *testing.T) {
 	t.Parallel()
 	namespace := shared.Namespace(t)
 	config, err := shared.ServiceAccountConfig(t.Context(), namespace, "default")

@@ -5,5 +5,5 @@ package cluster
 
 import "syscall"
 
-// dieWithParent asks the kernel to kill the child when the thread that starts it ends.
+// dieWithParent makes the kernel kill the child when the thread that started the child ends.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }

@@ -7,5 +7,5 @@ package cluster
 
 import "syscall"
 
-// dieWithParent does nothing: only Linux ties a child's life to its parent's.
+// dieWithParent does nothing, because only Linux can tie a child's life to its parent's.
 func dieWithParent(*syscall.SysProcAttr) {}

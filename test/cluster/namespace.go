@@ -13,12 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxNamespacePrefix leaves room for the random part that makes a namespace's name unique, and keeps names that are
-// derived from it readable.
+// maxNamespacePrefix leaves room for the random part of a namespace's name, and keeps names that are derived from that
+// name readable.
 const maxNamespacePrefix = 30
 
-// Namespace creates a namespace for one test and deletes it when the test has ended, without waiting for that. Pods can
-// be created in it at once.
+// Namespace creates a namespace for one test. At the end of the test, the namespace is deleted without waiting. Pods
+// can be created in the namespace at once.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
 	namespaces := c.Client.CoreV1().Namespaces()
@@ -40,8 +40,8 @@ func (c *Cluster) Namespace(t testing.TB) string {
 	return created.Name
 }
 
-// namespacePrefix turns the name of a test, such as TestDrift/Service_changed, into the beginning of a namespace's name,
-// such as drift-service-changed-.
+// namespacePrefix derives the beginning of a namespace's name, such as drift-service-changed-, from the name of a test,
+// such as TestDrift/Service_changed.
 func namespacePrefix(test string) string {
 	letters := strings.Map(func(r rune) rune {
 		switch {

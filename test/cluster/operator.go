@@ -22,13 +22,13 @@ import (
 	"time"
 )
 
-// Who the operator is, as artifacts/deploy has it.
+// The operator's identity in artifacts/deploy.
 const (
 	OperatorNamespace      = "demoapp-system"
 	OperatorServiceAccount = "demoapp-controller"
 )
 
-// binaryVariable names the environment variable with the path of an operator that is built already.
+// binaryVariable names the environment variable with the path of an operator that is already built.
 const binaryVariable = "DEMOAPP_CONTROLLER_BINARY"
 
 // operatorStopTimeout is longer than the operator's own --shutdown-timeout.
@@ -43,15 +43,15 @@ type Operator struct {
 	exited     chan struct{}
 }
 
-// StartOperator starts the operator and returns when it says that it is ready. It runs as its ServiceAccount with the
-// RBAC of artifacts/deploy; the CRDs of artifacts/crds are installed first. args come after the harness's own flags and
-// so override them. When the test ends, the operator is stopped; if the test failed, its log is shown.
+// StartOperator starts the operator and waits until it reports ready. The operator runs as its ServiceAccount, with the
+// CRDs of artifacts/crds and the RBAC of artifacts/deploy. args follow the flags of this package, and so override them.
+// The end of the test stops the operator; a failed test shows the operator's log.
 func StartOperator(ctx context.Context, t testing.TB, c *Cluster, args ...string) *Operator {
 	t.Helper()
 	return awaitReady(ctx, t, LaunchOperator(ctx, t, c, args...))
 }
 
-// StartOperatorBinary does what StartOperator does, with an operator that the test has built itself.
+// StartOperatorBinary is StartOperator for an operator that the test has built.
 func StartOperatorBinary(ctx context.Context, t testing.TB, c *Cluster, binary string, args ...string) *Operator {
 	t.Helper()
 	if _, err := c.prepareOperator(ctx); err != nil {
@@ -74,7 +74,7 @@ func awaitReady(ctx context.Context, t testing.TB, o *Operator) *Operator {
 	return o
 }
 
-// LaunchOperator does what StartOperator does, but does not wait until the operator is ready.
+// LaunchOperator is StartOperator without the wait for readiness.
 func LaunchOperator(ctx context.Context, t testing.TB, c *Cluster, args ...string) *Operator {
 	t.Helper()
 	binary, err := c.prepareOperator(ctx)
@@ -103,7 +103,7 @@ func launch(ctx context.Context, t testing.TB, c *Cluster, binary string, args .
 	}, args...)
 
 	o := &Operator{metricsURL: "http://" + metrics, probeURL: "http://" + probes, exited: make(chan struct{})}
-	// The end of the context must not kill the operator in the middle of its work: Stop and Kill end it.
+	// The end of the context must not kill the operator in the middle of its work. Stop and Kill end the operator.
 	o.command = exec.CommandContext(context.WithoutCancel(ctx), binary, args...)
 	o.command.Stdout, o.command.Stderr = &o.log, &o.log
 	o.command.Env = append(os.Environ(), "KUBE_CACHE_MUTATION_DETECTOR=true")
@@ -111,7 +111,7 @@ func launch(ctx context.Context, t testing.TB, c *Cluster, binary string, args .
 		t.Fatalf("start the operator: %v", err)
 	}
 	go func() {
-		// The exit code is asked for later; the error says no more.
+		// Stop returns the exit code; the error has no more information.
 		_ = o.command.Wait()
 		close(o.exited)
 	}()
@@ -124,8 +124,8 @@ func launch(ctx context.Context, t testing.TB, c *Cluster, binary string, args .
 	return o
 }
 
-// Stop asks the operator to end, waits for it and returns its exit code; -1 when a signal ended it. An operator that
-// takes longer than a minute is killed. Stopping what has ended only returns the exit code.
+// Stop sends SIGTERM, waits for the operator's end and returns its exit code, which is -1 after a signal. An operator
+// that takes longer than a minute is killed. Stop may be called again.
 func (o *Operator) Stop() int {
 	o.signal(syscall.SIGTERM)
 	select {
@@ -136,28 +136,28 @@ func (o *Operator) Stop() int {
 	return o.command.ProcessState.ExitCode()
 }
 
-// Kill ends the operator as a crash would, and waits until it is gone.
+// Kill ends the operator like a crash, and waits for its end.
 func (o *Operator) Kill() {
 	o.signal(syscall.SIGKILL)
 	<-o.exited
 }
 
 func (o *Operator) signal(sig syscall.Signal) {
-	// It may have ended by itself; then there is nothing to signal.
+	// The operator may have ended by itself, which makes the signal fail.
 	_ = o.command.Process.Signal(sig)
 }
 
 // Exited is closed when the operator has ended.
 func (o *Operator) Exited() <-chan struct{} { return o.exited }
 
-// Log returns what the operator has written so far.
+// Log returns what the operator has logged so far.
 func (o *Operator) Log() string { return o.log.String() }
 
 // PID returns the operator's process id.
 func (o *Operator) PID() int { return o.command.Process.Pid }
 
-// PeakMemory returns the most bytes of memory that the operator's process has held since it started, or since
-// ResetPeakMemory. Only Linux tells.
+// PeakMemory returns the most memory, in bytes, that the operator's process has held since its start or since
+// ResetPeakMemory. It works on Linux only.
 func (o *Operator) PeakMemory() (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", o.PID()))
 	if err != nil {
@@ -172,19 +172,19 @@ func (o *Operator) PeakMemory() (int64, error) {
 	return 0, errors.New("memory of the operator: no VmHWM in its status")
 }
 
-// ResetPeakMemory makes PeakMemory count anew, and returns what the process holds now.
+// ResetPeakMemory restarts the measurement of PeakMemory, and returns the memory that the process holds now.
 func (o *Operator) ResetPeakMemory() (int64, error) {
-	// The kernel documents the number in proc(5).
+	// proc(5) documents the number.
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", o.PID()), []byte("5"), 0); err != nil {
 		return 0, fmt.Errorf("memory of the operator: %w", err)
 	}
 	return o.PeakMemory()
 }
 
-// ProbeURL returns the URL that /healthz and /readyz are below.
+// ProbeURL returns the URL above /healthz and /readyz.
 func (o *Operator) ProbeURL() string { return o.probeURL }
 
-// Metrics returns what the operator's /metrics says.
+// Metrics returns the answer of the operator's /metrics.
 func (o *Operator) Metrics(ctx context.Context) (string, error) {
 	content, err := get(ctx, o.metricsURL+"/metrics")
 	return string(content), err
@@ -195,7 +195,7 @@ func ByOperator() AuditFilter {
 	return ByServiceAccount(OperatorNamespace, OperatorServiceAccount)
 }
 
-// prepareOperator builds the operator and applies what it needs, once, and returns the path of its binary.
+// prepareOperator builds the operator and applies its CRDs and RBAC, once, and returns the path of the binary.
 func (c *Cluster) prepareOperator(ctx context.Context) (string, error) {
 	c.operatorMutex.Lock()
 	defer c.operatorMutex.Unlock()
@@ -213,7 +213,7 @@ func (c *Cluster) prepareOperator(ctx context.Context) (string, error) {
 	return binary, nil
 }
 
-// buildOperator builds the operator, with the race detector when the tests have it.
+// buildOperator builds the operator, with the race detector if the tests have it.
 func (c *Cluster) buildOperator(ctx context.Context) (string, error) {
 	if binary := os.Getenv(binaryVariable); binary != "" {
 		return filepath.Abs(binary)
@@ -226,7 +226,8 @@ func (c *Cluster) buildOperator(ctx context.Context) (string, error) {
 	return binary, c.goBuild(ctx, c.root, binary, "./cmd/demoapp-controller", flags...)
 }
 
-// deploy applies everything of artifacts/crds and artifacts/deploy but the Deployment, since the operator runs outside.
+// deploy applies artifacts/crds and artifacts/deploy. The Deployment is left out, because the operator runs as a
+// process.
 func (c *Cluster) deploy(ctx context.Context) error {
 	if err := c.InstallCRDs(ctx, "artifacts/crds"); err != nil {
 		return err
@@ -246,7 +247,7 @@ func (c *Cluster) deploy(ctx context.Context) error {
 	return nil
 }
 
-// get returns the body of an answer of status 200.
+// get returns the body of an answer with status 200.
 func get(ctx context.Context, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -267,10 +268,10 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	return body, nil
 }
 
-// freeAddresses returns count addresses on 127.0.0.1 that nobody listens on.
+// freeAddresses returns count addresses on 127.0.0.1 on which no process listens.
 func freeAddresses(ctx context.Context, count int) (addresses []string, err error) {
 	var listeners []net.Listener
-	// Closed only at the end, so that no port is found twice.
+	// The listeners are closed only at the end, so that no port is found twice.
 	defer func() {
 		for _, listener := range listeners {
 			err = errors.Join(err, listener.Close())
@@ -287,7 +288,7 @@ func freeAddresses(ctx context.Context, count int) (addresses []string, err erro
 	return addresses, nil
 }
 
-// syncBuffer is a buffer that is written by a process and read by a test.
+// syncBuffer is a buffer that a process writes and a test reads.
 type syncBuffer struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
@@ -300,7 +301,7 @@ func (b *syncBuffer) Write(p []byte) (int, error) {
 	return b.buffer.Write(p)
 }
 
-// String returns what was written so far.
+// String returns what has been written so far.
 func (b *syncBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -5,5 +5,5 @@
 
 package cluster
 
-// raceEnabled says that the tests run with the race detector, and the operator then does too.
+// raceEnabled says that the tests and the operator run with the race detector.
 const raceEnabled = true

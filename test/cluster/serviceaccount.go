@@ -19,7 +19,7 @@ import (
 // tokenLifetime outlasts any test.
 const tokenLifetime = 6 * time.Hour
 
-// ServiceAccountConfig returns a configuration that acts as a ServiceAccount, with a token of its own and no rate limit.
+// ServiceAccountConfig returns a configuration with a new token of a ServiceAccount and without a rate limit.
 func (c *Cluster) ServiceAccountConfig(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: ptr.To(int64(tokenLifetime.Seconds())),
@@ -34,7 +34,7 @@ func (c *Cluster) ServiceAccountConfig(ctx context.Context, namespace, name stri
 	return config, nil
 }
 
-// WriteServiceAccountKubeconfig writes a kubeconfig file that acts as a ServiceAccount.
+// WriteServiceAccountKubeconfig writes a kubeconfig file with a new token of a ServiceAccount.
 func (c *Cluster) WriteServiceAccountKubeconfig(ctx context.Context, namespace, name, path string) error {
 	config, err := c.ServiceAccountConfig(ctx, namespace, name)
 	if err != nil {

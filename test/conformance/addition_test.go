@@ -27,9 +27,9 @@ var additions = map[string]string{
 	"Role":       `{"metadata": {"finalizers": ["example.com/added"]}}`,
 }
 
-// TestAdditionsAreLeftAlone adds fields to each object of the charts as somebody else. They are no drift, bring about no
+// TestForeignFieldsAreKept adds fields to each object of the charts as somebody else. They are no drift, bring about no
 // request, and stay when the object is mended.
-func TestAdditionsAreLeftAlone(t *testing.T) {
+func TestForeignFieldsAreKept(t *testing.T) {
 	t.Parallel()
 	for _, chart := range []string{"plain", "umbrella", "forms", "keep", "places", "dynamic", "changing", "many"} {
 		t.Run(chart, func(t *testing.T) {

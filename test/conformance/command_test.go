@@ -88,8 +88,8 @@ func prints(t *testing.T, p player, args ...string) []string {
 	return lines
 }
 
-// TestCommandReads holds that the helm command says the same of both players' releases.
-func TestCommandReads(t *testing.T) {
+// TestHelmCommandReads holds that the helm command says the same of both players' releases.
+func TestHelmCommandReads(t *testing.T) {
 	t.Parallel()
 	tests := map[string][][]string{
 		"plain": {
@@ -129,9 +129,9 @@ func TestCommandReads(t *testing.T) {
 	}
 }
 
-// TestCommandChanges lets users change releases of both players with the helm command. Both are alike after it, and the
+// TestHelmCommandChanges lets users change releases of both players with the helm command. Both are alike after it, and the
 // engine brings back what is wanted.
-func TestCommandChanges(t *testing.T) {
+func TestHelmCommandChanges(t *testing.T) {
 	t.Parallel()
 	chart, err := filepath.Abs(filepath.Join("testdata", "charts", "plain"))
 	if err != nil {

@@ -112,8 +112,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestCRDsInTemplatesCost holds that CRDs in templates add nothing to the cost of changing something else.
-func TestCRDsInTemplatesCost(t *testing.T) {
+// TestCRDsInTemplatesAddNoRequests holds that CRDs in templates add nothing to the cost of changing something else.
+func TestCRDsInTemplatesAddNoRequests(t *testing.T) {
 	t.Parallel()
 	var (
 		mu       sync.Mutex
@@ -164,8 +164,8 @@ func contentLines(manifest string) []string {
 	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
-// TestOwnerKeepsManifest holds that the manifest of a release with an owner is that of Helm, with the owner in it.
-func TestOwnerKeepsManifest(t *testing.T) {
+// TestOwnerReferencesInManifest holds that the manifest of a release with an owner is that of Helm, with the owner in it.
+func TestOwnerReferencesInManifest(t *testing.T) {
 	t.Parallel()
 	for _, chart := range []string{"booleans", "forms", "plain", "nulls"} {
 		t.Run(chart, func(t *testing.T) {
@@ -197,8 +197,8 @@ func TestOwnerKeepsManifest(t *testing.T) {
 	}
 }
 
-// TestChartsThatCannotBeInstalled holds that the engine refuses what the helm command refuses.
-func TestChartsThatCannotBeInstalled(t *testing.T) {
+// TestRefusedCharts holds that the engine refuses what the helm command refuses.
+func TestRefusedCharts(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		files source
@@ -229,8 +229,8 @@ func TestChartsThatCannotBeInstalled(t *testing.T) {
 	}
 }
 
-// TestLinksInCharts holds that symbolic links in a directory lead to the same release, whoever installs it.
-func TestLinksInCharts(t *testing.T) {
+// TestSymbolicLinksInCharts holds that symbolic links in a directory lead to the same release, whoever installs it.
+func TestSymbolicLinksInCharts(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
 	linked := []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: linked}\ndata: {text: {{ .Files.Get \"text\" }}}\n")

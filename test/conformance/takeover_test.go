@@ -11,8 +11,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// TestTakeOver hands releases over: from Helm 3, from Helm 4, and back from what users did to them.
-func TestTakeOver(t *testing.T) {
+// TestTakeover hands releases over: from Helm 3, from Helm 4, and back from what users did to them.
+func TestTakeover(t *testing.T) {
 	t.Parallel()
 	scenarios := []scenario{
 		{

@@ -22,7 +22,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// fromSecret returns a DemoApp that takes its key from the Secret my-secret.
+// fromSecret returns a DemoApp with a key from the Secret my-secret.
 func fromSecret(name string) *v1alpha1.DemoApp {
 	app := apps.Named(name)
 	app.Spec.APIKey = ""
@@ -48,13 +48,13 @@ func patchSecret(t *testing.T, ns *apps.Namespace, change string) {
 	}
 }
 
-func TestKeyThatCannotBeHad(t *testing.T) {
+func TestUnusableKey(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
 		secret map[string]string
 		reason string
-		// says is what condition and event name beside the Secret and the key.
+		// says is what the condition and the event name beside the Secret and its key.
 		says string
 	}{
 		{name: "no Secret", reason: v1alpha1.ReasonSecretNotFound, says: "does not exist"},
@@ -97,7 +97,7 @@ func TestKeyThatCannotBeHad(t *testing.T) {
 			ns.AwaitEvent("web", test.reason, "my-secret", "theKey", test.says)
 			assertNothingInstalled(t, ns, "web")
 
-			// It is deployed as soon as there is a key.
+			// The DemoApp is deployed as soon as the key is usable.
 			if test.secret == nil {
 				createSecret(t, ns, map[string]string{"theKey": "good-enough"})
 			} else {
@@ -144,7 +144,7 @@ func TestRotatedKeyIsRolledOut(t *testing.T) {
 	}
 }
 
-func TestSecretChangesThatAreNotTheKey(t *testing.T) {
+func TestOtherSecretChangesMakeNoRevision(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	createSecret(t, ns, map[string]string{"theKey": "the-first-key"})
@@ -164,7 +164,7 @@ func TestSecretChangesThatAreNotTheKey(t *testing.T) {
 	assertRecords(t, ns, "web v1 deployed")
 }
 
-func TestSecretIsDeletedAfterwards(t *testing.T) {
+func TestKeySecretDeletion(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	createSecret(t, ns, map[string]string{"theKey": "the-first-key"})
@@ -182,7 +182,7 @@ func TestSecretIsDeletedAfterwards(t *testing.T) {
 	if got := len(ns.Objects("web").All()); got != 4 {
 		t.Errorf("%d objects are left", got)
 	}
-	// Drift is corrected meanwhile: what is deployed is known.
+	// Drift is corrected meanwhile, because the deployed state is known.
 	owned := ownedKinds[3]
 	client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
 	want := get(t, client, "web")

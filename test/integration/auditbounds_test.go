@@ -19,7 +19,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// mostRecordBytes is the documented bound of an audit record.
+// mostRecordBytes is the documented limit of an audit record, in bytes.
 const mostRecordBytes = 64 << 10
 
 // TestDeletionOfLargeSpec deletes a DemoApp whose spec, escaped for HTML, is larger than a ConfigMap may be.
@@ -60,11 +60,11 @@ func TestDeletionOfLargeSpec(t *testing.T) {
 	}
 }
 
-// TestManyDeletions creates and deletes more DemoApps than a namespace gets whole records for.
+// TestManyDeletions deletes more DemoApps than a namespace may have complete records of.
 func TestManyDeletions(t *testing.T) {
 	t.Parallel()
 	const count, mostWhole = 150, 100
-	// Records that are written at the same time are not counted yet.
+	// Records that are written at the same time do not count yet.
 	const tolerance = 20
 	ns := newNamespace(t)
 	name := func(i int) string { return fmt.Sprintf("web-%d", i) }
@@ -106,7 +106,7 @@ func TestManyDeletions(t *testing.T) {
 	}
 }
 
-// assertBounded holds that a record is no larger than it may be, and that its sections are JSON.
+// assertBounded asserts that a record is within its limit and that its sections are JSON.
 func assertBounded(t *testing.T, record *corev1.ConfigMap) {
 	t.Helper()
 	size, err := record.Marshal()

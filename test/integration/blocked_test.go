@@ -24,12 +24,12 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-func TestAuditNamespaceCannotBeWritten(t *testing.T) {
+func TestUnwritableAuditNamespace(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
 	ns.AwaitReady("web")
-	// The first record makes the namespace.
+	// The first record creates the namespace.
 	ns.Create(apps.Waiting("first", "nobody"))
 	ns.Await("first", "waiting", isWaiting)
 	ns.Delete("first")
@@ -70,7 +70,7 @@ func TestAuditNamespaceCannotBeWritten(t *testing.T) {
 	assertNothingInstalled(t, ns, "web")
 }
 
-func TestUninstallIsRefused(t *testing.T) {
+func TestRefusedUninstall(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
@@ -101,7 +101,7 @@ func TestUninstallIsRefused(t *testing.T) {
 	}
 }
 
-func TestFinalizerCannotBeRemoved(t *testing.T) {
+func TestRefusedFinalizerRemoval(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))

@@ -20,11 +20,11 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// chartObjects is how many objects the chart has.
+// chartObjects is the number of objects in the chart.
 const chartObjects = 4
 
-// TestBudget counts what the operator asks the API server for, events included and watches not. Each count is the most
-// that the operation may take on any day.
+// TestBudget counts the operator's requests, with events and without watches. Each count is an upper limit for the
+// operation.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -40,8 +40,8 @@ func TestBudget(t *testing.T) {
 			})
 		}
 	}
-	// How long a Deployment takes to be healthy again, and with it whether that is worth a status, is up to the cluster:
-	// it comes last.
+	// The cluster decides when a Deployment is healthy again, and so whether that takes a status update. The Deployment
+	// comes last.
 	stillKinds := slices.Clone(ownedKinds)
 	slices.Reverse(stillKinds)
 	patchObjects := func(kinds int, change func(int) string) func() {
@@ -76,14 +76,14 @@ func TestBudget(t *testing.T) {
 		})
 	})
 	for port := range int32(12) {
-		// As many revisions as are kept, and more.
+		// More revisions than are kept.
 		change(func(spec *v1alpha1.DemoAppSpec) { spec.Service.Port = 100 + port })()
 	}
 	spend("an upgrade of one object, when the history is full", 1+6, change(func(spec *v1alpha1.DemoAppSpec) { spec.Service.Port = 80 }))
 	spend("an uninstall", chartObjects+8, func() { ns.Delete("web"); ns.AwaitGone("web") })
 }
 
-// TestBudgetOfRollback counts what giving up an upgrade takes, whose pods find no node.
+// TestBudgetOfRollback counts the requests of a rollback of an upgrade whose pods find no node.
 func TestBudgetOfRollback(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -92,7 +92,7 @@ func TestBudgetOfRollback(t *testing.T) {
 	app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: ptr.To[int32](0), Strategy: releasev1alpha1.RemediationRollback}
 	ns.Create(app)
 	ns.AwaitReady("web")
-	// Long enough that what the upgrade takes is over before it is given up.
+	// The timeout ends after the requests of the upgrade.
 	patience := 20 * time.Second
 	spendAtMost(t, ns, "an upgrade of one object", 1+6, func() {
 		ns.Change("web", func(spec *v1alpha1.DemoAppSpec) {
@@ -107,7 +107,7 @@ func TestBudgetOfRollback(t *testing.T) {
 	})
 }
 
-// spendAtMost counts the operator's requests about a namespace from before do until they cease.
+// spendAtMost counts the operator's requests for a namespace, from before do until there are no more.
 func spendAtMost(t *testing.T, ns *apps.Namespace, what string, most int, do func()) {
 	t.Helper()
 	ns.AwaitQuiet(quiet)

@@ -29,7 +29,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-func TestDeletionLeavesARecordAndNothingElse(t *testing.T) {
+func TestDeletionLeavesOnlyAuditRecord(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
@@ -78,7 +78,7 @@ func TestDeletionLeavesARecordAndNothingElse(t *testing.T) {
 	ns.AwaitEvent("web", "Audited", record.Name)
 }
 
-func TestDeletionIsInOrder(t *testing.T) {
+func TestDeletionOrder(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
@@ -126,7 +126,7 @@ func received(step []cluster.AuditEvent) time.Time {
 	return slices.MinFunc(step, func(a, b cluster.AuditEvent) int { return a.Received.Compare(b.Received) }).Received
 }
 
-func TestDeletionBeforeAnythingIsInstalled(t *testing.T) {
+func TestDeletionBeforeInstall(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Waiting("web", "nobody"))
@@ -139,7 +139,7 @@ func TestDeletionBeforeAnythingIsInstalled(t *testing.T) {
 	assertNothingInstalled(t, ns, "web")
 }
 
-func TestDeletionKeepsFinalizersOfOthers(t *testing.T) {
+func TestDeletionKeepsForeignFinalizers(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	web := apps.Named("web")
@@ -175,7 +175,7 @@ func TestDeletionKeepsFinalizersOfOthers(t *testing.T) {
 	ns.AwaitGone("web")
 }
 
-// TestLongestNames uses the longest namespace and name that there can be.
+// TestLongestNames uses a namespace and a name of the greatest length.
 func TestLongestNames(t *testing.T) {
 	t.Parallel()
 	short := shared.Namespace(t)
@@ -200,8 +200,8 @@ func TestLongestNames(t *testing.T) {
 	}
 }
 
-// TestNamesThatLookAlike deletes two DemoApps whose namespace and name make the same text when put together.
-func TestNamesThatLookAlike(t *testing.T) {
+// TestAuditRecordNamesDoNotCollide deletes two DemoApps whose namespace and name are equal when joined.
+func TestAuditRecordNamesDoNotCollide(t *testing.T) {
 	t.Parallel()
 	outer := newNamespace(t)
 	inner := newNamespaceNamed(t, outer.Name+"-a")
@@ -209,7 +209,7 @@ func TestNamesThatLookAlike(t *testing.T) {
 	inner.Create(apps.Waiting("b", "nobody"))
 	outer.Await("a-b", "waiting", isWaiting)
 	inner.Await("b", "waiting", isWaiting)
-	// Within the same second, or there would be nothing to tell apart.
+	// Both deletions must be in the same second, since the names of records have the time in seconds.
 	outer.Delete("a-b")
 	inner.Delete("b")
 	outer.AwaitGone("a-b")
@@ -219,7 +219,7 @@ func TestNamesThatLookAlike(t *testing.T) {
 	}
 }
 
-// newNamespaceNamed is newNamespace with a name of the test's choice.
+// newNamespaceNamed is newNamespace with a given name.
 func newNamespaceNamed(t *testing.T, name string) *apps.Namespace {
 	t.Helper()
 	namespaces := shared.Client.CoreV1().Namespaces()
@@ -242,7 +242,7 @@ func TestNamespaceIsDeletedWithDemoAppsInIt(t *testing.T) {
 	names := []string{"one", "two", "three", "waiting"}
 	ns.Create(apps.Waiting("waiting", "nobody"))
 	for _, name := range names[:3] {
-		// The namespace would have to wait for pods to end.
+		// The deletion of the namespace would wait for the end of pods.
 		ns.Create(apps.WithoutPods(name))
 	}
 	for _, name := range names[:3] {

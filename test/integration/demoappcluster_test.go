@@ -32,10 +32,10 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// poolLabel tells the nodes of tests apart.
+// poolLabel selects the nodes of one test.
 const poolLabel = "test.example.com/pool"
 
-// pool is a namespace with nodes of its own, on which no pods run, and one DemoAppCluster on them.
+// pool is a namespace with nodes of its own, without pods, and one DemoAppCluster on them.
 type pool struct {
 	*apps.Namespace
 	t        *testing.T
@@ -56,10 +56,10 @@ func newPool(t *testing.T, nodes ...string) *pool {
 	return p
 }
 
-// node is the name of a node: nodes are in no namespace, so that it begins with that of the test's.
+// node returns the name of a node. Nodes are cluster-scoped, so the name begins with that of the namespace.
 func (p *pool) node(name string) string { return p.Name + "-" + name }
 
-// addNode makes a node that is cordoned and never ready, so that nobody else's pods get there.
+// addNode creates a node that is cordoned and never ready, so that no pods are scheduled to it.
 func (p *pool) addNode(name string) {
 	p.t.Helper()
 	nodes := shared.Client.CoreV1().Nodes()
@@ -96,7 +96,7 @@ func (p *pool) labelNode(name, value string) {
 	}
 }
 
-// app is the name of the DemoApp of a node.
+// app returns the name of a node's DemoApp.
 func (p *pool) app(node string) string {
 	p.t.Helper()
 	selector := v1alpha1.LabelCluster + "=web," + v1alpha1.LabelNode + "=" + p.node(node)
@@ -107,7 +107,7 @@ func (p *pool) app(node string) string {
 	return list.Items[0].Name
 }
 
-// create makes the DemoAppCluster "web", whose DemoApps have no pods.
+// create creates the DemoAppCluster "web", whose DemoApps have no pods.
 func (p *pool) create(change ...func(*v1alpha1.DemoAppClusterSpec)) *v1alpha1.DemoAppCluster {
 	p.t.Helper()
 	web := &v1alpha1.DemoAppCluster{
@@ -145,7 +145,7 @@ func (p *pool) change(change func(*v1alpha1.DemoAppClusterSpec)) {
 	}
 }
 
-// await waits until done holds for "web" at its newest generation, and returns it.
+// await waits until done holds for "web" at its newest generation, and returns the DemoAppCluster.
 func (p *pool) await(what string, done func(*v1alpha1.DemoAppCluster) bool) *v1alpha1.DemoAppCluster {
 	p.t.Helper()
 	var web *v1alpha1.DemoAppCluster
@@ -221,7 +221,7 @@ func TestClusterFollowsItsNodes(t *testing.T) {
 	p.AwaitQuiet(quiet)
 }
 
-func TestClusterRollsATemplateOut(t *testing.T) {
+func TestClusterRollsOutTemplate(t *testing.T) {
 	t.Parallel()
 	const count = 20
 	var names []string
@@ -256,8 +256,8 @@ func TestClusterRollsATemplateOut(t *testing.T) {
 	p.checkUnavailable(names, changed, 3)
 }
 
-// TestClusterOfManyNodes does not run beside other tests, on which it would be a load. The apps are suspended: what their
-// releases take is their own.
+// TestClusterOfManyNodes does not run in parallel, because its load would slow other tests down. The DemoApps are
+// suspended, so that requests for their releases are not counted.
 func TestClusterOfManyNodes(t *testing.T) {
 	const count, removed = 500, 10
 	var names []string
@@ -276,7 +276,7 @@ func TestClusterOfManyNodes(t *testing.T) {
 	p.create(func(spec *v1alpha1.DemoAppClusterSpec) { spec.Template.Spec.Suspend = true })
 	awaitAll(count)
 	p.checkRequests(began, map[string]int{"create demoapps": count})
-	// An app has a creation, a finalizer, a status and an event.
+	// A DemoApp takes four requests: creation, finalizer, status and event.
 	if requests := len(p.Requests(began)); requests > 4*count+int(time.Since(began)/time.Second)+2 {
 		t.Errorf("%d nodes took %d requests", count, requests)
 	}
@@ -297,7 +297,7 @@ func TestClusterOfManyNodes(t *testing.T) {
 	awaitAll(count - removed)
 	p.checkRequests(began, map[string]int{"delete demoapps": removed})
 
-	// What is left over would be cleaned up while other tests run.
+	// The removal of the DemoApps would slow other tests down.
 	if err := p.clusters.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func TestClusterOfManyNodes(t *testing.T) {
 	})
 }
 
-// checkRequests compares the writes of DemoApps by the operator with what they may be, and counts those of the status.
+// checkRequests compares the operator's writes of DemoApps with the budget, and returns the number of status updates.
 func (p *pool) checkRequests(since time.Time, want map[string]int) {
 	p.t.Helper()
 	got := map[string]int{}
@@ -330,7 +330,7 @@ func (p *pool) checkRequests(since time.Time, want map[string]int) {
 	}
 }
 
-// checkUnavailable replays what was seen of the apps, and counts those that were not ready at the same time.
+// checkUnavailable replays the versions of the DemoApps, and returns how many were unready at the same time.
 func (p *pool) checkUnavailable(names []string, since time.Time, most int) {
 	p.t.Helper()
 	type change struct {
@@ -361,12 +361,12 @@ func (p *pool) checkUnavailable(names []string, since time.Time, most int) {
 	}
 }
 
-func TestClusterStopsAtABadTemplate(t *testing.T) {
+func TestClusterStopsAtBadTemplate(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, "a", "b", "c")
 	p.create()
 	p.awaitReady(3)
-	// The others wait for their turn, since the first never becomes ready.
+	// The other nodes wait for their turn, since the first DemoApp never becomes ready.
 	p.change(func(spec *v1alpha1.DemoAppClusterSpec) {
 		spec.Template.Spec.WaitFor, spec.Template.Spec.Message = "absent", "two"
 	})
@@ -378,7 +378,7 @@ func TestClusterStopsAtABadTemplate(t *testing.T) {
 	p.change(func(spec *v1alpha1.DemoAppClusterSpec) { spec.Template.Spec.WaitFor = "" })
 	p.awaitReady(3)
 
-	// What no DemoApp may be called is refused when the apps are written.
+	// An invalid name of a DemoApp is refused when the DemoApps are created.
 	p.change(func(spec *v1alpha1.DemoAppClusterSpec) {
 		spec.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"not a label": "1"}
 	})
@@ -387,7 +387,7 @@ func TestClusterStopsAtABadTemplate(t *testing.T) {
 	})
 }
 
-func TestClusterLeavesAppsOfOthersAlone(t *testing.T) {
+func TestClusterIgnoresForeignDemoApps(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, "a", "b")
 	theirs := "web-" + p.node("a")
@@ -408,7 +408,7 @@ func TestClusterLeavesAppsOfOthersAlone(t *testing.T) {
 	p.awaitReady(2)
 }
 
-func TestDeletedClusterTakesItsAppsAlong(t *testing.T) {
+func TestClusterDeletionDeletesDemoApps(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
 		t.Run(string(policy), func(t *testing.T) {

@@ -29,7 +29,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// ownedKinds are the kinds of a release's objects, each with a change of a field that is the chart's.
+// ownedKinds are the kinds of a release's objects, each with a change of a field of the chart.
 var ownedKinds = []struct {
 	kind     string
 	resource schema.GroupVersionResource
@@ -57,10 +57,10 @@ var ownedKinds = []struct {
 	},
 }
 
-// driftWays are the ways in which an object can be made to differ.
+// driftWays are the ways in which an object can drift.
 var driftWays = []struct {
 	name string
-	// drift is what the Drifted condition calls it.
+	// drift is the word of the Drifted condition for it.
 	drift string
 	do    func(t *testing.T, client dynamic.ResourceInterface, change string)
 }{
@@ -123,14 +123,14 @@ func TestDriftIsCorrected(t *testing.T) {
 				took := awaitSame(t, client, want, begin)
 				t.Logf("corrected after %s", took)
 
-				assertDriftWasTold(t, ns, before, fmt.Sprintf("%s web (%s)", owned.kind, way.drift))
+				assertDriftWasReported(t, ns, before, fmt.Sprintf("%s web (%s)", owned.kind, way.drift))
 				assertRecords(t, ns, "web v1 deployed")
 			})
 		}
 	}
 }
 
-func TestReplacedObjectIsTakenBack(t *testing.T) {
+func TestReplacedObjectIsCorrected(t *testing.T) {
 	t.Parallel()
 	for _, owned := range ownedKinds {
 		t.Run(owned.kind, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestReplacedObjectIsTakenBack(t *testing.T) {
 			want := get(t, client, "web")
 			replace(t, client, "web", owned.change)
 			awaitSame(t, client, want, time.Now())
-			assertDriftWasTold(t, ns, before, owned.kind+" web")
+			assertDriftWasReported(t, ns, before, owned.kind+" web")
 			assertRecords(t, ns, "web v1 deployed")
 		})
 	}
@@ -163,11 +163,11 @@ func TestSeveralDriftsAtOnce(t *testing.T) {
 	for _, wait := range waits {
 		wait()
 	}
-	assertDriftWasTold(t, ns, before, "")
+	assertDriftWasReported(t, ns, before, "")
 	assertRecords(t, ns, "web v1 deployed")
 }
 
-func TestFieldsOfOthersAreLeftAlone(t *testing.T) {
+func TestForeignFieldsAreKept(t *testing.T) {
 	t.Parallel()
 	for _, owned := range ownedKinds {
 		t.Run(owned.kind, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestFieldsOfOthersAreLeftAlone(t *testing.T) {
 			ns := newNamespace(t)
 			ns.Create(apps.Named("web"))
 			before := ns.AwaitReady("web")
-			// The last status and event of the rollout may still be on their way.
+			// The last status and event of the rollout may still follow.
 			ns.AwaitQuiet(quiet)
 			client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
 
@@ -188,8 +188,8 @@ func TestFieldsOfOthersAreLeftAlone(t *testing.T) {
 			ns.AwaitQuiet(quiet)
 
 			requests := slices.DeleteFunc(ns.Requests(begin), func(request cluster.AuditEvent) bool {
-				// An annotation makes a new generation of a Deployment, which is not healthy until its own controller
-				// has seen that. Where that takes long, the status may say so.
+				// An annotation increments the generation of a Deployment. The Deployment is unhealthy until its
+				// controller has observed the generation. If that takes long, the status may say so.
 				return owned.kind == "Deployment" && request.Resource == "demoapps" && request.Subresource == "status"
 			})
 			if len(requests) > 0 {
@@ -210,7 +210,7 @@ func TestFieldsOfOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestMetadataOfTheDemoAppIsLeftAlone(t *testing.T) {
+func TestDemoAppMetadataIsKept(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
@@ -228,7 +228,7 @@ func TestMetadataOfTheDemoAppIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestFieldsOfOthersSurviveAnUpgrade(t *testing.T) {
+func TestForeignFieldsSurviveUpgrade(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
@@ -245,8 +245,8 @@ func TestFieldsOfOthersSurviveAnUpgrade(t *testing.T) {
 	}
 }
 
-// assertDriftWasTold waits until a drift is over, and holds that it was in the status while it lasted.
-func assertDriftWasTold(t *testing.T, ns *apps.Namespace, before *v1alpha1.DemoApp, object string) {
+// assertDriftWasReported waits until a drift is over, and asserts that the status reported it meanwhile.
+func assertDriftWasReported(t *testing.T, ns *apps.Namespace, before *v1alpha1.DemoApp, object string) {
 	t.Helper()
 	app := ns.Await("web", "Drifted gone, ready again", func(app *v1alpha1.DemoApp) bool {
 		return apps.IsAbsent(app, releasev1alpha1.ConditionDrifted) && apps.IsReady(app) &&
@@ -279,7 +279,7 @@ func get(t *testing.T, client dynamic.ResourceInterface, name string) *unstructu
 	return object
 }
 
-// patch changes an object the way that kubectl edit does.
+// patch changes an object as kubectl edit does.
 func patch(t *testing.T, client dynamic.ResourceInterface, name, change string) {
 	t.Helper()
 	_, err := client.Patch(t.Context(), name, types.MergePatchType, []byte(change), metav1.PatchOptions{})
@@ -288,8 +288,8 @@ func patch(t *testing.T, client dynamic.ResourceInterface, name, change string) 
 	}
 }
 
-// replace does what kubectl replace --force does, with changed content. It is in a race with the operator, which makes
-// the object anew as soon as it is deleted, and tries until it wins.
+// replace does what kubectl replace --force does, with changed content. The operator recreates a deleted object at
+// once, so replace tries until its object comes first.
 func replace(t *testing.T, client dynamic.ResourceInterface, name, change string) {
 	t.Helper()
 	changed, err := client.Patch(t.Context(), name, types.MergePatchType, []byte(change),
@@ -311,7 +311,7 @@ func replace(t *testing.T, client dynamic.ResourceInterface, name, change string
 	})
 }
 
-// awaitSame waits until an object says again what it said before, and returns how long after begin that was.
+// awaitSame waits until an object has its earlier content, and returns how long after begin that was.
 func awaitSame(t *testing.T, client dynamic.ResourceInterface, want *unstructured.Unstructured, begin time.Time) time.Duration {
 	t.Helper()
 	var took time.Duration
@@ -329,11 +329,11 @@ func awaitSame(t *testing.T, client dynamic.ResourceInterface, want *unstructure
 	return took
 }
 
-// content is what the chart and users have to say about an object, and not what the API server adds to it.
+// content returns what the chart and users define of an object, without what the API server adds.
 func content(object *unstructured.Unstructured) map[string]any {
 	object = object.DeepCopy()
 	annotations := object.GetAnnotations()
-	// The Deployment's own controller counts in it.
+	// The Deployment controller increments its annotation.
 	delete(annotations, "deployment.kubernetes.io/revision")
 	unstructured.RemoveNestedField(object.Object, "spec", "clusterIP")
 	unstructured.RemoveNestedField(object.Object, "spec", "clusterIPs")

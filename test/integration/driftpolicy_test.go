@@ -24,14 +24,14 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// withDrift is a DemoApp with a drift policy.
+// withDrift returns a DemoApp with a drift policy.
 func withDrift(policy releasev1alpha1.DriftPolicy) *v1alpha1.DemoApp {
 	app := apps.Named("web")
 	app.Spec.Drift = &policy
 	return app
 }
 
-func TestDriftIsOnlyReported(t *testing.T) {
+func TestReportedDriftIsNotCorrected(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(withDrift(releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftWarn}))
@@ -79,10 +79,10 @@ func TestDriftIsOnlyReported(t *testing.T) {
 	}
 }
 
-// TestDriftThatIsPutBackIsNoLongerReported: who puts a value back stays its owner. That
-// is no drift to report, does not keep the next change from being reported, and is no
-// reason to say that the operator has corrected anything.
-func TestDriftThatIsPutBackIsNoLongerReported(t *testing.T) {
+// TestRevertedDriftIsNoLongerReported: another client that restores a value stays the owner of the field. That
+// ownership is not reported as drift. It does not suppress a report of the next change, and the operator does not claim
+// a correction.
+func TestRevertedDriftIsNoLongerReported(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(withDrift(releasev1alpha1.DriftPolicy{
@@ -127,7 +127,7 @@ func TestDriftThatIsPutBackIsNoLongerReported(t *testing.T) {
 	assertNothingCorrected(t, ns, "web")
 }
 
-// assertNothingCorrected holds that the operator has repaired nothing, and does not say that it has.
+// assertNothingCorrected asserts that the operator has corrected nothing and does not report a correction.
 func assertNothingCorrected(t *testing.T, ns *apps.Namespace, name string) {
 	t.Helper()
 	events, err := shared.Client.EventsV1().Events(ns.Name).List(t.Context(), metav1.ListOptions{})
@@ -216,7 +216,7 @@ func TestForeignFieldsAreRemoved(t *testing.T) {
 	}
 	for _, owned := range ownedKinds {
 		client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
-		// Strategic merge, as kubectl patches: an item is added to a list.
+		// A strategic merge patch, as kubectl sends it, adds an item to a list.
 		if _, err := client.Patch(t.Context(), "web", types.StrategicMergePatchType, []byte(additions[owned.kind]),
 			metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
 			t.Fatal(err)
@@ -235,7 +235,7 @@ func TestForeignFieldsAreRemoved(t *testing.T) {
 		t.Errorf("lastUpgradeReason is %s", got)
 	}
 
-	// Who applies what the chart has, too, adds nothing that could be removed.
+	// A client that applies the chart's own values adds nothing that could be removed.
 	ns.AwaitQuiet(quiet)
 	known := len(ns.Versions("web"))
 	configMaps := shared.Dynamic.Resource(ownedKinds[2].resource).Namespace(ns.Name)
@@ -254,8 +254,8 @@ func TestForeignFieldsAreRemoved(t *testing.T) {
 	}
 }
 
-// TestIgnoredFieldsAreNotRemoved: a field that is to be ignored stays as others have made it, although they own it
-// alone then, and goes by the chart again when it is no longer ignored.
+// TestIgnoredFieldsAreNotRemoved: an ignored field keeps the value of another client, even if that client is then its
+// only owner. The field follows the chart again when it is no longer ignored.
 func TestIgnoredFieldsAreNotRemoved(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -73,7 +73,7 @@ func TestMetrics(t *testing.T) {
 		`# TYPE go_goroutines gauge`,
 		`# TYPE process_resident_memory_bytes gauge`,
 	}
-	// What was done is counted a moment after it can be seen.
+	// The counter is incremented shortly after the status is written.
 	cluster.Eventually(t.Context(), t, "all metrics", func(ctx context.Context) (bool, error) {
 		text, err := operator.Metrics(ctx)
 		if err != nil {

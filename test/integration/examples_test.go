@@ -14,7 +14,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestExamples applies each example as it is.
+// TestExamples applies each example without changes.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	examples := map[string][]string{
@@ -46,8 +46,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestPodsMeetTheRestrictedProfile installs into a namespace that admits no other pods.
-func TestPodsMeetTheRestrictedProfile(t *testing.T) {
+// TestPodsMeetRestrictedProfile installs into a namespace that enforces the restricted profile.
+func TestPodsMeetRestrictedProfile(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	_, err := shared.Client.CoreV1().Namespaces().Patch(t.Context(), ns.Name, types.MergePatchType,

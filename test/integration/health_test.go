@@ -22,7 +22,7 @@ import (
 // brokenImage is in a registry that does not exist.
 const brokenImage = "registry.invalid/nginx:1"
 
-func TestDeployedIsNotReadyWhilePodsAreNot(t *testing.T) {
+func TestReadyFollowsPods(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	web := apps.Named("web")
@@ -46,7 +46,7 @@ func TestDeployedIsNotReadyWhilePodsAreNot(t *testing.T) {
 	}
 }
 
-func TestWorkloadThatGaveUp(t *testing.T) {
+func TestProgressDeadlineExceeded(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	web := apps.Named("web")
@@ -55,7 +55,7 @@ func TestWorkloadThatGaveUp(t *testing.T) {
 	ns.Await("web", "deployed", func(app *v1alpha1.DemoApp) bool {
 		return apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, "")
 	})
-	// The chart leaves the deadline to the API server's default of ten minutes.
+	// The chart does not set the deadline, which is ten minutes by default.
 	patch(t, shared.Dynamic.Resource(ownedKinds[0].resource).Namespace(ns.Name), "web", `{"spec": {"progressDeadlineSeconds": 1}}`)
 	app := ns.Await("web", "stalled", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, apimeta.ReasonUnhealthy) })
 	if got := apps.Condition(app, apimeta.ConditionReady).Message; !strings.Contains(got, "Deployment web") {
@@ -72,7 +72,8 @@ func TestWorkloadThatGaveUp(t *testing.T) {
 	}
 }
 
-// TestRolloutRestart does what kubectl rollout restart does: the pods are rolled by a field that is not the chart's.
+// TestRolloutRestart does what kubectl rollout restart does: the pods are replaced because of a field that is not the
+// chart's.
 func TestRolloutRestart(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -28,8 +28,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// helmBinary is the path of the helm command, which is built once in the version that go.mod names. Helm's own go.mod
-// decides on the rest: ours lacks what only the command needs.
+// helmBinary returns the path of the helm command, which is built once in the version of go.mod. Helm's own go.mod
+// determines the other versions, because ours lacks what only the command needs.
 var helmBinary = sync.OnceValues(func() (string, error) {
 	const module = "helm.sh/helm/v4"
 	list := exec.Command("go", "list", "-m", "-f", "{{.Version}}", module)
@@ -46,7 +46,7 @@ var helmBinary = sync.OnceValues(func() (string, error) {
 	return filepath.Join(workDir, "helm"), nil
 })
 
-// helm runs the helm command as an administrator would, and returns what it prints.
+// helm runs the helm command as an administrator, and returns its output.
 func helm(t *testing.T, ns *apps.Namespace, args ...string) string {
 	t.Helper()
 	return helmAs(t, shared.Kubeconfig(), ns, args...)
@@ -137,13 +137,13 @@ func TestHelmCommandReadsReleases(t *testing.T) {
 	}
 }
 
-// TestReleaseChangedByHand changes releases with the helm command; each comes back to what its spec says.
+// TestReleaseChangedByHand changes releases with the helm command. Each release returns to its desired state.
 func TestReleaseChangedByHand(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name    string
 		command func(t *testing.T, ns *apps.Namespace)
-		// records are the release's in the end.
+		// records are the final release records.
 		records []string
 	}{
 		{

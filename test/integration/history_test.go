@@ -19,7 +19,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestHistory: the status tells what was done to the release, and each transition has one event.
+// TestHistory: the status has all operations on the release, and each transition has one event.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -48,7 +48,7 @@ func exposedBy(name, class, gateway string) *v1alpha1.DemoApp {
 	return app
 }
 
-// followed tells a DemoApp whose release has followed what the cluster supports.
+// followed reports whether a DemoApp's release has followed the cluster's capabilities.
 func followed(revision int64, exposed metav1.ConditionStatus, reason string) func(*v1alpha1.DemoApp) bool {
 	return func(app *v1alpha1.DemoApp) bool {
 		return apps.IsReady(app) && apps.Revision(app) == revision && apps.Has(app, v1alpha1.ConditionExposed, exposed, reason) &&
@@ -56,7 +56,7 @@ func followed(revision int64, exposed metav1.ConditionStatus, reason string) fun
 	}
 }
 
-// createClass makes an IngressClass of the name, which nobody serves.
+// createClass creates an IngressClass that no controller serves.
 func createClass(t *testing.T, name string) {
 	t.Helper()
 	classes := shared.Client.NetworkingV1().IngressClasses()
@@ -74,9 +74,9 @@ func createClass(t *testing.T, name string) {
 	})
 }
 
-// assertRepaired holds that an object of a release is set back when it is changed, made anew when it is deleted, and rid of
-// what others add.
-func assertRepaired(t *testing.T, client dynamic.ResourceInterface, name, change string) {
+// assertCorrected asserts that an object of a release is corrected when it is changed, recreated when it is deleted,
+// and freed of foreign fields.
+func assertCorrected(t *testing.T, client dynamic.ResourceInterface, name, change string) {
 	t.Helper()
 	want := get(t, client, name)
 	patch(t, client, name, change)
@@ -128,7 +128,7 @@ func TestIngressFollowsItsClass(t *testing.T) {
 	if *ingress.Spec.IngressClassName != class || ingress.Spec.Rules[0].Host != "web.example.com" || ingress.Spec.TLS[0].SecretName != "cert" {
 		t.Errorf("the Ingress is %+v", ingress.Spec)
 	}
-	assertRepaired(t, client, "web", `{"spec": {"ingressClassName": "another"}}`)
+	assertCorrected(t, client, "web", `{"spec": {"ingressClassName": "another"}}`)
 	ns.AwaitQuiet(quiet)
 
 	if err := shared.Client.NetworkingV1().IngressClasses().Delete(t.Context(), class, metav1.DeleteOptions{}); err != nil {
@@ -140,7 +140,7 @@ func TestIngressFollowsItsClass(t *testing.T) {
 	}
 	awaitAbsent(t, client, "web")
 
-	// It is deleted with the rest of the release.
+	// The object is deleted with the rest of the release.
 	createClass(t, class)
 	ns.Await("web", "exposed again", followed(4, metav1.ConditionTrue, v1alpha1.ReasonRouteDeployed))
 	ns.Delete("web")
@@ -151,7 +151,7 @@ func TestIngressFollowsItsClass(t *testing.T) {
 	}
 }
 
-func TestIngressIsHeldAndNotValid(t *testing.T) {
+func TestHeldAndInvalidIngress(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	createClass(t, ns.Name)
@@ -159,7 +159,7 @@ func TestIngressIsHeldAndNotValid(t *testing.T) {
 	app.Spec.UpgradeWindow = opensOnceADay(time.Now().Add(12 * time.Hour))
 	ns.Create(app)
 	ns.Await("a-web", "exposed", followed(1, metav1.ConditionTrue, v1alpha1.ReasonRouteDeployed))
-	// The host is in use for as long as the change that gives it up is held.
+	// The host stays reserved while the change that releases it is held.
 	ns.Change("a-web", func(spec *v1alpha1.DemoAppSpec) { spec.Ingress.Host = "elsewhere.example.com" })
 	app = ns.Await("a-web", "held", isHeld(releasev1alpha1.ReasonOutsideWindow))
 	if app.Status.ExternalURL != "http://a-web.example.com" || !apps.Has(app, v1alpha1.ConditionExposed, metav1.ConditionTrue, "") {
@@ -188,7 +188,7 @@ func TestIngressIsHeldAndNotValid(t *testing.T) {
 	}
 }
 
-func TestRouteOfSomebodyElseIsInTheWay(t *testing.T) {
+func TestForeignRouteBlocksRelease(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	createClass(t, ns.Name)
@@ -209,7 +209,8 @@ func createUnstructured(t *testing.T, client dynamic.ResourceInterface, text str
 	}
 }
 
-// TestHTTPRouteFollowsTheGatewayAPI installs the Gateway API, and takes it away with all its objects. No other test does.
+// TestHTTPRouteFollowsTheGatewayAPI installs the Gateway API, and removes it with all its objects. No other test may do
+// so.
 func TestHTTPRouteFollowsTheGatewayAPI(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -240,7 +241,7 @@ func TestHTTPRouteFollowsTheGatewayAPI(t *testing.T) {
 	if err != nil || len(hosts) != 1 || hosts[0] != "web.example.com" {
 		t.Errorf("hostnames are %v, %v", hosts, err)
 	}
-	assertRepaired(t, client, "web", `{"spec": {"hostnames": ["other.example.com"]}}`)
+	assertCorrected(t, client, "web", `{"spec": {"hostnames": ["other.example.com"]}}`)
 	createUnstructured(t, client, `{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "theirs"}, "spec": {}}`)
 	ns.Create(exposedBy("theirs", "", "public"))
 	ns.Await("theirs", "refused", func(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, apimeta.ReasonOwnershipConflict) })

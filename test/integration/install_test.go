@@ -23,7 +23,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-func TestInstallMakesTheObjects(t *testing.T) {
+func TestInstallCreatesObjects(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
@@ -65,7 +65,7 @@ func TestInstallMakesTheObjects(t *testing.T) {
 	}
 }
 
-func TestInstallWritesAnOrdinaryRelease(t *testing.T) {
+func TestInstallWritesHelmRelease(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
@@ -96,7 +96,7 @@ func TestInstallWritesAnOrdinaryRelease(t *testing.T) {
 	}
 }
 
-func TestInstallTellsAllInTheStatus(t *testing.T) {
+func TestInstallStatus(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	begin := time.Now().Truncate(time.Second)
@@ -142,7 +142,7 @@ func TestInstallTellsAllInTheStatus(t *testing.T) {
 	}
 }
 
-func TestInstallTakesInventory(t *testing.T) {
+func TestInstallRecordsInventory(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
@@ -171,7 +171,7 @@ func TestInstallTakesInventory(t *testing.T) {
 	}
 }
 
-func TestObservedGenerationIsNotSetBeforeTheFirstVisit(t *testing.T) {
+func TestObservedGenerationIsAbsentBeforeFirstReconcile(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	created, err := ns.Demo.Create(t.Context(), apps.Named("web"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -190,7 +190,7 @@ func TestObservedGenerationIsNotSetBeforeTheFirstVisit(t *testing.T) {
 	}
 }
 
-func TestSameNameAgain(t *testing.T) {
+func TestRecreateWithSameName(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	const times = 3
@@ -206,7 +206,7 @@ func TestSameNameAgain(t *testing.T) {
 		ns.Delete("web")
 		ns.AwaitGone("web")
 	}
-	// Most likely, some of them ended in the same second.
+	// Most likely, some of them ended within the same second.
 	if records := ns.AuditRecords("web"); len(records) != times {
 		t.Errorf("%d audit records, want %d", len(records), times)
 	}

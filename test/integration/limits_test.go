@@ -24,7 +24,8 @@ func TestSpecOutsideTheLimitsIsRefused(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*v1alpha1.DemoApp)
-		// field is what the API server must name. (Rules about a name can only point to the metadata as a whole.)
+		// field is the field that the API server must name. Rules about a name can only point to the metadata as a
+		// whole.
 		field string
 	}{
 		{"replicaCount below", func(app *v1alpha1.DemoApp) { app.Spec.ReplicaCount = ptr.To[int32](-1) }, "spec.replicaCount"},
@@ -94,7 +95,7 @@ func TestSpecAtTheLimitsIsAccepted(t *testing.T) {
 	}
 }
 
-// namesField reports whether the API server's answer says that the field is wrong.
+// namesField reports whether the API server's answer names the field.
 func namesField(err error, field string) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {

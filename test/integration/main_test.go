@@ -19,22 +19,22 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// parallel is how many tests run at the same time unless -parallel says otherwise. They mostly wait, so more of them
-// than there are processors can run.
+// parallel is the number of parallel tests, unless -parallel is given. Tests mostly wait, so the number can exceed that
+// of processors.
 const parallel = "8"
 
-// verbosity is the highest that the operator takes: what it logs then is searched for secrets.
+// verbosity is the operator's highest level. The tests search the log for secrets.
 const verbosity = "-v=7"
 
-// quiet is how long the operator has to be silent to be taken for done. Pods become ready, and a status about them is
-// held back, in less than that.
+// quiet is how long an operator without work is silent. Pods become ready, and delayed status updates are written, in
+// less time.
 const quiet = 2 * time.Second
 
-// All tests share a control plane, and an operator on it that watches all namespaces.
+// The tests share a control plane and an operator that watches all namespaces.
 var (
 	shared   *cluster.Cluster
 	operator *cluster.Operator
-	// workDir holds what is built for the tests.
+	// workDir has the binaries that tests build.
 	workDir string
 )
 
@@ -67,7 +67,7 @@ func run(m *testing.M) (code int) {
 	return max(code, checkPermissions(t.Context(), code == 0 && wholePackage()))
 }
 
-// wholePackage reports whether all tests of the package ran.
+// wholePackage reports whether all tests of the package are run.
 func wholePackage() bool {
 	return !isGiven("test.run") && !isGiven("test.skip") && !isGiven("test.list") && !testing.Short()
 }
@@ -78,7 +78,7 @@ func isGiven(name string) bool {
 	return given
 }
 
-// newNamespace gives a test its namespace. If the test fails, what the operator logged about it is shown.
+// newNamespace creates a test's namespace. A failed test shows the operator's log for the namespace.
 func newNamespace(t *testing.T) *apps.Namespace {
 	t.Helper()
 	ns := apps.New(t, shared)
@@ -88,7 +88,7 @@ func newNamespace(t *testing.T) *apps.Namespace {
 
 func showLogOnFailure(t *testing.T, namespace string) {
 	t.Helper()
-	// The log has more about each request than helps.
+	// The full log has more about each request than is useful.
 	const mostLines, mostColumns = 100, 300
 	t.Cleanup(func() {
 		if !t.Failed() {
@@ -104,7 +104,7 @@ func showLogOnFailure(t *testing.T, namespace string) {
 	})
 }
 
-// mainTest lets TestMain, which is no test, use what is made for tests. Only what it needs is there.
+// mainTest implements the part of testing.TB that TestMain needs, which is no test.
 type mainTest struct {
 	testing.TB
 

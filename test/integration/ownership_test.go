@@ -25,7 +25,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// foreign are objects of somebody else, by their kind.
+// foreign are objects of another owner, by kind.
 var foreign = map[string]string{
 	"Deployment": `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 0,
 		"selector": {"matchLabels": {"app": "theirs"}}, "template": {"metadata": {"labels": {"app": "theirs"}},
@@ -60,7 +60,7 @@ func createForeign(t *testing.T, ns *apps.Namespace, kind string, change func(*u
 	return nil
 }
 
-func TestObjectOfSomebodyElseIsInTheWay(t *testing.T) {
+func TestForeignObjectBlocksInstall(t *testing.T) {
 	t.Parallel()
 	for _, owned := range ownedKinds {
 		t.Run(owned.kind, func(t *testing.T) {
@@ -101,8 +101,8 @@ func TestObjectOfSomebodyElseIsInTheWay(t *testing.T) {
 	}
 }
 
-// TestConflictEndsByItself: nothing of the DemoApp changes.
-func TestConflictEndsByItself(t *testing.T) {
+// TestConflictEndsWithForeignObject: the conflict ends without a change of the DemoApp.
+func TestConflictEndsWithForeignObject(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	createForeign(t, ns, "ConfigMap", nil)
@@ -126,8 +126,8 @@ func TestConflictEndsByItself(t *testing.T) {
 	assertRecords(t, ns, "web v1 deployed")
 }
 
-// TestObjectOfAnotherReleaseIsInTheWay uses an object with Helm's own marks, of a release that is not ours.
-func TestObjectOfAnotherReleaseIsInTheWay(t *testing.T) {
+// TestObjectOfAnotherReleaseBlocksInstall uses an object with Helm's marks of another release.
+func TestObjectOfAnotherReleaseBlocksInstall(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	createForeign(t, ns, "ConfigMap", func(object *unstructured.Unstructured) {
@@ -143,7 +143,7 @@ func TestObjectOfAnotherReleaseIsInTheWay(t *testing.T) {
 	assertOnlyTheirs(t, ns, "ConfigMap")
 }
 
-func TestDeletionWhileSomebodyElseIsInTheWay(t *testing.T) {
+func TestDeletionDuringOwnershipConflict(t *testing.T) {
 	t.Parallel()
 	for _, owned := range ownedKinds {
 		t.Run(owned.kind, func(t *testing.T) {
@@ -166,8 +166,8 @@ func TestDeletionWhileSomebodyElseIsInTheWay(t *testing.T) {
 	}
 }
 
-// TestObjectTakenBySomebodyElse deletes an object of a release and makes another one in its place, without Helm's marks.
-func TestObjectTakenBySomebodyElse(t *testing.T) {
+// TestReplacedObjectBlocksRelease replaces an object of a release with another one, without Helm's marks.
+func TestReplacedObjectBlocksRelease(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
@@ -189,7 +189,7 @@ func TestObjectTakenBySomebodyElse(t *testing.T) {
 	assertOnlyTheirs(t, ns, "ConfigMap")
 }
 
-// takePlace deletes the object and creates another one, faster than the operator.
+// takePlace deletes the object and creates another one before the operator does.
 func takePlace(t *testing.T, client dynamic.ResourceInterface, content string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
@@ -212,7 +212,7 @@ func isConflict(app *v1alpha1.DemoApp) bool {
 	return apps.IsStalled(app, apimeta.ReasonOwnershipConflict)
 }
 
-// assertOnlyTheirs holds that of the release nothing was made: no object but the one in the way, and no record.
+// assertOnlyTheirs asserts that the release has no object and no record. Only the foreign object exists.
 func assertOnlyTheirs(t *testing.T, ns *apps.Namespace, kind string) {
 	t.Helper()
 	for found := range ns.Objects("web").All() {
@@ -225,7 +225,7 @@ func assertOnlyTheirs(t *testing.T, ns *apps.Namespace, kind string) {
 	}
 }
 
-// managers lists who wrote to an object.
+// managers returns the field managers of an object.
 func managers(object *unstructured.Unstructured) string {
 	var names []string
 	for _, entry := range object.GetManagedFields() {

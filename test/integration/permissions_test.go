@@ -25,10 +25,10 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// rulesFile has the rules that the operator runs under.
+// rulesFile has the operator's RBAC rules.
 const rulesFile = "artifacts/deploy/10-rbac.yaml"
 
-// permission is one verb on one resource, for all objects or for one of a name.
+// permission is one verb on one resource, for all objects or for one name.
 type permission struct {
 	group, resource, verb, name string
 }
@@ -45,8 +45,8 @@ func (p permission) String() string {
 	return text
 }
 
-// checkPermissions compares, when all tests have run, what the operator asked for with what it is granted. That it uses
-// all that it is granted can only be told when the whole package has passed.
+// checkPermissions compares the operator's requests with its permissions when all tests have run. Unused permissions
+// can only be found when the whole package has passed.
 func checkPermissions(ctx context.Context, whole bool) (code int) {
 	requests, err := shared.AuditRequests(time.Time{}, cluster.ByOperator())
 	if err != nil {
@@ -77,8 +77,8 @@ func checkPermissions(ctx context.Context, whole bool) (code int) {
 	return code
 }
 
-// refusedByRules returns the requests that were forbidden by RBAC and not by admission (a quota, or a namespace that is
-// being deleted): those that the authorizer would still refuse.
+// refusedByRules returns the requests that RBAC refused: those that the authorizer still refuses. Admission refuses
+// others, because of a quota or a terminating namespace.
 func refusedByRules(ctx context.Context, requests []cluster.AuditEvent) ([]cluster.AuditEvent, error) {
 	var refused []cluster.AuditEvent
 	for _, request := range requests {
@@ -87,7 +87,7 @@ func refusedByRules(ctx context.Context, requests []cluster.AuditEvent) ([]clust
 		}
 		verbs := []string{request.Verb}
 		if request.Verb == "patch" {
-			// Server-side apply also creates.
+			// Server-side apply may also create.
 			verbs = append(verbs, "create")
 		}
 		for _, verb := range verbs {
@@ -134,7 +134,7 @@ func grantedPermissions() ([]permission, error) {
 	var granted []permission
 	decoder := yaml.NewYAMLOrJSONDecoder(file, 4096)
 	for {
-		var role rbacv1.ClusterRole // A Role has the same rules.
+		var role rbacv1.ClusterRole // A Role has rules of the same form.
 		err := decoder.Decode(&role)
 		if errors.Is(err, io.EOF) {
 			return granted, nil
@@ -166,15 +166,15 @@ func permissionsOf(rule rbacv1.PolicyRule) []permission {
 	return permissions
 }
 
-// seldom are permissions that only chance makes the operator use: two equal events about one version of an object.
+// seldom are permissions that the operator uses by chance only: two equal events about one version of an object.
 var seldom = []permission{{group: "events.k8s.io", resource: "events", verb: "patch"}}
 
-// unusedPermissions returns what is granted but was not asked for.
+// unusedPermissions returns the permissions that no request needed.
 func unusedPermissions(granted []permission, requests []cluster.AuditEvent) []permission {
 	return slices.DeleteFunc(slices.Clone(granted), func(p permission) bool {
 		if p.verb == "list" {
-			// A watch begins with the list of what is there; a list of its own is what the client falls back to
-			// when the API server cannot do that.
+			// A watch begins with a list. The client sends a list of its own only if the API server does not support
+			// that.
 			p.verb = "watch"
 		}
 		return slices.Contains(seldom, p) || slices.ContainsFunc(requests, p.isUsedBy)
@@ -189,7 +189,7 @@ func (p permission) isUsedBy(request cluster.AuditEvent) bool {
 	if p.name != "" && request.Name != p.name {
 		return false
 	}
-	// Server-side apply of what is absent takes the permission to create it.
+	// Server-side apply of an absent object needs the permission to create it.
 	appliedNew := request.Verb == "patch" && request.Code == http.StatusCreated
 	return request.Verb == p.verb || p.verb == "create" && appliedNew
 }

@@ -21,20 +21,20 @@ import (
 // policy is an admission policy of one test.
 type policy struct {
 	name string
-	// namespace is where it holds.
+	// namespace is where the policy holds.
 	namespace string
-	// group, version and resource are what it is about.
+	// group, version and resource select the requests.
 	group, version, resource string
-	// operations are what is checked; by default, creating and updating.
+	// operations are those that the policy checks; create and update by default.
 	operations []admissionregistrationv1.OperationType
-	// expression is in CEL; what it does not hold for is refused.
+	// expression is the CEL expression of allowed requests.
 	expression string
-	// message says why, in CEL.
+	// message is the CEL expression of the refusal's message.
 	message string
 }
 
-// apply makes the policy, and waits until attempt, which must break it and nothing else, is refused. The function that
-// it returns removes the policy; so does the end of the test.
+// apply creates the policy, and waits until the API server refuses attempt, which must break the policy and no other
+// rule. The returned function removes the policy, and so does the end of the test.
 func (p policy) apply(t *testing.T, attempt func(context.Context) error) (remove func()) {
 	t.Helper()
 	client := shared.Client.AdmissionregistrationV1()
@@ -87,7 +87,7 @@ func (p policy) apply(t *testing.T, attempt func(context.Context) error) (remove
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The API server learns of policies through a watch of its own.
+	// The API server observes policies through a watch of its own.
 	cluster.Eventually(t.Context(), t, "policy in force", func(ctx context.Context) (bool, error) {
 		err := attempt(ctx)
 		if err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// release is the part of Helm's record of a release that the tests look at.
+// release is the part of a Helm release record that the tests read.
 type release struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
@@ -31,7 +31,7 @@ type release struct {
 	Config map[string]any `json:"config"`
 }
 
-// decodeRecord reads a record the way that Helm does: JSON, compressed, in base64.
+// decodeRecord reads a record as Helm does: JSON, compressed, in base64.
 func decodeRecord(t *testing.T, record apps.Record) release {
 	t.Helper()
 	compressed, err := base64.StdEncoding.DecodeString(string(record.Secret.Data["release"]))

@@ -42,7 +42,7 @@ func forbidImage(t *testing.T, ns *apps.Namespace) (remove func()) {
 	})
 }
 
-func TestImageThatIsRefused(t *testing.T) {
+func TestRefusedImage(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	forbidImage(t, ns)
@@ -70,7 +70,7 @@ func TestImageThatIsRefused(t *testing.T) {
 	}
 }
 
-func TestUpgradeThatIsRefused(t *testing.T) {
+func TestRefusedUpgrade(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
@@ -106,8 +106,8 @@ func TestUpgradeThatIsRefused(t *testing.T) {
 	}
 }
 
-// TestBackToWhatWasDeployed goes back, after an upgrade that was refused, to the very spec that is still deployed.
-func TestBackToWhatWasDeployed(t *testing.T) {
+// TestRevertToDeployedSpec returns, after a refused upgrade, to the spec that is still deployed.
+func TestRevertToDeployedSpec(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
@@ -128,7 +128,7 @@ func TestBackToWhatWasDeployed(t *testing.T) {
 	}
 }
 
-func TestObjectThatSomebodyMadeImmutable(t *testing.T) {
+func TestImmutableObject(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
@@ -143,7 +143,7 @@ func TestObjectThatSomebodyMadeImmutable(t *testing.T) {
 		t.Errorf("revisions grow: %v", records)
 	}
 
-	// Deleting what is in the way is all that is needed.
+	// Deleting the blocking object is enough.
 	if err := configMaps.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestObjectThatSomebodyMadeImmutable(t *testing.T) {
 	}
 }
 
-// TestQuota forbids what a later attempt may be allowed, so it is retried.
+// TestQuota exceeds a quota, which may allow a later attempt. So the operator retries.
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -178,7 +178,7 @@ func TestQuota(t *testing.T) {
 		!apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, releasev1alpha1.ReasonInstallFailed) {
 		t.Errorf("conditions while it is retried: %+v", app.Status.Conditions)
 	}
-	// Three attempts, by the requests for the Deployment.
+	// Requests for the Deployment show three attempts.
 	awaitAttempts(t, ns, 3)
 	if records := ns.Records("web"); len(records) > 1 {
 		t.Errorf("revisions grow: %v", records)
@@ -217,7 +217,7 @@ func assertRefused(t *testing.T, app *v1alpha1.DemoApp, message string) {
 	}
 }
 
-// awaitQuotaInForce waits until the quota has been counted, from when on it is enforced.
+// awaitQuotaInForce waits until the quota has a status, from when on it is enforced.
 func awaitQuotaInForce(t *testing.T, ns *apps.Namespace) {
 	t.Helper()
 	cluster.Eventually(t.Context(), t, "quota in force", func(ctx context.Context) (bool, error) {
@@ -227,7 +227,7 @@ func awaitQuotaInForce(t *testing.T, ns *apps.Namespace) {
 	})
 }
 
-// awaitAttempts waits until the operator has tried that often to make a Deployment.
+// awaitAttempts waits until the operator has tried that often to create a Deployment.
 func awaitAttempts(t *testing.T, ns *apps.Namespace, want int) {
 	t.Helper()
 	cluster.Eventually(t.Context(), t, "attempts", func(context.Context) (bool, error) {
@@ -241,7 +241,7 @@ func awaitAttempts(t *testing.T, ns *apps.Namespace, want int) {
 	})
 }
 
-// deployment is a Deployment that nothing but its image speaks against.
+// deployment returns a Deployment that is valid but for its image.
 func deployment(name, image string) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{

@@ -25,7 +25,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestHistoryIsLimited holds that old revisions go.
+// TestHistoryIsLimited asserts that old revisions are removed.
 func TestHistoryIsLimited(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -46,8 +46,8 @@ func TestHistoryIsLimited(t *testing.T) {
 	}
 }
 
-// TestOperationOfSomebodyElse finds a release that the helm command is in the middle of changing, or so it says.
-func TestOperationOfSomebodyElse(t *testing.T) {
+// TestPendingOperationOfAnotherClient finds a record which says that the helm command is changing the release.
+func TestPendingOperationOfAnotherClient(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
@@ -62,7 +62,7 @@ func TestOperationOfSomebodyElse(t *testing.T) {
 	ns.AwaitQuiet(quiet)
 	assertRecords(t, ns, "web v1 deployed", "web v2 pending-upgrade")
 
-	// As helm does when it gives up.
+	// helm marks the record so when it gives up.
 	if err := shared.Client.CoreV1().Secrets(ns.Name).Delete(t.Context(), "sh.helm.release.v1.web.v2", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestOperationOfSomebodyElse(t *testing.T) {
 	assertRecords(t, ns, "web v1 superseded", "web v2 deployed")
 }
 
-// pendingRecord writes the record that helm upgrade begins with.
+// pendingRecord writes the record with which helm upgrade begins.
 func pendingRecord(t *testing.T, ns *apps.Namespace, name string, revision int) {
 	t.Helper()
 	last := ns.Records(name)[revision-2].Secret

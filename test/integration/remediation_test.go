@@ -26,7 +26,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestRefusedUpgradeIsRolledBack: an upgrade that gets halfway leaves nothing of it behind.
+// TestRefusedUpgradeIsRolledBack: an upgrade that is refused halfway leaves no changes.
 func TestRefusedUpgradeIsRolledBack(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -80,7 +80,7 @@ func TestRefusedUpgradeIsRolledBack(t *testing.T) {
 	}
 }
 
-// hasDrift tells a DemoApp of which these objects have drifted.
+// hasDrift returns a condition: these objects of the DemoApp have drifted.
 func hasDrift(objects ...string) func(*v1alpha1.DemoApp) bool {
 	return func(app *v1alpha1.DemoApp) bool {
 		return !slices.ContainsFunc(objects, func(object string) bool {
@@ -89,8 +89,8 @@ func hasDrift(objects ...string) func(*v1alpha1.DemoApp) bool {
 	}
 }
 
-// TestRollbackInPresenceOfDrift: what others do to the objects, before and while an upgrade fails, does not keep it from
-// being rolled back, and is undone.
+// TestRollbackInPresenceOfDrift: drift before and during a failing upgrade does not prevent the rollback, and is
+// corrected.
 func TestRollbackInPresenceOfDrift(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -98,7 +98,7 @@ func TestRollbackInPresenceOfDrift(t *testing.T) {
 	app.Spec.WaitForReady = true
 	app.Spec.Timeout = &metav1.Duration{Duration: 20 * time.Second}
 	app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: ptr.To[int32](0)}
-	// What drifts stays so until the operator writes the objects anyway.
+	// Drift is not corrected until the operator writes the objects for another reason.
 	app.Spec.Drift = &releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftWarn}
 	ns.Create(app)
 	ns.AwaitReady("web")
@@ -131,7 +131,7 @@ func TestRollbackInPresenceOfDrift(t *testing.T) {
 	}
 	ns.AwaitQuiet(quiet)
 
-	// With the drift of a release that was rolled back, it is as with any other.
+	// After the rollback, drift is corrected as in any release.
 	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Drift = nil })
 	writeOver(t, ns, "web")
 	ns.Await("web", "drift of the old revision corrected", func(*v1alpha1.DemoApp) bool {
@@ -139,7 +139,7 @@ func TestRollbackInPresenceOfDrift(t *testing.T) {
 	})
 }
 
-// TestUnhealthyUpgrade: an upgrade whose pods never start has failed.
+// TestUnhealthyUpgrade: an upgrade whose pods never start fails.
 func TestUnhealthyUpgrade(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -186,7 +186,7 @@ func TestUnhealthyUpgrade(t *testing.T) {
 	}
 }
 
-// TestReleaseThatWasNeverHealthy: there is nothing to go back to, and what waits for it goes on waiting.
+// TestReleaseThatWasNeverHealthy: there is no good revision to roll back to, and dependents keep waiting.
 func TestReleaseThatWasNeverHealthy(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -22,8 +22,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestRolesOfPeople acts as a ServiceAccount that has one of the ClusterRoles in one namespace.
-func TestRolesOfPeople(t *testing.T) {
+// TestUserRoles acts as a ServiceAccount with one of the ClusterRoles in one namespace.
+func TestUserRoles(t *testing.T) {
 	t.Parallel()
 	const may, mayNot = true, false
 	tests := []struct {
@@ -93,7 +93,7 @@ func TestRolesOfPeople(t *testing.T) {
 	}
 }
 
-// bind gives a new ServiceAccount a ClusterRole in one namespace, and returns its client.
+// bind grants a ClusterRole in one namespace to a new ServiceAccount, and returns the client of that ServiceAccount.
 func bind(t *testing.T, namespace, role string) democlient.DemoV1alpha1Interface {
 	t.Helper()
 	const name = "person"

@@ -22,12 +22,12 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestKeysStaySecret takes two keys, one in the spec and one in a Secret, through a life with all that can go wrong, and
-// then looks for them wherever the operator writes.
+// TestKeysStaySecret uses a key in the spec and one in a Secret, and causes failures of many kinds. It then searches
+// all that the operator wrote for the keys.
 func TestKeysStaySecret(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	// Quotes and markup, so that a key that was escaped on its way out is another text.
+	// Quotes and markup change the text of a key that is escaped.
 	plain, fromSecretKey := `plain"<key>\of `+ns.Name, `secret"<key>\of `+ns.Name
 	createSecret(t, ns, map[string]string{"theKey": fromSecretKey})
 	repeatKeys(t, ns)
@@ -50,7 +50,7 @@ func TestKeysStaySecret(t *testing.T) {
 	}
 	for _, name := range names[2:] {
 		app := ns.Await(name, "refused", isRefused)
-		// Somebody else's message has the key in it.
+		// A message of another component has the key in it.
 		if got := apps.Condition(app, releasev1alpha1.ConditionFailed).Message; !strings.Contains(got, "the key REDACTED") {
 			t.Errorf("%s: the message should have the key redacted: %s", name, got)
 		}
@@ -72,7 +72,7 @@ func TestKeysStaySecret(t *testing.T) {
 	}
 }
 
-// repeatKeys refuses the Secrets of some releases with a message that has the key in it, as the Secret holds it.
+// repeatKeys refuses the Secrets of some releases. The message has the key as it is in the Secret.
 func repeatKeys(t *testing.T, ns *apps.Namespace) {
 	t.Helper()
 	policy{
@@ -89,7 +89,7 @@ func repeatKeys(t *testing.T, ns *apps.Namespace) {
 	})
 }
 
-// writings is all that the operator wrote, by where.
+// writings has all texts that the operator wrote, by place.
 func writings(t *testing.T, ns *apps.Namespace, names []string) map[string]string {
 	t.Helper()
 	found := map[string]string{"log": operator.Log()}
@@ -106,7 +106,7 @@ func writings(t *testing.T, ns *apps.Namespace, names []string) map[string]strin
 	for _, name := range names {
 		for i, version := range ns.Versions(name) {
 			app := version.App.DeepCopy()
-			// A user wrote it there in plain sight.
+			// A user wrote the key into the spec.
 			app.Spec.APIKey = ""
 			found[fmt.Sprintf("DemoApp %s, version %d", name, i)] = asJSON(t, app)
 		}
@@ -126,7 +126,7 @@ func asJSON(t *testing.T, object any) string {
 	return string(content)
 }
 
-// formIn returns the form in which a key is in a text, or "".
+// formIn returns the form of the key that a text has, or "".
 func formIn(text, key string) string {
 	escaped, err := json.Marshal(key)
 	if err != nil {

@@ -27,9 +27,9 @@ func TestSpecChangeIsRolledOut(t *testing.T) {
 	tests := []struct {
 		field  string
 		change func(*v1alpha1.DemoAppSpec)
-		// done reports whether the objects are as the change wants them.
+		// done reports whether the objects have the changed fields.
 		done func(apps.Objects) bool
-		// rolls says that the change makes new pods.
+		// rolls says that the change replaces the pods.
 		rolls bool
 	}{
 		{
@@ -110,12 +110,12 @@ func TestSpecChangeIsRolledOut(t *testing.T) {
 	}
 }
 
-// sameTemplate reports whether a Deployment makes the same pods as before.
+// sameTemplate reports whether a Deployment's pod template is unchanged.
 func sameTemplate(before, after apps.Objects) bool {
 	return apiequality.Semantic.DeepEqual(before.Deployment.Spec.Template, after.Deployment.Spec.Template)
 }
 
-func TestPortIsInTheURL(t *testing.T) {
+func TestURLHasPort(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	web := apps.Named("web")
@@ -126,7 +126,7 @@ func TestPortIsInTheURL(t *testing.T) {
 	}
 }
 
-func TestFieldsThatReachNoObjectMakeNoRevision(t *testing.T) {
+func TestFieldsWithoutEffectMakeNoRevision(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Named("base"))
@@ -142,7 +142,7 @@ func TestFieldsThatReachNoObjectMakeNoRevision(t *testing.T) {
 	assertRecords(t, ns, "base v1 deployed", "web v1 deployed")
 }
 
-func TestManyChangesEndWithTheLast(t *testing.T) {
+func TestLastOfManyChangesIsDeployed(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
@@ -162,7 +162,7 @@ func TestManyChangesEndWithTheLast(t *testing.T) {
 	}
 }
 
-// assertRecords holds that these are the release records of a namespace.
+// assertRecords asserts that a namespace has exactly these release records.
 func assertRecords(t *testing.T, ns *apps.Namespace, want ...string) {
 	t.Helper()
 	got := make([]string, 0, len(want))

@@ -24,7 +24,7 @@ func suspend(is bool) func(*v1alpha1.DemoAppSpec) {
 	return func(spec *v1alpha1.DemoAppSpec) { spec.Suspend = is }
 }
 
-// isHeld tells a DemoApp whose newest generation waits for this reason.
+// isHeld returns a condition: the newest generation waits for this reason.
 func isHeld(reason string) func(*v1alpha1.DemoApp) bool {
 	return func(app *v1alpha1.DemoApp) bool {
 		return apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, reason) &&
@@ -33,7 +33,7 @@ func isHeld(reason string) func(*v1alpha1.DemoApp) bool {
 	}
 }
 
-// writeOver changes the page of a DemoApp as somebody with kubectl would.
+// writeOver changes the page of a DemoApp as a user with kubectl does.
 func writeOver(t *testing.T, ns *apps.Namespace, name string) {
 	t.Helper()
 	_, err := shared.Client.CoreV1().ConfigMaps(ns.Name).Patch(t.Context(), name, types.MergePatchType,
@@ -82,7 +82,7 @@ func TestSuspendHoldsEverything(t *testing.T) {
 	}
 }
 
-func TestSuspendedFromTheStart(t *testing.T) {
+func TestSuspendedBeforeInstall(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	app := apps.Named("web")

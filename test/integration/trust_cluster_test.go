@@ -17,8 +17,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestClusterOfTenantStaysInItsNamespace gives a tenant DemoAppClusters and nothing else of the API group. Another
-// namespace has DemoApps with the labels, and of the names, that those of the tenant's DemoAppCluster have.
+// TestClusterOfTenantStaysInItsNamespace lets a tenant create DemoAppClusters and no other kind of the API group.
+// Another namespace has DemoApps with the labels and names of the tenant's children.
 func TestClusterOfTenantStaysInItsNamespace(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, "a", "b")
@@ -68,9 +68,9 @@ func TestClusterOfTenantStaysInItsNamespace(t *testing.T) {
 	}
 }
 
-// TestAppAtTheNameOfAChildIsLeftAlone creates DemoApps of the names that the shortened names of children have, and gives
-// them the labels of a child: a DemoAppCluster changes and deletes what it controls, and nothing else.
-func TestAppAtTheNameOfAChildIsLeftAlone(t *testing.T) {
+// TestDemoAppWithNameOfChildIsKept creates DemoApps with the shortened names of children, and gives them the labels of
+// a child. A DemoAppCluster changes and deletes only DemoApps that it controls.
+func TestDemoAppWithNameOfChildIsKept(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, "a")
 	tenant := p.AddTenant("demoapps", "demoappclusters")

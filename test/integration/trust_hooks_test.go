@@ -17,7 +17,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// forgedHook is a hook as a release record has it. It replaces the object that is there.
+// forgedHook returns a hook of a release record that replaces an existing object.
 func forgedHook(manifest string, events ...string) map[string]any {
 	return map[string]any{
 		"name": "intruder", "kind": "ConfigMap", "path": "demo-app/templates/intruder.yaml", "manifest": manifest, "events": events,
@@ -68,8 +68,8 @@ func TestForgedHookDoesNotRun(t *testing.T) {
 	}
 }
 
-// TestHookOfTenantsChartDoesNotRun upgrades the release of a suspended DemoApp to a chart of the tenant's, with the helm
-// command alone.
+// TestHookOfTenantsChartDoesNotRun upgrades the release of a suspended DemoApp to a tenant's chart, with the helm
+// command.
 func TestHookOfTenantsChartDoesNotRun(t *testing.T) {
 	t.Parallel()
 	ends := []struct {
@@ -112,7 +112,7 @@ func TestHookOfTenantsChartDoesNotRun(t *testing.T) {
 	}
 }
 
-// hookManifest is a ConfigMap that is a hook and replaces what is there.
+// hookManifest is a ConfigMap that is a hook and replaces an existing object.
 func hookManifest(name, namespace, events string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: ConfigMap

@@ -21,7 +21,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// adoptAnnotation on a DemoApp has it take over a Helm release that another user made.
+// adoptAnnotation makes a DemoApp adopt a Helm release of another user.
 const adoptAnnotation = "demo.example.com/adopt-release"
 
 // helmMarks puts Helm's marks of the release "web" on an object.
@@ -37,7 +37,7 @@ func controlledBy(object *corev1.ConfigMap, app *v1alpha1.DemoApp) {
 	}}
 }
 
-// TestForgedMarksDoNotProveOwnership makes an object in the way of a first install, with marks of the release.
+// TestForgedMarksDoNotProveOwnership creates an object with the marks of a release before the first install.
 func TestForgedMarksDoNotProveOwnership(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -92,7 +92,7 @@ func createConfigMap(t *testing.T, ns *apps.Namespace, tenant *apps.Tenant, obje
 	}
 }
 
-// applyConfigMap applies an object as the helm command would, and so does the operator.
+// applyConfigMap applies an object with the field manager that the helm command and the operator share.
 func applyConfigMap(t *testing.T, ns *apps.Namespace, tenant *apps.Tenant, object *corev1.ConfigMap) {
 	t.Helper()
 	object.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
@@ -108,7 +108,7 @@ func applyConfigMap(t *testing.T, ns *apps.Namespace, tenant *apps.Tenant, objec
 }
 
 // TestForgedMarksAreNoDrift puts the marks of a release on objects that the release does not have, in its namespace and
-// in another one: they are not corrected, adopted or deleted.
+// in another one. The operator does not correct, adopt or delete them.
 func TestForgedMarksAreNoDrift(t *testing.T) {
 	t.Parallel()
 	ns, other := newNamespace(t), newNamespace(t)
@@ -133,14 +133,14 @@ func TestForgedMarksAreNoDrift(t *testing.T) {
 	assertSameContents(t, elsewhere, contentsNamed(other, "neighbor"))
 }
 
-// otherRelease installs a Helm release "web" as an administrator, and returns what belongs to it.
+// otherRelease installs a Helm release "web" as an administrator, and returns its objects.
 func otherRelease(t *testing.T, ns *apps.Namespace, chart string, args ...string) map[string]any {
 	t.Helper()
 	helm(t, ns, append([]string{"install", "web", chart}, args...)...)
 	return contentsNamed(ns, "web")
 }
 
-// otherReleases have the name of a DemoApp, and were made by another user.
+// otherReleases are releases of another user with the name of a DemoApp.
 var otherReleases = []struct {
 	name    string
 	install func(t *testing.T, ns *apps.Namespace) map[string]any
@@ -159,8 +159,8 @@ var otherReleases = []struct {
 	}},
 }
 
-// TestReleaseOfOthersIsInTheWay creates a DemoApp of the name of a Helm release.
-func TestReleaseOfOthersIsInTheWay(t *testing.T) {
+// TestForeignReleaseBlocksInstall creates a DemoApp with the name of a Helm release.
+func TestForeignReleaseBlocksInstall(t *testing.T) {
 	t.Parallel()
 	for _, release := range otherReleases {
 		for _, isSuspended := range []bool{false, true} {
@@ -199,15 +199,15 @@ func TestReleaseOfOthersIsInTheWay(t *testing.T) {
 	}
 }
 
-// helmRelease is what helm status prints about a release.
+// helmRelease is the output of helm status.
 type helmRelease struct {
 	Info struct {
 		Status string `json:"status"`
 	} `json:"info"`
 }
 
-// TestReleaseOfOthersIsAdopted asks by the annotation for what is refused without it.
-func TestReleaseOfOthersIsAdopted(t *testing.T) {
+// TestForeignReleaseIsAdopted allows the adoption with the annotation.
+func TestForeignReleaseIsAdopted(t *testing.T) {
 	t.Parallel()
 	for _, release := range otherReleases {
 		for _, later := range []bool{false, true} {

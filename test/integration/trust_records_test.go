@@ -29,7 +29,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// forgeRecord is how a tenant forges the manifest of the deployed revision.
+// forgeRecord forges the manifest of the deployed revision as a tenant.
 var forgeRecord = []struct {
 	name string
 	do   func(tenant *apps.Tenant, change func(content map[string]any))
@@ -38,7 +38,7 @@ var forgeRecord = []struct {
 	{"newer record", func(tenant *apps.Tenant, change func(map[string]any)) { tenant.AddRecord("web", 1, 2, change) }},
 }
 
-// TestForgedManifestIsNotAppliedOnDrift adds an object to a stored manifest, and makes drift.
+// TestForgedManifestIsNotAppliedOnDrift adds an object to a stored manifest, and causes drift.
 func TestForgedManifestIsNotAppliedOnDrift(t *testing.T) {
 	t.Parallel()
 	for _, way := range forgeRecord {
@@ -64,8 +64,8 @@ func TestForgedManifestIsNotAppliedOnDrift(t *testing.T) {
 	}
 }
 
-// TestForgedManifestIsNotAppliedOnChange adds objects to a stored manifest, and changes the DemoApp: objects that a
-// revision has and the next one has not are removed.
+// TestForgedManifestIsNotAppliedOnChange adds objects to a stored manifest, and changes the DemoApp. An upgrade removes
+// objects that only the previous revision has.
 func TestForgedManifestIsNotAppliedOnChange(t *testing.T) {
 	t.Parallel()
 	triggers := []struct {
@@ -105,7 +105,7 @@ func TestForgedManifestIsNotAppliedOnChange(t *testing.T) {
 
 				way.do(tenant, func(content map[string]any) { addTo(content, others, ns, mixed...) })
 				trigger.do(t, ns)
-				// Whether the record matters only when it is read is for the operator to decide: drift has it read.
+				// The operator decides when to read the record. Drift makes the operator read it.
 				tenant.DeleteService("web")
 
 				ns.AwaitQuiet(quiet)
@@ -117,7 +117,7 @@ func TestForgedManifestIsNotAppliedOnChange(t *testing.T) {
 	}
 }
 
-// TestForgedManifestIsNotUninstalled deletes a DemoApp whose stored manifest has an object of another namespace.
+// TestForgedManifestIsNotUninstalled deletes a DemoApp whose stored manifest has an object in another namespace.
 func TestForgedManifestIsNotUninstalled(t *testing.T) {
 	t.Parallel()
 	for _, way := range forgeRecord {
@@ -145,12 +145,12 @@ func TestForgedManifestIsNotUninstalled(t *testing.T) {
 	}
 }
 
-// TestForgedRevisionIsNotRolledBackTo forges revisions that an upgrade, which fails, is rolled back to.
+// TestForgedRevisionIsNotRolledBackTo forges revisions to which a failing upgrade could be rolled back.
 func TestForgedRevisionIsNotRolledBackTo(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
-		// revisions are made before the upgrade that fails, and those of forged are forged.
+		// revisions are created before the failing upgrade; those of forged are forged.
 		revisions int
 		forged    []int
 	}{
@@ -210,7 +210,7 @@ func badLabel() *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: []byte(`{"podLabels": {"team": "no label value!"}}`)}
 }
 
-// TestForgedRollbackIsNotCompleted adds the record of a rollback that never began, to an older revision that is forged.
+// TestForgedRollbackIsNotCompleted adds the record of a rollback that never began, to a forged older revision.
 func TestForgedRollbackIsNotCompleted(t *testing.T) {
 	t.Parallel()
 	for _, status := range []string{"pending-rollback", "failed", "deployed"} {
@@ -243,7 +243,7 @@ func TestForgedRollbackIsNotCompleted(t *testing.T) {
 	}
 }
 
-// TestForgedIdentityOfRecord changes the namespace, the name or the revision that a record has in its content.
+// TestForgedIdentityOfRecord changes the namespace, the name or the revision in the content of a record.
 func TestForgedIdentityOfRecord(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -295,8 +295,8 @@ func TestForgedIdentityOfRecord(t *testing.T) {
 	}
 }
 
-// TestSecretThatIsNoRecord labels Secrets as records of a release that are none.
-func TestSecretThatIsNoRecord(t *testing.T) {
+// TestSecretLabeledAsRecordIsIgnored labels Secrets as records of a release.
+func TestSecretLabeledAsRecordIsIgnored(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
@@ -346,9 +346,9 @@ func TestSecretThatIsNoRecord(t *testing.T) {
 	}
 }
 
-// TestRecordThatCannotBeWritten keeps the operator from changing or removing a release record: the DemoApp is deleted all
-// the same.
-func TestRecordThatCannotBeWritten(t *testing.T) {
+// TestUnwritableRecord keeps the operator from changing or removing a release record. The DemoApp is deleted
+// nevertheless.
+func TestUnwritableRecord(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
@@ -381,7 +381,7 @@ func TestRecordThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// releaseRecords takes the finalizers from all release records, or their namespace would stay.
+// releaseRecords removes the finalizers of all release records, which would block the deletion of the namespace.
 func releaseRecords(t *testing.T, ns *apps.Namespace) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -399,9 +399,9 @@ func releaseRecords(t *testing.T, ns *apps.Namespace) {
 	}
 }
 
-// TestValuesThatAreMarksOfHelm gives the Service annotations that Helm reads: they concern no other namespace, and the
-// DemoApp can be deleted.
-func TestValuesThatAreMarksOfHelm(t *testing.T) {
+// TestHelmAnnotationsInValues gives the Service annotations that Helm reads. They have no effect in other namespaces,
+// and the DemoApp can be deleted.
+func TestHelmAnnotationsInValues(t *testing.T) {
 	t.Parallel()
 	for name, annotations := range map[string]map[string]string{
 		"hook":    {"helm.sh/hook": "pre-delete,post-delete,pre-upgrade"},

@@ -27,7 +27,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// patchStatus changes the status of a DemoApp as a tenant who may do that.
+// patchStatus changes the status of a DemoApp as a tenant with that permission.
 func patchStatus(t *testing.T, tenant *apps.Tenant, ns *apps.Namespace, name string, status map[string]any) {
 	t.Helper()
 	patch, err := json.Marshal(map[string]any{"status": status})
@@ -40,7 +40,7 @@ func patchStatus(t *testing.T, tenant *apps.Tenant, ns *apps.Namespace, name str
 	}
 }
 
-// inventoryEntry is an object as an inventory has it.
+// inventoryEntry is an object in the form of the inventory.
 func inventoryEntry(apiVersion, kind string, object metav1.Object) map[string]any {
 	entry := map[string]any{"apiVersion": apiVersion, "kind": kind, "name": object.GetName(), "uid": string(object.GetUID())}
 	if object.GetNamespace() != "" {
@@ -49,8 +49,7 @@ func inventoryEntry(apiVersion, kind string, object metav1.Object) map[string]an
 	return entry
 }
 
-// TestForgedInventoryIsNotDeleted puts objects into the inventory that the release does not have, and deletes the
-// DemoApp.
+// TestForgedInventoryIsNotDeleted adds foreign objects to the inventory, and deletes the DemoApp.
 func TestForgedInventoryIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	records := []struct {
@@ -132,7 +131,7 @@ func TestForgedInventoryIsNotDeleted(t *testing.T) {
 	}
 }
 
-// TestForgedStatusDoesNotVouchForRecord forges a release record, and the status as if the operator had written it.
+// TestForgedStatusDoesNotVouchForRecord forges a release record and the matching status.
 func TestForgedStatusDoesNotVouchForRecord(t *testing.T) {
 	t.Parallel()
 	others := newVictim(t)
@@ -174,9 +173,9 @@ func hashOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TestManifestHashConfirmsNoKey guesses the key offline, with all that is known but the Secrets: a manifest with the guess
-// in it must not have the hash of the status. The key may only be found in what the tenant may not read.
-func TestManifestHashConfirmsNoKey(t *testing.T) {
+// TestManifestHashDoesNotConfirmGuessedKey guesses the key offline, with all public data. A manifest with the guessed
+// key must not have the hash of the status. Only data that the tenant may not read may reveal the key.
+func TestManifestHashDoesNotConfirmGuessedKey(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.WithoutPods("web"))
@@ -198,9 +197,9 @@ func TestManifestHashConfirmsNoKey(t *testing.T) {
 	}
 }
 
-// TestManifestHashDoesNotFollowTheKey changes nothing but the key, for one that the chart's short checksum does not tell
-// from it: the hash must not tell it either.
-func TestManifestHashDoesNotFollowTheKey(t *testing.T) {
+// TestManifestHashIsIndependentOfKey changes only the key. The chart's short checksum is the same for both keys, and
+// the hash must be, too.
+func TestManifestHashIsIndependentOfKey(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	app := apps.WithoutPods("web")
@@ -220,10 +219,10 @@ func TestManifestHashDoesNotFollowTheKey(t *testing.T) {
 	}
 }
 
-// checksumLength is how many digits of a hash the chart shows to those who may read Deployments.
+// checksumLength is the number of hash digits that the chart shows to readers of Deployments.
 const checksumLength = 8
 
-// keysOfOneChecksum finds two keys whose hashes, with the prefix, begin alike.
+// keysOfOneChecksum returns two keys with the prefix whose hashes begin alike.
 func keysOfOneChecksum(prefix string) (one, other string) {
 	seen := map[string]string{}
 	for i := 0; ; i++ {
@@ -236,7 +235,7 @@ func keysOfOneChecksum(prefix string) (one, other string) {
 	}
 }
 
-// publicManifest is the manifest of a revision without its Secrets.
+// publicManifest returns the manifest of a revision without its Secrets.
 func publicManifest(t *testing.T, ns *apps.Namespace, revision int) string {
 	t.Helper()
 	for _, record := range ns.Records("web") {
@@ -255,9 +254,9 @@ func publicManifest(t *testing.T, ns *apps.Namespace, revision int) string {
 	return ""
 }
 
-// TestFailureConfirmsNoKey guesses the key offline from what the status has to tell one failed spec from another: all other
-// inputs of a release are public.
-func TestFailureConfirmsNoKey(t *testing.T) {
+// TestFailureDigestDoesNotConfirmGuessedKey guesses the key offline, from the digest with which the status identifies a
+// failed spec. All other inputs of a release are public.
+func TestFailureDigestDoesNotConfirmGuessedKey(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	app := apps.WithoutPods("web")

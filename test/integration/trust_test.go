@@ -23,7 +23,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// victim is a namespace that the tenant has no rights in. It has a ConfigMap, a Deployment and a Secret "web".
+// victim is a namespace in which the tenant has no permissions. The namespace has a ConfigMap, a Deployment and a
+// Secret "web".
 type victim struct {
 	*apps.Namespace
 	t        *testing.T
@@ -45,7 +46,7 @@ func newVictim(t *testing.T) *victim {
 	return v
 }
 
-// assertUntouched holds that nothing in the namespace changed, and that the operator did not even try.
+// assertUntouched asserts that the namespace has not changed, and that the operator has sent no request for it.
 func (v *victim) assertUntouched() {
 	v.t.Helper()
 	if diff := cmp.Diff(v.contents, v.Contents()); diff != "" {
@@ -62,7 +63,7 @@ func (v *victim) assertUntouched() {
 // forgedNamespace is the name of a namespace that only a forged manifest has.
 func (v *victim) forgedNamespace() string { return "intruder-" + v.Name }
 
-// dropForgedNamespace removes what an attack that succeeds leaves behind.
+// dropForgedNamespace removes the namespace that a successful attack creates.
 func (v *victim) dropForgedNamespace() {
 	v.t.Cleanup(func() {
 		err := shared.Client.CoreV1().Namespaces().Delete(context.WithoutCancel(v.t.Context()), v.forgedNamespace(), metav1.DeleteOptions{})
@@ -79,7 +80,7 @@ type forgery struct {
 	manifest func(victim *victim, own *apps.Namespace) string
 }
 
-// privilegedDeployment and the other forgeries are named "intruder", unless they replace an object of the victim.
+// privilegedDeployment and the other forgeries have the name "intruder", unless they replace an object of the victim.
 var (
 	privilegedDeployment = forgery{"privileged Deployment elsewhere", func(v *victim, _ *apps.Namespace) string {
 		return fmt.Sprintf(`apiVersion: apps/v1
@@ -114,7 +115,7 @@ items:
 	}}
 
 	forgeries = []forgery{privilegedDeployment, foreignConfigMap, listElsewhere, forgedNamespace, ownConfigMap}
-	// mixed are those that neither RBAC nor what exists keeps the operator from applying.
+	// mixed are the forgeries that neither RBAC nor existing objects keep the operator from applying.
 	mixed = []forgery{privilegedDeployment, listElsewhere, ownConfigMap}
 )
 
@@ -132,7 +133,7 @@ func addTo(content map[string]any, v *victim, own *apps.Namespace, added ...forg
 	content["manifest"] = manifest.String()
 }
 
-// assertNothingForged holds that no object "intruder" exists in the tenant's namespace.
+// assertNothingForged asserts that the tenant's namespace has no object "intruder".
 func assertNothingForged(t *testing.T, ns *apps.Namespace) {
 	t.Helper()
 	for kind := range ns.Objects("intruder").All() {
@@ -140,7 +141,7 @@ func assertNothingForged(t *testing.T, ns *apps.Namespace) {
 	}
 }
 
-// createNeighbor makes the ConfigMap "neighbor", which belongs to no release, and returns its contents.
+// createNeighbor creates the ConfigMap "neighbor", which belongs to no release, and returns its contents.
 func createNeighbor(t *testing.T, ns *apps.Namespace, tenant *apps.Tenant, change func(*corev1.ConfigMap)) map[string]any {
 	t.Helper()
 	neighbor := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "neighbor"}, Data: map[string]string{"some": "data"}}
@@ -153,7 +154,7 @@ func createNeighbor(t *testing.T, ns *apps.Namespace, tenant *apps.Tenant, chang
 	return contentsNamed(ns, "neighbor")
 }
 
-// contentsNamed are the contents of the objects of a name, with the release records of that name.
+// contentsNamed returns the contents of the objects with a name, and of the release records of that name.
 func contentsNamed(ns *apps.Namespace, name string) map[string]any {
 	contents := ns.Contents()
 	maps.DeleteFunc(contents, func(key string, _ any) bool {

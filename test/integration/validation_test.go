@@ -19,14 +19,14 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// atNodePort returns a DemoApp at a port of all nodes. Ports are those of the whole cluster: each test has its own.
+// atNodePort returns a DemoApp with a node port. Node ports are cluster-wide, so each test has its own.
 func atNodePort(name string, port int32) *v1alpha1.DemoApp {
 	app := apps.Named(name)
 	app.Spec.Service = v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeNodePort, NodePort: port}
 	return app
 }
 
-// isInvalid tells a DemoApp whose newest generation is not valid, for what the message says.
+// isInvalid returns a condition: the newest generation is invalid with this message.
 func isInvalid(parts ...string) func(*v1alpha1.DemoApp) bool {
 	return func(app *v1alpha1.DemoApp) bool {
 		for _, part := range parts {
@@ -40,11 +40,11 @@ func isInvalid(parts ...string) func(*v1alpha1.DemoApp) bool {
 	}
 }
 
-func TestTheOlderKeepsTheNodePort(t *testing.T) {
+func TestNodePortBelongsToOlderDemoApp(t *testing.T) {
 	t.Parallel()
 	const port, another = 31901, 31902
 	ns := newNamespace(t)
-	// Of two of the same second, the name decides.
+	// The name decides between two DemoApps of the same second.
 	ns.Create(atNodePort("a-holder", port))
 	ns.AwaitReady("a-holder")
 	ns.Create(atNodePort("b-next", port))
@@ -57,7 +57,8 @@ func TestTheOlderKeepsTheNodePort(t *testing.T) {
 	ns.Create(atNodePort("c-last", port))
 	ns.Await("c-last", "not valid", isInvalid("31901", `"a-holder"`))
 
-	// The holder takes another port: the next one moves up, and the last one is told of it.
+	// The holder takes another port. The next DemoApp gets the port, and the status of the last one names the new
+	// holder.
 	ns.Change("a-holder", func(spec *v1alpha1.DemoAppSpec) { spec.Service.NodePort = another })
 	ns.AwaitReady("b-next")
 	if got := ns.Objects("b-next").Service.Spec.Ports[0].NodePort; got != port {
@@ -65,7 +66,7 @@ func TestTheOlderKeepsTheNodePort(t *testing.T) {
 	}
 	ns.Await("c-last", "not valid because of another", isInvalid("31901", `"b-next"`))
 
-	// One that runs is told when it asks for what is taken, and goes on to run.
+	// A running DemoApp that asks for a taken port is reported as invalid, and keeps running.
 	ns.Change("b-next", func(spec *v1alpha1.DemoAppSpec) { spec.Service.NodePort = another })
 	app = ns.Await("b-next", "not valid", isInvalid("31902", `"a-holder"`))
 	if apps.Revision(app) != 1 || !apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, "") {
@@ -74,7 +75,7 @@ func TestTheOlderKeepsTheNodePort(t *testing.T) {
 	writeOver(t, ns, "b-next")
 	ns.AwaitEvent("b-next", "DriftCorrected", "ConfigMap b-next (changed)")
 
-	// The deletion of one that is not valid works, and that of the holder helps the other ones.
+	// The deletion of an invalid DemoApp works, and that of the holder releases the port for the others.
 	ns.Delete("b-next")
 	ns.AwaitGone("b-next")
 	ns.AwaitReady("c-last")
@@ -90,11 +91,11 @@ func TestTheOlderKeepsTheNodePort(t *testing.T) {
 		t.Errorf("nodePort is %d", got)
 	}
 	ns.AwaitQuiet(quiet)
-	ns.Delete("c-last") // The port is the cluster's.
+	ns.Delete("c-last") // Node ports are cluster-wide.
 	ns.AwaitGone("c-last")
 }
 
-func TestNotValidAndSuspended(t *testing.T) {
+func TestInvalidWhileSuspended(t *testing.T) {
 	t.Parallel()
 	const port = 31903
 	ns := newNamespace(t)
@@ -115,7 +116,8 @@ func TestNotValidAndSuspended(t *testing.T) {
 	}
 }
 
-// TestSwappedNodePorts: two DemoApps that wait for the port of each other say so, and swap by way of a third port.
+// TestSwappedNodePorts: two DemoApps would wait for each other. Their messages say how to resolve that, and the
+// resolution works.
 func TestSwappedNodePorts(t *testing.T) {
 	t.Parallel()
 	const first, second, between = 31904, 31905, 31906
@@ -144,7 +146,7 @@ func TestSwappedNodePorts(t *testing.T) {
 	ask("b", first)
 	ns.Await("b", "at the other's port", hasPort(first))
 
-	// A Service that asks for none keeps its port, until somebody deletes it.
+	// A Service without a requested node port keeps its port until it is deleted.
 	ask("b", 0)
 	ns.Await("b", "asks for none", func(app *v1alpha1.DemoApp) bool {
 		return hasPort(first)(app) && app.Status.ObservedGeneration == app.Generation && app.Spec.Service.NodePort == 0
@@ -156,7 +158,7 @@ func TestSwappedNodePorts(t *testing.T) {
 	}
 	ns.Await("a", "at the port that is free again", hasPort(first))
 	for _, name := range []string{"a", "b"} {
-		ns.Delete(name) // The ports are the cluster's.
+		ns.Delete(name) // Node ports are cluster-wide.
 		ns.AwaitGone(name)
 	}
 }

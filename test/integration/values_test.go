@@ -23,7 +23,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// createValues makes a ConfigMap with values in it.
+// createValues creates a ConfigMap with values.
 func createValues(t *testing.T, ns *apps.Namespace, name, text string) {
 	t.Helper()
 	_, err := shared.Client.CoreV1().ConfigMaps(ns.Name).Create(t.Context(), &corev1.ConfigMap{
@@ -34,7 +34,8 @@ func createValues(t *testing.T, ns *apps.Namespace, name, text string) {
 	}
 }
 
-// withValues returns a DemoApp with values from the ConfigMap base, the key theKey of the Secret my-secret, and its own.
+// withValues returns a DemoApp with values from the ConfigMap base, from the key theKey of the Secret my-secret, and
+// from its spec.
 func withValues(name, own string) *v1alpha1.DemoApp {
 	app := apps.Named(name)
 	app.Spec.ValuesFrom = []releasev1alpha1.ValuesReference{
@@ -47,7 +48,7 @@ func withValues(name, own string) *v1alpha1.DemoApp {
 	return app
 }
 
-func TestValuesFromElsewhere(t *testing.T) {
+func TestValuesFromSources(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(withValues("web", `{"podAnnotations": {"c": "own"}, "message": "not this one"}`))
@@ -61,7 +62,7 @@ func TestValuesFromElsewhere(t *testing.T) {
 	}
 	assertNothingInstalled(t, ns, "web")
 
-	// Each of them appears, and the release is rolled out by itself.
+	// The release follows each source as soon as the source exists.
 	createValues(t, ns, "base", "podAnnotations: {a: base, b: base, c: base}\nreplicaCount: 7")
 	createSecret(t, ns, map[string]string{"theKey": "podAnnotations: {b: private, c: private}"})
 	ns.AwaitReady("web")
@@ -76,7 +77,7 @@ func TestValuesFromElsewhere(t *testing.T) {
 	}
 	ns.AwaitQuiet(quiet)
 
-	// What is not the values changes nothing but that the object is read.
+	// Changes beside the values only make the operator read the object.
 	begin := time.Now()
 	patchConfigMap(t, ns, "base", `{"metadata": {"labels": {"team": "x"}}, "data": {"other": "x"}}`)
 	ns.AwaitQuiet(quiet)
@@ -104,7 +105,7 @@ func patchConfigMap(t *testing.T, ns *apps.Namespace, name, change string) {
 	}
 }
 
-func TestValuesThatAreWrong(t *testing.T) {
+func TestInvalidValues(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, values, reason string
@@ -145,7 +146,7 @@ func TestValuesFromSecretsStaySecret(t *testing.T) {
 	ns := newNamespace(t)
 	secret := `private"=<value>\of ` + ns.Name
 	createValues(t, ns, "base", "{}")
-	// A name that the API server refuses, and repeats.
+	// The API server refuses this name, and repeats it in its message.
 	createSecret(t, ns, map[string]string{"theKey": asJSON(t, map[string]any{"extraEnv": []any{map[string]any{"name": secret}}})})
 	ns.Create(withValues("web", ""))
 	app := ns.Await("web", "refused", isRefused)
@@ -166,7 +167,7 @@ func TestValuesFromSecretsStaySecret(t *testing.T) {
 	}
 }
 
-// TestPlacement installs on a node, at a port of all nodes.
+// TestPlacement installs on a node, with a node port.
 func TestPlacement(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -20,12 +20,12 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// slowestHandOver bounds the time from a dependency's Deployed=True to the dependant's DependencyReady=True, which is
-// written when the dependant is installed. That is a tenth of a second on an idle machine and many times as long on a busy
-// one. What the bound has to tell apart is the safety net, a timer of minutes.
+// slowestHandOver bounds the time from Deployed=True of a dependency to DependencyReady=True of the dependent, which is
+// written when the dependent is installed. An idle machine takes a tenth of a second, and a busy one many times as
+// long. The bound must rule out that the safety net, a timer of minutes, was the cause.
 const slowestHandOver = 30 * time.Second
 
-func TestDependantIsDeployedAfterItsDependency(t *testing.T) {
+func TestDependentIsDeployedAfterDependency(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Waiting("app-b", "app-a"))
@@ -73,7 +73,7 @@ func TestChainIsDeployedInOrder(t *testing.T) {
 	assertRecords(t, ns, "app-a v1 deployed", "app-b v1 deployed", "app-c v1 deployed")
 }
 
-func TestManyDependantsOfOne(t *testing.T) {
+func TestManyDependentsOfOne(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	names := []string{"one", "two", "three", "four", "five"}
@@ -90,7 +90,7 @@ func TestManyDependantsOfOne(t *testing.T) {
 	}
 }
 
-func TestCycleIsFoundAndResolved(t *testing.T) {
+func TestCycleIsReportedAndResolved(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Waiting("app-a", "app-b"))
@@ -130,7 +130,7 @@ func TestCycleOfThree(t *testing.T) {
 	ns.Create(apps.Waiting("app-b", "app-c"))
 	ns.Await("app-a", "waiting", isWaiting)
 	ns.Await("app-b", "waiting", isWaiting)
-	// The last one closes the circle; the others must hear of it.
+	// The last DemoApp closes the cycle, and the others must report it, too.
 	ns.Create(apps.Waiting("app-c", "app-a"))
 	for _, name := range []string{"app-a", "app-b", "app-c"} {
 		ns.Await(name, "in a cycle", func(app *v1alpha1.DemoApp) bool {
@@ -183,7 +183,7 @@ func TestDependencyIsDeleted(t *testing.T) {
 	}
 }
 
-func TestDriftIsCorrectedWhileAChangeWaits(t *testing.T) {
+func TestDriftIsCorrectedWhileChangeWaits(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
@@ -219,7 +219,8 @@ func assertNothingInstalled(t *testing.T, ns *apps.Namespace, name string) {
 	}
 }
 
-// assertHandOver holds that a dependant moved soon after its dependency was deployed, by when the watch told of both.
+// assertHandOver asserts that a dependent was installed soon after its dependency was deployed, by the times of the
+// watch events.
 func assertHandOver(t *testing.T, ns *apps.Namespace, dependency, dependant string) {
 	t.Helper()
 	deployed := firstSeen(t, ns, dependency, releasev1alpha1.ConditionDeployed)
@@ -231,7 +232,7 @@ func assertHandOver(t *testing.T, ns *apps.Namespace, dependency, dependant stri
 	}
 }
 
-// firstSeen returns when a condition was first seen to be True.
+// firstSeen returns the time at which a condition was first True.
 func firstSeen(t *testing.T, ns *apps.Namespace, name, condition string) time.Time {
 	t.Helper()
 	for _, version := range ns.Versions(name) {

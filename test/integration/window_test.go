@@ -23,7 +23,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// opensOnceADay returns a window that opens at that time of the day, for long enough.
+// opensOnceADay returns a window that opens at a time of the day, for long enough.
 func opensOnceADay(at time.Time) *releasev1alpha1.UpgradeWindow {
 	at = at.UTC()
 	return &releasev1alpha1.UpgradeWindow{
@@ -31,7 +31,7 @@ func opensOnceADay(at time.Time) *releasev1alpha1.UpgradeWindow {
 	}
 }
 
-func TestUpgradeWaitsForTheWindow(t *testing.T) {
+func TestUpgradeWaitsForWindow(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	app := apps.Named("web")
@@ -49,7 +49,7 @@ func TestUpgradeWaitsForTheWindow(t *testing.T) {
 	writeOver(t, ns, "web")
 	ns.AwaitEvent("web", "DriftCorrected", "ConfigMap web (changed)")
 
-	// The next minute may be further away than a test waits for a DemoApp.
+	// The next minute may be later than the timeout of a test's wait.
 	cluster.Eventually(t.Context(), t, "window about to open", func(context.Context) (bool, error) {
 		return time.Until(opens) < 30*time.Second, nil
 	})
@@ -83,7 +83,7 @@ func TestForcedUpgradeOutsideTheWindow(t *testing.T) {
 	ns.AwaitGone("web")
 }
 
-func TestTwoGatesAreBothListed(t *testing.T) {
+func TestAllHoldingGatesAreListed(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	app := apps.Named("web")
@@ -101,7 +101,7 @@ func TestTwoGatesAreBothListed(t *testing.T) {
 	ns.Await("web", "held by the window", isHeld(releasev1alpha1.ReasonOutsideWindow))
 }
 
-func TestBadSchedule(t *testing.T) {
+func TestInvalidSchedule(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	app := apps.Named("web")

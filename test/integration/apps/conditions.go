@@ -12,7 +12,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 )
 
-// Condition returns a condition of a DemoApp; one without a status when it is absent.
+// Condition returns a condition of a DemoApp. An absent condition is returned without a status.
 func Condition(app *v1alpha1.DemoApp, conditionType string) metav1.Condition {
 	if condition := meta.FindStatusCondition(app.Status.Conditions, conditionType); condition != nil {
 		return *condition
@@ -20,7 +20,7 @@ func Condition(app *v1alpha1.DemoApp, conditionType string) metav1.Condition {
 	return metav1.Condition{Type: conditionType}
 }
 
-// Has reports whether a condition has this status, and, unless it is empty, this reason.
+// Has reports whether a condition has this status and this reason. An empty reason matches any.
 func Has(app *v1alpha1.DemoApp, conditionType string, status metav1.ConditionStatus, reason string) bool {
 	condition := Condition(app, conditionType)
 	return condition.Status == status && (reason == "" || condition.Reason == reason)
@@ -31,20 +31,20 @@ func IsAbsent(app *v1alpha1.DemoApp, conditionType string) bool {
 	return Condition(app, conditionType).Status == ""
 }
 
-// IsReady reports whether a DemoApp is ready at its newest generation, and says nothing else beside it.
+// IsReady reports whether a DemoApp is ready at its newest generation and has no abnormal condition.
 func IsReady(app *v1alpha1.DemoApp) bool {
 	return Has(app, apimeta.ConditionReady, metav1.ConditionTrue, "") &&
 		Condition(app, apimeta.ConditionReady).ObservedGeneration == app.Generation &&
 		app.Status.ObservedGeneration == app.Generation
 }
 
-// IsStalled reports whether a DemoApp has given up on its newest generation for this reason.
+// IsStalled reports whether a DemoApp is stalled at its newest generation for this reason.
 func IsStalled(app *v1alpha1.DemoApp, reason string) bool {
 	return Has(app, apimeta.ConditionStalled, metav1.ConditionTrue, reason) &&
 		Condition(app, apimeta.ConditionStalled).ObservedGeneration == app.Generation
 }
 
-// Revision returns the revision of the deployed release, 0 when there is none.
+// Revision returns the revision of the deployed release; 0 without one.
 func Revision(app *v1alpha1.DemoApp) int64 {
 	if app.Status.DeployedRelease == nil {
 		return 0

@@ -16,7 +16,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
-// checkInvariants holds, at the end of a test, that no version of any DemoApp broke the rules that hold at any time.
+// checkInvariants asserts, at the end of a test, that no version of any DemoApp broke a rule that always holds.
 func (n *Namespace) checkInvariants() {
 	n.t.Helper()
 	for name, versions := range n.history.everything() {
@@ -34,12 +34,12 @@ func (n *Namespace) checkInvariants() {
 	}
 }
 
-// onlyWhileTrue are the conditions that are absent when they are not True.
+// onlyWhileTrue are the conditions that are absent unless they are True.
 var onlyWhileTrue = []string{
 	releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionDrifted, apimeta.ConditionReconciling, apimeta.ConditionStalled,
 }
 
-// brokenRules says which rules a DemoApp breaks that hold for any version.
+// brokenRules returns the rules for single versions that a DemoApp breaks.
 func brokenRules(app *v1alpha1.DemoApp) (broken []string) {
 	status := app.Status
 	report := func(format string, args ...any) { broken = append(broken, fmt.Sprintf(format, args...)) }
@@ -56,7 +56,7 @@ func brokenRules(app *v1alpha1.DemoApp) (broken []string) {
 	}
 	if Has(app, apimeta.ConditionReady, metav1.ConditionTrue, "") {
 		for _, other := range onlyWhileTrue {
-			// What was Ready before drift is seen is no longer when it is announced.
+			// Drift makes a DemoApp unready before the status reports the drift.
 			if !IsAbsent(app, other) && other != releasev1alpha1.ConditionDrifted {
 				report("Ready beside %s", other)
 			}
@@ -81,7 +81,7 @@ func brokenRules(app *v1alpha1.DemoApp) (broken []string) {
 	return broken
 }
 
-// brokenOrder says what went backward from one version to the next.
+// brokenOrder returns the fields that went backward from one version to the next.
 func brokenOrder(before, after *v1alpha1.DemoApp) (broken []string) {
 	if before == nil || before.UID != after.UID {
 		return nil

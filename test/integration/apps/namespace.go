@@ -24,7 +24,7 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// Namespace is a namespace of one test, with the DemoApps in it.
+// Namespace is a test's namespace with its DemoApps.
 type Namespace struct {
 	// Name is the namespace's name.
 	Name string
@@ -37,7 +37,7 @@ type Namespace struct {
 	history *history
 }
 
-// Named returns a DemoApp as a user would write it: with a key, and defaults for all else.
+// Named returns a DemoApp with a key, and with defaults for all other fields.
 func Named(name string) *v1alpha1.DemoApp {
 	return &v1alpha1.DemoApp{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -45,29 +45,29 @@ func Named(name string) *v1alpha1.DemoApp {
 	}
 }
 
-// WithoutPods returns a DemoApp whose Deployment has no pods: those come and go in their own time, and each time is worth
-// a status.
+// WithoutPods returns a DemoApp whose Deployment has no pods. Pods would cause status updates at times that a test
+// cannot predict.
 func WithoutPods(name string) *v1alpha1.DemoApp {
 	app := Named(name)
 	app.Spec.ReplicaCount = ptr.To[int32](0)
 	return app
 }
 
-// Waiting returns a DemoApp that waits for another.
+// Waiting returns a DemoApp that waits for another DemoApp.
 func Waiting(name, waitFor string) *v1alpha1.DemoApp {
 	app := Named(name)
 	app.Spec.WaitFor = waitFor
 	return app
 }
 
-// New makes a namespace, which is deleted when the test has ended.
+// New creates a namespace, which is deleted at the end of the test.
 func New(t testing.TB, c *cluster.Cluster) *Namespace {
 	t.Helper()
 	return In(t, c, c.Namespace(t))
 }
 
-// In watches the DemoApps of a namespace that exists, until the test has ended. Then no version of them may have broken a
-// rule that holds at any time. The CRD must be installed.
+// In watches the DemoApps of an existing namespace until the end of the test. It then asserts that no version broke a
+// rule that always holds. The CRD must be installed.
 func In(t testing.TB, c *cluster.Cluster, name string) *Namespace {
 	t.Helper()
 	client, err := versioned.NewForConfig(c.AdminConfig())
@@ -91,7 +91,7 @@ func In(t testing.TB, c *cluster.Cluster, name string) *Namespace {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The watch outlives the test's context: cleanups wait for DemoApps, too.
+	// The watch outlives the test's context, because cleanups wait for DemoApps.
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	factory.StartWithContext(ctx)
 	t.Cleanup(func() {
@@ -136,7 +136,7 @@ func (n *Namespace) Change(name string, change func(*v1alpha1.DemoAppSpec)) *v1a
 	return updated
 }
 
-// Delete asks for the deletion of a DemoApp, and does not wait for it.
+// Delete deletes a DemoApp without waiting for its removal.
 func (n *Namespace) Delete(name string) {
 	n.t.Helper()
 	if err := n.Demo.Delete(n.t.Context(), name, metav1.DeleteOptions{}); err != nil {
@@ -144,7 +144,7 @@ func (n *Namespace) Delete(name string) {
 	}
 }
 
-// Await waits until done holds for a DemoApp, and returns it. The test fails when that takes too long.
+// Await waits until done holds for a DemoApp, and returns the DemoApp. The test fails on a timeout.
 func (n *Namespace) Await(name, what string, done func(*v1alpha1.DemoApp) bool) *v1alpha1.DemoApp {
 	n.t.Helper()
 	return n.await(name, what, func(version Version) bool { return !version.Deleted && done(version.App) }).App
@@ -162,10 +162,10 @@ func (n *Namespace) AwaitGone(name string) Version {
 	return n.await(name, "gone", func(version Version) bool { return version.Deleted })
 }
 
-// Versions returns all versions of a DemoApp that were seen so far, the oldest first.
+// Versions returns all observed versions of a DemoApp, the oldest first.
 func (n *Namespace) Versions(name string) []Version { return n.history.all(name) }
 
-// ChangesSince shows for a person to read how the status of a DemoApp has changed since then.
+// ChangesSince describes for a person how the status of a DemoApp has changed since a version.
 func (n *Namespace) ChangesSince(name string, since time.Time) string {
 	var changes strings.Builder
 	var before *v1alpha1.DemoApp
@@ -184,19 +184,19 @@ func (n *Namespace) await(name, what string, done func(Version) bool) Version {
 	timeout := time.NewTimer(cluster.DefaultTimeout)
 	defer timeout.Stop()
 	for {
-		version, ok, news := n.history.latest(name)
+		version, ok, changed := n.history.latest(name)
 		if ok && done(version) {
 			return version
 		}
 		select {
-		case <-news:
+		case <-changed:
 		case <-timeout.C:
 			n.t.Fatalf("DemoApp %s/%s: not in %s: %s; it is:\n%s", n.Name, name, cluster.DefaultTimeout, what, n.describe(name))
 		}
 	}
 }
 
-// describe shows the newest version for a person to read.
+// describe formats the newest version for a person.
 func (n *Namespace) describe(name string) string {
 	versions := n.history.all(name)
 	if len(versions) == 0 {

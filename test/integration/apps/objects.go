@@ -21,7 +21,7 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// Objects are the four objects of a release; nil where there is none.
+// Objects are the four objects of a release; nil for each that is absent.
 type Objects struct {
 	Deployment *appsv1.Deployment
 	Service    *corev1.Service
@@ -29,7 +29,7 @@ type Objects struct {
 	Secret     *corev1.Secret
 }
 
-// All returns those that exist, by their kind.
+// All returns the objects that exist, by kind.
 func (o Objects) All() map[string]metav1.Object {
 	all := map[string]metav1.Object{}
 	if o.Deployment != nil {
@@ -47,7 +47,7 @@ func (o Objects) All() map[string]metav1.Object {
 	return all
 }
 
-// Objects returns the objects that have a DemoApp's name, whoever made them.
+// Objects returns the objects with a DemoApp's name, of any owner.
 func (n *Namespace) Objects(name string) Objects {
 	n.t.Helper()
 	ctx := n.t.Context()
@@ -86,16 +86,16 @@ func (n *Namespace) mustBeAbsent(err error) {
 type Record struct {
 	// Release is the release's name.
 	Release string
-	// Revision is counted from 1.
+	// Revision counts from 1.
 	Revision int
-	// Status is Helm's word for the state of the revision: deployed, superseded, failed, pending-install, ...
+	// Status is Helm's state of the revision: deployed, superseded, failed, pending-install, ...
 	Status string
 	// Secret holds the record.
 	Secret corev1.Secret
 }
 
-// Records returns Helm's records of a release, or, when name is empty, of all releases of the namespace, ordered by
-// name and revision.
+// Records returns Helm's records of a release, ordered by revision. With an empty name, it returns those of all
+// releases of the namespace, ordered by name and revision.
 func (n *Namespace) Records(name string) []Record {
 	n.t.Helper()
 	selector := "owner=helm"
@@ -126,10 +126,10 @@ func (n *Namespace) Records(name string) []Record {
 	return records
 }
 
-// String shows a record as helm history does.
+// String formats a record like helm history.
 func (r Record) String() string { return fmt.Sprintf("%s v%d %s", r.Release, r.Revision, r.Status) }
 
-// AwaitEvent waits for an event about a DemoApp with this reason whose note has all of the parts.
+// AwaitEvent waits for an event about a DemoApp with this reason and with all of the parts in its note.
 func (n *Namespace) AwaitEvent(name, reason string, parts ...string) eventsv1.Event {
 	n.t.Helper()
 	var found eventsv1.Event
@@ -152,7 +152,7 @@ func (n *Namespace) AwaitEvent(name, reason string, parts ...string) eventsv1.Ev
 	return found
 }
 
-// AuditRecords returns the audit records of a DemoApp that was deleted.
+// AuditRecords returns the audit records of a deleted DemoApp.
 func (n *Namespace) AuditRecords(name string) []corev1.ConfigMap {
 	n.t.Helper()
 	selector := metav1.FormatLabelSelector(metav1.SetAsLabelSelector(map[string]string{
@@ -165,7 +165,7 @@ func (n *Namespace) AuditRecords(name string) []corev1.ConfigMap {
 	return records.Items
 }
 
-// contentKinds are the kinds that Contents looks at.
+// contentKinds are the kinds that Contents reads.
 var contentKinds = []schema.GroupVersionResource{
 	{Version: "v1", Resource: "configmaps"},
 	{Version: "v1", Resource: "secrets"},
@@ -173,8 +173,8 @@ var contentKinds = []schema.GroupVersionResource{
 	{Group: "apps", Version: "v1", Resource: "deployments"},
 }
 
-// Contents returns what users and Helm wrote into the objects of the namespace, by resource and name. Two equal results
-// mean that no object was made, changed or deleted in between; what controllers of the cluster write is left out.
+// Contents returns what users and Helm wrote into the objects of the namespace, by resource and name. What controllers
+// of the cluster write is left out. Equal results mean that no object was created, changed or deleted in between.
 func (n *Namespace) Contents() map[string]any {
 	n.t.Helper()
 	contents := map[string]any{}

@@ -15,7 +15,7 @@ import (
 // AuditNamespace is the operator's default namespace for audit records.
 const AuditNamespace = "demoapp-audit"
 
-// Requests returns what the operator asked for since then because of this namespace, watches left out.
+// Requests returns the operator's requests for this namespace since then, without watches.
 func (n *Namespace) Requests(since time.Time) []cluster.AuditEvent {
 	n.t.Helper()
 	requests, err := n.Cluster.AuditRequests(since, n.byOperator)
@@ -25,7 +25,7 @@ func (n *Namespace) Requests(since time.Time) []cluster.AuditEvent {
 	return requests
 }
 
-// AwaitQuiet waits until the operator has asked for nothing because of this namespace for as long as quiet.
+// AwaitQuiet waits until the operator has sent no request for this namespace for the duration quiet.
 func (n *Namespace) AwaitQuiet(quiet time.Duration) {
 	n.t.Helper()
 	ctx, cancel := context.WithTimeout(n.t.Context(), cluster.DefaultTimeout)
@@ -43,7 +43,7 @@ func (n *Namespace) byOperator(event cluster.AuditEvent) bool {
 		event.Namespace == AuditNamespace && strings.HasPrefix(event.Name, n.Name+"-")
 }
 
-// Describe shows requests for a person to read, one a line.
+// Describe formats requests for a person, one in each line.
 func Describe(requests []cluster.AuditEvent) string {
 	var text strings.Builder
 	for _, request := range requests {

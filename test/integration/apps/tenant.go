@@ -31,7 +31,7 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// The labels of the engine on a release record.
+// The engine's labels on a release record.
 const (
 	InputsLabel   = "engine.demo.example.com/inputs"
 	RollbackLabel = "engine.demo.example.com/rollback"
@@ -40,8 +40,8 @@ const (
 // tenantName is the name of the ServiceAccount, the Role and the bindings of a tenant.
 const tenantName = "tenant"
 
-// Tenant may edit one namespace: a ServiceAccount with the ClusterRole edit in that namespace, and with all verbs on
-// some resources of the operator's API group.
+// Tenant may edit one namespace. It is a ServiceAccount with the ClusterRole edit in that namespace, and with all verbs
+// on some resources of the operator's API group.
 type Tenant struct {
 	// Client, Dynamic and Demo act as the tenant.
 	Client  kubernetes.Interface
@@ -54,8 +54,8 @@ type Tenant struct {
 	namespace *Namespace
 }
 
-// AddTenant makes a tenant of the namespace who may do everything with these resources of the operator's API group. From
-// then on the namespace creates, changes and deletes its DemoApps as that tenant, if demoapps are among them.
+// AddTenant creates a tenant of the namespace with all verbs on these resources of the operator's API group. If
+// demoapps are among them, the namespace creates, changes and deletes its DemoApps as that tenant from then on.
 func (n *Namespace) AddTenant(resources ...string) *Tenant {
 	n.t.Helper()
 	ctx := n.t.Context()
@@ -115,7 +115,7 @@ func (n *Namespace) grant(resources []string) {
 	}
 }
 
-// awaitRights waits until the API server knows the bindings, and holds that the tenant may write nowhere else.
+// awaitRights waits until the bindings are in force, and asserts that the tenant may write in no other namespace.
 func (t *Tenant) awaitRights(resources []string) {
 	t.t.Helper()
 	rights := []authorizationv1.ResourceAttributes{{Namespace: t.namespace.Name, Verb: "update", Resource: "secrets"}}
@@ -146,7 +146,7 @@ func (t *Tenant) may(ctx context.Context, what authorizationv1.ResourceAttribute
 	return review.Status.Allowed, nil
 }
 
-// DeleteService deletes the Service of a DemoApp, and waits until the operator has made it again.
+// DeleteService deletes the Service of a DemoApp, and waits until the operator has recreated it.
 func (t *Tenant) DeleteService(name string) {
 	t.t.Helper()
 	services := t.Client.CoreV1().Services(t.namespace.Name)
@@ -163,8 +163,8 @@ func (t *Tenant) DeleteService(name string) {
 	})
 }
 
-// AwaitFromChart waits until a DemoApp is ready and its newest revision is deployed and rendered from the chart: without
-// an object "intruder", as tests name what they forge.
+// AwaitFromChart waits until a DemoApp is ready and its newest revision is deployed and rendered from the chart. Such a
+// revision has no object "intruder", the name of forged objects.
 func (n *Namespace) AwaitFromChart(name string) {
 	n.t.Helper()
 	what := fmt.Sprintf("DemoApp %s/%s ready, with a release that is rendered from the chart", n.Name, name)
@@ -190,7 +190,7 @@ func (n *Namespace) AwaitFromChart(name string) {
 	})
 }
 
-// EditRecord changes the content of a release record: the JSON that Helm stores.
+// EditRecord changes the content of a release record, which is Helm's JSON.
 func (t *Tenant) EditRecord(release string, revision int, change func(content map[string]any)) {
 	t.t.Helper()
 	t.UpdateRecord(release, revision, func(secret *corev1.Secret) {
@@ -218,8 +218,8 @@ func (t *Tenant) UpdateRecord(release string, revision int, change func(*corev1.
 	}
 }
 
-// AddRecord makes a release record of a new revision from that of an older one: content, and labels that say that the
-// engine made it.
+// AddRecord creates a release record of a new revision from that of an older one. Its labels claim that the engine
+// created it.
 func (t *Tenant) AddRecord(release string, from, revision int, change func(content map[string]any)) {
 	t.t.Helper()
 	secret := t.CopyRecord(release, from, revision)
@@ -230,7 +230,7 @@ func (t *Tenant) AddRecord(release string, from, revision int, change func(conte
 	t.CreateRecord(secret)
 }
 
-// CopyRecord returns the record of a release as that of another revision, which is not created yet.
+// CopyRecord returns the record of a release as that of another revision, without creating it.
 func (t *Tenant) CopyRecord(release string, from, revision int) *corev1.Secret {
 	t.t.Helper()
 	secret, err := t.Client.CoreV1().Secrets(t.namespace.Name).Get(t.t.Context(), RecordName(release, from), metav1.GetOptions{})
@@ -267,7 +267,7 @@ func DecodeRecord(t testing.TB, secret *corev1.Secret) map[string]any {
 	return content
 }
 
-// maxRecord bounds the content of a record that is read, in bytes.
+// maxRecord bounds the content of a record, in bytes.
 const maxRecord = 4 << 20
 
 func decodeRecord(secret *corev1.Secret) (content map[string]any, err error) {
@@ -289,7 +289,7 @@ func decodeRecord(secret *corev1.Secret) (content map[string]any, err error) {
 	return content, nil
 }
 
-// EncodeRecord does the opposite of DecodeRecord.
+// EncodeRecord is the inverse of DecodeRecord.
 func EncodeRecord(t testing.TB, content map[string]any) []byte {
 	t.Helper()
 	text, err := json.Marshal(content)

@@ -17,7 +17,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-func TestAuditNamespaceIsMadeWhenItIsMissing(t *testing.T) {
+func TestMissingAuditNamespaceIsCreated(t *testing.T) {
 	ns := newNamespace(t)
 	archive := "archive-of-" + ns.Name
 	t.Cleanup(func() {

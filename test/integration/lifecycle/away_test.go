@@ -25,11 +25,11 @@ const (
 	secretKey  = "theKey"
 )
 
-// changesWhileAway are changes that no operator sees happen, each of a DemoApp of its own.
+// changesWhileAway are changes of one DemoApp each that happen while no operator runs.
 var changesWhileAway = []struct {
 	name string
 	do   func(t *testing.T, ns *apps.Namespace, app string)
-	// reason and revision are what the status says in the end.
+	// reason and revision are those of the final status.
 	reason   releasev1alpha1.UpgradeReason
 	revision int64
 }{
@@ -92,7 +92,7 @@ var changesWhileAway = []struct {
 	},
 }
 
-func TestChangesWhileNoOperatorRuns(t *testing.T) {
+func TestChangesWhileOperatorIsDown(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	_, err := shared.Client.CoreV1().Secrets(ns.Name).Create(t.Context(), &corev1.Secret{

@@ -23,11 +23,11 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestAllRequestsOfAnInstall counts what no namespace tells of, too: an operation discovers nothing, and lists nothing.
-func TestAllRequestsOfAnInstall(t *testing.T) {
+// TestRequestsOfInstall also counts requests outside of the namespace: an operation sends no discovery and no list.
+func TestRequestsOfInstall(t *testing.T) {
 	ns := newNamespace(t)
 	awaitLead(t, cluster.StartOperator(t.Context(), t, shared))
-	ns.Create(apps.WithoutPods("first")) // With it, the kinds of the chart begin to be watched.
+	ns.Create(apps.WithoutPods("first")) // The first release starts the watches of the chart's kinds.
 	ns.AwaitReady("first")
 	all := func(request cluster.AuditEvent) bool {
 		return cluster.ByOperator()(request) && request.Verb != "watch" && request.Resource != "leases"
@@ -42,8 +42,8 @@ func TestAllRequestsOfAnInstall(t *testing.T) {
 	spendAtMost(t, "an uninstall", 4+8, all, func() { ns.Delete("web"); ns.AwaitGone("web") })
 }
 
-// TestDriftOfAllObjectsAtOnce: the repair of four objects takes a request for each, and three that tell of it. After a
-// restart, the release's record has to be read for it.
+// TestDriftOfAllObjectsAtOnce: the correction of four objects takes one request for each and three that report it.
+// After a restart, the operator also reads the release record.
 func TestDriftOfAllObjectsAtOnce(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)
@@ -82,7 +82,7 @@ func TestDriftOfAllObjectsAtOnce(t *testing.T) {
 	}
 }
 
-// changeAll has somebody else change a field of each object of a release.
+// changeAll changes a field of each object of a release, as another client.
 func changeAll(t *testing.T, ns *apps.Namespace, name, value string) {
 	t.Helper()
 	for resource, change := range map[schema.GroupVersionResource]string{
@@ -99,7 +99,7 @@ func changeAll(t *testing.T, ns *apps.Namespace, name, value string) {
 	}
 }
 
-// spendAtMost counts the requests that filter selects from before do until the operator has nothing left to do.
+// spendAtMost counts the requests that filter selects, from before do until the operator has no work left.
 func spendAtMost(t *testing.T, what string, most int, filter cluster.AuditFilter, do func()) {
 	t.Helper()
 	awaitQuiet(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// newerVersion is the version of the chart that the operator of the day after brings.
+// newerVersion is the chart version of the newer operator.
 const newerVersion = "99.0.0"
 
 func TestNewerChartIsRolledOut(t *testing.T) {
@@ -47,8 +47,8 @@ func TestNewerChartIsRolledOut(t *testing.T) {
 	assertRecords(t, ns, []string{"web"}, "v1 superseded", "v2 deployed")
 }
 
-// newerOperator builds an operator with another version of the chart embedded, and returns its binary. That chart does not
-// render for DemoApps whose names begin with "bad" unless their pods are annotated as mended, and the pods of those that
+// newerOperator builds an operator with another version of the chart, and returns its binary. The chart does not render
+// for DemoApps whose names begin with "bad", unless their pods are annotated as fixed. The pods of DemoApps whose names
 // begin with "slow" do not start.
 func newerOperator(t *testing.T) string {
 	t.Helper()
@@ -65,7 +65,7 @@ func newerOperator(t *testing.T) string {
 	})
 }
 
-// variantOperator builds an operator with changed files of the chart embedded, and returns its binary.
+// variantOperator builds an operator with changed files of the embedded chart, and returns its binary.
 func variantOperator(t *testing.T, changes map[string]func(content string) string) string {
 	t.Helper()
 	dir, chart := t.TempDir(), filepath.Join(shared.Root(), "pkg", "helm", "charts", "demo-app")

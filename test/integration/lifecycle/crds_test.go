@@ -20,8 +20,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestOperatorIsStartedBeforeItsCRDs starts the operator on a control plane without CRDs, which are applied later.
-func TestOperatorIsStartedBeforeItsCRDs(t *testing.T) {
+// TestStartBeforeCRDs starts the operator on a control plane to which the CRDs are applied later.
+func TestStartBeforeCRDs(t *testing.T) {
 	ns := newNamespace(t)
 	// The first start on a control plane applies the CRDs.
 	cluster.StartOperator(t.Context(), t, shared).Stop()
@@ -45,12 +45,12 @@ func TestOperatorIsStartedBeforeItsCRDs(t *testing.T) {
 	ns.Create(apps.WithoutPods("web"))
 	ns.AwaitReady("web")
 	if said := strings.Count(operator.Log(), line); said != 1 {
-		t.Errorf("the log says %d times what it waits for:\n%s", said, operator.Log())
+		t.Errorf("the log says %d times what the operator waits for:\n%s", said, operator.Log())
 	}
 }
 
-// TestOperatorIsStoppedWhileItWaits stops an operator that waits for its CRDs.
-func TestOperatorIsStoppedWhileItWaits(t *testing.T) {
+// TestStopBeforeCRDs stops an operator that waits for its CRDs.
+func TestStopBeforeCRDs(t *testing.T) {
 	newNamespace(t)
 	cluster.StartOperator(t.Context(), t, shared).Stop()
 	deleteCRDs(t)
@@ -67,8 +67,8 @@ func TestOperatorIsStoppedWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestKindWaitsForItsCRDWhileAnotherRuns starts the operator without the CRD of DemoAppClusters, which is applied later.
-func TestKindWaitsForItsCRDWhileAnotherRuns(t *testing.T) {
+// TestKindWaitsForCRDWhileAnotherRuns starts the operator without the CRD of DemoAppClusters, which is applied later.
+func TestKindWaitsForCRDWhileAnotherRuns(t *testing.T) {
 	ns := newNamespace(t)
 	cluster.StartOperator(t.Context(), t, shared).Stop()
 	deleteCRDs(t, "demoappclusters.demo.example.com")
@@ -86,11 +86,11 @@ func TestKindWaitsForItsCRDWhileAnotherRuns(t *testing.T) {
 		return readiness(t, operator) == http.StatusOK, nil
 	})
 	if said := strings.Count(operator.Log(), "Waiting for CRDs"); said != 1 {
-		t.Errorf("the log says %d times what it waits for:\n%s", said, operator.Log())
+		t.Errorf("the log says %d times what the operator waits for:\n%s", said, operator.Log())
 	}
 }
 
-// awaitWaiting waits until the metric of each kind has a value, 1 for one that waits.
+// awaitWaiting waits until the metric of each kind has a value, which is 1 for a waiting kind.
 func awaitWaiting(t *testing.T, operator *cluster.Operator, kinds map[string]int) {
 	t.Helper()
 	cluster.Eventually(t.Context(), t, fmt.Sprintf("kinds that wait: %v", kinds), func(ctx context.Context) (bool, error) {
@@ -104,7 +104,7 @@ func awaitWaiting(t *testing.T, operator *cluster.Operator, kinds map[string]int
 	})
 }
 
-// deleteCRDs deletes CRDs, all those of the operator if none is named, and waits until they are gone.
+// deleteCRDs deletes CRDs, or all CRDs of the operator if none is named, and waits until they are removed.
 func deleteCRDs(t *testing.T, names ...string) {
 	t.Helper()
 	if len(names) == 0 {
@@ -124,7 +124,7 @@ func deleteCRDs(t *testing.T, names ...string) {
 	}
 }
 
-// readiness returns the status of /readyz; 0 while nothing answers.
+// readiness returns the status of /readyz; 0 without an answer.
 func readiness(t *testing.T, operator *cluster.Operator) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, operator.ProbeURL()+"/readyz", http.NoBody)

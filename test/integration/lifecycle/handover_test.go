@@ -22,7 +22,7 @@ func TestStandbyTakesOver(t *testing.T) {
 	tests := []struct {
 		name string
 		end  func(t *testing.T, leader *cluster.Operator)
-		// within is how long it may take until the standby leads.
+		// within is the longest time until the standby leads.
 		within time.Duration
 	}{
 		{
@@ -33,7 +33,7 @@ func TestStandbyTakesOver(t *testing.T) {
 					t.Errorf("exit code %d", code)
 				}
 			},
-			// The standby asks every half second.
+			// The standby tries to acquire the lease every half second.
 			within: 4 * time.Second,
 		},
 		{
@@ -42,7 +42,7 @@ func TestStandbyTakesOver(t *testing.T) {
 				t.Helper()
 				leader.Kill()
 			},
-			// The lease of six seconds has to run out; the rest is for a busy machine.
+			// The lease of six seconds has to expire; the rest is for a busy machine.
 			within: 15 * time.Second,
 		},
 	}
@@ -51,7 +51,7 @@ func TestStandbyTakesOver(t *testing.T) {
 			ns := newNamespace(t)
 			leader := cluster.StartOperator(t.Context(), t, shared, shortLease...)
 			awaitLead(t, leader)
-			// It is ready before it leads, or this would not return.
+			// StartOperator returns although the standby does not lead: readiness does not need the lease.
 			standby := cluster.StartOperator(t.Context(), t, shared, shortLease...)
 			if led, err := leads(t.Context(), standby); err != nil || led {
 				t.Errorf("the standby leads beside the leader (%v)", err)
@@ -73,12 +73,12 @@ func TestStandbyTakesOver(t *testing.T) {
 	}
 }
 
-func TestLeaderThatLosesItsLeaseEnds(t *testing.T) {
+func TestLeaderEndsWhenLeaseIsLost(t *testing.T) {
 	newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared, shortLease...)
 	awaitLead(t, operator)
 	leases := shared.Client.CoordinationV1().Leases(cluster.OperatorNamespace)
-	// A patch wins whatever the leader writes at the same time.
+	// A patch succeeds even if the leader writes at the same time.
 	change := fmt.Sprintf(`{"spec": {"holderIdentity": "somebody-else", "leaseDurationSeconds": 3600, "renewTime": %q}}`,
 		time.Now().UTC().Format(metav1.RFC3339Micro))
 	if _, err := leases.Patch(t.Context(), leaseName, types.MergePatchType, []byte(change), metav1.PatchOptions{}); err != nil {

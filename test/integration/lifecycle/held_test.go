@@ -22,8 +22,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestRestartWhileUpgradesAreHeld: gates keep no state of their own, so the next process holds what the last one held, and
-// has nothing to write.
+// TestRestartWhileUpgradesAreHeld: gates keep no state of their own. The next process holds the same changes and writes
+// nothing.
 func TestRestartWhileUpgradesAreHeld(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared, shortLease...)
@@ -65,7 +65,7 @@ func TestRestartWhileUpgradesAreHeld(t *testing.T) {
 	}
 	assertRecords(t, ns, names, "v1 deployed")
 
-	// The new process is at work, and lets go when it is time.
+	// The new process is at work, and releases the change when the window opens.
 	ns.Change("windowed", func(spec *v1alpha1.DemoAppSpec) { spec.UpgradeWindow = nil })
 	ns.Change("suspended", func(spec *v1alpha1.DemoAppSpec) { spec.Suspend = false })
 	awaitReady(ns, names, 2)

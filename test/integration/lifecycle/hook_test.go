@@ -20,7 +20,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// stuckHook is a hook of DemoApps whose names begin with "stuck". Its deletion does not end by itself.
+// stuckHook is a hook of DemoApps whose names begin with "stuck". Its deletion never ends by itself.
 const stuckHook = `
 ---
 {{- if hasPrefix "stuck" .Release.Name }}
@@ -33,8 +33,9 @@ metadata:
 {{- end }}
 `
 
-// TestHooksThatNeverEndStopNobody: more DemoApps than the operator has workers wait for a hook, with the longest timeout.
-func TestHooksThatNeverEndStopNobody(t *testing.T) {
+// TestEndlessHooksBlockNoOtherDemoApp: more DemoApps than the operator has workers wait for a hook, with the longest
+// timeout.
+func TestEndlessHooksBlockNoOtherDemoApp(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperatorBinary(t.Context(), t, shared, variantOperator(t, map[string]func(string) string{
 		filepath.Join("templates", "service.yaml"): func(content string) string { return content + stuckHook },

@@ -21,17 +21,17 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// idleTime is how long an idle operator is watched.
+// idleTime is how long an idle operator is observed.
 const idleTime = time.Minute
 
-// idleApps is how many DemoApps there are to leave alone.
+// idleApps is the number of DemoApps at rest. It is high enough to reveal a request for each DemoApp.
 const idleApps = 500
 
-// mostToStart is how many requests an operator may send to know all there is: to list, to watch and to discover. It is
-// far from one for each DemoApp.
+// mostToStart bounds the requests of a start, which lists, watches and discovers. The bound is far below one request
+// for each DemoApp.
 const mostToStart = 40
 
-func TestNothingToDo(t *testing.T) {
+func TestIdleOperatorSendsNothing(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	names := make([]string, 0, idleApps+1)
@@ -73,8 +73,8 @@ func TestNothingToDo(t *testing.T) {
 	})
 }
 
-// TestPeriodicLooks has every DemoApp looked at again and again, the healthy and the waiting.
-func TestPeriodicLooks(t *testing.T) {
+// TestPeriodicResyncWritesNothing reconciles a healthy and a waiting DemoApp again and again.
+func TestPeriodicResyncWritesNothing(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared, "--resync-period=1s")
 	awaitLead(t, operator)
@@ -83,10 +83,10 @@ func TestPeriodicLooks(t *testing.T) {
 	createWaiting(ns)
 	awaitQuiet(t)
 	begin, names := time.Now(), []string{"healthy", "waiting"}
-	before, looked := versions(ns, names), looks(t.Context(), t, operator)
+	before, looked := versions(ns, names), reconciles(t.Context(), t, operator)
 	const each = 5
-	cluster.Eventually(t.Context(), t, "some looks at each", func(ctx context.Context) (bool, error) {
-		return looks(ctx, t, operator) >= looked+each*len(names), nil
+	cluster.Eventually(t.Context(), t, "several reconciles of each", func(ctx context.Context) (bool, error) {
+		return reconciles(ctx, t, operator) >= looked+each*len(names), nil
 	})
 	assertNoWork(t, begin)
 	if after := versions(ns, names); !slices.Equal(before, after) {
@@ -94,7 +94,7 @@ func TestPeriodicLooks(t *testing.T) {
 	}
 }
 
-// createWaiting creates a DemoApp called waiting, and returns when its status tells so.
+// createWaiting creates the DemoApp "waiting", and returns when its status says so.
 func createWaiting(ns *apps.Namespace) {
 	ns.Create(apps.Waiting("waiting", "nobody"))
 	ns.Await("waiting", "waits", func(app *v1alpha1.DemoApp) bool {
@@ -102,8 +102,8 @@ func createWaiting(ns *apps.Namespace) {
 	})
 }
 
-// looks returns how often the operator has looked at DemoApps.
-func looks(ctx context.Context, t *testing.T, operator *cluster.Operator) int {
+// reconciles returns how often the operator has reconciled DemoApps.
+func reconciles(ctx context.Context, t *testing.T, operator *cluster.Operator) int {
 	t.Helper()
 	text, err := operator.Metrics(ctx)
 	if err != nil {
@@ -133,7 +133,7 @@ func versions(ns *apps.Namespace, names []string) []string {
 	return versions
 }
 
-// awaitQuiet waits until the operator has done all that there was to do.
+// awaitQuiet waits until the operator has no work left.
 func awaitQuiet(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), cluster.DefaultTimeout)
@@ -143,8 +143,8 @@ func awaitQuiet(t *testing.T) {
 	}
 }
 
-// assertNoWork holds that the operator only kept its lease and its watches since then, and returns how many requests
-// that took.
+// assertNoWork asserts that since then the operator has only renewed its lease and kept its watches. It returns the
+// number of requests.
 func assertNoWork(t *testing.T, since time.Time) int {
 	t.Helper()
 	requests, err := shared.AuditRequests(since, cluster.ByOperator())
@@ -158,8 +158,8 @@ func assertNoWork(t *testing.T, since time.Time) int {
 	return len(requests)
 }
 
-// work selects the operator's requests but for those that any start or standstill takes: watches, also those that begin
-// with a list, the lease, and discovery, which is about no resource.
+// work selects the operator's requests without those of any start and of any idle time: watches, the lists that begin
+// watches, the lease, and discovery, which names no resource.
 func work(request cluster.AuditEvent) bool {
 	return cluster.ByOperator()(request) &&
 		request.Verb != "watch" && request.Verb != "list" && request.Resource != "leases" && request.Resource != ""

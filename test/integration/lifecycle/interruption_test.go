@@ -15,10 +15,10 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// many is how many DemoApps are worked on when the operator is interrupted: twice as many as it has workers.
+// many is the number of DemoApps that are reconciled when the operator is interrupted: twice the number of workers.
 const many = 20
 
-func TestKilledInTheMiddle(t *testing.T) {
+func TestKillDuringInstallsAndUpgrades(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared, shortLease...)
 	awaitLead(t, operator)
@@ -54,7 +54,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 	}
 }
 
-func TestKilledInTheMiddleOfDeletions(t *testing.T) {
+func TestKillDuringDeletions(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared, shortLease...)
 	names := createMany(ns, many)
@@ -80,7 +80,7 @@ func TestKilledInTheMiddleOfDeletions(t *testing.T) {
 	}
 }
 
-func TestTerminatedInTheMiddle(t *testing.T) {
+func TestTerminationDuringInstalls(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	awaitLead(t, operator)
@@ -91,7 +91,7 @@ func TestTerminatedInTheMiddle(t *testing.T) {
 	if code := operator.Stop(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	// Nothing hangs, so it is far from --shutdown-timeout.
+	// No operation hangs, so the end comes long before --shutdown-timeout.
 	if took := time.Since(begin); took > 15*time.Second {
 		t.Errorf("it took %s to end", took)
 	}
@@ -106,7 +106,7 @@ func TestTerminatedInTheMiddle(t *testing.T) {
 	begin = time.Now()
 	next := cluster.StartOperator(t.Context(), t, shared)
 	awaitLead(t, next)
-	// A lease that was not released would have to run out first, which takes 15 seconds.
+	// A lease that was not released would take 15 seconds to expire.
 	if took := time.Since(begin); took > 12*time.Second {
 		t.Errorf("the next operator led after %s", took)
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// isUnlicensed tells a DemoApp whose newest generation is held for this reason.
+// isUnlicensed returns a condition: the newest generation is held for this reason.
 func isUnlicensed(reason string) func(*v1alpha1.DemoApp) bool {
 	return func(app *v1alpha1.DemoApp) bool {
 		return apps.Has(app, releasev1alpha1.ConditionLicensed, metav1.ConditionFalse, reason) &&
@@ -62,9 +62,9 @@ func TestLicenseServer(t *testing.T) {
 		t.Errorf("Licensed is %+v", apps.Condition(app, releasev1alpha1.ConditionLicensed))
 	}
 
-	// The license is lost while the app runs: a change waits, also for the next operator, and drift is corrected.
+	// The license is lost while the app runs. A change waits, also after a restart, and drift is corrected.
 	code.Store(http.StatusPaymentRequired)
-	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Image = "nginx:1.28-alpine" }) // The yes to the old one may still count.
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Image = "nginx:1.28-alpine" }) // The agreement to the old image may still be cached.
 	ns.Await("web", "denied", isUnlicensed(releasev1alpha1.ReasonLicenseDenied))
 	operator.Stop()
 	if strings.Contains(operator.Log(), token) {

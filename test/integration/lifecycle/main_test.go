@@ -22,10 +22,10 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// leaseName is the operator's default.
+// leaseName is the name of the operator's lease by default.
 const leaseName = "demoapp-controller"
 
-// shortLease makes a dead leader's lease run out sooner than by default. It is still long enough for a busy machine.
+// shortLease makes a dead leader's lease expire earlier than by default, but is long enough for a busy machine.
 var shortLease = []string{
 	"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=5s", "--leader-elect-retry-period=500ms",
 }
@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(cluster.Main(m, cluster.Options{Audit: true}, func(c *cluster.Cluster) { shared = c }))
 }
 
-// newNamespace makes a namespace of a test. Take it before starting an operator: what is in it is then removed after the
-// last operator has ended, and is of no concern to the next test's.
+// newNamespace creates the namespace of a test. Call it before starting an operator: the DemoApps in the namespace are
+// then removed after the last operator has ended, and do not reach the operator of the next test.
 func newNamespace(t *testing.T) *apps.Namespace {
 	t.Helper()
 	if err := shared.InstallCRDs(t.Context(), "artifacts/crds"); err != nil {
@@ -76,7 +76,7 @@ func createMany(ns *apps.Namespace, count int) []string {
 	return names
 }
 
-// awaitReady waits until all are ready at a revision.
+// awaitReady waits until all DemoApps are ready at a revision.
 func awaitReady(ns *apps.Namespace, names []string, revision int64) {
 	for _, name := range names {
 		ns.Await(name, fmt.Sprintf("ready at revision %d", revision), func(app *v1alpha1.DemoApp) bool {
@@ -85,7 +85,7 @@ func awaitReady(ns *apps.Namespace, names []string, revision int64) {
 	}
 }
 
-// awaitFirst waits until done holds for the first of them, whichever that is.
+// awaitFirst waits until done holds for any of the DemoApps.
 func awaitFirst(t *testing.T, ns *apps.Namespace, names []string, what string, done func(*v1alpha1.DemoApp) bool) {
 	t.Helper()
 	cluster.Eventually(t.Context(), t, "one of them "+what, func(context.Context) (bool, error) {
@@ -93,7 +93,7 @@ func awaitFirst(t *testing.T, ns *apps.Namespace, names []string, what string, d
 	})
 }
 
-// count counts those that done holds for.
+// count returns the number of DemoApps for which done holds.
 func count(ns *apps.Namespace, names []string, done func(*v1alpha1.DemoApp) bool) int {
 	found := 0
 	for _, name := range names {
@@ -109,7 +109,7 @@ func atRevision(revision int64) func(*v1alpha1.DemoApp) bool {
 	return func(app *v1alpha1.DemoApp) bool { return apps.Revision(app) == revision }
 }
 
-// assertRecords holds that each release has these revisions and no others.
+// assertRecords asserts that each release has exactly these revisions.
 func assertRecords(t *testing.T, ns *apps.Namespace, names []string, want ...string) {
 	t.Helper()
 	got := map[string][]string{}
@@ -123,7 +123,7 @@ func assertRecords(t *testing.T, ns *apps.Namespace, names []string, want ...str
 	}
 }
 
-// pending counts the revisions that are in the middle of an operation.
+// pending returns the number of revisions with an unfinished operation.
 func pending(ns *apps.Namespace) int {
 	found := 0
 	for _, record := range ns.Records("") {
@@ -134,7 +134,7 @@ func pending(ns *apps.Namespace) int {
 	return found
 }
 
-// leads reports whether an operator says that it leads.
+// leads reports whether an operator's metrics say that it leads.
 func leads(ctx context.Context, operator *cluster.Operator) (bool, error) {
 	metrics, err := operator.Metrics(ctx)
 	return strings.Contains(metrics, fmt.Sprintf("leader_election_master_status{name=%q} 1\n", leaseName)), err

@@ -22,7 +22,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-func TestOnlyTheNamespacesThatAreNamed(t *testing.T) {
+func TestNamespacesFlag(t *testing.T) {
 	first, second, other := newNamespace(t), newNamespace(t), newNamespace(t)
 	begin := time.Now()
 	cluster.StartOperator(t.Context(), t, shared, "--namespaces="+first.Name+","+second.Name)
@@ -44,12 +44,12 @@ func TestOnlyTheNamespacesThatAreNamed(t *testing.T) {
 	assertRequestsOnlyIn(t, begin, first.Name, second.Name)
 }
 
-// assertRequestsOnlyIn holds that since then the operator looked at these namespaces, its own and that of the audit
-// records, and at no other.
+// assertRequestsOnlyIn asserts that since then the operator has sent requests only for these namespaces, its own and
+// that of the audit records.
 func assertRequestsOnlyIn(t *testing.T, since time.Time, namespaces ...string) {
 	t.Helper()
 	namespaces = append(namespaces, cluster.OperatorNamespace, apps.AuditNamespace)
-	// What the API server serves is told by objects that are in no namespace, and the audit namespace is itself in none.
+	// Discovery and the audit namespace itself are cluster-scoped.
 	clusterScoped := []string{"customresourcedefinitions", "apiservices", "namespaces"}
 	requests, err := shared.AuditRequests(since, func(request cluster.AuditEvent) bool {
 		return cluster.ByOperator()(request) && request.Resource != "" &&
@@ -63,8 +63,8 @@ func assertRequestsOnlyIn(t *testing.T, since time.Time, namespaces ...string) {
 	}
 }
 
-// TestForgeriesReachNoOtherNamespace forges records and statuses with objects of a namespace that the operator is not
-// responsible for.
+// TestForgeriesReachNoOtherNamespace forges records and statuses with objects of a namespace that the operator does not
+// watch.
 func TestForgeriesReachNoOtherNamespace(t *testing.T) {
 	ns, other := newNamespace(t), newNamespace(t)
 	theirs, err := shared.Client.CoreV1().ConfigMaps(other.Name).Create(t.Context(), &corev1.ConfigMap{

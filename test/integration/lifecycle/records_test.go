@@ -22,10 +22,10 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// mostGrowth is by how many bytes the operator's memory may grow because of release records that are too large to read.
+// mostGrowth bounds, in bytes, how much memory release records may cost that are too large to read.
 const mostGrowth = 100 << 20
 
-// The sizes of what release records hold once they are decompressed, in bytes.
+// Sizes of the decompressed content of release records, in bytes.
 const (
 	zeros       = 100 << 20
 	jsonNumbers = 15 << 20
@@ -35,10 +35,10 @@ const (
 	yamlDepth   = 1 << 20
 )
 
-// manyRecords is how many records with a large chart a tenant makes.
+// manyRecords is the number of records with a large chart.
 const manyRecords = 20
 
-// badRecords are release records that a tenant makes, in the place of the deployed one or as newer ones.
+// badRecords are release records that a tenant forges: edited ones, and newer ones.
 var badRecords = []struct {
 	name string
 	make func(t *testing.T, tenant *apps.Tenant)
@@ -130,14 +130,14 @@ var badRecords = []struct {
 			secret.Data["release"] = apps.EncodeRecord(t, content)
 			secrets = append(secrets, secret)
 		}
-		// The newest comes first: the operator would make the next revision itself.
+		// The newest is created first. Otherwise the operator would create the next revision itself.
 		for _, secret := range slices.Backward(secrets) {
 			tenant.CreateRecord(secret)
 		}
 	}},
 }
 
-// addText makes a newer record of this content, with the labels of one of the engine.
+// addText creates a newer record with this content and the engine's labels.
 func addText(t *testing.T, tenant *apps.Tenant, text []byte) {
 	t.Helper()
 	secret := tenant.CopyRecord("web", 1, 2)
@@ -145,9 +145,9 @@ func addText(t *testing.T, tenant *apps.Tenant, text []byte) {
 	tenant.CreateRecord(secret)
 }
 
-// TestRecordThatCannotBeRead makes one bad record after another: the operator neither ends nor grows, other DemoApps are
-// installed meanwhile, and the DemoApp itself recovers and can be deleted.
-func TestRecordThatCannotBeRead(t *testing.T) {
+// TestUnreadableRecord forges one record after another. The operator neither ends nor grows, and still installs other
+// DemoApps. The DemoApp itself recovers and can be deleted.
+func TestUnreadableRecord(t *testing.T) {
 	binary := plainOperator(t)
 	namespaces := map[string]*apps.Namespace{}
 	for _, bad := range badRecords {
@@ -181,8 +181,8 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestRecordThatCannotBeReadAtTheStart makes all bad records while no operator runs.
-func TestRecordThatCannotBeReadAtTheStart(t *testing.T) {
+// TestUnreadableRecordAtStart forges all records while no operator runs.
+func TestUnreadableRecordAtStart(t *testing.T) {
 	binary := plainOperator(t)
 	namespaces := make([]*apps.Namespace, len(badRecords))
 	for i := range badRecords {
@@ -261,9 +261,9 @@ func plainOperator(t *testing.T) string {
 	return binary
 }
 
-// TestRecordForgedWhileAway forges the records of the deployed revisions while no operator runs: the next one knows no more
-// than the statuses tell.
-func TestRecordForgedWhileAway(t *testing.T) {
+// TestRecordForgedWhileOperatorIsDown forges the records of the deployed revisions while no operator runs. The next
+// operator knows no more than the statuses.
+func TestRecordForgedWhileOperatorIsDown(t *testing.T) {
 	ns, other := newNamespace(t), newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	tenant := ns.AddTenant("demoapps")

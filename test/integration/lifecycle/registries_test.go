@@ -42,7 +42,7 @@ func TestAllowedRegistries(t *testing.T) {
 	}
 	operator.Stop()
 
-	// What runs is told that its image is allowed no more, and runs on.
+	// The status says that the image is no longer allowed, and the app keeps running.
 	operator = cluster.StartOperator(t.Context(), t, shared, "--allowed-registries=registry.example.com")
 	app = ns.Await("web", "not valid", isValid(metav1.ConditionFalse))
 	if !apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, "") || ns.Objects("web").Deployment == nil {
@@ -58,7 +58,7 @@ func TestAllowedRegistries(t *testing.T) {
 	}
 	operator.Stop()
 
-	// Without the flag, there is nothing to tell.
+	// Without the flag, the status says nothing about registries.
 	operator = cluster.StartOperator(t.Context(), t, shared)
 	app = ns.AwaitReady("web")
 	if apps.Revision(app) != 2 || !apps.IsAbsent(app, v1alpha1.ConditionValidated) {

@@ -12,7 +12,7 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-func TestAuditRecordsAreRemovedWhenTheyAreOld(t *testing.T) {
+func TestExpiredAuditRecordsAreRemoved(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	createWaiting(ns)
@@ -23,8 +23,8 @@ func TestAuditRecordsAreRemovedWhenTheyAreOld(t *testing.T) {
 		t.Fatalf("%d audit records", len(records))
 	}
 
-	// An operator looks when it starts to lead, and then once an hour, also where --namespaces does not name the audit
-	// namespace.
+	// An operator removes records when it starts to lead, and then once an hour. --namespaces does not have to name the
+	// audit namespace.
 	cluster.StartOperator(t.Context(), t, shared, "--audit-retention=1ms", "--namespaces="+ns.Name)
 
 	cluster.Eventually(t.Context(), t, "audit record removed", func(context.Context) (bool, error) {

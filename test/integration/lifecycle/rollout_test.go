@@ -28,7 +28,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// isHeldBack tells a DemoApp whose newer chart waits for this reason.
+// isHeldBack returns a condition: the newer chart waits for this reason.
 func isHeldBack(reason string) func(*v1alpha1.DemoApp) bool {
 	return func(app *v1alpha1.DemoApp) bool {
 		return apps.Has(app, releasev1alpha1.ConditionUpgradeHeld, metav1.ConditionTrue, reason) &&
@@ -36,13 +36,13 @@ func isHeldBack(reason string) func(*v1alpha1.DemoApp) bool {
 	}
 }
 
-// hasNewerChart tells a DemoApp that has got the newer chart, healthy or not.
+// hasNewerChart reports whether a DemoApp has the newer chart, healthy or not.
 func hasNewerChart(app *v1alpha1.DemoApp) bool {
 	return app.Status.DeployedRelease != nil && app.Status.DeployedRelease.ChartVersion == newerVersion
 }
 
-// isOnItsWay tells one that is not healthy with it yet.
-func isOnItsWay(app *v1alpha1.DemoApp) bool { return hasNewerChart(app) && !apps.IsReady(app) }
+// isInRollout reports whether a DemoApp has the newer chart and is not healthy yet.
+func isInRollout(app *v1alpha1.DemoApp) bool { return hasNewerChart(app) && !apps.IsReady(app) }
 
 // createFleet creates DemoApps and returns their names when all are ready.
 func createFleet(ns *apps.Namespace, names ...string) []string {
@@ -53,7 +53,7 @@ func createFleet(ns *apps.Namespace, names ...string) []string {
 	return names
 }
 
-// which returns the names of those that done holds for.
+// which returns the names of the DemoApps for which done holds.
 func which(ns *apps.Namespace, names []string, done func(*v1alpha1.DemoApp) bool) (found []string) {
 	for _, name := range names {
 		if count(ns, []string{name}, done) > 0 {
@@ -63,8 +63,8 @@ func which(ns *apps.Namespace, names []string, done func(*v1alpha1.DemoApp) bool
 	return found
 }
 
-// mostOnTheirWay returns how many were on their way to the newer chart at once.
-func mostOnTheirWay(t *testing.T, ns *apps.Namespace, names []string) (most int) {
+// mostInRollout returns the largest number of DemoApps that were in the rollout at the same time.
+func mostInRollout(t *testing.T, ns *apps.Namespace, names []string) (most int) {
 	t.Helper()
 	var versions []*v1alpha1.DemoApp
 	for _, name := range names {
@@ -81,7 +81,7 @@ func mostOnTheirWay(t *testing.T, ns *apps.Namespace, names []string) (most int)
 	})
 	now := map[string]bool{}
 	for _, app := range versions {
-		if delete(now, app.Name); isOnItsWay(app) {
+		if delete(now, app.Name); isInRollout(app) {
 			now[app.Name] = true
 		}
 		most = max(most, len(now))
@@ -89,7 +89,7 @@ func mostOnTheirWay(t *testing.T, ns *apps.Namespace, names []string) (most int)
 	return most
 }
 
-// awaitRollouts waits until the operator counts so many DemoApps.
+// awaitRollouts waits until the operator's metrics have these counts.
 func awaitRollouts(t *testing.T, operator *cluster.Operator, counts map[string]int) {
 	t.Helper()
 	cluster.Eventually(t.Context(), t, fmt.Sprintf("rollouts: %v", counts), func(ctx context.Context) (bool, error) {
@@ -103,7 +103,7 @@ func awaitRollouts(t *testing.T, operator *cluster.Operator, counts map[string]i
 	})
 }
 
-// force asks for an upgrade.
+// force requests an upgrade.
 func force(t *testing.T, ns *apps.Namespace, name string) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: "now", %q: "now"}}}`, releasev1alpha1.AnnotationRequestedAt, releasev1alpha1.AnnotationForceAt)
@@ -112,19 +112,19 @@ func force(t *testing.T, ns *apps.Namespace, name string) {
 	}
 }
 
-func TestNewerChartIsRolledOutToAFewAtATime(t *testing.T) {
+func TestNewerChartRolloutIsLimited(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	slow := createFleet(ns, "slow-1", "slow-2")
 	webs := createFleet(ns, "web-1", "web-2", "web-3", "web-4", "web-5")
 	operator.Stop()
 
-	// The two oldest have their turn soon, and keep it: their pods do not start.
+	// The two oldest are upgraded first and stay in the rollout, because their pods do not start.
 	binary := newerOperator(t)
 	args := append([]string{"--max-concurrent-rollouts=2"}, shortLease...)
 	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, args...)
 	for _, name := range slow {
-		ns.Await(name, "on its way", isOnItsWay)
+		ns.Await(name, "on its way", isInRollout)
 	}
 	done := which(ns, webs, hasNewerChart)
 	waiting := slices.DeleteFunc(slices.Clone(webs), func(name string) bool { return slices.Contains(done, name) })
@@ -140,7 +140,7 @@ func TestNewerChartIsRolledOutToAFewAtATime(t *testing.T) {
 	ns.AwaitEvent(waiting[0], "Held", releasev1alpha1.ReasonRolloutQueued, "waits for its turn")
 	awaitQuiet(t)
 
-	// The next process knows how far it has come, and writes nothing.
+	// The next process knows the progress of the rollout, and writes nothing.
 	before, begin := versions(ns, webs), time.Now()
 	operator.Kill()
 	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, args...)
@@ -151,11 +151,11 @@ func TestNewerChartIsRolledOutToAFewAtATime(t *testing.T) {
 	if after := versions(ns, webs); !slices.Equal(before, after) {
 		t.Errorf("DemoApps were written:\nbefore %v\nafter  %v", before, after)
 	}
-	if most := mostOnTheirWay(t, ns, append(webs, slow...)); most > 2 {
+	if most := mostInRollout(t, ns, append(webs, slow...)); most > 2 {
 		t.Errorf("%d were on their way at once", most)
 	}
 
-	// A change of one's own goes through at once.
+	// A change of the spec is deployed at once.
 	ns.Change(waiting[0], func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Second" })
 	app := ns.Await(waiting[0], "ready with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && hasNewerChart(app) })
 	if app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
@@ -165,7 +165,7 @@ func TestNewerChartIsRolledOutToAFewAtATime(t *testing.T) {
 		t.Errorf("others were let through: %v", got)
 	}
 
-	// A place that becomes free is taken, by one after the other.
+	// Each place that becomes free is taken by the next DemoApp.
 	ns.Delete(slow[0])
 	for _, name := range waiting[1:] {
 		app := ns.Await(name, "ready with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && hasNewerChart(app) })
@@ -176,7 +176,7 @@ func TestNewerChartIsRolledOutToAFewAtATime(t *testing.T) {
 	awaitRollouts(t, operator, map[string]int{"queued": 0, "active": 1, "failed": 0})
 }
 
-func TestRolloutOfABadChartIsHalted(t *testing.T) {
+func TestRolloutOfBadChartIsHalted(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	bad := createFleet(ns, "bad-1", "bad-2")
@@ -198,7 +198,7 @@ func TestRolloutOfABadChartIsHalted(t *testing.T) {
 	}
 	ns.AwaitEvent(waiting[0], "Held", releasev1alpha1.ReasonRolloutHalted, "2 DemoApps or more have failed")
 
-	// It stays halted, and one that is forced goes through.
+	// The rollout stays halted, and a forced upgrade is deployed.
 	operator.Stop()
 	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, args...)
 	awaitRollouts(t, operator, map[string]int{"queued": len(waiting), "active": 0, "failed": 2})
@@ -208,7 +208,7 @@ func TestRolloutOfABadChartIsHalted(t *testing.T) {
 		t.Errorf("others were let through: %v", got)
 	}
 
-	// It goes on when one of those that failed is gone.
+	// The rollout continues after a failed DemoApp was deleted.
 	ns.Delete(bad[0])
 	for _, name := range waiting[1:] {
 		ns.Await(name, "ready with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && hasNewerChart(app) })
@@ -216,8 +216,8 @@ func TestRolloutOfABadChartIsHalted(t *testing.T) {
 	awaitRollouts(t, operator, map[string]int{"queued": 0, "active": 0, "failed": 1})
 }
 
-// TestValuesThatChangeWhileTheRolloutIsHalted: only the chart is halted, not what a user does about it.
-func TestValuesThatChangeWhileTheRolloutIsHalted(t *testing.T) {
+// TestValuesChangeDuringHaltedRollout: only the chart is halted, not a user's change of values.
+func TestValuesChangeDuringHaltedRollout(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)
 	configMaps := shared.Client.CoreV1().ConfigMaps(ns.Name)
@@ -243,7 +243,7 @@ func TestValuesThatChangeWhileTheRolloutIsHalted(t *testing.T) {
 	}
 	awaitRollouts(t, operator, map[string]int{"active": 0, "failed": 3})
 
-	// The values come from elsewhere, and the spec stays as it is.
+	// The values are in a ConfigMap, and the spec does not change.
 	values.Data[releasev1alpha1.DefaultValuesKey] = `{podAnnotations: {mended: "yes"}}`
 	if _, err := configMaps.Update(t.Context(), values, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)

@@ -19,8 +19,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestReleaseOfPredecessorIsTakenOver removes DemoApps by force while no operator runs, and creates others of the same
-// names: the records that are left name an owner that is gone.
+// TestReleaseOfPredecessorIsTakenOver removes DemoApps by force while no operator runs, and creates others with the
+// same names. The remaining records name an owner that no longer exists.
 func TestReleaseOfPredecessorIsTakenOver(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)
@@ -67,10 +67,10 @@ func TestReleaseOfPredecessorIsTakenOver(t *testing.T) {
 	}
 }
 
-// removeFinalizer takes the operator's finalizer from a DemoApp, and no other.
+// removeFinalizer removes only the operator's finalizer from a DemoApp.
 func removeFinalizer(t *testing.T, ns *apps.Namespace, name string) {
 	t.Helper()
-	// The garbage collector works on the DemoApp as well.
+	// The garbage collector updates the DemoApp as well.
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		app, err := ns.Demo.Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {

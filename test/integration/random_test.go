@@ -22,12 +22,12 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// turmoil is how many things happen in TestTurmoil, one right after the other.
-const turmoil = 80
+// randomChanges is the number of changes in TestRandomChangesConverge, one right after the other.
+const randomChanges = 80
 
-// TestTurmoil lets users, other tools and the helm command do whatever comes to their minds, faster than the operator
-// can follow, and then holds that all ends as the specs say.
-func TestTurmoil(t *testing.T) {
+// TestRandomChangesConverge changes DemoApps, their objects and their records at random, faster than the operator
+// reconciles. It then asserts that the final state is that of the specs.
+func TestRandomChangesConverge(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	seed := uint64(time.Now().UnixNano())
@@ -37,9 +37,9 @@ func TestTurmoil(t *testing.T) {
 	for _, name := range names {
 		ns.Create(apps.Named(name))
 	}
-	for range turmoil {
+	for range randomChanges {
 		name := names[random.IntN(len(names))]
-		mischiefs[random.IntN(len(mischiefs))](t, ns, name, random)
+		changes[random.IntN(len(changes))](t, ns, name, random)
 	}
 	for _, name := range names {
 		ns.Change(name, func(spec *v1alpha1.DemoAppSpec) {
@@ -81,8 +81,8 @@ func TestTurmoil(t *testing.T) {
 	}
 }
 
-// mischiefs are what TestTurmoil does. What they are about may just not be there.
-var mischiefs = []func(t *testing.T, ns *apps.Namespace, name string, random *rand.Rand){
+// changes are the random changes. An object that a change is about may be absent.
+var changes = []func(t *testing.T, ns *apps.Namespace, name string, random *rand.Rand){
 	func(_ *testing.T, ns *apps.Namespace, name string, random *rand.Rand) {
 		ns.Change(name, func(spec *v1alpha1.DemoAppSpec) { spec.Message = fmt.Sprintf("Message %d", random.Int()) })
 	},

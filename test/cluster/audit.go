@@ -81,7 +81,7 @@ func (c *Cluster) AwaitAuditQuiet(ctx context.Context, quiet time.Duration, filt
 		return time.Since(newest) >= quiet, nil
 	})
 	if err != nil {
-		return fmt.Errorf("requests never ceased for %s: %w", quiet, errors.Join(err, last))
+		return fmt.Errorf("there was no time of %s without requests: %w", quiet, errors.Join(err, last))
 	}
 	return nil
 }

@@ -20,32 +20,32 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// TestAbandonedCommand kills Helm at each of its writes. The engine waits for as long as the command may be at work, and
-// then brings the release to what is wanted.
+// TestAbandonedCommand kills Helm at each of its writes. The engine waits for as long as the command may still run, and
+// then brings the release to its desired state.
 func TestAbandonedCommand(t *testing.T) {
 	t.Parallel()
-	before, wanted, other := values{"message": "one"}, values{"message": "two"}, values{"message": "three", "second": true}
+	before, desired, other := values{"message": "one"}, values{"message": "two"}, values{"message": "three", "second": true}
 	tests := []struct {
 		name string
-		// deployed are the revisions before.
+		// deployed are the earlier revisions.
 		deployed []values
 		command  func(t *testing.T, s *stock) error
-		// writes are those that the command has, or more.
+		// writes is the least number of writes of the command.
 		writes int
 	}{
 		{name: "install", command: func(t *testing.T, s *stock) error {
 			t.Helper()
 			return s.deploy(t.Context(), readChart(t, "faults"), other)
 		}, writes: 13},
-		{name: "upgrade", deployed: []values{wanted}, command: func(t *testing.T, s *stock) error {
+		{name: "upgrade", deployed: []values{desired}, command: func(t *testing.T, s *stock) error {
 			t.Helper()
 			return s.deploy(t.Context(), readChart(t, "faults"), other)
 		}, writes: 14},
-		{name: "rollback", deployed: []values{before, wanted}, command: func(t *testing.T, s *stock) error {
+		{name: "rollback", deployed: []values{before, desired}, command: func(t *testing.T, s *stock) error {
 			t.Helper()
 			return s.rollback(t.Context(), 1)
 		}, writes: 6},
-		{name: "uninstall", deployed: []values{wanted}, command: func(_ *testing.T, s *stock) error { return s.remove(false) }, writes: 13},
+		{name: "uninstall", deployed: []values{desired}, command: func(_ *testing.T, s *stock) error { return s.remove(false) }, writes: 13},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestAbandonedCommand(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(time.Now())
 			e := newEngine(t, newNamespace(t), everywhere, func(config *helm.Config) { config.Clock = clock })
 			chart := readChart(t, "faults")
-			if err := e.converge(t.Context(), e.wanted(chart, wanted)); err != nil {
+			if err := e.converge(t.Context(), e.desired(chart, desired)); err != nil {
 				t.Fatal(err)
 			}
 			want := look(t.Context(), t, e, nil)
@@ -62,7 +62,7 @@ func TestAbandonedCommand(t *testing.T) {
 				t.Run(fmt.Sprintf("killed at write %d", k), func(t *testing.T) {
 					e.move(t, newNamespace(t))
 					for _, deployed := range test.deployed {
-						if err := e.converge(t.Context(), e.wanted(chart, deployed)); err != nil {
+						if err := e.converge(t.Context(), e.desired(chart, deployed)); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -70,9 +70,9 @@ func TestAbandonedCommand(t *testing.T) {
 					user.saboteur.arm(k, fault{kills: true, strike: unanswered})
 					failed := test.command(t, user)
 
-					err := e.follow(e.untilAs(t, e.wanted(chart, wanted), want, clock))
+					err := e.follow(e.untilConverged(t, e.desired(chart, desired), want, clock))
 					if err != nil {
-						t.Errorf("not as wanted after a command that ended with %v: %v", failed, err)
+						t.Errorf("not in the desired state after a command that ended with %v: %v", failed, err)
 					}
 				})
 			}
@@ -80,11 +80,11 @@ func TestAbandonedCommand(t *testing.T) {
 	}
 }
 
-// untilAs passes, in the course of time, until the release is as wanted, and the world like that of another player.
-func (e *engine) untilAs(t *testing.T, wanted helm.Release, want world, clock *clocktesting.FakePassiveClock) func(context.Context) (bool, error) {
+// untilConverged lets time pass until the release has its desired state, and the world equals that of another player.
+func (e *engine) untilConverged(t *testing.T, desired helm.Release, want world, clock *clocktesting.FakePassiveClock) func(context.Context) (bool, error) {
 	t.Helper()
 	return func(ctx context.Context) (bool, error) {
-		err := e.pass(ctx, wanted)
+		err := e.pass(ctx, desired)
 		for range maxPasses {
 			if e.last.Action == helm.ActionWait {
 				clock.SetTime(clock.Now().Add(e.last.RetryAfter))
@@ -92,7 +92,7 @@ func (e *engine) untilAs(t *testing.T, wanted helm.Release, want world, clock *c
 			if err == nil && e.last.Action == helm.ActionNone {
 				break
 			}
-			err = e.pass(ctx, wanted)
+			err = e.pass(ctx, desired)
 		}
 		if err != nil || e.last.Action != helm.ActionNone {
 			return false, fmt.Errorf("%s because of %s: %w", e.last.Action, e.last.Cause, err)
@@ -106,13 +106,14 @@ func (e *engine) untilAs(t *testing.T, wanted helm.Release, want world, clock *c
 	}
 }
 
-// TestBrokenWatches ends all watches of the engine. It sees what happens after that, and what happened meanwhile.
+// TestBrokenWatches ends all watches of the engine. The engine observes later changes, and those that happened
+// meanwhile.
 func TestBrokenWatches(t *testing.T) {
 	t.Parallel()
 	var s saboteur
 	e := newEngine(t, newNamespace(t), s.get)
-	wanted := e.wanted(readChart(t, "faults"), values{"message": "one"})
-	if err := e.converge(t.Context(), wanted); err != nil {
+	desired := e.desired(readChart(t, "faults"), values{"message": "one"})
+	if err := e.converge(t.Context(), desired); err != nil {
 		t.Fatal(err)
 	}
 	for _, message := range []string{"changed", "changed again"} {
@@ -126,7 +127,7 @@ func TestBrokenWatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.await(message, func(snapshot helm.Snapshot) bool { return len(snapshot.Drifts) == 1 })
-		if err := e.converge(t.Context(), wanted); err != nil {
+		if err := e.converge(t.Context(), desired); err != nil {
 			t.Fatal(err)
 		}
 	}

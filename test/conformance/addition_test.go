@@ -17,18 +17,18 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// additions are fields that others add, by kind; those under the empty kind are for all.
+// additions are fields that another client adds, by kind. Those under the empty kind are for all kinds.
 var additions = map[string]string{
 	"":           `{"metadata": {"labels": {"example.com/added": "label"}, "annotations": {"example.com/added": "annotation"}}}`,
-	"ConfigMap":  `{"data": {"added": "by somebody else"}}`,
+	"ConfigMap":  `{"data": {"added": "by another client"}}`,
 	"Secret":     `{"data": {"added": "YWRkZWQ="}}`,
 	"Deployment": `{"spec": {"minReadySeconds": 7, "template": {"metadata": {"annotations": {"example.com/added": "deeply"}}}}}`,
 	"Service":    `{"spec": {"publishNotReadyAddresses": true}}`,
 	"Role":       `{"metadata": {"finalizers": ["example.com/added"]}}`,
 }
 
-// TestForeignFieldsAreKept adds fields to each object of the charts as somebody else. They are no drift, bring about no
-// request, and stay when the object is mended.
+// TestForeignFieldsAreKept adds fields to each object of the charts as another client. The fields are no drift, cause
+// no request, and survive the correction of the object.
 func TestForeignFieldsAreKept(t *testing.T) {
 	t.Parallel()
 	for _, chart := range []string{"plain", "umbrella", "forms", "keep", "places", "dynamic", "changing", "many"} {
@@ -37,32 +37,32 @@ func TestForeignFieldsAreKept(t *testing.T) {
 			namespace := newNamespace(t)
 			makeNamespace(t, namespace+otherNamespace)
 			e := newEngine(t, namespace, everywhere)
-			wanted := e.wanted(readChart(t, chart), nil)
-			if err := e.converge(t.Context(), wanted); err != nil {
+			desired := e.desired(readChart(t, chart), nil)
+			if err := e.converge(t.Context(), desired); err != nil {
 				t.Fatal(err)
 			}
 			subjects := subjectsOf(t, e)
-			// Another engine has written nothing, so that what it tells of is what others write.
+			// A second engine has written nothing, so it reports only the writes of other clients.
 			e.restart()
-			e.assertAsWanted(wanted)
+			e.assertAsDesired(desired)
 			e.journal.take()
 
 			before := e.heard()
 			patchAll(t, subjects, func(s *subject) []string { return []string{additions[""], additions[s.Kind]} })
-			e.assertAsWanted(wanted)
-			// The watch tells of changes in their order: when it has told of this one of an object, it has told of the
-			// additions to that object before.
+			e.assertAsDesired(desired)
+			// The watch reports changes in order. When it has reported this change of an object, it has reported the
+			// earlier additions, too.
 			const own = `{"metadata": {"annotations": {"meta.helm.sh/release-name": "other"}}}`
 			patchAll(t, subjects, func(*subject) []string { return []string{own} })
 			e.await("drift of all", func(snapshot helm.Snapshot) bool { return len(snapshot.Drifts) == len(subjects) })
 			if heard := e.heard() - before; heard > len(subjects) {
-				t.Errorf("the engine told of %d changes, of no more than one of each of %d objects it should", heard, len(subjects))
+				t.Errorf("the engine reported %d changes, want at most one for each of %d objects", heard, len(subjects))
 			}
 			if requests := e.journal.take(); len(requests) > 0 {
 				t.Errorf("the engine wrote %v", requests)
 			}
 
-			if err := e.converge(t.Context(), wanted); err != nil {
+			if err := e.converge(t.Context(), desired); err != nil {
 				t.Fatal(err)
 			}
 			for _, s := range subjects {
@@ -72,7 +72,7 @@ func TestForeignFieldsAreKept(t *testing.T) {
 	}
 }
 
-// patchAll patches each object as somebody else.
+// patchAll patches each object as another client.
 func patchAll(t testing.TB, subjects []*subject, patches func(*subject) []string) {
 	t.Helper()
 	var group errgroup.Group
@@ -96,7 +96,7 @@ func patchAll(t testing.TB, subjects []*subject, patches func(*subject) []string
 	}
 }
 
-// assertAdded holds that the object is mended, and has the additions.
+// assertAdded asserts that the object is corrected and still has the additions.
 func (s *subject) assertAdded(t *testing.T) {
 	t.Helper()
 	live, err := s.client.Get(t.Context(), s.Name, metav1.GetOptions{})
@@ -104,7 +104,7 @@ func (s *subject) assertAdded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if live.GetAnnotations()["meta.helm.sh/release-name"] != releaseName {
-		t.Errorf("%s was not mended", s.ObjectReference)
+		t.Errorf("%s was not corrected", s.ObjectReference)
 	}
 	for _, addition := range []string{additions[""], additions[s.Kind]} {
 		var added unstructured.Unstructured
@@ -115,10 +115,10 @@ func (s *subject) assertAdded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if missing := lacks(added.Object, added.Object, live.Object, ""); missing != "" {
-			t.Errorf("%s has lost %s, which somebody else added", s.ObjectReference, missing)
+			t.Errorf("%s has lost %s, which another client added", s.ObjectReference, missing)
 		}
 	}
-	if len(live.GetFinalizers()) > 0 { // It would keep the namespace from being deleted.
+	if len(live.GetFinalizers()) > 0 { // A finalizer would block the deletion of the namespace.
 		const none = `{"metadata": {"finalizers": null}}`
 		if _, err := s.client.Patch(t.Context(), s.Name, types.MergePatchType, []byte(none), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestChange changes releases in ways that are not merely other values of the same fields.
+// TestChange changes releases by more than other values of the same fields.
 func TestChange(t *testing.T) {
 	t.Parallel()
 	scenarios := []scenario{
@@ -42,7 +42,7 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// TestImmutableFields changes what the API server lets nobody change. The upgrade fails, and a good one puts it right.
+// TestImmutableFields changes immutable fields. The upgrade fails, and a valid one corrects the release.
 func TestImmutableFields(t *testing.T) {
 	t.Parallel()
 	for field, value := range (values{"command": "two", "selector": "two", "clusterIP": "10.0.0.1", "frozen": "two"}) {
@@ -59,7 +59,7 @@ func TestImmutableFields(t *testing.T) {
 	}
 }
 
-// TestSchema gives values that a chart's schema or templates refuse, and those from which they render what the API server
+// TestSchema uses values that a chart's schema or templates refuse, and values that render objects which the API server
 // refuses.
 func TestSchema(t *testing.T) {
 	t.Parallel()

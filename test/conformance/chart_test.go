@@ -21,17 +21,17 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// namespaceMark stands in a chart's files for the namespace of the release, where Helm renders no template: under crds/.
-// Two releases of the same chart then have CRDs of their own.
+// namespaceMark stands for the release's namespace in files under crds/, where Helm renders no template. Two releases
+// of the same chart then have different CRDs.
 const namespaceMark = "@NAMESPACE@"
 
-// crlfMark in the name of a template has its lines end as on Windows, which would not survive in a repository.
+// crlfMark in the name of a template gives its lines Windows line ends, which a repository would not keep.
 const crlfMark = ".crlf."
 
-// source is a chart's files, as they are in testdata.
+// source has the files of a chart in testdata.
 type source map[string][]byte
 
-// readChart reads a chart of testdata.
+// readChart reads a chart from testdata.
 func readChart(t testing.TB, name string) source {
 	t.Helper()
 	root := filepath.Join("testdata", "charts", name)

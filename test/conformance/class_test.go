@@ -20,14 +20,14 @@ const (
 	classNone     = ""
 	classRender   = "does not render"
 	classRefused  = "refused by the API server"
-	classConflict = "belongs to somebody else"
+	classConflict = "belongs to another owner"
 	classHook     = "hook failed"
 	classKind     = "unknown kind"
 	classOther    = "other: "
 )
 
-// classOf puts an error of either player into a class. The engine's have types. Helm's mostly have none, so that their
-// text must do.
+// classOf returns the class of a player's error. The engine's errors have types. Most of Helm's do not, so the class
+// follows from the text.
 func classOf(err error) string {
 	var (
 		render   *helm.RenderError

@@ -23,8 +23,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// helmBinary is the path of the helm command, which is built once in the version that go.mod names. Helm's own go.mod
-// decides on the rest: ours lacks what only the command needs.
+// helmBinary returns the path of the helm command, which is built once in the version of go.mod. Helm's own go.mod
+// determines the other versions, because ours lacks what only the command needs.
 var helmBinary = sync.OnceValues(func() (string, error) {
 	const module = "helm.sh/helm/v4"
 	version, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", module).Output()
@@ -66,17 +66,17 @@ func runCommand(t *testing.T, p player, args ...string) (stdout, stderr string, 
 	return output.String(), messages.String(), err
 }
 
-// volatile matches what the command prints differently each time: times in all their forms, ages, and addresses;
-// and the labels that only the engine's records have.
+// volatile matches output that differs each time: times in all forms, ages and addresses; and the labels that only the
+// engine's records have.
 var volatile = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?[+-]\d{4} \w+|Z|[+-]\d\d:\d\d)?` +
 	`|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4}|\b(\d+m)?\d+s\b|\b10\.\d+\.\d+\.\d+\b|modifiedAt=\d+` +
 	`|` + regexp.QuoteMeta(engineLabels) + `[a-z-]+=[^,]*,`)
 
-// spaces are as wide as columns ask for.
+// spaces matches the padding of columns.
 var spaces = regexp.MustCompile(`[ \t]+`)
 
-// prints is what a command prints, line by line, without what differs between two players. The tables of some commands
-// come in any order.
+// prints returns the output of a command by line, without what differs between two players. The lines of some commands
+// have no fixed order.
 func prints(t *testing.T, p player, args ...string) []string {
 	t.Helper()
 	namespace, _ := p.home()
@@ -88,7 +88,7 @@ func prints(t *testing.T, p player, args ...string) []string {
 	return lines
 }
 
-// TestHelmCommandReads holds that the helm command says the same of both players' releases.
+// TestHelmCommandReads compares the output of the helm command for both players' releases.
 func TestHelmCommandReads(t *testing.T) {
 	t.Parallel()
 	tests := map[string][][]string{
@@ -129,8 +129,8 @@ func TestHelmCommandReads(t *testing.T) {
 	}
 }
 
-// TestHelmCommandChanges lets users change releases of both players with the helm command. Both are alike after it, and the
-// engine brings back what is wanted.
+// TestHelmCommandChanges changes releases of both players with the helm command. The releases are then equal, and the
+// engine restores the desired state.
 func TestHelmCommandChanges(t *testing.T) {
 	t.Parallel()
 	chart, err := filepath.Abs(filepath.Join("testdata", "charts", "plain"))
@@ -140,7 +140,7 @@ func TestHelmCommandChanges(t *testing.T) {
 	tests := []struct {
 		name string
 		args []string
-		// revision is the newest after the command; 0 when there is none.
+		// revision is the newest revision after the command; 0 without one.
 		revision int
 		status   string
 	}{
@@ -156,9 +156,9 @@ func TestHelmCommandChanges(t *testing.T) {
 			e := newEngine(t, newNamespace(t))
 			players := []player{newStock(t, newNamespace(t), &journal{}), e}
 			worlds := make([]world, 0, len(players))
-			wanted := values{"message": "two", "replicas": 1}
+			desired := values{"message": "two", "replicas": 1}
 			for _, p := range players {
-				for _, deployed := range []values{{"message": "one"}, wanted} {
+				for _, deployed := range []values{{"message": "one"}, desired} {
 					if err := p.deploy(t.Context(), readChart(t, "plain"), deployed); err != nil {
 						t.Fatal(err)
 					}
@@ -177,19 +177,19 @@ func TestHelmCommandChanges(t *testing.T) {
 				}
 				return snapshot.Record != nil && snapshot.Record.Revision == test.revision && snapshot.Record.Status == test.status
 			})
-			e.comesBack(t, e.wanted(readChart(t, "plain"), wanted))
+			e.comesBack(t, e.desired(readChart(t, "plain"), desired))
 		})
 	}
 }
 
-// comesBack holds that the engine brings the release to what is wanted, as if it were installed anew.
-func (e *engine) comesBack(t *testing.T, wanted helm.Release) {
+// comesBack asserts that the engine restores the desired state, as after a new install.
+func (e *engine) comesBack(t *testing.T, desired helm.Release) {
 	t.Helper()
-	if err := e.converge(t.Context(), wanted); err != nil {
+	if err := e.converge(t.Context(), desired); err != nil {
 		t.Fatal(err)
 	}
 	fresh := newEngine(t, newNamespace(t))
-	again := wanted
+	again := desired
 	again.Namespace = fresh.namespace
 	if err := fresh.converge(t.Context(), again); err != nil {
 		t.Fatal(err)

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// This is the list of the ways in which the engine differs from Helm on purpose. Scenarios name those that they meet.
+// This is the list of intended differences between the engine and Helm. Scenarios name those that apply.
 
-// failureText: what a failed revision says about its failure has the error's text in it, and the engine's errors are its
-// own.
+// failureText: the description of a failed revision contains the error's text, and the engine's errors have their own
+// texts.
 var failureText = deviation{
 	why: "the description of a failed revision quotes the error, and the engine has errors of its own",
 	forget: func(w *world) {
@@ -26,13 +26,13 @@ var failureText = deviation{
 	},
 }
 
-// unfinished: the engine keeps the records of an uninstall that failed in the end.
+// unfinished: the engine keeps the records of an uninstall that failed.
 var unfinished = deviation{
 	why:    "Helm forgets a release before its last hooks run; the engine keeps what is not finished, for the next attempt",
 	forget: func(w *world) { w.Records = nil },
 }
 
-// givenUp: Helm leaves a rollback pending whose hook fails.
+// givenUp: Helm leaves a rollback pending if its hook fails.
 var givenUp = deviation{
 	why: "a release that stays pending-rollback refuses every upgrade until a person acts; the engine marks it, and the " +
 		"hook, as failed",
@@ -49,7 +49,7 @@ var givenUp = deviation{
 	},
 }
 
-// endHooks notes in a record that the hook failed that it says is running.
+// endHooks marks running hooks of a record as failed.
 func endHooks(hooks any) {
 	for _, hook := range hooks.([]any) {
 		if run := hook.(map[string]any)["last_run"].(map[string]any); run["phase"] == "Running" {
@@ -58,7 +58,7 @@ func endHooks(hooks any) {
 	}
 }
 
-// known: the engine knows what it made.
+// known: the engine knows the objects that it created.
 func known(objects ...string) deviation {
 	return deviation{
 		why: "Helm leaves behind an object that lost its label; the engine knows by its UID that it made it, and removes it",
@@ -70,7 +70,7 @@ func known(objects ...string) deviation {
 	}
 }
 
-// stringData: the engine applies data, Helm stringData, of which the API server knows no change.
+// stringData: the engine applies data. Helm applies stringData, in which the API server sees no change.
 func stringData(secret string) deviation {
 	return deviation{
 		why: "the API server does not notice changes to a field that was applied as stringData",
@@ -82,7 +82,7 @@ func stringData(secret string) deviation {
 	}
 }
 
-// undone: the engine tries, and takes back what it made.
+// undone: the engine tries, and removes what it created.
 var undone = deviation{
 	why: "Helm asks for each object before it begins; the engine finds out when it creates them, and takes back the others",
 	forget: func(w *world) {
@@ -92,8 +92,8 @@ var undone = deviation{
 	},
 }
 
-// allRevisions: after a failure there may be more revisions, and what is said about them differs. What counts is that one
-// is deployed, and none is in the middle of something.
+// allRevisions: after a failure, the number and the descriptions of revisions may differ. One revision must be
+// deployed, and none may be pending.
 var allRevisions = deviation{
 	why: "an attempt that failed may have left its trace in the history",
 	forget: func(w *world) {
@@ -116,9 +116,9 @@ var allRevisions = deviation{
 	},
 }
 
-// currentState: only what there is now counts, and not the way that led to it.
+// currentState: only the current state counts, not the revisions that led to it.
 var currentState = deviation{
-	why: "an object's generation, and what a chart makes of the revision, tell of the past",
+	why: "an object's generation, and what a chart makes of the revision, depend on earlier revisions",
 	forget: func(w *world) {
 		w.Records, w.Hooks, w.Created, w.Deleted = nil, nil, nil, nil
 		for _, object := range w.Objects {

@@ -24,7 +24,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// tally counts what became of mutations.
+// tally counts the results of mutations.
 type tally struct {
 	mu                                 sync.Mutex
 	seen, refused, withoutEffect, left int
@@ -36,18 +36,18 @@ func (c *tally) add(counter *int) {
 	*counter++
 }
 
-// TestEveryLeaf changes and removes each single field of each object of the charts. The engine sees exactly the objects
-// that were changed, and mends them. In each round, every object of a release is changed in one way.
+// TestEveryLeaf changes and removes each field of each object of the charts. The engine observes exactly the changed
+// objects, and corrects them. Each round changes every object of a release in one way.
 //
-// Where the key of an item is changed, of a container or a port for instance, the item is gone for the API server and
-// another one is there. The engine brings back the first, and leaves the other alone.
+// A changed key of a list item, of a container or a port for instance, is a removal and an addition for the API server.
+// The engine restores the removed item, and keeps the added one.
 func TestEveryLeaf(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
 		chart  string
 		values values
-		// helm3 has a user install it as Helm 3 did.
+		// helm3 installs the release as Helm 3 does.
 		helm3 bool
 	}{
 		{chart: "plain", values: values{"labels": values{"tier": "front"}}},
@@ -73,7 +73,7 @@ func TestEveryLeaf(t *testing.T) {
 			namespace := newNamespace(t)
 			makeNamespace(t, namespace+otherNamespace)
 			e := newEngine(t, namespace, everywhere)
-			wanted := e.wanted(readChart(t, test.chart), test.values)
+			desired := e.desired(readChart(t, test.chart), test.values)
 			revisions := 1
 			if test.helm3 {
 				revisions = 2
@@ -81,28 +81,28 @@ func TestEveryLeaf(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := e.converge(t.Context(), wanted); err != nil {
+			if err := e.converge(t.Context(), desired); err != nil {
 				t.Fatal(err)
 			}
 			subjects := subjectsOf(t, e)
 			var counts tally
-			for round := 0; mutateAll(t, e, wanted, subjects, round, &counts); round++ {
+			for round := 0; mutateAll(t, e, desired, subjects, round, &counts); round++ {
 			}
-			t.Logf("%d mutations were seen and mended; %d were refused by the API server, %d had no effect; %d left something behind",
+			t.Logf("%d mutations were observed and corrected; %d were refused by the API server, %d had no effect; %d left something behind",
 				counts.seen, counts.refused, counts.withoutEffect, counts.left)
 			if counts.seen < 3*len(subjects) {
 				t.Errorf("only %d mutations of %d objects", counts.seen, len(subjects))
 			}
 			if newest := newestRelease(t.Context(), t, namespace); newest.Version != revisions {
-				t.Errorf("repairs made %d revisions", newest.Version-revisions)
+				t.Errorf("corrections made %d revisions", newest.Version-revisions)
 			}
 		})
 	}
 }
 
-// mutateAll mutates each object in one way, and has the engine mend them. It returns false when there was no mutation
+// mutateAll mutates each object in one way, and lets the engine correct them. It returns false when no mutation is
 // left.
-func mutateAll(t *testing.T, e *engine, wanted helm.Release, subjects []*subject, round int, counts *tally) bool {
+func mutateAll(t *testing.T, e *engine, desired helm.Release, subjects []*subject, round int, counts *tally) bool {
 	t.Helper()
 	var (
 		mu      sync.Mutex
@@ -137,29 +137,29 @@ func mutateAll(t *testing.T, e *engine, wanted helm.Release, subjects []*subject
 		for _, drift := range snapshot.Drifts {
 			drifted.Insert(drift.Object)
 			if _, ok := mutated[drift.Object]; !ok {
-				t.Errorf("%s drifted, which nobody changed", drift.Object)
+				t.Errorf("%s drifted without a change", drift.Object)
 			}
 		}
 		return drifted.Len() == len(mutated)
 	})
-	mend(t, e, wanted, mutated)
+	correct(t, e, desired, mutated)
 	for _, s := range subjects {
 		if mutation, ok := mutated[s.ObjectReference]; ok {
 			s.verify(t, e, mutation, counts)
 		}
 	}
-	if err := e.converge(t.Context(), wanted); err != nil {
+	if err := e.converge(t.Context(), desired); err != nil {
 		t.Fatal(err)
 	}
 	return true
 }
 
-// mend has the engine repair, and holds that it does nothing else.
-func mend(t *testing.T, e *engine, wanted helm.Release, mutated map[helm.ObjectReference]mutation) {
+// correct lets the engine correct the drift, and asserts that the engine does nothing else.
+func correct(t *testing.T, e *engine, desired helm.Release, mutated map[helm.ObjectReference]mutation) {
 	t.Helper()
 	for range maxPasses {
 		e.journal.take()
-		err := e.pass(t.Context(), wanted)
+		err := e.pass(t.Context(), desired)
 		if e.last.Action != helm.ActionRepair {
 			t.Fatalf("the engine decided to %s because of %s, error %v", e.last.Action, e.last.Cause, err)
 		}
@@ -170,8 +170,8 @@ func mend(t *testing.T, e *engine, wanted helm.Release, mutated map[helm.ObjectR
 		if !errors.As(err, &refused) {
 			t.Fatalf("repair: %v", err)
 		}
-		t.Errorf("%s of %s is not mended: %v", mutated[refused.Object], refused.Object, refused.Err)
-		// Out of the way, for the others.
+		t.Errorf("%s of %s is not corrected: %v", mutated[refused.Object], refused.Object, refused.Err)
+		// Removed, so that the other objects can be tested.
 		if err := clientOf(t, refused.Object).Delete(t.Context(), refused.Object.Name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -179,10 +179,10 @@ func mend(t *testing.T, e *engine, wanted helm.Release, mutated map[helm.ObjectR
 			return slices.Contains(snapshot.Drifts, helm.Drift{Object: refused.Object, Kind: helm.DriftMissing})
 		})
 	}
-	t.Fatal("repairs go on failing")
+	t.Fatal("corrections keep failing")
 }
 
-// mutate makes the change as somebody else, and reports whether there was one.
+// mutate makes the change as another client, and reports whether the object changed.
 func (s *subject) mutate(t *testing.T, m mutation, counts *tally) (bool, error) {
 	t.Helper()
 	for _, patch := range m.patches(t) {
@@ -195,8 +195,8 @@ func (s *subject) mutate(t *testing.T, m mutation, counts *tally) (bool, error) 
 		}
 		want, _ := m.leaf.at(s.pristine.Object)
 		got, _ := m.leaf.at(changed.Object)
-		// A default may take the place of what is removed. If it is the same, nothing may follow; but the field may have
-		// another owner then.
+		// A default may replace a removed field. If the value is the same, no correction need follow, but the field may
+		// have another owner.
 		if reflect.DeepEqual(want, got) && reflect.DeepEqual(managers(s.pristine.GetManagedFields()), managers(changed.GetManagedFields())) {
 			counts.add(&counts.withoutEffect)
 			return false, nil
@@ -208,8 +208,8 @@ func (s *subject) mutate(t *testing.T, m mutation, counts *tally) (bool, error) 
 	return false, nil
 }
 
-// verify holds that the object is again as the manifest asks. What somebody else added stays, but would be in the way of
-// later rounds: the object is then made anew.
+// verify asserts that the object matches its manifest again. Foreign additions stay. They would disturb later rounds,
+// so the object is then recreated.
 func (s *subject) verify(t *testing.T, e *engine, m mutation, counts *tally) {
 	t.Helper()
 	live, err := s.client.Get(t.Context(), s.Name, metav1.GetOptions{})
@@ -217,7 +217,7 @@ func (s *subject) verify(t *testing.T, e *engine, m mutation, counts *tally) {
 		t.Fatal(err)
 	}
 	if missing := lacks(s.manifest, s.pristine.Object, live.Object, ""); missing != "" {
-		t.Errorf("%s of %s: %s is not mended", m, s.ObjectReference, missing)
+		t.Errorf("%s of %s: %s is not corrected", m, s.ObjectReference, missing)
 	}
 	was, is := normalize(s.pristine), normalize(live)
 	for _, object := range []map[string]any{was, is} {

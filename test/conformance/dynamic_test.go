@@ -14,7 +14,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// randomText is what a chart renders differently each time.
+// randomText is text that a chart renders differently each time.
 var randomText = deviation{
 	why: "it is rendered from random numbers and the time",
 	forget: func(w *world) {
@@ -28,7 +28,7 @@ var randomText = deviation{
 	},
 }
 
-// TestDynamicChart compares a chart that looks things up and uses random numbers.
+// TestDynamicChart compares a chart with lookups and random numbers.
 func TestDynamicChart(t *testing.T) {
 	t.Parallel()
 	scenario{steps: []step{
@@ -38,22 +38,22 @@ func TestDynamicChart(t *testing.T) {
 	}}.play(t)
 }
 
-// TestRendersOnce holds that a chart is rendered when its inputs change, and never to find out whether something changed.
+// TestRendersOnce asserts that a chart is rendered when its inputs change, and not to detect changes.
 func TestRendersOnce(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, newNamespace(t))
 	chart := readChart(t, "dynamic")
-	// A rendering looks up this object, and nothing else reads it.
+	// A rendering looks up this object, and nothing else reads the object.
 	const lookedUp = "configmaps/not-there"
 	secrets := shared.Client.CoreV1().Secrets(e.namespace)
 	var password string
 	for revision, message := range []string{"one", "two", "three"} {
-		wanted := e.wanted(chart, values{"message": message})
-		if err := e.converge(t.Context(), wanted); err != nil {
+		desired := e.desired(chart, values{"message": message})
+		if err := e.converge(t.Context(), desired); err != nil {
 			t.Fatal(err)
 		}
 		e.restart()
-		if err := e.converge(t.Context(), wanted); err != nil {
+		if err := e.converge(t.Context(), desired); err != nil {
 			t.Fatal(err)
 		}
 		secret, err := secrets.Get(t.Context(), releaseName, metav1.GetOptions{})
@@ -67,12 +67,12 @@ func TestRendersOnce(t *testing.T) {
 			t.Error("the password changed, although the chart looks it up")
 		}
 
-		// The repair brings back what was rendered, and does not render.
+		// The correction applies what was rendered, and does not render.
 		if err := secrets.Delete(t.Context(), releaseName, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		e.await("drift", func(snapshot helm.Snapshot) bool { return len(snapshot.Drifts) == 1 })
-		if err := e.converge(t.Context(), wanted); err != nil {
+		if err := e.converge(t.Context(), desired); err != nil {
 			t.Fatal(err)
 		}
 		again, err := secrets.Get(t.Context(), releaseName, metav1.GetOptions{})

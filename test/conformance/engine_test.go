@@ -20,44 +20,44 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// engine plays through the engine, as a controller does: it looks, decides, acts, and keeps the baseline.
+// engine is the player that uses the engine as a controller does: observe, decide, act, and keep the baseline.
 type engine struct {
 	*helm.Engine
 
-	// owner is the test that the engine lives for, and t the one that it works in.
+	// owner is the test at whose end the engine ends, and t is the test that currently uses it.
 	owner, t  testing.TB
 	namespace string
 	journal   journal
 	baseline  helm.Baseline
-	// last is what was last decided.
+	// last is the last decision.
 	last helm.Decision
-	// options are what the engine was started with.
+	// options are the options of the engine's start.
 	options []func(*helm.Config)
 	stop    func()
 
 	mu sync.Mutex
-	// news is closed and replaced at every change that the engine tells of; changes counts those of objects.
-	news    chan struct{}
+	// changed is closed and replaced at every change that the engine reports. changes counts the changes of objects.
+	changed chan struct{}
 	changes int
-	// siblings are the players that share the engine, this one among them.
+	// siblings are the players that share the engine, including this one.
 	siblings []*engine
 }
 
-// newEngine starts an engine that lives until the test ends.
+// newEngine starts an engine that ends with the test.
 func newEngine(t testing.TB, namespace string, options ...func(*helm.Config)) *engine {
 	t.Helper()
-	e := &engine{owner: t, t: t, namespace: namespace, options: options, news: make(chan struct{})}
+	e := &engine{owner: t, t: t, namespace: namespace, options: options, changed: make(chan struct{})}
 	e.siblings = []*engine{e}
 	e.start()
 	return e
 }
 
-// start starts the engine, which knows nothing of an earlier one but the baseline.
+// start starts the engine, which knows only the baseline of an earlier one.
 func (e *engine) start() {
 	e.t.Helper()
 	config := helm.Config{
 		RESTConfig: shared.AdminConfig(), MaxHistory: maxHistory, Timeout: timeout, Logger: slog.New(slog.DiscardHandler),
-		// Each engine would otherwise hear of the releases of all tests.
+		// Otherwise, each engine would observe the releases of all tests.
 		Namespaces: []string{e.namespace},
 	}
 	for _, option := range e.options {
@@ -83,17 +83,17 @@ func (e *engine) start() {
 	cluster.Eventually(ctx, e.t, "the engine's caches", func(context.Context) (bool, error) { return e.HasSynced(), nil })
 }
 
-// everywhere has an engine watch all namespaces.
+// everywhere makes an engine watch all namespaces.
 func everywhere(config *helm.Config) { config.Namespaces = nil }
 
-// restart ends the engine, and starts another in its place.
+// restart ends the engine, and starts another one.
 func (e *engine) restart() {
 	e.t.Helper()
 	e.stop()
 	e.start()
 }
 
-// move has an engine that watches all namespaces work on a new release in another one, for another test.
+// move makes an engine that watches all namespaces work on a new release in another namespace, for another test.
 func (e *engine) move(t testing.TB, namespace string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -110,11 +110,11 @@ func (e *engine) hear(release cache.ObjectName, change helm.Change) {
 	if change == helm.ObjectChanged {
 		e.changes++
 	}
-	close(e.news)
-	e.news = make(chan struct{})
+	close(e.changed)
+	e.changed = make(chan struct{})
 }
 
-// heard is how many changes of objects the engine has told of.
+// heard returns the number of object changes that the engine has reported.
 func (e *engine) heard() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -127,25 +127,25 @@ func (e *engine) key() cache.ObjectName {
 
 func (e *engine) home() (string, *journal) { return e.namespace, &e.journal }
 
-// wanted is the release as the engine is asked for it.
-func (e *engine) wanted(chart source, values map[string]any) helm.Release {
+// desired returns the desired release with its content.
+func (e *engine) desired(chart source, values map[string]any) helm.Release {
 	e.t.Helper()
-	wanted := e.release()
-	wanted.Chart, wanted.Values = chart.in(e.namespace).engine(e.t), values
-	return wanted
+	desired := e.release()
+	desired.Chart, desired.Values = chart.in(e.namespace).engine(e.t), values
+	return desired
 }
 
-// release is the release without its content. As Helm does, it reaches objects everywhere, and takes over releases that
-// others made.
+// release returns the desired release without content. Like Helm, it may have objects in all namespaces, and adopts
+// releases of others.
 func (e *engine) release() helm.Release {
 	return helm.Release{Namespace: e.namespace, Name: releaseName, Scope: helm.ScopeCluster, Adopt: true}
 }
 
 func (e *engine) deploy(ctx context.Context, chart source, values map[string]any) error {
-	return e.pass(ctx, e.wanted(chart, values))
+	return e.pass(ctx, e.desired(chart, values))
 }
 
-// rollback gives up what is deployed.
+// rollback gives the deployed revision up.
 func (e *engine) rollback(ctx context.Context, revision int) error {
 	deployed, err := e.Execute(ctx, e.release(), helm.Decision{Action: helm.ActionRollback, To: revision}, e.baseline)
 	if deployed != nil {
@@ -154,36 +154,36 @@ func (e *engine) rollback(ctx context.Context, revision int) error {
 	return err
 }
 
-// pass looks and acts once.
-func (e *engine) pass(ctx context.Context, wanted helm.Release) error {
+// pass observes and acts once.
+func (e *engine) pass(ctx context.Context, desired helm.Release) error {
 	snapshot, err := e.Observe(ctx, e.key(), e.baseline)
 	if err != nil {
 		return err
 	}
-	if e.last, err = e.Decide(wanted, snapshot); err != nil {
+	if e.last, err = e.Decide(desired, snapshot); err != nil {
 		return err
 	}
-	deployed, err := e.Execute(ctx, wanted, e.last, e.baseline)
+	deployed, err := e.Execute(ctx, desired, e.last, e.baseline)
 	if deployed != nil {
 		e.baseline = deployed.Baseline()
 	}
 	return err
 }
 
-// maxPasses is far more than it takes to get anywhere.
+// maxPasses is far more than any operation needs.
 const maxPasses = 10
 
-// converge passes until nothing is left to do. It fails when that takes too many passes.
-func (e *engine) converge(ctx context.Context, wanted helm.Release) error {
+// converge makes passes until no action is left. It fails after too many passes.
+func (e *engine) converge(ctx context.Context, desired helm.Release) error {
 	var errs []error
 	for range maxPasses {
-		err := e.pass(ctx, wanted)
+		err := e.pass(ctx, desired)
 		if err == nil && e.last.Action == helm.ActionNone {
 			return nil
 		}
 		errs = append(errs, fmt.Errorf("%s because of %s: %w", e.last.Action, e.last.Cause, err))
 	}
-	return fmt.Errorf("not as wanted after %d passes: %w", maxPasses, errors.Join(errs...))
+	return fmt.Errorf("not in the desired state after %d passes: %w", maxPasses, errors.Join(errs...))
 }
 
 func (e *engine) uninstall(ctx context.Context) error {
@@ -194,7 +194,7 @@ func (e *engine) uninstall(ctx context.Context) error {
 	return err
 }
 
-// await waits until what the engine observes is as the condition asks.
+// await waits until the condition holds for what the engine observes.
 func (e *engine) await(what string, condition func(helm.Snapshot) bool) {
 	e.t.Helper()
 	var snapshot helm.Snapshot
@@ -207,25 +207,25 @@ func (e *engine) await(what string, condition func(helm.Snapshot) bool) {
 	}
 }
 
-// patience is how long a change may take to be told of. It takes milliseconds, but for a busy machine, and but for watches
-// that are broken: those begin anew after some seconds.
+// patience is the longest time until a change is reported. Milliseconds are enough on an idle machine, unless watches
+// are broken: those restart after some seconds.
 const patience = 40 * time.Second
 
-// follow looks until it is done, again whenever the engine tells of a change, and only then: a change that it does not
-// tell of is an error.
+// follow calls done at the start and whenever the engine reports a change, until done returns true. A change that is
+// not reported makes follow fail.
 func (e *engine) follow(look func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(e.t.Context(), patience)
 	defer cancel()
 	for {
 		e.mu.Lock()
-		news := e.news
+		changed := e.changed
 		e.mu.Unlock()
 		done, err := look(ctx)
 		if done {
 			return nil
 		}
 		select {
-		case <-news:
+		case <-changed:
 		case <-ctx.Done():
 			if done, _ := look(e.t.Context()); done {
 				return errors.New("the engine knows, and did not tell")
@@ -235,7 +235,7 @@ func (e *engine) follow(look func(context.Context) (bool, error)) error {
 	}
 }
 
-// awaitRecord waits until the engine knows the newest revision of the release, which somebody else made.
+// awaitRecord waits until the engine has observed the newest revision, which another client created.
 func (e *engine) awaitRecord(revision int, status string) {
 	e.t.Helper()
 	e.await(fmt.Sprintf("revision %d %s", revision, status), func(snapshot helm.Snapshot) bool {
@@ -243,14 +243,14 @@ func (e *engine) awaitRecord(revision int, status string) {
 	})
 }
 
-// assertAsWanted holds that the engine finds nothing to do.
-func (e *engine) assertAsWanted(wanted helm.Release) {
+// assertAsDesired asserts that the engine finds no action.
+func (e *engine) assertAsDesired(desired helm.Release) {
 	e.t.Helper()
 	snapshot, err := e.Observe(e.t.Context(), e.key(), e.baseline)
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	decision, err := e.Decide(wanted, snapshot)
+	decision, err := e.Decide(desired, snapshot)
 	if err != nil || decision.Action != helm.ActionNone {
 		e.t.Errorf("the engine would %s because of %s (%v), error %v", decision.Action, decision.Cause, decision.Drifts, err)
 	}

@@ -22,14 +22,14 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// fault is what happens to a request.
+// fault is a failure of a request.
 type fault struct {
 	name string
-	// kills says that no write passes any more: the process has died.
+	// kills says that no later write succeeds: the process has died.
 	kills bool
-	// breaksWatches says that the request is answered, and all watches end.
+	// breaksWatches says that the request is answered, and that all watches end.
 	breaksWatches bool
-	// strike answers in place of the API server, or after it.
+	// strike answers in place of the API server, or after the API server.
 	strike func(sent *http.Request, next http.RoundTripper) (*http.Response, error)
 }
 
@@ -47,14 +47,14 @@ var faults = []fault{
 		return nil, err
 	}},
 	{name: "conflict", strike: answer(http.StatusConflict, "Conflict")},
-	// With a word of when to come again, client-go does so by itself.
+	// With Retry-After, client-go retries by itself.
 	{name: "too many requests", strike: answer(http.StatusTooManyRequests, "TooManyRequests")},
 	{name: "internal error", strike: answer(http.StatusInternalServerError, "InternalError")},
 }
 
 func unanswered(*http.Request, http.RoundTripper) (*http.Response, error) { return nil, errFault }
 
-// answer is an answer of the API server that it did not give.
+// answer returns an answer that the API server did not give.
 func answer(code int, reason string) func(*http.Request, http.RoundTripper) (*http.Response, error) {
 	return func(sent *http.Request, _ http.RoundTripper) (*http.Response, error) {
 		body := fmt.Sprintf(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": %q, "code": %d, "message": "a fault of the test"}`, reason, code)
@@ -70,19 +70,19 @@ func answer(code int, reason string) func(*http.Request, http.RoundTripper) (*ht
 	}
 }
 
-// saboteur strikes one write request.
+// saboteur lets one write request fail.
 type saboteur struct {
 	mu sync.Mutex
-	// countdown is how many more writes pass; it rests at 0 and below.
+	// countdown is the number of writes before the fault; it is inactive at 0 and below.
 	countdown int
 	fault     fault
 	writes    int
 	struck    string
-	// watches are the bodies of the watches that are open.
+	// watches are the bodies of open watches.
 	watches []io.Closer
 }
 
-// get in the way of an engine's requests.
+// attach makes the saboteur intercept an engine's requests.
 func (s *saboteur) get(config *helm.Config) { config.RESTConfig.Wrap(s.wrap) }
 
 func (s *saboteur) wrap(next http.RoundTripper) http.RoundTripper {
@@ -121,10 +121,10 @@ func (s *saboteur) endWatches() error {
 	return errors.Join(errs...)
 }
 
-// strikes reports whether the request is to be struck, and by what.
+// strikes reports whether the request fails, and with which fault.
 func (s *saboteur) strikes(sent *http.Request) (fault, bool) {
 	if sent.Method == http.MethodGet && targetOf(sent.URL.Path).name == "" {
-		return fault{}, false // Lists and watches, and discovery.
+		return fault{}, false // Lists, watches and discovery are not affected.
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,14 +137,14 @@ func (s *saboteur) strikes(sent *http.Request) (fault, bool) {
 	return s.fault, s.countdown == 0 || s.struck != "" && s.fault.kills
 }
 
-// arm has the kth write from now on struck.
+// arm makes the kth write from now on fail.
 func (s *saboteur) arm(k int, fault fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.countdown, s.fault, s.writes, s.struck = k, fault, 0, ""
 }
 
-// disarm lets all writes pass from now on. It returns how many there were, and which one was struck.
+// disarm stops the faults. It returns the number of writes, and which one failed.
 func (s *saboteur) disarm() (writes int, struck string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,25 +153,26 @@ func (s *saboteur) disarm() (writes int, struck string) {
 	return writes, struck
 }
 
-// operation is what a fault strikes in the midst of.
+// operation is what a fault interrupts.
 type operation struct {
 	name string
-	// before are the release's states before it.
+	// before are the release's earlier states.
 	before []values
-	// wanted is the state after it; nil when there is to be none.
-	wanted values
-	// rolledBack says that the newest state before it is given up for the first one.
+	// desired is the final state; nil for an uninstall.
+	desired values
+	// rolledBack says that the newest earlier state is given up for the first one.
 	rolledBack bool
 }
 
 var operations = []operation{
-	{name: "install", wanted: values{"message": "one"}},
-	{name: "upgrade", before: []values{{"message": "one"}}, wanted: values{"message": "two", "second": true, "first": false}},
+	{name: "install", desired: values{"message": "one"}},
+	{name: "upgrade", before: []values{{"message": "one"}}, desired: values{"message": "two", "second": true, "first": false}},
 	{name: "rollback", before: []values{{"message": "one"}, {"message": "two", "second": true, "first": false}}, rolledBack: true},
 	{name: "uninstall", before: []values{{"message": "one"}}},
 }
 
-// TestFaults strikes each write request of each operation in each way. The engine then comes to the same end as without.
+// TestFaults lets each write request of each operation fail in each way. The engine then reaches the same state as
+// without the fault.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, operation := range operations {
@@ -196,7 +197,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// stricken is an engine whose requests are struck.
+// stricken is an engine with failing requests.
 type stricken struct {
 	*engine
 
@@ -210,14 +211,14 @@ func newStricken(t *testing.T) *stricken {
 	return s
 }
 
-// play does the operation in a namespace of its own, with a fault at its kth write, then goes on until all is as wanted. It
-// returns what the world is like then, and how many writes there were without one.
+// play runs the operation in a namespace of its own, with a fault at its kth write, and continues until the desired
+// state is reached. It returns the resulting world, and the number of writes without a fault.
 func (s *stricken) play(t *testing.T, o operation, k int, fault fault) (world, int) {
 	t.Helper()
 	s.move(t, newNamespace(t))
 	chart := readChart(t, "faults")
 	for _, before := range o.before {
-		if err := s.converge(t.Context(), s.wanted(chart, before)); err != nil {
+		if err := s.converge(t.Context(), s.desired(chart, before)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -225,17 +226,17 @@ func (s *stricken) play(t *testing.T, o operation, k int, fault fault) (world, i
 	reach := func() error {
 		switch {
 		case o.rolledBack:
-			return s.giveUp(t.Context(), s.wanted(chart, o.before[len(o.before)-1]))
-		case o.wanted == nil:
+			return s.giveUp(t.Context(), s.desired(chart, o.before[len(o.before)-1]))
+		case o.desired == nil:
 			return s.removeAll()
 		default:
-			return s.converge(t.Context(), s.wanted(chart, o.wanted))
+			return s.converge(t.Context(), s.desired(chart, o.desired))
 		}
 	}
 	err := reach()
 	writes, struck := s.saboteur.disarm()
 	if fault.kills {
-		// Another process goes on, and knows what was saved after the last success.
+		// Another process continues with the baseline of the last success.
 		s.restart()
 		err = reach()
 	}
@@ -251,11 +252,11 @@ func (s *stricken) play(t *testing.T, o operation, k int, fault fault) (world, i
 	return w, writes
 }
 
-// giveUp rolls back to the first revision, as often as it takes, and holds that this is the end of it.
-func (e *engine) giveUp(ctx context.Context, wanted helm.Release) error {
+// giveUp rolls back to the first revision, repeatedly if necessary, and asserts that the release stays there.
+func (e *engine) giveUp(ctx context.Context, desired helm.Release) error {
 	var errs []error
 	for range maxPasses {
-		if err := e.converge(ctx, wanted); err != nil {
+		if err := e.converge(ctx, desired); err != nil {
 			return err
 		}
 		if e.last.RolledBack {
@@ -266,7 +267,7 @@ func (e *engine) giveUp(ctx context.Context, wanted helm.Release) error {
 	return errors.Join(errs...)
 }
 
-// removeAll uninstalls until that succeeds.
+// removeAll uninstalls until the uninstall succeeds.
 func (e *engine) removeAll() error {
 	var errs []error
 	for range maxPasses {

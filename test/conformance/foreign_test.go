@@ -16,7 +16,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// TestForeignObjects meets objects of a release's names that somebody else made.
+// TestForeignObjects finds objects of others with the names of a release's objects.
 func TestForeignObjects(t *testing.T) {
 	t.Parallel()
 	adopted := metav1.ObjectMeta{
@@ -26,7 +26,7 @@ func TestForeignObjects(t *testing.T) {
 	}
 	scenarios := []scenario{
 		{
-			name: "in the way of an install",
+			name: "before an install",
 			prepare: func(t *testing.T, namespace string) {
 				t.Helper()
 				makeConfigMap(t, namespace, metav1.ObjectMeta{Name: "web"})
@@ -39,7 +39,7 @@ func TestForeignObjects(t *testing.T) {
 			},
 		},
 		{
-			name: "in the way of an install with hooks",
+			name: "before an install with hooks",
 			prepare: func(t *testing.T, namespace string) {
 				t.Helper()
 				makeConfigMap(t, namespace, metav1.ObjectMeta{Name: "web"})
@@ -49,7 +49,7 @@ func TestForeignObjects(t *testing.T) {
 			},
 		},
 		{
-			name: "in the way of an upgrade",
+			name: "before an upgrade",
 			prepare: func(t *testing.T, namespace string) {
 				t.Helper()
 				makeConfigMap(t, namespace, metav1.ObjectMeta{Name: "second"})
@@ -123,20 +123,20 @@ func TestForeignObjects(t *testing.T) {
 
 func makeConfigMap(t *testing.T, namespace string, meta metav1.ObjectMeta) {
 	t.Helper()
-	object := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"made": "by somebody else"}}
+	object := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"made": "by another client"}}
 	options := metav1.CreateOptions{FieldManager: otherManager}
 	if _, err := shared.Client.CoreV1().ConfigMaps(namespace).Create(t.Context(), object, options); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// otherManager is the field manager of somebody else.
+// otherManager is the field manager of another client.
 const otherManager = "other"
 
-// unlabel takes the label from an object that says that Helm manages it.
+// unlabel removes the label that says that Helm manages an object.
 const unlabel = `{"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}`
 
-// deleteConfigMap is the step in which somebody deletes an object of the release.
+// deleteConfigMap is the step in which another client deletes an object of the release.
 func deleteConfigMap(name string) step {
 	return step{name: "delete " + name, do: func(t *testing.T, p player) error {
 		t.Helper()
@@ -147,7 +147,7 @@ func deleteConfigMap(name string) step {
 	}}
 }
 
-// patchConfigMap is the step in which somebody changes an object of the release.
+// patchConfigMap is the step in which another client changes an object of the release.
 func patchConfigMap(name, patch string) step {
 	return step{name: "patch " + name, do: func(t *testing.T, p player) error {
 		t.Helper()
@@ -159,7 +159,7 @@ func patchConfigMap(name, patch string) step {
 	}}
 }
 
-// awaitDrift waits until an engine that has the object in its baseline sees that it drifted.
+// awaitDrift waits until an engine with the object in its baseline observes the drift.
 func awaitDrift(p player, name string, kind helm.DriftKind) {
 	e, ok := p.(*engine)
 	if !ok || e.baseline.Revision == 0 {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestHooks plays hooks of all events, weights and deletion policies, and lets them fail.
+// TestHooks runs hooks of all events, weights and deletion policies, and lets them fail.
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	scenarios := []scenario{
@@ -82,7 +82,7 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// goodLike are values that do not fail, with the same hooks.
+// goodLike returns values with the same hooks that do not fail.
 func goodLike(failing values) values {
 	return values{"message": "good", "policies": failing["policies"] != false}
 }
@@ -104,7 +104,7 @@ func failingUpgrade(name string, failing values, class string) scenario {
 	}}
 }
 
-// rollbackByHelm is the step in which a user rolls the release back with Helm itself.
+// rollbackByHelm is the step in which a user rolls the release back with Helm.
 func rollbackByHelm(revision int) step {
 	return step{name: "roll back", do: func(t *testing.T, p player) error {
 		t.Helper()
@@ -114,20 +114,20 @@ func rollbackByHelm(revision int) step {
 	}}
 }
 
-// runTests is the step in which a user runs the chart's tests. They are no reason for the engine to do anything.
-func runTests(chart string, wanted values) step {
+// runTests is the step in which a user runs the chart's tests. The engine has no action afterwards.
+func runTests(chart string, desired values) step {
 	return step{name: "test", do: func(t *testing.T, p player) error {
 		t.Helper()
 		err := stockOn(t, p).test()
 		awaitNewest(t, p)
 		if e, ok := p.(*engine); ok {
-			e.assertAsWanted(e.wanted(readChart(t, chart), wanted))
+			e.assertAsDesired(e.desired(readChart(t, chart), desired))
 		}
 		return err
 	}}
 }
 
-// awaitNewest waits until an engine knows the records as they are.
+// awaitNewest waits until an engine has observed all records.
 func awaitNewest(t *testing.T, p player) {
 	t.Helper()
 	e, ok := p.(*engine)

@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// hookPrefix begins the names of all hooks in the charts, so that requests about them can be told.
+// hookPrefix begins the names of all hooks in the charts, and so identifies requests about them.
 const hookPrefix = "hook-"
 
-// request is one that changed something, or was to.
+// request is a write request, successful or not.
 type request struct {
 	method string
-	// resource is the plural, and name the object's.
+	// resource is the plural name, and name the object's name.
 	resource, name string
 	status         int
 }
@@ -32,31 +32,31 @@ func (r request) deleted() bool {
 	return r.method == http.MethodDelete && r.status < http.StatusBadRequest
 }
 
-// journal keeps the write requests of one player, in the order of their answers.
+// journal has the write requests of one player, in the order of their answers.
 type journal struct {
 	mu       sync.Mutex
 	requests []request
-	// reads counts the GET requests about objects of a resource.
+	// reads counts the GET requests for objects of a resource.
 	reads map[string]int
-	// touched is where the player has asked for objects by name, or sent some.
+	// touched are the places in which the player has read or written objects.
 	touched map[place]bool
 }
 
-// place is a resource in a namespace, or in the cluster.
+// place is a resource in a namespace, or a cluster-scoped resource.
 type place struct {
 	schema.GroupVersionResource
 
 	namespace string
 }
 
-// target is what a request is about; the name is empty for a collection.
+// target is the object of a request; the name is empty for a collection.
 type target struct {
 	place
 
 	name string
 }
 
-// wrap is for rest.Config.Wrap.
+// wrap is a function for rest.Config.Wrap.
 func (j *journal) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(sent *http.Request) (*http.Response, error) {
 		about := targetOf(sent.URL.Path)
@@ -82,7 +82,7 @@ func (j *journal) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// touch notes a place before the request is sent: one that is not answered may have had its effect.
+// touch records a place before the request is sent, since a request without an answer may have had an effect.
 func (j *journal) touch(p place) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -92,14 +92,14 @@ func (j *journal) touch(p place) {
 	j.touched[p] = true
 }
 
-// places are where the player may have made something.
+// places returns where the player may have created objects.
 func (j *journal) places() []place {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Collect(maps.Keys(j.touched))
 }
 
-// take returns what was written since the last call.
+// take returns the requests since the last call.
 func (j *journal) take() []request {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -108,27 +108,27 @@ func (j *journal) take() []request {
 	return taken
 }
 
-// forget makes the journal a new one.
+// forget empties the journal.
 func (j *journal) forget() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.requests, j.reads, j.touched = nil, nil, nil
 }
 
-// readsOf is how often the object was read.
+// readsOf returns how often the object was read.
 func (j *journal) readsOf(object string) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.reads[object]
 }
 
-// roundTripper lets a function be an http.RoundTripper.
+// roundTripper makes a function an http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// targetOf reads from the path of a request what it is about.
+// targetOf returns the target of a request's path.
 func targetOf(path string) target {
 	var t target
 	parts := strings.Split(strings.Trim(path, "/"), "/")
@@ -150,7 +150,7 @@ func targetOf(path string) target {
 	return t
 }
 
-// hooksOf tells what happened to hooks, in order.
+// hooksOf returns the events of hooks, in order.
 func hooksOf(requests []request) []string {
 	var events []string
 	for _, r := range requests {
@@ -164,12 +164,12 @@ func hooksOf(requests []request) []string {
 		case r.method == http.MethodDelete && r.deleted():
 			event = "deleted"
 		case r.method == http.MethodDelete:
-			continue // There was nothing to delete. The engine looks first.
+			continue // No object was deleted. The engine reads before it deletes.
 		case r.created():
 			event = "created"
 		}
 		name := " " + r.resource + "/" + r.name
-		// The engine applies over a hook of an earlier run only after it could not create it.
+		// The engine applies over a hook of an earlier run only after a create has failed.
 		if last := len(events) - 1; event == "applied" && last >= 0 && events[last] == "refused"+name {
 			events = events[:last]
 		}
@@ -178,8 +178,8 @@ func hooksOf(requests []request) []string {
 	return events
 }
 
-// kindsOf is the order in which resources had an object that what holds for. Within one of them objects may come in any
-// order.
+// kindsOf returns the resources of the objects for which what holds, in order. The order within one resource does not
+// count.
 func kindsOf(requests []request, what func(request) bool) []string {
 	var order []string
 	for _, r := range requests {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// leaf is one value of a manifest that is not made of others: the keys and indexes that lead to it.
+// leaf is a scalar value of a manifest: the keys and indexes of its path.
 type leaf []any
 
 func (l leaf) String() string {
@@ -30,7 +30,7 @@ func (l leaf) String() string {
 	return text.String()
 }
 
-// pointer is the leaf as a JSON pointer.
+// pointer returns the leaf as a JSON pointer.
 func (l leaf) pointer() string {
 	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	var pointer strings.Builder
@@ -40,7 +40,7 @@ func (l leaf) pointer() string {
 	return pointer.String()
 }
 
-// leavesOf lists the leaves of a manifest in a fixed order, but for those that make up an object's identity.
+// leavesOf returns the leaves of a manifest in a fixed order, without those of an object's identity.
 func leavesOf(manifest map[string]any) []leaf {
 	var leaves []leaf
 	var walk func(value any, path leaf)
@@ -92,7 +92,7 @@ func (l leaf) at(object any) (any, bool) {
 	return object, true
 }
 
-// others are values that take the place of known ones, where only some are allowed.
+// others are replacements of values for fields that allow certain values only.
 var others = map[string][]any{
 	"TCP": {"UDP"}, "ClusterIP": {"NodePort"}, "Prefix": {"Exact"}, "ReadWriteOnce": {"ReadWriteMany"}, "Never": {"OnFailure"},
 	"ServiceAccount": {"User"}, "RollingUpdate": {"Recreate"}, "Exists": {"Equal"}, "NoSchedule": {"NoExecute"},
@@ -100,7 +100,7 @@ var others = map[string][]any{
 	"cpu": {"memory"}, "CREATE": {"UPDATE"}, "None": {"NoneOnDryRun"},
 }
 
-// changes proposes other values of the same type. The API server takes the first one that is valid.
+// changes proposes other values of the same type. The first one that the API server accepts is used.
 func changes(value any) []any {
 	switch value := value.(type) {
 	case string:
@@ -120,7 +120,7 @@ func changes(value any) []any {
 	}
 }
 
-// mutation is a change that somebody else makes to one leaf: to one of the values, or its removal.
+// mutation is another client's change of one leaf: to one of the values, or its removal.
 type mutation struct {
 	leaf   leaf
 	values []any
@@ -133,7 +133,7 @@ func (m mutation) String() string {
 	return "change of " + m.leaf.String()
 }
 
-// patches are the JSON patches for the mutation, to be tried in turn.
+// patches returns the JSON patches for the mutation, to be tried in turn.
 func (m mutation) patches(t testing.TB) [][]byte {
 	t.Helper()
 	if m.values == nil {
@@ -155,8 +155,8 @@ func encode(t testing.TB, value any) []byte {
 	return data
 }
 
-// mutationsOf lists a change and a removal for each leaf of the manifest. The object is as the API server holds it, which
-// leaves out nothing but what is empty.
+// mutationsOf returns a change and a removal of each leaf of the manifest. The API server's object leaves out only
+// empty fields.
 func mutationsOf(t testing.TB, manifest map[string]any, object *unstructured.Unstructured) []mutation {
 	t.Helper()
 	var mutations []mutation
@@ -173,8 +173,8 @@ func mutationsOf(t testing.TB, manifest map[string]any, object *unstructured.Uns
 	return mutations
 }
 
-// lacks returns the path of the first thing that the manifest asks for and the object does not have, or "". The pristine
-// object tells how the API server writes a value: a quantity for instance. Lists may have items of others beside ours.
+// lacks returns the path of the first field of the manifest that the object does not have, or "". The pristine object
+// shows the API server's form of a value, such as a quantity. Lists may have foreign items.
 func lacks(manifest, pristine, object any, path string) string {
 	switch manifest := manifest.(type) {
 	case map[string]any:
@@ -185,7 +185,7 @@ func lacks(manifest, pristine, object any, path string) string {
 		}
 		for _, key := range slices.Sorted(maps.Keys(manifest)) {
 			if _, kept := was[key]; !kept {
-				continue // It is empty.
+				continue // The field is empty.
 			}
 			if missing := lacks(manifest[key], was[key], is[key], path+"/"+key); missing != "" {
 				return missing

@@ -103,7 +103,7 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// makeNamespace makes a namespace with a name of the test's choice.
+// makeNamespace creates a namespace with a given name.
 func makeNamespace(t *testing.T, name string) {
 	t.Helper()
 	namespaces := shared.Client.CoreV1().Namespaces()

@@ -24,8 +24,8 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// defaults are flags that have these values unless they are given. Tests mostly wait for the API server, so that more of
-// them can run at a time than there are processors.
+// defaults are the values of flags that are not given. Tests mostly wait for the API server, so more of them can run in
+// parallel than there are processors.
 var defaults = map[string]string{
 	"test.parallel":    "12",
 	"rapid.checks":     "3",
@@ -34,13 +34,13 @@ var defaults = map[string]string{
 	"rapid.nofailfile": "true",
 }
 
-// releaseName is the name of all releases: each has a namespace of its own.
+// releaseName is the name of all releases. Each has a namespace of its own.
 const releaseName = "web"
 
 var (
 	// shared is the control plane of all tests.
 	shared *cluster.Cluster
-	// workDir holds what is built for the tests.
+	// workDir has the binaries that tests build.
 	workDir string
 )
 
@@ -52,13 +52,13 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
-	// A global of Helm's, which the helm command sets to its own name.
+	// The helm command sets this global of Helm to its own name.
 	kube.ManagedFieldsManager = helm.FieldManager
-	// The stock client logs there what it returns as well.
+	// The stock client logs the errors that it returns.
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	klog.SetSlogLogger(slog.Default())
-	debug.SetGCPercent(400)                          // Memory for time.
-	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // About kinds that charts use, although they are deprecated.
+	debug.SetGCPercent(400)                          // Less garbage collection, for more memory.
+	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // Charts use deprecated kinds.
 	os.Exit(run(m))
 }
 

@@ -41,15 +41,15 @@ func drawObject(rt *rapid.T) modelObject {
 	return rapid.SampledFrom(modelObjects).Draw(rt, "object")
 }
 
-// modelOf is what chart faults makes of values: the data of each object.
-func modelOf(wanted values) map[modelObject]any {
+// modelOf returns what chart faults renders from values: the data of each object.
+func modelOf(desired values) map[modelObject]any {
 	model := map[modelObject]any{}
-	if wanted == nil {
+	if desired == nil {
 		return model
 	}
-	message := wanted["message"].(string)
+	message := desired["message"].(string)
 	for _, name := range []string{"first", "second"} {
-		if wanted[name].(bool) {
+		if desired[name].(bool) {
 			model[modelObject{"ConfigMap", name}] = map[string]any{"message": message}
 		}
 	}
@@ -62,7 +62,7 @@ func (r *modeled) client(kind string) dynamic.ResourceInterface {
 	return shared.Dynamic.Resource(modelKinds[kind]).Namespace(r.namespace)
 }
 
-// compare holds the release against its model.
+// compare compares the release with its model.
 func (r *modeled) compare(ctx context.Context) error {
 	got := map[modelObject]any{}
 	for _, kind := range slices.Sorted(maps.Keys(modelKinds)) {
@@ -81,7 +81,7 @@ func (r *modeled) compare(ctx context.Context) error {
 			}
 		}
 	}
-	if diff := cmp.Diff(modelOf(r.wanted), got, cmp.AllowUnexported(modelObject{})); diff != "" {
+	if diff := cmp.Diff(modelOf(r.desired), got, cmp.AllowUnexported(modelObject{})); diff != "" {
 		return fmt.Errorf("the objects differ from the model (-want +got):\n%s", diff)
 	}
 	return r.compareRecords(ctx)
@@ -93,7 +93,7 @@ func (r *modeled) marked(object *unstructured.Unstructured) bool {
 		object.GetAnnotations()["meta.helm.sh/release-namespace"] == r.namespace
 }
 
-// compareRecords holds that the newest revision is deployed, and no other.
+// compareRecords asserts that only the newest revision is deployed.
 func (r *modeled) compareRecords(ctx context.Context) error {
 	list, err := r.client("Secret").List(ctx, metav1.ListOptions{LabelSelector: "owner=helm"})
 	if err != nil {
@@ -109,7 +109,7 @@ func (r *modeled) compareRecords(ctx context.Context) error {
 		newest = max(newest, revision)
 		statuses[revision] = labels["status"]
 	}
-	if r.wanted == nil {
+	if r.desired == nil {
 		if len(statuses) > 0 {
 			return fmt.Errorf("records are left: %v", statuses)
 		}
@@ -117,7 +117,7 @@ func (r *modeled) compareRecords(ctx context.Context) error {
 	}
 	for revision, status := range statuses {
 		if (status == "deployed") != (revision == newest) {
-			return fmt.Errorf("not the newest revision alone is deployed: %v", statuses)
+			return fmt.Errorf("want only the newest revision deployed: %v", statuses)
 		}
 	}
 	return nil
@@ -133,7 +133,7 @@ func (r *modeled) changeOne(ctx context.Context, object modelObject, patch strin
 	return ignoreNotFound(err)
 }
 
-// replaceOne makes the object anew, with its marks and other content.
+// replaceOne recreates the object with its marks and other content.
 func (r *modeled) replaceOne(ctx context.Context, object modelObject) error {
 	live, err := r.client(object.kind).Get(ctx, object.name, metav1.GetOptions{})
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// normalize returns a live object without what the cluster gives to each object anew, and what controllers write.
+// normalize returns a live object without the fields that the cluster sets anew for each object, and without those of
+// controllers.
 func normalize(object *unstructured.Unstructured) map[string]any {
 	object = object.DeepCopy()
 	managed := object.GetManagedFields()
@@ -35,7 +36,7 @@ func normalize(object *unstructured.Unstructured) map[string]any {
 	return object.Object
 }
 
-// assignedFields are those of a spec that the API server or a controller fills in.
+// assignedFields are the fields of a spec that the API server or a controller sets.
 var assignedFields = []struct {
 	kind string
 	path []string
@@ -49,7 +50,7 @@ var assignedFields = []struct {
 	{"Pod", []string{"spec", "containers", "*", "volumeMounts"}},
 }
 
-// mask replaces a field, where there is one that was not set to be nothing; "*" stands for each item of a list.
+// mask replaces the value of a field that is set and not empty; "*" stands for each item of a list.
 func mask(value any, path ...string) {
 	if path[0] == "*" {
 		items, _ := value.([]any)
@@ -69,7 +70,7 @@ func mask(value any, path ...string) {
 	mask(fields[path[0]], path[1:]...)
 }
 
-// managers returns who owns which fields. Controllers own what they write in their own time.
+// managers returns the owners of fields. Controllers are left out, since the time of their writes is not fixed.
 func managers(managed []metav1.ManagedFieldsEntry) []any {
 	managed = slices.DeleteFunc(slices.Clone(managed), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Subresource != "" || entry.Manager == "kube-controller-manager" || entry.Manager == "kube-scheduler" ||

@@ -18,12 +18,12 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// releases is how many there are at the same time, on one engine.
+// releases is the number of releases on one engine.
 const releases = 3
 
-// TestRandomOperations does random things to random releases: the wanted state changes, objects are changed and deleted,
-// users work with Helm and are interrupted, the engine dies. Whenever it is left alone after that, the engine brings all
-// releases to what is wanted, and each is as the model says.
+// TestRandomOperations applies random changes to random releases: of the desired state, of objects, by users with Helm
+// who are interrupted. The engine may die. Whenever the changes pause, the engine brings all releases to their desired
+// state, and each equals its model.
 func TestRandomOperations(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -55,14 +55,14 @@ type machine struct {
 	releases []*modeled
 }
 
-// modeled is a release and what is wanted of it.
+// modeled is a release with its desired state.
 type modeled struct {
 	*engine
 
-	user   *stock
-	wanted values
-	// unmarked says that somebody took the release's marks from an object. Helm and the engine then leave it behind when
-	// they uninstall the release, and only the baseline tells whose it was.
+	user    *stock
+	desired values
+	// unmarked says that another client removed the release's marks from an object. Helm and the engine then keep the
+	// object when they uninstall the release, and only the baseline shows its owner.
 	unmarked bool
 }
 
@@ -73,10 +73,10 @@ func newMachine(t *testing.T) *machine {
 	}
 	var siblings []*engine
 	for range releases {
-		e := &engine{owner: t, t: t, namespace: newNamespace(t), news: make(chan struct{})}
+		e := &engine{owner: t, t: t, namespace: newNamespace(t), changed: make(chan struct{})}
 		siblings = append(siblings, e)
 		m.releases = append(m.releases, &modeled{
-			engine: e, user: stockOn(t, e), wanted: values{"message": "none", "first": true, "second": false},
+			engine: e, user: stockOn(t, e), desired: values{"message": "none", "first": true, "second": false},
 		})
 	}
 	for _, e := range siblings {
@@ -96,11 +96,11 @@ func (m *machine) start() {
 
 func (m *machine) stop() { m.releases[0].stop() }
 
-// release draws a release that is wanted.
+// release draws an existing release.
 func (m *machine) release(rt *rapid.T) *modeled {
 	r := m.any(rt)
-	if r.wanted == nil {
-		rt.Skip("it is not wanted")
+	if r.desired == nil {
+		rt.Skip("it is not desired")
 	}
 	return r
 }
@@ -117,19 +117,19 @@ func drawValues(rt *rapid.T) values {
 	}
 }
 
-// interruption draws when a process dies: at one of its writes, or most often not at all.
+// interruption draws the write at which a process dies, or most often no interruption.
 func interruption(rt *rapid.T) int {
 	return max(0, rapid.IntRange(-20, 14).Draw(rt, "dies at write"))
 }
 
-func (m *machine) want(rt *rapid.T) { m.any(rt).wanted = drawValues(rt) }
+func (m *machine) want(rt *rapid.T) { m.any(rt).desired = drawValues(rt) }
 
 func (m *machine) wantNothing(rt *rapid.T) {
 	r := m.any(rt)
 	if r.unmarked {
 		rt.Skip("something would be left behind")
 	}
-	r.wanted = nil
+	r.desired = nil
 }
 
 func (m *machine) deleteObject(rt *rapid.T) {
@@ -149,7 +149,7 @@ func (m *machine) changeObject(rt *rapid.T) {
 	const marks = 3
 	r, i := m.release(rt), rapid.IntRange(0, len(patches)-1).Draw(rt, "patch")
 	if i >= marks && r.baseline.Revision == 0 {
-		rt.Skip("nothing would tell whose it is")
+		rt.Skip("its owner could not be determined")
 	}
 	r.unmarked = r.unmarked || i >= marks
 	if err := r.changeOne(rt.Context(), drawObject(rt), patches[i]); err != nil {
@@ -163,7 +163,7 @@ func (m *machine) replaceObject(rt *rapid.T) {
 	}
 }
 
-// upgradeByHand and the others by hand may fail, as they do for a user who is interrupted.
+// upgradeByHand and the other operations by hand may fail, as they do for a user who is interrupted.
 func (m *machine) upgradeByHand(rt *rapid.T) {
 	r := m.release(rt)
 	r.user.clientSide = rapid.Bool().Draw(rt, "client-side")
@@ -202,17 +202,17 @@ func (m *machine) restartEngine(rt *rapid.T) {
 	m.start()
 }
 
-// killEngine has the engine die in the midst of what it does.
+// killEngine kills the engine in the middle of its work.
 func (m *machine) killEngine(rt *rapid.T) {
 	m.saboteur.arm(rapid.IntRange(1, 14).Draw(rt, "dies at write"), fault{kills: true, strike: unanswered})
 	r := m.any(rt)
 	if err := r.work(rt.Context(), m); err != nil {
-		rt.Logf("before it died: %v", err)
+		rt.Logf("before the process died: %v", err)
 	}
 	m.restartEngine(rt)
 }
 
-// settle lets the engine work on all releases at once, until nothing is left to do.
+// settle lets the engine work on all releases in parallel, until no action is left.
 func (m *machine) settle(rt *rapid.T) {
 	var group errgroup.Group
 	for _, r := range m.releases {
@@ -226,7 +226,7 @@ func (m *machine) settle(rt *rapid.T) {
 			})
 			r.unmarked = false
 			if err != nil {
-				return fmt.Errorf("release in %s, wanted %v, last %s because of %s: %w", r.namespace, r.wanted, r.last.Action, r.last.Cause, err)
+				return fmt.Errorf("release in %s, desired %v, last %s because of %s: %w", r.namespace, r.desired, r.last.Action, r.last.Cause, err)
 			}
 			return nil
 		})
@@ -236,21 +236,21 @@ func (m *machine) settle(rt *rapid.T) {
 	}
 }
 
-// work does what the engine finds to do.
+// work performs the engine's actions.
 func (r *modeled) work(ctx context.Context, m *machine) error {
-	if r.wanted == nil {
+	if r.desired == nil {
 		return r.uninstall(ctx)
 	}
-	wanted := r.release()
-	wanted.Chart, wanted.Values = m.chart.engine(m.t), r.wanted
+	desired := r.release()
+	desired.Chart, desired.Values = m.chart.engine(m.t), r.desired
 	var err error
 	for range maxPasses {
-		if err = r.pass(ctx, wanted); err == nil && r.last.Action == helm.ActionNone {
+		if err = r.pass(ctx, desired); err == nil && r.last.Action == helm.ActionNone {
 			return nil
 		}
 		if r.last.Action == helm.ActionWait {
 			if newest := newestRelease(ctx, m.t, r.namespace); newest == nil || !isPending(newest) {
-				return err // It was at work, and has ended. The watch will tell.
+				return err // The operation was in progress and has ended. The watch reports the change.
 			}
 			m.clock.SetTime(m.clock.Now().Add(r.last.RetryAfter))
 		}

@@ -45,7 +45,7 @@ func releasesIn(ctx context.Context, t testing.TB, namespace string) (map[string
 	return releases, byName
 }
 
-// recordsIn returns the release records of a namespace as values that can be compared.
+// recordsIn returns the release records of a namespace as comparable values.
 func recordsIn(ctx context.Context, t testing.TB, namespace string) map[string]any {
 	t.Helper()
 	releases, secrets := releasesIn(ctx, t, namespace)
@@ -73,7 +73,7 @@ func recordsIn(ctx context.Context, t testing.TB, namespace string) map[string]a
 	return records
 }
 
-// chartOf is the record's chart, with its files as text.
+// chartOf returns the record's chart, with its files as text.
 func chartOf(release *releasev1.Release) any {
 	files := func(files []*chartcommon.File) map[string]any {
 		byName := map[string]any{}
@@ -90,7 +90,7 @@ func chartOf(release *releasev1.Release) any {
 	}
 }
 
-// jsonOf makes a value one of JSON.
+// jsonOf converts a value to one of JSON.
 func jsonOf(value any) any {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -103,7 +103,7 @@ func jsonOf(value any) any {
 	return plain
 }
 
-// hooksIn is the record's hooks, without the times of their last runs.
+// hooksIn returns the record's hooks, without the times of their last runs.
 func hooksIn(hooks any) any {
 	list, _ := hooks.([]any)
 	for _, hook := range list {
@@ -117,10 +117,10 @@ func hooksIn(hooks any) any {
 	return list
 }
 
-// engineLabels begins the labels that only the engine's records have.
+// engineLabels is the prefix of the labels that only the engine's records have.
 const engineLabels = "engine.demo.example.com/"
 
-// secretOf is what the record's Secret is like, apart from its content.
+// secretOf returns the record's Secret without its content.
 func secretOf(secret corev1.Secret) any {
 	labels := maps.Clone(secret.Labels)
 	delete(labels, "createdAt")
@@ -129,12 +129,12 @@ func secretOf(secret corev1.Secret) any {
 	return jsonOf(map[string]any{"type": secret.Type, "labels": labels, "annotations": secret.Annotations})
 }
 
-// isPending reports whether a release was left in the middle of an operation.
+// isPending reports whether an operation on a release is unfinished.
 func isPending(release *releasev1.Release) bool {
 	return release.Info.Status.IsPending() || release.Info.Status == common.StatusUninstalling
 }
 
-// newestRelease is the release record of the highest revision; nil when there is none.
+// newestRelease returns the release record with the highest revision; nil without records.
 func newestRelease(ctx context.Context, t testing.TB, namespace string) *releasev1.Release {
 	t.Helper()
 	releases, _ := releasesIn(ctx, t, namespace)

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestRollback brings back older revisions.
+// TestRollback rolls back to earlier revisions.
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	scenarios := []scenario{
@@ -113,7 +113,7 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// failingRollback rolls back to a revision whose hook fails: hooks are those of the revision that comes back.
+// failingRollback rolls back to a revision whose hook fails. The hooks are those of the target revision.
 func failingRollback(name string, failing values, class string) scenario {
 	return scenario{name: name, steps: []step{
 		deploy("install", "hooks", failing),
@@ -123,14 +123,15 @@ func failingRollback(name string, failing values, class string) scenario {
 	}}
 }
 
-// TestRollbackOverForeignObject brings back a revision with an object of which somebody else has made another one. Helm
-// overwrites it, and the engine does not: a rollback that nobody watches must not take from others what they made.
+// TestRollbackOverForeignObject rolls back to a revision with an object that another client has replaced. Helm
+// overwrites that object. The engine does not, because a rollback that nobody observes must not overwrite foreign
+// objects.
 func TestRollbackOverForeignObject(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, newNamespace(t))
 	chart := readChart(t, "changing")
 	for _, name := range []string{"first", "second"} {
-		if err := e.converge(t.Context(), e.wanted(chart, values{"name": name})); err != nil {
+		if err := e.converge(t.Context(), e.desired(chart, values{"name": name})); err != nil {
 			t.Fatal(err)
 		}
 	}

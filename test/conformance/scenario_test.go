@@ -18,51 +18,51 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// player is one of the two ways to work on a release.
+// player is one of the two ways to change a release.
 type player interface {
-	// deploy installs the release, or upgrades it.
+	// deploy installs or upgrades the release.
 	deploy(ctx context.Context, chart source, values map[string]any) error
 	rollback(ctx context.Context, revision int) error
 	uninstall(ctx context.Context) error
-	// home is the player's namespace, and what it has written.
+	// home returns the player's namespace and its requests.
 	home() (namespace string, journal *journal)
 }
 
-// step is something that both players do.
+// step is an operation of both players.
 type step struct {
 	name string
 	do   func(t *testing.T, p player) error
-	// class is what kind of error is expected.
+	// class is the class of the expected error.
 	class string
-	// deviations are the ways in which the engine differs from here on, on purpose.
+	// deviations are the intended differences from this step on.
 	deviations []deviation
-	// once has the deviations end with this step.
+	// once limits the deviations to this step.
 	once bool
 }
 
-// deviation is a way in which the engine does differently on purpose.
+// deviation is an intended difference between the engine and Helm.
 type deviation struct {
 	// why is an explanation for the reader.
 	why string
-	// forget takes out of a world, of either player, what the deviation is about.
+	// forget removes the difference from the world of either player.
 	forget func(*world)
-	// expect makes of Helm's world what the engine's is to be. The comparison is then complete.
+	// expect turns Helm's world into the engine's expected world. The comparison is then complete.
 	expect func(helm *world)
 }
 
-// scenario is a chart and what is done with it.
+// scenario is a chart with a sequence of steps.
 type scenario struct {
 	name string
-	// prepare readies a player's namespace.
+	// prepare prepares a player's namespace.
 	prepare func(t *testing.T, namespace string)
-	// validating has Helm check manifests before it sends them.
+	// validating makes Helm validate manifests before it sends them.
 	validating bool
-	// everywhere has the engine watch all namespaces.
+	// everywhere makes the engine watch all namespaces.
 	everywhere bool
 	steps      []step
 }
 
-// play plays the scenario through both, and compares after each step.
+// play runs the scenario with both players, and compares them after each step.
 func (s scenario) play(t *testing.T) {
 	stockPlayer, enginePlayer := newStock(t, s.namespace(t), &journal{}), newEngine(t, s.namespace(t), s.option)
 	stockPlayer.validating = s.validating
@@ -92,7 +92,7 @@ func (s scenario) play(t *testing.T) {
 	}
 }
 
-// option is how the engine differs from others.
+// option changes the engine of a player.
 func (s scenario) option(config *helm.Config) {
 	if s.everywhere {
 		everywhere(config)
@@ -108,7 +108,7 @@ func (s scenario) namespace(t *testing.T) string {
 	return namespace
 }
 
-// perform does the step, and returns what it led to, and its error.
+// perform runs the step, and returns the resulting world and the error.
 func (s scenario) perform(t *testing.T, step step, p player) (world, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*cluster.DefaultTimeout)
@@ -120,26 +120,26 @@ func (s scenario) perform(t *testing.T, step step, p player) (world, error) {
 	return look(ctx, t, p, err), err
 }
 
-// deploy is the step that brings the release to these values.
+// deploy returns the step that deploys these values.
 func deploy(name, chart string, values map[string]any) step {
 	return step{name: name, do: func(t *testing.T, p player) error {
 		return p.deploy(t.Context(), readChart(t, chart), values)
 	}}
 }
 
-// fails is a step that ends with an error of the class.
+// fails returns a step that ends with an error of the class.
 func (s step) fails(class string) step {
 	s.class = class
 	return s
 }
 
-// but is a step with deviations that last.
+// but returns a step with lasting deviations.
 func (s step) but(deviations ...deviation) step {
 	s.deviations = append(s.deviations, deviations...)
 	return s
 }
 
-// rollback is the step that brings back an older revision.
+// rollback returns the step that rolls back to an earlier revision.
 func rollback(revision int) step {
 	return step{name: fmt.Sprintf("rollback to revision %d", revision), do: func(t *testing.T, p player) error {
 		t.Helper()
@@ -147,5 +147,5 @@ func rollback(revision int) step {
 	}}
 }
 
-// uninstall is the step that removes the release.
+// uninstall returns the step that uninstalls the release.
 var uninstall = step{name: "uninstall", do: func(t *testing.T, p player) error { return p.uninstall(t.Context()) }}

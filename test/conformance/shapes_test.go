@@ -25,7 +25,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// unservedCRD is the deviation that an API server that does not serve the version of a CRD is no reason to try again.
+// unservedCRD: the engine does not retry if the API server does not serve the version of a CRD.
 var unservedCRD = deviation{
 	why: "the version of a file under crds/ will not be served by trying again; the engine names the chart's mistake",
 	expect: func(helm *world) {
@@ -35,7 +35,7 @@ var unservedCRD = deviation{
 	},
 }
 
-// deploySource is the step that brings the release to a chart that is not in testdata.
+// deploySource returns the step that deploys a chart that is not in testdata.
 func deploySource(name string, chart source) step {
 	return step{name: name, do: func(t *testing.T, p player) error {
 		t.Helper()
@@ -43,7 +43,7 @@ func deploySource(name string, chart source) step {
 	}}
 }
 
-// smallChart is a chart of the files, with a Chart.yaml of the lines and a ConfigMap.
+// smallChart returns a chart with the files, the lines in its Chart.yaml and a ConfigMap.
 func smallChart(lines string, files source) source {
 	chart := source{
 		"Chart.yaml":       []byte("apiVersion: v2\nname: small\nversion: 0.1.0\n" + lines),
@@ -55,7 +55,7 @@ func smallChart(lines string, files source) source {
 	return chart
 }
 
-// TestShapes plays charts of shapes that public charts have, and that are easily got wrong.
+// TestShapes uses features of public charts that are easily handled wrong.
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	secrets := []deviation{stringData("beside-string-data"), stringData("entries")}
@@ -112,7 +112,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestCRDsInTemplatesAddNoRequests holds that CRDs in templates add nothing to the cost of changing something else.
+// TestCRDsInTemplatesAddNoRequests asserts that CRDs in templates do not make other changes more expensive.
 func TestCRDsInTemplatesAddNoRequests(t *testing.T) {
 	t.Parallel()
 	var (
@@ -133,7 +133,7 @@ func TestCRDsInTemplatesAddNoRequests(t *testing.T) {
 	}
 	e := newEngine(t, newNamespace(t), everywhere, count)
 	chart := readChart(t, "crdtemplates")
-	if err := e.converge(t.Context(), e.wanted(chart, nil)); err != nil {
+	if err := e.converge(t.Context(), e.desired(chart, nil)); err != nil {
 		t.Fatal(err)
 	}
 	mu.Lock()
@@ -151,11 +151,10 @@ func TestCRDsInTemplatesAddNoRequests(t *testing.T) {
 	}
 }
 
-// ownerText matches an owner reference in a manifest, in lines of its own or within one.
+// ownerText matches an owner reference in a manifest, in block or in flow style.
 var ownerText = regexp.MustCompile(`(?m)^ *ownerReferences:\n(?: *- apiVersion: .*\n(?: +(?:controller|kind|name|uid): .*\n){4})|"ownerReferences": \[[^]]*\](?:, )?`)
 
-// contentLines are the lines of a manifest, without its owners, and without what the indentation and the ends of lines
-// look like.
+// contentLines returns the lines of a manifest, without owners, and without differences in indentation and line ends.
 func contentLines(manifest string) []string {
 	lines := strings.Split(ownerText.ReplaceAllString(manifest, ""), "\n")
 	for i, line := range lines {
@@ -164,7 +163,8 @@ func contentLines(manifest string) []string {
 	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
-// TestOwnerReferencesInManifest holds that the manifest of a release with an owner is that of Helm, with the owner in it.
+// TestOwnerReferencesInManifest asserts that the manifest of a release with an owner is Helm's, with the owner
+// inserted.
 func TestOwnerReferencesInManifest(t *testing.T) {
 	t.Parallel()
 	for _, chart := range []string{"booleans", "forms", "plain", "nulls"} {
@@ -177,10 +177,10 @@ func TestOwnerReferencesInManifest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wanted := e.wanted(files, nil)
-			wanted.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true)}
+			desired := e.desired(files, nil)
+			desired.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true)}
 
-			err = errors.Join(s.deploy(t.Context(), files, nil), e.pass(t.Context(), wanted))
+			err = errors.Join(s.deploy(t.Context(), files, nil), e.pass(t.Context(), desired))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,18 +192,18 @@ func TestOwnerReferencesInManifest(t *testing.T) {
 			if diff := cmp.Diff(contentLines(want), contentLines(got)); diff != "" {
 				t.Errorf("the manifest differs in more than its owners (-helm +engine):\n%s", diff)
 			}
-			e.assertAsWanted(wanted)
+			e.assertAsDesired(desired)
 		})
 	}
 }
 
-// TestRefusedCharts holds that the engine refuses what the helm command refuses.
+// TestRefusedCharts asserts that the engine refuses the charts that the helm command refuses.
 func TestRefusedCharts(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		files source
 		links map[string]string
-		// says is what both say.
+		// says is a part of both messages.
 		says string
 	}{
 		"library chart":      {files: smallChart("type: library\n", nil), says: "not installable"},
@@ -229,7 +229,7 @@ func TestRefusedCharts(t *testing.T) {
 	}
 }
 
-// TestSymbolicLinksInCharts holds that symbolic links in a directory lead to the same release, whoever installs it.
+// TestSymbolicLinksInCharts asserts that the engine and Helm resolve symbolic links in a directory in the same way.
 func TestSymbolicLinksInCharts(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
@@ -243,15 +243,15 @@ func TestSymbolicLinksInCharts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wanted := helm.Release{Namespace: e.namespace, Name: releaseName, Chart: chart}
+	desired := helm.Release{Namespace: e.namespace, Name: releaseName, Chart: chart}
 
 	command(t, s, "install", releaseName, dir)
-	err = e.pass(t.Context(), wanted)
+	err = e.pass(t.Context(), desired)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want, got := look(t.Context(), t, s, nil), look(t.Context(), t, e, nil)
-	// The journal does not see what the command does.
+	// The journal does not have the requests of the command.
 	want.Created = got.Created
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("the engine differs from Helm (-helm +engine):\n%s", diff)
@@ -261,7 +261,7 @@ func TestSymbolicLinksInCharts(t *testing.T) {
 	}
 }
 
-// write writes the chart into a directory, with links to what they lead to.
+// write writes the chart into a directory, with symbolic links and their targets.
 func (s source) write(t testing.TB, links map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

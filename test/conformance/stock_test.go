@@ -26,23 +26,23 @@ const (
 	timeout    = 2 * time.Minute
 )
 
-// stock plays through Helm's own actions, client and storage, as "helm upgrade --install --force-conflicts
-// --reset-values --cleanup-on-fail" and the other commands do.
+// stock is the player that uses Helm's own actions, client and storage, like "helm upgrade --install --force-conflicts
+// --reset-values --cleanup-on-fail" and the other commands.
 type stock struct {
 	t         testing.TB
 	namespace string
 	journal   *journal
 	flags     *genericclioptions.ConfigFlags
-	// saboteur gets in the way of its requests.
+	// saboteur lets its requests fail.
 	saboteur saboteur
-	// clientSide has it apply as Helm 3 did.
+	// clientSide makes it apply as Helm 3 does.
 	clientSide bool
-	// validating has it check manifests against the API server's OpenAPI documents before it sends them, as the helm
-	// command does. That takes most of the time that an operation takes, and makes a difference to bad manifests only.
+	// validating makes it validate manifests with the API server's OpenAPI documents, as the helm command does. The
+	// validation takes most of an operation's time, and matters for invalid manifests only.
 	validating bool
 }
 
-// unvalidated is Helm's client without that check.
+// unvalidated is Helm's client without the validation.
 type unvalidated struct{ *kube.Client }
 
 // Build implements kube.Interface.
@@ -65,7 +65,7 @@ func newStock(t testing.TB, namespace string, journal *journal) *stock {
 	return s
 }
 
-// stockOn works with Helm itself on the release of a player, as a user may.
+// stockOn uses Helm on the release of a player, as a user may.
 func stockOn(t testing.TB, p player) *stock {
 	t.Helper()
 	namespace, journal := p.home()
@@ -74,7 +74,7 @@ func stockOn(t testing.TB, p player) *stock {
 
 func (s *stock) home() (string, *journal) { return s.namespace, s.journal }
 
-// configuration is new for each operation, as it is for each helm command.
+// configuration returns a new configuration for each operation, as the helm command does.
 func (s *stock) configuration() *action.Configuration {
 	s.t.Helper()
 	cfg := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))

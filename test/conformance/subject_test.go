@@ -27,7 +27,7 @@ type subject struct {
 	helm.ObjectReference
 
 	client dynamic.ResourceInterface
-	// manifest is what was applied, and pristine the object as it was after that.
+	// manifest is what was applied. pristine is the object after the apply.
 	manifest  map[string]any
 	pristine  *unstructured.Unstructured
 	mutations []mutation
@@ -68,7 +68,7 @@ func subjectsOf(t *testing.T, e *engine) []*subject {
 	return subjects
 }
 
-// storeStringData writes the stringData of a Secret as the API server keeps it.
+// storeStringData converts the stringData of a Secret to data, as the API server does.
 func storeStringData(manifest map[string]any) {
 	texts, ok := manifest["stringData"].(map[string]any)
 	if !ok {
@@ -121,7 +121,7 @@ func clientOf(t *testing.T, reference helm.ObjectReference) dynamic.ResourceInte
 	kind := schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind)
 	mapping, err := shared.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		shared.Mapper.Reset() // The kind is of a chart's CRD.
+		shared.Mapper.Reset() // The kind is defined by a CRD of a chart.
 		mapping, err = shared.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	}
 	if err != nil {

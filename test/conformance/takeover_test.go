@@ -11,7 +11,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// TestTakeover hands releases over: from Helm 3, from Helm 4, and back from what users did to them.
+// TestTakeover takes releases over: from Helm 3, from Helm 4, and after changes by users.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	scenarios := []scenario{
@@ -34,7 +34,7 @@ func TestTakeover(t *testing.T) {
 			},
 		},
 		{
-			// The engine runs no hooks of a revision that it did not record.
+			// The engine does not run hooks of revisions that it did not record.
 			name: "from Helm 3, uninstalled at once",
 			steps: []step{
 				byHelm("install as Helm 3", true, "plain", nil),
@@ -56,7 +56,7 @@ func TestTakeover(t *testing.T) {
 				deploy("install", "plain", values{"message": "one"}),
 				deploy("upgrade", "plain", values{"message": "two", "replicas": 1, "extra": false}),
 				rollbackByHelm(1),
-				deploy("to what is wanted", "plain", values{"message": "two", "replicas": 1, "extra": false}),
+				deploy("to what is desired", "plain", values{"message": "two", "replicas": 1, "extra": false}),
 				uninstall,
 			},
 		},
@@ -65,7 +65,7 @@ func TestTakeover(t *testing.T) {
 			steps: []step{
 				deploy("install", "plain", values{"message": "one"}),
 				byHelm("upgrade as Helm 3", true, "plain", values{"message": "two", "replicas": 1, "extra": false}),
-				deploy("to what is wanted", "plain", values{"message": "one"}),
+				deploy("to what is desired", "plain", values{"message": "one"}),
 				uninstall,
 			},
 		},
@@ -75,7 +75,7 @@ func TestTakeover(t *testing.T) {
 				deploy("install", "changing", nil),
 				deploy("upgrade", "changing", values{"name": "second"}),
 				removeKeepingHistory,
-				// Helm's upgrade --install makes it anew in the same way.
+				// Helm's upgrade --install recreates the object in the same way.
 				reinstall("install again", "changing", values{"name": "second"}),
 				uninstall,
 			},
@@ -89,7 +89,7 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// byHelm is the step in which a user deploys the release with Helm itself.
+// byHelm is the step in which a user deploys the release with Helm.
 func byHelm(name string, clientSide bool, chart string, values values) step {
 	return step{name: name, do: func(t *testing.T, p player) error {
 		t.Helper()
@@ -101,7 +101,7 @@ func byHelm(name string, clientSide bool, chart string, values values) step {
 	}}
 }
 
-// removeKeepingHistory is the step in which a user uninstalls the release, and keeps its history.
+// removeKeepingHistory is the step in which a user uninstalls the release with its history kept.
 var removeKeepingHistory = step{name: "uninstall, keep history", do: func(t *testing.T, p player) error {
 	t.Helper()
 	err := stockOn(t, p).remove(true)
@@ -109,35 +109,35 @@ var removeKeepingHistory = step{name: "uninstall, keep history", do: func(t *tes
 	return err
 }}
 
-// reinstall is the step that installs a release of which there is only the history.
-func reinstall(name, chart string, wanted values) step {
+// reinstall is the step that installs a release of which only the history exists.
+func reinstall(name, chart string, desired values) step {
 	return step{name: name, do: func(t *testing.T, p player) error {
 		t.Helper()
 		if s, ok := p.(*stock); ok {
-			return s.install(t.Context(), readChart(t, chart), wanted, true)
+			return s.install(t.Context(), readChart(t, chart), desired, true)
 		}
-		return p.deploy(t.Context(), readChart(t, chart), wanted)
+		return p.deploy(t.Context(), readChart(t, chart), desired)
 	}}
 }
 
-// TestUnchanged holds that the engine sends nothing when nothing has changed, where Helm makes a new revision.
+// TestUnchanged asserts that the engine sends no write if nothing has changed. Helm creates a revision.
 func TestUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, chart := range []string{"plain", "hooks", "dynamic", "umbrella", "forms", "keep", "changing"} {
 		t.Run(chart, func(t *testing.T) {
 			t.Parallel()
 			e := newEngine(t, newNamespace(t))
-			wanted := e.wanted(readChart(t, chart), nil)
-			if err := e.converge(t.Context(), wanted); err != nil {
+			desired := e.desired(readChart(t, chart), nil)
+			if err := e.converge(t.Context(), desired); err != nil {
 				t.Fatal(err)
 			}
 			e.journal.take()
 			for range 3 {
-				e.assertAsWanted(wanted)
+				e.assertAsDesired(desired)
 			}
-			// As after a restart of the operator, which keeps the baseline in its status.
+			// The baseline is all that remains after a restart of the operator, which keeps it in the status.
 			e.restart()
-			if err := e.pass(t.Context(), wanted); err != nil || e.last.Action != helm.ActionNone {
+			if err := e.pass(t.Context(), desired); err != nil || e.last.Action != helm.ActionNone {
 				t.Errorf("a new engine would %s because of %s, error %v", e.last.Action, e.last.Cause, err)
 			}
 			if requests := e.journal.take(); len(requests) > 0 {

@@ -25,7 +25,7 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// world is all that one player's steps have led to, without what cannot be equal.
+// world is the result of one player's steps, without differences that cannot be avoided.
 type world struct {
 	// Error is the class of the step's error.
 	Error string
@@ -33,14 +33,14 @@ type world struct {
 	Objects map[string]any
 	// Records are the release records by the names of their Secrets.
 	Records map[string]any
-	// Hooks are what happened to hooks in this step, in order.
+	// Hooks are the events of hooks in this step, in order.
 	Hooks []string
-	// Created and Deleted are the resources that objects were created of and deleted from in this step, in order.
+	// Created and Deleted are the resources of the objects that this step created and deleted, in order.
 	Created, Deleted []string
 }
 
-// preferred are the versions in which objects are looked at, by resource, whichever version a player uses. Resources of
-// CRDs that charts bring are not among them: those have one version.
+// preferred are the versions for reading objects, by resource, whichever version a player uses. Resources of CRDs in
+// charts are absent, because they have one version.
 var preferred = sync.OnceValues(func() (map[schema.GroupResource]string, error) {
 	lists, err := discovery.ServerPreferredResources(shared.Client.Discovery())
 	if err != nil {
@@ -59,9 +59,8 @@ var preferred = sync.OnceValues(func() (map[schema.GroupResource]string, error) 
 	return versions, nil
 })
 
-// liveObjects returns the objects that lie where a player has been, in its namespaces or, if their names have the
-// namespace's name in them, in the cluster. It leaves out what controllers made, and waits until what is being deleted is
-// gone.
+// liveObjects returns the objects in a player's namespaces, and the cluster-scoped objects with the namespace's name in
+// theirs. Objects of controllers are left out. liveObjects waits for the removal of objects that are being deleted.
 func liveObjects(ctx context.Context, t testing.TB, touched []place, namespace string) []*unstructured.Unstructured {
 	t.Helper()
 	versions, err := preferred()
@@ -69,7 +68,7 @@ func liveObjects(ctx context.Context, t testing.TB, touched []place, namespace s
 		t.Fatalf("discover the kinds of the API server: %v", err)
 	}
 	places := map[place]bool{
-		// Where others make objects, too.
+		// Other clients create objects there, too.
 		{corev1.SchemeGroupVersion.WithResource("configmaps"), namespace}: true,
 	}
 	for _, p := range touched {
@@ -79,7 +78,7 @@ func liveObjects(ctx context.Context, t testing.TB, touched []place, namespace s
 		places[p] = true
 	}
 	var live []*unstructured.Unstructured
-	cluster.Eventually(ctx, t, "end of the objects that are deleted", func(ctx context.Context) (bool, error) {
+	cluster.Eventually(ctx, t, "removal of the deleted objects", func(ctx context.Context) (bool, error) {
 		live, err = listAll(ctx, slices.Collect(maps.Keys(places)), namespace)
 		if err != nil {
 			return false, err
@@ -105,7 +104,7 @@ func listAll(ctx context.Context, places []place, namespace string) ([]*unstruct
 		group.Go(func() error {
 			items, err := shared.Dynamic.Resource(p.GroupVersionResource).Namespace(p.namespace).List(ctx, metav1.ListOptions{})
 			if apierrors.IsNotFound(err) {
-				return nil // The CRD is not there yet, or no more.
+				return nil // The CRD does not exist yet, or no longer exists.
 			}
 			if err != nil {
 				return fmt.Errorf("list %s: %w", p.Resource, err)
@@ -123,7 +122,7 @@ func listAll(ctx context.Context, places []place, namespace string) ([]*unstruct
 	return live, group.Wait()
 }
 
-// ofRelease reports whether a release in the namespace made the object, rather than the cluster or a controller.
+// ofRelease reports whether a release in the namespace created the object, rather than the cluster or a controller.
 func ofRelease(object *unstructured.Unstructured, namespace string) bool {
 	switch object.GetKind() + "/" + object.GetName() {
 	case "ConfigMap/kube-root-ca.crt", "ServiceAccount/default":
@@ -134,12 +133,12 @@ func ofRelease(object *unstructured.Unstructured, namespace string) bool {
 		return false
 	}
 	if object.GetKind() == "Namespace" && (object.GetName() == namespace || object.GetName() == namespace+otherNamespace) {
-		return false // The test made it.
+		return false // The test created it.
 	}
 	return object.GetNamespace() != "" || strings.Contains(object.GetName(), namespace)
 }
 
-// nameOf is the object's name for a person and for comparing.
+// nameOf returns the object's name for messages and comparisons.
 func nameOf(object *unstructured.Unstructured) string {
 	name := object.GetName()
 	if object.GetNamespace() != "" {
@@ -148,7 +147,7 @@ func nameOf(object *unstructured.Unstructured) string {
 	return object.GroupVersionKind().GroupKind().String() + " " + name
 }
 
-// look returns the world of a player after a step. The step's error is to be of a known class.
+// look returns the world of a player after a step. The step's error must be of a known class.
 func look(ctx context.Context, t testing.TB, p player, failure error) world {
 	t.Helper()
 	namespace, journal := p.home()
@@ -168,7 +167,7 @@ func look(ctx context.Context, t testing.TB, p player, failure error) world {
 	return w
 }
 
-// otherNamespace is what the name of a second namespace ends in, that a chart makes objects in.
+// otherNamespace is the suffix of a second namespace for objects of a chart.
 const otherNamespace = "-other"
 
 // anonymous replaces what differs between two players in a text.
@@ -176,7 +175,7 @@ func anonymous(text, namespace string) string {
 	return strings.ReplaceAll(text, namespace, "NAMESPACE")
 }
 
-// anonymize replaces, in all texts and keys, what differs between two players.
+// anonymize replaces what differs between two players in all texts and keys.
 func anonymize(value any, namespace, uid string) any {
 	clean := func(text string) string {
 		if uid != "" {

@@ -157,7 +157,7 @@ func TestOtherSecretChangesMakeNoRevision(t *testing.T) {
 	ns.AwaitQuiet(quiet)
 	for _, request := range ns.Requests(begin) {
 		if request.Verb != "get" || request.Resource != "secrets" || request.Name != "my-secret" {
-			t.Errorf("the operator did more than to read the Secret:\n%s", apps.Describe(ns.Requests(begin)))
+			t.Errorf("the operator did more than read the Secret:\n%s", apps.Describe(ns.Requests(begin)))
 			break
 		}
 	}
@@ -177,7 +177,7 @@ func TestKeySecretDeletion(t *testing.T) {
 		return apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound)
 	})
 	if !apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, "") {
-		t.Errorf("what is deployed no longer is: %+v", app.Status.Conditions)
+		t.Errorf("the deployed release is no longer deployed: %+v", app.Status.Conditions)
 	}
 	if got := len(ns.Objects("web").All()); got != 4 {
 		t.Errorf("%d objects are left", got)

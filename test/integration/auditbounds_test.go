@@ -26,7 +26,7 @@ const mostRecordBytes = 64 << 10
 func TestDeletionOfLargeSpec(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	web := apps.Waiting("web", "nobody")
+	web := apps.Waiting("web", "missing")
 	web.Spec.Message = "kept <b>as it is</b>"
 	web.Spec.Values = &runtime.RawExtension{Raw: []byte(`{"text": "` + strings.Repeat("<", 200_000) + `"}`)}
 	ns.Create(web)
@@ -69,7 +69,7 @@ func TestManyDeletions(t *testing.T) {
 	ns := newNamespace(t)
 	name := func(i int) string { return fmt.Sprintf("web-%d", i) }
 	for i := range count {
-		web := apps.Waiting(name(i), "nobody")
+		web := apps.Waiting(name(i), "missing")
 		web.Spec.Message = strings.Repeat("<", 4096)
 		ns.Create(web)
 	}

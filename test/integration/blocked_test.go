@@ -30,7 +30,7 @@ func TestUnwritableAuditNamespace(t *testing.T) {
 	ns.Create(apps.Named("web"))
 	ns.AwaitReady("web")
 	// The first record creates the namespace.
-	ns.Create(apps.Waiting("first", "nobody"))
+	ns.Create(apps.Waiting("first", "missing"))
 	ns.Await("first", "waiting", isWaiting)
 	ns.Delete("first")
 	ns.AwaitGone("first")

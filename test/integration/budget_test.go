@@ -68,7 +68,7 @@ func TestBudget(t *testing.T) {
 			})
 		})
 	}
-	waiting := apps.Waiting("waiting", "nobody")
+	waiting := apps.Waiting("waiting", "missing")
 	spend("a wait, for the first time", 2+1, func() {
 		ns.Create(waiting)
 		ns.Await("waiting", "waits", func(app *v1alpha1.DemoApp) bool {

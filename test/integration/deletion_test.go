@@ -129,7 +129,7 @@ func received(step []cluster.AuditEvent) time.Time {
 func TestDeletionBeforeInstall(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
-	ns.Create(apps.Waiting("web", "nobody"))
+	ns.Create(apps.Waiting("web", "missing"))
 	ns.Await("web", "waiting", isWaiting)
 	ns.Delete("web")
 	ns.AwaitGone("web")
@@ -147,7 +147,7 @@ func TestDeletionKeepsForeignFinalizers(t *testing.T) {
 	ns.Create(web)
 	ns.AwaitReady("web")
 	ns.Delete("web")
-	ns.Await("web", "left to others", func(app *v1alpha1.DemoApp) bool {
+	ns.Await("web", "left to the other client", func(app *v1alpha1.DemoApp) bool {
 		return slices.Equal(app.Finalizers, []string{"example.com/theirs"})
 	})
 	ns.AwaitQuiet(quiet)
@@ -205,8 +205,8 @@ func TestAuditRecordNamesDoNotCollide(t *testing.T) {
 	t.Parallel()
 	outer := newNamespace(t)
 	inner := newNamespaceNamed(t, outer.Name+"-a")
-	outer.Create(apps.Waiting("a-b", "nobody"))
-	inner.Create(apps.Waiting("b", "nobody"))
+	outer.Create(apps.Waiting("a-b", "missing"))
+	inner.Create(apps.Waiting("b", "missing"))
 	outer.Await("a-b", "waiting", isWaiting)
 	inner.Await("b", "waiting", isWaiting)
 	// Both deletions must be in the same second, since the names of records have the time in seconds.
@@ -240,7 +240,7 @@ func TestNamespaceIsDeletedWithDemoAppsInIt(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	names := []string{"one", "two", "three", "waiting"}
-	ns.Create(apps.Waiting("waiting", "nobody"))
+	ns.Create(apps.Waiting("waiting", "missing"))
 	for _, name := range names[:3] {
 		// The deletion of the namespace would wait for the end of pods.
 		ns.Create(apps.WithoutPods(name))

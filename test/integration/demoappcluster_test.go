@@ -209,7 +209,7 @@ func TestClusterFollowsItsNodes(t *testing.T) {
 	p.awaitReady(2)
 
 	p.Delete(p.app("c"))
-	p.await("mended", func(web *v1alpha1.DemoAppCluster) bool {
+	p.await("corrected", func(web *v1alpha1.DemoAppCluster) bool {
 		app, err := p.Demo.Get(t.Context(), unlabeled, metav1.GetOptions{})
 		return err == nil && app.DeletionTimestamp == nil && isSo(web, apimeta.ConditionReady, v1alpha1.ReasonAllReady)
 	})
@@ -402,7 +402,7 @@ func TestClusterIgnoresForeignDemoApps(t *testing.T) {
 	})
 	after, err := p.Demo.Get(t.Context(), theirs, metav1.GetOptions{})
 	if err != nil || after.ResourceVersion != before.ResourceVersion {
-		t.Errorf("the app of somebody else was changed: %+v (%v)", after, err)
+		t.Errorf("a foreign DemoApp was changed: %+v (%v)", after, err)
 	}
 	p.Delete(theirs)
 	p.awaitReady(2)

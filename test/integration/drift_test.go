@@ -193,11 +193,11 @@ func TestForeignFieldsAreKept(t *testing.T) {
 				return owned.kind == "Deployment" && request.Resource == "demoapps" && request.Subresource == "status"
 			})
 			if len(requests) > 0 {
-				t.Errorf("the operator asked for something:\n%s%s", apps.Describe(requests), ns.ChangesSince("web", begin))
+				t.Errorf("the operator sent requests:\n%s%s", apps.Describe(requests), ns.ChangesSince("web", begin))
 			}
 			app := ns.AwaitReady("web")
 			if !app.Status.LastUpgradeAt.Equal(before.Status.LastUpgradeAt) || !cmp.Equal(app.Status.Inventory, before.Status.Inventory) {
-				t.Errorf("the status tells of a change:\n%s", ns.ChangesSince("web", begin))
+				t.Errorf("the status reports a change:\n%s", ns.ChangesSince("web", begin))
 			}
 			after := get(t, client, "web")
 			if after.GetLabels()["theirs"] != "label" || after.GetAnnotations()["theirs"] != "annotation" {
@@ -224,7 +224,7 @@ func TestDemoAppMetadataIsKept(t *testing.T) {
 	}
 	ns.AwaitQuiet(quiet)
 	if requests := ns.Requests(begin); len(requests) > 0 {
-		t.Errorf("the operator asked for something:\n%s", apps.Describe(requests))
+		t.Errorf("the operator sent requests:\n%s", apps.Describe(requests))
 	}
 }
 
@@ -248,7 +248,7 @@ func TestForeignFieldsSurviveUpgrade(t *testing.T) {
 // assertDriftWasReported waits until a drift is over, and asserts that the status reported it meanwhile.
 func assertDriftWasReported(t *testing.T, ns *apps.Namespace, before *v1alpha1.DemoApp, object string) {
 	t.Helper()
-	app := ns.Await("web", "Drifted gone, ready again", func(app *v1alpha1.DemoApp) bool {
+	app := ns.Await("web", "ready without the condition Drifted", func(app *v1alpha1.DemoApp) bool {
 		return apps.IsAbsent(app, releasev1alpha1.ConditionDrifted) && apps.IsReady(app) &&
 			app.Status.LastUpgradeReason == releasev1alpha1.UpgradeReasonDriftDetected
 	})

@@ -50,7 +50,7 @@ func TestReportedDriftIsNotCorrected(t *testing.T) {
 	})
 	if message := apps.Condition(app, releasev1alpha1.ConditionDrifted).Message; strings.Contains(message, "Somebody else") ||
 		strings.Contains(message, "c3RvbGVuLWtleQ==") || strings.Contains(message, "apiKey") {
-		t.Errorf("values, or keys of a Secret, are told: %s", message)
+		t.Errorf("the message has values or keys of a Secret: %s", message)
 	}
 	ns.AwaitEvent("web", "DriftDetected", "Secret web (changed): /data")
 	cluster.Eventually(t.Context(), t, "reported drift counted", func(ctx context.Context) (bool, error) {
@@ -119,7 +119,7 @@ func TestRevertedDriftIsNoLongerReported(t *testing.T) {
 	began := time.Now()
 	ns.AwaitQuiet(quiet)
 	if requests := ns.Requests(began); len(requests) > 0 {
-		t.Errorf("what was put back costs requests:\n%s", apps.Describe(requests))
+		t.Errorf("reverted drift causes requests:\n%s", apps.Describe(requests))
 	}
 	if got := ptr.Deref(ns.Objects("web").Deployment.Spec.Replicas, 0); got != 3 {
 		t.Errorf("%d replicas", got)
@@ -141,7 +141,7 @@ func assertNothingCorrected(t *testing.T, ns *apps.Namespace, name string) {
 	}
 	for _, entry := range ns.AwaitReady(name).Status.History {
 		if entry.Action == releasev1alpha1.HistoryRepair {
-			t.Errorf("history tells of %s %s: %s", entry.Action, entry.Outcome, entry.Reason)
+			t.Errorf("the history has %s %s: %s", entry.Action, entry.Outcome, entry.Reason)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestDriftIsOff(t *testing.T) {
 	patch(t, shared.Dynamic.Resource(ownedKinds[2].resource).Namespace(ns.Name), "web", ownedKinds[2].change)
 	ns.AwaitQuiet(quiet)
 	if requests := ns.Requests(began); len(requests) > 0 {
-		t.Errorf("drift that is nobody's business costs requests:\n%s", apps.Describe(requests))
+		t.Errorf("ignored drift causes requests:\n%s", apps.Describe(requests))
 	}
 	if got := ns.Objects("web").ConfigMap.Data["index.html"]; got != "Somebody else was here" {
 		t.Errorf("index.html is %q", got)
@@ -218,7 +218,7 @@ func TestForeignFieldsAreRemoved(t *testing.T) {
 		client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
 		// A strategic merge patch, as kubectl sends it, adds an item to a list.
 		if _, err := client.Patch(t.Context(), "web", types.StrategicMergePatchType, []byte(additions[owned.kind]),
-			metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
+			metav1.PatchOptions{FieldManager: "another-client"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -240,10 +240,10 @@ func TestForeignFieldsAreRemoved(t *testing.T) {
 	known := len(ns.Versions("web"))
 	configMaps := shared.Dynamic.Resource(ownedKinds[2].resource).Namespace(ns.Name)
 	same := `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "labels": {"app.kubernetes.io/name": "web"}}}`
-	if _, err := configMaps.Patch(t.Context(), "web", types.ApplyPatchType, []byte(same), metav1.PatchOptions{FieldManager: "somebody"}); err != nil {
+	if _, err := configMaps.Patch(t.Context(), "web", types.ApplyPatchType, []byte(same), metav1.PatchOptions{FieldManager: "another-client"}); err != nil {
 		t.Fatal(err)
 	}
-	ns.Await("web", "looked at", func(app *v1alpha1.DemoApp) bool {
+	ns.Await("web", "reconciled", func(app *v1alpha1.DemoApp) bool {
 		return len(ns.Versions("web")) > known && apps.IsReady(app) && apps.IsAbsent(app, releasev1alpha1.ConditionDrifted)
 	})
 	ns.AwaitQuiet(quiet)

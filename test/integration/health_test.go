@@ -28,7 +28,7 @@ func TestReadyFollowsPods(t *testing.T) {
 	web := apps.Named("web")
 	web.Spec.Image = brokenImage
 	ns.Create(web)
-	app := ns.Await("web", "deployed, and waiting for pods", func(app *v1alpha1.DemoApp) bool {
+	app := ns.Await("web", "deployed and waiting for pods", func(app *v1alpha1.DemoApp) bool {
 		return apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, releasev1alpha1.ReasonInstallSucceeded) &&
 			apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, apimeta.ReasonProgressing) &&
 			apps.Has(app, apimeta.ConditionReconciling, metav1.ConditionTrue, apimeta.ReasonProgressing)

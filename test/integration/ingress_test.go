@@ -86,7 +86,7 @@ func assertCorrected(t *testing.T, client dynamic.ResourceInterface, name, chang
 	if err := client.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	cluster.Eventually(t.Context(), t, "made anew", func(ctx context.Context) (bool, error) {
+	cluster.Eventually(t.Context(), t, "recreated", func(ctx context.Context) (bool, error) {
 		_, err := client.Get(ctx, name, metav1.GetOptions{})
 		return err == nil, err
 	})
@@ -134,7 +134,7 @@ func TestIngressFollowsItsClass(t *testing.T) {
 	if err := shared.Client.NetworkingV1().IngressClasses().Delete(t.Context(), class, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	app = ns.Await("web", "exposed no more", followed(3, metav1.ConditionFalse, v1alpha1.ReasonIngressClassMissing))
+	app = ns.Await("web", "no longer exposed", followed(3, metav1.ConditionFalse, v1alpha1.ReasonIngressClassMissing))
 	if app.Status.ExternalURL != "" {
 		t.Errorf("externalURL is %q", app.Status.ExternalURL)
 	}
@@ -168,7 +168,7 @@ func TestHeldAndInvalidIngress(t *testing.T) {
 	rival := exposedBy("b-web", ns.Name, "")
 	rival.Spec.Ingress.Host = "a-web.example.com"
 	ns.Create(rival)
-	ns.Await("b-web", "not valid", func(app *v1alpha1.DemoApp) bool {
+	ns.Await("b-web", "invalid", func(app *v1alpha1.DemoApp) bool {
 		return apps.Has(app, v1alpha1.ConditionValidated, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed) &&
 			apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed)
 	})
@@ -179,7 +179,7 @@ func TestHeldAndInvalidIngress(t *testing.T) {
 		t.Errorf("externalURL is %q", app.Status.ExternalURL)
 	}
 	ns.Change("a-web", func(spec *v1alpha1.DemoAppSpec) { spec.Ingress.Host = "a-web.example.com" })
-	ns.Await("b-web", "not valid any more", isInvalid(`"a-web"`))
+	ns.Await("b-web", "no longer valid", isInvalid(`"a-web"`))
 	ns.Change("b-web", func(spec *v1alpha1.DemoAppSpec) { spec.Ingress = nil })
 	ns.AwaitReady("b-web")
 	app = ns.AwaitReady("a-web")

@@ -100,7 +100,7 @@ func showLogOnFailure(t *testing.T, namespace string) {
 		for _, line := range lines[max(0, len(lines)-mostLines):] {
 			text.WriteString(strings.TrimSpace(line[:min(len(line), mostColumns)]) + "\n")
 		}
-		t.Logf("what the operator logged about it (%d lines, at most %d shown):\n%s", len(lines), mostLines, text.String())
+		t.Logf("the operator's log for the namespace (%d lines, at most %d shown):\n%s", len(lines), mostLines, text.String())
 	})
 }
 

@@ -86,7 +86,7 @@ func TestForeignObjectBlocksInstall(t *testing.T) {
 			assertOnlyTheirs(t, ns, owned.kind)
 			if live := get(t, client, "web"); live.GetUID() != theirs.GetUID() || live.GetGeneration() != theirs.GetGeneration() ||
 				strings.Contains(managers(live), "helm") {
-				t.Errorf("theirs was touched: by %s", managers(live))
+				t.Errorf("the foreign object was changed by %s", managers(live))
 			}
 
 			if err := client.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
@@ -180,7 +180,7 @@ func TestReplacedObjectBlocksRelease(t *testing.T) {
 	}
 	ns.AwaitQuiet(quiet)
 	if live := get(t, configMaps, "web"); live.GetUID() != theirs.GetUID() || strings.Contains(managers(live), "helm") {
-		t.Errorf("theirs was touched: by %s", managers(live))
+		t.Errorf("the foreign object was changed by %s", managers(live))
 	}
 	assertRecords(t, ns, "web v1 deployed")
 
@@ -197,7 +197,7 @@ func takePlace(t *testing.T, client dynamic.ResourceInterface, content string) *
 		t.Fatal(err)
 	}
 	var created *unstructured.Unstructured
-	cluster.Eventually(t.Context(), t, "their object in the place of ours", func(ctx context.Context) (bool, error) {
+	cluster.Eventually(t.Context(), t, "foreign object in place of the release's", func(ctx context.Context) (bool, error) {
 		err := client.Delete(ctx, object.GetName(), metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return false, err

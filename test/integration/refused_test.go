@@ -63,7 +63,7 @@ func TestRefusedImage(t *testing.T) {
 	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Image = "nginx:1.27-alpine" })
 	app = ns.AwaitReady("web")
 	if !apps.IsAbsent(app, releasev1alpha1.ConditionFailed) || !apps.IsAbsent(app, apimeta.ConditionStalled) {
-		t.Errorf("conditions still tell of the failure: %+v", app.Status.Conditions)
+		t.Errorf("conditions still report the failure: %+v", app.Status.Conditions)
 	}
 	if app.Status.LastUpgradeReason != releasev1alpha1.UpgradeReasonSpecGenerationChanged {
 		t.Errorf("lastUpgradeReason is %s", app.Status.LastUpgradeReason)
@@ -192,7 +192,7 @@ func TestQuota(t *testing.T) {
 		t.Errorf("lastUpgradeReason is %s", app.Status.LastUpgradeReason)
 	}
 	if !apps.IsAbsent(app, releasev1alpha1.ConditionFailed) {
-		t.Errorf("conditions still tell of the failure: %+v", app.Status.Conditions)
+		t.Errorf("conditions still report the failure: %+v", app.Status.Conditions)
 	}
 	assertRecords(t, ns, "web v1 deployed")
 }

@@ -218,7 +218,7 @@ func TestReleaseThatWasNeverHealthy(t *testing.T) {
 	ns.AwaitQuiet(quiet)
 	for _, version := range ns.Versions("dependant") {
 		if apps.Revision(version.App) != 0 {
-			t.Fatal("what waits for it was installed")
+			t.Fatal("the dependent was installed")
 		}
 	}
 

@@ -37,7 +37,7 @@ func TestReconcileNow(t *testing.T) {
 	ns.Create(apps.Named("web"))
 	ns.AwaitReady("web")
 	annotate(t, ns, "web", map[string]string{releasev1alpha1.AnnotationRequestedAt: "first"})
-	app := ns.Await("web", "looked at", func(app *v1alpha1.DemoApp) bool { return app.Status.LastHandledRequestedAt == "first" })
+	app := ns.Await("web", "reconciled", func(app *v1alpha1.DemoApp) bool { return app.Status.LastHandledRequestedAt == "first" })
 	if apps.Revision(app) != 1 || app.Status.LastHandledForceAt != "" {
 		t.Errorf("revision %d, lastHandledForceAt %q", apps.Revision(app), app.Status.LastHandledForceAt)
 	}

@@ -64,7 +64,7 @@ func TestUserRoles(t *testing.T) {
 			expect("list DemoApps", test.read, err)
 			_, err = person.DemoApps("default").List(t.Context(), metav1.ListOptions{})
 			expect("list DemoApps of another namespace", mayNot, err)
-			_, err = person.DemoApps(ns.Name).Create(t.Context(), apps.Waiting("other", "nobody"), metav1.CreateOptions{})
+			_, err = person.DemoApps(ns.Name).Create(t.Context(), apps.Waiting("other", "missing"), metav1.CreateOptions{})
 			expect("create a DemoApp", test.create, err)
 			message := []byte(`{"spec": {"message": "changed"}}`)
 			_, err = person.DemoApps(ns.Name).Patch(t.Context(), "web", types.MergePatchType, message, metav1.PatchOptions{})

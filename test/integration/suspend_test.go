@@ -37,7 +37,7 @@ func isHeld(reason string) func(*v1alpha1.DemoApp) bool {
 func writeOver(t *testing.T, ns *apps.Namespace, name string) {
 	t.Helper()
 	_, err := shared.Client.CoreV1().ConfigMaps(ns.Name).Patch(t.Context(), name, types.MergePatchType,
-		[]byte(`{"data": {"index.html": "not ours"}}`), metav1.PatchOptions{FieldManager: "somebody"})
+		[]byte(`{"data": {"index.html": "not ours"}}`), metav1.PatchOptions{FieldManager: "another-client"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,7 +88,7 @@ func TestDemoAppWithNameOfChildIsKept(t *testing.T) {
 	p.AwaitReady(name)
 
 	p.create()
-	p.await("told of the name", func(web *v1alpha1.DemoAppCluster) bool { return web.Status.Current == 0 && web.Status.Desired == 1 })
+	p.await("reports the name", func(web *v1alpha1.DemoAppCluster) bool { return web.Status.Current == 0 && web.Status.Desired == 1 })
 	p.AwaitQuiet(quiet)
 	if err := p.clusters.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -97,6 +97,6 @@ func TestDemoAppWithNameOfChildIsKept(t *testing.T) {
 
 	live, err := tenant.Demo.DemoApps(p.Name).Get(t.Context(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || live.UID != created.UID || live.Generation != created.Generation || live.DeletionTimestamp != nil {
-		t.Errorf("the DemoApp was touched: %+v (%v)", live, err)
+		t.Errorf("the DemoApp was changed: %+v (%v)", live, err)
 	}
 }

@@ -154,9 +154,9 @@ func TestForgedRevisionIsNotRolledBackTo(t *testing.T) {
 		revisions int
 		forged    []int
 	}{
-		{"the only good one", 1, []int{1}},
-		{"the newest good one", 2, []int{2}},
-		{"all good ones", 2, []int{1, 2}},
+		{"the only good revision", 1, []int{1}},
+		{"the newest good revision", 2, []int{2}},
+		{"all good revisions", 2, []int{1, 2}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

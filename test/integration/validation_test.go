@@ -48,14 +48,14 @@ func TestNodePortBelongsToOlderDemoApp(t *testing.T) {
 	ns.Create(atNodePort("a-holder", port))
 	ns.AwaitReady("a-holder")
 	ns.Create(atNodePort("b-next", port))
-	app := ns.Await("b-next", "not valid", isInvalid("31901", `"a-holder"`))
+	app := ns.Await("b-next", "invalid", isInvalid("31901", `"a-holder"`))
 	if !apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed) {
 		t.Errorf("Deployed is %+v", apps.Condition(app, releasev1alpha1.ConditionDeployed))
 	}
 	assertNothingInstalled(t, ns, "b-next")
 	ns.AwaitEvent("b-next", v1alpha1.ReasonValidationFailed, "31901", "a-holder")
 	ns.Create(atNodePort("c-last", port))
-	ns.Await("c-last", "not valid", isInvalid("31901", `"a-holder"`))
+	ns.Await("c-last", "invalid", isInvalid("31901", `"a-holder"`))
 
 	// The holder takes another port. The next DemoApp gets the port, and the status of the last one names the new
 	// holder.
@@ -64,11 +64,11 @@ func TestNodePortBelongsToOlderDemoApp(t *testing.T) {
 	if got := ns.Objects("b-next").Service.Spec.Ports[0].NodePort; got != port {
 		t.Errorf("nodePort is %d", got)
 	}
-	ns.Await("c-last", "not valid because of another", isInvalid("31901", `"b-next"`))
+	ns.Await("c-last", "invalid because of another DemoApp", isInvalid("31901", `"b-next"`))
 
 	// A running DemoApp that asks for a taken port is reported as invalid, and keeps running.
 	ns.Change("b-next", func(spec *v1alpha1.DemoAppSpec) { spec.Service.NodePort = another })
-	app = ns.Await("b-next", "not valid", isInvalid("31902", `"a-holder"`))
+	app = ns.Await("b-next", "invalid", isInvalid("31902", `"a-holder"`))
 	if apps.Revision(app) != 1 || !apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, "") {
 		t.Errorf("revision %d, Deployed %+v", apps.Revision(app), apps.Condition(app, releasev1alpha1.ConditionDeployed))
 	}
@@ -80,7 +80,7 @@ func TestNodePortBelongsToOlderDemoApp(t *testing.T) {
 	ns.AwaitGone("b-next")
 	ns.AwaitReady("c-last")
 	ns.Change("c-last", func(spec *v1alpha1.DemoAppSpec) { spec.Service.NodePort = another })
-	ns.Await("c-last", "not valid", isInvalid("31902", `"a-holder"`))
+	ns.Await("c-last", "invalid", isInvalid("31902", `"a-holder"`))
 	ns.Delete("a-holder")
 	ns.AwaitGone("a-holder")
 	app = ns.AwaitReady("c-last")
@@ -102,10 +102,10 @@ func TestInvalidWhileSuspended(t *testing.T) {
 	ns.Create(atNodePort("a-holder", port))
 	ns.AwaitReady("a-holder")
 	suspended := atNodePort("b-next", port)
-	suspended.Spec.Suspend, suspended.Spec.WaitFor = true, "nobody"
+	suspended.Spec.Suspend, suspended.Spec.WaitFor = true, "missing"
 	ns.Create(suspended)
-	app := ns.Await("b-next", "not valid", isInvalid(`"a-holder"`))
-	for _, part := range []string{"spec.suspend", "31903", `"nobody"`} {
+	app := ns.Await("b-next", "invalid", isInvalid(`"a-holder"`))
+	for _, part := range []string{"spec.suspend", "31903", `"missing"`} {
 		if message := apps.Condition(app, apimeta.ConditionReady).Message; !strings.Contains(message, part) {
 			t.Errorf("%q does not say %q", message, part)
 		}
@@ -116,8 +116,7 @@ func TestInvalidWhileSuspended(t *testing.T) {
 	}
 }
 
-// TestSwappedNodePorts: two DemoApps would wait for each other. Their messages say how to resolve that, and the
-// resolution works.
+// TestSwappedNodePorts: two DemoApps that wait for the port of each other say so, and swap by way of a third port.
 func TestSwappedNodePorts(t *testing.T) {
 	t.Parallel()
 	const first, second, between = 31904, 31905, 31906
@@ -156,7 +155,7 @@ func TestSwappedNodePorts(t *testing.T) {
 	if err := shared.Client.CoreV1().Services(ns.Name).Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	ns.Await("a", "at the port that is free again", hasPort(first))
+	ns.Await("a", "at the released port", hasPort(first))
 	for _, name := range []string{"a", "b"} {
 		ns.Delete(name) // Node ports are cluster-wide.
 		ns.AwaitGone(name)

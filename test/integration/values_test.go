@@ -73,7 +73,7 @@ func TestValuesFromSources(t *testing.T) {
 		}
 	}
 	if *objects.Deployment.Spec.Replicas != 1 || !strings.Contains(objects.ConfigMap.Data["index.html"], "Hello from the hybrid operator") {
-		t.Errorf("values won over the fields of the spec: %+v, %q", objects.Deployment.Spec.Replicas, objects.ConfigMap.Data)
+		t.Errorf("values override the fields of the spec: %+v, %q", objects.Deployment.Spec.Replicas, objects.ConfigMap.Data)
 	}
 	ns.AwaitQuiet(quiet)
 
@@ -83,7 +83,7 @@ func TestValuesFromSources(t *testing.T) {
 	ns.AwaitQuiet(quiet)
 	for _, request := range ns.Requests(begin) {
 		if request.Verb != "get" || request.Resource != "configmaps" || request.Name != "base" {
-			t.Errorf("the operator did more than to read the ConfigMap:\n%s", apps.Describe(ns.Requests(begin)))
+			t.Errorf("the operator did more than read the ConfigMap:\n%s", apps.Describe(ns.Requests(begin)))
 			break
 		}
 	}

@@ -160,7 +160,7 @@ func TestDependencyIsDeleted(t *testing.T) {
 		return apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting)
 	})
 	if !apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, "") {
-		t.Errorf("what is deployed no longer is: %+v", app.Status.Conditions)
+		t.Errorf("the deployed release is no longer deployed: %+v", app.Status.Conditions)
 	}
 
 	ns.Change("app-b", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Held back" })
@@ -188,7 +188,7 @@ func TestDriftIsCorrectedWhileChangeWaits(t *testing.T) {
 	ns := newNamespace(t)
 	ns.Create(apps.Named("web"))
 	ns.AwaitReady("web")
-	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message, spec.WaitFor = "Held back", "nobody" })
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message, spec.WaitFor = "Held back", "missing" })
 	ns.Await("web", "held back", isWaiting)
 	for _, owned := range ownedKinds {
 		client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
@@ -226,9 +226,9 @@ func assertHandOver(t *testing.T, ns *apps.Namespace, dependency, dependant stri
 	deployed := firstSeen(t, ns, dependency, releasev1alpha1.ConditionDeployed)
 	ready := firstSeen(t, ns, dependant, v1alpha1.ConditionDependencyReady)
 	took := ready.Sub(deployed)
-	t.Logf("%s moved %s after %s was deployed", dependant, took, dependency)
+	t.Logf("%s was installed %s after %s was deployed", dependant, took, dependency)
 	if took < 0 || took > slowestHandOver {
-		t.Errorf("%s moved %s after %s was deployed, want at most %s", dependant, took, dependency, slowestHandOver)
+		t.Errorf("%s was installed %s after %s was deployed, want at most %s", dependant, took, dependency, slowestHandOver)
 	}
 }
 

@@ -30,7 +30,7 @@ func TestMissingAuditNamespaceIsCreated(t *testing.T) {
 	ns.Create(apps.Named("web"))
 	ns.AwaitReady("web")
 	if _, err := shared.Client.CoreV1().Namespaces().Get(t.Context(), archive, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the audit namespace is there before it is needed (%v)", err)
+		t.Errorf("the audit namespace exists before the first record (%v)", err)
 	}
 	ns.Delete("web")
 	ns.AwaitGone("web")

@@ -79,7 +79,7 @@ func TestLeaderEndsWhenLeaseIsLost(t *testing.T) {
 	awaitLead(t, operator)
 	leases := shared.Client.CoordinationV1().Leases(cluster.OperatorNamespace)
 	// A patch succeeds even if the leader writes at the same time.
-	change := fmt.Sprintf(`{"spec": {"holderIdentity": "somebody-else", "leaseDurationSeconds": 3600, "renewTime": %q}}`,
+	change := fmt.Sprintf(`{"spec": {"holderIdentity": "another-leader", "leaseDurationSeconds": 3600, "renewTime": %q}}`,
 		time.Now().UTC().Format(metav1.RFC3339Micro))
 	if _, err := leases.Patch(t.Context(), leaseName, types.MergePatchType, []byte(change), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
@@ -92,12 +92,12 @@ func TestLeaderEndsWhenLeaseIsLost(t *testing.T) {
 	select {
 	case <-operator.Exited():
 	case <-time.After(cluster.DefaultTimeout):
-		t.Fatal("the operator goes on without its lease")
+		t.Fatal("the operator continues without its lease")
 	}
 	if code := operator.Stop(); code <= 0 {
 		t.Errorf("exit code %d, want an error", code)
 	}
-	if holder := ptr.Deref(getLease(t).Spec.HolderIdentity, ""); holder != "somebody-else" {
+	if holder := ptr.Deref(getLease(t).Spec.HolderIdentity, ""); holder != "another-leader" {
 		t.Errorf("the lease is held by %q", holder)
 	}
 }

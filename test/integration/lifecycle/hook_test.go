@@ -49,7 +49,7 @@ func TestEndlessHooksBlockNoOtherDemoApp(t *testing.T) {
 		stuck = append(stuck, app.Name)
 	}
 	configMaps := shared.Client.CoreV1().ConfigMaps(ns.Name)
-	cluster.Eventually(t.Context(), t, "all of them wait for their hook", func(ctx context.Context) (bool, error) {
+	cluster.Eventually(t.Context(), t, "all DemoApps wait for their hooks", func(ctx context.Context) (bool, error) {
 		for _, name := range stuck {
 			hook, err := configMaps.Get(ctx, name+"-hook", metav1.GetOptions{})
 			if apierrors.IsNotFound(err) || err == nil && hook.DeletionTimestamp == nil {

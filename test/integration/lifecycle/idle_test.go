@@ -96,7 +96,7 @@ func TestPeriodicResyncWritesNothing(t *testing.T) {
 
 // createWaiting creates the DemoApp "waiting", and returns when its status says so.
 func createWaiting(ns *apps.Namespace) {
-	ns.Create(apps.Waiting("waiting", "nobody"))
+	ns.Create(apps.Waiting("waiting", "missing"))
 	ns.Await("waiting", "waits", func(app *v1alpha1.DemoApp) bool {
 		return apps.Has(app, v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, v1alpha1.ReasonWaiting)
 	})
@@ -153,7 +153,7 @@ func assertNoWork(t *testing.T, since time.Time) int {
 	}
 	worked := slices.DeleteFunc(slices.Clone(requests), func(request cluster.AuditEvent) bool { return !work(request) })
 	if len(worked) > 0 {
-		t.Errorf("the operator asked for something:\n%s", apps.Describe(worked))
+		t.Errorf("the operator sent requests:\n%s", apps.Describe(worked))
 	}
 	return len(requests)
 }

@@ -88,7 +88,7 @@ func awaitReady(ns *apps.Namespace, names []string, revision int64) {
 // awaitFirst waits until done holds for any of the DemoApps.
 func awaitFirst(t *testing.T, ns *apps.Namespace, names []string, what string, done func(*v1alpha1.DemoApp) bool) {
 	t.Helper()
-	cluster.Eventually(t.Context(), t, "one of them "+what, func(context.Context) (bool, error) {
+	cluster.Eventually(t.Context(), t, "one DemoApp "+what, func(context.Context) (bool, error) {
 		return count(ns, names, done) > 0, nil
 	})
 }

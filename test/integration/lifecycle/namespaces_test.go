@@ -39,7 +39,7 @@ func TestNamespacesFlag(t *testing.T) {
 	}
 	awaitQuiet(t)
 	if app, err := other.Demo.Get(t.Context(), "web", metav1.GetOptions{}); err != nil || len(app.Finalizers) > 0 || len(app.Status.Conditions) > 0 {
-		t.Errorf("the other namespace's was touched: %+v (%v)", app, err)
+		t.Errorf("the object in the other namespace was changed: %+v (%v)", app, err)
 	}
 	assertRequestsOnlyIn(t, begin, first.Name, second.Name)
 }
@@ -59,7 +59,7 @@ func assertRequestsOnlyIn(t *testing.T, since time.Time, namespaces ...string) {
 		t.Fatal(err)
 	}
 	if len(requests) > 0 {
-		t.Errorf("the operator looked elsewhere:\n%s", apps.Describe(requests))
+		t.Errorf("the operator sent requests for other namespaces:\n%s", apps.Describe(requests))
 	}
 }
 
@@ -120,6 +120,6 @@ func TestForgeriesReachNoOtherNamespace(t *testing.T) {
 	assertRequestsOnlyIn(t, begin, ns.Name)
 	live, err := shared.Client.CoreV1().ConfigMaps(other.Name).Get(t.Context(), "theirs", metav1.GetOptions{})
 	if err != nil || live.ResourceVersion != theirs.ResourceVersion {
-		t.Errorf("the ConfigMap of the other namespace was touched: %+v (%v)", live, err)
+		t.Errorf("the ConfigMap of the other namespace was changed: %+v (%v)", live, err)
 	}
 }

@@ -30,7 +30,7 @@ func TestAllowedRegistries(t *testing.T) {
 	elsewhere := apps.Named("elsewhere")
 	elsewhere.Spec.Image = "registry.example.com/teamwork/web:v1"
 	ns.Create(elsewhere)
-	app := ns.Await("elsewhere", "not valid", isValid(metav1.ConditionFalse))
+	app := ns.Await("elsewhere", "invalid", isValid(metav1.ConditionFalse))
 	if !apps.IsStalled(app, v1alpha1.ReasonValidationFailed) || len(ns.Records("elsewhere")) > 0 {
 		t.Errorf("conditions %+v, records %v", app.Status.Conditions, ns.Records("elsewhere"))
 	}
@@ -44,13 +44,13 @@ func TestAllowedRegistries(t *testing.T) {
 
 	// The status says that the image is no longer allowed, and the app keeps running.
 	operator = cluster.StartOperator(t.Context(), t, shared, "--allowed-registries=registry.example.com")
-	app = ns.Await("web", "not valid", isValid(metav1.ConditionFalse))
+	app = ns.Await("web", "invalid", isValid(metav1.ConditionFalse))
 	if !apps.Has(app, releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, "") || ns.Objects("web").Deployment == nil {
 		t.Errorf("conditions %+v", app.Status.Conditions)
 	}
 	ns.Await("elsewhere", "valid", isValid(metav1.ConditionTrue))
 	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "later" })
-	app = ns.Await("web", "not valid", func(app *v1alpha1.DemoApp) bool {
+	app = ns.Await("web", "invalid", func(app *v1alpha1.DemoApp) bool {
 		return apps.IsStalled(app, v1alpha1.ReasonValidationFailed) && apps.Condition(app, apimeta.ConditionReady).ObservedGeneration == app.Generation
 	})
 	if apps.Revision(app) != 1 {

@@ -124,12 +124,12 @@ func TestNewerChartRolloutIsLimited(t *testing.T) {
 	args := append([]string{"--max-concurrent-rollouts=2"}, shortLease...)
 	operator = cluster.StartOperatorBinary(t.Context(), t, shared, binary, args...)
 	for _, name := range slow {
-		ns.Await(name, "on its way", isInRollout)
+		ns.Await(name, "in the rollout", isInRollout)
 	}
 	done := which(ns, webs, hasNewerChart)
 	waiting := slices.DeleteFunc(slices.Clone(webs), func(name string) bool { return slices.Contains(done, name) })
 	if len(waiting) < 3 {
-		t.Fatalf("%v were let through", done)
+		t.Fatalf("these DemoApps were released: %v", done)
 	}
 	for _, name := range waiting {
 		app := ns.Await(name, "queued", isHeldBack(releasev1alpha1.ReasonRolloutQueued))
@@ -162,7 +162,7 @@ func TestNewerChartRolloutIsLimited(t *testing.T) {
 		t.Errorf("it was upgraded because of %s", app.Status.LastUpgradeReason)
 	}
 	if got := which(ns, waiting, hasNewerChart); len(got) != 1 {
-		t.Errorf("others were let through: %v", got)
+		t.Errorf("other DemoApps were released: %v", got)
 	}
 
 	// Each place that becomes free is taken by the next DemoApp.
@@ -191,7 +191,7 @@ func TestRolloutOfBadChartIsHalted(t *testing.T) {
 	}
 	waiting := slices.DeleteFunc(slices.Clone(webs), func(name string) bool { return slices.Contains(which(ns, webs, hasNewerChart), name) })
 	if len(waiting) < 2 {
-		t.Fatalf("%v are all that wait", waiting)
+		t.Fatalf("only these DemoApps wait: %v", waiting)
 	}
 	for _, name := range waiting {
 		ns.Await(name, "halted", isHeldBack(releasev1alpha1.ReasonRolloutHalted))
@@ -205,7 +205,7 @@ func TestRolloutOfBadChartIsHalted(t *testing.T) {
 	force(t, ns, waiting[0])
 	ns.Await(waiting[0], "ready with the newer chart", func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && hasNewerChart(app) })
 	if got := which(ns, waiting, hasNewerChart); len(got) != 1 {
-		t.Errorf("others were let through: %v", got)
+		t.Errorf("other DemoApps were released: %v", got)
 	}
 
 	// The rollout continues after a failed DemoApp was deleted.
@@ -244,15 +244,15 @@ func TestValuesChangeDuringHaltedRollout(t *testing.T) {
 	awaitRollouts(t, operator, map[string]int{"active": 0, "failed": 3})
 
 	// The values are in a ConfigMap, and the spec does not change.
-	values.Data[releasev1alpha1.DefaultValuesKey] = `{podAnnotations: {mended: "yes"}}`
+	values.Data[releasev1alpha1.DefaultValuesKey] = `{podAnnotations: {fixed: "yes"}}`
 	if _, err := configMaps.Update(t.Context(), values, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	isUpgraded := func(app *v1alpha1.DemoApp) bool { return apps.IsReady(app) && hasNewerChart(app) }
-	ns.Await("bad-1", "mended by its ConfigMap", isUpgraded)
+	ns.Await("bad-1", "fixed by its ConfigMap", isUpgraded)
 	ns.Change("bad-2", func(spec *v1alpha1.DemoAppSpec) {
-		spec.Values = &runtime.RawExtension{Raw: []byte(`{"podAnnotations": {"mended": "yes"}}`)}
+		spec.Values = &runtime.RawExtension{Raw: []byte(`{"podAnnotations": {"fixed": "yes"}}`)}
 	})
-	ns.Await("bad-2", "mended by its values", isUpgraded)
+	ns.Await("bad-2", "fixed by its values", isUpgraded)
 	awaitRollouts(t, operator, map[string]int{"active": 0, "failed": 1})
 }

@@ -19,16 +19,18 @@ BINARY := bin/demoapp-controller
 LINTER := bin/golangci-lint
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v $$(go env CC)),-race)
-# The tests that measure memory, which the race detector takes more of.
+# The tests that measure memory, of which the race detector needs more, and their packages.
 BOUNDED := Limits|Memory|Cheap|^Fuzz
-# The modules beside the main one that have code of their own.
+BOUNDED_PACKAGES = $(addprefix ./,$(sort $(dir $(shell \
+	grep -rlE '^func (Fuzz|Test[A-Za-z]*(Limits|Memory|Cheap))' --include='*_test.go' pkg))))
+# The other modules with Go code.
 MODULES := $(patsubst %/go.mod,%,$(wildcard hack/*/go.mod test/*/go.mod))
 LOCALCLUSTER := go -C hack/localcluster run .
-# Runs a command on a control plane that ends with the command. The audit log is what tests count requests with.
+# Runs a command on a control plane that ends with the command. Tests count requests in the audit log.
 CLUSTER_EXEC := bin/localcluster exec --audit --
 
-# A KUBECONFIG of the environment may be that of a cluster in use. Only one that is
-# given to make itself is played on.
+# A KUBECONFIG of the environment may name a cluster in use. The demo uses only a
+# KUBECONFIG from make's command line.
 ifeq ($(origin KUBECONFIG),command line)
 DEMO_FLAGS := --kubeconfig=$(abspath $(KUBECONFIG))
 endif
@@ -80,7 +82,7 @@ test: test-unit test-cluster ## Run all tests.
 .PHONY: test-unit
 test-unit: ## Run the unit tests. They need no cluster.
 	go test $(RACE) $(ARGS)
-	$(if $(RACE),go test -run '$(BOUNDED)' ./pkg/helm ./pkg/controller/demoapp)
+	$(if $(RACE),go test -run '$(BOUNDED)' $(BOUNDED_PACKAGES))
 	for module in $(MODULES); do go -C $$module test ./...; done
 
 # "localcluster exec" starts one control plane, which the test packages use one after the other. With -p 2, the next

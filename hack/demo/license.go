@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// licensedPath is what the license server is asked for by the app that needs its license. All others have theirs.
+// licensedPath is the license server's path for the app whose license is denied at first. All other licenses are
+// granted.
 const licensedPath = "/" + tourNamespace + "/licensed"
 
 // licenseServer is a license server on this machine.
@@ -43,7 +44,7 @@ func (l *licenseServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// url is what the operator is told.
+// url returns the value of the operator's flag.
 func (l *licenseServer) url() string { return "http://" + l.address + "/{{.Namespace}}/{{.Name}}" }
 
 // grant implements licensor.

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// cleanupLimit bounds the way out, which nothing else can end but a second signal.
+	// cleanupLimit bounds the clean-up, which only a second signal can end earlier.
 	cleanupLimit = 3 * time.Minute
-	// actLimit is longer than what each kubectl command allows itself, so that kubectl's own words are shown.
+	// actLimit is longer than the timeouts of kubectl commands, so that kubectl's own message is shown.
 	actLimit = waitLimit + 10*time.Second
-	// diagnosisLimit bounds the questions that are asked about a step that did not happen.
+	// diagnosisLimit bounds the commands that diagnose a failed step.
 	diagnosisLimit = 15 * time.Second
 )
 
-// errShown says that something failed and that the screen says what.
+// errShown says that the screen already shows the error.
 var errShown = errors.New("shown already")
 
 func main() {
@@ -37,7 +37,7 @@ func main() {
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, func() {
 		restore()
-		scr.info("Stopping, and cleaning up. A second interrupt would leave things behind.")
+		scr.info("Stopping and cleaning up. A second interrupt skips the clean-up.")
 	})
 	if err := perform(ctx, scr, *kubeconfig); err != nil {
 		if !errors.Is(err, errShown) {
@@ -54,7 +54,7 @@ func perform(ctx context.Context, scr *screen, kubeconfig string) (err error) {
 	}
 	dir, err := os.MkdirTemp("", "demoapp-tour-")
 	if err != nil {
-		return fmt.Errorf("make a folder for the tour: %w", err)
+		return fmt.Errorf("create a folder for the tour: %w", err)
 	}
 	defer func() { err = cleaned(scr, err, os.RemoveAll(dir)) }()
 
@@ -102,7 +102,7 @@ func perform(ctx context.Context, scr *screen, kubeconfig string) (err error) {
 	return nil
 }
 
-// cleaned returns err, or that something is left behind, which it shows.
+// cleaned returns err. If the clean-up failed, it shows that, and returns an error.
 func cleaned(scr *screen, err, left error) error {
 	if left == nil {
 		return err
@@ -111,7 +111,7 @@ func cleaned(scr *screen, err, left error) error {
 	return errors.Join(err, errShown)
 }
 
-// play plays the tour and shows how it went.
+// play plays the tour and shows the summary.
 func play(ctx context.Context, scr *screen, sh shell, op *operator, licenses licensor) (failed bool) {
 	hasGateways, err := hasGatewayAPI(ctx, sh)
 	if err != nil {
@@ -130,7 +130,7 @@ func play(ctx context.Context, scr *screen, sh shell, op *operator, licenses lic
 	return false
 }
 
-// diagnose shows what the cluster and the operator have to say about a failure.
+// diagnose shows the conditions, the events and the operator's log after a failure.
 func diagnose(ctx context.Context, scr *screen, sh shell, op *operator) {
 	ctx, cancel := context.WithTimeout(ctx, diagnosisLimit)
 	defer cancel()
@@ -179,7 +179,7 @@ func buildAll(ctx context.Context, scr *screen, kubeconfig, dir string) (newer, 
 // empty.
 func enter(ctx context.Context, scr *screen, kubeconfig, dir, binDir string) (stage, shell, error) {
 	if kubeconfig == "" {
-		// A variable that is always set may name a cluster in use: it takes a flag to play there.
+		// KUBECONFIG may name a cluster in use, so only the flag makes the tour play there.
 		if os.Getenv("KUBECONFIG") != "" {
 			scr.info("KUBECONFIG is set and not used; make demo KUBECONFIG=\"$KUBECONFIG\" plays on that cluster.")
 		}
@@ -204,12 +204,12 @@ func enter(ctx context.Context, scr *screen, kubeconfig, dir, binDir string) (st
 	return place, sh, nil
 }
 
-// build builds the operator as everybody does, so that what make has built already is not built again.
+// build runs "make build", which builds nothing that is up to date.
 func build(ctx context.Context, scr *screen) error {
 	const command = "make build"
 	scr.command(command)
 	begin := time.Now()
-	// This program may run under make; the make that it runs should not think of itself as part of that.
+	// This program may run under make. The inner make must not act as a part of the outer one.
 	env := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
 		return name == "MAKEFLAGS" || name == "MAKELEVEL" || name == "MFLAGS"

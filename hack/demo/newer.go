@@ -15,9 +15,9 @@ import (
 
 const (
 	chartFolder = "pkg/helm/charts/demo-app"
-	// newerVersion is the version of the chart that the newer operator brings.
+	// newerVersion is the chart version of the newer operator.
 	newerVersion = "99.0.0"
-	// newerObject is what that chart has and the older one has not.
+	// newerObject is an object that only the newer chart has.
 	newerObject = `
 ---
 apiVersion: v1
@@ -34,16 +34,16 @@ data:
 
 var versionLine = regexp.MustCompile(`(?m)^version: .*$`)
 
-// buildNewer builds an operator of the same source with a newer chart inside, and returns its binary in dir.
+// buildNewer builds an operator from the same source with a newer chart, and returns the path of its binary in dir.
 func buildNewer(ctx context.Context, scr *screen, dir string) (binary string, err error) {
 	overlay, err := newerChart(chartFolder, dir)
 	if err != nil {
 		return "", fmt.Errorf("write a newer chart: %w", err)
 	}
 	binary = filepath.Join(dir, "newer-"+filepath.Base(operatorBinary))
-	// With the flags of "make build", so that little has to be compiled again.
+	// The flags are those of "make build", so that most packages are in the build cache.
 	command := fmt.Sprintf("CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -overlay %s -o %s ./%s", overlay, binary, operatorSource)
-	scr.info("And one of tomorrow, whose chart is newer:")
+	scr.info("A newer operator, with a newer chart:")
 	scr.command(command)
 	begin := time.Now()
 	output, err := posixShell{env: os.Environ()}.run(ctx, command)
@@ -55,8 +55,8 @@ func buildNewer(ctx context.Context, scr *screen, dir string) (binary string, er
 	return binary, nil
 }
 
-// newerChart writes to dir what the newer chart has in place of the files in folder, and returns the file that tells
-// "go build" so.
+// newerChart writes changed copies of files of the chart to dir. It returns an overlay file for "go build", which
+// replaces the files in folder by the copies.
 func newerChart(folder, dir string) (overlay string, err error) {
 	replaced := map[string]string{}
 	for file, change := range map[string]func(content []byte) []byte{

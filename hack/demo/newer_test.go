@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestNewerChart holds that the overlay takes the place of files that there are, and with what.
+// TestNewerChart asserts that the overlay replaces existing files, and the content of the replacements.
 func TestNewerChart(t *testing.T) {
 	chart := filepath.Join("..", "..", chartFolder)
 	overlay, err := newerChart(chart, t.TempDir())

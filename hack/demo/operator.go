@@ -22,32 +22,32 @@ const (
 	// operatorBinary is what "make build" builds from operatorSource.
 	operatorBinary = "bin/demoapp-controller"
 	operatorSource = "cmd/demoapp-controller"
-	// readyPoll is the time between two looks at /readyz.
+	// readyPoll is the time between two requests to /readyz.
 	readyPoll = 50 * time.Millisecond
 )
 
 // operator is the operator as a process on this machine.
 type operator struct {
-	// config is the kubeconfig of whoever plays the tour; the operator reaches the same cluster as somebody else.
+	// config is the kubeconfig of the user. The operator connects to the same cluster with its own credentials.
 	config []byte
 	// kubeconfig is a file in the tour's own folder.
 	kubeconfig string
-	// log is an open file there. It is closed by stop.
+	// log is an open file in that folder. stop closes the file.
 	log *os.File
-	// newer is the binary of its newer version.
+	// newer is the path of the newer operator's binary.
 	newer string
 	// licenseURL is the template of the URL of the license server.
 	licenseURL string
 	// probes is the host:port of /readyz.
 	probes string
-	// crashed is called when the process ends and nobody asked it to.
+	// crashed is called when the process ends without a stop.
 	crashed func(error)
 
-	// process is nil until the operator was started.
+	// process is nil before the operator is started.
 	process *process
 }
 
-// newOperator returns the operator, not started yet. Its files go to dir.
+// newOperator returns an operator that is not started yet. Its files are in dir.
 func newOperator(ctx context.Context, sh shell, dir, newer, licenseURL string, crashed func(error)) (*operator, error) {
 	config, err := sh.run(ctx, "kubectl config view --minify --flatten --raw -o json")
 	if err != nil {
@@ -72,7 +72,7 @@ func newOperator(ctx context.Context, sh shell, dir, newer, licenseURL string, c
 	}, nil
 }
 
-// freeAddress returns an address that nobody listens on at the moment.
+// freeAddress returns an address on which no process listens at the moment.
 func freeAddress(ctx context.Context) (string, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -148,7 +148,7 @@ func (o *operator) start(ctx context.Context) (string, error) {
 	return o.run(ctx, operatorBinary, o.args())
 }
 
-// newerArgs are what the newer operator is told: with few DemoApps, the defaults would never hold one back.
+// newerArgs are the flags of the newer operator. With few DemoApps, the defaults would never hold an upgrade back.
 func (o *operator) newerArgs() []string {
 	return append(o.args(), "--max-concurrent-rollouts=1", "--rollout-failure-threshold=1")
 }
@@ -193,7 +193,7 @@ func (o *operator) awaitReady(ctx context.Context) error {
 	return nil
 }
 
-// ready asks the operator whether it is.
+// ready reports whether the operator is ready.
 func (o *operator) ready(ctx context.Context) bool {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+o.probes+"/readyz", http.NoBody)
 	if err != nil {
@@ -207,7 +207,7 @@ func (o *operator) ready(ctx context.Context) bool {
 	return errors.Join(err, answer.Body.Close()) == nil && answer.StatusCode == http.StatusOK
 }
 
-// stop ends the operator, if it runs, for good. It may be called again.
+// stop ends the operator if it runs. stop may be called again.
 func (o *operator) stop() error {
 	var err error
 	if o.process != nil {
@@ -216,7 +216,7 @@ func (o *operator) stop() error {
 	return errors.Join(err, o.closeLog())
 }
 
-// closeLog closes the log, which may have been closed before.
+// closeLog closes the log, which may be closed already.
 func (o *operator) closeLog() error {
 	if err := o.log.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("close the operator's log: %w", err)
@@ -226,7 +226,7 @@ func (o *operator) closeLog() error {
 
 // logTail returns the last lines of the operator's log.
 func (o *operator) logTail(lines int) string {
-	// Not through the file's own position, which the operator shares and writes at.
+	// The operator writes at the file's own position, so reading must not move that position.
 	content, err := io.ReadAll(io.NewSectionReader(o.log, 0, math.MaxInt64))
 	if err != nil {
 		return "(cannot be read: " + err.Error() + ")"

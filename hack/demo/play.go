@@ -13,14 +13,14 @@ import (
 
 // shell runs commands.
 type shell interface {
-	// run runs a command to its end and returns all that it printed. An exit code other than 0 is an error.
+	// run runs a command to its end and returns its output. An exit code other than 0 is an error.
 	run(ctx context.Context, command string) (output string, err error)
-	// stream starts a command and sends each line that it prints. It ends the command when ctx ends; then, or when the
-	// command ends by itself, it closes the channel.
+	// stream starts a command and sends each line of its output. The end of ctx ends the command. The end of the
+	// command closes the channel.
 	stream(ctx context.Context, command string) (<-chan line, error)
 }
 
-// line is a line of output, and when it was printed.
+// line is a line of output with its time.
 type line struct {
 	text string
 	at   time.Time
@@ -35,19 +35,19 @@ type player struct {
 	limit time.Duration
 }
 
-// outcome is what became of a step.
+// outcome is the result of a step.
 type outcome struct {
 	title string
 	took  time.Duration
-	// remarks are worth repeating in the summary.
+	// remarks are repeated in the summary.
 	remarks []string
-	// err says why the step did not happen. It is nil for one that did, and for one that was not tried.
+	// err says why the step failed. It is nil for a step that succeeded, and for one that was not tried.
 	err   error
 	tried bool
 }
 
-// play plays the steps in their order and stops at the first that does not happen. It returns an outcome for each step,
-// also for those that it did not come to.
+// play plays the steps in order and stops at the first failure. It returns an outcome for each step, including those
+// that it did not reach.
 func (p *player) play(ctx context.Context, steps []step) []outcome {
 	outcomes := make([]outcome, len(steps))
 	failed := false
@@ -80,9 +80,9 @@ func (p *player) playStep(ctx context.Context, s step) outcome {
 	return result
 }
 
-// playAct plays one act. The remark, if any, tells how long its effect took.
+// playAct plays one act. The remark, if any, says how long the effect took.
 func (p *player) playAct(ctx context.Context, a act) (remark string, err error) {
-	// A context that ended has a reason, which says more than what kubectl says when it is cut off.
+	// The cause of an ended context says more than kubectl's message does.
 	defer func() {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -136,7 +136,7 @@ func (p *player) playCommand(ctx context.Context, a act) error {
 	return nil
 }
 
-// lastLine returns the last line of an output, which is where commands say what went wrong, ready to be followed by more.
+// lastLine returns the last line of an output, where commands print their error, with a separator.
 func lastLine(output string) string {
 	output = strings.TrimSpace(output)
 	if output == "" {
@@ -152,7 +152,7 @@ func (p *player) perform(ctx context.Context, a act) (string, error) {
 	return p.shell.run(ctx, a.command)
 }
 
-// beginWatch starts the watch of an effect and returns when it has shown the object as it is now.
+// beginWatch starts the watch of an effect and returns when the watch has shown the object's current state.
 func (p *player) beginWatch(ctx context.Context, e *effect) (<-chan line, error) {
 	p.screen.command(e.watch + " &")
 	lines, err := p.shell.stream(ctx, e.watch)
@@ -193,7 +193,7 @@ func (p *player) awaitEffect(ctx context.Context, e *effect, lines <-chan line) 
 	}
 }
 
-// unmet is the error of a step that did not happen.
+// unmet is the error of a step that failed.
 type unmet struct {
 	expected, seen string
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// answer is what a fake shell says to a command.
+// answer is the result of a command in a fake shell.
 type answer struct {
 	output string
 	err    error
@@ -24,7 +24,7 @@ type answer struct {
 	then func()
 }
 
-// fakeShell answers from a table and notes what it was asked.
+// fakeShell answers from a table and records its commands.
 type fakeShell struct {
 	answers map[string]answer
 	asked   []string
@@ -50,7 +50,7 @@ func (f *fakeShell) stream(_ context.Context, command string) (<-chan line, erro
 	return lines, a.err
 }
 
-// ticking returns a clock that moves on by a second with each look at it.
+// ticking returns a clock that advances by a second at each call.
 func ticking() func() time.Time {
 	now := time.Unix(0, 0)
 	return func() time.Time {
@@ -69,7 +69,7 @@ func watched(texts ...string) []line {
 
 func TestPlay(t *testing.T) {
 	errExit := errors.New("it ended with exit status 1")
-	scaled := &effect{watch: "watch", before: "5", after: "1", verb: "put back"}
+	scaled := &effect{watch: "watch", before: "5", after: "1", verb: "corrected"}
 	tests := map[string]struct {
 		answers map[string]answer
 		acts    []act
@@ -77,7 +77,7 @@ func TestPlay(t *testing.T) {
 		wantErr    string
 		wantAsked  []string
 		wantRemark string
-		// wantScreen and wantNoScreen are parts of what the user sees and must not see.
+		// wantScreen and wantNoScreen are parts of the output that must appear and must not appear.
 		wantScreen   []string
 		wantNoScreen []string
 	}{
@@ -148,7 +148,7 @@ func TestPlay(t *testing.T) {
 			},
 			acts:       []act{{command: "scale", effect: scaled}},
 			wantAsked:  []string{"watch", "scale", "next"},
-			wantRemark: "put back after 40ms",
+			wantRemark: "corrected after 40ms",
 			wantScreen: []string{"  $ watch &\n    1\n\n  $ scale\n    scaled\n", "watch +0s     5\n", "watch +40ms   1\n"},
 		},
 		"an effect that does not come": {
@@ -205,7 +205,8 @@ func TestPlay(t *testing.T) {
 	}
 }
 
-// TestPlayStopsForTheReasonOfTheContext holds that a tour which is cut off says why, and not what that did to a command.
+// TestPlayStopsForTheReasonOfTheContext asserts that an interrupted tour reports the cause of the interruption, not its
+// effect on a command.
 func TestPlayStopsForTheReasonOfTheContext(t *testing.T) {
 	crash := errors.New("the operator ended by itself")
 	ctx, cancel := context.WithCancelCause(t.Context())

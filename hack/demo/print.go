@@ -23,18 +23,18 @@ const (
 	reset = "\x1b[0m"
 )
 
-// noteWidth is where the notes of the steps are wrapped.
+// noteWidth is the width of the notes of steps.
 const noteWidth = 100
 
-// screen is what the user sees.
+// screen prints the tour for the user.
 type screen struct {
 	out io.Writer
 	// styled is true on a terminal.
 	styled bool
 }
 
-// newScreen returns a screen on a file, plain unless the file is a terminal that understands colors and the user has
-// nothing against them (https://no-color.org).
+// newScreen returns a screen on a file. It uses styles if the file is a terminal with colors and NO_COLOR is not set
+// (https://no-color.org).
 func newScreen(file *os.File) *screen {
 	info, err := file.Stat()
 	terminal := err == nil && info.Mode()&os.ModeCharDevice != 0
@@ -51,7 +51,7 @@ func (s *screen) style(codes, text string) string {
 	return codes + text + reset
 }
 
-// printf writes to the terminal. There is nobody to tell when that fails.
+// printf writes to the terminal. A failure cannot be reported anywhere.
 func (s *screen) printf(format string, args ...any) { _, _ = fmt.Fprintf(s.out, format, args...) }
 
 func (s *screen) heading(text string) { s.printf("\n%s\n", s.style(bold, text)) }
@@ -84,7 +84,7 @@ func (s *screen) watched(after time.Duration, text string) {
 	s.printf("    %s %s\n", s.style(dim, fmt.Sprintf("watch +%-6s", readable(after))), text)
 }
 
-// failure says why a step did not happen.
+// failure shows why a step failed.
 func (s *screen) failure(err error) {
 	var u *unmet
 	if !errors.As(err, &u) {
@@ -95,7 +95,7 @@ func (s *screen) failure(err error) {
 	s.printf("    expected: %s\n    seen:     %s\n", u.expected, u.seen)
 }
 
-// summary shows the outcome of each step, and the sum.
+// summary shows the outcome of each step, and the totals.
 func (s *screen) summary(outcomes []outcome) {
 	s.heading("Summary")
 	var table strings.Builder
@@ -114,7 +114,7 @@ func (s *screen) summary(outcomes []outcome) {
 		_, _ = fmt.Fprintf(columns, "  %d\t%s\t%s\t%s\t%s\n", i+1, o.word(), took, o.title, strings.Join(o.remarks, ", "))
 	}
 	_ = columns.Flush() // Into memory, where nothing can fail.
-	// Colors come last: a tabwriter would count their codes as columns.
+	// Colors are added last, since a tabwriter counts their codes as columns.
 	colors := map[string]string{wordDone: green, wordFailed: bold + red, wordUntried: dim}
 	for i, l := range strings.Split(strings.TrimRight(table.String(), "\n"), "\n") {
 		word := outcomes[i].word()
@@ -141,7 +141,7 @@ func (o outcome) word() string {
 	}
 }
 
-// readable returns a duration with as many digits as one can make use of.
+// readable formats a duration with a useful number of digits.
 func readable(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -153,7 +153,7 @@ func readable(d time.Duration) string {
 	}
 }
 
-// wrap breaks text into lines of at most width characters, where the words allow it.
+// wrap breaks text at spaces into lines of at most width characters.
 func wrap(text string, width int) []string {
 	var lines []string
 	var current string

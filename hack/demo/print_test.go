@@ -14,7 +14,7 @@ import (
 )
 
 var someOutcomes = []outcome{
-	{title: "Take off", took: 1240 * time.Millisecond, tried: true, remarks: []string{"put back after 40ms"}},
+	{title: "Take off", took: 1240 * time.Millisecond, tried: true, remarks: []string{"corrected after 40ms"}},
 	{title: "Token", took: 300 * time.Millisecond, tried: true, err: errors.New("no")},
 	{title: "Land"},
 }
@@ -24,7 +24,7 @@ func TestSummary(t *testing.T) {
 	(&screen{out: &out}).summary(someOutcomes)
 	want := `
 Summary
-  1  ok         1.2s   Take off  put back after 40ms
+  1  ok         1.2s   Take off  corrected after 40ms
   2  FAILED     300ms  Token
   3  not tried  -      Land
 
@@ -35,7 +35,7 @@ Summary
 	}
 }
 
-// TestSummaryOnATerminal holds that colors change neither the text nor the columns.
+// TestSummaryOnATerminal asserts that colors change neither the text nor the columns.
 func TestSummaryOnATerminal(t *testing.T) {
 	var plain, styled bytes.Buffer
 	(&screen{out: &plain}).summary(someOutcomes)

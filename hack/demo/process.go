@@ -21,13 +21,13 @@ type process struct {
 	cmd *exec.Cmd
 	// ended is closed when the process has ended.
 	ended chan struct{}
-	// stopping is closed when it was asked to.
+	// stopping is closed when the process is asked to end.
 	stopping chan struct{}
 }
 
-// startProcess starts a binary that writes to log. It calls crashed when the process ends and nobody asked it to.
+// startProcess starts a binary that writes to log. It calls crashed when the process ends without a stop.
 func startProcess(ctx context.Context, log *os.File, crashed func(error), binary string, args ...string) (*process, error) {
-	// Not ended by ctx: whatever ends the tour, the operator is ended by stop, in order.
+	// The end of ctx must not kill the operator, which stop ends in order.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), binary, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -39,7 +39,7 @@ func startProcess(ctx context.Context, log *os.File, crashed func(error), binary
 	return p, nil
 }
 
-// wait waits for the end of the process, and tells whom it may concern.
+// wait waits for the end of the process, and calls crashed if the end was not requested.
 func (p *process) wait(crashed func(error)) {
 	err := p.cmd.Wait()
 	close(p.ended)
@@ -53,16 +53,16 @@ func (p *process) wait(crashed func(error)) {
 	}
 }
 
-// stop ends the process and waits for it. It may be called again.
+// stop ends the process and waits for its end. stop may be called again.
 func (p *process) stop() error {
 	select {
 	case <-p.ended:
-		return nil // Its process id may be somebody else's by now.
+		return nil // Another process may have its process id by now.
 	case <-p.stopping:
 	default:
 		close(p.stopping)
 	}
-	// The only error is that the process has ended in this moment, which is as well.
+	// The signal fails only if the process has just ended.
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGTERM)
 	timer := time.NewTimer(stopLimit)
 	defer timer.Stop()

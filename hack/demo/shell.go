@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// killDelay is how long a process has between being asked to end and being made to.
+// killDelay is the time between SIGTERM and SIGKILL.
 const killDelay = 5 * time.Second
 
-// posixShell runs commands with sh, as a user who types them does.
+// posixShell runs commands with sh, like a user who types them.
 type posixShell struct {
 	// env is the environment of the commands.
 	env []string
 }
 
-// command prepares a command in a process group of its own: an interrupt from the terminal reaches only this program,
-// which then ends the command itself and still can run others to clean up.
+// command prepares a command in a process group of its own. An interrupt from the terminal then reaches only this
+// program, which ends the command and can still run others to clean up.
 func (s posixShell) command(ctx context.Context, command string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
 	cmd.Env = s.env
@@ -45,7 +45,7 @@ func (s posixShell) run(ctx context.Context, command string) (string, error) {
 	return output.String(), nil
 }
 
-// stream implements shell. What the command prints to standard error is sent as lines too.
+// stream implements shell. The lines include standard error.
 func (s posixShell) stream(ctx context.Context, command string) (<-chan line, error) {
 	cmd := s.command(ctx, command)
 	stdout, err := cmd.StdoutPipe()
@@ -56,7 +56,7 @@ func (s posixShell) stream(ctx context.Context, command string) (<-chan line, er
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("run %q: %w", command, err)
 	}
-	// Wide enough for what a watch prints while nobody reads, so that the times are right.
+	// The buffer holds the output of a watch until it is read, so that the times are right.
 	lines := make(chan line, 1024)
 	go func() {
 		defer close(lines)
@@ -67,7 +67,7 @@ func (s posixShell) stream(ctx context.Context, command string) (<-chan line, er
 			case <-ctx.Done():
 			}
 		}
-		// The command ends because ctx did; there is nothing to learn from how.
+		// The command ends because ctx ended, so the error has no information.
 		_ = cmd.Wait()
 	}()
 	return lines, nil

@@ -27,7 +27,7 @@ func TestShellRun(t *testing.T) {
 	}
 }
 
-// TestShellStreamEndsWithItsContext holds that a watch is really ended: its channel is closed only after the process.
+// TestShellStreamEndsWithItsContext asserts that the channel is closed only after the process has ended.
 func TestShellStreamEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -18,14 +18,14 @@ import (
 	"time"
 )
 
-// stage is the cluster that the tour plays on.
+// stage is the cluster of the tour.
 type stage interface {
-	// leave puts the cluster back to what it was. It calls stopOperator when the operator is no longer needed for that.
+	// leave restores the earlier state of the cluster. It calls stopOperator when it no longer needs the operator.
 	leave(ctx context.Context, stopOperator func() error) error
 }
 
-// environment returns the environment of the tour's commands: kubeconfig as the cluster, a discovery cache in the tour's
-// own folder, and binDir, if any, for a kubectl that is not elsewhere in the path.
+// environment returns the environment of the tour's commands: the kubeconfig of the cluster, a discovery cache in the
+// tour's folder, and binDir, if any, at the end of the path.
 func environment(kubeconfig, dir, binDir string) []string {
 	env := append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+filepath.Join(dir, "cache"))
 	if binDir != "" {
@@ -34,19 +34,19 @@ func environment(kubeconfig, dir, binDir string) []string {
 	return env
 }
 
-// localStage is a control plane that lives as long as this program.
+// localStage is a control plane that ends with this program.
 type localStage struct {
 	process    *exec.Cmd
 	lifeline   io.Closer
 	kubeconfig string
 }
 
-// localClusterEnd is how long the control plane may take to end.
+// localClusterEnd bounds the time that the control plane takes to end.
 const localClusterEnd = 30 * time.Second
 
-// startLocal builds and starts a control plane. When it fails, nothing is left running.
+// startLocal starts a control plane. After an error, no process is left.
 func startLocal(ctx context.Context) (*localStage, error) {
-	// Not ended by ctx, which ends before the cluster is no longer needed, but by leave.
+	// The cluster is needed longer than ctx lasts. leave ends the cluster.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), "go", "-C", "hack/localcluster", "run", ".", "up", "--foreground")
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -62,7 +62,8 @@ func startLocal(ctx context.Context) (*localStage, error) {
 		return nil, fmt.Errorf("start a control plane: %w", err)
 	}
 	local := &localStage{process: cmd, lifeline: lifeline}
-	// The control plane prints one line when it is ready. An interrupt ends it, and with it the wait for that line.
+	// The control plane prints one line when it is ready. An interrupt ends the control plane, and so the wait for the
+	// line.
 	stopWatching := context.AfterFunc(ctx, local.interrupt)
 	report, readErr := bufio.NewReader(stdout).ReadBytes('\n')
 	if !stopWatching() || readErr != nil {
@@ -83,8 +84,8 @@ func startLocal(ctx context.Context) (*localStage, error) {
 	return local, nil
 }
 
-// interrupt asks the control plane to end, whether it is still being built or runs. Closing the lifeline is enough for
-// one that runs; errors mean that it has ended already.
+// interrupt asks the control plane to end while it is being built or while it runs. Errors mean that it has already
+// ended.
 func (l *localStage) interrupt() {
 	_ = l.lifeline.Close()
 	_ = syscall.Kill(-l.process.Process.Pid, syscall.SIGINT)
@@ -104,17 +105,17 @@ func (l *localStage) leave(_ context.Context, stopOperator func() error) error {
 	return err
 }
 
-// foreignStage is a cluster that was there before and stays.
+// foreignStage is a cluster that exists before and after the tour.
 type foreignStage struct {
 	shell  shell
 	screen *screen
 	// crds are the names of the operator's CRDs.
 	crds []string
-	// keepAudit is true when the audit namespace was there before the tour.
+	// keepAudit is true if the audit namespace existed before the tour.
 	keepAudit bool
 }
 
-// enterForeign makes sure that the tour can tell its own objects from others on this cluster.
+// enterForeign checks that the tour will be able to distinguish its own objects from others on this cluster.
 func enterForeign(ctx context.Context, sh shell, scr *screen, crds []string) (*foreignStage, error) {
 	f := &foreignStage{shell: sh, screen: scr, crds: crds}
 	server, err := f.ask(ctx, "config view --minify -o jsonpath='{.clusters[0].cluster.server}'")
@@ -150,7 +151,7 @@ func enterForeign(ctx context.Context, sh shell, scr *screen, crds []string) (*f
 	return f, nil
 }
 
-// ask runs a kubectl command that the user need not see.
+// ask runs a kubectl command without showing it.
 func (f *foreignStage) ask(ctx context.Context, command string) (string, error) {
 	output, err := f.shell.run(ctx, "kubectl "+command)
 	output = strings.TrimSpace(output)
@@ -162,7 +163,7 @@ func (f *foreignStage) ask(ctx context.Context, command string) (string, error) 
 
 // leave implements stage.
 func (f *foreignStage) leave(ctx context.Context, stopOperator func() error) error {
-	// kubectl fails for a kind that the cluster does not serve.
+	// kubectl fails for a kind that the cluster does not serve, so only existing CRDs are named.
 	crds, err := f.ask(ctx, "get customresourcedefinition "+strings.Join(f.crds, " ")+
 		" --ignore-not-found -o custom-columns=:metadata.name")
 	if served := strings.Fields(crds); err == nil && len(served) > 0 {
@@ -178,7 +179,7 @@ func (f *foreignStage) leave(ctx context.Context, stopOperator func() error) err
 	}
 	commands := []string{
 		"delete -f " + rbacFile,
-		// Together, since a namespace takes seconds to end.
+		// One command, since the deletion of a namespace takes seconds.
 		"delete namespace " + strings.Join(namespaces, " "),
 		"delete -f " + crdFiles,
 		"delete ingressclass " + tourClass,
@@ -190,14 +191,14 @@ func (f *foreignStage) leave(ctx context.Context, stopOperator func() error) err
 	return errors.Join(errs...)
 }
 
-// removeCustomResources deletes the custom resources of the tour, of the given kinds, while the operator runs. If the
-// operator does not run, or fails, their finalizers are removed: the tour's own objects are no loss.
+// removeCustomResources deletes the tour's custom resources of the given kinds while the operator runs. If the operator
+// does not run, or fails, their finalizers are removed, since the tour's own objects are no loss.
 func (f *foreignStage) removeCustomResources(ctx context.Context, kinds string, stopOperator func() error) error {
 	const patience = "20s"
 	remove := "-n " + tourNamespace + " delete " + kinds + " --all --timeout=" + patience
 	_, deleteErr := f.ask(ctx, remove)
 	if deleteErr == nil {
-		// A custom resource that was deleted before its owner may have been created once more.
+		// A custom resource that was deleted before its owner may have been recreated.
 		_, deleteErr = f.ask(ctx, remove)
 	}
 	stopErr := stopOperator()
@@ -215,7 +216,7 @@ func (f *foreignStage) removeCustomResources(ctx context.Context, kinds string, 
 	return errors.Join(errs...)
 }
 
-// remove runs a command that deletes, and shows it.
+// remove runs and shows a command that deletes.
 func (f *foreignStage) remove(ctx context.Context, command string) error {
 	command += " --ignore-not-found --timeout=60s"
 	f.screen.command("kubectl " + command)

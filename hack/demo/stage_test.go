@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Commands that enterForeign asks.
+// Commands of enterForeign.
 const (
 	askServer  = "kubectl config view --minify -o jsonpath='{.clusters[0].cluster.server}'"
 	askRemains = "kubectl get namespaces -l demo.example.com/tour=true -o name"
@@ -87,7 +87,7 @@ func TestLeaveForeign(t *testing.T) {
 	tests := map[string]struct {
 		answers   map[string]answer
 		keepAudit bool
-		// wantOrder are commands that come in this order, others between them.
+		// wantOrder are commands in the expected order, possibly with others between them.
 		wantOrder []string
 		wantNot   []string
 	}{

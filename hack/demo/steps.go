@@ -11,7 +11,7 @@ import (
 func install(operator performer) step {
 	return step{
 		title: "The operator starts",
-		note:  "With the ServiceAccount and the RBAC that it has in a cluster, but as a process on this machine.",
+		note:  "It runs as a process on this machine, with the ServiceAccount and the RBAC of a deployment.",
 		acts: []act{
 			{command: "kubectl create namespace " + tourNamespace},
 			{command: fmt.Sprintf("kubectl label namespace %s %s=true pod-security.kubernetes.io/enforce=restricted",
@@ -33,7 +33,7 @@ func install(operator performer) step {
 func create() step {
 	return step{
 		title: "A DemoApp is applied",
-		note:  "The operator installs the chart that it carries inside. Ready means deployed and healthy.",
+		note:  "The operator installs its embedded chart. Ready means deployed and healthy.",
 		acts: []act{
 			{command: in("apply -f artifacts/examples/demoapp.yaml")},
 			waitFor("da/demoapp-sample", "condition=Ready"),
@@ -45,8 +45,8 @@ func create() step {
 func inspect() step {
 	const four = "deployment,service,configmap,secret"
 	return step{
-		title: "What that made",
-		note:  "An ordinary Helm release: the helm command reads it too. The objects are owned by the DemoApp.",
+		title: "The release",
+		note:  "It is an ordinary Helm release, which the helm command can read. The DemoApp owns the objects.",
 		acts: []act{
 			{
 				command: in("get " + four + " -l app.kubernetes.io/name=demoapp-sample"),
@@ -77,7 +77,7 @@ func inspect() step {
 func upgrade() step {
 	return step{
 		title: "An upgrade by patch",
-		note:  "The message is text, so it reaches the page escaped. The pods roll. The status says why it happened.",
+		note:  "The message is text, so the page has it escaped. The pods are replaced. The status has the reason.",
 		acts: []act{
 			{command: in(`patch da demoapp-sample --type=merge -p '{"spec":{"message":"Tea & <cake>"}}'`)},
 			waitFor("da/demoapp-sample", revision(2)),
@@ -91,7 +91,7 @@ func upgrade() step {
 	}
 }
 
-// watchReplicas prints what a Deployment is asked to run, again with each change.
+// watchReplicas prints the replicas of a Deployment at each change.
 func watchReplicas() string {
 	return in(`get deployment demoapp-sample --watch -o jsonpath='{.spec.replicas}{"\n"}'`)
 }
@@ -99,18 +99,18 @@ func watchReplicas() string {
 func drift() step {
 	return step{
 		title: "Drift is corrected",
-		note: "Somebody changes and deletes what the release owns. A watch beside each command shows the change arrive " +
-			"and go. No new revision: only what drifted is applied again.",
+		note: "Another client changes and deletes objects of the release. A watch beside each command shows the change and " +
+			"the correction. There is no new revision: only the drifted object is applied again.",
 		acts: []act{
 			{
 				command: in("scale deployment/demoapp-sample --replicas=5"),
-				effect:  &effect{watch: watchReplicas(), before: "5", after: "1", verb: "put back"},
+				effect:  &effect{watch: watchReplicas(), before: "5", after: "1", verb: "corrected"},
 			},
 			{
 				command: in(`patch configmap demoapp-sample --type=merge -p '{"data":{"index.html":"tampered"}}'`),
 				effect: &effect{
 					watch:  in(`get configmap demoapp-sample --watch -o jsonpath='{.data.index\.html}{"\n"}'`),
-					before: "tampered", after: "<html>", verb: "put back",
+					before: "tampered", after: "<html>", verb: "corrected",
 				},
 			},
 			{
@@ -118,7 +118,7 @@ func drift() step {
 				effect: &effect{
 					watch: in("get service demoapp-sample --watch --output-watch-events " +
 						`-o jsonpath='{.type} {.object.metadata.uid}{"\n"}'`),
-					before: "DELETED", after: "ADDED", verb: "made again",
+					before: "DELETED", after: "ADDED", verb: "recreated",
 				},
 			},
 			waitFor("da/demoapp-sample", "jsonpath='{.status.lastUpgradeReason}'=DriftDetected"),
@@ -130,14 +130,14 @@ func drift() step {
 
 func foreign() step {
 	return step{
-		title: "What is not ours is left alone",
-		note: "A label of somebody else's is no drift. To see that it outlives a correction of the same object, the " +
-			"Deployment is scaled once more.",
+		title: "Foreign fields are kept",
+		note: "A label of another client is no drift. The Deployment is scaled once more, to show that the label survives a " +
+			"correction of the same object.",
 		acts: []act{
 			{command: in("label deployment/demoapp-sample team=blue")},
 			{
 				command: in("scale deployment/demoapp-sample --replicas=3"),
-				effect:  &effect{watch: watchReplicas(), before: "3", after: "1", verb: "put back"},
+				effect:  &effect{watch: watchReplicas(), before: "3", after: "1", verb: "corrected"},
 			},
 			{
 				command: in("get deployment demoapp-sample -o jsonpath='{.spec.replicas} {.metadata.labels.team}'"),
@@ -150,7 +150,7 @@ func foreign() step {
 func dependency() step {
 	return step{
 		title: "One DemoApp waits for another",
-		note:  "The file has app-b first, which waits for app-a. It moves as soon as app-a is deployed.",
+		note:  "app-b is created first and waits for app-a. It is installed as soon as app-a is deployed.",
 		acts: []act{
 			{command: in("apply -f artifacts/examples/waitfor.yaml")},
 			waitFor("da/app-a da/app-b", "condition=Ready"),
@@ -166,7 +166,7 @@ func rotation() step {
 	var before string
 	return step{
 		title: "A key is rotated",
-		note:  "The DemoApp names a Secret of the user's. A new key in it rolls the pods; nobody touches the DemoApp.",
+		note:  "The DemoApp names a Secret. A new key in the Secret replaces the pods, without a change of the DemoApp.",
 		acts: []act{
 			{command: in("apply -f artifacts/examples/demoapp-apikeyfrom.yaml")},
 			waitFor("da/"+app, "condition=Ready"),
@@ -187,8 +187,8 @@ func deletion() step {
 	const ofSample = "demo.example.com/source-namespace=" + tourNamespace + ",demo.example.com/source-name=demoapp-sample"
 	return step{
 		title: "A DemoApp is deleted",
-		note: "First a record goes to the audit namespace, the key struck out; then the release is uninstalled with its " +
-			"history; only then is the DemoApp gone.",
+		note: "First, a record without the key is written to the audit namespace. Then the release is uninstalled with its " +
+			"history. The DemoApp is removed last.",
 		acts: []act{
 			{command: in(fmt.Sprintf("delete da demoapp-sample --timeout=%.0fs", waitLimit.Seconds()))},
 			{

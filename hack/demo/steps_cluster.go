@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// routeCRD is what tells that a cluster has the Gateway API. The tour brings as much of it as an HTTPRoute takes.
+	// routeCRD identifies the Gateway API. The tour installs only the part that an HTTPRoute needs.
 	routeCRD     = "httproutes.gateway.networking.k8s.io"
 	routeCRDFile = "test/integration/testdata/httproute-crd.yaml"
 )
 
-// tourClass is the IngressClass that the tour gives the cluster, and takes away again.
+// tourClass is the IngressClass that the tour creates and removes.
 const tourClass = "demoapp-tour"
 
 func exposure() step {
 	const app = "da/demoapp-outside"
 	return step{
-		title: "An app is reached by what the cluster supports",
-		note:  "Without the IngressClass there is no Ingress, and the app runs. When the class comes or goes, the release follows.",
+		title: "An app is exposed by what the cluster supports",
+		note:  "Without the IngressClass, the app runs without an Ingress. The release follows when the class is created or deleted.",
 		acts: []act{
 			{command: in(`patch --local -f artifacts/examples/ingress.yaml --type=merge -p '{"spec":{"ingress":{"className":"`+tourClass+`","gateway":null}}}' -o yaml | `) +
 				in("apply -f -")},
@@ -39,7 +39,7 @@ func exposure() step {
 	}
 }
 
-// hasGatewayAPI asks whether the cluster has it already: then it is not the tour's to bring and to remove.
+// hasGatewayAPI reports whether the cluster has the Gateway API, which the tour then neither installs nor removes.
 func hasGatewayAPI(ctx context.Context, sh shell) (bool, error) {
 	output, err := sh.run(ctx, "kubectl get crd "+routeCRD+" --ignore-not-found -o name")
 	if err != nil {
@@ -48,8 +48,8 @@ func hasGatewayAPI(ctx context.Context, sh shell) (bool, error) {
 	return strings.TrimSpace(output) != "", nil
 }
 
-// gateway goes on with the app of exposure. With isThere, the cluster has the Gateway API of its own.
-func gateway(isThere bool) step {
+// gateway continues with the app of exposure. installed says that the cluster has a Gateway API of its own.
+func gateway(installed bool) step {
 	const app, reason = "da/demoapp-outside", `jsonpath='{.status.conditions[?(@.type=="Exposed")].reason}'=`
 	change := act{command: patchApp("demoapp-outside", `{"spec":{"ingress":{"className":null,"gateway":{"name":"public"}}}}`)}
 	show := act{
@@ -57,10 +57,10 @@ func gateway(isThere bool) step {
 		want:    prints(`["outside.example.com"] public`),
 	}
 	s := step{
-		title: "The Gateway API comes, and goes",
-		note:  "The same app asks for an HTTPRoute instead. It gets one when the cluster gets the kind, and runs without it before and after.",
+		title: "The Gateway API is installed and removed",
+		note:  "The same app requests an HTTPRoute. The release has one while the cluster has the kind, and runs without it otherwise.",
 	}
-	if isThere {
+	if installed {
 		s.acts = []act{change, waitFor(app, reason+"RouteDeployed"), show}
 		return s
 	}
@@ -83,7 +83,7 @@ func validation() step {
 	const app = "da/port-wanter"
 	return step{
 		title: "Two DemoApps ask for one port",
-		note:  "The older one keeps it. The other one is told, and installed as soon as the port is given up.",
+		note:  "The older DemoApp keeps the port. The other one reports the conflict, and is installed as soon as the port is free.",
 		acts: []act{
 			{command: in("apply -f artifacts/examples/validation.yaml")},
 			waitFor("da/port-holder", "condition=Ready"),

@@ -30,17 +30,17 @@ func TestHasGatewayAPI(t *testing.T) {
 	}
 }
 
-// TestGatewayAPIOfTheClusterIsLeftAlone holds that only what the tour brought is removed.
+// TestGatewayAPIOfTheClusterIsLeftAlone asserts that the tour removes only what it installed.
 func TestGatewayAPIOfTheClusterIsLeftAlone(t *testing.T) {
-	for _, isThere := range []bool{true, false} {
+	for _, installed := range []bool{true, false} {
 		touches := 0
-		for _, a := range gateway(isThere).acts {
+		for _, a := range gateway(installed).acts {
 			if strings.Contains(a.command, "kubectl create -f") || strings.Contains(a.command, "delete crd") {
 				touches++
 			}
 		}
-		if want := map[bool]int{true: 0, false: 2}[isThere]; touches != want {
-			t.Errorf("there already: %t; %d commands touch the CRD, want %d", isThere, touches, want)
+		if want := map[bool]int{true: 0, false: 2}[installed]; touches != want {
+			t.Errorf("there already: %t; %d commands touch the CRD, want %d", installed, touches, want)
 		}
 	}
 }

@@ -12,7 +12,7 @@ func suspension() step {
 	const app = "da/demoapp-sample"
 	return step{
 		title: "A DemoApp is suspended",
-		note:  "Nothing is changed until a person says so; Ready says that something waits, and for what.",
+		note:  "Nothing is changed until a user resumes the DemoApp. Ready says that a change waits, and why.",
 		acts: []act{
 			{command: patchApp("demoapp-sample", `{"spec":{"suspend":true,"message":"Later"}}`)},
 			waitFor(app, "condition=Suspended"),
@@ -27,7 +27,7 @@ func suspension() step {
 func request() step {
 	const app = "da/demoapp-sample"
 	return step{
-		title: "The operator is asked to come at once",
+		title: "A user requests a reconcile",
 		note: "The one annotation asks for a full pass, the other for an upgrade although nothing has changed. The status " +
 			"repeats the value when it is done.",
 		acts: []act{
@@ -40,7 +40,7 @@ func request() step {
 	}
 }
 
-// window uses one that is half a day away from now.
+// window uses an upgrade window that is half a day away.
 func window(now time.Time) step {
 	const app = "da/demoapp-sample"
 	opens := now.UTC().Add(12 * time.Hour)
@@ -64,8 +64,8 @@ func window(now time.Time) step {
 func license(licenses licensor) step {
 	const app = "da/licensed"
 	return step{
-		title: "A license server has to agree",
-		note:  "One of the tour's own, which first says no. The operator would ask again after two minutes; an annotation asks at once.",
+		title: "A license server must grant the upgrade",
+		note:  "The tour's license server denies the first request. The operator asks again after two minutes, or at once when an annotation requests it.",
 		acts: []act{
 			{command: in("apply -f artifacts/examples/license.yaml")},
 			waitFor(app, "condition=Licensed=false"),

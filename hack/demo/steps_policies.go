@@ -7,7 +7,7 @@ func driftPolicy() step {
 	const app = "da/demoapp-sample"
 	return step{
 		title: "Drift that is only reported",
-		note:  "With the mode Warn, the operator names the fields and leaves them. Back in the mode Correct, it mends them.",
+		note:  "With the mode Warn, the operator names the fields and leaves them. Back in the mode Correct, it corrects them.",
 		acts: []act{
 			{command: patchApp("demoapp-sample", `{"spec":{"drift":{"mode":"Warn"}}}`)},
 			waitFor(app, "jsonpath='{.status.observedGeneration}'=5"),
@@ -25,9 +25,9 @@ func driftPolicy() step {
 func driftRules() step {
 	const app = "kept-clean"
 	return step{
-		title: "Drift that is welcome, and additions that are not",
-		note: "The replicas are an autoscaler's, so they stay, also when the Deployment is corrected for something else. " +
-			"With foreignFields: Remove, what others add inside the objects goes.",
+		title: "Ignored fields, and foreign fields that are removed",
+		note: "An autoscaler owns the replicas, so they stay, even when another field of the Deployment is corrected. " +
+			"With foreignFields: Remove, fields that others add to the objects are removed.",
 		acts: []act{
 			{command: in("apply -f artifacts/examples/drift-policy.yaml")},
 			waitFor("da/"+app, "condition=Ready"),
@@ -36,14 +36,14 @@ func driftRules() step {
 				command: in("label deployment/" + app + " team=blue"),
 				effect: &effect{
 					watch:  in("get deployment " + app + ` --watch -o jsonpath='replicas={.spec.replicas} team={.metadata.labels.team}.{"\n"}'`),
-					before: "replicas=2 team=blue.", after: "replicas=2 team=.", verb: "taken away",
+					before: "replicas=2 team=blue.", after: "replicas=2 team=.", verb: "removed",
 				},
 			},
 			{
 				command: in("patch configmap " + app + ` --type=merge -p '{"data":{"extra":"key"}}'`),
 				effect: &effect{
 					watch:  in("get configmap " + app + ` --watch -o jsonpath='extra={.data.extra}.{"\n"}'`),
-					before: "extra=key.", after: "extra=.", verb: "taken away",
+					before: "extra=key.", after: "extra=.", verb: "removed",
 				},
 			},
 		},
@@ -55,7 +55,7 @@ func values() step {
 	team := field("deployment "+app, ".spec.template.metadata.labels.team")
 	return step{
 		title: "Values come from a ConfigMap",
-		note:  "What the chart offers beyond the fields of the spec. The ConfigMap is watched: the release follows it.",
+		note:  "They set options of the chart that the spec has no field for. The ConfigMap is watched, and the release follows its changes.",
 		acts: []act{
 			{command: in("apply -f artifacts/examples/values.yaml")},
 			waitFor("da/"+app, "condition=Ready"),
@@ -72,7 +72,7 @@ func remediation() step {
 	const app = "da/careful"
 	return step{
 		title: "An upgrade that fails is rolled back",
-		note:  "The API server refuses the pods. Trying again would not help, so the last good revision is brought back; a new spec starts afresh.",
+		note:  "The API server refuses the pods. A retry would not help, so the operator rolls back to the last good revision. A new spec is tried again.",
 		acts: []act{
 			{command: in("apply -f artifacts/examples/remediation.yaml")},
 			waitFor(app, "condition=Ready"),
@@ -85,7 +85,7 @@ func remediation() step {
 	}
 }
 
-// unhealthy goes on with the app of remediation.
+// unhealthy continues with the app of remediation.
 func unhealthy() step {
 	const app = "da/careful"
 	return step{
@@ -104,8 +104,8 @@ func unhealthy() step {
 	}
 }
 
-// rollout comes before any DemoApp that would be rolled back: the first to get the newer chart, whichever it is, fails for
-// a while.
+// rollout precedes any DemoApp that would be rolled back. The first DemoApp that gets the newer chart fails for a
+// while.
 func rollout(operator performer) step {
 	const (
 		reason  = `{.status.conditions[?(@.type=="Ready")].reason}`
@@ -114,7 +114,7 @@ func rollout(operator performer) step {
 	)
 	return step{
 		title: "A newer operator brings a newer chart",
-		note: "Its chart has one ConfigMap more, for which a quota leaves no room. It is told to take one DemoApp at a time and to " +
+		note: "Its chart has one ConfigMap more, for which a quota leaves no room. It upgrades one DemoApp at a time and must " +
 			"stop at the first failure. With the quota gone, all are asked to try again at once, and the rollout goes on.",
 		acts: []act{
 			{command: "# the operator is stopped", do: operator.end},
@@ -141,8 +141,8 @@ func rollout(operator performer) step {
 func everyNode() step {
 	const (
 		node = `$(kubectl get nodes -o jsonpath='{.items[0].metadata.labels.kubernetes\.io/hostname}')`
-		// One node of this cluster: it may have many. Its app stays until the tour ends, since on a new cluster the garbage
-		// collector may take half a minute to hear of the kind.
+		// The DemoAppCluster selects one node, since the cluster may have many. Its DemoApp stays until the tour ends:
+		// on a new cluster, the garbage collector may take half a minute to notice the kind.
 		selector = `{\"spec\":{\"nodeSelector\":{\"kubernetes.io/hostname\":\"` + node + `\"}}}`
 	)
 	return step{
@@ -168,8 +168,8 @@ func everyNode() step {
 func history() step {
 	const app = "da/demoapp-sample"
 	return step{
-		title: "What was done, and why",
-		note:  "The last five entries. What happens again in the same way is counted. Each transition has an event, too.",
+		title: "The history of a DemoApp",
+		note:  "The last five entries say what was done, and why. Equal entries are counted. Each transition also has an event.",
 		acts: []act{
 			{
 				command: in(`get ` + app + ` -o jsonpath='{range .status.history[*]}{.time} {.action} {.outcome} {.reason}, revision {.revision}{"\n"}{end}'`),

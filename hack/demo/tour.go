@@ -11,51 +11,51 @@ import (
 	"time"
 )
 
-// step is one thing that the tour shows.
+// step is one part of the tour.
 type step struct {
 	title string
-	// note tells in a sentence or two what to look at.
+	// note says in a sentence or two what the step shows.
 	note string
 	acts []act
 }
 
-// act is one command of a step, and what has to come of it.
+// act is one command of a step with its expected result.
 type act struct {
-	// command is what the user would type, and what is run.
+	// command is the shell command, as a user would type it.
 	command string
-	// do runs in place of the command, for the few acts that are not one.
+	// do runs in place of the command, for acts without a shell command.
 	do func(ctx context.Context) (output string, err error)
-	// goal completes the sentence "expected ..." when the command fails; "" is that it succeeds.
+	// goal completes the sentence "expected ..." when the command fails; "" expects success.
 	goal string
-	// want judges the output. The zero value is content when the command succeeds.
+	// want checks the output. The zero value accepts any output.
 	want expectation
-	// keep, when set, is handed the output for later, and may refuse it.
+	// keep, if set, receives the output for later acts, and may reject it.
 	keep func(output string) error
-	// effect is watched for while the command runs.
+	// effect is awaited while the command runs.
 	effect *effect
-	// secret keeps the output off the screen.
+	// secret hides the output.
 	secret bool
 }
 
-// expectation is what an output should look like.
+// expectation is a condition for an output.
 type expectation struct {
 	// text completes the sentence "expected ...".
 	text  string
 	holds func(output string) bool
 }
 
-// effect is what the operator should do about a command, seen through a second command that prints a line for each
-// change of an object.
+// effect is the operator's reaction to a command. A second command shows it, and prints a line for each change of an
+// object.
 type effect struct {
-	// watch is that second command. It does not end by itself.
+	// watch is the second command. It does not end by itself.
 	watch string
-	// before is how a line begins that shows the object as the command left it, after one as it should be again.
+	// before begins the line that shows the object after the command, and after the line that shows it corrected.
 	before, after string
-	// verb says what the operator did: "put back".
+	// verb says what the operator did: "corrected".
 	verb string
 }
 
-// prints expects exactly one text, give or take space around it.
+// prints expects exactly one text, without regard to space around it.
 func prints(want string) expectation {
 	return expectation{
 		text:  fmt.Sprintf("the output %q", want),
@@ -63,7 +63,7 @@ func prints(want string) expectation {
 	}
 }
 
-// shows expects all parts somewhere in the output.
+// shows expects all parts in the output, in any order.
 func shows(parts ...string) expectation {
 	return expectation{
 		text: "output with " + strings.Join(parts, ", "),
@@ -73,7 +73,7 @@ func shows(parts ...string) expectation {
 	}
 }
 
-// without adds to e that a part must not be in the output. The part is not named, since it is a secret.
+// without adds to e that a part must not be in the output. The description does not name the part, which is a secret.
 func (e expectation) without(part string) expectation {
 	return expectation{
 		text:  e.text + ", and without the key",
@@ -81,7 +81,7 @@ func (e expectation) without(part string) expectation {
 	}
 }
 
-// differs expects something, and something else than from holds by then.
+// differs expects an output other than the content of from.
 func differs(from *string) expectation {
 	return expectation{
 		text: "another output than before",
@@ -92,7 +92,7 @@ func differs(from *string) expectation {
 	}
 }
 
-// Names that the tour uses. The namespace is also the mark by which a later tour knows the remains of an earlier one.
+// Names of the tour. The namespace identifies the remains of an earlier tour.
 const (
 	tourNamespace   = "demoapp-tour"
 	tourLabel       = "demo.example.com/tour"
@@ -105,7 +105,7 @@ const (
 	rbacFile      = "artifacts/deploy/10-rbac.yaml"
 )
 
-// waitLimit bounds each wait of the tour; "kubectl wait" is told so, too.
+// waitLimit bounds each wait of the tour, including those of "kubectl wait".
 const waitLimit = 30 * time.Second
 
 // in returns a kubectl command for the namespace of the tour.
@@ -134,35 +134,35 @@ func patchApp(name, change string) string {
 	return in(fmt.Sprintf("patch da %s --type=merge -p '%s'", name, change))
 }
 
-// revision is when a DemoApp has come to a revision.
+// revision returns the condition that a DemoApp has reached a revision.
 func revision(number int) string {
 	return fmt.Sprintf("jsonpath='{.status.deployedRelease.revision}'=%d", number)
 }
 
-// licensor is the license server as the tour needs it.
+// licensor is the tour's interface of the license server.
 type licensor interface {
-	// grant makes it say yes to what it denied so far.
+	// grant makes the server grant the denied license.
 	grant(ctx context.Context) (output string, err error)
 }
 
-// performer is the operator as the tour needs it.
+// performer is the tour's interface of the operator.
 type performer interface {
-	// command is what a user would type to start it.
+	// command returns the command that starts the operator, as a user would type it.
 	command() string
-	// useToken keeps the token that the operator introduces itself with.
+	// useToken stores the operator's token.
 	useToken(token string) error
-	// start starts it and returns when it is ready.
+	// start starts the operator and waits until it is ready.
 	start(ctx context.Context) (output string, err error)
-	// end stops it and returns when it has ended.
+	// end stops the operator and waits for its end.
 	end(ctx context.Context) (output string, err error)
-	// newerCommand is what a user would type to start its newer version.
+	// newerCommand returns the command that starts the newer operator, as a user would type it.
 	newerCommand() string
-	// startNewer starts that and returns when it is ready.
+	// startNewer starts the newer operator and waits until it is ready.
 	startNewer(ctx context.Context) (output string, err error)
 }
 
-// tour returns the steps in their order. Each builds on those before it. With hasGateways, the cluster has the Gateway API
-// of its own.
+// tour returns the steps in order. Each step builds on the earlier ones. hasGateways says that the cluster has a
+// Gateway API of its own.
 func tour(operator performer, licenses licensor, hasGateways bool) []step {
 	return []step{
 		install(operator),

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// fakeOperator stands in for the operator where the tour is only looked at.
+// fakeOperator is an operator for tests that only read the tour.
 type fakeOperator struct{}
 
 func (fakeOperator) command() string                       { return "operator &" }
@@ -23,12 +23,12 @@ func (fakeOperator) newerCommand() string                  { return "newer-opera
 
 func (fakeOperator) startNewer(context.Context) (string, error) { return "", nil }
 
-// fakeLicenses stands in for the license server.
+// fakeLicenses is a license server for tests that only read the tour.
 type fakeLicenses struct{}
 
 func (fakeLicenses) grant(context.Context) (string, error) { return "", nil }
 
-// TestTourIsWellFormed holds what a reader of the tour's table takes for granted.
+// TestTourIsWellFormed asserts the rules for entries of the tour's table.
 func TestTourIsWellFormed(t *testing.T) {
 	file := regexp.MustCompile(`\b(artifacts|test)/\S+`)
 	titles := map[string]bool{}
@@ -50,7 +50,7 @@ func TestTourIsWellFormed(t *testing.T) {
 	}
 }
 
-// TestTourStaysInItsNamespace holds that on a cluster of others only what leave removes is touched.
+// TestTourStaysInItsNamespace asserts that the tour changes only what leave removes.
 func TestTourStaysInItsNamespace(t *testing.T) {
 	clusterWide := []string{
 		"kubectl create namespace " + tourNamespace,
@@ -67,7 +67,7 @@ func TestTourStaysInItsNamespace(t *testing.T) {
 		"kubectl delete crd -l " + tourLabel + "=true",
 		fakeOperator{}.command(),
 		fakeOperator{}.newerCommand(),
-		"# ", // Nothing that is run.
+		"# ", // A comment, which is not run.
 	}
 	for _, s := range append(tour(fakeOperator{}, fakeLicenses{}, false), gateway(true)) {
 		for _, a := range s.acts {

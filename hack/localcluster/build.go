@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// The module files travel inside the program, so that it builds the same binaries wherever it is started.
+// The program embeds its module files, and so builds the same binaries wherever it is started.
 var (
 	//go:embed go.mod
 	goMod []byte
@@ -29,7 +29,7 @@ var (
 	goSum []byte
 )
 
-// progressInterval is how often a build that takes long says that it is still alive.
+// progressInterval is the time between two progress messages of a build.
 const progressInterval = 20 * time.Second
 
 // binary is one program of the control plane.
@@ -40,7 +40,7 @@ type binary struct {
 	output string
 }
 
-// binaries are what a control plane needs, and kubectl for machines that have none. They are the tools of go.mod.
+// binaries are the programs of a control plane, and kubectl for machines without one. They are the tools of go.mod.
 var binaries = []binary{
 	{name: "etcd", importPath: "go.etcd.io/etcd/server/v3", output: "server"},
 	{name: "kube-apiserver", importPath: "k8s.io/kubernetes/cmd/kube-apiserver"},
@@ -56,7 +56,7 @@ type builder struct {
 	progress io.Writer
 }
 
-// ensure returns the folder of the binaries, building them first when they are missing.
+// ensure returns the folder of the binaries. It builds them if they are missing.
 func (b builder) ensure(ctx context.Context) (string, error) {
 	version, err := requiredVersion(goMod, "k8s.io/kubernetes")
 	if err != nil {
@@ -80,15 +80,16 @@ func (b builder) ensure(ctx context.Context) (string, error) {
 	return dir, b.build(ctx, dir, version, flags)
 }
 
-// build builds all binaries into a temporary folder and renames it to dir, so that dir is complete or absent.
+// build builds all binaries into a temporary folder and renames that folder to dir, so that dir is complete or absent.
 func (b builder) build(ctx context.Context, dir, version, flags string) (err error) {
-	// One name for all builders, of which the lock admits one at a time: what a killed one left is removed first.
+	// All builders use the same name, since the lock admits one at a time. Remains of a killed builder are removed
+	// first.
 	work := filepath.Join(b.layout.binaries(), "building")
 	if err := os.RemoveAll(work); err != nil {
 		return fmt.Errorf("build: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	// The module is rebuilt from the embedded files: a package path is all that go build needs besides them.
+	// The module is written from the embedded files. go build needs no more than those and the package paths.
 	module, out := filepath.Join(work, "module"), filepath.Join(work, "bin")
 	if err := writeFiles(module, map[string][]byte{"go.mod": goMod, "go.sum": goSum}); err != nil {
 		return err
@@ -145,7 +146,7 @@ func (b builder) goBuild(ctx context.Context, module, out, flags string) error {
 	return nil
 }
 
-// reportProgress prints from time to time how long the build has taken, until the returned function is called.
+// reportProgress prints at intervals how long the build has taken, until the returned function is called.
 func (b builder) reportProgress() (stop func()) {
 	begin := time.Now()
 	quit, done := make(chan struct{}), make(chan struct{})
@@ -179,7 +180,7 @@ func requiredVersion(mod []byte, module string) (string, error) {
 	return "", fmt.Errorf("go.mod does not require %s", module)
 }
 
-// linkerFlags makes the binaries small and makes them tell their version, which is v0.0.0 otherwise.
+// linkerFlags makes the binaries small, and sets their version, which would be v0.0.0.
 func linkerFlags(version string) string {
 	const pkg = "k8s.io/component-base/version."
 	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
@@ -188,7 +189,7 @@ func linkerFlags(version string) string {
 		pkg, version, major, minor)
 }
 
-// buildKey names a set of binaries after everything that they depend on.
+// buildKey derives the name of a set of binaries from everything that they depend on.
 func buildKey(parts ...any) string {
 	hash := sha256.New()
 	for _, part := range parts {

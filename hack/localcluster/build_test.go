@@ -70,7 +70,7 @@ func TestBuildKeyDependsOnEveryPart(t *testing.T) {
 	}
 }
 
-// The binaries can only be built if go.mod requires what they need, which the tool block makes sure of.
+// The binaries can only be built if go.mod requires their modules, which the tool block ensures.
 func TestBinariesAreTheToolsOfGoMod(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "tool").Output()
 	if err != nil {

@@ -17,17 +17,17 @@ import (
 	"time"
 )
 
-// requestTimeout bounds one request, so that a server that accepts and never answers is noticed.
+// requestTimeout bounds one request, for servers that accept a connection and never answer.
 const requestTimeout = 5 * time.Second
 
-// client sends the handful of requests that starting a cluster takes. The real client library would make every command
+// client sends the few requests that the start of a cluster needs. The real client library would make every command
 // seconds slower to build and start.
 type client struct {
 	server string
 	http   *http.Client
 }
 
-// newClient returns a client for the API server at the URL server that trusts ca and introduces itself with the
+// newClient returns a client for the API server at the URL server. The client trusts ca and authenticates with the
 // certificates, if any.
 func newClient(server string, ca []byte, certificates ...tls.Certificate) *client {
 	roots := x509.NewCertPool()
@@ -43,7 +43,7 @@ func newClient(server string, ca []byte, certificates ...tls.Certificate) *clien
 // close closes the idle connections.
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// statusError is an answer that is neither a success nor what was hoped for.
+// statusError is an answer with another status than success.
 type statusError struct {
 	code int
 	body string
@@ -130,7 +130,7 @@ func (c *client) createNode(ctx context.Context, name string) error {
 	return nil
 }
 
-// node is what matters of a Node object.
+// node has the fields of a Node that matter here.
 type node struct {
 	Metadata struct {
 		Name string `json:"name"`
@@ -148,7 +148,7 @@ type node struct {
 	} `json:"status"`
 }
 
-// schedulable returns nil when pods can run on n, else what is in the way.
+// schedulable returns nil if pods can run on n, and otherwise the reason why not.
 func (n node) schedulable() error {
 	ready := false
 	for _, condition := range n.Status.Conditions {
@@ -165,7 +165,7 @@ func (n node) schedulable() error {
 	return nil
 }
 
-// nodesReady returns nil when pods can run on all of want nodes, else what is in the way.
+// nodesReady returns nil if pods can run on all of want nodes, and otherwise the reasons why not.
 func (c *client) nodesReady(ctx context.Context, want int) error {
 	var list struct {
 		Items []node `json:"items"`

@@ -99,7 +99,7 @@ func TestIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !isTaken(t.Context(), port) {
-		t.Error("a port that somebody listens on counts as free")
+		t.Error("a port with a listener counts as free")
 	}
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,8 @@ var stageFiles embed.FS
 //go:embed audit-policy.yaml
 var auditPolicy []byte
 
-// nodeIP, of a range reserved for documentation, stands for every node; podNetwork has room for many simulated pods.
+// nodeIP is the address of every node, from a range reserved for documentation. podNetwork has room for many simulated
+// pods.
 const (
 	nodeIP     = "192.0.2.1"
 	podNetwork = "10.244.0.0/16"
@@ -26,15 +27,15 @@ const (
 	auditPolicyFile = "audit-policy.yaml"
 )
 
-// component is one process of the control plane, ready to be started.
+// component is one process of the control plane.
 type component struct {
 	name string
 	args []string
-	// ports are those that it listens on, always on 127.0.0.1.
+	// ports are the ports of the component, always on 127.0.0.1.
 	ports []int
 }
 
-// ports are the three that a control plane needs. What else could listen is switched off.
+// ports are the three ports of a control plane. All other listeners are off.
 type ports struct {
 	apiServer, etcd, etcdPeer int
 }
@@ -43,7 +44,7 @@ func (p ports) server() string { return localURL(p.apiServer) }
 
 func localURL(port int) string { return fmt.Sprintf("https://127.0.0.1:%d", port) }
 
-// etcd trades durability for speed: after a crash nobody wants the data back.
+// etcd trades durability for speed, since no data needs to survive a crash.
 func etcd(inst instance, p ports) component {
 	return component{name: "etcd", ports: []int{p.etcd, p.etcdPeer}, args: []string{
 		"--name=default",
@@ -65,13 +66,14 @@ func etcd(inst instance, p ports) component {
 	}}
 }
 
-// apiServer keeps the defaults of a real one wherever a client could notice: RBAC, admission, priority and fairness.
+// apiServer keeps the usual defaults wherever a client could notice a difference: RBAC, admission, priority and
+// fairness.
 func apiServer(inst instance, p ports, audit bool) component {
 	args := []string{
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", p.apiServer),
-		// The kubernetes Service cannot have a loopback address as its endpoint, and nobody looks for one.
+		// The kubernetes Service cannot have a loopback address as its endpoint, and no client needs that endpoint.
 		"--endpoint-reconciler-type=none",
 		"--etcd-servers=" + localURL(p.etcd),
 		"--etcd-cafile=" + inst.pki("etcd-ca.crt"),
@@ -93,17 +95,17 @@ func apiServer(inst instance, p ports, audit bool) component {
 		args = append(args,
 			"--audit-policy-file="+inst.config(auditPolicyFile),
 			"--audit-log-path="+inst.auditLog(),
-			// Written before the answer is sent: who has the answer finds the request in the log.
+			// An entry is written before its answer is sent, so a client with an answer finds its request in the log.
 			"--audit-log-mode=blocking",
-			// In megabytes; a log that is rotated while it is read loses requests.
+			// In megabytes. The limit prevents rotation, which would lose requests for readers of the log.
 			"--audit-log-maxsize=100000",
 		)
 	}
 	return component{name: "kube-apiserver", ports: []int{p.apiServer}, args: args}
 }
 
-// controllerManager runs the default controllers, each under its own ServiceAccount, but for those that need a cloud or
-// attach volumes: there is nothing for them to do, and their loops cost CPU time.
+// controllerManager runs the default controllers, each with its own ServiceAccount. Controllers that need a cloud or
+// attach volumes are off, because their loops cost CPU time without a use.
 func controllerManager(inst instance) component {
 	return component{name: "kube-controller-manager", args: []string{
 		"--kubeconfig=" + inst.config("controller-manager.kubeconfig"),
@@ -129,7 +131,7 @@ func scheduler(inst instance) component {
 	}}
 }
 
-// kwok plays the kubelets of all nodes. Without --server-address it listens nowhere.
+// kwok simulates the kubelets of all nodes. Without --server-address, it does not listen.
 func kwok(inst instance) component {
 	return component{name: "kwok", args: []string{
 		"--kubeconfig=" + inst.config("kwok.kubeconfig"),
@@ -141,7 +143,7 @@ func kwok(inst instance) component {
 	}}
 }
 
-// configFiles returns the files that the components read and that hold no secrets.
+// configFiles returns the components' files without secrets.
 func configFiles() (map[string][]byte, error) {
 	entries, err := stageFiles.ReadDir("stages")
 	if err != nil {

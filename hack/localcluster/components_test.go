@@ -20,7 +20,7 @@ func TestEverythingListensOnLoopbackOnly(t *testing.T) {
 	p := ports{apiServer: 1, etcd: 2, etcdPeer: 3}
 	tests := []struct {
 		component component
-		// want are the flags that say where the component listens.
+		// want are the flags that define where the component listens.
 		want []string
 	}{
 		{component: etcd(inst, p), want: []string{"--listen-client-urls=https://127.0.0.1:2", "--listen-peer-urls=https://127.0.0.1:3"}},

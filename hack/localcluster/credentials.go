@@ -13,20 +13,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// admin is the user of the kubeconfig that people get; its group is above RBAC.
+// admin is the user of the kubeconfig for people. Its group bypasses RBAC.
 const (
 	admin       = "admin"
 	adminsGroup = "system:masters"
 )
 
-// The users that the components are. RBAC's built-in roles know the first two by these names.
+// The users of the components. RBAC's built-in roles name the first two.
 const (
 	controllerManagerUser = "system:kube-controller-manager"
 	schedulerUser         = "system:kube-scheduler"
 	kwokUser              = "kwok"
 )
 
-// credentials are what the supervisor itself needs to talk to its API server.
+// credentials are those of the supervisor for its API server.
 type credentials struct {
 	ca          []byte
 	certificate tls.Certificate
@@ -77,8 +77,8 @@ func writeCredentials(inst instance, server string, now time.Time) (credentials,
 	return result, nil
 }
 
-// serverFiles returns the PEM files of etcd and of the API server. etcd has an authority of its own: who may talk to the
-// API server must not thereby be able to go around it.
+// serverFiles returns the PEM files of etcd and of the API server. etcd has an authority of its own, so that clients of
+// the API server cannot reach etcd directly.
 func serverFiles(ca *authority, now time.Time) (map[string][]byte, error) {
 	etcdCA, err := newAuthority("localcluster-etcd", now)
 	if err != nil {

@@ -17,16 +17,16 @@ import (
 	"time"
 )
 
-// stopGrace is how long a component may take to end after SIGTERM. Nothing is lost when it is killed after that.
+// stopGrace is how long a component may take to end after SIGTERM. A kill after that loses nothing.
 const stopGrace = 3 * time.Second
 
-// How much of a log an error shows.
+// Limits of the part of a log in an error.
 const (
 	tailLines = 15
 	tailBytes = 8 << 10
 )
 
-// exitError says that a component ended although nobody asked it to.
+// exitError says that a component ended without being asked to.
 type exitError struct {
 	component string
 	err       error
@@ -51,7 +51,7 @@ func (e *exitError) Unwrap() error { return e.err }
 type fleet struct {
 	instance instance
 	binDir   string
-	// lost is told when a component ends by itself.
+	// lost is called when a component ends by itself.
 	lost     context.CancelCauseFunc
 	launcher *launcher
 	watchers sync.WaitGroup
@@ -76,7 +76,7 @@ func newFleet(inst instance, binDir string, lost context.CancelCauseFunc) (*flee
 	}, nil
 }
 
-// launch starts components and writes them down. They live until stop, whatever happens to ctx.
+// launch starts components and records them in the state file. They live until stop, even if ctx ends.
 func (f *fleet) launch(ctx context.Context, components ...component) error {
 	for _, c := range components {
 		if err := f.launchOne(context.WithoutCancel(ctx), c); err != nil {
@@ -113,8 +113,8 @@ func (f *fleet) launchOne(ctx context.Context, c component) error {
 	return nil
 }
 
-// await waits until check returns nil. Its error carries the last thing that check complained about, and the end of the
-// log of the component that is most likely to know why.
+// await waits until check returns nil. Its error has the last error of check, and the end of the log of the component
+// that most likely shows the cause.
 func (f *fleet) await(ctx context.Context, what, component string, check func(context.Context) error) error {
 	var complaint error
 	err := poll(ctx, func(ctx context.Context) (bool, error) {
@@ -131,16 +131,16 @@ func (f *fleet) await(ctx context.Context, what, component string, check func(co
 	return fmt.Errorf("%s: %w: %w; the end of %s:\n%s", what, err, complaint, log, tail(log))
 }
 
-// becomeReady writes down that the instance can be used.
+// becomeReady records that the instance is ready.
 func (f *fleet) becomeReady(conn connection) error {
 	f.state.Phase, f.state.Connection = phaseReady, conn
 	return writeState(f.instance, f.state)
 }
 
-// stop ends all components, those that were started first last, and waits for them.
+// stop ends all components, in the reverse order of their start, and waits for their end.
 func (f *fleet) stop() error {
 	var errs []error
-	// etcd and the API server serve the others, so the others go first, all together.
+	// etcd and the API server serve the other components, which therefore end first, all together.
 	const servers = 2
 	clients := f.children[min(servers, len(f.children)):]
 	errs = append(errs, endAll(clients))
@@ -152,7 +152,7 @@ func (f *fleet) stop() error {
 	return errors.Join(errs...)
 }
 
-// endAll ends children together: politely, then after stopGrace with force.
+// endAll ends children together: with SIGTERM, and after stopGrace with SIGKILL.
 func endAll(children []*child) error {
 	var errs []error
 	for _, c := range children {
@@ -173,7 +173,7 @@ func endAll(children []*child) error {
 	return errors.Join(errs...)
 }
 
-// tail returns the last lines of a file, or why there are none.
+// tail returns the last lines of a file, or the reason why it cannot be read.
 func tail(path string) string {
 	file, err := os.Open(path)
 	if err != nil {

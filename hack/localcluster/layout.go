@@ -14,13 +14,14 @@ import (
 // cacheVariable names the environment variable that moves the cache folder.
 const cacheVariable = "LOCALCLUSTER_CACHE"
 
-// ephemeralPrefix starts the names of instances that nobody named. Their remains are swept by the next supervisor.
+// ephemeralPrefix begins the names of instances without a name of the user's. The next supervisor removes their
+// remains.
 const ephemeralPrefix = "tmp-"
 
-// namePattern keeps names usable as file names and inside node names and context names.
+// namePattern keeps names valid as file names and inside node names and context names.
 var namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
 
-// layout knows where everything is kept.
+// layout has the paths of all files.
 type layout struct {
 	cache string
 }
@@ -41,10 +42,10 @@ func newLayout(cache string) (layout, error) {
 	return layout{cache: absolute}, nil
 }
 
-// binaries is the folder that holds one folder of binaries per build key.
+// binaries returns the folder with one folder of binaries for each build key.
 func (l layout) binaries() string { return filepath.Join(l.cache, "bin") }
 
-// clusters is the folder that holds one folder per instance.
+// clusters returns the folder with one folder for each instance.
 func (l layout) clusters() string { return filepath.Join(l.cache, "clusters") }
 
 // instance returns the paths of the instance called name.
@@ -73,8 +74,8 @@ func (i instance) config(file string) string   { return filepath.Join(i.dir, "co
 func (i instance) pki(file string) string      { return filepath.Join(i.dir, "pki", file) }
 func (i instance) log(component string) string { return filepath.Join(i.logs(), component+".log") }
 
-// removeFiles removes everything of the instance but its lock and the supervisor's log, which is being written to while
-// the remains of a predecessor are removed.
+// removeFiles removes all files of the instance but its lock and the supervisor's log. The supervisor writes the log
+// while it removes the remains of a predecessor.
 func (i instance) removeFiles() error {
 	if err := os.RemoveAll(i.dir); err != nil {
 		return fmt.Errorf("remove instance %q: %w", i.name, err)
@@ -82,7 +83,7 @@ func (i instance) removeFiles() error {
 	return nil
 }
 
-// forget removes everything of the instance but its lock.
+// forget removes all files of the instance but its lock.
 func (i instance) forget() error {
 	err := os.Remove(i.supervisorLog())
 	if errors.Is(err, os.ErrNotExist) {

@@ -16,7 +16,7 @@ import (
 // errLocked is returned for a lock that another process holds.
 var errLocked = errors.New("locked by another process")
 
-// pollInterval is how often a condition is looked at that has no event to wait for.
+// pollInterval is the time between two evaluations of a condition without an event.
 const pollInterval = 50 * time.Millisecond
 
 // fileLock is an exclusive lock that the kernel releases when the process ends.
@@ -44,12 +44,12 @@ func tryLock(path string) (*fileLock, error) {
 		if isSameFile(file, path) {
 			return &fileLock{file: file}, nil
 		}
-		// The previous holder removed the file between our open and our lock: what we hold protects nothing.
+		// The previous holder removed the file between the open and the lock, so this lock protects nothing.
 		_ = file.Close()
 	}
 }
 
-// waitLock takes the lock on path as soon as it is free. It calls onWait once if it has to wait.
+// waitLock takes the lock on path as soon as it is free. It calls onWait once before it waits.
 func waitLock(ctx context.Context, path string, onWait func()) (*fileLock, error) {
 	var lock *fileLock
 	waited := false
@@ -79,12 +79,12 @@ func (l *fileLock) write(content []byte) error {
 	return nil
 }
 
-// release gives the lock up and leaves its file. Nothing is lost when that fails: the lock ends with the process.
+// release releases the lock and leaves its file. A failure does not matter, since the lock ends with the process.
 func (l *fileLock) release() {
 	_ = l.file.Close()
 }
 
-// remove gives the lock up and removes its file. A file that stays does no harm.
+// remove releases the lock and removes its file. A remaining file does no harm.
 func (l *fileLock) remove() {
 	_ = os.Remove(l.file.Name())
 	l.release()
@@ -99,7 +99,7 @@ func isSameFile(file *os.File, path string) bool {
 	return err == nil && os.SameFile(held, current)
 }
 
-// poll calls done until it returns true or an error. When ctx ends first, its cause is returned.
+// poll calls done until done returns true or an error. When ctx ends first, poll returns its cause.
 func poll(ctx context.Context, done func(context.Context) (bool, error)) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()

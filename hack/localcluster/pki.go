@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// certificateLifetime outlasts any instance that somebody forgot.
+// certificateLifetime is longer than the life of any instance, even of a forgotten one.
 const certificateLifetime = 365 * 24 * time.Hour
 
-// clockSkew is how long before its creation a certificate is valid already.
+// clockSkew is how long before its creation a certificate becomes valid.
 const clockSkew = 5 * time.Minute
 
-// serviceNetwork is the range of cluster IPs; serviceIP is the one of the API server itself.
+// serviceNetwork is the range of cluster IPs. serviceIP is the cluster IP of the API server.
 const (
 	serviceNetwork = "10.96.0.0/16"
 	serviceIP      = "10.96.0.1"
@@ -31,7 +31,7 @@ const (
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
-	// certificatePEM is what those who trust the authority need.
+	// certificatePEM is the certificate for clients that trust the authority.
 	certificatePEM []byte
 }
 
@@ -60,15 +60,15 @@ func newAuthority(name string, now time.Time) (*authority, error) {
 	return &authority{certificate: certificate, key: key, certificatePEM: encodePEM("CERTIFICATE", der)}, nil
 }
 
-// client issues a certificate for a client: a user's name and groups, in Kubernetes' reading of it.
+// client issues a client certificate with a user's name and groups, in the form that Kubernetes reads.
 func (a *authority) client(name string, now time.Time, groups ...string) (keyPair, error) {
 	template := certificateTemplate(pkix.Name{CommonName: name, Organization: groups}, now)
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	return a.issue(template)
 }
 
-// server issues a certificate for a server on 127.0.0.1 that is also known by the other names. It serves as a client
-// certificate too, since etcd introduces itself with it to itself.
+// server issues a certificate for a server on 127.0.0.1 with further names. It is a client certificate, too, since etcd
+// connects to itself with it.
 func (a *authority) server(name string, now time.Time, addresses []net.IP, names ...string) (keyPair, error) {
 	template := certificateTemplate(pkix.Name{CommonName: name}, now)
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
@@ -93,7 +93,7 @@ func (a *authority) issue(template *x509.Certificate) (keyPair, error) {
 	return keyPair{certificate: encodePEM("CERTIFICATE", der), key: keyPEM}, nil
 }
 
-// certificateTemplate leaves the serial number out: x509 then draws one.
+// certificateTemplate has no serial number: x509 then draws one.
 func certificateTemplate(subject pkix.Name, now time.Time) *x509.Certificate {
 	return &x509.Certificate{
 		Subject:               subject,
@@ -112,7 +112,7 @@ func newKey() (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// encodeKey returns key in the one PEM form that all components read.
+// encodeKey returns key in the PEM form that all components read.
 func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {

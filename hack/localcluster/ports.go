@@ -12,11 +12,11 @@ import (
 	"syscall"
 )
 
-// pickPorts returns ports that nobody listens on. They are not reserved: a component that then finds its port taken
-// ends, and the supervisor starts over with others.
+// pickPorts returns ports on which no process listens. They are not reserved. A component that finds its port taken
+// ends, and the supervisor starts over with other ports.
 func pickPorts(ctx context.Context) (p ports, err error) {
 	var listeners []net.Listener
-	// Closed only at the end, so that no port is found twice.
+	// The listeners are closed only at the end, so that no port is found twice.
 	defer func() {
 		for _, listener := range listeners {
 			err = errors.Join(err, listener.Close())
@@ -35,7 +35,7 @@ func pickPorts(ctx context.Context) (p ports, err error) {
 	return p, nil
 }
 
-// isTaken reports whether somebody listens on port.
+// isTaken reports whether a process listens on port.
 func isTaken(ctx context.Context, port int) bool {
 	listener, err := listen(ctx, port)
 	if err != nil {

@@ -14,17 +14,17 @@ import (
 	"syscall"
 )
 
-// identity tells a process apart from a later one with the same number.
+// identity distinguishes a process from a later one with the same number.
 type identity struct {
 	// Name says what the process is, for people.
 	Name string `json:"name"`
 	// PID is the process id.
 	PID int `json:"pid"`
-	// Started is the start time as the system writes it; only compared, never computed with.
+	// Started is the start time as the system writes it. It is compared only.
 	Started string `json:"started"`
 }
 
-// processStatus is what the system says about a process.
+// processStatus is the system's information about a process.
 type processStatus struct {
 	// started is the start time as the system writes it.
 	started string
@@ -55,7 +55,7 @@ func (id identity) alive() bool {
 	return err == nil && !status.ended && status.started == id.Started
 }
 
-// signal sends sig if this very process still runs, and says nothing if it does not.
+// signal sends sig if this very process still runs, and does nothing otherwise.
 func (id identity) signal(sig syscall.Signal) error {
 	if !id.alive() {
 		return nil
@@ -66,7 +66,7 @@ func (id identity) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// child is a process that this one started.
+// child is a child process.
 type child struct {
 	identity
 	cmd *exec.Cmd
@@ -75,8 +75,8 @@ type child struct {
 	err  error
 }
 
-// launcher starts children that die with this process. The kernel ties a child's life to the thread that started it, so
-// one goroutine that never leaves its thread starts them all. The launcher lives until close.
+// launcher starts children that die with this process. The kernel ties a child's life to the thread that started the
+// child. So one goroutine that never leaves its thread starts all of them. The launcher lives until close.
 type launcher struct {
 	requests chan func()
 }
@@ -96,8 +96,8 @@ func newLauncher() *launcher {
 // close ends the launcher's goroutine.
 func (l *launcher) close() { close(l.requests) }
 
-// launch starts path with args; output gets its stdout and stderr. The end of ctx kills it. The child has a process group of its own, so that a
-// Ctrl-C in the terminal reaches only this process, which then ends the children in order.
+// launch starts path with args; output gets stdout and stderr. The end of ctx kills the child. The child has a process
+// group of its own, so that a Ctrl-C in the terminal reaches only this process, which then ends the children in order.
 func (l *launcher) launch(ctx context.Context, name, path string, args []string, output *os.File) (*child, error) {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdout, cmd.Stderr = output, output
@@ -109,7 +109,7 @@ func (l *launcher) launch(ctx context.Context, name, path string, args []string,
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	// The process cannot vanish from the process table before Wait, so this identifies the right one.
+	// The process stays in the process table until Wait, so the number cannot belong to another process.
 	id, err := identify(name, cmd.Process.Pid)
 	if err != nil {
 		return nil, errors.Join(err, cmd.Process.Kill(), cmd.Wait())

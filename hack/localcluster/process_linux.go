@@ -10,12 +10,12 @@ import (
 	"syscall"
 )
 
-// dieWithParent asks the kernel to kill the child when the thread that starts it ends.
+// dieWithParent makes the kernel kill the child when the thread that started the child ends.
 func dieWithParent(attr *syscall.SysProcAttr) {
 	attr.Pdeathsig = syscall.SIGKILL
 }
 
-// inspect looks the process pid up.
+// inspect returns the status of the process pid.
 func inspect(pid int) (processStatus, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -24,8 +24,8 @@ func inspect(pid int) (processStatus, error) {
 	return parseStat(stat)
 }
 
-// parseStat reads a /proc/<pid>/stat line. Its second field is the program's name in parentheses and may hold anything,
-// so counting begins after the last parenthesis (proc_pid_stat(5)).
+// parseStat reads a /proc/<pid>/stat line. The second field is the program's name in parentheses, with any characters.
+// The fields are therefore counted after the last parenthesis (proc_pid_stat(5)).
 func parseStat(stat []byte) (processStatus, error) {
 	const state, startTime = 3, 22
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])

@@ -18,9 +18,9 @@ func TestIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recycled, nobody := self, self
+	recycled, noProcess := self, self
 	recycled.Started = "0"
-	nobody.PID = 0
+	noProcess.PID = 0
 	tests := []struct {
 		name string
 		id   identity
@@ -28,7 +28,7 @@ func TestIdentity(t *testing.T) {
 	}{
 		{name: "self", id: self, want: true},
 		{name: "same number, other process", id: recycled},
-		{name: "no process", id: nobody},
+		{name: "no process", id: noProcess},
 		{name: "init", id: identity{PID: 1, Started: self.Started}},
 		{name: "zero value", id: identity{}},
 	}
@@ -37,7 +37,7 @@ func TestIdentity(t *testing.T) {
 			if got := test.id.alive(); got != test.want {
 				t.Errorf("alive: %t, want %t", got, test.want)
 			}
-			// The signal would end the test if it were sent to the wrong one.
+			// A signal to the wrong process would end the test.
 			if !test.want {
 				if err := test.id.signal(syscall.SIGKILL); err != nil {
 					t.Errorf("signal: %v", err)

@@ -14,10 +14,10 @@ import (
 	"syscall"
 )
 
-// dieWithParent does nothing: only Linux ties a child's life to its parent's.
+// dieWithParent does nothing, because only Linux can tie a child's life to its parent's.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// inspect looks the process pid up.
+// inspect returns the status of the process pid.
 func inspect(pid int) (processStatus, error) {
 	out, err := exec.CommandContext(context.Background(), "ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// phase is where an instance is in its life.
+// phase is a phase of an instance's life.
 type phase string
 
 const (
@@ -19,7 +19,7 @@ const (
 	phaseFailed   phase = "failed"
 )
 
-// state is what the supervisor writes down about its instance for the other commands.
+// state is the supervisor's record of its instance for the other commands.
 type state struct {
 	Phase phase `json:"phase"`
 	// Failure says why, in phase failed.
@@ -30,11 +30,11 @@ type state struct {
 	Connection connection `json:"connection"`
 }
 
-// connection is all that a client needs to use an instance. It is the one line that "up --foreground" prints.
+// connection is all that a client needs to use an instance: the line that "up --foreground" prints.
 type connection struct {
 	// Name is the instance's name.
 	Name string `json:"name"`
-	// Dir is the instance's folder. It is removed with the instance, and with it what clients put there.
+	// Dir is the instance's folder. It is removed with the instance, including files of clients.
 	Dir string `json:"dir"`
 	// Server is the URL of the API server.
 	Server string `json:"server"`
@@ -48,7 +48,7 @@ type connection struct {
 	BinDir string `json:"binDir"`
 	// LogDir is the folder of the components' logs.
 	LogDir string `json:"logDir"`
-	// Nodes is how many nodes are simulated.
+	// Nodes is the number of simulated nodes.
 	Nodes int `json:"nodes"`
 	// PID is the supervisor's process id.
 	PID int `json:"pid"`

@@ -17,13 +17,14 @@ import (
 	"time"
 )
 
-// detachCommand on the lifeline makes a supervisor independent of it.
+// detachCommand on the lifeline makes a supervisor independent of the lifeline.
 const detachCommand = "detach"
 
-// lockPatience is how long a supervisor waits for a command that only looks whether the lock is held.
+// lockPatience is how long a supervisor waits for a command that only tests the lock.
 const lockPatience = 2 * time.Second
 
-// maxAttempts bounds how often a start is repeated because somebody took a port between the choice and the start.
+// maxAttempts bounds how often a start is repeated because another process took a port between its choice and the
+// start.
 const maxAttempts = 3
 
 // errLifelineClosed is the cause of a stop that began with the end of the lifeline.
@@ -41,10 +42,10 @@ type supervisor struct {
 	messages io.Writer
 }
 
-// run starts the instance, prints its connection to ready, and ends it when ctx ends. It fails when the instance does not
-// start, and when a component ends by itself. No process is left when it returns.
+// run starts the instance, prints its connection to ready, and ends the instance when ctx ends. It fails if the
+// instance does not start, or if a component ends by itself. No process is left when run returns.
 func (s *supervisor) run(ctx context.Context, ready io.Writer) (err error) {
-	// A reader that left must not kill us before we have cleaned up; the write then fails instead.
+	// A closed stdout must not kill the supervisor before its clean-up. The write fails instead.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	lock, err := s.takeOver(ctx)
@@ -69,7 +70,7 @@ func (s *supervisor) run(ctx context.Context, ready io.Writer) (err error) {
 	return errors.Join(err, s.instance.keepOnlyLogs(), writeState(s.instance, failed))
 }
 
-// takeOver takes the instance's lock and removes what a predecessor left.
+// takeOver takes the instance's lock and removes the remains of a predecessor.
 func (s *supervisor) takeOver(ctx context.Context) (*fileLock, error) {
 	inst := s.instance
 	patience, cancel := context.WithTimeoutCause(ctx, lockPatience, fmt.Errorf("instance %q is in use", inst.name))
@@ -92,7 +93,7 @@ func (s *supervisor) takeOver(ctx context.Context) (*fileLock, error) {
 	return lock, nil
 }
 
-// attempt starts the instance once and returns when it has ended: nil when it was ready and was then asked to end.
+// attempt starts the instance once and returns when it has ended: nil if it was ready and was then asked to end.
 func (s *supervisor) attempt(ctx context.Context, ready io.Writer) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -118,7 +119,7 @@ func (s *supervisor) attempt(ctx context.Context, ready io.Writer) (err error) {
 	return nil
 }
 
-// start starts the components in order, waiting for each only where the next one would fail without it.
+// start starts the components in order. It waits for a component only if the next one would fail without it.
 func (s *supervisor) start(ctx context.Context, fleet *fleet) (connection, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("not ready after %s", s.timeout))
 	defer cancel()
@@ -196,8 +197,8 @@ func watchLifeline(lifeline io.Reader, lost func()) {
 	lost()
 }
 
-// removeLeftovers ends the components and removes the files of an instance whose supervisor is gone. The caller holds
-// the instance's lock. On Linux the components cannot outlive their supervisor; this is for other systems.
+// removeLeftovers ends the components and removes the files of an instance whose supervisor has ended. The caller holds
+// the instance's lock. On Linux, no component outlives its supervisor; other systems need this.
 func removeLeftovers(inst instance) error {
 	s, err := readState(inst)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -27,11 +27,11 @@ type up struct {
 	stdout, stderr io.Writer
 }
 
-// supervise builds, then runs the instance in this process, until the lifeline ends.
+// supervise builds the binaries, and runs the instance in this process until the lifeline ends.
 func (u *up) supervise(ctx context.Context, lifeline io.Reader) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// This goroutine cannot be waited for: nothing interrupts a read from stdin but the end of the process.
+	// Nothing waits for this goroutine, since only the end of the process interrupts a read from stdin.
 	go watchLifeline(lifeline, func() { cancel(errLifelineClosed) })
 	binDir, err := builder{layout: u.layout, progress: u.stderr}.ensure(ctx)
 	if err != nil {
@@ -53,9 +53,9 @@ func (u *up) supervisor(binDir string) *supervisor {
 	}
 }
 
-// ensure makes sure that the instance runs, in a supervisor of its own.
+// ensure ensures that the instance runs, with a supervisor in a process of its own.
 func (u *up) ensure(ctx context.Context) error {
-	// Of several that ask for the same instance at once, one starts it and the others find it running.
+	// Of several commands for the same instance, one starts it, and the others find it running.
 	turn, err := waitLock(ctx, u.instance.commandLock(), func() {
 		fmt.Fprintf(u.stderr, "waiting for another command that starts instance %q\n", u.instance.name)
 	})
@@ -88,8 +88,8 @@ func (u *up) ensure(ctx context.Context) error {
 	return nil
 }
 
-// running returns how to reach the instance if it runs and is healthy, and nil if it can be started. It waits for a
-// supervisor that is starting it, and ends an instance that runs but does not answer.
+// running returns the connection of a healthy instance, and nil if the instance can be started. It waits for a
+// supervisor that is starting the instance, and ends an instance that does not answer.
 func (u *up) running(ctx context.Context) (*connection, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, u.timeout,
 		fmt.Errorf("instance %q is being started by another process, which takes long", u.instance.name))
@@ -121,7 +121,7 @@ func (u *up) running(ctx context.Context) (*connection, error) {
 	return found, err
 }
 
-// matches returns an error when the running instance is not what was asked for.
+// matches returns an error if the running instance does not have the requested options.
 func (u *up) matches(conn connection) error {
 	if u.audit && conn.AuditLog == "" || u.nodesGiven && u.nodes != conn.Nodes {
 		return fmt.Errorf("instance %q is up already with other options (%d nodes, audit log: %t); run down first",
@@ -139,7 +139,7 @@ func (u *up) print(conn connection) {
 	fmt.Fprintf(u.stdout, "export KUBECONFIG=%s\n", conn.Kubeconfig)
 }
 
-// detach starts a supervisor that outlives this process once the instance is ready, and not if it is not.
+// detach starts a supervisor that outlives this process, if the instance becomes ready.
 func (u *up) detach(ctx context.Context) (*connection, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -150,7 +150,7 @@ func (u *up) detach(ctx context.Context) (*connection, error) {
 		return nil, fmt.Errorf("supervisor's log: %w", err)
 	}
 	defer logFile.Close()
-	// Not ended with ctx, which would leave it no time to clean up.
+	// The end of ctx must not kill the supervisor, which could then not clean up.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, "up", "--foreground", "--cache", u.layout.cache, "--name", u.instance.name,
 		fmt.Sprintf("--audit=%t", u.audit), fmt.Sprintf("--nodes=%d", u.nodes), fmt.Sprintf("--timeout=%s", u.timeout))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -194,7 +194,7 @@ func checkHealth(ctx context.Context, conn connection) error {
 	if err != nil {
 		return fmt.Errorf("certificate authority: %w", err)
 	}
-	// Everybody may ask this, so no client certificate is needed.
+	// This request needs no client certificate, since /readyz is public.
 	api := newClient(conn.Server, ca)
 	defer api.close()
 	return api.ready(ctx)

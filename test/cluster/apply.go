@@ -12,7 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
+	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -69,11 +69,8 @@ func (c *Cluster) isEstablished(ctx context.Context, crd *unstructured.Unstructu
 	if err != nil {
 		return false, err
 	}
-	conditions, _, err := unstructured.NestedSlice(live.Object, "status", "conditions")
-	return slices.ContainsFunc(conditions, func(condition any) bool {
-		fields, ok := condition.(map[string]any)
-		return ok && fields["type"] == "Established" && fields["status"] == "True"
-	}), err
+	established, err := condition(live, "Established")
+	return established["status"] == "True", err
 }
 
 // ApplyFiles applies the objects of YAML files, and of folders of such files, in their order. Relative paths begin at
@@ -89,6 +86,40 @@ func (c *Cluster) ApplyFiles(ctx context.Context, namespace string, paths ...str
 		}
 	}
 	return nil
+}
+
+// Objects returns the objects of YAML files, and of folders of such files, in their order. Relative paths begin at the root
+// of the repository.
+func (c *Cluster) Objects(paths ...string) ([]*unstructured.Unstructured, error) {
+	return c.load(paths)
+}
+
+// AwaitReady waits until an applied object has the condition Ready at its current generation.
+func (c *Cluster) AwaitReady(ctx context.Context, t testing.TB, namespace string, object *unstructured.Unstructured) {
+	t.Helper()
+	client, err := c.resource(object, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	Eventually(ctx, t, describe(object)+" ready", func(ctx context.Context) (bool, error) {
+		live, err := client.Get(ctx, object.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		ready, err := condition(live, "Ready")
+		return ready["status"] == "True" && ready["observedGeneration"] == live.GetGeneration(), err
+	})
+}
+
+// condition returns a condition of an object; nil if the condition is absent.
+func condition(object *unstructured.Unstructured, name string) (map[string]any, error) {
+	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, item := range conditions {
+		if fields, ok := item.(map[string]any); ok && fields["type"] == name {
+			return fields, err
+		}
+	}
+	return nil, err
 }
 
 // ApplyObject applies one object, as ApplyFiles does.

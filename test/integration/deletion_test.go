@@ -161,9 +161,9 @@ func TestDeletionKeepsForeignFinalizers(t *testing.T) {
 			t.Errorf("without the operator's finalizer, the status is %+v", app.Status)
 		}
 	}
-	ns.Create(apps.Waiting("dependant", "web"))
-	dependant := ns.Await("dependant", "waiting", isWaiting)
-	if got := apps.Condition(dependant, v1alpha1.ConditionDependencyReady).Message; !strings.Contains(got, "which is being deleted") {
+	ns.Create(apps.Waiting("dependent", "web"))
+	dependent := ns.Await("dependent", "waiting", isWaiting)
+	if got := apps.Condition(dependent, v1alpha1.ConditionDependencyReady).Message; !strings.Contains(got, "which is being deleted") {
 		t.Errorf("DependencyReady says %q", got)
 	}
 	if records := ns.AuditRecords("web"); len(records) != 1 {

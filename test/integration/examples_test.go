@@ -6,41 +6,75 @@
 package integration
 
 import (
+	"errors"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestExamples applies each example without changes.
+// examplesWithTests are the examples that need more than a namespace, and so have tests of their own.
+var examplesWithTests = map[string]string{
+	"demoappcluster.yaml": "TestClusterExample",
+	"suspend.yaml":        "TestSuspendExample",
+}
+
+// blockedExamples are the objects that wait for another object of their example.
+var blockedExamples = []string{"port-wanter"}
+
+// TestExamples applies each example without changes. All its custom resources become ready.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	examples := map[string][]string{
-		"demoapp.yaml":            {"demoapp-sample"},
-		"demoapp-apikeyfrom.yaml": {"demoapp-with-secret"},
-		"chart-rollout.yaml":      {"first-in-line", "second-in-line"},
-		"drift-policy.yaml":       {"kept-clean"},
-		"drift-warn.yaml":         {"only-watched"},
-		"remediation.yaml":        {"careful"},
-		"values.yaml":             {"demoapp-with-values"},
-		"waitfor.yaml":            {"app-a", "app-b"},
-		"reconcile-now.yaml":      {"on-request"},
-		"upgrade-window.yaml":     {"night-shift"},
-		"license.yaml":            {"licensed"},
-		"ingress.yaml":            {"demoapp-outside"},
-		"validation.yaml":         {"port-holder"},
+	crds, err := shared.Objects("artifacts/crds")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for file, names := range examples {
-		t.Run(file, func(t *testing.T) {
+	kinds := sets.New[schema.GroupKind]()
+	for _, crd := range crds {
+		group, _, groupErr := unstructured.NestedString(crd.Object, "spec", "group")
+		kind, _, kindErr := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+		if err := errors.Join(groupErr, kindErr); err != nil {
+			t.Fatal(err)
+		}
+		kinds.Insert(schema.GroupKind{Group: group, Kind: kind})
+	}
+	files, err := filepath.Glob(filepath.Join(shared.Root(), "artifacts", "examples", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, file := range files {
+		if examplesWithTests[filepath.Base(file)] != "" {
+			continue
+		}
+		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			ns := newNamespace(t)
-			if err := shared.ApplyFiles(t.Context(), ns.Name, "artifacts/examples/"+file); err != nil {
+			objects, err := shared.Objects(file)
+			if err != nil {
 				t.Fatal(err)
 			}
-			for _, name := range names {
-				ns.AwaitReady(name)
+
+			if err := shared.ApplyFiles(t.Context(), ns.Name, file); err != nil {
+				t.Fatal(err)
+			}
+
+			for _, object := range objects {
+				kind := object.GroupVersionKind().GroupKind()
+				switch {
+				case !kinds.Has(kind) || slices.Contains(blockedExamples, object.GetName()):
+				case kind == v1alpha1.SchemeGroupVersion.WithKind("DemoApp").GroupKind():
+					ns.AwaitReady(object.GetName())
+				default:
+					shared.AwaitReady(t.Context(), t, ns.Name, object)
+				}
 			}
 		})
 	}

@@ -194,10 +194,10 @@ func TestReleaseThatWasNeverHealthy(t *testing.T) {
 	app.Spec.WaitForReady, app.Spec.NodeName = true, "nowhere"
 	app.Spec.Timeout = &metav1.Duration{Duration: 3 * time.Second}
 	app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: ptr.To[int32](1)}
-	dependant := apps.Named("dependant")
-	dependant.Spec.WaitFor = "web"
+	dependent := apps.Named("dependent")
+	dependent.Spec.WaitFor = "web"
 	ns.Create(app)
-	ns.Create(dependant)
+	ns.Create(dependent)
 
 	isExhausted := func(generation int64) func(*v1alpha1.DemoApp) bool {
 		return func(app *v1alpha1.DemoApp) bool {
@@ -216,7 +216,7 @@ func TestReleaseThatWasNeverHealthy(t *testing.T) {
 		t.Errorf("last good revision is %d", stalled.Status.LastGoodRevision)
 	}
 	ns.AwaitQuiet(quiet)
-	for _, version := range ns.Versions("dependant") {
+	for _, version := range ns.Versions("dependent") {
 		if apps.Revision(version.App) != 0 {
 			t.Fatal("the dependent was installed")
 		}
@@ -226,6 +226,6 @@ func TestReleaseThatWasNeverHealthy(t *testing.T) {
 		spec.NodeName, spec.Timeout = "", &metav1.Duration{Duration: 20 * time.Second}
 	})
 	ns.AwaitReady("web")
-	ns.AwaitReady("dependant")
-	assertRecords(t, ns, "dependant v1 deployed", "web v1 failed", "web v2 failed", "web v3 failed", "web v4 failed", "web v5 deployed")
+	ns.AwaitReady("dependent")
+	assertRecords(t, ns, "dependent v1 deployed", "web v1 failed", "web v2 failed", "web v3 failed", "web v4 failed", "web v5 deployed")
 }

@@ -221,14 +221,14 @@ func assertNothingInstalled(t *testing.T, ns *apps.Namespace, name string) {
 
 // assertHandOver asserts that a dependent was installed soon after its dependency was deployed, by the times of the
 // watch events.
-func assertHandOver(t *testing.T, ns *apps.Namespace, dependency, dependant string) {
+func assertHandOver(t *testing.T, ns *apps.Namespace, dependency, dependent string) {
 	t.Helper()
 	deployed := firstSeen(t, ns, dependency, releasev1alpha1.ConditionDeployed)
-	ready := firstSeen(t, ns, dependant, v1alpha1.ConditionDependencyReady)
+	ready := firstSeen(t, ns, dependent, v1alpha1.ConditionDependencyReady)
 	took := ready.Sub(deployed)
-	t.Logf("%s was installed %s after %s was deployed", dependant, took, dependency)
+	t.Logf("%s was installed %s after %s was deployed", dependent, took, dependency)
 	if took < 0 || took > slowestHandOver {
-		t.Errorf("%s was installed %s after %s was deployed, want at most %s", dependant, took, dependency, slowestHandOver)
+		t.Errorf("%s was installed %s after %s was deployed, want at most %s", dependent, took, dependency, slowestHandOver)
 	}
 }
 

@@ -21,8 +21,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// user is nobody in particular: the image has no /etc/passwd, and the number is
-// what "runAsNonRoot" of the restricted profile needs to see.
+// user is an arbitrary number other than 0, as "runAsNonRoot" of the restricted profile demands. The image has no
+// /etc/passwd.
 const user = "65532:65532"
 
 func main() {

@@ -108,7 +108,13 @@ func awaitWaiting(t *testing.T, operator *cluster.Operator, kinds map[string]int
 func deleteCRDs(t *testing.T, names ...string) {
 	t.Helper()
 	if len(names) == 0 {
-		names = []string{"demoapps.demo.example.com", "demoappclusters.demo.example.com"}
+		crds, err := shared.Objects("artifacts/crds")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, crd := range crds {
+			names = append(names, crd.GetName())
+		}
 	}
 	definitions := shared.Dynamic.Resource(schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",

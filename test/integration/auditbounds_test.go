@@ -60,7 +60,8 @@ func TestDeletionOfLargeSpec(t *testing.T) {
 	}
 }
 
-// TestManyDeletions deletes more DemoApps than a namespace may have complete records of.
+// TestManyDeletions deletes more DemoApps than a namespace may have complete records of. The limit of complete records
+// is 100, so fewer DemoApps would not exceed it.
 func TestManyDeletions(t *testing.T) {
 	t.Parallel()
 	const count, mostWhole = 150, 100

@@ -24,7 +24,8 @@ import (
 const chartObjects = 4
 
 // TestBudget counts the operator's requests, with events and without watches. Each count is an upper limit for the
-// operation.
+// operation. Before and after each operation, the operator must be silent for two seconds, which takes most of the
+// time.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -83,7 +84,8 @@ func TestBudget(t *testing.T) {
 	spend("an uninstall", chartObjects+8, func() { ns.Delete("web"); ns.AwaitGone("web") })
 }
 
-// TestBudgetOfRollback counts the requests of a rollback of an upgrade whose pods find no node.
+// TestBudgetOfRollback counts the requests of a rollback of an upgrade whose pods find no node. The timeout of 20
+// seconds must be longer than the upgrade, whose requests are counted apart.
 func TestBudgetOfRollback(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

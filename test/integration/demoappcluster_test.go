@@ -180,6 +180,8 @@ func isSo(web *v1alpha1.DemoAppCluster, conditionType, reason string) bool {
 		condition.ObservedGeneration == web.Generation
 }
 
+// TestClusterFollowsItsNodes adds, relabels and removes nodes one after the other, because the status must be correct
+// after each change.
 func TestClusterFollowsItsNodes(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, "a", "b.example.com")
@@ -221,6 +223,7 @@ func TestClusterFollowsItsNodes(t *testing.T) {
 	p.AwaitQuiet(quiet)
 }
 
+// TestClusterRollsOutTemplate: the rollout updates the DemoApps one after the other, which takes most of the time.
 func TestClusterRollsOutTemplate(t *testing.T) {
 	t.Parallel()
 	const count = 20

@@ -101,7 +101,8 @@ func TestForeignObjectBlocksInstall(t *testing.T) {
 	}
 }
 
-// TestConflictEndsWithForeignObject: the conflict ends without a change of the DemoApp.
+// TestConflictEndsWithForeignObject: the conflict ends without a change of the DemoApp. The operator reads the foreign
+// object every 45 seconds, which is most of the time of this test.
 func TestConflictEndsWithForeignObject(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

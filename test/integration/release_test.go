@@ -25,7 +25,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestHistoryIsLimited asserts that old revisions are removed.
+// TestHistoryIsLimited asserts that old revisions are removed. Its 13 upgrades follow one another, since more than ten
+// revisions are needed.
 func TestHistoryIsLimited(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

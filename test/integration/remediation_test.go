@@ -186,7 +186,8 @@ func TestUnhealthyUpgrade(t *testing.T) {
 	}
 }
 
-// TestReleaseThatWasNeverHealthy: there is no good revision to roll back to, and dependents keep waiting.
+// TestReleaseThatWasNeverHealthy: there is no good revision to roll back to, and dependents keep waiting. Four attempts
+// with a timeout of three seconds each follow one another.
 func TestReleaseThatWasNeverHealthy(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -174,7 +174,8 @@ func hashOf(text string) string {
 }
 
 // TestManifestHashDoesNotConfirmGuessedKey guesses the key offline, with all public data. A manifest with the guessed
-// key must not have the hash of the status. Only data that the tenant may not read may reveal the key.
+// key must not have the hash of the status. Only data that the tenant may not read may reveal the key. The first test
+// that uses the helm command builds it, which takes most of the time.
 func TestManifestHashDoesNotConfirmGuessedKey(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

@@ -24,6 +24,7 @@ import (
 )
 
 // TestRequestsOfInstall also counts requests outside of the namespace: an operation sends no discovery and no list.
+// Before and after each operation, the operator must be silent for three seconds.
 func TestRequestsOfInstall(t *testing.T) {
 	ns := newNamespace(t)
 	awaitLead(t, cluster.StartOperator(t.Context(), t, shared))
@@ -43,7 +44,8 @@ func TestRequestsOfInstall(t *testing.T) {
 }
 
 // TestDriftOfAllObjectsAtOnce: the correction of four objects takes one request for each and three that report it.
-// After a restart, the operator also reads the release record.
+// After a restart, the operator also reads the release record. Before and after each correction, the operator must be
+// silent for three seconds.
 func TestDriftOfAllObjectsAtOnce(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)

@@ -24,6 +24,7 @@ import (
 // newerVersion is the chart version of the newer operator.
 const newerVersion = "99.0.0"
 
+// TestNewerChartIsRolledOut builds a second operator.
 func TestNewerChartIsRolledOut(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)

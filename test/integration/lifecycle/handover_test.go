@@ -18,6 +18,7 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
+// TestStandbyTakesOver waits until the lease of a killed leader expires.
 func TestStandbyTakesOver(t *testing.T) {
 	tests := []struct {
 		name string

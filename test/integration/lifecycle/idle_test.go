@@ -31,6 +31,8 @@ const idleApps = 500
 // for each DemoApp.
 const mostToStart = 40
 
+// TestIdleOperatorSendsNothing installs 500 DemoApps, so that a request for each of them would be noticed, and observes
+// the operator for a minute.
 func TestIdleOperatorSendsNothing(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)

@@ -18,6 +18,7 @@ import (
 // many is the number of DemoApps that are reconciled when the operator is interrupted: twice the number of workers.
 const many = 20
 
+// TestKillDuringInstallsAndUpgrades waits twice until the lease of a killed leader expires.
 func TestKillDuringInstallsAndUpgrades(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared, shortLease...)

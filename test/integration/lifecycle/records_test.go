@@ -146,7 +146,8 @@ func addText(t *testing.T, tenant *apps.Tenant, text []byte) {
 }
 
 // TestUnreadableRecord forges one record after another. The operator neither ends nor grows, and still installs other
-// DemoApps. The DemoApp itself recovers and can be deleted.
+// DemoApps. The DemoApp itself recovers and can be deleted. The DemoApps and their records are handled one after
+// another, so that growing memory can be attributed.
 func TestUnreadableRecord(t *testing.T) {
 	binary := plainOperator(t)
 	namespaces := map[string]*apps.Namespace{}
@@ -181,7 +182,8 @@ func TestUnreadableRecord(t *testing.T) {
 	}
 }
 
-// TestUnreadableRecordAtStart forges all records while no operator runs.
+// TestUnreadableRecordAtStart forges all records while no operator runs. The records decompress to hundreds of
+// megabytes, and the race detector slows their construction.
 func TestUnreadableRecordAtStart(t *testing.T) {
 	binary := plainOperator(t)
 	namespaces := make([]*apps.Namespace, len(badRecords))

@@ -112,6 +112,7 @@ func force(t *testing.T, ns *apps.Namespace, name string) {
 	}
 }
 
+// TestNewerChartRolloutIsLimited builds a second operator, and restarts it with leases that expire.
 func TestNewerChartRolloutIsLimited(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)
@@ -176,6 +177,7 @@ func TestNewerChartRolloutIsLimited(t *testing.T) {
 	awaitRollouts(t, operator, map[string]int{"queued": 0, "active": 1, "failed": 0})
 }
 
+// TestRolloutOfBadChartIsHalted builds a second operator, and reports of a halt are delayed by five seconds.
 func TestRolloutOfBadChartIsHalted(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)
@@ -216,7 +218,8 @@ func TestRolloutOfBadChartIsHalted(t *testing.T) {
 	awaitRollouts(t, operator, map[string]int{"queued": 0, "active": 0, "failed": 1})
 }
 
-// TestValuesChangeDuringHaltedRollout: only the chart is halted, not a user's change of values.
+// TestValuesChangeDuringHaltedRollout: only the chart is halted, not a user's change of values. The reports of a halt
+// and of its end are delayed by five seconds each.
 func TestValuesChangeDuringHaltedRollout(t *testing.T) {
 	ns := newNamespace(t)
 	operator := cluster.StartOperator(t.Context(), t, shared)

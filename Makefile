@@ -1,8 +1,8 @@
 # Copyright The DemoApp Controller Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Needs Go, git and make. Tools and the control plane are built from source, with the
-# versions that the go.mod files below hack pin.
+# The targets need Go, git and make. Tools and the control plane are built from source;
+# the go.mod files below hack pin their versions.
 
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c

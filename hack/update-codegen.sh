@@ -2,9 +2,9 @@
 # Copyright The DemoApp Controller Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes all generated code, the CustomResourceDefinitions and docs/api.md from the
-# types in pkg/apis. The generators are pinned in hack/tools/go.mod. "make generate"
-# calls it; "make verify" runs it in a copy of the tree.
+# Generates all code, the CustomResourceDefinitions and docs/api.md from the types in
+# pkg/apis. hack/tools/go.mod pins the generators. "make generate" calls this script,
+# and "make verify" calls it in a copy of the tree.
 
 set -euo pipefail
 
@@ -13,8 +13,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 module=github.com/example/demoapp-controller
 boilerplate="$PWD/hack/boilerplate.go.txt"
 
-# kube_codegen.sh installs the generators into GOBIN: a folder of ours, kept
-# between runs, not the user's.
+# kube_codegen.sh installs the generators into GOBIN. A folder of the repository
+# keeps them between runs, and leaves the user's GOBIN alone.
 export GOBIN="${CODEGEN_BIN:-$PWD/bin/codegen}"
 mkdir -p "$GOBIN"
 
@@ -26,14 +26,14 @@ fi
 # shellcheck source=/dev/null
 source "$codegen/kube_codegen.sh"
 
-# A file whose type is gone would stay behind: begin with an empty folder.
+# An empty folder leaves no files of types that no longer exist.
 rm -rf pkg/generated
 mkdir -p pkg/generated/{applyconfiguration,clientset,informers,listers,openapi}
 
 kube::codegen::gen_helpers --boilerplate "$boilerplate" pkg/apis
 kube::codegen::gen_register --boilerplate "$boilerplate" pkg/apis
-# The report lists the API rules that apimachinery's own types break; one more
-# line, from a type of ours, is an error.
+# The report lists the API rules that apimachinery's own types break. A further line,
+# from a type of this repository, is an error.
 kube::codegen::gen_openapi --boilerplate "$boilerplate" \
   --extra-pkgs k8s.io/apimachinery/pkg/util/intstr \
   --output-dir pkg/generated/openapi \

@@ -2,8 +2,8 @@
 # Copyright The DemoApp Controller Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Fails when the generated code does not agree with the types in pkg/apis. It
-# generates into a copy and leaves the tree as it is.
+# Fails when the generated code does not match the types in pkg/apis. The script
+# generates into a copy and does not change the tree.
 
 set -euo pipefail
 

@@ -2,8 +2,8 @@
 # Copyright The DemoApp Controller Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Fails when a Go file or a script does not begin with the license header. Above it
-# may stand only a build constraint or the name of the interpreter.
+# Fails when a Go file or a script does not begin with the license header. Only a build
+# constraint or the name of the interpreter may precede the header.
 
 set -euo pipefail
 

@@ -2,8 +2,8 @@
 # Copyright The DemoApp Controller Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Fails when the go.mod or go.sum of one of the modules in this repository is not
-# tidy. It changes none of them.
+# Fails when the go.mod or go.sum of a module in this repository is not tidy. The
+# script changes no file.
 
 set -euo pipefail
 

@@ -130,7 +130,7 @@ func writeDrift(page *strings.Builder, results []result) {
 	fmt.Fprintf(page, "## Drift\n\nFrom the answer to the change until a watch shows the correction; one at a time, all rounds together.\n\n"+
 		"| DemoApps | median | p99 | worst | median while %d installs run | p99 | worst |\n|---|---|---|---|---|---|---|\n", loadSize)
 	for _, r := range results {
-		quiet, loaded := r.pooled(operatorName, drifts), r.pooled(operatorName, driftsUnderLoad)
+		quiet, loaded := r.pooled(drifts), r.pooled(driftsUnderLoad)
 		fmt.Fprintf(page, "| %d | %.0f ms | %.0f ms | %.0f ms | %.0f ms | %.0f ms | %.0f ms |\n", r.size,
 			milliseconds(quantile(quiet, 0.5)), milliseconds(quantile(quiet, 0.99)), milliseconds(quantile(quiet, 1)),
 			milliseconds(quantile(loaded, 0.5)), milliseconds(quantile(loaded, 0.99)), milliseconds(quantile(loaded, 1)))
@@ -180,7 +180,7 @@ func plotDrift(path string, r result) error {
 		}
 		return points
 	}
-	if err := plotutil.AddLines(p, "quiet", share(r.pooled(operatorName, drifts)), "while installing", share(r.pooled(operatorName, driftsUnderLoad))); err != nil {
+	if err := plotutil.AddLines(p, "quiet", share(r.pooled(drifts)), "while installing", share(r.pooled(driftsUnderLoad))); err != nil {
 		return err
 	}
 	p.Legend.Left = false

@@ -99,10 +99,10 @@ func (r result) ratio(of, to string, figure func(figures) time.Duration) spread 
 	return spreadOf(ratios)
 }
 
-// pooled returns the times of all rounds of a contender together, sorted.
-func (r result) pooled(contender string, times func(figures) []time.Duration) []time.Duration {
+// pooled returns the times of all rounds of the operator together, sorted.
+func (r result) pooled(times func(figures) []time.Duration) []time.Duration {
 	var all []time.Duration
-	for _, f := range r.figures[contender] {
+	for _, f := range r.figures[operatorName] {
 		all = append(all, times(f)...)
 	}
 	slices.Sort(all)

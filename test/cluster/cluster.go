@@ -117,7 +117,7 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 		return nil, err
 	}
 	c := &Cluster{root: root, exited: make(chan struct{}), launcher: newLauncher()}
-	defer func() {
+	defer func() { //nolint:contextcheck // The control plane is stopped after the end of ctx, too.
 		if err != nil {
 			err = errors.Join(err, c.Stop())
 		}
@@ -127,7 +127,10 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 		return nil, err
 	}
 	if ok {
-		return c, c.share(ctx, shared, options.KeepObjects)
+		if err := c.share(ctx, shared, options.KeepObjects); err != nil {
+			return nil, err
+		}
+		return c, nil
 	}
 	if err := c.startCommand(ctx, options); err != nil {
 		return nil, fmt.Errorf("start control plane: %w", err)

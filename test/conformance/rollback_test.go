@@ -124,7 +124,7 @@ func failingRollback(name string, failing values, class string) scenario {
 }
 
 // TestRollbackOverForeignObject rolls back to a revision with an object that another client has replaced. Helm
-// overwrites that object. The engine does not, because a rollback that nobody observes must not overwrite foreign
+// overwrites that object. The engine does not, because a rollback without a user must not overwrite foreign
 // objects.
 func TestRollbackOverForeignObject(t *testing.T) {
 	t.Parallel()

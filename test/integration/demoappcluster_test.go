@@ -214,7 +214,7 @@ func TestClusterFollowsItsNodes(t *testing.T) {
 		app, err := p.Demo.Get(t.Context(), unlabeled, metav1.GetOptions{})
 		return err == nil && app.DeletionTimestamp == nil && isSo(web, apimeta.ConditionReady, v1alpha1.ReasonAllReady)
 	})
-	p.Change(p.app("c"), func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Somebody else was here" })
+	p.Change(p.app("c"), func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Changed by another client" })
 	p.Await(p.app("c"), "set back", func(app *v1alpha1.DemoApp) bool {
 		return app.Spec.Message == "one" && apps.IsReady(app)
 	})

@@ -47,7 +47,7 @@ var ownedKinds = []struct {
 	{
 		kind:     "ConfigMap",
 		resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
-		change:   `{"data": {"index.html": "Somebody else was here"}}`,
+		change:   `{"data": {"index.html": "Changed by another client"}}`,
 	},
 	{
 		kind:     "Secret",

@@ -47,7 +47,7 @@ func TestReportedDriftIsNotCorrected(t *testing.T) {
 		}
 		return true
 	})
-	if message := apps.Condition(app, releasev1alpha1.ConditionDrifted).Message; strings.Contains(message, "Somebody else") ||
+	if message := apps.Condition(app, releasev1alpha1.ConditionDrifted).Message; strings.Contains(message, "Changed by another client") ||
 		strings.Contains(message, "c3RvbGVuLWtleQ==") || strings.Contains(message, "apiKey") {
 		t.Errorf("the message has values or keys of a Secret: %s", message)
 	}
@@ -62,7 +62,7 @@ func TestReportedDriftIsNotCorrected(t *testing.T) {
 	if requests := ns.Requests(began); len(requests) > 0 {
 		t.Errorf("drift that is left as it is costs requests:\n%s", apps.Describe(requests))
 	}
-	if got := ns.Objects("web").ConfigMap.Data["index.html"]; got != "Somebody else was here" {
+	if got := ns.Objects("web").ConfigMap.Data["index.html"]; got != "Changed by another client" {
 		t.Errorf("index.html is %q", got)
 	}
 
@@ -157,7 +157,7 @@ func TestDriftIsOff(t *testing.T) {
 	if requests := ns.Requests(began); len(requests) > 0 {
 		t.Errorf("ignored drift causes requests:\n%s", apps.Describe(requests))
 	}
-	if got := ns.Objects("web").ConfigMap.Data["index.html"]; got != "Somebody else was here" {
+	if got := ns.Objects("web").ConfigMap.Data["index.html"]; got != "Changed by another client" {
 		t.Errorf("index.html is %q", got)
 	}
 }
@@ -177,7 +177,7 @@ func TestIgnoredFieldsStay(t *testing.T) {
 		if got := ptr.Deref(objects.Deployment.Spec.Replicas, 0); got != 3 {
 			t.Errorf("%s: %d replicas", step, got)
 		}
-		if got := objects.ConfigMap.Data["index.html"]; got != "Somebody else was here" {
+		if got := objects.ConfigMap.Data["index.html"]; got != "Changed by another client" {
 			t.Errorf("%s: index.html is %q", step, got)
 		}
 	}
@@ -277,7 +277,7 @@ func TestIgnoredFieldsAreNotRemoved(t *testing.T) {
 		if got := ptr.Deref(ns.Objects(scaled).Deployment.Spec.Replicas, 0); got != 2 {
 			t.Errorf("%s: %d replicas", step, got)
 		}
-		if got := ns.Objects(defaced).ConfigMap.Data["index.html"]; got != "Somebody else was here" {
+		if got := ns.Objects(defaced).ConfigMap.Data["index.html"]; got != "Changed by another client" {
 			t.Errorf("%s: index.html is %q", step, got)
 		}
 	}

@@ -55,7 +55,7 @@ var changesWhileAway = []struct {
 		name: "changed",
 		do: func(t *testing.T, ns *apps.Namespace, app string) {
 			t.Helper()
-			patchConfigMap(t, ns, app, `{"data": {"index.html": "Somebody else was here"}}`)
+			patchConfigMap(t, ns, app, `{"data": {"index.html": "Changed by another client"}}`)
 		},
 		reason: releasev1alpha1.UpgradeReasonDriftDetected, revision: 1,
 	},

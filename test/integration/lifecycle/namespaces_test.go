@@ -29,7 +29,7 @@ func TestNamespacesFlag(t *testing.T) {
 	for _, ns := range []*apps.Namespace{first, second} {
 		ns.Create(apps.Named("web"))
 		ns.AwaitReady("web")
-		patchConfigMap(t, ns, "web", `{"data": {"index.html": "Somebody else was here"}}`)
+		patchConfigMap(t, ns, "web", `{"data": {"index.html": "Changed by another client"}}`)
 		ns.Await("web", "corrected", func(app *v1alpha1.DemoApp) bool {
 			return apps.IsReady(app) && app.Status.LastUpgradeReason == releasev1alpha1.UpgradeReasonDriftDetected
 		})

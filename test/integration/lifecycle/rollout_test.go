@@ -226,9 +226,9 @@ func TestValuesChangeDuringHaltedRollout(t *testing.T) {
 	if _, err := configMaps.Create(t.Context(), values, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	mended := apps.Named("bad-1")
-	mended.Spec.ValuesFrom = []releasev1alpha1.ValuesReference{{Kind: releasev1alpha1.ValuesFromConfigMap, Name: "values"}}
-	ns.Create(mended)
+	fixed := apps.Named("bad-1")
+	fixed.Spec.ValuesFrom = []releasev1alpha1.ValuesReference{{Kind: releasev1alpha1.ValuesFromConfigMap, Name: "values"}}
+	ns.Create(fixed)
 	awaitReady(ns, []string{"bad-1"}, 1)
 	createFleet(ns, "bad-2", "bad-3")
 	operator.Stop()

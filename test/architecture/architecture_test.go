@@ -54,8 +54,10 @@ var steps = []string{
 	"pkg/controller/redact",
 	"pkg/controller/registries",
 	"pkg/controller/release",
+	"pkg/controller/release/gates",
 	"pkg/controller/rollout",
 	"pkg/controller/status",
+	"pkg/controller/values",
 	"pkg/controller/window",
 }
 
@@ -95,7 +97,15 @@ var layers = []layer{
 	{folder: "pkg/controller/naming"},
 	{folder: "pkg/controller/redact", may: []string{"pkg/controller/message"}},
 	{folder: "pkg/controller/registries"},
-	{folder: "pkg/controller/release", may: []string{"pkg/apis/release", "pkg/apis/meta", plumbing, engine}},
+	{folder: "pkg/controller/release", may: []string{
+		"pkg/apis/release", "pkg/apis/meta", plumbing, engine, "pkg/controller/event", "pkg/controller/kind", "pkg/controller/redact",
+		"pkg/controller/status",
+	}},
+	{folder: "pkg/controller/release/gates", may: []string{
+		"pkg/apis/release", "pkg/apis/meta", plumbing, engine, "pkg/controller/license", "pkg/controller/release",
+		"pkg/controller/rollout", "pkg/controller/window",
+	}},
+	{folder: "pkg/controller/values", may: []string{"pkg/apis/release", "pkg/apis/meta", plumbing, "pkg/controller/redact"}},
 	{folder: "pkg/controller/rollout"},
 	{folder: "pkg/controller/status", may: []string{"pkg/apis/meta", plumbing, "pkg/controller/message"}},
 	// A room that uses the API only.

@@ -24,7 +24,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/demoapp"
 	"github.com/example/demoapp-controller/pkg/controller/license"
 	"github.com/example/demoapp-controller/pkg/controller/registries"
+	"github.com/example/demoapp-controller/pkg/controller/release/gates"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
+	"github.com/example/demoapp-controller/pkg/controller/values"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
@@ -117,7 +119,7 @@ func watchForDemoApps(env *operator.Environment, client versioned.Interface, dep
 	}); err != nil {
 		return err
 	}
-	deps.ConfigMapWatches = map[string]demoapp.Watch{}
+	deps.ConfigMapWatches = map[string]values.Watch{}
 	for _, namespace := range env.WatchedNamespaces() {
 		deps.ConfigMapWatches[namespace], err = env.OnDemand("ConfigMaps", namespace, func() (cache.SharedIndexInformer, error) {
 			return identities(env, corev1.SchemeGroupVersion.WithResource("configmaps"), namespace, nil)
@@ -187,7 +189,7 @@ func newAuditTrail(env *operator.Environment, options *Options) (*audit.Trail, e
 
 // newLicenses returns the client of the license server; nil when there is none. No answer outlives the time after which
 // it is asked for again.
-func newLicenses(options *Options) (demoapp.Licenses, error) {
+func newLicenses(options *Options) (gates.Licenses, error) {
 	if options.LicenseURL == "" {
 		return nil, nil
 	}

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/values"
 )
 
 // The limits of apiKey in the API, in characters. A key from a Secret has them,
@@ -22,52 +24,94 @@ const (
 	maxKeyLength = 1024
 )
 
-// observeAPIKey finds the key to deploy with. While there is none, the release
-// waits.
-func (c *Controller) observeAPIKey(ctx context.Context, p *pass) error {
-	c.sources.use(p.key(), sourcesOf(p.app))
-	from := p.app.Spec.APIKeyFrom
+// observeAPIKey returns the key to deploy with, or why there is none.
+func (c *Controller) observeAPIKey(ctx context.Context, app *v1alpha1.DemoApp) (key string, missing []release.Blocker, _ error) {
+	from := app.Spec.APIKeyFrom
 	if from == nil {
-		p.apiKey = p.app.Spec.APIKey
-		return nil
+		return app.Spec.APIKey, nil, nil
 	}
-	object := cache.ObjectName{Namespace: p.app.Namespace, Name: from.Name}
-	got, err := c.sources.read(ctx, p.key(), sourceKey{sourceObject{releasev1alpha1.ValuesFromSecret, object}, from.Key})
+	source := secretKey(app, *from)
+	got, err := c.sources.Read(ctx, cache.MetaObjectToName(app), source)
 	if err != nil {
-		return fmt.Errorf("read the key that apiKeyFrom names: %w", err)
+		return "", nil, fmt.Errorf("read the key that apiKeyFrom names: %w", err)
 	}
 	if missing := checkKey(*from, got); missing != nil {
-		p.blockers = append(p.blockers, *missing)
-		return nil
+		return "", []release.Blocker{*missing}, nil
 	}
-	p.apiKey = got.text
-	return nil
+	return got.Text, nil, nil
+}
+
+// secretKey is the key that apiKeyFrom names.
+func secretKey(app *v1alpha1.DemoApp, from v1alpha1.SecretKeyReference) values.Key {
+	return values.Key{
+		Object: values.Object{Kind: releasev1alpha1.ValuesFromSecret, Name: cache.NewObjectName(app.Namespace, from.Name)}, Key: from.Key,
+	}
+}
+
+// sourcesOf are all ConfigMaps and Secrets that an app reads.
+func sourcesOf(app *v1alpha1.DemoApp) []values.Key {
+	var keys []values.Key
+	if from := app.Spec.APIKeyFrom; from != nil {
+		keys = append(keys, secretKey(app, *from))
+	}
+	for _, from := range app.Spec.ValuesFrom {
+		keys = append(keys, values.KeyOf(app.Namespace, from))
+	}
+	return keys
+}
+
+// bySource indexes DemoApps by the ConfigMaps and Secrets that they read.
+const bySource = "sources"
+
+func sourceIndex(object any) ([]string, error) {
+	app, ok := object.(*v1alpha1.DemoApp)
+	if !ok {
+		return nil, nil
+	}
+	var found []string
+	for _, key := range sourcesOf(app) {
+		found = append(found, key.Object.String())
+	}
+	return found, nil
+}
+
+// readersOf are the apps that read an object of a kind.
+func (c *Controller) readersOf(kind releasev1alpha1.ValuesKind) func(*metav1.PartialObjectMetadata) []cache.ObjectName {
+	return func(object *metav1.PartialObjectMetadata) []cache.ObjectName {
+		source := values.Object{Kind: kind, Name: cache.MetaObjectToName(object)}
+		apps := c.Cached().ByIndex(object.Namespace, bySource, source.String())
+		readers := make([]cache.ObjectName, 0, len(apps))
+		for _, app := range apps {
+			readers = append(readers, cache.MetaObjectToName(app))
+		}
+		return readers
+	}
 }
 
 // checkKey tells why a key cannot be had, or why it is none: one from a Secret
 // is held to the limits of apiKey. The message never shows the key.
-func checkKey(from v1alpha1.SecretKeyReference, got found) *blocker {
-	length := utf8.RuneCountInString(got.text)
+func checkKey(from v1alpha1.SecretKeyReference, got values.Found) *release.Blocker {
+	length := utf8.RuneCountInString(got.Text)
 	switch {
-	case got.noObject:
-		return &blocker{
-			reason:  v1alpha1.ReasonSecretNotFound,
-			message: fmt.Sprintf("Secret %q, which is to hold key %q, does not exist in this namespace", from.Name, from.Key),
+	case got.NoObject:
+		return &release.Blocker{
+			Reason:  v1alpha1.ReasonSecretNotFound,
+			Message: fmt.Sprintf("Secret %q, which is to hold key %q, does not exist in this namespace", from.Name, from.Key),
 		}
-	case got.noKey:
-		return &blocker{
-			reason:  v1alpha1.ReasonKeyNotFound,
-			message: fmt.Sprintf("Secret %q has no key %q", from.Name, from.Key),
+	case got.NoKey:
+		return &release.Blocker{
+			Reason:  v1alpha1.ReasonKeyNotFound,
+			Message: fmt.Sprintf("Secret %q has no key %q", from.Name, from.Key),
 		}
-	case !utf8.ValidString(got.text):
-		return &blocker{
-			reason:  v1alpha1.ReasonKeyInvalid,
-			message: fmt.Sprintf("Key %q of Secret %q is not text (UTF-8)", from.Key, from.Name),
+	case !utf8.ValidString(got.Text):
+		return &release.Blocker{
+			Reason:  v1alpha1.ReasonKeyInvalid,
+			Message: fmt.Sprintf("Key %q of Secret %q is not text (UTF-8)", from.Key, from.Name),
 		}
 	case length < minKeyLength || length > maxKeyLength:
-		return &blocker{
-			reason:  v1alpha1.ReasonKeyInvalid,
-			message: fmt.Sprintf("Key %q of Secret %q has %d characters; it must have %d to %d", from.Key, from.Name, length, minKeyLength, maxKeyLength),
+		return &release.Blocker{
+			Reason:  v1alpha1.ReasonKeyInvalid,
+			Message: fmt.Sprintf("Key %q of Secret %q has %d characters; it must have %d to %d", from.Key, from.Name, length, minKeyLength, maxKeyLength),
 		}
 	default:
 		return nil

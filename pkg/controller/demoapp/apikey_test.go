@@ -12,11 +12,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
-
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/values"
 )
 
 func TestCheckKey(t *testing.T) {
@@ -34,17 +34,17 @@ func TestCheckKey(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			problem := checkKey(v1alpha1.SecretKeyReference{Name: "keys", Key: "k"}, found{text: test.value})
+			problem := checkKey(v1alpha1.SecretKeyReference{Name: "keys", Key: "k"}, values.Found{Text: test.value})
 			if test.message == "" {
 				if problem != nil {
-					t.Errorf("refused: %s", problem.message)
+					t.Errorf("refused: %s", problem.Message)
 				}
 				return
 			}
 			if problem == nil {
 				t.Fatal("not refused")
 			}
-			equal(t, "blocker", blocker{reason: v1alpha1.ReasonKeyInvalid, message: test.message}, *problem)
+			equal(t, "blocker", release.Blocker{Reason: v1alpha1.ReasonKeyInvalid, Message: test.message}, *problem)
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/values"
 )
 
 // HTTPRouteCRD is the CustomResourceDefinition of the Gateway API's HTTPRoutes.
@@ -48,7 +49,7 @@ func capabilityIndex(object any) ([]string, error) {
 // an app first needs to know.
 type capabilities struct {
 	queue                controller.Enqueuer
-	classWatch, crdWatch Watch
+	classWatch, crdWatch values.Watch
 	classes              controller.Scoped[*metav1.PartialObjectMetadata]
 	crds                 controller.Scoped[*unstructured.Unstructured]
 }
@@ -115,13 +116,13 @@ func hasItem(object *unstructured.Unstructured, path []string, fields map[string
 // watchCapabilities enqueues the apps that depend on what the cluster supports,
 // when that changes. Like the watches of ConfigMaps, these are no part of what
 // has to be synced before the controller works.
-func (c *Controller) watchCapabilities(classes, crds Watch) error {
+func (c *Controller) watchCapabilities(classes, crds values.Watch) error {
 	c.capabilities = &capabilities{
-		queue: c.queue, classWatch: classes, crdWatch: crds,
+		queue: c.Queue(), classWatch: classes, crdWatch: crds,
 		classes: controller.Scoped[*metav1.PartialObjectMetadata]{metav1.NamespaceAll: classes.Informer().GetIndexer()},
 		crds:    controller.Scoped[*unstructured.Unstructured]{metav1.NamespaceAll: crds.Informer().GetIndexer()},
 	}
-	_, err := controller.AddHandler("ingressclasses", classes.Informer(), controller.MapHandler(c.queue,
+	_, err := controller.AddHandler("ingressclasses", classes.Informer(), controller.MapHandler(c.Queue(),
 		func(class *metav1.PartialObjectMetadata) []cache.ObjectName {
 			return c.dependOn(ingressClass(class.Name))
 		},
@@ -134,7 +135,7 @@ func (c *Controller) watchCapabilities(classes, crds Watch) error {
 	if err != nil {
 		return err
 	}
-	_, err = controller.AddHandler("customresourcedefinitions", crds.Informer(), controller.MapHandler(c.queue,
+	_, err = controller.AddHandler("customresourcedefinitions", crds.Informer(), controller.MapHandler(c.Queue(),
 		func(*unstructured.Unstructured) []cache.ObjectName { return c.dependOn(httpRoutes) },
 		func(before, after *unstructured.Unstructured) controller.Reason {
 			if servesHTTPRoutes(before) == servesHTTPRoutes(after) {
@@ -148,8 +149,8 @@ func (c *Controller) watchCapabilities(classes, crds Watch) error {
 // dependOn are the apps that need the cluster to support something.
 func (c *Controller) dependOn(capability string) []cache.ObjectName {
 	var keys []cache.ObjectName
-	for namespace := range c.cached {
-		for _, app := range c.cached.ByIndex(namespace, byCapability, capability) {
+	for namespace := range c.Cached() {
+		for _, app := range c.Cached().ByIndex(namespace, byCapability, capability) {
 			keys = append(keys, cache.MetaObjectToName(app))
 		}
 	}

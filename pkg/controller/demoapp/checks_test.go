@@ -15,9 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
-
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
@@ -108,7 +106,7 @@ func must(t *testing.T, err error) {
 
 func equal(t *testing.T, what string, want, got any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(blocker{})); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -36,8 +36,8 @@ func (c claim) String() string { return c.kind + " " + c.value }
 // in is the claim's value in the index.
 func (c claim) in(namespace string) string { return namespace + "/" + c.String() }
 
-// wantedClaims are what a spec asks for.
-func wantedClaims(spec v1alpha1.DemoAppSpec) []claim {
+// desiredClaims are what a spec asks for.
+func desiredClaims(spec v1alpha1.DemoAppSpec) []claim {
 	var claims []claim
 	if port := nodePort(spec); port != 0 {
 		claims = append(claims, nodePortClaim(port))
@@ -70,7 +70,7 @@ func nodePortClaim(port int64) claim { return claim{"node port", strconv.FormatI
 
 // claimsOf are what an app asks for or has.
 func claimsOf(app *v1alpha1.DemoApp) []claim {
-	claims := wantedClaims(app.Spec)
+	claims := desiredClaims(app.Spec)
 	for _, used := range usedClaims(app.Status) {
 		if !slices.Contains(claims, used) {
 			claims = append(claims, used)
@@ -81,19 +81,19 @@ func claimsOf(app *v1alpha1.DemoApp) []claim {
 
 // recordClaims writes down what the release has after a success, of which the status
 // does not know yet. A repair of what is deployed tells nothing of it while a change
-// waits. What it has of spec.ingress is seen later, see summarizeExposure.
-func recordClaims(p *pass, decision helm.Decision, deployed *helm.Deployed) {
-	s := &p.app.Status
+// waits. What the release has of spec.ingress is seen later, see summarizeExposure.
+func recordClaims(app *v1alpha1.DemoApp, change release.Change) {
+	s := &app.Status
 	switch {
-	case decision.Action == helm.ActionRollback:
-		if last := s.DeployedRelease; last == nil || last.Revision != int64(decision.To) {
+	case change.Decision.Action == helm.ActionRollback:
+		if last := s.DeployedRelease; last == nil || last.Revision != int64(change.Decision.To) {
 			s.NodePort, s.IngressHost, s.ExternalURL = 0, "", "" // Of an older spec, which is not known any more.
 		}
-	case p.wanted == nil || p.plan.Withheld || p.plan.Wanted.RolledBack:
-	case nodePort(p.app.Spec) == 0 && hasNodePort(p.app.Spec) && keepsService(s.Inventory, deployed.Inventory):
+	case !change.Desired:
+	case nodePort(app.Spec) == 0 && hasNodePort(app.Spec) && keepsService(s.Inventory, change.Deployed.Inventory):
 		// The API server leaves a Service that asks for none the port that it has.
 	default:
-		s.NodePort = int32(nodePort(p.app.Spec)) //nolint:gosec // It was one before.
+		s.NodePort = int32(nodePort(app.Spec)) //nolint:gosec // It was one before.
 	}
 }
 
@@ -134,8 +134,8 @@ func (c *Controller) rivals(app *v1alpha1.DemoApp) []cache.ObjectName {
 // oldest first. Their statuses are those that this process wrote last.
 func (c *Controller) claimants(app *v1alpha1.DemoApp, claim claim) []*v1alpha1.DemoApp {
 	var others []*v1alpha1.DemoApp
-	for _, other := range c.cached.ByIndex(app.Namespace, byClaim, claim.in(app.Namespace)) {
-		if newest := c.latest.Newest(cache.MetaObjectToName(other), other); newest != nil && newest.Name != app.Name {
+	for _, other := range c.Cached().ByIndex(app.Namespace, byClaim, claim.in(app.Namespace)) {
+		if newest := c.Newest(other); newest != nil && newest.Name != app.Name {
 			others = append(others, newest)
 		}
 	}
@@ -146,7 +146,7 @@ func (c *Controller) claimants(app *v1alpha1.DemoApp, claim claim) []*v1alpha1.D
 // claimsChanged tells whether a change of an app matters to its rivals.
 func claimsChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 	if before != nil && after != nil &&
-		slices.Equal(wantedClaims(before.Spec), wantedClaims(after.Spec)) &&
+		slices.Equal(desiredClaims(before.Spec), desiredClaims(after.Spec)) &&
 		slices.Equal(usedClaims(before.Status), usedClaims(after.Status)) {
 		return 0
 	}
@@ -158,7 +158,7 @@ func claimsChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 // other one is about to give it up.
 func obstacle(app *v1alpha1.DemoApp, claim claim, others []*v1alpha1.DemoApp) (message string, stalled bool) {
 	for _, other := range others {
-		if !slices.Contains(wantedClaims(other.Spec), claim) {
+		if !slices.Contains(desiredClaims(other.Spec), claim) {
 			continue
 		}
 		uses, mine := slices.Contains(usedClaims(other.Status), claim), slices.Contains(usedClaims(app.Status), claim)
@@ -174,7 +174,7 @@ func obstacle(app *v1alpha1.DemoApp, claim claim, others []*v1alpha1.DemoApp) (m
 	}
 	for _, other := range others {
 		if slices.Contains(usedClaims(other.Status), claim) {
-			return fmt.Sprintf("%s is still in use by DemoApp %q", claim, other.Name), slices.Contains(wantedClaims(other.Spec), claim)
+			return fmt.Sprintf("%s is still in use by DemoApp %q", claim, other.Name), slices.Contains(desiredClaims(other.Spec), claim)
 		}
 	}
 	return "", false
@@ -191,7 +191,7 @@ func (c *Controller) isRing(app *v1alpha1.DemoApp, wanted claim) bool {
 func (c *Controller) leadsTo(goal, waiting *v1alpha1.DemoApp, wanted claim, seen map[string]bool) bool {
 	for _, holder := range c.claimants(waiting, wanted) {
 		used := usedClaims(holder.Status)
-		if holder.DeletionTimestamp != nil || !slices.Contains(used, wanted) || slices.Contains(wantedClaims(holder.Spec), wanted) {
+		if holder.DeletionTimestamp != nil || !slices.Contains(used, wanted) || slices.Contains(desiredClaims(holder.Spec), wanted) {
 			continue
 		}
 		if holder.Name == goal.Name {
@@ -201,7 +201,7 @@ func (c *Controller) leadsTo(goal, waiting *v1alpha1.DemoApp, wanted claim, seen
 			continue
 		}
 		seen[holder.Name] = true
-		for _, next := range wantedClaims(holder.Spec) {
+		for _, next := range desiredClaims(holder.Spec) {
 			if next.isExclusive() && !slices.Contains(used, next) && c.leadsTo(goal, holder, next, seen) {
 				return true
 			}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,13 +16,17 @@ import (
 	"k8s.io/utils/clock"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/audit"
+	"github.com/example/demoapp-controller/pkg/controller/finalizer"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/redact"
 	"github.com/example/demoapp-controller/pkg/controller/registries"
 	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/release/gates"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
+	"github.com/example/demoapp-controller/pkg/controller/values"
 	democlient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -34,28 +37,6 @@ const Name = "demoapp"
 // fieldManager owns the statuses that the controller writes. The objects of
 // releases are the Helm engine's.
 const fieldManager = "demoapp-controller"
-
-// Engine is what the controller needs of the Helm engine.
-type Engine interface {
-	release.Observer
-	Execute(ctx context.Context, wanted helm.Release, decision helm.Decision, baseline helm.Baseline) (*helm.Deployed, error)
-	Explain(ctx context.Context, release cache.ObjectName, baseline helm.Baseline, drifts []helm.Drift) ([]helm.Explanation, error)
-	Uninstall(ctx context.Context, release helm.Release, baseline helm.Baseline) error
-	MarkFailed(ctx context.Context, release helm.Release, baseline helm.Baseline, revision int, description string) error
-	MarkDeployed(ctx context.Context, release helm.Release, baseline helm.Baseline, revision int, description string) error
-	InTheWay(ctx context.Context, object helm.ObjectReference) (string, error)
-	Forget(release cache.ObjectName)
-	HasSynced() bool
-	Subscribe(func(release cache.ObjectName, change helm.Change))
-}
-
-// Watch is an informer that runs from when it is first needed.
-type Watch interface {
-	Informer() cache.SharedIndexInformer
-	// Need is nil when the informer holds what there is. Otherwise it is a
-	// *controller.UnfilledError, and the key is queued when that changes.
-	Need(key cache.ObjectName, queue controller.Enqueuer) error
-}
 
 // Deps are what the controller is built from.
 type Deps struct {
@@ -69,17 +50,17 @@ type Deps struct {
 	SecretInformers map[string]cache.SharedIndexInformer
 	// ConfigMapWatches watch the metadata of all ConfigMaps, keyed like
 	// AppInformers, from when a DemoApp first names one in valuesFrom.
-	ConfigMapWatches map[string]Watch
+	ConfigMapWatches map[string]values.Watch
 	// IngressClasses watches the metadata of all IngressClasses, and
 	// HTTPRouteDefinition the CustomResourceDefinition [HTTPRouteCRD] as an
 	// unstructured object, from when a DemoApp first needs to know of them.
-	IngressClasses, HTTPRouteDefinition Watch
+	IngressClasses, HTTPRouteDefinition values.Watch
 	// ConfigMaps reads those.
 	ConfigMaps corev1client.ConfigMapsGetter
 	// Audit keeps the records of deleted DemoApps.
 	Audit *audit.Trail
 
-	Engine   Engine
+	Engine   release.Engine
 	Chart    *helm.Chart
 	Recorder events.EventRecorder
 	Metrics  *controller.Metrics
@@ -89,7 +70,7 @@ type Deps struct {
 	// happened, give or take a tenth.
 	ResyncPeriod time.Duration
 	// Licenses is asked before something is rolled out; nil for no license server.
-	Licenses Licenses
+	Licenses gates.Licenses
 	// LicenseRetry is when it is asked again after it did not agree, give or take a
 	// tenth.
 	LicenseRetry time.Duration
@@ -103,41 +84,19 @@ type Deps struct {
 
 // Controller keeps DemoApps.
 type Controller struct {
-	queue  *controller.Controller
-	synced []controller.NamedSync
+	*kind.Loop[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus]
 
-	apps   democlient.DemoAppsGetter
-	cached controller.Scoped[*v1alpha1.DemoApp]
-	latest controller.Latest[*v1alpha1.DemoApp]
-	// unwritten are statuses that are not worth a write of their own yet.
-	unwritten    unwritten
-	reservations reservations
-	refusals     refusals
-	ignored      ignoredRequests
-	// explanations are of drift that is left as it is.
-	explanations explanations
-	sources      *sources
-	capabilities *capabilities
-	audit        *audit.Trail
-	engine       Engine
+	lifecycle    *release.Lifecycle
+	rollout      *gates.Rollout
 	chart        *helm.Chart
-	gates        []gate
+	audit        *audit.Trail
 	recorder     events.EventRecorder
-	clock        clock.PassiveClock
-	resync       time.Duration
-
-	licenses     Licenses
-	licenseRetry time.Duration
+	sources      *values.Sources
+	capabilities *capabilities
+	reservations reservations
 	registries   registries.List
-
-	// rollouts is who waits for a newer chart, which recall fills once.
-	rollouts      *rollout.Queue
-	rolloutLimits rollout.Limits
-	recall        sync.Once
-
-	// inputVersions are what the statuses say of the apps' inputs.
-	inputVersions inputVersions
-
+	licenses     gates.Licenses
+	licenseRetry time.Duration
 	// valueNames are the chart's own words for values, which are no secrets.
 	valueNames map[string]bool
 }
@@ -146,105 +105,139 @@ type Controller struct {
 // nothing.
 func New(deps Deps) (*Controller, error) {
 	c := &Controller{
-		apps:     deps.Apps,
-		cached:   controller.Scoped[*v1alpha1.DemoApp]{},
-		sources:  newSources(deps.Secrets, deps.ConfigMaps),
-		audit:    deps.Audit,
-		engine:   deps.Engine,
-		chart:    deps.Chart,
-		recorder: deps.Recorder,
-		clock:    deps.Clock,
-		resync:   deps.ResyncPeriod,
-
-		licenses: deps.Licenses, licenseRetry: deps.LicenseRetry, registries: deps.Registries,
-
-		rolloutLimits: deps.RolloutLimits,
+		chart: deps.Chart, audit: deps.Audit, recorder: deps.Recorder, valueNames: deps.Chart.ValueNames(),
+		registries: deps.Registries, licenses: deps.Licenses, licenseRetry: deps.LicenseRetry,
 	}
-	c.valueNames = deps.Chart.ValueNames()
-	c.rollouts = newRollouts(deps.RolloutLimits, func() *controller.Controller { return c.queue })
-	c.gates = []gate{
-		c.holdWhileSuspended,
-		c.holdUntilWindow,
-		c.validate,
-		holdUnknownExposure,
-		c.askLicense,
-		c.holdForRollout, // Stays the last one: who is held by another takes no turn.
+	var err error
+	if c.Loop, err = c.newLoop(deps); err != nil {
+		return nil, err
 	}
-	c.queue = controller.New(controller.ReconcilerFunc(c.Reconcile), controller.Options{
-		Name: Name, Workers: deps.Workers, Clock: deps.Clock, Metrics: deps.Metrics,
-	})
-	c.sources.queue = c.queue
-	for namespace, informer := range deps.AppInformers {
-		if err := c.watchApps(namespace, informer); err != nil {
-			return nil, fmt.Errorf("%s: %w", Name, err)
-		}
-	}
-	for namespace, informer := range deps.SecretInformers {
-		if err := c.watchSecrets(namespace, informer); err != nil {
-			return nil, fmt.Errorf("%s: %w", Name, err)
-		}
-	}
-	for namespace, watch := range deps.ConfigMapWatches {
-		if err := c.watchConfigMaps(namespace, watch); err != nil {
-			return nil, fmt.Errorf("%s: %w", Name, err)
-		}
-	}
-	if err := c.watchCapabilities(deps.IngressClasses, deps.HTTPRouteDefinition); err != nil {
+	c.roll(deps.Engine, deps.Recorder, deps.RolloutLimits)
+	c.sources = values.NewSources(deps.Secrets, deps.ConfigMaps, c.Queue())
+	if err := c.watch(deps); err != nil {
 		return nil, fmt.Errorf("%s: %w", Name, err)
 	}
-	c.synced = append(c.synced, deps.Audit.Synced()...)
-	c.synced = append(c.synced, controller.NamedSync{Name: "release records", HasSynced: deps.Engine.HasSynced})
+	c.Await(deps.Audit.Synced()...)
+	c.Await(controller.NamedSync{Name: "release records", HasSynced: deps.Engine.HasSynced})
 	deps.Engine.Subscribe(func(release cache.ObjectName, change helm.Change) {
-		// Most releases of a cluster may be those of others. An app that is not in
-		// the cache yet brings its own reason.
-		if _, ours := c.cached.Get(release); ours {
-			c.queue.Enqueue(release, reasonOf(change))
+		// Most releases of a cluster may belong to others. An app that is not in the cache
+		// yet brings its own reason.
+		if _, ours := c.Cached().Get(release); ours {
+			c.Queue().Enqueue(release, reasonOf(change))
 		}
 	})
 	return c, nil
 }
 
-// Run works until stop ends and what was in flight is finished, or until lead
-// ends.
-func (c *Controller) Run(stop, lead context.Context) error {
-	return c.queue.Run(stop, lead, c.synced...)
+// newLoop returns the loop of the kind. Its functions use what New sets afterwards, and
+// are not called before Run.
+func (c *Controller) newLoop(deps Deps) (*kind.Loop[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus], error) {
+	return kind.New(kind.Kind[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus]{
+		Name: Name, GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("DemoApp"), FieldManager: fieldManager,
+		Client:      func(namespace string) finalizer.Patcher[*v1alpha1.DemoApp] { return deps.Apps.DemoApps(namespace) },
+		Status:      func(app *v1alpha1.DemoApp) *v1alpha1.DemoAppStatus { return &app.Status },
+		Conditions:  func(s *v1alpha1.DemoAppStatus) *[]metav1.Condition { return &s.Conditions },
+		Annotations: []string{releasev1alpha1.AnnotationRequestedAt, releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease},
+		Steps:       c.steps,
+		Finalizer:   v1alpha1.Finalizer, Finalize: c.finalize, Finalized: reportUninstalled,
+		Hold: func(written, next v1alpha1.DemoAppStatus) time.Duration {
+			return release.Hold(written.ReleaseStatus, next.ReleaseStatus)
+		},
+		Events: transitions,
+		Redact: func(app *v1alpha1.DemoApp, err error) error { return redact.Error([]string{app.Spec.APIKey}, err) },
+		Forget: c.forget,
+	}, kind.Deps{
+		Informers: deps.AppInformers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
+		ResyncPeriod: deps.ResyncPeriod, Workers: deps.Workers,
+	})
 }
 
-// Synced are the caches that the controller works from.
-func (c *Controller) Synced() []controller.NamedSync { return c.synced }
+// roll sets the lifecycle, with the rollout of the operator's chart.
+func (c *Controller) roll(engine release.Engine, recorder events.EventRecorder, limits rollout.Limits) {
+	c.rollout = gates.NewRollout(gates.RolloutConfig{
+		Chart: c.chart, Plural: "DemoApps", Limits: limits, Observer: engine, Queue: c.Queue(), Objects: c.rolloutObjects,
+	})
+	c.lifecycle = release.New(engine, recorder, c.rollout, gates.Suspend, gates.Window)
+}
 
-func (c *Controller) watchApps(namespace string, informer cache.SharedIndexInformer) error {
+// Rollouts are how many apps wait for the operator's chart, are on their way to
+// it, and have failed with it.
+func (c *Controller) Rollouts() rollout.Counts { return c.rollout.Counts() }
+
+// steps make one pass over an app: the lifecycle of its release. What the app has reserved
+// ends when its status says what it has.
+func (c *Controller) steps(ctx context.Context, p *pass) error {
+	p.AfterCommit(func(committed bool) {
+		if committed {
+			c.releaseClaims(p.Key())
+		}
+	})
+	return release.Steps(c.lifecycle, binding{c})(ctx, p)
+}
+
+// forget lets go of what is kept of an app that is gone.
+func (c *Controller) forget(key cache.ObjectName) {
+	c.lifecycle.Forget(key)
+	c.sources.Use(key, nil)
+	c.releaseClaims(key)
+}
+
+// rolloutObjects are the apps that may count for the rollout of a newer chart.
+func (c *Controller) rolloutObjects() []gates.RolloutObject {
+	var found []gates.RolloutObject
+	for _, indexer := range c.Cached() {
+		for _, item := range indexer.List() {
+			if app, ok := item.(*v1alpha1.DemoApp); ok && app.DeletionTimestamp == nil {
+				found = append(found, gates.RolloutObject{
+					Key: cache.MetaObjectToName(app), Generation: app.Generation, Suspended: app.Spec.Suspend, Status: app.Status.ReleaseStatus,
+				})
+			}
+		}
+	}
+	return found
+}
+
+// watch adds the handlers of all that apps depend on.
+func (c *Controller) watch(deps Deps) error {
+	for _, informer := range deps.AppInformers {
+		if err := c.watchApps(informer); err != nil {
+			return err
+		}
+	}
+	for namespace, informer := range deps.SecretInformers {
+		c.sources.Watch(releasev1alpha1.ValuesFromSecret, namespace, informer.GetIndexer())
+		synced, err := controller.AddHandler("secrets", informer, c.sourceHandler(releasev1alpha1.ValuesFromSecret))
+		if err != nil {
+			return err
+		}
+		c.Await(synced)
+	}
+	// The first pass does not wait for watches on demand: an app that needs one waits for
+	// it, in the queue.
+	for namespace, watch := range deps.ConfigMapWatches {
+		c.sources.WatchOnDemand(releasev1alpha1.ValuesFromConfigMap, namespace, watch)
+		if _, err := controller.AddHandler("configmaps", watch.Informer(), c.sourceHandler(releasev1alpha1.ValuesFromConfigMap)); err != nil {
+			return err
+		}
+	}
+	return c.watchCapabilities(deps.IngressClasses, deps.HTTPRouteDefinition)
+}
+
+func (c *Controller) sourceHandler(kind releasev1alpha1.ValuesKind) cache.TypedResourceEventHandler[*metav1.PartialObjectMetadata] {
+	return controller.MapHandler(c.Queue(), c.readersOf(kind), controller.Always[*metav1.PartialObjectMetadata](controller.SpecChange))
+}
+
+func (c *Controller) watchApps(informer cache.SharedIndexInformer) error {
 	if err := informer.AddIndexers(cache.Indexers{
 		byDependency: dependencyIndex, bySource: sourceIndex, byClaim: claimIndex, byCapability: capabilityIndex,
 	}); err != nil {
 		return fmt.Errorf("index DemoApps: %w", err)
 	}
-	c.cached[namespace] = informer.GetIndexer()
-	own, err1 := controller.AddHandler("demoapps", informer, controller.SpecHandler[*v1alpha1.DemoApp](c.queue,
-		releasev1alpha1.AnnotationRequestedAt, releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease))
-	dependants, err2 := controller.AddHandler("dependants of demoapps", informer,
-		controller.MapHandler(c.queue, c.dependants, dependencyChanged))
-	rivals, err3 := controller.AddHandler("rivals of demoapps", informer, controller.MapHandler(c.queue, c.rivals, claimsChanged))
-	c.synced = append(c.synced, own, dependants, rivals)
-	return errors.Join(err1, err2, err3)
-}
-
-func (c *Controller) watchSecrets(namespace string, informer cache.SharedIndexInformer) error {
-	c.sources.metadata[releasev1alpha1.ValuesFromSecret][namespace] = informer.GetIndexer()
-	synced, err := controller.AddHandler("secrets", informer,
-		controller.MapHandler(c.queue, c.readersOf(releasev1alpha1.ValuesFromSecret), controller.Always[*metav1.PartialObjectMetadata](controller.SpecChange)))
-	c.synced = append(c.synced, synced)
-	return err
-}
-
-// watchConfigMaps does not add to what has to be synced before the controller
-// works: whoever needs the watch waits for it, in the queue.
-func (c *Controller) watchConfigMaps(namespace string, watch Watch) error {
-	c.sources.metadata[releasev1alpha1.ValuesFromConfigMap][namespace] = watch.Informer().GetIndexer()
-	c.sources.needs[releasev1alpha1.ValuesFromConfigMap][namespace] = watch
-	_, err := controller.AddHandler("configmaps", watch.Informer(), controller.MapHandler(c.queue,
-		c.readersOf(releasev1alpha1.ValuesFromConfigMap), controller.Always[*metav1.PartialObjectMetadata](controller.SpecChange)))
-	return err
+	dependants, err1 := controller.AddHandler("dependants of demoapps", informer,
+		controller.MapHandler(c.Queue(), c.dependants, dependencyChanged))
+	rivals, err2 := controller.AddHandler("rivals of demoapps", informer, controller.MapHandler(c.Queue(), c.rivals, claimsChanged))
+	c.Await(dependants, rivals)
+	return errors.Join(err1, err2)
 }
 
 // reasonOf says in the queue's words what the engine tells.

@@ -27,9 +27,7 @@ import (
 	"k8s.io/utils/clock"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
-
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
@@ -361,7 +359,7 @@ func TestSynced(t *testing.T) {
 	for _, synced := range newWorld(t).controller.Synced() {
 		names = append(names, synced.Name)
 	}
-	equal(t, "what work waits for", []string{"demoapps", "dependants of demoapps", "rivals of demoapps", "secrets", "audit records", "release records"}, names)
+	equal(t, "what work waits for", []string{"demoapp", "dependants of demoapps", "rivals of demoapps", "secrets", "audit records", "release records"}, names)
 }
 
 func TestNewFails(t *testing.T) {

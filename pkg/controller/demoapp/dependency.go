@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release"
 )
 
 // byDependency indexes DemoApps by the one that they wait for.
@@ -31,7 +31,7 @@ func dependencyIndex(object any) ([]string, error) {
 
 // dependants are the apps that wait for this one.
 func (c *Controller) dependants(app *v1alpha1.DemoApp) []cache.ObjectName {
-	waiting := c.cached.ByIndex(app.Namespace, byDependency, cache.MetaObjectToName(app).String())
+	waiting := c.Cached().ByIndex(app.Namespace, byDependency, cache.MetaObjectToName(app).String())
 	dependants := make([]cache.ObjectName, 0, len(waiting))
 	for _, dependant := range waiting {
 		dependants = append(dependants, cache.MetaObjectToName(dependant))
@@ -70,31 +70,28 @@ func inCycle(app *v1alpha1.DemoApp) bool {
 	return condition != nil && condition.Reason == v1alpha1.ReasonDependencyCycle
 }
 
-// observeDependency tells whether the app that this one waits for is deployed.
-func (c *Controller) observeDependency(p *pass) {
-	name := p.app.Spec.WaitFor
-	if name == "" {
-		p.conditions().Remove(v1alpha1.ConditionDependencyReady)
-		return
+// observeDependency reports whether the app that this one waits for is deployed, and
+// returns what holds a change, and whether this is the first pass after a wait.
+func (c *Controller) observeDependency(p *pass) (becameReady bool, blockers []release.Blocker) {
+	app := p.Object
+	if app.Spec.WaitFor == "" {
+		p.Conditions().Remove(v1alpha1.ConditionDependencyReady)
+		return false, nil
 	}
 	lookup := func(name string) *v1alpha1.DemoApp {
-		app, ok := c.cached.Get(cache.ObjectName{Namespace: p.app.Namespace, Name: name})
-		if !ok {
-			return nil
-		}
-		return app
+		found, _ := c.Cached().Get(cache.NewObjectName(app.Namespace, name))
+		return found
 	}
-	ready, reason, message := dependencyState(p.app, lookup)
-	before := meta.FindStatusCondition(p.observed.Status.Conditions, v1alpha1.ConditionDependencyReady)
-	p.dependencyBecameReady = ready && before != nil && before.Status != metav1.ConditionTrue
+	ready, reason, message := dependencyState(app, lookup)
 	if ready {
-		p.conditions().Set(v1alpha1.ConditionDependencyReady, metav1.ConditionTrue, reason, message)
-		return
+		before := meta.FindStatusCondition(p.Observed.Status.Conditions, v1alpha1.ConditionDependencyReady)
+		p.Conditions().Set(v1alpha1.ConditionDependencyReady, metav1.ConditionTrue, reason, message)
+		return before != nil && before.Status != metav1.ConditionTrue, nil
 	}
-	p.conditions().Set(v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, reason, message)
-	p.blockers = append(p.blockers, blocker{
-		reason: reason, message: message, stalled: reason == v1alpha1.ReasonDependencyCycle,
-	})
+	p.Conditions().Set(v1alpha1.ConditionDependencyReady, metav1.ConditionFalse, reason, message)
+	return false, []release.Blocker{{
+		Reason: reason, Message: message, Stalled: reason == v1alpha1.ReasonDependencyCycle, NotForRollback: true,
+	}}
 }
 
 // dependencyState decides on what is known of the apps.

@@ -16,8 +16,9 @@
 //
 // # A pass
 //
-// A pass gathers, decides, acts and reports, in this order: see
-// [Controller.Reconcile]. It needs no request when nothing has changed. What
+// Package kind makes the pass and package release runs the release's lifecycle; what is
+// here is what a DemoApp asks for (binding.Desired), its own rules and its own status. A
+// pass needs no request when nothing has changed. What
 // keeps a change from being rolled out (a key that is missing, a DemoApp that is
 // waited for) does not keep drift of what is deployed from being corrected.
 //

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 )
@@ -175,7 +174,7 @@ func (w *world) followsDriftPolicy(step driftStep) {
 	calls := w.calls.take()
 	equal(w.t, step.name+": requests", step.requests, calls)
 	if slices.Contains(calls, "explain a") {
-		reports := driftMode(w.app("a").Spec) == releasev1alpha1.DriftWarn
+		reports := w.app("a").Spec.Drift != nil && w.app("a").Spec.Drift.Mode == releasev1alpha1.DriftWarn
 		equal(w.t, step.name+": what is found counts as reported", reports, w.engine.reports)
 	}
 	drifted := ""

@@ -13,13 +13,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
-
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/event"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/values"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -33,31 +34,31 @@ type exposure struct {
 
 // observeExposure finds out what of spec.ingress the cluster supports. Where the
 // operator may not know, what is deployed is kept: Exposed holds nothing.
-func (c *Controller) observeExposure(p *pass) error {
-	spec, found := p.app.Spec.Ingress, exposure{known: true}
+func (c *Controller) observeExposure(app *v1alpha1.DemoApp) (exposure, error) {
+	spec, found := app.Spec.Ingress, exposure{known: true}
 	if spec == nil {
-		return nil
+		return exposure{}, nil
 	}
+	key := cache.MetaObjectToName(app)
 	if spec.ClassName != "" {
-		has, err := c.capabilities.hasClass(p.key(), spec.ClassName)
+		has, err := c.capabilities.hasClass(key, spec.ClassName)
 		if failureOf(err) != nil {
-			has, found.ingressFailure = hasDeployed(p.app, "Ingress"), err
+			has, found.ingressFailure = hasDeployed(app, "Ingress"), err
 		} else if err != nil {
-			return err
+			return exposure{}, err
 		}
 		found.ingress = has
 	}
 	if spec.Gateway != nil {
-		has, err := c.capabilities.hasHTTPRoutes(p.key())
+		has, err := c.capabilities.hasHTTPRoutes(key)
 		if failureOf(err) != nil {
-			has, found.httpRouteFailure = hasDeployed(p.app, "HTTPRoute"), err
+			has, found.httpRouteFailure = hasDeployed(app, "HTTPRoute"), err
 		} else if err != nil {
-			return err
+			return exposure{}, err
 		}
 		found.httpRoute = has
 	}
-	p.exposure = found
-	return nil
+	return found, nil
 }
 
 // hasDeployed reports whether the deployed release has an object of a kind under the
@@ -70,14 +71,16 @@ func hasDeployed(app *v1alpha1.DemoApp, kind string) bool {
 
 // holdUnknownExposure is the gate of a release that the status does not know: what it
 // has of spec.ingress, an upgrade could take away while the cluster cannot be asked.
-func holdUnknownExposure(_ context.Context, p *pass) {
-	failure := errors.Join(p.exposure.ingressFailure, p.exposure.httpRouteFailure)
-	if failure == nil || p.app.Status.DeployedRelease != nil || p.plan.Observed.Record == nil {
-		return
+func holdUnknownExposure(found exposure) release.Gate {
+	return func(_ context.Context, in release.GateInput) release.Verdict {
+		failure := errors.Join(found.ingressFailure, found.httpRouteFailure)
+		if failure == nil || in.Status.DeployedRelease != nil || in.Plan.Observed.Record == nil {
+			return release.Verdict{}
+		}
+		return release.Verdict{Blockers: []release.Blocker{{
+			Reason: apimeta.ReasonObserveFailed, Message: strings.ReplaceAll(failure.Error(), "\n", "; "),
+		}}}
 	}
-	p.blockers = append(p.blockers, blocker{
-		reason: apimeta.ReasonObserveFailed, message: strings.ReplaceAll(failure.Error(), "\n", "; "),
-	})
 }
 
 // ingressValues and httpRouteValues are the chart's values for spec.ingress. All
@@ -104,28 +107,22 @@ func httpRouteValues(spec *v1alpha1.IngressSpec, found exposure) map[string]any 
 	}
 }
 
-// capabilitiesChanged reports whether the newest revision is what would be
-// wanted now if the cluster supported something else of spec.ingress.
-func capabilitiesChanged(p *pass, chart *helm.Chart) bool {
-	record := p.plan.Observed.Record
-	if p.app.Spec.Ingress == nil || p.wanted == nil || record == nil || !record.MadeFrom(chart) || record.Inputs == p.inputs {
-		return false
+// variants are the release as it would be desired if the cluster supported nothing or
+// something else of spec.ingress.
+func variants(spec v1alpha1.DemoAppSpec, desired helm.Release) []helm.Release {
+	if spec.Ingress == nil {
+		return nil
 	}
-	for _, was := range []exposure{{}, {ingress: true}, {httpRoute: true}, {ingress: true, httpRoute: true}} {
-		if inputs, err := withExposure(*p.wanted, was).InputDigest(); err == nil && inputs == record.Inputs {
-			return true
-		}
+	var found []helm.Release
+	for _, supported := range []exposure{{}, {ingress: true}, {httpRoute: true}, {ingress: true, httpRoute: true}} {
+		variant := desired
+		variant.Values = values.Merge(desired.Values, map[string]any{
+			"ingress":   map[string]any{"enabled": supported.ingress},
+			"httpRoute": map[string]any{"enabled": supported.httpRoute},
+		})
+		found = append(found, variant)
 	}
-	return false
-}
-
-// withExposure is the release as it would be wanted if the cluster supported this.
-func withExposure(wanted helm.Release, found exposure) helm.Release {
-	wanted.Values = merged(wanted.Values, map[string]any{
-		"ingress":   map[string]any{"enabled": found.ingress},
-		"httpRoute": map[string]any{"enabled": found.httpRoute},
-	})
-	return wanted
+	return found
 }
 
 // missing says what of spec.ingress the cluster does not support, or may not; nothing
@@ -155,40 +152,41 @@ func orFailure(failure error, reason, message string) (why, text string) {
 // summarizeExposure says whether the app can be reached from outside the
 // cluster, and under which host. While a change waits, what was deployed before
 // counts.
-func (p *pass) summarizeExposure() {
-	s, spec, settled := &p.app.Status, p.app.Spec.Ingress, p.isSettled()
+func summarizeExposure(p *pass, found exposure, outcome release.Outcome) {
+	s, spec := &p.Object.Status, p.Object.Spec.Ingress
+	settled := outcome.Settled && s.DeployedRelease != nil
 	if spec == nil {
-		p.conditions().Remove(v1alpha1.ConditionExposed)
+		p.Conditions().Remove(v1alpha1.ConditionExposed)
 		if settled {
 			s.ExternalURL, s.IngressHost = "", ""
 		}
 		return
 	}
 	last := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionExposed)
-	if !p.exposure.known {
+	if !found.known {
 		if last != nil {
-			p.conditions().Set(last.Type, last.Status, last.Reason, last.Message)
+			p.Conditions().Set(last.Type, last.Status, last.Reason, last.Message)
 		}
 		return
 	}
 	switch {
 	case settled:
-		s.ExternalURL, s.IngressHost = p.exposure.address(*spec)
-	case p.exposure.routesWent(p.app):
+		s.ExternalURL, s.IngressHost = found.address(*spec)
+	case found.routesWent(p.Object):
 		s.ExternalURL, s.IngressHost = "", ""
 	}
-	reason, message := p.exposure.missing(*spec)
+	reason, message := found.missing(*spec)
 	switch {
 	case reason != "":
-		p.conditions().Set(v1alpha1.ConditionExposed, metav1.ConditionFalse, reason, message)
+		p.Conditions().Set(v1alpha1.ConditionExposed, metav1.ConditionFalse, reason, message)
 	case settled:
-		p.conditions().Set(v1alpha1.ConditionExposed, metav1.ConditionTrue, v1alpha1.ReasonRouteDeployed,
-			fmt.Sprintf("%s for host %s", p.exposure, spec.Host))
-	case last != nil && last.Status == metav1.ConditionTrue && (s.IngressHost != "" || !p.plan.Wanted.RolledBack):
-		p.conditions().Set(last.Type, last.Status, last.Reason, last.Message)
+		p.Conditions().Set(v1alpha1.ConditionExposed, metav1.ConditionTrue, v1alpha1.ReasonRouteDeployed,
+			fmt.Sprintf("%s for host %s", found, spec.Host))
+	case last != nil && last.Status == metav1.ConditionTrue && (s.IngressHost != "" || !outcome.RolledBack):
+		p.Conditions().Set(last.Type, last.Status, last.Reason, last.Message)
 	default:
-		p.conditions().Set(v1alpha1.ConditionExposed, metav1.ConditionFalse, v1alpha1.ReasonRouteNotDeployed,
-			fmt.Sprintf("%s for host %s: not deployed yet", p.exposure, spec.Host))
+		p.Conditions().Set(v1alpha1.ConditionExposed, metav1.ConditionFalse, v1alpha1.ReasonRouteNotDeployed,
+			fmt.Sprintf("%s for host %s: not deployed yet", found, spec.Host))
 	}
 }
 
@@ -202,12 +200,6 @@ func (e exposure) String() string {
 		kinds = append(kinds, "HTTPRoute")
 	}
 	return strings.Join(kinds, " and ")
-}
-
-// isSettled reports whether the deployed release is the one that is wanted.
-func (p *pass) isSettled() bool {
-	return p.wanted != nil && p.app.Status.DeployedRelease != nil && p.plan.Observed.Record != nil &&
-		!p.plan.Withheld && !p.plan.RollsOut() && !p.plan.Wanted.RolledBack && p.plan.Wanted.Action != helm.ActionWait
 }
 
 // routesWent reports whether all that the release had for the outside were
@@ -252,7 +244,12 @@ func exposureTransition(before, after v1alpha1.DemoAppStatus) (event.Event, bool
 	return event.Warning(is.Reason, "Reconcile", is.Message), true
 }
 
-// awaitsKind reports whether an operation failed because the API server does
-// not serve HTTPRoutes everywhere yet: their CustomResourceDefinition has come a
-// moment ago. Nothing was changed, and trying again soon helps.
-func (p *pass) awaitsKind(err error) bool { return p.exposure.httpRoute && meta.IsNoMatchError(err) }
+// awaitsKind returns the reason of an operation that failed because the API server does
+// not serve HTTPRoutes everywhere yet: their CustomResourceDefinition has come a moment
+// ago. Nothing was changed, and trying again soon helps.
+func (e exposure) awaitsKind(err error) string {
+	if e.httpRoute && meta.IsNoMatchError(err) {
+		return v1alpha1.ReasonGatewayAPIMissing
+	}
+	return ""
+}

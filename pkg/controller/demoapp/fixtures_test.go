@@ -24,13 +24,14 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/audit"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/pkg/controller/registries"
+	"github.com/example/demoapp-controller/pkg/controller/release/gates"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
+	"github.com/example/demoapp-controller/pkg/controller/values"
 	demofake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -41,6 +42,18 @@ const (
 	auditNamespace = "demoapp-audit"
 	plainKey       = "very \"secret\" <key>"
 	resync         = 10 * time.Minute
+)
+
+// Times of package release, which tests step over.
+const (
+	settleTime      = time.Second
+	newRevisionTime = 100 * time.Millisecond
+	busyRetry       = 10 * time.Second
+	retrySoon       = time.Second
+	refusedRetry    = 5 * time.Minute
+	haltNotice      = 5 * time.Second
+	// maxRequestLength is the longest value of the annotation requested-at, in characters.
+	maxRequestLength = 256
 )
 
 var (
@@ -66,7 +79,7 @@ type world struct {
 	auditErr, namespaceErr, patchErr, statusErr, secretErr error
 
 	// licenses is the license server; nil for none.
-	licenses Licenses
+	licenses gates.Licenses
 	// rolloutLimits bound the rollout of a newer chart; zero for none.
 	rolloutLimits rollout.Limits
 	// registries are those that images may come from; all by default.
@@ -152,7 +165,7 @@ func (w *world) build(chart *helm.Chart, clock clock.WithTicker) {
 	w.controller, err = New(Deps{
 		Apps: w.demo.DemoV1alpha1(), AppInformers: map[string]cache.SharedIndexInformer{"": w.apps},
 		Secrets: w.kube.CoreV1(), SecretInformers: map[string]cache.SharedIndexInformer{"": w.secrets},
-		ConfigMapWatches: map[string]Watch{"": w.configMaps},
+		ConfigMapWatches: map[string]values.Watch{"": w.configMaps},
 		IngressClasses:   w.classes, HTTPRouteDefinition: w.definition,
 		ConfigMaps: w.kube.CoreV1(), Audit: trail,
 		Engine: w.engine, Chart: chart, Recorder: w.recorder, Clock: clock,

@@ -15,9 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
-
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -284,7 +282,7 @@ func TestDriftBeforeTheStatusIsWritten(t *testing.T) {
 	w.engine.executing = func() { announced = w.conditions("a") }
 	w.passes("a", controller.Drift)
 	equal(t, "conditions before the repair",
-		conditions("Drifted", "True ObjectsChanged", "Ready", "False ObjectsChanged", "Reconciling", "True ObjectsChanged"), announced)
+		conditions("Drifted", "True ObjectsChanged", "Deployed", "True InstallSucceeded", "Ready", "False Progressing", "Reconciling", "True Progressing"), announced)
 }
 
 func TestRepairThatIsNotWrittenYet(t *testing.T) {

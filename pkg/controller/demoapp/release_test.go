@@ -12,13 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
-
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
-	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -232,39 +228,6 @@ func TestDriftThatCannotBeAnnounced(t *testing.T) {
 	w.statusErr = nil
 	w.passes("a", controller.Drift|controller.Retry)
 	equal(t, "requests of the retry", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
-}
-
-func TestDriftOf(t *testing.T) {
-	app := newApp("a", func(app *v1alpha1.DemoApp) {
-		app.Status.ObservedGeneration = 1
-		app.Status.DeployedRelease = &releasev1alpha1.DeployedRelease{Name: "a"}
-	})
-	tests := []struct {
-		name     string
-		app      *v1alpha1.DemoApp
-		decision helm.Decision
-		want     string
-	}{
-		{"nothing to do", app, helm.Decision{Action: helm.ActionNone}, ""},
-		{"other inputs", app, helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseInputsChanged}, ""},
-		{"a failure", app, helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseFailed}, ""},
-		{"cut off", app, helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseInterrupted}, ""},
-		{"unknown", app, helm.Decision{Action: helm.ActionReapply, Cause: helm.CauseBaselineUnknown}, ""},
-		{"first install", newApp("a"), helm.Decision{Action: helm.ActionInstall, Cause: helm.CauseNotInstalled}, ""},
-		{"somebody else at work", app, helm.Decision{Action: helm.ActionWait, Cause: helm.CauseReleaseChanged}, ""},
-		{"uninstalled", app, helm.Decision{Action: helm.ActionInstall, Cause: helm.CauseNotInstalled}, releasev1alpha1.ReasonReleaseChanged},
-		{"rolled back", app, helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseReleaseChanged}, releasev1alpha1.ReasonReleaseChanged},
-		{"drift", app, helm.Decision{Action: helm.ActionRepair, Cause: helm.CauseDrift}, releasev1alpha1.ReasonObjectsChanged},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			p := &pass{observed: test.app, app: test.app.DeepCopy(), plan: release.Plan{
-				Decision: test.decision, Observed: helm.Snapshot{Record: &helm.Record{Revision: 2, Status: "deployed"}},
-			}}
-			reason, _ := driftOf(p, p.plan.Decision)
-			equal(t, "reason", test.want, reason)
-		})
-	}
 }
 
 func TestTransitionTimesStay(t *testing.T) {

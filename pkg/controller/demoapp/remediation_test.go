@@ -10,44 +10,13 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
-
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
-
-func TestChooseRemedy(t *testing.T) {
-	remediation := func(retries int32, strategy releasev1alpha1.RemediationStrategy) *releasev1alpha1.Remediation {
-		return &releasev1alpha1.Remediation{Retries: ptr.To(retries), Strategy: strategy}
-	}
-	tests := []struct {
-		name     string
-		spec     *releasev1alpha1.Remediation
-		failed   int64
-		lastGood int64
-		want     remedy
-	}{
-		{"no remediation", nil, 100, 1, retry},
-		{"nothing failed", remediation(0, releasev1alpha1.RemediationRollback), 0, 1, retry},
-		{"retries are left", remediation(2, releasev1alpha1.RemediationRollback), 2, 1, retry},
-		{"no retries are left", remediation(2, releasev1alpha1.RemediationRollback), 3, 1, rollBack},
-		{"no retries at all", remediation(0, releasev1alpha1.RemediationRollback), 1, 1, rollBack},
-		{"nothing to go back to", remediation(0, releasev1alpha1.RemediationRollback), 1, 0, leave},
-		{"not to go back", remediation(0, releasev1alpha1.RemediationNone), 1, 1, leave},
-		{"the defaults: retries are left", &releasev1alpha1.Remediation{}, 3, 1, retry},
-		{"the defaults: no retries are left", &releasev1alpha1.Remediation{}, 4, 1, rollBack},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			equal(t, "remedy", test.want, chooseRemedy(test.spec, test.failed, test.lastGood))
-		})
-	}
-}
 
 func remediating(retries int32, strategy releasev1alpha1.RemediationStrategy) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) {
@@ -326,25 +295,4 @@ func TestHealthIsJudgedDespiteDrift(t *testing.T) {
 	w.clock.SetTime(began.Add(helm.DefaultTimeout))
 	w.passes("a", controller.PeriodicResync)
 	equal(t, "Ready", "False HealthTimeout", w.conditions("a")["Ready"])
-}
-
-func TestMaxHistory(t *testing.T) {
-	tests := []struct {
-		name string
-		spec v1alpha1.DemoAppSpec
-		want int
-	}{
-		{"the default", v1alpha1.DemoAppSpec{}, helm.DefaultMaxHistory},
-		{"as the spec says", v1alpha1.DemoAppSpec{ReleasePolicy: releasev1alpha1.ReleasePolicy{MaxHistory: ptr.To[int32](2)}}, 2},
-		{
-			"every retry is a revision",
-			v1alpha1.DemoAppSpec{ReleasePolicy: releasev1alpha1.ReleasePolicy{
-				MaxHistory: ptr.To[int32](2), WaitForReady: true, Remediation: &releasev1alpha1.Remediation{Retries: ptr.To[int32](5)},
-			}},
-			7,
-		},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) { equal(t, "revisions", test.want, maxHistoryOf(test.spec)) })
-	}
 }

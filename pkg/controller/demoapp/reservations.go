@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -65,28 +67,28 @@ func (r *reservations) release(key cache.ObjectName) []cache.ObjectName {
 // it was not used.
 func (c *Controller) releaseClaims(key cache.ObjectName) {
 	for _, refused := range c.reservations.release(key) {
-		c.queue.Enqueue(refused, controller.SpecChange)
+		c.Queue().Enqueue(refused, controller.SpecChange)
 	}
 }
 
 // refusal says why an app cannot have a claim; nothing when it can. It stalls when a
 // person has to decide. The host that a new revision is about to have is reserved.
-func (c *Controller) refusal(p *pass, wanted claim) (message string, stalled bool) {
-	message, stalled = c.obstacleOf(p, wanted)
-	rollsOut := p.plan.RollsOut() && p.plan.Wanted.Action != helm.ActionRollback && len(p.blockers) == 0
-	if message != "" || !rollsOut || !wanted.isExclusive() || slices.Contains(usedClaims(p.app.Status), wanted) {
+func (c *Controller) refusal(app *v1alpha1.DemoApp, in release.GateInput, desired claim) (message string, stalled bool) {
+	message, stalled = c.obstacleOf(app, desired)
+	rollsOut := in.Plan.RollsOut() && in.Plan.Next.Action != helm.ActionRollback && !in.Blocked
+	if message != "" || !rollsOut || !desired.isExclusive() || slices.Contains(usedClaims(app.Status), desired) {
 		return message, stalled
 	}
-	if holder := c.reservations.take(p.key(), wanted.in(p.app.Namespace)); holder != p.key() {
-		return fmt.Sprintf("%s is about to go to DemoApp %q", wanted, holder.Name), false
+	if holder := c.reservations.take(in.Key, desired.in(app.Namespace)); holder != in.Key {
+		return fmt.Sprintf("%s is about to go to DemoApp %q", desired, holder.Name), false
 	}
-	return c.obstacleOf(p, wanted) // Somebody may have got it just before.
+	return c.obstacleOf(app, desired) // Another app may have got it just before.
 }
 
 // obstacleOf is what is in an app's way to a claim, as far as it is known of the others.
-func (c *Controller) obstacleOf(p *pass, wanted claim) (message string, stalled bool) {
-	message, stalled = obstacle(p.app, wanted, c.claimants(p.app, wanted))
-	if message != "" && !stalled && wanted.isExclusive() && c.isRing(p.app, wanted) {
+func (c *Controller) obstacleOf(app *v1alpha1.DemoApp, desired claim) (message string, stalled bool) {
+	message, stalled = obstacle(app, desired, c.claimants(app, desired))
+	if message != "" && !stalled && desired.isExclusive() && c.isRing(app, desired) {
 		message += ", which waits for the host of this DemoApp: give one of them another host for a while"
 		stalled = true
 	}

@@ -14,9 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
-
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
@@ -407,8 +405,7 @@ func TestLiveRollout(t *testing.T) {
 			w.create(newApp(name))
 		}
 		settle()
-		w.controller.rolloutLimits = rollout.Limits{Active: 1, Failed: 1}
-		w.controller.rollouts = newRollouts(w.controller.rolloutLimits, func() *controller.Controller { return w.controller.queue })
+		w.controller.roll(w.engine, w.recorder, rollout.Limits{Active: 1, Failed: 1})
 		for _, name := range names {
 			w.engine.meddle(name, func(r *fakeRelease) {
 				r.record.ChartDigest, r.record.Inputs = "older", "older"

@@ -14,6 +14,7 @@ import (
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -21,19 +22,37 @@ import (
 // whatever it depends on is watched.
 const validationRetry = 5 * time.Minute
 
-// validate is the gate of the rules that the API server cannot check. An app
-// that breaks one is told so also when nothing is to be rolled out: what runs is
-// left alone, and a person has to decide.
-func (c *Controller) validate(_ context.Context, p *pass) {
-	claims := wantedClaims(p.app.Spec)
-	if c.registries.IsEmpty() && len(claims) == 0 {
-		p.conditions().Remove(v1alpha1.ConditionValidated)
-		return
+// validate is the gate of the rules that the API server cannot check. An app that breaks
+// a rule is reported also when nothing is to be rolled out: what runs is left alone, and a
+// person has to decide.
+func (c *Controller) validate(app *v1alpha1.DemoApp) release.Gate {
+	return func(_ context.Context, in release.GateInput) release.Verdict {
+		claims := desiredClaims(app.Spec)
+		if c.registries.IsEmpty() && len(claims) == 0 {
+			return release.Verdict{Remove: []string{v1alpha1.ConditionValidated}}
+		}
+		kept, broken, stalled := c.check(app, in, claims)
+		if len(broken) == 0 {
+			return release.Verdict{Condition: release.Condition(
+				v1alpha1.ConditionValidated, metav1.ConditionTrue, v1alpha1.ReasonValidationSucceeded, sentence(kept))}
+		}
+		message := sentence(broken)
+		verdict := release.Verdict{
+			Condition: release.Condition(v1alpha1.ConditionValidated, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed, message),
+			LookAgain: controller.Jitter(validationRetry),
+		}
+		if in.Plan.Next.Action != helm.ActionRollback { // A rollback brings nothing new, and must stay possible.
+			verdict.Blockers = []release.Blocker{{Reason: v1alpha1.ReasonValidationFailed, Message: message, Stalled: stalled}}
+		}
+		return verdict
 	}
-	var kept, broken []string
-	stalled := false
+}
+
+// check returns which rules the app keeps and which it breaks, and whether a person has to
+// act.
+func (c *Controller) check(app *v1alpha1.DemoApp, in release.GateInput, claims []claim) (kept, broken []string, stalled bool) {
 	if !c.registries.IsEmpty() {
-		name, err := c.registries.Check(orElse(p.app.Spec.Image, defaultImage))
+		name, err := c.registries.Check(imageOf(app.Spec))
 		if err != nil {
 			broken, stalled = append(broken, err.Error()), true
 		} else {
@@ -41,27 +60,17 @@ func (c *Controller) validate(_ context.Context, p *pass) {
 		}
 	}
 	for _, claim := range claims {
-		message, lasts := c.refusal(p, claim)
+		message, lasts := c.refusal(app, in, claim)
 		if message != "" {
 			broken, stalled = append(broken, message), stalled || lasts
 		} else {
 			kept = append(kept, fmt.Sprintf("%s is this DemoApp's", claim))
 		}
 	}
-	if dependency := meta.FindStatusCondition(p.app.Status.Conditions, v1alpha1.ConditionDependencyReady); dependency != nil {
+	if dependency := meta.FindStatusCondition(in.Status.Conditions, v1alpha1.ConditionDependencyReady); dependency != nil {
 		kept = append(kept, "waitFor: "+dependency.Message)
 	}
-	if len(broken) == 0 {
-		p.conditions().Set(v1alpha1.ConditionValidated, metav1.ConditionTrue, v1alpha1.ReasonValidationSucceeded, sentence(kept))
-		return
-	}
-	message := sentence(broken)
-	p.conditions().Set(v1alpha1.ConditionValidated, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed, message)
-	p.next = min(p.next, controller.Jitter(validationRetry))
-	if p.plan.Wanted.Action == helm.ActionRollback {
-		return // It brings nothing new, and the way back must stay open.
-	}
-	p.blockers = append(p.blockers, blocker{reason: v1alpha1.ReasonValidationFailed, message: message, stalled: stalled})
+	return kept, broken, stalled
 }
 
 // sentence puts parts together for a person to read.

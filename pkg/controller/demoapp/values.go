@@ -22,7 +22,7 @@ const (
 func desiredValues(spec v1alpha1.DemoAppSpec, apiKey string, found exposure) map[string]any {
 	return map[string]any{
 		"replicaCount": orDefault(spec.ReplicaCount, defaultReplicas),
-		"image":        orElse(spec.Image, defaultImage),
+		"image":        imageOf(spec),
 		"message":      orElse(spec.Message, defaultMessage),
 		"apiKey":       apiKey,
 		"service": map[string]any{
@@ -36,6 +36,9 @@ func desiredValues(spec v1alpha1.DemoAppSpec, apiKey string, found exposure) map
 		"httpRoute": httpRouteValues(spec.Ingress, found),
 	}
 }
+
+// imageOf is the image that a spec asks for.
+func imageOf(spec v1alpha1.DemoAppSpec) string { return orElse(spec.Image, defaultImage) }
 
 // nodePort is the port on every node that a spec asks for; 0 for none.
 func nodePort(spec v1alpha1.DemoAppSpec) int64 {

@@ -83,7 +83,7 @@ type Pass[T Object[T]] struct {
 
 	conditions  func(T) *[]metav1.Condition
 	commit      func(context.Context) error
-	afterCommit []func()
+	afterCommit []func(bool)
 }
 
 // Key is the object's namespace and name.
@@ -102,6 +102,6 @@ func (p *Pass[T]) LookAgain(d time.Duration) { p.Next = min(p.Next, d) }
 // Commit writes the status now, for what has to be visible before the pass goes on.
 func (p *Pass[T]) Commit(ctx context.Context) error { return p.commit(ctx) }
 
-// AfterCommit has f called at the end of the pass, after its status was written, held
-// back or could not be written.
-func (p *Pass[T]) AfterCommit(f func()) { p.afterCommit = append(p.afterCommit, f) }
+// AfterCommit has f called at the end of the pass. Committed says that the status is as the
+// pass left it; it is not where the status was held back or could not be written.
+func (p *Pass[T]) AfterCommit(f func(committed bool)) { p.afterCommit = append(p.afterCommit, f) }

@@ -113,10 +113,10 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	if err != nil {
 		return controller.Result{}, err
 	}
-	p := l.newPass(object, why)
+	p, committed := l.newPass(object, why), false
 	defer func() {
 		for _, f := range p.afterCommit {
-			f()
+			f(committed)
 		}
 	}()
 	err = l.kind.Steps(ctx, p)
@@ -129,7 +129,9 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 			return controller.Result{RequeueAfter: p.Next}, nil
 		}
 	}
-	return controller.Result{RequeueAfter: p.Next}, errors.Join(err, p.Commit(ctx))
+	commitErr := p.Commit(ctx)
+	committed = commitErr == nil
+	return controller.Result{RequeueAfter: p.Next}, errors.Join(err, commitErr)
 }
 
 func (l *Loop[T, S]) newPass(object T, why controller.Reason) *Pass[T] {

@@ -267,7 +267,7 @@ func TestCommitWithinAPass(t *testing.T) {
 	var after []string
 	w := newWorld(t, func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Steps = func(ctx context.Context, p *pass) error {
-			p.AfterCommit(func() { after = w.requests })
+			p.AfterCommit(func(bool) { after = w.requests })
 			p.Conditions().MarkReconciling("RollingOut", "")
 			if err := p.Commit(ctx); err != nil {
 				return err

@@ -1,18 +1,21 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release is the step that kinds share which keep a Helm release: it
-// gathers what the engine knows, decides whether the release is to change and
-// why, and tells how its objects do. It knows no kind; what it returns is in
-// the words of the condition reasons that all of them use.
+// Package release is the lifecycle of a Helm release that belongs to an object of any kind:
+// install, upgrade, drift correction, remediation, uninstall, and the status that says why
+// something happened.
 //
-// A kind's own package gathers the inputs (values, gates), calls [Observe],
-// acts on the [Plan] with the engine, and writes its status:
+// A kind states in a [Binding] what the object asks for ([Desired]) and where the release's
+// status is. [Steps] makes of it the steps of a [kind.Kind]. A pass gathers, decides, acts
+// and reports:
 //
-//	plan, err := release.Observe(ctx, engine, release.Request{...})
-//	...
-//	deployed, err := engine.Execute(ctx, wanted, plan.Decision, baseline)
-//	reason, terminal := release.FailureReason(err, plan.Decision.Action)
-//	...
-//	summary := release.Summarize(snapshot.Health)
+//	gather   binding.Desired and the annotations become Facts, which do not change any more
+//	decide   look: observe the release, judge its health, remediate failed attempts (Plan);
+//	         then the gates, the drift policy and suspend
+//	act      announce what has to be visible first, execute the Decision, and look again
+//	report   the status, or what became of an error (classify)
+//
+// Deciding functions are pure: [Facts], a [Plan] and a status go in, and a new Plan or a
+// verdict comes out. What is remembered between passes and is not worth a place in the
+// status (refused attempts, explained drift) lives in the [Lifecycle], and may be lost.
 package release

@@ -10,6 +10,7 @@ import (
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -46,5 +47,62 @@ func TestFailureReason(t *testing.T) {
 			equal(t, "reason", test.want, reason)
 			equal(t, "terminal", test.terminal, terminal)
 		})
+	}
+}
+
+func TestClassify(t *testing.T) {
+	plain := errors.New("connection refused")
+	waiting := fmt.Errorf("hook: %w", controller.ErrTooManyWaiting)
+	transient := func(err error) string {
+		if errors.Is(err, plain) {
+			return "ComesSoon"
+		}
+		return ""
+	}
+	tests := []struct {
+		name  string
+		err   error
+		state failureState
+		want  failure
+	}{
+		{
+			"an attempt fails", plain, failureState{Action: helm.ActionUpgrade, Deployed: true, Reported: true},
+			failure{Reason: releasev1alpha1.ReasonUpgradeFailed, Counts: true, Reports: true},
+		},
+		{
+			"an attempt is refused", &helm.RefusedError{Err: plain}, failureState{Action: helm.ActionInstall},
+			failure{Reason: apimeta.ReasonRefused, Terminal: true, Counts: true, Reports: true},
+		},
+		{
+			"the kind knows that the error passes", plain, failureState{Action: helm.ActionUpgrade, Transient: transient},
+			failure{Reason: "ComesSoon", Reports: true},
+		},
+		{
+			"the kind knows another error", waiting, failureState{Action: helm.ActionUpgrade, Transient: transient},
+			failure{Reason: releasev1alpha1.ReasonUpgradeFailed, Reports: true},
+		},
+		{
+			"no room to wait for a hook", waiting, failureState{Action: helm.ActionInstall},
+			failure{Reason: releasev1alpha1.ReasonInstallFailed, Reports: true},
+		},
+		{
+			"nothing can be observed, and nothing is deployed", plain, failureState{Reported: true},
+			failure{Reason: apimeta.ReasonObserveFailed, Reports: true},
+		},
+		{
+			"nothing can be observed, and nothing is reported", plain, failureState{Deployed: true},
+			failure{Reason: apimeta.ReasonObserveFailed, Reports: true},
+		},
+		{
+			"nothing can be observed of what is deployed", plain, failureState{Deployed: true, Reported: true},
+			failure{Reason: apimeta.ReasonObserveFailed},
+		},
+		{
+			"the values render nothing", &helm.RenderError{Chart: "web", Err: plain}, failureState{Deployed: true, Reported: true},
+			failure{Reason: releasev1alpha1.ReasonRenderFailed, Terminal: true, Counts: true, Reports: true},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { equal(t, "failure", test.want, classify(test.err, test.state)) })
 	}
 }

@@ -56,8 +56,8 @@ func chart(t *testing.T) *helm.Chart {
 	return loaded
 }
 
-// wanted is a release, told from others by a value.
-func wanted(t *testing.T, message string) *helm.Release {
+// desired is a release, told from others by a value.
+func desired(t *testing.T, message string) *helm.Release {
 	t.Helper()
 	return &helm.Release{Namespace: key.Namespace, Name: key.Name, Chart: chart(t), Values: map[string]any{"message": message}}
 }

@@ -4,108 +4,112 @@
 package release
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"time"
-
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// Observer is the part of the engine that looks and decides, without a request
-// of its own.
-type Observer interface {
-	Observe(ctx context.Context, release cache.ObjectName, baseline helm.Baseline) (helm.Snapshot, error)
-	Decide(release helm.Release, observed helm.Snapshot) (helm.Decision, error)
-}
-
-// Request is what is wanted of a release.
-type Request struct {
-	// Key is the release's namespace and name.
-	Key cache.ObjectName
-	// Wanted is the release as it should be; nil when that cannot be told now,
-	// because some input is missing.
-	Wanted *helm.Release
-	// Baseline is what was kept of the last success.
-	Baseline helm.Baseline
-}
-
 // Plan is what is to be done about a release.
 type Plan struct {
+	// Observed is what the plan was made on.
+	Observed helm.Snapshot
+	// Next is what brings the release to its desired state, if nothing holds it; without an
+	// action when that cannot be told.
+	Next helm.Decision
 	// Decision is what the engine is to execute now.
 	Decision helm.Decision
-	// Wanted is what it would execute if nothing held it; without an action when
-	// that cannot be told.
-	Wanted helm.Decision
-	// Withheld says that more would be done if nothing held it.
+	// Withheld says that Next would do more than Decision.
 	Withheld bool
 	// Suspended says that nothing at all is to be done.
 	Suspended bool
-	// Observed is what the decision was made on.
-	Observed helm.Snapshot
 }
 
-// Observe looks at the release and decides what is to be done about it. It
-// sends no request. The error wraps helm.ErrNotSynced when a cache is not
-// filled yet, and is terminal when the values cannot be a release's.
-func Observe(ctx context.Context, engine Observer, request Request) (Plan, error) {
-	observed, err := engine.Observe(ctx, request.Key, request.Baseline)
-	if err != nil {
-		return Plan{}, fmt.Errorf("look at release %s: %w", request.Key, err)
+// newPlan returns the plan that does next, or keeps what is deployed where the desired
+// release is not known.
+func newPlan(observed helm.Snapshot, next helm.Decision, known bool) Plan {
+	if !known {
+		return Plan{Observed: observed, Decision: keep(observed), Withheld: true}
 	}
-	if request.Wanted == nil {
-		return Plan{Observed: observed, Decision: keep(observed), Withheld: true}, nil
-	}
-	wanted, err := engine.Decide(*request.Wanted, observed)
-	if err != nil {
-		return Plan{}, fmt.Errorf("decide on release %s: %w", request.Key, err)
-	}
-	return Plan{Observed: observed, Decision: wanted, Wanted: wanted}, nil
+	return Plan{Observed: observed, Decision: next, Next: next}
 }
 
-// Force makes an upgrade of a plan that would only keep the release as it is. A
-// plan that brings something new anyway stays as it is, and so does one that
-// cannot tell what is wanted, that waits for somebody else, or that keeps what
+// force returns the plan with an upgrade in the place of what would only keep the release
+// as it is. A plan that brings something new anyway stays as it is, and so does one that
+// does not know the desired state, that waits for another client, or that keeps what
 // failed attempts were rolled back to.
-func (p *Plan) Force() {
-	if p.Wanted.RolledBack {
-		return
+func (p Plan) force() Plan {
+	if p.Next.RolledBack {
+		return p
 	}
-	switch p.Wanted.Action {
+	switch p.Next.Action {
 	case helm.ActionNone, helm.ActionReapply, helm.ActionRepair:
-		p.Wanted = helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseRequested}
-		p.Decision = p.Wanted
+		p.Next = helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseRequested}
+		p.Decision = p.Next
 	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionRollback, helm.ActionWait, helm.ActionRefuse:
 	}
+	return p
 }
 
 // RollsOut reports whether the plan would bring anything new if nothing held it.
-func (p *Plan) RollsOut() bool { return rollsOut(p.Wanted.Action) }
+func (p Plan) RollsOut() bool { return rollsOut(p.Next.Action) }
 
-// Hold keeps anything new from being rolled out. What is deployed is still kept
-// as it is.
-func (p *Plan) Hold() {
-	if p.RollsOut() {
-		p.Withheld = true
-		if !p.Suspended {
-			p.Decision = keep(p.Observed)
-		}
+// hold returns the plan without anything new. What is deployed is still kept as it is.
+func (p Plan) hold() Plan {
+	if !p.RollsOut() {
+		return p
 	}
+	p.Withheld = true
+	if !p.Suspended {
+		p.Decision = keep(p.Observed)
+	}
+	return p
 }
 
-// Suspend keeps everything from being done, also what would keep the deployed
-// release as it is. Drift that is known by name does not count as withheld: the
-// release is the one that is wanted.
-func (p *Plan) Suspend() {
+// suspend returns the plan that does nothing, not even what would keep the deployed
+// release as it is. Drift that is known by name does not count as withheld, because the
+// release is the desired one.
+func (p Plan) suspend() Plan {
 	p.Suspended = true
 	p.Decision = helm.Decision{Action: helm.ActionNone}
-	switch p.Wanted.Action {
+	switch p.Next.Action {
 	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionRollback, helm.ActionReapply, helm.ActionWait, helm.ActionRefuse:
 		p.Withheld = true
 	case helm.ActionNone, helm.ActionRepair:
 	}
+	return p
+}
+
+// leaveDrift returns the plan that does nothing about drift.
+func (p Plan) leaveDrift() Plan {
+	p.Decision = helm.Decision{Action: helm.ActionNone}
+	if p.Next.Action == helm.ActionRepair {
+		p.Next = p.Decision
+	}
+	return p
+}
+
+// next returns the plan that does decision.
+func (p Plan) next(decision helm.Decision) Plan {
+	p.Next, p.Decision = decision, decision
+	return p
+}
+
+// isSettled reports whether the deployed release is the desired one.
+func (p Plan) isSettled() bool {
+	return p.Observed.Record != nil && !p.Withheld && !p.RollsOut() && !p.Next.RolledBack && p.Next.Action != helm.ActionWait
+}
+
+// holdIfBlocked holds the plan if blockers are left, and returns those that count: a
+// rollback brings nothing new and does not wait for other objects.
+func (p Plan) holdIfBlocked(blockers []Blocker) (Plan, []Blocker) {
+	if p.Next.Action == helm.ActionRollback {
+		blockers = slices.DeleteFunc(slices.Clone(blockers), func(b Blocker) bool { return b.NotForRollback })
+	}
+	if len(blockers) > 0 {
+		p = p.hold()
+	}
+	return p, blockers
 }
 
 // rollsOut reports whether the action makes a new revision.
@@ -113,15 +117,20 @@ func rollsOut(action helm.Action) bool {
 	return action == helm.ActionInstall || action == helm.ActionUpgrade || action == helm.ActionRollback
 }
 
-// keep decides as if what is deployed were what is wanted. Only a release that
-// the engine itself deployed can be kept: whatever else is found there is
-// somebody else's, or unfinished.
+// isRepair reports whether the action keeps what is deployed as it is.
+func isRepair(action helm.Action) bool {
+	return action == helm.ActionRepair || action == helm.ActionReapply
+}
+
+// keep decides as if what is deployed were the desired state. Only a release that the
+// engine itself deployed can be kept: anything else there belongs to others, or is
+// unfinished.
 func keep(observed helm.Snapshot) helm.Decision {
 	if observed.Record == nil {
 		return helm.Decision{Action: helm.ActionNone}
 	}
-	// An object that went with its kind is not repaired for the sake of a release
-	// that may no longer be wanted like that.
+	// An object that went with its kind is not repaired for a release that may no longer
+	// be desired like that.
 	observed.Drifts = slices.DeleteFunc(slices.Clone(observed.Drifts), func(drift helm.Drift) bool { return drift.Unserved })
 	decision := helm.Decide(observed.Record.Inputs, observed, time.Time{}, 0)
 	if rollsOut(decision.Action) || decision.Action == helm.ActionWait {

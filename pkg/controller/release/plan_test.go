@@ -13,7 +13,7 @@ import (
 )
 
 func TestObserve(t *testing.T) {
-	old, changed := wanted(t, "old"), wanted(t, "new")
+	old, changed := desired(t, "old"), desired(t, "new")
 	drifts := []helm.Drift{{Object: object("ConfigMap", "a"), Kind: helm.DriftChanged}}
 	record := func(status string) *helm.Record {
 		return &helm.Record{Revision: 2, Status: status, Own: true, Inputs: digest(t, old), Changed: time.Unix(990, 0)}
@@ -29,14 +29,14 @@ func TestObserve(t *testing.T) {
 	reapply := helm.Decision{Action: helm.ActionReapply, Cause: helm.CauseBaselineUnknown}
 	tests := []struct {
 		name     string
-		wanted   *helm.Release
+		desired  *helm.Release
 		held     bool
 		observed helm.Snapshot
 		want     helm.Decision
 		withheld bool
 	}{
 		{"nothing there", old, false, helm.Snapshot{}, helm.Decision{Action: helm.ActionInstall, Cause: helm.CauseNotInstalled}, false},
-		{"as wanted", old, false, healthy, none, false},
+		{"as desired", old, false, healthy, none, false},
 		{"changed inputs", changed, false, healthy, upgrade, false},
 		{"drift", old, false, drifted, repair, false},
 		{
@@ -46,7 +46,7 @@ func TestObserve(t *testing.T) {
 			false,
 		},
 		{"held: nothing there", old, true, helm.Snapshot{}, none, true},
-		{"held: as wanted", old, true, healthy, none, false},
+		{"held: as desired", old, true, healthy, none, false},
 		{"held: changed inputs", changed, true, healthy, none, true},
 		{"held: drift of what is deployed", old, true, drifted, repair, false},
 		{"held: drift and changed inputs", changed, true, drifted, repair, true},
@@ -73,15 +73,15 @@ func TestObserve(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			engine := &observer{snapshot: test.observed}
 			baseline := helm.Baseline{Revision: 2}
-			plan, err := Observe(t.Context(), engine, Request{Key: key, Wanted: test.wanted, Baseline: baseline})
+			plan, err := Observe(t.Context(), engine, Request{Key: key, Desired: test.desired, Baseline: baseline})
 			if err != nil {
 				t.Fatal(err)
 			}
-			wanted := plan.Wanted
+			next := plan.Next
 			if test.held {
-				plan.Hold()
+				plan = plan.hold()
 			}
-			equal(t, "wanted decision", wanted, plan.Wanted)
+			equal(t, "next decision", next, plan.Next)
 			equal(t, "decision", test.want, plan.Decision)
 			equal(t, "withheld", test.withheld, plan.Withheld)
 			if plan.Observed.Record != test.observed.Record {
@@ -105,7 +105,7 @@ func TestObserveFails(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			plan, err := Observe(t.Context(), &test.engine, Request{Key: key, Wanted: wanted(t, "x")})
+			plan, err := Observe(t.Context(), &test.engine, Request{Key: key, Desired: desired(t, "x")})
 			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), key.String()) {
 				t.Errorf("error is %v", err)
 			}
@@ -116,7 +116,7 @@ func TestObserveFails(t *testing.T) {
 
 func TestSuspend(t *testing.T) {
 	tests := []struct {
-		wanted   helm.Action
+		next     helm.Action
 		withheld bool
 	}{
 		{helm.ActionNone, false},
@@ -128,13 +128,13 @@ func TestSuspend(t *testing.T) {
 		{helm.ActionWait, true},
 	}
 	for _, test := range tests {
-		t.Run(string(test.wanted), func(t *testing.T) {
-			decision := helm.Decision{Action: test.wanted}
-			plan := Plan{Decision: decision, Wanted: decision}
-			plan.Suspend()
-			plan.Hold()
+		t.Run(string(test.next), func(t *testing.T) {
+			decision := helm.Decision{Action: test.next}
+			plan := Plan{Decision: decision, Next: decision}
+			plan = plan.suspend()
+			plan = plan.hold()
 			equal(t, "decision", helm.Decision{Action: helm.ActionNone}, plan.Decision)
-			equal(t, "wanted decision", decision, plan.Wanted)
+			equal(t, "next decision", decision, plan.Next)
 			equal(t, "withheld", test.withheld, plan.Withheld)
 		})
 	}
@@ -146,8 +146,8 @@ func TestForce(t *testing.T) {
 	install := helm.Decision{Action: helm.ActionInstall, Cause: helm.CauseNotInstalled}
 	wait := helm.Decision{Action: helm.ActionWait, Cause: helm.CauseReleaseChanged}
 	tests := []struct {
-		name         string
-		wanted, want helm.Decision
+		name       string
+		next, want helm.Decision
 	}{
 		{"nothing to do", helm.Decision{Action: helm.ActionNone}, forced},
 		{"drift", helm.Decision{Action: helm.ActionRepair, Cause: helm.CauseDrift}, forced},
@@ -160,9 +160,9 @@ func TestForce(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			plan := Plan{Decision: test.wanted, Wanted: test.wanted}
-			plan.Force()
-			equal(t, "wanted decision", test.want, plan.Wanted)
+			plan := Plan{Decision: test.next, Next: test.next}
+			plan = plan.force()
+			equal(t, "next decision", test.want, plan.Next)
 			equal(t, "decision", test.want, plan.Decision)
 		})
 	}

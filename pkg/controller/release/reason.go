@@ -4,6 +4,8 @@
 package release
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -76,4 +78,64 @@ func foundBy(why controller.Reason) releasev1alpha1.UpgradeReason {
 		return releasev1alpha1.UpgradeReasonPeriodicResync
 	}
 	return releasev1alpha1.UpgradeReasonDriftDetected
+}
+
+// reasonFor is why the decision changes the release, as long as the status is as it was
+// before.
+func reasonFor(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus, decision helm.Decision) releasev1alpha1.UpgradeReason {
+	failed := meta.FindStatusCondition(s.Conditions, releasev1alpha1.ConditionFailed)
+	return ReasonFor(decision, Circumstances{
+		Why:                   f.Reason,
+		Deployed:              s.DeployedRelease != nil,
+		SpecChanged:           s.ObservedGeneration != f.Generation,
+		Unrecorded:            isUnrecorded(plan, s),
+		ChartChanged:          chartChanged(f, plan, s),
+		CapabilitiesChanged:   capabilitiesChanged(f, plan),
+		DependencyBecameReady: f.Desired.DependencyBecameReady,
+		Failed:                failed != nil && failed.ObservedGeneration == f.Generation,
+	})
+}
+
+// completedBy is what a decision completes. Where the process ended before the status
+// knew of a revision, applying its objects again completes what made it.
+func completedBy(plan Plan, s releasev1alpha1.ReleaseStatus, decision helm.Decision) helm.Decision {
+	if decision.Action != helm.ActionReapply || !isUnrecorded(plan, s) {
+		return decision
+	}
+	switch record := plan.Observed.Record; {
+	case record.RolledBackTo != 0:
+		decision.Action, decision.To = helm.ActionRollback, record.RolledBackTo
+	case record.Revision == 1:
+		decision.Action = helm.ActionInstall
+	default:
+		decision.Action = helm.ActionUpgrade
+	}
+	return decision
+}
+
+// chartChanged reports whether the newest revision was made from another chart
+// than the desired one, or than the one that the status knows of.
+func chartChanged(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) bool {
+	record, known, chart := plan.Observed.Record, s.DeployedRelease, f.Desired.Release.Chart
+	if record == nil || !record.Own {
+		return false
+	}
+	return !record.MadeFrom(chart) || isUnrecorded(plan, s) && known != nil && known.ChartVersion != chart.Version()
+}
+
+// capabilitiesChanged reports whether the newest revision is what would be desired now if
+// the cluster supported something else.
+func capabilitiesChanged(f Facts, plan Plan) bool {
+	record := plan.Observed.Record
+	if !f.Desired.Known || record == nil || !record.MadeFrom(f.Desired.Release.Chart) || record.Inputs == f.Digest {
+		return false
+	}
+	return f.isVariant(record.Inputs)
+}
+
+// isUnrecorded reports whether an own revision is the newest that the status does not
+// know of yet: the process ended in between, or the revision is an attempt that failed.
+func isUnrecorded(plan Plan, s releasev1alpha1.ReleaseStatus) bool {
+	record, known := plan.Observed.Record, s.DeployedRelease
+	return record != nil && record.Own && (known == nil || int64(record.Revision) > known.Revision)
 }

@@ -1214,6 +1214,20 @@ func schema_pkg_apis_release_v1alpha1_FailureCounts(ref common.ReferenceCallback
 							Format:      "",
 						},
 					},
+					"chart": {
+						SchemaProps: spec.SchemaProps{
+							Description: "chart identifies the chart that consecutive counts for. Its form is private to the operator.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"action": {
+						SchemaProps: spec.SchemaProps{
+							Description: "action is what failed last: Install, Upgrade, Repair or Rollback. It is absent while the condition Failed is.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"installs": {
 						SchemaProps: spec.SchemaProps{
 							Description: "installs is how many installs failed, ever.",

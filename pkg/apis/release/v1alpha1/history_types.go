@@ -103,6 +103,18 @@ type FailureCounts struct {
 	// +optional
 	Inputs string `json:"inputs,omitempty"`
 
+	// chart identifies the chart that consecutive counts for. Its form is private to the
+	// operator.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Chart string `json:"chart,omitempty"`
+
+	// action is what failed last: Install, Upgrade, Repair or Rollback. It is absent
+	// while the condition Failed is.
+	// +optional
+	Action HistoryAction `json:"action,omitempty"`
+
 	// installs is how many installs failed, ever.
 	// +kubebuilder:validation:Minimum=0
 	// +optional

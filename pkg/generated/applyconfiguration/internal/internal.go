@@ -401,6 +401,12 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.FailureCounts
   map:
     fields:
+    - name: action
+      type:
+        scalar: string
+    - name: chart
+      type:
+        scalar: string
     - name: consecutive
       type:
         scalar: numeric

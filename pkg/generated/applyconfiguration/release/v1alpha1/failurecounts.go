@@ -5,6 +5,10 @@
 
 package v1alpha1
 
+import (
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+)
+
 // FailureCountsApplyConfiguration represents a declarative configuration of the FailureCounts type for use
 // with apply.
 //
@@ -19,6 +23,12 @@ type FailureCountsApplyConfiguration struct {
 	// ConfigMaps and Secrets that consecutive counts for. It is not made from what
 	// they hold. Its form is private to the operator.
 	Inputs *string `json:"inputs,omitempty"`
+	// chart identifies the chart that consecutive counts for. Its form is private to the
+	// operator.
+	Chart *string `json:"chart,omitempty"`
+	// action is what failed last: Install, Upgrade, Repair or Rollback. It is absent
+	// while the condition Failed is.
+	Action *releasev1alpha1.HistoryAction `json:"action,omitempty"`
 	// installs is how many installs failed, ever.
 	Installs *int64 `json:"installs,omitempty"`
 	// upgrades is how many upgrades failed, ever.
@@ -56,6 +66,22 @@ func (b *FailureCountsApplyConfiguration) WithGeneration(value int64) *FailureCo
 // If called multiple times, the Inputs field is set to the value of the last call.
 func (b *FailureCountsApplyConfiguration) WithInputs(value string) *FailureCountsApplyConfiguration {
 	b.Inputs = &value
+	return b
+}
+
+// WithChart sets the Chart field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Chart field is set to the value of the last call.
+func (b *FailureCountsApplyConfiguration) WithChart(value string) *FailureCountsApplyConfiguration {
+	b.Chart = &value
+	return b
+}
+
+// WithAction sets the Action field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Action field is set to the value of the last call.
+func (b *FailureCountsApplyConfiguration) WithAction(value releasev1alpha1.HistoryAction) *FailureCountsApplyConfiguration {
+	b.Action = &value
 	return b
 }
 

@@ -1,0 +1,202 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// driftOf says what others changed; nothing when the decision is not about drift.
+func driftOf(s *subject, plan Plan, decision helm.Decision) (reason, message string) {
+	switch decision.Cause {
+	case helm.CauseDrift:
+		return driftReason(decision.Drifts), Names(decision.Drifts)
+	case helm.CauseReleaseChanged:
+		if decision.Action == helm.ActionWait {
+			return "", ""
+		}
+		record := plan.Observed.Record
+		return releasev1alpha1.ReasonReleaseChanged, fmt.Sprintf("Revision %d (%s) of the release was not made by this operator", record.Revision, record.Status)
+	case helm.CauseNotInstalled:
+		if deployed := s.written().DeployedRelease; deployed != nil && s.status.ObservedGeneration >= 0 {
+			return releasev1alpha1.ReasonReleaseChanged, fmt.Sprintf("Release %s was uninstalled", deployed.Name)
+		}
+	case helm.CauseUnverified:
+		if record := plan.Observed.Record; !isUnrecorded(plan, *s.status) {
+			return releasev1alpha1.ReasonReleaseChanged, fmt.Sprintf("The record of revision %d was changed", record.Revision)
+		}
+	case helm.CauseNone, helm.CauseInputsChanged, helm.CauseFailed, helm.CauseInterrupted, helm.CauseBaselineUnknown,
+		helm.CauseRequested, helm.CauseOtherOwner:
+	}
+	return "", ""
+}
+
+// applyDriftPolicy removes from the plan the drift that is not to be corrected. Drift that
+// is only reported is explained first, and so is drift of fields that may be ignored.
+func (l *Lifecycle) applyDriftPolicy(ctx context.Context, s *subject, f Facts, plan Plan) (Plan, error) {
+	if plan.Decision.Action != helm.ActionRepair {
+		return plan, nil
+	}
+	mode, rules := driftMode(f.Desired.Policy), IgnoreRules(f.Desired.Policy)
+	if mode == releasev1alpha1.DriftOff {
+		plan.Observed.Drifts = nil
+		return plan.leaveDrift(), nil
+	}
+	mayBeIgnored := func(drift helm.Drift) bool { return len(helm.IgnoredPaths(rules, drift.Object)) > 0 }
+	if mode == releasev1alpha1.DriftCorrect && !slices.ContainsFunc(plan.Decision.Drifts, mayBeIgnored) {
+		return plan, nil
+	}
+	found, err := l.explain(ctx, *s.status, f, plan)
+	if err != nil {
+		return plan, err
+	}
+	left := leftOver(s.status.Inventory, found, mode)
+	plan.Decision.Drifts, plan.Observed.Drifts = driftsOf(left), driftsOf(left)
+	if len(left) > 0 && mode == releasev1alpha1.DriftWarn {
+		s.Conditions().Set(releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, driftReason(driftsOf(left)), f.Desired.Redactor.Text(describe(left)))
+	}
+	if len(left) == 0 || mode == releasev1alpha1.DriftWarn {
+		plan = plan.leaveDrift()
+	}
+	return plan, nil
+}
+
+// explain looks closely at drift, once for each state of the objects.
+func (l *Lifecycle) explain(ctx context.Context, s releasev1alpha1.ReleaseStatus, f Facts, plan Plan) ([]helm.Explanation, error) {
+	state := fmt.Sprintf("%d %s", f.Generation, plan.Observed.Drifted)
+	if found, ok := l.explanations.get(f.Key, state); ok {
+		return found, nil
+	}
+	baseline := Baseline(s, f.Desired.Policy)
+	baseline.LeaveDrift = driftMode(f.Desired.Policy) == releasev1alpha1.DriftWarn
+	found, err := l.engine.Explain(ctx, f.Key, baseline, plan.Decision.Drifts)
+	if err != nil {
+		return nil, fmt.Errorf("find out what has drifted: %w", err)
+	}
+	l.explanations.set(f.Key, state, found)
+	return found, nil
+}
+
+// explanations keeps what was found out about drift that stays, so that it is
+// found out once.
+type explanations struct {
+	mu    sync.Mutex
+	known map[cache.ObjectName]explained
+}
+
+type explained struct {
+	state string
+	found []helm.Explanation
+}
+
+func (e *explanations) get(key cache.ObjectName, state string) ([]helm.Explanation, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	known, ok := e.known[key]
+	return known.found, ok && known.state == state
+}
+
+func (e *explanations) set(key cache.ObjectName, state string, found []helm.Explanation) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.known == nil {
+		e.known = map[cache.ObjectName]explained{}
+	}
+	e.known[key] = explained{state, found}
+}
+
+func (e *explanations) forget(key cache.ObjectName) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.known, key)
+}
+
+// leftOver returns the drift that is to be corrected or reported. If only ignored fields
+// differ, the live object becomes the new baseline in the inventory. An object whose values
+// others changed and put back is applied again where drift is corrected, because the
+// others own the fields now and could change them unseen. Where drift is only reported,
+// there is nothing to report of such an object.
+func leftOver(inventory []releasev1alpha1.InventoryEntry, found []helm.Explanation, mode releasev1alpha1.DriftMode) []helm.Explanation {
+	var left []helm.Explanation
+	for _, explanation := range found {
+		entry := inventoryEntry(inventory, explanation.Drift.Object)
+		switch {
+		case explanation.Acceptable:
+			if explanation.Drift.Kind == helm.DriftChanged && entry != nil {
+				entry.Digest = explanation.Live.Digest
+			}
+		case mode == releasev1alpha1.DriftWarn && isPutBack(explanation, entry):
+			// Its entry stays as it is, so that the next change is drift again.
+		default:
+			left = append(left, explanation)
+		}
+	}
+	return left
+}
+
+// isPutBack reports whether an object that others changed has all its values again.
+func isPutBack(explanation helm.Explanation, entry *releasev1alpha1.InventoryEntry) bool {
+	if len(explanation.Fields) > 0 {
+		return false
+	}
+	changed := explanation.Drift.Kind == helm.DriftChanged && entry != nil && entry.UID == explanation.Live.UID
+	return changed || explanation.Drift.Kind == helm.DriftForeign
+}
+
+// inventoryEntry is what the status remembers of an object; nil when it has none.
+func inventoryEntry(inventory []releasev1alpha1.InventoryEntry, ref helm.ObjectReference) *releasev1alpha1.InventoryEntry {
+	for i := range inventory {
+		entry := &inventory[i]
+		if entry.APIVersion == ref.APIVersion && entry.Kind == ref.Kind && entry.Namespace == ref.Namespace && entry.Name == ref.Name {
+			return entry
+		}
+	}
+	return nil
+}
+
+func driftsOf(explanations []helm.Explanation) []helm.Drift {
+	var drifts []helm.Drift
+	for _, explanation := range explanations {
+		drifts = append(drifts, explanation.Drift)
+	}
+	return drifts
+}
+
+// driftReason tells drift of what the chart sets from what others added.
+func driftReason(drifts []helm.Drift) string {
+	changed := func(drift helm.Drift) bool { return drift.Kind != helm.DriftForeign }
+	if len(drifts) > 0 && !slices.ContainsFunc(drifts, changed) {
+		return releasev1alpha1.ReasonForeignFields
+	}
+	return releasev1alpha1.ReasonObjectsChanged
+}
+
+// maxNamedFields is how many fields of an object are named.
+const maxNamedFields = 10
+
+// describe names objects and fields, never values.
+func describe(explanations []helm.Explanation) string {
+	var parts []string
+	for _, explanation := range explanations {
+		part := fmt.Sprintf("%s %s (%s)", explanation.Drift.Object.Kind, explanation.Drift.Object.Name,
+			strings.ToLower(string(explanation.Drift.Kind)))
+		if fields := explanation.Fields; len(fields) > maxNamedFields {
+			part += fmt.Sprintf(": %s and %d more", strings.Join(fields[:maxNamedFields], ", "), len(fields)-maxNamedFields)
+		} else if len(fields) > 0 {
+			part += ": " + strings.Join(fields, ", ")
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,147 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/event"
+)
+
+// Events are the events that the difference between two statuses is worth: one for a
+// revision that did not become healthy in time, one for a change of the release, one for a
+// new reason not to be ready, one for drift that is left as it is. Where two of them are
+// about the same, as a rollback is, they are one. Reasons not to be ready that are in
+// expected are part of normal operation.
+func Events(before, after releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy, expected ...string) []event.Event {
+	found := transitions(before, after, expected)
+	if e, ok := driftTransition(before, after, policy); ok {
+		found = append(found, e)
+	}
+	return found
+}
+
+func transitions(before, after releasev1alpha1.ReleaseStatus, expected []string) []event.Event {
+	changed, isChanged := releaseTransition(before, after)
+	unready, isUnready := readyTransition(before, after, expected)
+	if isChanged && isUnready && changed.Reason == unready.Reason {
+		changed.Note += ". " + unready.Note // It ends with the failure that brought it about.
+		return []event.Event{changed}
+	}
+	var found []event.Event
+	if late, isLate := healthTransition(before, after); isLate && (!isUnready || unready.Reason != late.Reason) {
+		found = append(found, late)
+	}
+	if isChanged {
+		found = append(found, changed)
+	}
+	if isUnready {
+		found = append(found, unready)
+	}
+	return found
+}
+
+func releaseTransition(before, after releasev1alpha1.ReleaseStatus) (event.Event, bool) {
+	was, is := before.DeployedRelease, after.DeployedRelease
+	if is == nil {
+		return event.Event{}, false
+	}
+	what := fmt.Sprintf("revision %d of chart %s %s (%s)", is.Revision, is.Chart, is.ChartVersion, after.LastUpgradeReason)
+	switch {
+	case was == nil || is.Revision < was.Revision:
+		return event.Normal("Installed", "Install", "Installed "+what), true
+	case was.Revision != is.Revision && after.LastUpgradeReason == releasev1alpha1.UpgradeReasonRemediation:
+		return event.Warning("RolledBack", "Rollback", "Rolled back with "+what), true
+	case was.Revision != is.Revision:
+		return event.Normal("Upgraded", "Upgrade", "Upgraded to "+what), true
+	}
+	if done := lastSuccess(after); done == nil || apiequality.Semantic.DeepEqual(lastSuccess(before), done) {
+		// Drift may be gone all the same: somebody undid it, or it is no longer looked at.
+		return event.Event{}, false
+	}
+	drifted := meta.FindStatusCondition(before.Conditions, releasev1alpha1.ConditionDrifted)
+	if drifted != nil && meta.FindStatusCondition(after.Conditions, releasev1alpha1.ConditionDrifted) == nil {
+		return event.Normal("DriftCorrected", "Repair", "Corrected "+drifted.Message), true
+	}
+	return event.Normal("DriftCorrected", "Repair", "Applied the objects again"), true
+}
+
+// lastSuccess is the newest entry of the history about something that was done; nil
+// when it has none.
+func lastSuccess(s releasev1alpha1.ReleaseStatus) *releasev1alpha1.HistoryEntry {
+	for i := range s.History {
+		if s.History[i].Outcome == releasev1alpha1.HistorySucceeded {
+			return &s.History[i]
+		}
+	}
+	return nil
+}
+
+// healthTransition tells of a revision that did not become healthy in time, also
+// where the next attempt follows at once.
+func healthTransition(before, after releasev1alpha1.ReleaseStatus) (event.Event, bool) {
+	late, failed := lateRevision(after), meta.FindStatusCondition(after.Conditions, releasev1alpha1.ConditionFailed)
+	if late == 0 || late == lateRevision(before) || failed == nil || failed.Reason != releasev1alpha1.ReasonHealthTimeout {
+		return event.Event{}, false
+	}
+	note := fmt.Sprintf("Revision %d did not become healthy in time", late)
+	return event.Warning(releasev1alpha1.ReasonHealthTimeout, "Reconcile", note), true
+}
+
+// driftTransition tells of drift that is left as it is. Drift that is corrected
+// has its event when that is done.
+func driftTransition(before, after releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy) (event.Event, bool) {
+	is := meta.FindStatusCondition(after.Conditions, releasev1alpha1.ConditionDrifted)
+	if is == nil || driftMode(policy) != releasev1alpha1.DriftWarn {
+		return event.Event{}, false
+	}
+	was := meta.FindStatusCondition(before.Conditions, releasev1alpha1.ConditionDrifted)
+	if was != nil && was.Message == is.Message {
+		return event.Event{}, false
+	}
+	return event.Warning("DriftDetected", "Reconcile", is.Message), true
+}
+
+// gateReasons are the reasons not to be ready of a change that a gate holds, which is
+// no failure, with the type of the event: some of them somebody wanted.
+var gateReasons = map[string]string{
+	releasev1alpha1.ReasonSuspendedBySpec:    corev1.EventTypeNormal,
+	releasev1alpha1.ReasonOutsideWindow:      corev1.EventTypeNormal,
+	releasev1alpha1.ReasonRolloutQueued:      corev1.EventTypeNormal,
+	releasev1alpha1.ReasonRolloutHalted:      corev1.EventTypeWarning,
+	releasev1alpha1.ReasonLicenseDenied:      corev1.EventTypeWarning,
+	releasev1alpha1.ReasonLicenseUnavailable: corev1.EventTypeWarning,
+}
+
+// readyTransition tells of a reason not to be ready that is new. Pods that start
+// are none, and a retry of the same failure is not new.
+func readyTransition(before, after releasev1alpha1.ReleaseStatus, expected []string) (event.Event, bool) {
+	is := meta.FindStatusCondition(after.Conditions, apimeta.ConditionReady)
+	if is == nil || is.Status == metav1.ConditionTrue || is.Reason == apimeta.ReasonProgressing {
+		return event.Event{}, false
+	}
+	if is.Reason == releasev1alpha1.ReasonUninstalled {
+		return event.Event{}, false // The end of the deletion has an event of its own.
+	}
+	was := meta.FindStatusCondition(before.Conditions, apimeta.ConditionReady)
+	if was != nil && was.Reason == is.Reason && was.ObservedGeneration == is.ObservedGeneration {
+		return event.Event{}, false
+	}
+	if eventType, isGate := gateReasons[is.Reason]; isGate {
+		return event.Event{Type: eventType, Reason: "Held", Action: "Hold", Note: is.Reason + ": " + is.Message}, true
+	}
+	eventType := corev1.EventTypeWarning
+	if slices.Contains(expected, is.Reason) {
+		eventType = corev1.EventTypeNormal
+	}
+	return event.Event{Type: eventType, Reason: is.Reason, Action: "Reconcile", Note: is.Message}, true
+}

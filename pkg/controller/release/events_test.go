@@ -1,0 +1,150 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/event"
+)
+
+func TestEvents(t *testing.T) {
+	at := func(seconds int) *metav1.Time {
+		t := metav1.NewTime(began.Add(time.Duration(seconds) * time.Second))
+		return &t
+	}
+	status := func(change ...func(*sample)) releasev1alpha1.ReleaseStatus { return newSample(change...).Status }
+	revision := func(n int64, seconds int) func(*sample) {
+		return func(app *sample) {
+			app.Status.DeployedRelease = &releasev1alpha1.DeployedRelease{Name: "a", Revision: n, Chart: "demo-app", ChartVersion: "1.0.0"}
+			app.Status.LastUpgradeReason, app.Status.LastUpgradeAt = releasev1alpha1.UpgradeReasonDriftDetected, at(seconds)
+			app.Status.History = []releasev1alpha1.HistoryEntry{{
+				Time: *at(seconds), Action: releasev1alpha1.HistoryRepair, Outcome: releasev1alpha1.HistorySucceeded, Revision: n,
+			}}
+		}
+	}
+	again := func(app *sample) { app.Status.History[0].Count = 2 }
+	failed := func(app *sample) {
+		app.Status.History = append([]releasev1alpha1.HistoryEntry{{Action: releasev1alpha1.HistoryRepair, Outcome: releasev1alpha1.HistoryFailed}}, app.Status.History...)
+	}
+	accepted := func(app *sample) {
+		app.Status.Inventory = []releasev1alpha1.InventoryEntry{{Kind: "Secret", Name: "a", Digest: "new"}}
+	}
+	forgotten := func(app *sample) { app.Status.History = nil }
+	drifted := condition(releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, releasev1alpha1.ReasonObjectsChanged)
+	ready := func(is metav1.ConditionStatus, reason string) func(*sample) {
+		return condition(apimeta.ConditionReady, is, reason)
+	}
+	late := func(revision int64) func(*sample) {
+		return func(app *sample) {
+			condition(releasev1alpha1.ConditionFailed, metav1.ConditionTrue, releasev1alpha1.ReasonHealthTimeout)(app)
+			failure := releasev1alpha1.HistoryEntry{Action: releasev1alpha1.HistoryUpgrade, Outcome: releasev1alpha1.HistoryFailed, Revision: revision}
+			app.Status.History = append([]releasev1alpha1.HistoryEntry{failure}, app.Status.History...)
+		}
+	}
+	remedied := func(app *sample) { app.Status.LastUpgradeReason = releasev1alpha1.UpgradeReasonRemediation }
+	next := func(app *sample) { app.Generation++ }
+	const no = metav1.ConditionFalse
+	tests := []struct {
+		name          string
+		before, after releasev1alpha1.ReleaseStatus
+		want          []event.Event
+	}{
+		{"nothing yet", status(), status(), nil},
+		{
+			"installed", status(), status(revision(1, 0)),
+			[]event.Event{event.Normal("Installed", "Install", "Installed revision 1 of chart demo-app 1.0.0 (DriftDetected)")},
+		},
+		{
+			"upgraded", status(revision(1, 0)), status(revision(2, 1)),
+			[]event.Event{event.Normal("Upgraded", "Upgrade", "Upgraded to revision 2 of chart demo-app 1.0.0 (DriftDetected)")},
+		},
+		{
+			"installed anew", status(revision(4, 0)), status(revision(1, 1)),
+			[]event.Event{event.Normal("Installed", "Install", "Installed revision 1 of chart demo-app 1.0.0 (DriftDetected)")},
+		},
+		{
+			"repaired", status(revision(1, 0), drifted), status(revision(1, 1)),
+			[]event.Event{event.Normal("DriftCorrected", "Repair", "Corrected ObjectsChanged it is")},
+		},
+		{
+			"repaired within the same second", status(revision(1, 0), drifted), status(revision(1, 0), again),
+			[]event.Event{event.Normal("DriftCorrected", "Repair", "Corrected ObjectsChanged it is")},
+		},
+		{"drift is seen", status(revision(1, 0)), status(revision(1, 0), drifted), nil},
+		{"more drift is seen", status(revision(1, 0), drifted), status(revision(1, 0), drifted), nil},
+		{
+			"applied again", status(revision(1, 0)), status(revision(1, 1)),
+			[]event.Event{event.Normal("DriftCorrected", "Repair", "Applied the objects again")},
+		},
+		{
+			"applied again within the same second", status(revision(1, 0)), status(revision(1, 0), again),
+			[]event.Event{event.Normal("DriftCorrected", "Repair", "Applied the objects again")},
+		},
+		{
+			"repaired at the second attempt", status(revision(1, 0), failed, drifted), status(revision(1, 1)),
+			[]event.Event{event.Normal("DriftCorrected", "Repair", "Corrected ObjectsChanged it is")},
+		},
+		{"a repair fails", status(revision(1, 0), drifted), status(revision(1, 0), failed, drifted), nil},
+		{"many failures push out the last success", status(revision(1, 0)), status(revision(1, 0), forgotten, failed), nil},
+		{"drift that goes by itself", status(revision(1, 0), drifted), status(revision(1, 0)), nil},
+		{"what an object is compared with changes", status(revision(1, 0)), status(revision(1, 0), accepted), nil},
+		{"as it was", status(revision(1, 0), ready("True", "Healthy")), status(revision(1, 0), ready("True", "Healthy")), nil},
+		{"becomes healthy", status(ready(no, "Progressing")), status(ready("True", "Healthy")), nil},
+		{"pods start", status(ready("True", "Healthy")), status(ready(no, "Progressing")), nil},
+		{"waits", status(), status(ready(no, "Waiting")), []event.Event{event.Normal("Waiting", "Reconcile", "Waiting it is")}},
+		{"is held", status(), status(ready(no, "OutsideWindow")), []event.Event{event.Normal("Held", "Hold", "OutsideWindow: OutsideWindow it is")}},
+		{"is still held", status(ready(no, "OutsideWindow")), status(ready(no, "OutsideWindow")), nil},
+		{
+			"is held by something else", status(ready(no, "OutsideWindow")), status(ready(no, "LicenseDenied")),
+			[]event.Event{event.Warning("Held", "Hold", "LicenseDenied: LicenseDenied it is")},
+		},
+		{
+			"is not healthy in time, and is to be tried again", status(revision(2, 0)), status(revision(2, 0), late(2)),
+			[]event.Event{event.Warning("HealthTimeout", "Reconcile", "Revision 2 did not become healthy in time")},
+		},
+		{
+			"is not healthy in time, and rolled back", status(revision(2, 0)), status(revision(3, 1), late(2), remedied, ready(no, "RolledBack")),
+			[]event.Event{event.Warning("RolledBack", "Rollback", "Rolled back with revision 3 of chart demo-app 1.0.0 (Remediation). RolledBack it is")},
+		},
+		{"was not healthy in time", status(revision(2, 0), late(2)), status(revision(2, 0), late(2)), nil},
+		{
+			"was not healthy in time, and is tried again", status(revision(2, 0), late(2)), status(revision(3, 1), late(2)),
+			[]event.Event{event.Normal("Upgraded", "Upgrade", "Upgraded to revision 3 of chart demo-app 1.0.0 (DriftDetected)")},
+		},
+		{"another revision fails", status(revision(2, 0)), status(revision(2, 0), late(3)), nil},
+		{
+			"is not healthy in time, and left", status(revision(2, 0)), status(revision(2, 0), late(2), ready(no, "HealthTimeout")),
+			[]event.Event{event.Warning("HealthTimeout", "Reconcile", "HealthTimeout it is")},
+		},
+		{"still waits", status(ready(no, "Waiting")), status(ready(no, "Waiting")), nil},
+		{"fails", status(ready("True", "Healthy")), status(ready(no, "UpgradeFailed")), []event.Event{event.Warning("UpgradeFailed", "Reconcile", "UpgradeFailed it is")}},
+		{"fails again", status(ready(no, "UpgradeFailed")), status(ready(no, "UpgradeFailed")), nil},
+		{
+			"another spec fails the same way", status(ready(no, "UpgradeFailed")), status(next, ready(no, "UpgradeFailed")),
+			[]event.Event{event.Warning("UpgradeFailed", "Reconcile", "UpgradeFailed it is")},
+		},
+		{
+			"fails in another way", status(ready(no, "UpgradeFailed")), status(ready(no, "Refused")),
+			[]event.Event{event.Warning("Refused", "Reconcile", "Refused it is")},
+		},
+		{
+			"upgraded and unhealthy", status(revision(1, 0)), status(revision(2, 1), ready(no, "Unhealthy")),
+			[]event.Event{
+				event.Normal("Upgraded", "Upgrade", "Upgraded to revision 2 of chart demo-app 1.0.0 (DriftDetected)"),
+				event.Warning("Unhealthy", "Reconcile", "Unhealthy it is"),
+			},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			equal(t, "events", test.want, Events(test.before, test.after, releasev1alpha1.ReleasePolicy{}, "Waiting"))
+		})
+	}
+}

@@ -1,0 +1,62 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gates
+
+import (
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// sample is an object with a release, as far as pure decisions need one.
+type sample struct {
+	suspended bool
+	Status    releasev1alpha1.ReleaseStatus
+}
+
+func newSample(change ...func(*sample)) *sample {
+	s := &sample{Status: releasev1alpha1.ReleaseStatus{ObservedGeneration: -1}}
+	for _, c := range change {
+		c(s)
+	}
+	return s
+}
+
+// condition sets a condition of the status.
+func condition(conditionType string, is metav1.ConditionStatus, reason string) func(*sample) {
+	return func(s *sample) {
+		meta.SetStatusCondition(&s.Status.Conditions, metav1.Condition{
+			Type: conditionType, Status: is, Reason: reason, Message: reason + " it is",
+			LastTransitionTime: metav1.NewTime(began),
+		})
+	}
+}
+
+// testChart is a chart without templates.
+func testChart(t *testing.T, version string) *helm.Chart {
+	t.Helper()
+	chart, err := helm.LoadFS(fstest.MapFS{
+		"Chart.yaml": {Data: []byte("apiVersion: v2\nname: demo-app\nversion: " + version + "\n")},
+	}, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chart
+}
+
+func equal(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}

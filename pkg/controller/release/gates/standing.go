@@ -1,0 +1,102 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gates
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// standing tells from what is stored how an object does with the chart. The inputs are
+// Facts.InputVersion, and empty where they are not known.
+//
+// An object that failed with the chart before as well says nothing about this chart, nor
+// does one that was not healthy before and is not healthy now. A suspended object is left
+// alone. None of them counts.
+func standing(
+	generation int64, suspended bool, s releasev1alpha1.ReleaseStatus, observed helm.Snapshot, chart *helm.Chart, inputs string,
+) rollout.Standing {
+	record := observed.Record
+	if record == nil || !record.Own {
+		return rollout.Settled
+	}
+	made := record.MadeFrom(chart)
+	switch {
+	case made && (int64(record.Revision) <= s.LastGoodRevision || !cameFromAnotherChart(s, observed, chart)):
+		return rollout.Settled
+	case failedWithChart(generation, s, record, chart, inputs):
+		if failedBefore(s.History, chart) {
+			return rollout.Settled
+		}
+		return rollout.Failed
+	case !made:
+		return rollout.Due
+	case suspended, !wasHealthyBefore(s, observed, chart):
+		return rollout.Settled
+	}
+	stalled := meta.FindStatusCondition(s.Conditions, apimeta.ConditionStalled)
+	if stalled != nil && (stalled.Reason == apimeta.ReasonUnhealthy || stalled.Reason == releasev1alpha1.ReasonHealthTimeout) {
+		return rollout.Failed
+	}
+	return rollout.Active
+}
+
+// cameFromAnotherChart tells a release that has got the chart, and was not seen
+// healthy with it, from one that was made with it.
+func cameFromAnotherChart(s releasev1alpha1.ReleaseStatus, observed helm.Snapshot, chart *helm.Chart) bool {
+	if before := observed.LastGood; before != nil && before.Own && !before.MadeFrom(chart) {
+		return true
+	}
+	return slices.ContainsFunc(s.History, func(entry releasev1alpha1.HistoryEntry) bool {
+		return entry.Reason == releasev1alpha1.UpgradeReasonChartChanged && entry.ChartVersion == chart.Version() &&
+			entry.Revision > s.LastGoodRevision
+	})
+}
+
+// wasHealthyBefore reports whether the last revision with another chart was
+// healthy once, as far as it is known.
+func wasHealthyBefore(s releasev1alpha1.ReleaseStatus, observed helm.Snapshot, chart *helm.Chart) bool {
+	before := observed.LastGood
+	if before == nil || before.MadeFrom(chart) {
+		return s.LastGoodRevision > 0
+	}
+	return s.LastGoodRevision >= int64(before.Revision)
+}
+
+// failedWithChart reports whether the last attempt failed with the chart.
+func failedWithChart(generation int64, s releasev1alpha1.ReleaseStatus, record *helm.Record, chart *helm.Chart, inputs string) bool {
+	failures := s.Failures
+	if failures == nil || failures.Consecutive == 0 || failures.Generation != generation {
+		return false
+	}
+	if inputs != "" {
+		return failures.Inputs == inputs
+	}
+	if failures.Chart != "" {
+		return failures.Chart == chart.Digest()
+	}
+	return record.MadeFrom(chart) // The status was written before the chart was recorded.
+}
+
+// failedBefore reports whether what came before the first failure with the chart
+// was a failure, too, or was rolled back.
+func failedBefore(history []releasev1alpha1.HistoryEntry, chart *helm.Chart) bool {
+	tried := false
+	for _, entry := range history {
+		failed := entry.Outcome == releasev1alpha1.HistoryFailed
+		switch {
+		case failed && entry.ChartVersion == chart.Version():
+			tried = true
+		case tried:
+			return failed || entry.Action == releasev1alpha1.HistoryRollback
+		}
+	}
+	return false
+}

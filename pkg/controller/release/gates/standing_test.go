@@ -1,0 +1,133 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gates
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/rollout"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+func TestStanding(t *testing.T) {
+	chart := testChart(t, "1.1.0")
+	digest := chart.Digest()[:16]
+	const inputs = "new-inputs"
+	older := func(revision int) *helm.Record {
+		return &helm.Record{Revision: revision, Status: "deployed", Own: true, Inputs: "old-inputs", ChartDigest: "older"}
+	}
+	newer := func(revision int) *helm.Record {
+		return &helm.Record{Revision: revision, Status: "deployed", Own: true, Inputs: inputs, ChartDigest: digest}
+	}
+	healthyAt := func(revision int64) func(*sample) {
+		return func(app *sample) { app.Status.LastGoodRevision = revision }
+	}
+	fails := func(of string) func(*sample) {
+		return func(app *sample) {
+			failedChart := chart.Digest()
+			if of != inputs {
+				failedChart = "older"
+			}
+			app.Status.Failures = &releasev1alpha1.FailureCounts{Consecutive: 1, Generation: 1, Inputs: of, Chart: failedChart}
+			app.Status.History = []releasev1alpha1.HistoryEntry{{Action: releasev1alpha1.HistoryUpgrade, Outcome: releasev1alpha1.HistoryFailed, ChartVersion: "1.1.0", Generation: 1}}
+		}
+	}
+	past := func(entries ...releasev1alpha1.HistoryEntry) func(*sample) {
+		return func(app *sample) { app.Status.History = append(app.Status.History, entries...) }
+	}
+	rolledBack := older(3)
+	rolledBack.RolledBackTo, rolledBack.Abandoned = 1, inputs
+	gotChart := releasev1alpha1.HistoryEntry{Reason: releasev1alpha1.UpgradeReasonChartChanged, ChartVersion: "1.1.0", Revision: 2}
+	tests := []struct {
+		name     string
+		observed helm.Snapshot
+		app      []func(*sample)
+		want     rollout.Standing
+	}{
+		{"not installed", helm.Snapshot{}, nil, rollout.Settled},
+		{"a revision of another client", helm.Snapshot{Record: &helm.Record{Revision: 2}, LastGood: older(1)}, nil, rollout.Settled},
+		{"installed with it", helm.Snapshot{Record: newer(1)}, nil, rollout.Settled},
+		{"does not have it", helm.Snapshot{Record: older(1)}, []func(*sample){healthyAt(1)}, rollout.Due},
+		{"has it, and pods start", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){healthyAt(1)}, rollout.Active},
+		{"has it, and is healthy", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){healthyAt(2)}, rollout.Settled},
+		{"has it, and gave up", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){
+			healthyAt(1), condition(apimeta.ConditionStalled, metav1.ConditionTrue, apimeta.ReasonUnhealthy),
+		}, rollout.Failed},
+		{"has it, and another spec since, and pods start", helm.Snapshot{Record: newer(3), LastGood: newer(2)}, []func(*sample){
+			healthyAt(1), past(gotChart),
+		}, rollout.Active},
+		{"was healthy with it, and another spec fails", helm.Snapshot{Record: newer(3), LastGood: newer(2)}, []func(*sample){
+			healthyAt(2), fails(inputs), past(gotChart),
+		}, rollout.Settled},
+		{"is healthy with it, and another spec does not render", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){
+			healthyAt(2), fails(inputs),
+		}, rollout.Settled},
+		{"never was healthy", helm.Snapshot{Record: newer(2), LastGood: older(1)}, nil, rollout.Settled},
+		{"was not healthy lately", helm.Snapshot{Record: newer(3), LastGood: older(2)}, []func(*sample){healthyAt(1)}, rollout.Settled},
+		{"has it, and is suspended", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){healthyAt(1), func(app *sample) { app.suspended = true }}, rollout.Settled},
+		{"failed with it", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){fails(inputs)}, rollout.Failed},
+		{"failed without a revision", helm.Snapshot{Record: older(1)}, []func(*sample){fails(inputs)}, rollout.Failed},
+		{"failed with what is desired no more", helm.Snapshot{Record: older(1)}, []func(*sample){fails("others")}, rollout.Due},
+		{"rolled back", helm.Snapshot{Record: rolledBack, LastGood: older(1)}, []func(*sample){healthyAt(1), fails(inputs)}, rollout.Failed},
+		{"failed with the older one, too", helm.Snapshot{Record: newer(3), LastGood: older(1)}, []func(*sample){
+			fails(inputs), past(releasev1alpha1.HistoryEntry{Action: releasev1alpha1.HistoryUpgrade, Outcome: releasev1alpha1.HistoryFailed, ChartVersion: "1.0.0"}),
+		}, rollout.Settled},
+		{"worked with the older one", helm.Snapshot{Record: newer(3), LastGood: older(1)}, []func(*sample){
+			fails(inputs), past(releasev1alpha1.HistoryEntry{Action: releasev1alpha1.HistoryUpgrade, Outcome: releasev1alpha1.HistorySucceeded, ChartVersion: "1.0.0"}),
+		}, rollout.Failed},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			app := newSample(test.app...)
+			equal(t, "standing", test.want, standing(1, app.suspended, app.Status, test.observed, chart, inputs))
+			if test.name != "failed with what is desired no more" {
+				equal(t, "standing as far as it is stored", test.want, standing(1, app.suspended, app.Status, test.observed, chart, ""))
+			}
+		})
+	}
+}
+
+func TestDeployedGeneration(t *testing.T) {
+	deployed := func(is metav1.ConditionStatus, generation int64) func(*sample) {
+		return func(app *sample) {
+			app.Status.Conditions = []metav1.Condition{{Type: releasev1alpha1.ConditionDeployed, Status: is, ObservedGeneration: generation}}
+		}
+	}
+	past := func(entries ...releasev1alpha1.HistoryEntry) func(*sample) {
+		return func(app *sample) { app.Status.History = entries }
+	}
+	entry := func(action releasev1alpha1.HistoryAction, outcome releasev1alpha1.HistoryOutcome, generation int64) releasev1alpha1.HistoryEntry {
+		return releasev1alpha1.HistoryEntry{Action: action, Outcome: outcome, Generation: generation}
+	}
+	installed := entry(releasev1alpha1.HistoryInstall, releasev1alpha1.HistorySucceeded, 1)
+	tests := []struct {
+		name string
+		app  []func(*sample)
+		want int64
+	}{
+		{"nothing is known", nil, 0},
+		{"deployed", []func(*sample){deployed("True", 3), past(installed)}, 3},
+		{"the next one fails", []func(*sample){
+			deployed("False", 3), past(entry(releasev1alpha1.HistoryUpgrade, releasev1alpha1.HistoryFailed, 3), installed),
+		}, 1},
+		{"the next one is rolled back", []func(*sample){
+			deployed("False", 3), past(entry(releasev1alpha1.HistoryRollback, releasev1alpha1.HistorySucceeded, 3), installed),
+		}, 1},
+		{"repaired while the next one fails", []func(*sample){
+			deployed("False", 3), past(entry(releasev1alpha1.HistoryRepair, releasev1alpha1.HistorySucceeded, 3), installed),
+		}, 1},
+		{"the next one is unhealthy", []func(*sample){
+			deployed("False", 2), past(entry(releasev1alpha1.HistoryUpgrade, releasev1alpha1.HistorySucceeded, 2), installed),
+		}, 2},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			equal(t, "generation", test.want, deployedGeneration(newSample(test.app...).Status))
+		})
+	}
+}

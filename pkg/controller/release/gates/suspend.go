@@ -1,0 +1,28 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gates
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+)
+
+// Suspend is the gate of spec.suspend. An object for which nothing would be done anyway
+// stays as ready as it is.
+func Suspend(_ context.Context, in release.GateInput) release.Verdict {
+	if !in.Desired.Policy.Suspend {
+		return release.Verdict{Remove: []string{releasev1alpha1.ConditionSuspended}}
+	}
+	verdict := release.Verdict{First: true, Condition: release.Condition(
+		releasev1alpha1.ConditionSuspended, metav1.ConditionTrue, releasev1alpha1.ReasonSuspendedBySpec,
+		"Nothing is installed, upgraded or repaired while spec.suspend is true")}
+	if in.Plan.RollsOut() || in.Plan.Withheld {
+		verdict.Blockers = []release.Blocker{release.SuspendBlocker()}
+	}
+	return verdict
+}

@@ -1,0 +1,109 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gates
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/window"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// windowReasons are those of UpgradeHeld that are about the window.
+var windowReasons = []string{releasev1alpha1.ReasonOutsideWindow, releasev1alpha1.ReasonInvalidSchedule}
+
+// Window is the gate of spec.upgradeWindow: outside of it, an upgrade waits. An upgrade
+// that a user forces does not wait, nor does a first install, or the correction of drift.
+func Window(_ context.Context, in release.GateInput) release.Verdict {
+	spec := in.Desired.Policy.UpgradeWindow
+	if spec == nil {
+		return endHold(in, windowReasons)
+	}
+	w, err := window.Parse(spec.Schedule, spec.TimeZone, spec.Duration.Duration)
+	if err != nil {
+		return held(releasev1alpha1.ReasonInvalidSchedule, fmt.Sprintf("upgradeWindow: %v", err), true)
+	}
+	if in.Plan.Next.Action != helm.ActionUpgrade || in.ForceAt != "" || completesAttempt(in) || correctsDrift(in) {
+		return endHold(in, windowReasons)
+	}
+	open, opens := w.At(in.Now)
+	switch {
+	case open:
+		return endHold(in, windowReasons)
+	case opens.IsZero():
+		return held(releasev1alpha1.ReasonOutsideWindow, "A change waits for the upgrade window, which does not open for years", false)
+	}
+	verdict := held(releasev1alpha1.ReasonOutsideWindow, fmt.Sprintf("A change waits for the upgrade window, which opens at %s (%s)",
+		opens.Format(time.RFC3339), opens.Location()), false)
+	verdict.LookAgain = opens.Sub(in.Now) // Without jitter: users know when the window opens.
+	return verdict
+}
+
+// held is the verdict that an upgrade waits, and why.
+func held(reason, message string, stalled bool) release.Verdict {
+	return release.Verdict{
+		Condition: release.Condition(releasev1alpha1.ConditionUpgradeHeld, metav1.ConditionTrue, reason, message),
+		Blockers:  []release.Blocker{{Reason: reason, Message: message, Stalled: stalled}},
+	}
+}
+
+// endHold is the verdict that no upgrade waits for one of the reasons. UpgradeHeld stays
+// if it has another reason.
+func endHold(in release.GateInput, reasons []string) release.Verdict {
+	if isHeldFor(in, reasons) {
+		return release.Verdict{Remove: []string{releasev1alpha1.ConditionUpgradeHeld}}
+	}
+	return release.Verdict{}
+}
+
+// isHeldFor reports whether UpgradeHeld has one of the reasons.
+func isHeldFor(in release.GateInput, reasons []string) bool {
+	condition := meta.FindStatusCondition(in.Status.Conditions, releasev1alpha1.ConditionUpgradeHeld)
+	return condition != nil && slices.Contains(reasons, condition.Reason)
+}
+
+// completesAttempt reports whether the plan is to finish an upgrade that was interrupted:
+// it began when it was allowed to, and has left the release half done.
+func completesAttempt(in release.GateInput) bool {
+	record := in.Plan.Observed.Record
+	return in.Plan.Next.Cause == helm.CauseInterrupted && record.Own && record.Inputs == in.Digest
+}
+
+// correctsDrift reports whether the plan only takes back what others did to the release.
+// Where a change has been waiting, it would come along.
+func correctsDrift(in release.GateInput) bool {
+	s := in.Status
+	return in.Plan.Next.Cause == helm.CauseReleaseChanged && s.DeployedRelease != nil &&
+		s.DeployedRelease.ChartVersion == in.Desired.Release.Chart.Version() && deployedGeneration(*s) == in.Generation &&
+		meta.FindStatusCondition(s.Conditions, releasev1alpha1.ConditionUpgradeHeld) == nil && !in.Desired.ChangeHeld
+}
+
+// deployedGeneration is that of the spec which the last success was made of.
+func deployedGeneration(s releasev1alpha1.ReleaseStatus) int64 { return lastGeneration(s, true) }
+
+// lastGeneration is that of the spec which the last install or upgrade was made of,
+// or the last one that succeeded, as far as the status tells; 0 when it does not. The
+// observed generation may be ahead of it: it is that of the spec which was looked at
+// when a person has to act.
+func lastGeneration(s releasev1alpha1.ReleaseStatus, succeeded bool) int64 {
+	deployed := meta.FindStatusCondition(s.Conditions, releasev1alpha1.ConditionDeployed)
+	if deployed != nil && deployed.Status == metav1.ConditionTrue {
+		return deployed.ObservedGeneration
+	}
+	for _, entry := range s.History {
+		made := entry.Action == releasev1alpha1.HistoryInstall || entry.Action == releasev1alpha1.HistoryUpgrade
+		if made && (entry.Outcome == releasev1alpha1.HistorySucceeded || !succeeded) {
+			return entry.Generation
+		}
+	}
+	return 0
+}

@@ -1,0 +1,170 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// deployedStatus is Helm's for a revision that was a success.
+const deployedStatus = "deployed"
+
+// historyActions are the engine's actions in the history's words.
+var historyActions = map[helm.Action]releasev1alpha1.HistoryAction{
+	helm.ActionInstall:  releasev1alpha1.HistoryInstall,
+	helm.ActionUpgrade:  releasev1alpha1.HistoryUpgrade,
+	helm.ActionReapply:  releasev1alpha1.HistoryRepair,
+	helm.ActionRepair:   releasev1alpha1.HistoryRepair,
+	helm.ActionRollback: releasev1alpha1.HistoryRollback,
+}
+
+// remember puts an entry at the head of the history. What happens again in the
+// same way is counted instead, so that a failure that is retried does not push
+// out what came before it.
+func remember(history []releasev1alpha1.HistoryEntry, entry releasev1alpha1.HistoryEntry) []releasev1alpha1.HistoryEntry {
+	if len(history) > 0 && isRepetition(history[0], entry) {
+		entry.Count = max(history[0].Count, 1) + 1
+		history = history[1:]
+	}
+	kept := append([]releasev1alpha1.HistoryEntry{entry}, history...)
+	return kept[:min(len(kept), releasev1alpha1.HistoryLimit)]
+}
+
+func isRepetition(before, now releasev1alpha1.HistoryEntry) bool {
+	before.Time, before.Count = now.Time, now.Count
+	return before == now
+}
+
+// recordSuccess puts what was done into the history.
+func recordSuccess(s *releasev1alpha1.ReleaseStatus, f Facts, action helm.Action) {
+	s.History = remember(s.History, releasev1alpha1.HistoryEntry{
+		Time: metav1.NewTime(f.Now).Rfc3339Copy(), Action: historyActions[action], Outcome: releasev1alpha1.HistorySucceeded,
+		Reason: s.LastUpgradeReason, Revision: s.DeployedRelease.Revision, ChartVersion: s.DeployedRelease.ChartVersion,
+		Generation: f.Generation,
+	})
+}
+
+// recordFailure counts an attempt that failed and puts it into the history. Revision is
+// that of the record which the attempt left; 0 for none. A failure that no other attempt
+// can avoid is the last one, where remediation counts them.
+func recordFailure(s *releasev1alpha1.ReleaseStatus, f Facts, plan Plan, terminal bool, revision int64) {
+	action, attempted := historyActions[plan.Decision.Action]
+	if !attempted {
+		return
+	}
+	entry := releasev1alpha1.HistoryEntry{
+		Time: metav1.NewTime(f.Now).Rfc3339Copy(), Action: action, Outcome: releasev1alpha1.HistoryFailed,
+		Reason: reasonFor(f, plan, *s, plan.Decision), Revision: revision, Generation: f.Generation,
+	}
+	failures := currentFailures(f, *s)
+	switch action {
+	case releasev1alpha1.HistoryRepair:
+		// A repair is no attempt at the desired state, which may not be known now: the row stays.
+		failures = storedFailures(*s)
+		failures.Repairs++
+	case releasev1alpha1.HistoryInstall, releasev1alpha1.HistoryUpgrade:
+		failures = countAttempt(failures, action, f.Desired.Release.Chart)
+		entry.ChartVersion = f.Desired.Release.Chart.Version()
+	case releasev1alpha1.HistoryRollback:
+		failures.Rollbacks++
+	}
+	spec := f.Desired.Policy.Remediation
+	if spec != nil && terminal && action != releasev1alpha1.HistoryRepair && failures.Consecutive > 0 {
+		failures.Consecutive = max(failures.Consecutive, retries(spec)+1)
+	}
+	s.Failures = &failures
+	s.History = remember(s.History, entry)
+}
+
+// recordLate counts a revision that did not become healthy in time, once. It returns the
+// action that failed.
+func recordLate(s *releasev1alpha1.ReleaseStatus, f Facts) releasev1alpha1.HistoryAction {
+	revision := s.DeployedRelease.Revision
+	if lateRevision(*s) == revision {
+		return madeBy(s.History, revision).Action
+	}
+	entry := releasev1alpha1.HistoryEntry{
+		Time: metav1.NewTime(f.Now).Rfc3339Copy(), Action: releasev1alpha1.HistoryUpgrade, Outcome: releasev1alpha1.HistoryFailed,
+		Reason: s.LastUpgradeReason, Revision: revision, ChartVersion: s.DeployedRelease.ChartVersion, Generation: f.Generation,
+	}
+	if made := madeBy(s.History, revision); made != nil {
+		entry.Reason = made.Reason
+	}
+	if revision == 1 {
+		entry.Action = releasev1alpha1.HistoryInstall
+	}
+	failures := countAttempt(currentFailures(f, *s), entry.Action, f.Desired.Release.Chart)
+	s.Failures = &failures
+	s.History = remember(s.History, entry)
+	return entry.Action
+}
+
+// countAttempt counts one more failed attempt at the desired release.
+func countAttempt(
+	failures releasev1alpha1.FailureCounts, action releasev1alpha1.HistoryAction, chart *helm.Chart,
+) releasev1alpha1.FailureCounts {
+	failures.Consecutive++
+	failures.Chart = chart.Digest()
+	if action == releasev1alpha1.HistoryInstall {
+		failures.Installs++
+	} else {
+		failures.Upgrades++
+	}
+	return failures
+}
+
+// lateRevision is the deployed one when it was found not to be healthy in time; 0
+// otherwise. That is a failure after the success: the history drops the oldest first.
+func lateRevision(s releasev1alpha1.ReleaseStatus) int64 {
+	if s.DeployedRelease == nil {
+		return 0
+	}
+	made := madeBy(s.History, s.DeployedRelease.Revision)
+	if made == nil || made.Outcome != releasev1alpha1.HistoryFailed {
+		return 0
+	}
+	return made.Revision
+}
+
+// madeBy is the newest entry about how a revision was made; nil when there is none. A
+// repair makes none.
+func madeBy(history []releasev1alpha1.HistoryEntry, revision int64) *releasev1alpha1.HistoryEntry {
+	at := slices.IndexFunc(history, func(entry releasev1alpha1.HistoryEntry) bool {
+		return entry.Revision == revision && entry.Action != releasev1alpha1.HistoryRepair
+	})
+	if at < 0 {
+		return nil
+	}
+	return &history[at]
+}
+
+// currentFailures are the failures so far. Those in a row count for the spec and
+// the inputs that they were seen with; others start afresh.
+func currentFailures(f Facts, s releasev1alpha1.ReleaseStatus) releasev1alpha1.FailureCounts {
+	failures := storedFailures(s)
+	if failures.Generation != f.Generation || failures.Inputs != f.InputVersion {
+		failures.Consecutive, failures.Generation, failures.Inputs, failures.Chart = 0, f.Generation, f.InputVersion, ""
+	}
+	return failures
+}
+
+// storedFailures are the failures so far, whatever those in a row count for.
+func storedFailures(s releasev1alpha1.ReleaseStatus) releasev1alpha1.FailureCounts {
+	if s.Failures == nil {
+		return releasev1alpha1.FailureCounts{}
+	}
+	return *s.Failures
+}
+
+// forgetFailures ends a row of failures; what has been counted in all stays.
+func forgetFailures(s *releasev1alpha1.ReleaseStatus) {
+	if s.Failures != nil {
+		s.Failures.Consecutive, s.Failures.Generation, s.Failures.Inputs, s.Failures.Chart = 0, 0, "", ""
+	}
+}

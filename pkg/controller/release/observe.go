@@ -1,0 +1,115 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/tools/cache"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// Observer is the part of the engine that observes and decides, without a request of its
+// own.
+type Observer interface {
+	Observe(ctx context.Context, release cache.ObjectName, baseline helm.Baseline) (helm.Snapshot, error)
+	Decide(release helm.Release, observed helm.Snapshot) (helm.Decision, error)
+}
+
+// Request is what is asked of a release.
+type Request struct {
+	// Key is the release's namespace and name.
+	Key cache.ObjectName
+	// Desired is the release as it should be; nil when that cannot be told now,
+	// because some input is missing.
+	Desired *helm.Release
+	// Baseline is what was kept of the last success.
+	Baseline helm.Baseline
+}
+
+// Observe observes the release and decides what is to be done about it. It
+// sends no request. The error wraps helm.ErrNotSynced when a cache is not
+// filled yet, and is terminal when the values cannot be a release's.
+func Observe(ctx context.Context, engine Observer, request Request) (Plan, error) {
+	observed, err := engine.Observe(ctx, request.Key, request.Baseline)
+	if err != nil {
+		return Plan{}, fmt.Errorf("look at release %s: %w", request.Key, err)
+	}
+	if request.Desired == nil {
+		return newPlan(observed, helm.Decision{}, false), nil
+	}
+	next, err := engine.Decide(*request.Desired, observed)
+	if err != nil {
+		return Plan{}, fmt.Errorf("decide on release %s: %w", request.Key, err)
+	}
+	return newPlan(observed, next, true), nil
+}
+
+// observe returns the plan for the facts, with the revisions that the engine relies on in
+// the status.
+func (l *Lifecycle) observe(ctx context.Context, s *subject, f Facts) (Plan, error) {
+	request := Request{Key: f.Key, Baseline: Baseline(*s.status, f.Desired.Policy)}
+	if f.Desired.Known {
+		request.Desired = &f.Desired.Release
+	}
+	plan, err := Observe(ctx, l.engine, request)
+	if err != nil {
+		return Plan{}, err
+	}
+	s.status.Revisions = revisionsOf(plan.Observed)
+	if f.ForceAt != "" && s.status.LastHandledForceAt != f.ForceAt {
+		plan = plan.force()
+	}
+	return plan, nil
+}
+
+// Baseline is what the status remembers of the last success.
+func Baseline(s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy) helm.Baseline {
+	var baseline helm.Baseline
+	for _, entry := range s.Revisions {
+		baseline.Revisions = append(baseline.Revisions, helm.RevisionDigest{Revision: int(entry.Revision), Digest: entry.Digest})
+	}
+	if s.DeployedRelease == nil {
+		return baseline
+	}
+	baseline.Revision = int(s.DeployedRelease.Revision)
+	baseline.Inventory = make([]helm.InventoryEntry, 0, len(s.Inventory))
+	baseline.RemoveForeign, baseline.Ignore = removesForeign(policy), IgnoreRules(policy)
+	if len(s.Revisions) == 0 && s.AppliedManifestHash != "" {
+		// An operator of before there were digests wrote the status.
+		baseline.Revisions = []helm.RevisionDigest{{Revision: baseline.Revision, Digest: helm.ManifestDigest(s.AppliedManifestHash)}}
+	}
+	for _, entry := range s.Inventory {
+		baseline.Inventory = append(baseline.Inventory, helm.InventoryEntry{
+			ObjectReference: helm.ObjectReference{
+				APIVersion: entry.APIVersion, Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name,
+			},
+			UID: entry.UID, Digest: entry.Digest,
+		})
+	}
+	return baseline
+}
+
+// revisionsOf are the revisions whose records the operator relies on.
+func revisionsOf(observed helm.Snapshot) []releasev1alpha1.RevisionDigest {
+	var revisions []releasev1alpha1.RevisionDigest
+	for _, entry := range observed.Revisions {
+		revisions = append(revisions, releasev1alpha1.RevisionDigest{Revision: int64(entry.Revision), Digest: entry.Digest})
+	}
+	return revisions
+}
+
+func inventoryOf(deployed *helm.Deployed) []releasev1alpha1.InventoryEntry {
+	inventory := make([]releasev1alpha1.InventoryEntry, 0, len(deployed.Inventory))
+	for _, entry := range deployed.Inventory {
+		inventory = append(inventory, releasev1alpha1.InventoryEntry{
+			APIVersion: entry.APIVersion, Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name,
+			UID: entry.UID, Digest: entry.Digest,
+		})
+	}
+	return inventory
+}

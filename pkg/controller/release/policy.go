@@ -1,0 +1,71 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"cmp"
+	"time"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// defaultRetries is the API's, for objects that were stored before the field had
+// a default.
+const defaultRetries = 3
+
+// Timeout bounds an operation on the release, and the time in which its workload has to
+// become healthy.
+func Timeout(policy releasev1alpha1.ReleasePolicy) time.Duration {
+	if policy.Timeout == nil {
+		return helm.DefaultTimeout
+	}
+	return policy.Timeout.Duration
+}
+
+// MaxHistory is how many revisions are kept: as many as the policy says, and those that
+// remediation may need for a rollback.
+func MaxHistory(policy releasev1alpha1.ReleasePolicy) int {
+	kept := int64(helm.DefaultMaxHistory)
+	if policy.MaxHistory != nil {
+		kept = int64(*policy.MaxHistory)
+	}
+	if policy.WaitForReady && policy.Remediation != nil {
+		kept = max(kept, retries(policy.Remediation)+2)
+	}
+	return int(kept)
+}
+
+// IgnoreRules are the policy's in the engine's words.
+func IgnoreRules(policy releasev1alpha1.ReleasePolicy) []helm.IgnoreRule {
+	if policy.Drift == nil {
+		return nil
+	}
+	var rules []helm.IgnoreRule
+	for _, ignored := range policy.Drift.Ignore {
+		rules = append(rules, helm.IgnoreRule{Kind: ignored.Kind, Name: ignored.Name, Paths: ignored.Paths})
+	}
+	return rules
+}
+
+// driftMode is what the policy says to do about drift.
+func driftMode(policy releasev1alpha1.ReleasePolicy) releasev1alpha1.DriftMode {
+	if policy.Drift == nil {
+		return releasev1alpha1.DriftCorrect
+	}
+	return cmp.Or(policy.Drift.Mode, releasev1alpha1.DriftCorrect)
+}
+
+// removesForeign reports whether fields that others add are drift.
+func removesForeign(policy releasev1alpha1.ReleasePolicy) bool {
+	return policy.Drift != nil && policy.Drift.ForeignFields == releasev1alpha1.ForeignFieldsRemove
+}
+
+// retries is how often a failed attempt is repeated before it is remediated.
+func retries(remediation *releasev1alpha1.Remediation) int64 {
+	if remediation.Retries == nil {
+		return defaultRetries
+	}
+	return int64(*remediation.Retries)
+}

@@ -1,0 +1,264 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/status"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// report turns the end of a pass without errors into status. It reports whether the
+// status speaks of the current generation now: nothing held the pass.
+func report(s *subject, f Facts, found look) bool {
+	summary := Summarize(found.plan.Observed.Health)
+	// An admission webhook may repeat what the chart put into a pod.
+	summary.Message = f.Desired.Redactor.Text(summary.Message)
+	if found.plan.Observed.BaselineKnown {
+		s.status.Replicas, s.status.ReadyReplicas, s.status.Selector = summary.Replicas, summary.ReadyReplicas, summary.Selector
+	}
+	if len(found.plan.Observed.Drifts) == 0 && !found.plan.Suspended {
+		s.Conditions().Remove(releasev1alpha1.ConditionDrifted)
+	}
+	stalled := slices.ContainsFunc(found.blockers, func(b Blocker) bool { return b.Stalled })
+	if found.plan.Withheld || found.plan.Decision.Action == helm.ActionWait || stalled {
+		reportHeld(s, f, found, summary)
+		return false
+	}
+	s.status.ObservedGeneration = f.Generation
+	if late := found.health.late; late != "" {
+		s.Conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, releasev1alpha1.ReasonHealthTimeout, late)
+		if found.willRetry() {
+			s.Conditions().MarkReconciling(releasev1alpha1.ReasonHealthTimeout, late)
+		} else {
+			s.Conditions().MarkStalled(releasev1alpha1.ReasonHealthTimeout, late)
+		}
+		return true
+	}
+	s.removeFailed()
+	reason, message := deployedState(*s.status.DeployedRelease)
+	s.Conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, reason, message)
+	reportHealth(s, found.plan, summary)
+	return true
+}
+
+// deployedState is what Deployed says of a release while it is True.
+func deployedState(deployed releasev1alpha1.DeployedRelease) (reason, message string) {
+	reason = releasev1alpha1.ReasonUpgradeSucceeded
+	if deployed.Revision == 1 {
+		reason = releasev1alpha1.ReasonInstallSucceeded
+	}
+	return reason, fmt.Sprintf("Revision %d of chart %s %s is deployed", deployed.Revision, deployed.Chart, deployed.ChartVersion)
+}
+
+func reportHealth(s *subject, plan Plan, summary Summary) {
+	missing := missingObjects(plan)
+	switch {
+	case missing != "":
+		s.Conditions().MarkStalled(apimeta.ReasonUnhealthy, missing)
+	case summary.Healthy:
+		s.status.LastGoodRevision = s.status.DeployedRelease.Revision
+		forgetFailures(s.status)
+		s.Conditions().MarkReady(apimeta.ReasonHealthy, fmt.Sprintf("Revision %d is deployed and healthy", s.status.DeployedRelease.Revision))
+	case summary.Failed:
+		s.Conditions().MarkStalled(apimeta.ReasonUnhealthy, summary.Message)
+	default:
+		s.Conditions().MarkReconciling(apimeta.ReasonProgressing, summary.Message)
+	}
+}
+
+// reportHeld says what a change waits for. What was deployed before stays deployed
+// meanwhile.
+func reportHeld(s *subject, f Facts, found look, summary Summary) {
+	if isDeployedNewest(found.plan, *s.status) {
+		if summary.Healthy && missingObjects(found.plan) == "" {
+			// The change that is held may fail one day, and this is what to roll back to then.
+			s.status.LastGoodRevision = s.status.DeployedRelease.Revision
+		}
+		if len(found.plan.Observed.Drifts) == 0 {
+			s.endRepairFailure(f)
+		}
+	}
+	if len(found.blockers) == 0 {
+		return
+	}
+	first := found.blockers[0]
+	var messages []string
+	for _, b := range found.blockers {
+		messages = append(messages, b.Message)
+		if b.Stalled && !first.Stalled {
+			first = b // What a person must act on comes first.
+		}
+	}
+	message := strings.Join(messages, "; ")
+	if s.status.DeployedRelease == nil {
+		s.Conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, first.Reason, message)
+	}
+	if first.Stalled {
+		s.Conditions().MarkStalled(first.Reason, message)
+		s.status.ObservedGeneration = f.Generation
+		return
+	}
+	s.Conditions().MarkReconciling(first.Reason, message)
+}
+
+// isDeployedNewest reports whether the newest revision is the one that the status
+// speaks of, so that the health that is seen is its own.
+func isDeployedNewest(plan Plan, s releasev1alpha1.ReleaseStatus) bool {
+	deployed, record := s.DeployedRelease, plan.Observed.Record
+	return deployed != nil && record != nil && int64(record.Revision) == deployed.Revision && plan.Observed.BaselineKnown
+}
+
+// reportFailure puts an error into the status. It returns the error as the queue is to
+// take it: one that trying again cannot help is terminal.
+func (l *Lifecycle) reportFailure(ctx context.Context, s *subject, f Facts, plan Plan, err error) error {
+	if couldNotBegin(err) {
+		return err
+	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		s.LookAgain(terminatingRetry) // The object's own deletion is on its way.
+		return nil
+	}
+	failure := classify(err, failureState{
+		Action: plan.Decision.Action, Transient: f.Desired.Transient,
+		Deployed: s.status.DeployedRelease != nil, Reported: meta.FindStatusCondition(s.status.Conditions, apimeta.ConditionReady) != nil,
+	})
+	err = f.Desired.Redactor.Error(err)
+	if failure.Counts {
+		recordFailure(s.status, f, plan, failure.Terminal, l.failedRevision(ctx, f, plan))
+		if failure.Terminal && plan.Decision.Action != helm.ActionRollback &&
+			chooseStrategy(f.Desired.Policy.Remediation, currentFailures(f, *s.status).Consecutive, lastGood(plan, *s.status)) == rollBack {
+			failure.Terminal = false // A rollback is left to try.
+		}
+		s.setFailed(f, plan.Decision.Action, failure, err.Error())
+	}
+	switch {
+	case failure.Terminal:
+		s.Conditions().MarkStalled(failure.Reason, err.Error())
+		answerForce(s.status, f, plan.Decision.Action)
+		if !plan.Withheld {
+			s.status.ObservedGeneration = f.Generation
+		}
+		s.LookAgain(l.refusals.note(f, plan, failure.Reason, err))
+		return controller.Terminal(err)
+	case failure.Reports:
+		s.Conditions().MarkReconciling(failure.Reason, err.Error())
+	}
+	return err
+}
+
+// setFailed has Failed and Deployed say that an attempt or a repair failed. What is said
+// of an attempt stays when a repair fails after it: no repair makes up for it.
+func (s *subject) setFailed(f Facts, action helm.Action, failure failure, message string) {
+	if isRepair(action) {
+		if s.attemptFailed() {
+			return
+		}
+		s.Conditions().Set(releasev1alpha1.ConditionFailed, metav1.ConditionTrue, failure.Reason, message)
+		s.setFailedAction(releasev1alpha1.HistoryRepair)
+		if failure.Terminal {
+			s.setDeployed(f, metav1.ConditionFalse, failure.Reason, message)
+		}
+		return
+	}
+	s.Conditions().Set(releasev1alpha1.ConditionFailed, metav1.ConditionTrue, failure.Reason, message)
+	s.setFailedAction(historyActions[action])
+	if failure.Terminal || action == helm.ActionInstall || action == helm.ActionUpgrade {
+		s.Conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, failure.Reason, message)
+	}
+}
+
+// attemptFailed reports whether Failed speaks of an install, an upgrade, a rollback or the
+// health of a revision, and not of a repair.
+func (s *subject) attemptFailed() bool {
+	failed := meta.FindStatusCondition(s.status.Conditions, releasev1alpha1.ConditionFailed)
+	if failed == nil {
+		return false
+	}
+	if action := storedFailures(*s.status).Action; action != "" {
+		return action != releasev1alpha1.HistoryRepair
+	}
+	// The status was written before the action was recorded.
+	return failed.Reason != releasev1alpha1.ReasonRepairFailed
+}
+
+// setFailedAction records what Failed speaks of; empty for an error before any action.
+func (s *subject) setFailedAction(action releasev1alpha1.HistoryAction) {
+	if s.status.Failures == nil {
+		if action == "" {
+			return
+		}
+		s.status.Failures = &releasev1alpha1.FailureCounts{}
+	}
+	s.status.Failures.Action = action
+}
+
+// removeFailed takes Failed back.
+func (s *subject) removeFailed() {
+	s.Conditions().Remove(releasev1alpha1.ConditionFailed)
+	s.setFailedAction("")
+}
+
+// endRepairFailure takes back what was said of a repair that failed, also while a change
+// waits that would say anew how the release is.
+func (s *subject) endRepairFailure(f Facts) {
+	conditions := s.status.Conditions
+	failed, deployed := meta.FindStatusCondition(conditions, releasev1alpha1.ConditionFailed), meta.FindStatusCondition(conditions, releasev1alpha1.ConditionDeployed)
+	if failed == nil || s.attemptFailed() {
+		return
+	}
+	if deployed != nil && deployed.Status == metav1.ConditionFalse && deployed.Reason == failed.Reason {
+		reason, message := deployedState(*s.status.DeployedRelease)
+		s.setDeployed(f, metav1.ConditionTrue, reason, message)
+	}
+	s.removeFailed()
+}
+
+// setDeployed says how the release is that is deployed. It goes on speaking of the
+// generation that this one was made of, see lastGeneration.
+func (s *subject) setDeployed(f Facts, is metav1.ConditionStatus, reason, message string) {
+	generation := f.Generation
+	if last := meta.FindStatusCondition(s.status.Conditions, releasev1alpha1.ConditionDeployed); last != nil {
+		generation = last.ObservedGeneration
+	}
+	status.For(&s.status.Conditions, generation, f.Now).Set(releasev1alpha1.ConditionDeployed, is, reason, message)
+}
+
+// failedRevision is the revision of the record that an attempt left which failed; 0
+// when it left none.
+func (l *Lifecycle) failedRevision(ctx context.Context, f Facts, plan Plan) int64 {
+	// Without a baseline, the engine tells of the records alone, and waits for nothing.
+	observed, err := l.engine.Observe(ctx, f.Key, helm.Baseline{})
+	record, decision := observed.Record, plan.Decision
+	if err != nil || record == nil || !record.Own || record.Status == deployedStatus || record.Unhealthy || isRepair(decision.Action) {
+		return 0
+	}
+	made := record.Inputs == f.Digest
+	if decision.Action == helm.ActionRollback {
+		made = record.RolledBackTo == decision.To
+	}
+	if !made {
+		return 0 // It is that of an earlier attempt.
+	}
+	return int64(record.Revision)
+}
+
+// errorsAs is errors.As for a type of error that needs no variable.
+func errorsAs[T error](err error) bool {
+	var target T
+	return errors.As(err, &target)
+}

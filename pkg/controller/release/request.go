@@ -1,0 +1,95 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"fmt"
+	"sync"
+	"unicode/utf8"
+
+	"k8s.io/client-go/tools/cache"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/event"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// maxRequestLength is the limit of the status for the value that it repeats, in
+// characters.
+const maxRequestLength = 256
+
+// observeRequest reads from the annotations what a user asks for: a full pass and, with
+// forceAt, an upgrade. The request stands until the status repeats the value.
+func (l *Lifecycle) observeRequest(s *subject, key cache.ObjectName) (requested bool, forceAt string) {
+	annotations := s.object.GetAnnotations()
+	requestedAt, ok := annotations[releasev1alpha1.AnnotationRequestedAt]
+	if !ok {
+		l.ignored.forget(key)
+		return false, ""
+	}
+	if problem := requestProblem(requestedAt); problem != "" {
+		if l.ignored.note(key, requestedAt) {
+			event.Emit(l.recorder, s.object, event.Warning("RequestIgnored", "Reconcile",
+				fmt.Sprintf("Annotation %s is ignored: %s", releasev1alpha1.AnnotationRequestedAt, problem)))
+		}
+		return false, ""
+	}
+	l.ignored.forget(key)
+	if at := annotations[releasev1alpha1.AnnotationForceAt]; at == requestedAt && at != s.status.LastHandledForceAt {
+		forceAt = at
+	}
+	return requestedAt != s.status.LastHandledRequestedAt, forceAt
+}
+
+// requestProblem says why the value of a request cannot be acted on, which
+// would have to be repeated in the status; nothing when it can.
+func requestProblem(value string) string {
+	switch length := utf8.RuneCountInString(value); {
+	case length == 0:
+		return "it has no value; use the time, for example"
+	case length > maxRequestLength:
+		return fmt.Sprintf("its value has %d characters; it may have %d", length, maxRequestLength)
+	default:
+		return ""
+	}
+}
+
+// answerForce repeats the value by which an upgrade was asked for, when the
+// action was one that has come to its end. One that is tried again is not
+// answered yet.
+func answerForce(s *releasev1alpha1.ReleaseStatus, f Facts, action helm.Action) {
+	switch action {
+	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionRollback:
+		if f.ForceAt != "" {
+			s.LastHandledForceAt = f.ForceAt
+		}
+	case helm.ActionNone, helm.ActionReapply, helm.ActionRepair, helm.ActionWait, helm.ActionRefuse:
+	}
+}
+
+// ignoredRequests remembers which values cannot be acted on, so that each has one event.
+type ignoredRequests struct {
+	mu   sync.Mutex
+	last map[cache.ObjectName]string
+}
+
+// note remembers a value and reports whether it is another one than the last.
+func (r *ignoredRequests) note(key cache.ObjectName, value string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last, ok := r.last[key]; ok && last == value {
+		return false
+	}
+	if r.last == nil {
+		r.last = map[cache.ObjectName]string{}
+	}
+	r.last[key] = value
+	return true
+}
+
+func (r *ignoredRequests) forget(key cache.ObjectName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.last, key)
+}

@@ -1,0 +1,67 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// suspend holds what gates let through, the correction of drift above all, and reports the
+// drift that the policy is left with.
+func suspend(s *subject, f Facts, found look) look {
+	if !f.Desired.Policy.Suspend {
+		return found
+	}
+	held := found.plan.Withheld
+	found.plan = found.plan.suspend()
+	if found.plan.Withheld && !held {
+		found.blockers = append([]Blocker{SuspendBlocker()}, found.blockers...)
+	}
+	reason, message := suspendedDrift(s, found.plan)
+	switch {
+	case reason == "":
+		s.Conditions().Remove(releasev1alpha1.ConditionDrifted)
+	case reason == releasev1alpha1.ReasonReleaseChanged || driftMode(f.Desired.Policy) != releasev1alpha1.DriftWarn:
+		s.Conditions().Set(releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
+	}
+	return found
+}
+
+// SuspendBlocker is the blocker of a change that spec.suspend holds. It comes first:
+// other blockers matter only after it.
+func SuspendBlocker() Blocker {
+	return Blocker{Reason: releasev1alpha1.ReasonSuspendedBySpec, Message: "A change waits until spec.suspend is false"}
+}
+
+// suspendedDrift says what others changed, also where an upgrade that waits would
+// overwrite it.
+func suspendedDrift(s *subject, plan Plan) (reason, message string) {
+	if drifts := plan.Observed.Drifts; len(drifts) > 0 {
+		return driftReason(drifts), Names(drifts)
+	}
+	return driftOf(s, plan, plan.Next)
+}
+
+// missingObjects says which objects a suspended release lacks. Missing objects have no
+// health of their own to report.
+func missingObjects(plan Plan) string {
+	if !plan.Suspended {
+		return ""
+	}
+	var missing []string
+	for _, drift := range plan.Observed.Drifts {
+		if drift.Kind == helm.DriftMissing {
+			missing = append(missing, drift.Object.Kind+" "+drift.Object.Name)
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return "Missing while spec.suspend is true: " + strings.Join(missing, ", ")
+}

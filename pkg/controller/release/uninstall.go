@@ -1,0 +1,45 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/event"
+	"github.com/example/demoapp-controller/pkg/controller/status"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// Uninstall removes a release of an object that is being deleted, and returns the event
+// that its end is worth. A release that belongs to another owner is left alone. Each call
+// may be a repetition.
+func (l *Lifecycle) Uninstall(
+	ctx context.Context, release helm.Release, s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy,
+) (event.Event, error) {
+	ctx = withWait(ctx)
+	release.Values, release.Adopt = nil, false
+	err := l.engine.Uninstall(ctx, release, Baseline(s, policy))
+	var conflict *helm.OwnershipConflictError
+	if errors.As(err, &conflict) && conflict.OfRelease() {
+		return event.Normal("LeftAlone", "Delete", fmt.Sprintf("%v, and was left alone", conflict)), nil
+	}
+	return event.Normal("Uninstalled", "Delete", fmt.Sprintf("Uninstalled release %s", release.Name)), err
+}
+
+// ReportUninstalled leaves in the status what is true without a release, where finalizers
+// of others keep the object. The history stays.
+func ReportUninstalled(s *releasev1alpha1.ReleaseStatus, conditions status.Editor, release, finalizers string) {
+	s.DeployedRelease, s.Inventory, s.AppliedManifestHash = nil, nil, ""
+	s.LastGoodRevision, s.Failures = 0, nil
+	s.Replicas, s.ReadyReplicas, s.Selector = 0, 0, ""
+	conditions.Remove(releasev1alpha1.ConditionDrifted, releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionRemediated)
+	message := fmt.Sprintf("Release %s is uninstalled; the deletion waits for finalizers of others: %s", release, finalizers)
+	conditions.Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, releasev1alpha1.ReasonUninstalled, message)
+	conditions.MarkReconciling(releasev1alpha1.ReasonUninstalled, message)
+}

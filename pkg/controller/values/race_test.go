@@ -1,0 +1,13 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build race
+
+package values
+
+import (
+	"math"
+)
+
+// maxParseMemory bounds nothing: the race detector allocates more.
+const maxParseMemory = math.MaxInt64

@@ -4,12 +4,9 @@
 package helm
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 
@@ -24,62 +21,38 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/csaupgrade"
 	"k8s.io/client-go/util/retry"
-)
 
-// neverResourceVersion is no object's resourceVersion. An apply that carries it
-// creates an absent object and conflicts with an existing one, even when forced:
-// seen on Kubernetes 1.36.
-const neverResourceVersion = "1"
+	"github.com/example/demoapp-controller/pkg/ssa"
+)
 
 var (
 	crdKind    = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 	secretKind = schema.GroupKind{Kind: "Secret"}
 )
 
-// applyMode is how an apply treats what is there already.
-type applyMode int
-
-const (
-	// applyCreate succeeds only when the object does not exist.
-	applyCreate applyMode = iota
-	// applyForce takes over fields that others own.
-	applyForce
-	// applyKeep fails when others own fields with other values.
-	applyKeep
-)
-
 // apply sends one server-side apply, and notes what the object is like after it.
 // With a UID, it only succeeds on that very object: another one is invalid, and
 // none is a conflict.
-func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured, mode applyMode, uid types.UID) (metav1.Object, error) {
-	desired := prepare(object)
-	if mode == applyCreate {
-		desired.SetResourceVersion(neverResourceVersion)
-	}
-	if uid != "" {
-		desired.SetUID(uid)
-	}
-	data, err := json.Marshal(desired.Object)
+func (o *operation) apply(info *resource.Info, object *unstructured.Unstructured, mode ssa.Mode, uid types.UID) (metav1.Object, error) {
+	desired := ssa.Prepare(object)
+	data, options, err := ssa.Request(desired, FieldManager, mode, uid)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", reference(info), err)
 	}
-	force := mode != applyKeep
 	o.engine.attempts.send(o.release, reference(info))
-	applied, err := o.engine.sources.apply(o.ctx, info, data, metav1.PatchOptions{
-		FieldManager: FieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict,
-	})
+	applied, err := o.engine.sources.apply(o.ctx, info, data, options)
 	if err != nil && o.malformed(info, desired, err) {
 		return nil, &RefusedError{Object: reference(info), Err: err}
 	}
 	if err != nil {
 		return nil, refused(reference(info), err)
 	}
-	if mode != applyCreate {
+	if mode != ssa.Create {
 		o.touched = true
 	}
 	o.engine.flights.noteWrite(o.release, applied)
 	if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil {
-		view.wrote(observe(applied))
+		view.Wrote(observe(applied))
 	}
 	return applied, nil
 }
@@ -97,7 +70,7 @@ func (o *operation) put(info *resource.Info, object *unstructured.Unstructured) 
 	switch {
 	case got != nil && got.UID == made && !o.clientSide:
 		applied, err := o.force(info, object, made)
-		if err != nil && otherObject(err) {
+		if err != nil && ssa.IsOtherObject(err) {
 			applied, _, err = o.settle(info, object, made, err)
 		}
 		return applied, err
@@ -113,29 +86,25 @@ func (o *operation) put(info *resource.Info, object *unstructured.Unstructured) 
 // ensure creates an object that is expected to be absent, or takes over one
 // that belongs to the release already. It reports whether it created it.
 func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructured) (metav1.Object, bool, error) {
-	applied, err := o.apply(info, object, applyCreate, "")
+	applied, err := o.apply(info, object, ssa.Create, "")
 	if err == nil || !apierrors.IsConflict(err) {
 		return applied, err == nil, err
 	}
 	made := o.known[reference(info)].UID
 	if made != "" && !o.clientSide {
-		if applied, err = o.force(info, object, made); err == nil || !otherObject(err) {
+		if applied, err = o.force(info, object, made); err == nil || !ssa.IsOtherObject(err) {
 			return applied, false, err
 		}
 	}
 	return o.settle(info, object, made, err)
 }
 
-// otherObject reports whether the answer to an apply with a UID may mean that the
-// object is another one, or gone.
-func otherObject(err error) bool { return apierrors.IsConflict(err) || apierrors.IsInvalid(err) }
-
 // settle looks at what is there, after an apply to the object with the UID was
 // answered with the error, and applies the object if that is the release's.
 func (o *operation) settle(info *resource.Info, object *unstructured.Unstructured, uid types.UID, answer error) (metav1.Object, bool, error) {
 	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && (uid != "" || answer == nil) {
-		applied, err := o.apply(info, object, applyCreate, "")
+		applied, err := o.apply(info, object, ssa.Create, "")
 		return applied, err == nil, err
 	}
 	if err != nil {
@@ -188,13 +157,13 @@ func (o *operation) hasOtherController(live metav1.Object) bool {
 // createHook creates a hook, or applies over one of an earlier run, unless others own
 // fields of it.
 func (o *operation) createHook(info *resource.Info, object *unstructured.Unstructured) error {
-	applied, err := o.apply(info, object, applyCreate, "")
+	applied, err := o.apply(info, object, ssa.Create, "")
 	if apierrors.IsConflict(err) {
 		live, liveErr := o.liveHook(info)
 		if liveErr != nil {
 			return errors.Join(err, liveErr)
 		}
-		applied, err = o.apply(info, object, applyKeep, live.GetUID())
+		applied, err = o.apply(info, object, ssa.Keep, live.GetUID())
 	}
 	if err != nil {
 		return err
@@ -257,7 +226,7 @@ func (o *operation) takeOver(info *resource.Info) error {
 
 // createOnly creates the object, and is content when it exists.
 func (o *operation) createOnly(info *resource.Info, object *unstructured.Unstructured) error {
-	if _, err := o.apply(info, object, applyCreate, ""); err != nil && !apierrors.IsConflict(err) {
+	if _, err := o.apply(info, object, ssa.Create, ""); err != nil && !apierrors.IsConflict(err) {
 		return err
 	}
 	return nil
@@ -325,7 +294,7 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 	}
 	o.engine.flights.noteDelete(o.release, got)
 	if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil {
-		view.deleted(got)
+		view.Deleted(got)
 	}
 	return nil
 }
@@ -389,37 +358,6 @@ func (o *operation) client(info *resource.Info) dynamic.ResourceInterface {
 		return client
 	}
 	return client.Namespace(info.Namespace)
-}
-
-// prepare returns the object as it is applied. The stringData of a Secret
-// becomes data: the API server would record us as the owner of stringData, which
-// does not exist in the stored object, and a changed key would go unseen. As on the
-// API server, a null in stringData is an empty text. What is not of the right type
-// stays as written, for the API server to refuse.
-func prepare(object *unstructured.Unstructured) *unstructured.Unstructured {
-	prepared := object.DeepCopy()
-	if prepared.GroupVersionKind().GroupKind() != secretKind {
-		return prepared
-	}
-	texts, ok := prepared.Object["stringData"].(map[string]any)
-	data, isMap := prepared.Object["data"].(map[string]any)
-	if !ok || !isMap && prepared.Object["data"] != nil {
-		return prepared
-	}
-	merged := maps.Clone(data)
-	if merged == nil {
-		merged = make(map[string]any, len(texts))
-	}
-	for key, value := range texts {
-		text, isText := value.(string)
-		if !isText && value != nil {
-			return prepared
-		}
-		merged[key] = base64.StdEncoding.EncodeToString([]byte(text))
-	}
-	delete(prepared.Object, "stringData")
-	prepared.Object["data"] = merged
-	return prepared
 }
 
 func equalContent(a, b *unstructured.Unstructured) bool {

@@ -5,8 +5,6 @@ package helm
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"sync"
@@ -15,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // FieldManager is the name under which the engine applies objects. It is the
@@ -64,30 +64,9 @@ func compare(want InventoryEntry, got *observed) DriftKind {
 	}
 }
 
-// fingerprint is the digest of the fields that the engine owns in an object, as
-// the API server keeps them in managedFields. The server drops a field from our
-// entry as soon as somebody else gives it another value or removes it, and
-// leaves the entry alone when others add fields of their own, so that equal
-// fingerprints mean that nothing of ours has changed. It is empty when we own
-// nothing.
+// fingerprint is the digest of the fields that the engine owns in an object.
 func fingerprint(managed []metav1.ManagedFieldsEntry) string {
-	owned := ownedFields(managed)
-	if owned == nil {
-		return ""
-	}
-	sum := sha256.Sum256(owned.GetRawBytes())
-	return hex.EncodeToString(sum[:16])
-}
-
-// ownedFields are the fields that the engine owns; nil when there are none.
-func ownedFields(managed []metav1.ManagedFieldsEntry) *metav1.FieldsV1 {
-	for i := range managed {
-		entry := &managed[i]
-		if entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
-			return entry.FieldsV1
-		}
-	}
-	return nil
+	return ssa.Fingerprint(managed, FieldManager)
 }
 
 // lostFields are the fields that the engine would own after an apply and does not
@@ -96,7 +75,7 @@ func lostFields(applied, live metav1.Object) (*fieldpath.Set, error) {
 	var sets [2]*fieldpath.Set
 	for i, object := range []metav1.Object{applied, live} {
 		sets[i] = fieldpath.NewSet()
-		owned := ownedFields(managedFields(object))
+		owned := ssa.OwnedFields(ssa.ManagedFields(object), FieldManager)
 		if owned == nil {
 			continue
 		}

@@ -312,7 +312,7 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 			if view == nil {
 				continue // Its namespace is not watched.
 			}
-			got, _ = view.get(entry.Namespace, entry.Name)
+			got, _ = view.Get(entry.Namespace, entry.Name)
 		}
 		found := e.driftsOf(release, entry, got, served)
 		snapshot.Drifts = append(snapshot.Drifts, found...)

@@ -17,6 +17,8 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // actionExplain names an explanation in logs and metrics.
@@ -106,7 +108,7 @@ func (o *operation) explainObject(info *resource.Info, seen map[ObjectReference]
 		seen[reference(info)] = live
 	}
 	explanation.Live = InventoryEntry{
-		ObjectReference: reference(info), UID: live.GetUID(), Digest: fingerprint(managedFields(live)),
+		ObjectReference: reference(info), UID: live.GetUID(), Digest: fingerprint(ssa.ManagedFields(live)),
 	}
 	object, err := content(info)
 	if err != nil {
@@ -131,7 +133,7 @@ func (o *operation) explainForeign(info *resource.Info, object, live *unstructur
 	}
 	explanation.Fields = nameable(reference(info), explanation.Fields)
 	if explanation.Acceptable = fields.Empty(); explanation.Acceptable {
-		o.engine.foreign.accept(o.release, live.GetUID(), foreignDigest(managedFields(live)))
+		o.engine.foreign.accept(o.release, live.GetUID(), foreignDigest(ssa.ManagedFields(live)))
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
 // notice is what a watch reports about a release: a change of one of its objects or
@@ -103,5 +105,5 @@ func (f *flight) isEcho(n notice) bool {
 		return true
 	}
 	written, ok := f.wrote[n.uid]
-	return ok && !n.gone && atLeast(written, n.resourceVersion)
+	return ok && !n.gone && overlay.AtLeast(written, n.resourceVersion)
 }

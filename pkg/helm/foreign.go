@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	smd "sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // clusterManagers are the field managers of the cluster's own controllers. What
@@ -191,7 +193,7 @@ func (o *operation) repairForeign(info *resource.Info, object *unstructured.Unst
 
 // chartFields returns those of the fields that the chart's object sets.
 func chartFields(object *unstructured.Unstructured, fields *fieldpath.Set) *fieldpath.Set {
-	prepared := prepare(object)
+	prepared := ssa.Prepare(object)
 	found := fieldpath.NewSet()
 	fields.Iterate(func(path fieldpath.Path) {
 		if hasField(prepared.Object, path) {
@@ -228,10 +230,10 @@ func (o *operation) removeForeign(info *resource.Info, object, live *unstructure
 		o.touched = true
 		o.engine.flights.noteWrite(o.release, result)
 		if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil {
-			view.wrote(observe(result))
+			view.Wrote(observe(result))
 		}
 	}
-	o.engine.foreign.accept(o.release, result.GetUID(), foreignDigest(managedFields(result)))
+	o.engine.foreign.accept(o.release, result.GetUID(), foreignDigest(ssa.ManagedFields(result)))
 	o.record(info, result)
 	return nil
 }

@@ -16,6 +16,8 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // IgnoreRule names fields of a release's objects that other clients may change. The engine
@@ -184,7 +186,7 @@ func (o *operation) spare(info *resource.Info, object *unstructured.Unstructured
 // sparing returns the object as it is applied, with the live values of the fields at the
 // paths.
 func sparing(object, live *unstructured.Unstructured, paths []string) *unstructured.Unstructured {
-	spared := prepare(object)
+	spared := ssa.Prepare(object)
 	for _, path := range paths {
 		adopt(spared.Object, live.Object, pointerTokens(path))
 	}
@@ -225,7 +227,7 @@ func adopt(desired, live any, path []string) {
 // sameItem returns the item of a live list that corresponds to the desired item: the item
 // with the same name, or, without names, the item at the same index.
 func sameItem(desired, live any, index int) any {
-	if found := itemLike(desired, live); found != nil {
+	if found := ssa.ItemLike(desired, live); found != nil {
 		return found
 	}
 	items, _ := live.([]any)

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // operation is one action on one release. It implements Helm's kube.Interface: Helm's
@@ -321,7 +323,7 @@ func (o *operation) observed(info *resource.Info) (*observed, bool) {
 	if view == nil {
 		return nil, false
 	}
-	got, _ := view.get(info.Namespace, info.Name)
+	got, _ := view.Get(info.Namespace, info.Name)
 	return got, true
 }
 
@@ -341,6 +343,6 @@ func (o *operation) record(info *resource.Info, applied metav1.Object) {
 	o.inventory = append(o.inventory, InventoryEntry{
 		ObjectReference: reference(info),
 		UID:             applied.GetUID(),
-		Digest:          fingerprint(managedFields(applied)),
+		Digest:          fingerprint(ssa.ManagedFields(applied)),
 	})
 }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
 // recordClient reads and writes the release records of one operation. Its requests have
@@ -24,7 +26,7 @@ type recordClient struct {
 	release  cache.ObjectName
 	bounds   bounds
 	deadline time.Time
-	view     *view[*metav1.PartialObjectMetadata]
+	view     *overlay.View[*metav1.PartialObjectMetadata]
 	bodies   *bodyCache
 	flights  *flights
 }
@@ -57,7 +59,7 @@ func (c *recordClient) wrote(secret *corev1.Secret, err error) (*corev1.Secret, 
 		return secret, err
 	}
 	c.flights.noteWrite(c.release, secret)
-	c.view.wrote(slimSecret(&secret.ObjectMeta))
+	c.view.Wrote(slimSecret(&secret.ObjectMeta))
 	return secret, nil
 }
 
@@ -66,7 +68,7 @@ func (c *recordClient) delete(name string) error {
 	defer cancel()
 	err := c.secrets.Delete(ctx, name, metav1.DeleteOptions{})
 	if err == nil || apierrors.IsNotFound(err) {
-		if known, ok := c.view.get(c.release.Namespace, name); ok {
+		if known, ok := c.view.Get(c.release.Namespace, name); ok {
 			c.deleted(known)
 		}
 	}
@@ -75,7 +77,7 @@ func (c *recordClient) delete(name string) error {
 
 func (c *recordClient) deleted(record *metav1.PartialObjectMetadata) {
 	c.flights.noteDelete(c.release, record)
-	c.view.deleted(record)
+	c.view.Deleted(record)
 	c.bodies.remove(record)
 }
 

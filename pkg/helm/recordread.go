@@ -88,7 +88,7 @@ func (s *store) read(revision int) (rls *releasev1.Release, genuine bool, err er
 // cached returns the release of a record from the cache, which holds verified content
 // only; nil when the newest known version is not there.
 func (s *store) cached(key string) (*releasev1.Release, error) {
-	known, ok := s.secrets.view.get(s.release.Namespace, key)
+	known, ok := s.secrets.view.Get(s.release.Namespace, key)
 	if !ok {
 		return nil, nil
 	}

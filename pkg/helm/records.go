@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
 // InputsLabel is the label on a release record with the inputs that the engine made the
@@ -178,7 +180,7 @@ func changedAt(secret *metav1.PartialObjectMetadata) time.Time {
 // records is an index of the release records in the watched namespaces. It has their
 // metadata only.
 type records struct {
-	views     map[string]*view[*metav1.PartialObjectMetadata]
+	views     map[string]*overlay.View[*metav1.PartialObjectMetadata]
 	informers []cache.SharedIndexInformer
 	synced    []cache.InformerSynced
 	notify    func(notice)
@@ -188,10 +190,10 @@ func newRecords(client metadata.Interface, namespaces []string, notify func(noti
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	r := &records{views: map[string]*view[*metav1.PartialObjectMetadata]{}, notify: notify}
+	r := &records{views: map[string]*overlay.View[*metav1.PartialObjectMetadata]{}, notify: notify}
 	for _, namespace := range namespaces {
 		informer := recordInformer(client, namespace)
-		view := newView[*metav1.PartialObjectMetadata](informer.GetIndexer())
+		view := overlay.New[*metav1.PartialObjectMetadata](informer.GetIndexer())
 		registration, err := informer.AddEventHandler(r.handler(view))
 		if err := errors.Join(err, informer.SetTransform(slimRecord)); err != nil {
 			return nil, fmt.Errorf("watch release records: %w", err)
@@ -275,7 +277,7 @@ func (r *records) hasSynced() bool {
 
 // view returns the view of the records in a namespace; nil when the namespace is not
 // watched.
-func (r *records) view(namespace string) *view[*metav1.PartialObjectMetadata] {
+func (r *records) view(namespace string) *overlay.View[*metav1.PartialObjectMetadata] {
 	if all, ok := r.views[metav1.NamespaceAll]; ok {
 		return all
 	}
@@ -288,7 +290,7 @@ func (r *records) history(release cache.ObjectName) []*Record {
 	if view == nil {
 		return nil
 	}
-	secrets := view.list(recordsByRelease, release.String(), func(secret *metav1.PartialObjectMetadata) bool {
+	secrets := view.List(recordsByRelease, release.String(), func(secret *metav1.PartialObjectMetadata) bool {
 		return recordKey(secret) == release
 	})
 	history := make([]*Record, 0, len(secrets))
@@ -340,11 +342,11 @@ func recordSecretName(release string, revision int) string {
 }
 
 // handler reports changes of records that this process did not make.
-func (r *records) handler(view *view[*metav1.PartialObjectMetadata]) cache.ResourceEventHandler {
+func (r *records) handler(view *overlay.View[*metav1.PartialObjectMetadata]) cache.ResourceEventHandler {
 	changed := func(object any) {
 		secret := object.(*metav1.PartialObjectMetadata)
-		own := view.isOwn(secret)
-		view.settle(secret)
+		own := view.IsOwn(secret)
+		view.Settle(secret)
 		if !own {
 			r.notify(noticeOf(recordKey(secret), RecordChanged, secret, false))
 		}
@@ -362,8 +364,8 @@ func (r *records) handler(view *view[*metav1.PartialObjectMetadata]) cache.Resou
 				object = tombstone.Obj
 			}
 			if secret, ok := object.(*metav1.PartialObjectMetadata); ok {
-				own := view.isOwnDelete(secret)
-				view.settle(secret)
+				own := view.IsOwnDelete(secret)
+				view.Settle(secret)
 				if !own {
 					r.notify(noticeOf(recordKey(secret), RecordChanged, secret, true))
 				}

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
 func recordSecret(revision string, more map[string]string) *metav1.PartialObjectMetadata {
@@ -127,7 +129,7 @@ func TestHistory(t *testing.T) {
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{recordsByRelease: func(object any) ([]string, error) {
 		return []string{recordKey(object.(*metav1.PartialObjectMetadata)).String()}, nil
 	}})
-	r := &records{views: map[string]*view[*metav1.PartialObjectMetadata]{"": newView[*metav1.PartialObjectMetadata](indexer)}}
+	r := &records{views: map[string]*overlay.View[*metav1.PartialObjectMetadata]{"": overlay.New[*metav1.PartialObjectMetadata](indexer)}}
 	release := cache.ObjectName{Namespace: "default", Name: "web"}
 	if got := r.latest(release); got != nil {
 		t.Errorf("latest = %+v, want none", got)
@@ -144,8 +146,8 @@ func TestHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.view("default").wrote(at(recordSecret("11", nil), "20"))
-	r.view("default").deleted(at(recordSecret("2", nil), "10"))
+	r.view("default").Wrote(at(recordSecret("11", nil), "20"))
+	r.view("default").Deleted(at(recordSecret("2", nil), "10"))
 	var got []int
 	for _, record := range r.history(release) {
 		got = append(got, record.Revision)
@@ -160,14 +162,14 @@ func TestHistory(t *testing.T) {
 
 // TestRecordsView tells which records an engine for certain namespaces sees.
 func TestRecordsView(t *testing.T) {
-	all, some := &view[*metav1.PartialObjectMetadata]{}, &view[*metav1.PartialObjectMetadata]{}
+	all, some := &overlay.View[*metav1.PartialObjectMetadata]{}, &overlay.View[*metav1.PartialObjectMetadata]{}
 	tests := map[string]struct {
-		views map[string]*view[*metav1.PartialObjectMetadata]
-		want  *view[*metav1.PartialObjectMetadata]
+		views map[string]*overlay.View[*metav1.PartialObjectMetadata]
+		want  *overlay.View[*metav1.PartialObjectMetadata]
 	}{
-		"all namespaces": {map[string]*view[*metav1.PartialObjectMetadata]{"": all}, all},
-		"this namespace": {map[string]*view[*metav1.PartialObjectMetadata]{"default": some}, some},
-		"others":         {map[string]*view[*metav1.PartialObjectMetadata]{"other": some}, nil},
+		"all namespaces": {map[string]*overlay.View[*metav1.PartialObjectMetadata]{"": all}, all},
+		"this namespace": {map[string]*overlay.View[*metav1.PartialObjectMetadata]{"default": some}, some},
+		"others":         {map[string]*overlay.View[*metav1.PartialObjectMetadata]{"other": some}, nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/health"
 )
 
 // sources lists, watches and applies objects, each kind in the cheapest form: metadata for
@@ -62,7 +64,7 @@ type source struct {
 func (s *sources) of(mapping *meta.RESTMapping, namespace string) (source, error) {
 	kind := mapping.GroupVersionKind
 	switch {
-	case statusless[kind.GroupKind()]:
+	case health.Statusless[kind.GroupKind()]:
 		client := s.metadata.Resource(mapping.Resource).Namespace(namespace)
 		return source{
 			client: s.metadata, example: &metav1.PartialObjectMetadata{}, watch: client.Watch,
@@ -138,7 +140,7 @@ func (s *sources) client(version schema.GroupVersion) (*rest.RESTClient, error) 
 func (s *sources) apply(ctx context.Context, info *resource.Info, data []byte, options metav1.PatchOptions) (metav1.Object, error) {
 	mapping, kind := info.Mapping, info.Mapping.GroupVersionKind
 	switch {
-	case statusless[kind.GroupKind()]:
+	case health.Statusless[kind.GroupKind()]:
 		return s.metadata.Resource(mapping.Resource).Namespace(info.Namespace).Patch(ctx, info.Name, types.ApplyPatchType, data, options)
 	case isBuiltin(kind):
 		client, err := s.client(kind.GroupVersion())

@@ -25,6 +25,8 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/example/demoapp-controller/pkg/health"
 )
 
 // hookWatchInterval is the time before a broken watch of a hook is restarted.
@@ -215,7 +217,7 @@ func (w *hookWaiter) follow(ctx context.Context, info *resource.Info, slow *slow
 }
 
 func isCurrent(object *unstructured.Unstructured) (bool, error) {
-	return healthOf(object).Status == status.CurrentStatus, nil
+	return health.Of(object).Status == status.CurrentStatus, nil
 }
 
 func jobEnded(object *unstructured.Unstructured) (bool, error) {

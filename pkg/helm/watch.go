@@ -4,9 +4,7 @@
 package helm
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -19,7 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/example/demoapp-controller/pkg/health"
+	"github.com/example/demoapp-controller/pkg/overlay"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 const (
@@ -66,7 +67,7 @@ func (o *observed) kept() bool { return o.Annotations[resourcePolicyAnnotation] 
 
 // observe reduces an object, complete or metadata only, to what is kept of it.
 func observe(object metav1.Object) *observed {
-	managed := managedFields(object)
+	managed := ssa.ManagedFields(object)
 	slim := &observed{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:         object.GetNamespace(),
@@ -90,62 +91,13 @@ func observe(object metav1.Object) *observed {
 	}
 	switch whole := object.(type) {
 	case *metav1.PartialObjectMetadata:
-		slim.health = healthOfStatusless(whole)
+		slim.health = health.OfStatusless(whole)
 	case *unstructured.Unstructured:
-		slim.health = healthOf(whole)
+		slim.health = health.Of(whole)
 	default:
-		slim.health = healthOfTyped(whole)
+		slim.health = health.OfTyped(whole)
 	}
 	return slim
-}
-
-// managedFields returns the managedFields that fingerprints need. The method of Unstructured
-// takes several times as long.
-func managedFields(object metav1.Object) []metav1.ManagedFieldsEntry {
-	whole, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return object.GetManagedFields()
-	}
-	listed, _, _ := unstructured.NestedFieldNoCopy(whole.Object, "metadata", "managedFields")
-	items, _ := listed.([]any)
-	managed := make([]metav1.ManagedFieldsEntry, 0, len(items))
-	for _, item := range items {
-		fields, _ := item.(map[string]any)
-		owned, _ := fields["fieldsV1"].(map[string]any)
-		if subresource, _ := fields["subresource"].(string); owned == nil || subresource != "" {
-			continue
-		}
-		raw, err := json.Marshal(owned)
-		if err != nil {
-			continue // An object from JSON can be encoded.
-		}
-		entry := metav1.ManagedFieldsEntry{FieldsV1: &metav1.FieldsV1{}}
-		entry.FieldsV1.SetRawBytes(inServerOrder(raw))
-		entry.Manager, _ = fields["manager"].(string)
-		operation, _ := fields["operation"].(string)
-		entry.Operation = metav1.ManagedFieldsOperationType(operation)
-		if at, _ := fields["time"].(string); at != "" {
-			if parsed, err := time.Parse(time.RFC3339, at); err == nil {
-				entry.Time = &metav1.Time{Time: parsed}
-			}
-		}
-		managed = append(managed, entry)
-	}
-	return managed
-}
-
-// inServerOrder returns a set of fields as the API server encodes it. The API server orders
-// the keys of lists by value, 80 before 443, and not by text.
-func inServerOrder(fields []byte) []byte {
-	set := &fieldpath.Set{}
-	if err := set.FromJSON(bytes.NewReader(fields)); err != nil {
-		return fields
-	}
-	ordered, err := set.ToJSON()
-	if err != nil {
-		return fields
-	}
-	return ordered
 }
 
 // transform is observe for an informer.
@@ -185,7 +137,7 @@ type watchedKind struct {
 	dropped   chan struct{}
 	users     sets.Set[cache.ObjectName]
 	informers []cache.SharedIndexInformer
-	views     map[string]*view[*observed]
+	views     map[string]*overlay.View[*observed]
 	synced    []<-chan struct{}
 	failure   *watchFailure
 }
@@ -296,7 +248,7 @@ func (w *watcher) drop(release cache.ObjectName, desired sets.Set[schema.GroupVe
 
 // view returns the view of the objects of a kind in a namespace; nil when they are not
 // watched, or the watch is not filled yet.
-func (w *watcher) view(mapping *meta.RESTMapping, namespace string) *view[*observed] {
+func (w *watcher) view(mapping *meta.RESTMapping, namespace string) *overlay.View[*observed] {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	kind, ok := w.kinds[mapping.Resource]
@@ -313,7 +265,7 @@ func (w *watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 	kind := &watchedKind{
 		dropped: make(chan struct{}),
 		users:   sets.New[cache.ObjectName](),
-		views:   map[string]*view[*observed]{},
+		views:   map[string]*overlay.View[*observed]{},
 		failure: &watchFailure{permanent: make(chan struct{})},
 	}
 	namespaces := w.namespaces
@@ -326,7 +278,7 @@ func (w *watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 			return nil, err
 		}
 		informer := source.informer(mapping.Resource)
-		view := newView[*observed](informer.GetIndexer())
+		view := overlay.New[*observed](informer.GetIndexer())
 		registration, err := informer.AddEventHandler(w.handler(view))
 		if err := errors.Join(
 			err,
@@ -347,24 +299,24 @@ func (w *watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 
 // handler reports changes by other clients. It reports only changes of drift and health, by
 // comparison with the previous version.
-func (w *watcher) handler(view *view[*observed]) cache.ResourceEventHandler {
+func (w *watcher) handler(view *overlay.View[*observed]) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
 			added := object.(*observed)
-			if own := view.isOwn(added); !own {
+			if own := view.IsOwn(added); !own {
 				w.notify(noticeOf(added.release(), ObjectChanged, added, false))
 			}
-			view.settle(added)
+			view.Settle(added)
 		},
 		UpdateFunc: func(before, after any) {
 			was, is := before.(*observed), after.(*observed)
-			own := view.isOwn(is)
+			own := view.IsOwn(is)
 			// A new watch skips the versions in between. So compare with the version that this
 			// process last wrote.
-			if written, ok := view.own(is); ok && !atLeast(was.ResourceVersion, written.ResourceVersion) {
+			if written, ok := view.Own(is); ok && !overlay.AtLeast(was.ResourceVersion, written.ResourceVersion) {
 				was = written
 			}
-			view.settle(is)
+			view.Settle(is)
 			if own {
 				return
 			}
@@ -385,8 +337,8 @@ func (w *watcher) handler(view *view[*observed]) cache.ResourceEventHandler {
 				object = tombstone.Obj
 			}
 			if gone, ok := object.(*observed); ok {
-				own := view.isOwnDelete(gone)
-				view.settle(gone)
+				own := view.IsOwnDelete(gone)
+				view.Settle(gone)
 				if !own {
 					w.notify(noticeOf(gone.release(), ObjectChanged, gone, true))
 				}

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package overlay
 
 import (
 	"sync"
@@ -11,10 +11,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// view is an informer's store combined with own writes that the store does not show yet.
+// View is an informer's store combined with own writes that the store does not show yet.
 // Without it, a decision right after an own write would take the old state for a change by
-// another client.
-type view[T metav1.Object] struct {
+// another client. A View is safe for concurrent use. Its objects are shared and must not be
+// changed.
+type View[T metav1.Object] struct {
 	indexer cache.Indexer
 
 	mu      sync.Mutex
@@ -28,24 +29,25 @@ type ownWrite[T metav1.Object] struct {
 	deleted bool
 }
 
-func newView[T metav1.Object](indexer cache.Indexer) *view[T] {
-	return &view[T]{indexer: indexer, written: map[string]ownWrite[T]{}}
+// New returns a view of an informer's store.
+func New[T metav1.Object](indexer cache.Indexer) *View[T] {
+	return &View[T]{indexer: indexer, written: map[string]ownWrite[T]{}}
 }
 
 func objectKey(namespace, name string) string {
 	return cache.ObjectName{Namespace: namespace, Name: name}.String()
 }
 
-// wrote notes the API server's answer to an own create, update or apply.
-func (v *view[T]) wrote(object T) {
+// Wrote notes the API server's answer to an own create, update or apply.
+func (v *View[T]) Wrote(object T) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.written[objectKey(object.GetNamespace(), object.GetName())] = ownWrite[T]{object: object}
 }
 
-// deleted notes that this process deleted the object. Often the store shows the deletion
+// Deleted notes that this process deleted the object. Often the store shows the deletion
 // before the answer arrives. Then it is not noted, because no later event would drop it.
-func (v *view[T]) deleted(object T) {
+func (v *View[T]) Deleted(object T) {
 	key := objectKey(object.GetNamespace(), object.GetName())
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -59,18 +61,18 @@ func (v *view[T]) deleted(object T) {
 	v.written[key] = own
 }
 
-// isOwn reports whether the object is the version that this process last wrote, or an older
+// IsOwn reports whether the object is the version that this process last wrote, or an older
 // one. Its event is then an echo.
-func (v *view[T]) isOwn(object T) bool {
+func (v *View[T]) IsOwn(object T) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	own, ok := v.written[objectKey(object.GetNamespace(), object.GetName())]
-	return ok && own.object.GetUID() == object.GetUID() && atLeast(own.object.GetResourceVersion(), object.GetResourceVersion())
+	return ok && own.object.GetUID() == object.GetUID() && AtLeast(own.object.GetResourceVersion(), object.GetResourceVersion())
 }
 
-// own returns the version of the object that this process wrote and that the store does not
+// Own returns the version of the object that this process wrote and that the store does not
 // show yet.
-func (v *view[T]) own(object T) (T, bool) {
+func (v *View[T]) Own(object T) (T, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	own, ok := v.written[objectKey(object.GetNamespace(), object.GetName())]
@@ -81,21 +83,21 @@ func (v *view[T]) own(object T) (T, bool) {
 	return own.object, true
 }
 
-// isOwnDelete reports whether this process deleted the object.
-func (v *view[T]) isOwnDelete(object T) bool {
+// IsOwnDelete reports whether this process deleted the object.
+func (v *View[T]) IsOwnDelete(object T) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	own, ok := v.written[objectKey(object.GetNamespace(), object.GetName())]
 	return ok && own.deleted && own.object.GetUID() == object.GetUID()
 }
 
-// settle drops the own write of the object once the store has caught up.
-func (v *view[T]) settle(object T) {
-	v.get(object.GetNamespace(), object.GetName())
+// Settle drops the own write of the object once the store has caught up.
+func (v *View[T]) Settle(object T) {
+	v.Get(object.GetNamespace(), object.GetName())
 }
 
-// get returns the newest known version of the object. It is shared and must not be changed.
-func (v *view[T]) get(namespace, name string) (T, bool) {
+// Get returns the newest known version of the object.
+func (v *View[T]) Get(namespace, name string) (T, bool) {
 	key := objectKey(namespace, name)
 	var none T
 	// The lock keeps the own write from being dropped while the store is read. The store's
@@ -119,10 +121,10 @@ func (v *view[T]) get(namespace, name string) (T, bool) {
 	return stored.(T), true
 }
 
-// list returns the newest known versions of the objects under an index value, including own
+// List returns the newest known versions of the objects under an index value, including own
 // writes that selects accepts.
-func (v *view[T]) list(index, value string, selects func(T) bool) []T {
-	v.mu.Lock() // See get.
+func (v *View[T]) List(index, value string, selects func(T) bool) []T {
+	v.mu.Lock() // See Get.
 	stored, err := v.indexer.ByIndex(index, value)
 	if err != nil {
 		v.mu.Unlock()
@@ -141,7 +143,7 @@ func (v *view[T]) list(index, value string, selects func(T) bool) []T {
 	v.mu.Unlock()
 	objects := make([]T, 0, len(keys))
 	for _, key := range keys {
-		if object, ok := v.get(key[0], key[1]); ok {
+		if object, ok := v.Get(key[0], key[1]); ok {
 			objects = append(objects, object)
 		}
 	}
@@ -154,14 +156,15 @@ func caughtUp[T metav1.Object](own ownWrite[T], stored any, exists bool, reached
 	if own.deleted && exists && stored.(T).GetUID() == own.object.GetUID() {
 		return false
 	}
-	if exists && !own.deleted && atLeast(stored.(T).GetResourceVersion(), own.object.GetResourceVersion()) {
+	if exists && !own.deleted && AtLeast(stored.(T).GetResourceVersion(), own.object.GetResourceVersion()) {
 		return true
 	}
-	return atLeast(reached, own.object.GetResourceVersion())
+	return AtLeast(reached, own.object.GetResourceVersion())
 }
 
-// atLeast reports whether the resourceVersion got is not older than want.
-func atLeast(got, want string) bool {
+// AtLeast reports whether the resourceVersion got is not older than want. Versions that cannot
+// be compared count as not older.
+func AtLeast(got, want string) bool {
 	order, err := resourceversion.CompareResourceVersion(got, want)
 	return err != nil || order >= 0
 }

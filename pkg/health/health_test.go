@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package health
 
 import (
 	"testing"
@@ -40,7 +40,7 @@ spec:
   selector: {matchLabels: {app: web}, matchExpressions: [{key: tier, operator: In, values: [front]}]}
 `
 
-func TestHealthOf(t *testing.T) {
+func TestOf(t *testing.T) {
 	const selector = "app=web,tier in (front)"
 	tests := map[string]struct {
 		manifest string
@@ -133,14 +133,14 @@ status: {observedGeneration: 2, conditions: [{type: Ready, status: "False", reas
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			whole := object(t, tc.manifest)
-			got := healthOf(whole)
+			got := Of(whole)
 			if typed, err := scheme.Scheme.New(whole.GroupVersionKind()); err == nil {
 				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(whole.Object, typed); err != nil {
 					t.Fatal(err)
 				}
 				// As it comes from the API server.
 				typed.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-				if diff := cmp.Diff(got, healthOfTyped(typed.(metav1.Object))); diff != "" {
+				if diff := cmp.Diff(got, OfTyped(typed.(metav1.Object))); diff != "" {
 					t.Errorf("health (-of the object +of the typed one):\n%s", diff)
 				}
 			}
@@ -155,13 +155,13 @@ status: {observedGeneration: 2, conditions: [{type: Ready, status: "False", reas
 	}
 }
 
-func TestHealthOfStatusless(t *testing.T) {
+func TestOfStatusless(t *testing.T) {
 	here, going := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
 	going.DeletionTimestamp = &metav1.Time{}
-	if got := healthOfStatusless(here); got.Status != status.CurrentStatus || got.Message != "" {
+	if got := OfStatusless(here); got.Status != status.CurrentStatus || got.Message != "" {
 		t.Errorf("an object that is there: %+v", got)
 	}
-	if got := healthOfStatusless(going); got.Status != status.TerminatingStatus || got.Message == "" {
+	if got := OfStatusless(going); got.Status != status.TerminatingStatus || got.Message == "" {
 		t.Errorf("an object that is going: %+v", got)
 	}
 }

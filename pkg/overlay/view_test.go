@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package helm
+package overlay
 
 import (
 	"testing"
@@ -66,20 +66,20 @@ func TestViewGet(t *testing.T) {
 				storeAt = tc.storeAt
 			}
 			indexer.Bookmark(storeAt)
-			v := newView[*metav1.PartialObjectMetadata](indexer)
+			v := New[*metav1.PartialObjectMetadata](indexer)
 			if tc.written != nil {
-				v.wrote(object(*tc.written))
+				v.Wrote(object(*tc.written))
 			}
 			if tc.deleted != nil {
-				v.deleted(object(*tc.deleted))
+				v.Deleted(object(*tc.deleted))
 			}
 			var want *metav1.PartialObjectMetadata
 			if tc.want != nil {
 				want = object(*tc.want)
 			}
-			got, ok := v.get("default", "web")
+			got, ok := v.Get("default", "web")
 			if diff := cmp.Diff(want, got); diff != "" || ok != (want != nil) {
-				t.Errorf("get = %t (-want +got):\n%s", ok, diff)
+				t.Errorf("Get = %t (-want +got):\n%s", ok, diff)
 			}
 			if forgot := len(v.written) == 0; (tc.written != nil || tc.deleted != nil) && forgot != tc.forgets {
 				t.Errorf("own write forgotten: %t, want %t", forgot, tc.forgets)
@@ -88,7 +88,7 @@ func TestViewGet(t *testing.T) {
 	}
 }
 
-// TestViewOwnEvents tells the echo of an own write from a change by another client.
+// TestViewOwnEvents distinguishes the echo of an own write from changes by others.
 func TestViewOwnEvents(t *testing.T) {
 	object := func(uid types.UID, version string) *metav1.PartialObjectMetadata {
 		o := &metav1.PartialObjectMetadata{}
@@ -96,36 +96,36 @@ func TestViewOwnEvents(t *testing.T) {
 		return o
 	}
 	tests := map[string]struct {
-		do        func(*view[*metav1.PartialObjectMetadata])
+		do        func(*View[*metav1.PartialObjectMetadata])
 		event     *metav1.PartialObjectMetadata
 		own       bool
 		ownDelete bool
 	}{
-		"nothing done": {func(*view[*metav1.PartialObjectMetadata]) {}, object("a", "5"), false, false},
-		"own write":    {func(v *view[*metav1.PartialObjectMetadata]) { v.wrote(object("a", "5")) }, object("a", "5"), true, false},
-		"an older write": {func(v *view[*metav1.PartialObjectMetadata]) {
-			v.wrote(object("a", "5"))
-			v.wrote(object("a", "7"))
+		"nothing done": {func(*View[*metav1.PartialObjectMetadata]) {}, object("a", "5"), false, false},
+		"own write":    {func(v *View[*metav1.PartialObjectMetadata]) { v.Wrote(object("a", "5")) }, object("a", "5"), true, false},
+		"an older write": {func(v *View[*metav1.PartialObjectMetadata]) {
+			v.Wrote(object("a", "5"))
+			v.Wrote(object("a", "7"))
 		}, object("a", "5"), true, false},
-		"a write by others": {func(v *view[*metav1.PartialObjectMetadata]) { v.wrote(object("a", "5")) }, object("a", "6"), false, false},
-		"own delete":        {func(v *view[*metav1.PartialObjectMetadata]) { v.deleted(object("a", "5")) }, object("a", "8"), false, true},
-		"delete of a later": {func(v *view[*metav1.PartialObjectMetadata]) { v.deleted(object("a", "5")) }, object("b", "8"), false, false},
-		"own delete of what was deleted": {func(v *view[*metav1.PartialObjectMetadata]) {
-			v.wrote(object("a", "5"))
-			v.deleted(object("a", "5"))
+		"a write by others": {func(v *View[*metav1.PartialObjectMetadata]) { v.Wrote(object("a", "5")) }, object("a", "6"), false, false},
+		"own delete":        {func(v *View[*metav1.PartialObjectMetadata]) { v.Deleted(object("a", "5")) }, object("a", "8"), false, true},
+		"delete of a later": {func(v *View[*metav1.PartialObjectMetadata]) { v.Deleted(object("a", "5")) }, object("b", "8"), false, false},
+		"own delete of what was deleted": {func(v *View[*metav1.PartialObjectMetadata]) {
+			v.Wrote(object("a", "5"))
+			v.Deleted(object("a", "5"))
 		}, object("a", "5"), true, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
 			indexer.Bookmark("1")
-			v := newView[*metav1.PartialObjectMetadata](indexer)
+			v := New[*metav1.PartialObjectMetadata](indexer)
 			tc.do(v)
-			if got := v.isOwn(tc.event); got != tc.own {
-				t.Errorf("isOwn = %t, want %t", got, tc.own)
+			if got := v.IsOwn(tc.event); got != tc.own {
+				t.Errorf("IsOwn = %t, want %t", got, tc.own)
 			}
-			if got := v.isOwnDelete(tc.event); got != tc.ownDelete {
-				t.Errorf("isOwnDelete = %t, want %t", got, tc.ownDelete)
+			if got := v.IsOwnDelete(tc.event); got != tc.ownDelete {
+				t.Errorf("IsOwnDelete = %t, want %t", got, tc.ownDelete)
 			}
 		})
 	}
@@ -133,19 +133,19 @@ func TestViewOwnEvents(t *testing.T) {
 
 func TestViewSettle(t *testing.T) {
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
-	v := newView[*metav1.PartialObjectMetadata](indexer)
+	v := New[*metav1.PartialObjectMetadata](indexer)
 	o := &metav1.PartialObjectMetadata{}
 	o.Namespace, o.Name, o.ResourceVersion = "default", "web", "5"
 	indexer.Bookmark("4")
-	v.wrote(o)
-	v.settle(o)
+	v.Wrote(o)
+	v.Settle(o)
 	if len(v.written) != 1 {
 		t.Error("forgot a write that the store does not have")
 	}
 	if err := indexer.Add(o); err != nil {
 		t.Fatal(err)
 	}
-	v.settle(o)
+	v.Settle(o)
 	if len(v.written) != 0 {
 		t.Error("remembers a write that the store has")
 	}

@@ -1,0 +1,5 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package health computes the health of an object, by the rules of kstatus.
+package health

@@ -1,0 +1,89 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ssa
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// NeverResourceVersion is no object's resourceVersion. An apply that carries it creates
+// an absent object and conflicts with an existing one, even when forced: measured on
+// Kubernetes 1.36.
+const NeverResourceVersion = "1"
+
+var secretKind = schema.GroupKind{Kind: "Secret"}
+
+// Mode is how an apply treats an object that exists.
+type Mode int
+
+const (
+	// Create succeeds only when the object does not exist.
+	Create Mode = iota
+	// Force takes over fields that others own.
+	Force
+	// Keep fails when others own fields with other values.
+	Keep
+)
+
+// Request returns the body and the options of one server-side apply of a prepared object.
+// With a UID, the apply succeeds only on the object with that UID: another object is
+// Invalid, and an absent one is a Conflict.
+func Request(prepared *unstructured.Unstructured, manager string, mode Mode, uid types.UID) ([]byte, metav1.PatchOptions, error) {
+	sent := &unstructured.Unstructured{Object: maps.Clone(prepared.Object)}
+	if metadata, ok := sent.Object["metadata"].(map[string]any); ok {
+		sent.Object["metadata"] = maps.Clone(metadata)
+	}
+	if mode == Create {
+		sent.SetResourceVersion(NeverResourceVersion)
+	}
+	if uid != "" {
+		sent.SetUID(uid)
+	}
+	force := mode != Keep
+	data, err := json.Marshal(sent.Object)
+	return data, metav1.PatchOptions{FieldManager: manager, Force: &force, FieldValidation: metav1.FieldValidationStrict}, err
+}
+
+// IsOtherObject reports whether the answer to an apply with a UID may mean that the
+// object is another one, or gone.
+func IsOtherObject(err error) bool { return apierrors.IsConflict(err) || apierrors.IsInvalid(err) }
+
+// Prepare returns a copy of the object in the form in which it is applied. The stringData
+// of a Secret becomes data: the API server would record the manager as the owner of
+// stringData, which does not exist in the stored object, and a changed key would go
+// unseen. As on the API server, a null in stringData is an empty text. A value of the
+// wrong type stays as written, for the API server to refuse.
+func Prepare(object *unstructured.Unstructured) *unstructured.Unstructured {
+	prepared := object.DeepCopy()
+	if prepared.GroupVersionKind().GroupKind() != secretKind {
+		return prepared
+	}
+	texts, ok := prepared.Object["stringData"].(map[string]any)
+	data, isMap := prepared.Object["data"].(map[string]any)
+	if !ok || !isMap && prepared.Object["data"] != nil {
+		return prepared
+	}
+	merged := maps.Clone(data)
+	if merged == nil {
+		merged = make(map[string]any, len(texts))
+	}
+	for key, value := range texts {
+		text, isText := value.(string)
+		if !isText && value != nil {
+			return prepared
+		}
+		merged[key] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	delete(prepared.Object, "stringData")
+	prepared.Object["data"] = merged
+	return prepared
+}

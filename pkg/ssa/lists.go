@@ -1,0 +1,112 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ssa
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// DuplicateLists returns the paths of the lists in which the API server found an item
+// twice, or several items without a name: "spec.ports" for "spec.ports[1].name".
+//
+// A forced apply alone cannot undo one kind of change: others give an item of a list
+// another key, as "kubectl edit service" does when it changes a port. The apply then adds
+// our item beside the changed one, and the API server refuses the two. [RestoreLists]
+// makes the patch that has to come first.
+func DuplicateLists(err error) []string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	lists := sets.New[string]()
+	for _, cause := range status.Status().Details.Causes {
+		end := strings.LastIndexByte(cause.Field, '[')
+		nameless := cause.Type == metav1.CauseTypeFieldValueRequired && strings.HasSuffix(cause.Field, "].name")
+		if end > 0 && (nameless || cause.Type == metav1.CauseTypeFieldValueDuplicate) {
+			lists.Insert(cause.Field[:end])
+		}
+	}
+	return sets.List(lists)
+}
+
+// RestoreLists returns the JSON patch that replaces the lists of those paths in the live
+// object by those of the desired one. The manager then owns the lists by update, too;
+// csaupgrade.UpgradeManagedFieldsPatch turns that back into ownership by apply.
+func RestoreLists(live, desired *unstructured.Unstructured, lists []string) ([]byte, error) {
+	type step struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	// Indexes into lists are only valid for the spec that was read. The status, which
+	// has no generation of its own, may change at any time.
+	patch := []step{{Op: "test", Path: "/metadata/resourceVersion", Value: live.GetResourceVersion()}}
+	if generation := live.GetGeneration(); generation > 0 {
+		patch = []step{{Op: "test", Path: "/metadata/generation", Value: generation}}
+	}
+	for _, list := range lists {
+		pointer, ours, ok := locate(live.Object, desired.Object, list)
+		if !ok {
+			return nil, fmt.Errorf("the manifest has no list %s", list)
+		}
+		patch = append(patch, step{Op: "replace", Path: pointer, Value: ours})
+	}
+	return json.Marshal(patch)
+}
+
+// locate finds a list by its path, such as "spec.containers[0].ports". It returns the
+// list's JSON pointer in the live object, and its value in ours. On the way, items of
+// lists are the same when they have the same name.
+func locate(live, ours any, path string) (pointer string, list any, ok bool) {
+	for _, segment := range strings.Split(path, ".") {
+		field, index, indexed := strings.Cut(strings.TrimSuffix(segment, "]"), "[")
+		liveFields, ok1 := live.(map[string]any)
+		ourFields, ok2 := ours.(map[string]any)
+		if !ok1 || !ok2 {
+			return "", nil, false
+		}
+		live, ours = liveFields[field], ourFields[field]
+		pointer += "/" + field
+		if !indexed {
+			continue
+		}
+		i, err := strconv.Atoi(index)
+		items, isList := live.([]any)
+		if err != nil || !isList || i >= len(items) {
+			return "", nil, false
+		}
+		live = items[i]
+		ours = ItemLike(live, ours)
+		pointer += "/" + index
+	}
+	_, isList := ours.([]any)
+	return pointer, ours, isList
+}
+
+// ItemLike returns the item of a list that has the name of the given one.
+func ItemLike(item, list any) any {
+	fields, ok := item.(map[string]any)
+	if !ok || fields["name"] == nil {
+		return nil
+	}
+	items, ok := list.([]any)
+	if !ok {
+		return nil
+	}
+	for _, candidate := range items {
+		if same, ok := candidate.(map[string]any); ok && same["name"] == fields["name"] {
+			return candidate
+		}
+	}
+	return nil
+}

@@ -86,7 +86,9 @@ var layers = []layer{
 	{folder: "pkg/ssa"},
 	{folder: plumbing},
 	{folder: "pkg/controller/audit", may: []string{plumbing, "pkg/controller/naming"}},
-	{folder: "pkg/controller/child", may: []string{plumbing}},
+	{folder: "pkg/controller/child", may: []string{
+		"pkg/apis", "pkg/health", "pkg/overlay", "pkg/ssa", plumbing, "pkg/controller/event", "pkg/controller/status",
+	}},
 	{folder: fakes, may: []string{plumbing}},
 	{folder: "pkg/controller/event", may: []string{"pkg/apis/meta", "pkg/controller/message"}},
 	{folder: "pkg/controller/finalizer", may: []string{plumbing}},

@@ -1,19 +1,23 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package child creates, changes and deletes the objects that an object of ours
-// owns, and remembers what it wrote until the cache has seen it.
+// Package child keeps the objects that an object of ours owns.
 //
-// An owned object names its owner as its controller. Nothing that belongs to
-// somebody else is ever touched: [Keeper.Create] is a plain create, which the API
-// server refuses when the name is taken; [Keeper.Update] carries the
-// resourceVersion, and [Keeper.Delete] the UID, of what was looked at.
+// [Set] is for a fixed number of children of any kinds. [Set.Ensure] takes the desired
+// children as apply configurations and applies them on the API server, under one field
+// manager. What was applied is written to the owner's status. So a child that is as desired
+// costs no request, also after a restart. A child that others changed or deleted is
+// restored at once, and one that is no longer desired is deleted. [Report] turns the result
+// into conditions.
 //
-// A cache is behind one's own writes. [Keeper.Children] adds what was written to
-// what is cached, until the cache has passed the version of the write, so that a
-// pass neither creates an object twice nor counts one as ready that it has just
-// changed.
+// [Keeper] is for many children of one kind, which come and go with other objects. It
+// creates, updates and deletes whole objects, and [InBatches] runs many writes at once,
+// slowly at first, so that an API server which refuses one of them is not asked for all.
 //
-// [InBatches] runs many writes at once, slowly at first, so that an API server
-// that refuses one of them is not asked for all.
+// An owned object names its owner as its controller. Nothing that belongs to others is
+// touched: creations are refused by the API server when the name is taken, and all other
+// writes carry the UID or the resourceVersion of what was looked at.
+//
+// A cache lags behind own writes. Both add own writes to what is cached, until the cache
+// has passed them, so that a pass neither writes twice nor takes an old state for drift.
 package child

@@ -53,16 +53,6 @@ func NewKeeper[T controller.Object](manager string) *Keeper[T] {
 	return &Keeper[T]{manager: manager, written: map[cache.ObjectName]map[string]write[T]{}}
 }
 
-// Reference makes owner the controller of an object. It does not block the
-// deletion of the owner, which would take permission on its finalizers where that
-// is enforced.
-func Reference(owner metav1.Object, apiVersion, kind string) metav1.OwnerReference {
-	isController := true
-	return metav1.OwnerReference{
-		APIVersion: apiVersion, Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: &isController,
-	}
-}
-
 // Create creates an object, which names its controller. The error wraps
 // [ErrExists] when the name is taken, by whomever.
 func (k *Keeper[T]) Create(ctx context.Context, client Client[T], desired T) error {

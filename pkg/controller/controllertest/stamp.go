@@ -31,10 +31,12 @@ type Clientset interface {
 
 // Stamp makes clientset answer writes as an API server does:
 //
-//   - a new object gets a UID, generation 1 and a creationTimestamp;
+//   - a new object gets a UID, a creationTimestamp and, where its kind has one,
+//     generation 1;
 //   - each write that changes something gets a new resourceVersion, and a
 //     change outside metadata and status a new generation;
-//   - a write that names another resourceVersion or UID gets a conflict;
+//   - a write that names another resourceVersion or UID gets a conflict, and an
+//     apply with resourceVersion 1 only creates;
 //   - the status is written through the subresource "status" alone;
 //   - an object with finalizers is only marked when it is deleted, and goes
 //     when the last one is removed.
@@ -96,7 +98,7 @@ func (r *request) Create(
 	if accessor.GetResourceVersion() != "" {
 		return apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
-	r.stampNew(accessor)
+	r.stampNew(gvr, accessor)
 	if err := r.ObjectTracker.Create(gvr, obj, ns, opts...); err != nil {
 		return err
 	}
@@ -138,7 +140,11 @@ func (r *request) Apply(
 	live, err := r.Get(gvr, ns, accessor.GetName())
 	switch {
 	case apierrors.IsNotFound(err) && r.subresource == "":
-		r.stampNew(accessor)
+		if uid := accessor.GetUID(); uid != "" {
+			return apierrors.NewConflict(gvr.GroupResource(), accessor.GetName(),
+				fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+		}
+		r.stampNew(gvr, accessor)
 		if err := r.ObjectTracker.Apply(gvr, config, ns, opts...); err != nil {
 			return err
 		}
@@ -146,6 +152,8 @@ func (r *request) Apply(
 		return err
 	case err != nil:
 		return err
+	case accessor.GetResourceVersion() == neverResourceVersion:
+		return apierrors.NewConflict(gvr.GroupResource(), accessor.GetName(), errors.New("the object exists"))
 	}
 	if err := checkPreconditions(gvr, live, accessor.GetUID(), accessor.GetResourceVersion()); err != nil {
 		return err
@@ -188,16 +196,41 @@ func (r *request) Delete(gvr schema.GroupVersionResource, ns, name string, opts 
 	now := metav1.Now().Rfc3339Copy()
 	accessor.SetDeletionTimestamp(&now)
 	accessor.SetDeletionGracePeriodSeconds(new(int64))
-	accessor.SetGeneration(accessor.GetGeneration() + 1)
+	if hasGeneration(gvr) {
+		accessor.SetGeneration(accessor.GetGeneration() + 1)
+	}
 	accessor.SetResourceVersion(r.server.next())
 	return r.ObjectTracker.Update(gvr, live, ns)
 }
 
-func (r *request) stampNew(accessor metav1.Object) {
+// neverResourceVersion is that of an apply which may only create, see pkg/ssa.
+const neverResourceVersion = "1"
+
+// withoutGeneration are the groups whose kinds have no generation, but for the given
+// resources.
+var withoutGeneration = map[string][]string{
+	"":                          {"pods", "podtemplates", "replicationcontrollers"},
+	"coordination.k8s.io":       nil,
+	"events.k8s.io":             nil,
+	"rbac.authorization.k8s.io": nil,
+	"storage.k8s.io":            nil,
+	"discovery.k8s.io":          {"endpointslices"},
+	"scheduling.k8s.io":         {"priorityclasses"},
+}
+
+func hasGeneration(gvr schema.GroupVersionResource) bool {
+	exceptions, without := withoutGeneration[gvr.Group]
+	return !without || slices.Contains(exceptions, gvr.Resource)
+}
+
+func (r *request) stampNew(gvr schema.GroupVersionResource, accessor metav1.Object) {
 	version := r.server.next()
 	accessor.SetUID(types.UID("uid-" + version))
 	accessor.SetResourceVersion(version)
-	accessor.SetGeneration(1)
+	accessor.SetGeneration(0)
+	if hasGeneration(gvr) {
+		accessor.SetGeneration(1)
+	}
 	accessor.SetCreationTimestamp(metav1.Now().Rfc3339Copy())
 	accessor.SetDeletionTimestamp(nil)
 }
@@ -236,7 +269,7 @@ func (r *request) replace(
 	if !changed {
 		return nil
 	}
-	if specChanged {
+	if specChanged && hasGeneration(gvr) {
 		after.SetGeneration(before.GetGeneration() + 1)
 	}
 	after.SetResourceVersion(r.server.next())

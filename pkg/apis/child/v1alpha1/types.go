@@ -1,0 +1,73 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ChildrenStatus is what the operator knows of the children of an object.
+type ChildrenStatus struct {
+	// applied are the children as the operator last applied them, at most 64. After a
+	// restart the operator compares them with the cluster and sends nothing if they agree.
+	// +listType=map
+	// +listMapKey=kind
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Applied []AppliedChild `json:"applied,omitempty"`
+
+	// lastCorrection is the last time that the operator restored children which others had
+	// changed or deleted.
+	// +optional
+	LastCorrection *Correction `json:"lastCorrection,omitempty"`
+}
+
+// AppliedChild is a child as the operator last applied it.
+type AppliedChild struct {
+	// kind of the child.
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Kind string `json:"kind"`
+
+	// name of the child, in the namespace of its owner.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+
+	// uid of the child.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+
+	// digest of the desired state, without the values of a Secret; empty for a child that
+	// is created once and never changed.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// fingerprint of the fields that the operator owned after it applied the child.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Fingerprint string `json:"fingerprint,omitempty"`
+}
+
+// Correction is the restoration of children that others changed or deleted.
+type Correction struct {
+	// time of the correction.
+	// +required
+	Time metav1.Time `json:"time"`
+
+	// children that were restored, as kind/name, at most 8 of them.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +required
+	Children []ChildName `json:"children"`
+}
+
+// ChildName is the kind and the name of a child, as kind/name.
+//
+// +kubebuilder:validation:MaxLength=317
+type ChildName string

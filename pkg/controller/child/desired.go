@@ -1,0 +1,120 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/ssa"
+)
+
+// Desired is a desired child: an apply configuration, as client-go and pkg/generated have
+// them for each kind. An apply configuration states only the fields that its author sets,
+// so the operator owns no others. Its namespace is that of the owner.
+type Desired interface {
+	GetKind() *string
+	GetAPIVersion() *string
+	GetName() *string
+}
+
+// onceOnly is a child that is created once.
+type onceOnly struct{ Desired }
+
+// Once marks a child that is created when it is missing and never changed afterwards, for
+// example a Secret with a generated password. An object of that name without a controller,
+// which a user brought, is used as it is. What Once is given need not be the same in each
+// pass.
+func Once(desired Desired) Desired { return onceOnly{desired} }
+
+// id identifies a child of an owner.
+type id struct{ kind, name string }
+
+func (i id) String() string { return i.kind + "/" + i.name }
+
+func (i id) childName() childv1alpha1.ChildName { return childv1alpha1.ChildName(i.String()) }
+
+// desiredChild is a desired child as it is applied.
+type desiredChild struct {
+	id
+	gvk    schema.GroupVersionKind
+	object *unstructured.Unstructured
+	// digest stands for the object, without the values of a Secret.
+	digest string
+	// values authenticates the values of a Secret, by key.
+	values map[string][sha256.Size]byte
+	once   bool
+}
+
+// prepare adds to a desired child what makes it one: its namespace, the label and the
+// owner.
+func (s *Set) prepare(owner metav1.Object, desired Desired) (desiredChild, error) {
+	inner, once := desired.(onceOnly)
+	if once {
+		desired = inner.Desired
+	}
+	data, err := json.Marshal(desired)
+	if err != nil {
+		return desiredChild{}, fmt.Errorf("encode a child: %w", err)
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(data); err != nil {
+		return desiredChild{}, fmt.Errorf("encode a child: %w", err)
+	}
+	object.SetNamespace(owner.GetNamespace())
+	object.SetOwnerReferences([]metav1.OwnerReference{Reference(owner, s.owner.GroupVersion().String(), s.owner.Kind)})
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[ManagedByLabel] = FieldManager
+	object.SetLabels(labels)
+	child := desiredChild{
+		id: id{object.GetKind(), object.GetName()}, gvk: object.GroupVersionKind(), object: ssa.Prepare(object), once: once,
+	}
+	if once {
+		return child, nil
+	}
+	child.digest, child.values, err = digestOf(child.object)
+	return child, err
+}
+
+// digestOf returns the digest of an object. The status shows it, so it does not cover the
+// values of a Secret; those are returned apart.
+func digestOf(object *unstructured.Unstructured) (string, map[string][sha256.Size]byte, error) {
+	var values map[string][sha256.Size]byte
+	if object.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
+		data, _, err := unstructured.NestedStringMap(object.Object, "data")
+		if err != nil {
+			return "", nil, err
+		}
+		values = map[string][sha256.Size]byte{}
+		object = object.DeepCopy()
+		for key, encoded := range data {
+			value, err := base64.StdEncoding.DecodeString(encoded)
+			if err != nil {
+				return "", nil, fmt.Errorf("data of Secret %s: %w", object.GetName(), err)
+			}
+			values[key] = authenticate(value)
+			data[key] = ""
+		}
+		if err := unstructured.SetNestedStringMap(object.Object, data, "data"); err != nil {
+			return "", nil, err
+		}
+	}
+	encoded, err := json.Marshal(object.Object)
+	if err != nil {
+		return "", nil, err
+	}
+	sum := sha256.Sum256(encoded)
+	return hex.EncodeToString(sum[:16]), values, nil
+}

@@ -1,0 +1,82 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/example/demoapp-controller/pkg/controller"
+)
+
+// OwnershipConflictError means that an object of a child's name belongs to another owner.
+// The object was not touched.
+type OwnershipConflictError struct {
+	Kind, Name string
+	// Holder says whose the object is.
+	Holder string
+}
+
+// Error implements error.
+func (e *OwnershipConflictError) Error() string {
+	return fmt.Sprintf("%s %q exists and belongs to %s: delete or rename one of the two", e.Kind, e.Name, e.Holder)
+}
+
+// RefusedError means that the API server refused a child as invalid. The same child will
+// be refused again.
+type RefusedError struct {
+	Kind, Name string
+	Err        error
+}
+
+// maxRefusals is how many fields the text of a RefusedError names.
+const maxRefusals = 3
+
+// Error implements error. It is one line that names the fields, without the values that
+// the API server repeats.
+func (e *RefusedError) Error() string {
+	prefix := fmt.Sprintf("%s %q was refused: ", e.Kind, e.Name)
+	var answer apierrors.APIStatus
+	if !errors.As(e.Err, &answer) || answer.Status().Details == nil || len(answer.Status().Details.Causes) == 0 {
+		return prefix + oneLine(e.Err.Error())
+	}
+	causes := answer.Status().Details.Causes
+	var fields []string
+	for _, cause := range causes[:min(len(causes), maxRefusals)] {
+		fields = append(fields, cause.Field+": "+reasonIn(cause.Message))
+	}
+	text := prefix + strings.Join(fields, "; ")
+	if more := len(causes) - len(fields); more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
+	}
+	return text
+}
+
+// Unwrap returns the API server's answer.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// reasonIn drops the value from the message of a cause: `Invalid value: {...}: field is
+// immutable` becomes `field is immutable`.
+func reasonIn(message string) string {
+	if strings.HasPrefix(message, "Invalid value: ") || strings.HasPrefix(message, "Duplicate value: ") {
+		if i := strings.LastIndex(message, ": "); i > len("Invalid value") {
+			message = message[i+2:]
+		}
+	}
+	return oneLine(message)
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// writeError classifies the answer to a write of a child. What is invalid stays so until
+// the desired state changes.
+func writeError(child id, err error) error {
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		return controller.Terminal(&RefusedError{Kind: child.kind, Name: child.name, Err: err})
+	}
+	return fmt.Errorf("%s %q: %w", child.kind, child.name, err)
+}

@@ -1,0 +1,191 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/overlay"
+)
+
+const (
+	// FieldManager owns the fields of children.
+	FieldManager = "demoapp-controller"
+	// ManagedByLabel is the label that all children carry, with the value FieldManager.
+	// Informers of children select by it, so that the objects of others cost nothing.
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+)
+
+// byOwner is the index of children by the UID of their controller.
+const byOwner = "child.owner"
+
+// TypedClient is the part of a generated typed client, for one namespace, that children
+// need. L is the type of lists.
+type TypedClient[T metav1.Object, L runtime.Object] interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
+	List(ctx context.Context, opts metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+	Patch(
+		ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string,
+	) (T, error)
+	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
+}
+
+// Informers hands out the informers of the process. All kinds that name an informer share
+// it. The name tells informers of different objects apart.
+type Informers interface {
+	Informers(
+		name string, build func(namespace string) (cache.SharedIndexInformer, error),
+	) (map[string]cache.SharedIndexInformer, error)
+}
+
+// Kind is one kind of children: how it is watched and written.
+type Kind struct {
+	gvk       schema.GroupVersionKind
+	informers map[string]cache.SharedIndexInformer
+	views     map[string]*overlay.View[metav1.Object]
+	client    func(namespace string) client
+}
+
+// client is a typed client without its type.
+type client struct {
+	get    func(ctx context.Context, name string) (metav1.Object, error)
+	patch  func(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions) (metav1.Object, error)
+	delete func(ctx context.Context, name string, opts metav1.DeleteOptions) error
+}
+
+// Of returns the kind of children that clients, which come from clientset, write. For
+// example: Of(env, kube, appsv1.SchemeGroupVersion.WithKind("Deployment"),
+// kube.AppsV1().Deployments). The process watches the kind once, however many kinds of
+// owners have children of it.
+func Of[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
+	env Informers, clientset any, gvk schema.GroupVersionKind, clients func(namespace string) C,
+) (Kind, error) {
+	informers, err := env.Informers("children of kind "+gvk.GroupKind().String(), func(namespace string) (cache.SharedIndexInformer, error) {
+		return newInformer(gvk, clientset, clients(namespace))
+	})
+	if err != nil {
+		return Kind{}, err
+	}
+	return WatchedBy(informers, gvk, clients)
+}
+
+// WatchedBy is like Of, for a kind that the process watches already, without the label
+// of children: a kind of its own.
+func WatchedBy[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
+	informers map[string]cache.SharedIndexInformer, gvk schema.GroupVersionKind, clients func(namespace string) C,
+) (Kind, error) {
+	k := Kind{
+		gvk: gvk, informers: informers, views: map[string]*overlay.View[metav1.Object]{},
+		client: func(namespace string) client { return untyped(clients(namespace)) },
+	}
+	for namespace, informer := range informers {
+		if _, indexed := informer.GetIndexer().GetIndexers()[byOwner]; !indexed {
+			if err := informer.AddIndexers(cache.Indexers{byOwner: controllerUID}); err != nil {
+				return Kind{}, fmt.Errorf("index children of kind %s: %w", gvk.Kind, err)
+			}
+		}
+		k.views[namespace] = overlay.New[metav1.Object](informer.GetIndexer())
+	}
+	return k, nil
+}
+
+func untyped[T metav1.Object, L runtime.Object](typed TypedClient[T, L]) client {
+	return client{
+		get: func(ctx context.Context, name string) (metav1.Object, error) {
+			return typed.Get(ctx, name, metav1.GetOptions{})
+		},
+		patch: func(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions) (metav1.Object, error) {
+			return typed.Patch(ctx, name, pt, data, opts)
+		},
+		delete: typed.Delete,
+	}
+}
+
+// newInformer watches the children of one kind in a namespace, and keeps of each what a
+// Set looks at.
+func newInformer[T metav1.Object, L runtime.Object](
+	gvk schema.GroupVersionKind, clientset any, typed TypedClient[T, L],
+) (cache.SharedIndexInformer, error) {
+	const selector = ManagedByLabel + "=" + FieldManager
+	informer := cache.NewSharedIndexInformerWithOptions(
+		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				options.LabelSelector = selector
+				return typed.List(ctx, options)
+			},
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				options.LabelSelector = selector
+				return typed.Watch(ctx, options)
+			},
+		}, clientset),
+		nil, cache.SharedIndexInformerOptions{ObjectDescription: "children of kind " + gvk.Kind, Indexers: cache.Indexers{}},
+	)
+	return informer, informer.SetTransform(func(object any) (any, error) {
+		if _, done := object.(*Observed); done {
+			return object, nil
+		}
+		accessor, err := meta.Accessor(object)
+		if err != nil {
+			return nil, err
+		}
+		return reduce(accessor), nil
+	})
+}
+
+// view is where children in a namespace are seen.
+func (k Kind) view(namespace string) *overlay.View[metav1.Object] {
+	if all, ok := k.views[metav1.NamespaceAll]; ok {
+		return all
+	}
+	return k.views[namespace]
+}
+
+// observed returns the newest known version of a child; nil when there is none.
+func (k Kind) observed(namespace, name string) *Observed {
+	view := k.view(namespace)
+	if view == nil {
+		return nil
+	}
+	object, ok := view.Get(namespace, name)
+	if !ok {
+		return nil
+	}
+	return observe(object)
+}
+
+// ownedBy returns the newest known children of an owner.
+func (k Kind) ownedBy(owner metav1.Object) []*Observed {
+	view := k.view(owner.GetNamespace())
+	if view == nil {
+		return nil
+	}
+	var owned []*Observed
+	for _, object := range view.List(byOwner, string(owner.GetUID()), func(o metav1.Object) bool { return metav1.IsControlledBy(o, owner) }) {
+		if child := observe(object); metav1.IsControlledBy(child, owner) {
+			owned = append(owned, child)
+		}
+	}
+	return owned
+}
+
+func controllerUID(object any) ([]string, error) {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return nil, err
+	}
+	if ref := metav1.GetControllerOfNoCopy(accessor); ref != nil {
+		return []string{string(ref.UID)}, nil
+	}
+	return nil, nil
+}

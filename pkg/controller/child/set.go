@@ -1,0 +1,316 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/ssa"
+)
+
+const (
+	// maxAttempts is how often a child is written in one pass, when others write it at the
+	// same time.
+	maxAttempts = 3
+	// maxCorrected is how many children a correction names.
+	maxCorrected = 8
+	// conflictRetry is the time after which an object that is in the way is looked at again.
+	// No watch may show when it is gone, because it need not carry the label of children.
+	conflictRetry = 5 * time.Minute
+)
+
+// Set keeps the children of the owners of one kind. It is safe for concurrent use.
+type Set struct {
+	owner schema.GroupVersionKind
+	kinds map[schema.GroupVersionKind]Kind
+
+	mu      sync.Mutex
+	flights map[cache.ObjectName]*flight
+}
+
+// NewSet returns a set of children of those kinds, of owners of that kind.
+func NewSet(owner schema.GroupVersionKind, kinds ...Kind) *Set {
+	s := &Set{owner: owner, kinds: map[schema.GroupVersionKind]Kind{}, flights: map[cache.ObjectName]*flight{}}
+	for _, k := range kinds {
+		s.kinds[k.gvk] = k
+	}
+	return s
+}
+
+// State is what Ensure leaves behind.
+type State struct {
+	// Children are the desired children that exist, in the order in which they were given.
+	Children []*Observed
+	// Waiting says what has to be gone before a child can be created, one line each.
+	Waiting []string
+	// RetryAfter is the time after which Ensure should be called again although nothing
+	// happened; 0 for none.
+	RetryAfter time.Duration
+
+	kinds []string
+}
+
+// Of returns a child, by kind and name; an empty one if it does not exist.
+func (s State) Of(kind, name string) *Observed {
+	for i, child := range s.Children {
+		if s.kinds[i] == kind && child.Name == name {
+			return child
+		}
+	}
+	return &Observed{}
+}
+
+// Ensure makes the children of an owner the desired ones. A child that is as desired and
+// as it was applied costs no request. Children that are no longer desired are deleted. The
+// status tells what was applied before, and is updated, also beside an error.
+//
+// Errors are joined: a child that cannot be written does not keep the others from it. An
+// [*OwnershipConflictError] and a [*RefusedError] are terminal.
+func (s *Set) Ensure(
+	ctx context.Context, owner metav1.Object, status *childv1alpha1.ChildrenStatus, now time.Time, desired ...Desired,
+) (State, error) {
+	if owner.GetDeletionTimestamp() != nil {
+		return State{}, nil // The garbage collector deletes the children.
+	}
+	pass := &pass{set: s, owner: owner, status: status.DeepCopy(), flight: s.begin(owner)}
+	defer s.end(owner, pass.flight)
+	var errs []error
+	wanted := map[id]bool{}
+	for _, d := range desired {
+		child, err := s.prepare(owner, d)
+		if err == nil {
+			wanted[child.id] = true
+			err = pass.ensure(ctx, child)
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			return pass.state, errors.Join(append(errs, ctx.Err())...)
+		}
+	}
+	errs = append(errs, pass.prune(ctx, wanted))
+	pass.report(status, now)
+	return pass.state, errors.Join(errs...)
+}
+
+// pass is one Ensure.
+type pass struct {
+	set   *Set
+	owner metav1.Object
+	// status is what is known from before.
+	status *childv1alpha1.ChildrenStatus
+	flight *flight
+
+	state     State
+	applied   []childv1alpha1.AppliedChild
+	corrected []childv1alpha1.ChildName
+}
+
+// report updates the owner's status.
+func (p *pass) report(status *childv1alpha1.ChildrenStatus, now time.Time) {
+	status.Applied = p.applied
+	if len(p.corrected) > 0 {
+		status.LastCorrection = &childv1alpha1.Correction{
+			Time: metav1.NewTime(now).Rfc3339Copy(), Children: p.corrected[:min(len(p.corrected), maxCorrected)],
+		}
+	}
+}
+
+func (p *pass) record(child id) (childv1alpha1.AppliedChild, bool) {
+	i := slices.IndexFunc(p.status.Applied, func(r childv1alpha1.AppliedChild) bool { return r.Kind == child.kind && r.Name == child.name })
+	if i < 0 {
+		return childv1alpha1.AppliedChild{}, false
+	}
+	return p.status.Applied[i], true
+}
+
+// ensure makes one child as desired.
+func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
+	kind, ok := p.set.kinds[desired.gvk]
+	if !ok {
+		return controller.Terminal(fmt.Errorf("%s: the set has no kind %s", desired.id, desired.gvk))
+	}
+	record, known := p.record(desired.id)
+	got, err := p.write(ctx, kind, desired, record)
+	if err != nil || got == nil {
+		if known {
+			p.applied = append(p.applied, record) // What was applied before is still there.
+		}
+		return err
+	}
+	p.state.Children, p.state.kinds = append(p.state.Children, got), append(p.state.kinds, desired.kind)
+	if metav1.IsControlledBy(got, p.owner) {
+		p.applied = append(p.applied, recordOf(desired, got))
+	}
+	return nil
+}
+
+// write looks at a child and writes it until it is as desired. It returns nil when the
+// child has to wait.
+func (p *pass) write(ctx context.Context, kind Kind, desired desiredChild, record childv1alpha1.AppliedChild) (*Observed, error) {
+	client := kind.client(p.owner.GetNamespace())
+	got := kind.observed(p.owner.GetNamespace(), desired.name)
+	var answer error
+	for range maxAttempts {
+		todo := p.decide(desired, record, got)
+		switch todo {
+		case leave:
+			return got, nil
+		case await:
+			p.state.RetryAfter = conflictRetry
+			p.state.Waiting = append(p.state.Waiting, fmt.Sprintf("%s %q is being deleted", desired.kind, desired.name))
+			return nil, nil
+		case refuse:
+			p.state.RetryAfter = conflictRetry
+			return nil, controller.Terminal(&OwnershipConflictError{Kind: desired.kind, Name: desired.name, Holder: holder(got)})
+		case create, change:
+		}
+		var applied metav1.Object
+		if applied, answer = p.apply(ctx, client, desired, got); answer == nil {
+			if isCorrection(desired, record, got) {
+				p.corrected = append(p.corrected, desired.childName())
+			}
+			result := observe(applied)
+			p.flight.noteWrite(applied)
+			kind.view(p.owner.GetNamespace()).Wrote(result)
+			return result, nil
+		}
+		if apierrors.HasStatusCause(answer, corev1.NamespaceTerminatingCause) {
+			p.state.Waiting = append(p.state.Waiting, "the namespace is being deleted")
+			return nil, nil
+		}
+		if !ssa.IsOtherObject(answer) || todo == create && apierrors.IsInvalid(answer) {
+			return nil, writeError(desired.id, answer)
+		}
+		live, err := client.get(ctx, desired.name)
+		switch {
+		case apierrors.IsNotFound(err):
+			got = nil
+		case err != nil:
+			return nil, writeError(desired.id, errors.Join(answer, err))
+		case got != nil && live.GetUID() == got.UID && apierrors.IsInvalid(answer):
+			return nil, writeError(desired.id, answer)
+		default:
+			got = observe(live)
+		}
+	}
+	return nil, writeError(desired.id, answer)
+}
+
+func (p *pass) decide(desired desiredChild, record childv1alpha1.AppliedChild, got *Observed) action {
+	whose := ours
+	if got != nil {
+		whose = belongsTo(p.owner, p.set.owner.GroupKind(), record, got)
+	}
+	return decide(whose, desired, record, got)
+}
+
+// apply sends one server-side apply: create-only when there is no such object, else forced
+// and bound to its UID. Lists that a forced apply cannot restore are restored first.
+func (p *pass) apply(ctx context.Context, client client, desired desiredChild, got *Observed) (metav1.Object, error) {
+	mode := ssa.Force
+	if got == nil {
+		mode = ssa.Create
+	}
+	data, options, err := ssa.Request(desired.object, FieldManager, mode, uidOf(got))
+	if err != nil {
+		return nil, err
+	}
+	applied, err := client.patch(ctx, desired.name, applyPatch, data, options)
+	lists := ssa.DuplicateLists(err)
+	if got == nil || len(lists) == 0 {
+		return applied, err
+	}
+	if restoreErr := p.restoreLists(ctx, client, desired, got, lists); restoreErr != nil {
+		return nil, fmt.Errorf("%w (restore its lists: %w)", err, restoreErr)
+	}
+	return client.patch(ctx, desired.name, applyPatch, data, options)
+}
+
+// prune deletes the children that are no longer desired.
+func (p *pass) prune(ctx context.Context, desired map[id]bool) error {
+	var errs []error
+	for gvk, kind := range p.set.kinds {
+		for _, child := range kind.ownedBy(p.owner) {
+			if of := (id{gvk.Kind, child.Name}); !desired[of] {
+				errs = append(errs, p.remove(ctx, kind, of, child))
+				desired[of] = true
+			}
+		}
+	}
+	for _, record := range p.status.Applied {
+		of := id{record.Kind, record.Name}
+		if desired[of] {
+			continue
+		}
+		for gvk, kind := range p.set.kinds {
+			if gvk.Kind == record.Kind {
+				errs = append(errs, p.removeUnseen(ctx, kind, of, record))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeUnseen deletes a child that the cache does not show as one: it is gone, or lost
+// its label or owner.
+func (p *pass) removeUnseen(ctx context.Context, kind Kind, of id, record childv1alpha1.AppliedChild) error {
+	live, err := kind.client(p.owner.GetNamespace()).get(ctx, of.name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		p.applied = append(p.applied, record)
+		return writeError(of, err)
+	}
+	got := observe(live)
+	if belongsTo(p.owner, p.set.owner.GroupKind(), record, got) != ours {
+		return nil
+	}
+	return p.remove(ctx, kind, of, got)
+}
+
+func (p *pass) remove(ctx context.Context, kind Kind, of id, child *Observed) error {
+	record, known := p.record(of)
+	if known {
+		p.applied = append(p.applied, record)
+	}
+	if child.DeletionTimestamp != nil {
+		return nil
+	}
+	background := metav1.DeletePropagationBackground
+	err := kind.client(p.owner.GetNamespace()).delete(ctx, child.Name, metav1.DeleteOptions{
+		Preconditions: metav1.NewUIDPreconditions(string(child.UID)), PropagationPolicy: &background,
+	})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return writeError(of, err)
+	}
+	if known {
+		p.applied = p.applied[:len(p.applied)-1]
+	}
+	p.flight.noteDelete(child)
+	kind.view(p.owner.GetNamespace()).Deleted(child)
+	return nil
+}
+
+// Reference makes owner the controller of an object. It does not block the deletion of the
+// owner, which would take permission on its finalizers where that is enforced.
+func Reference(owner metav1.Object, apiVersion, kind string) metav1.OwnerReference {
+	isController := true
+	return metav1.OwnerReference{
+		APIVersion: apiVersion, Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: &isController,
+	}
+}

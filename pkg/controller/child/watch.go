@@ -1,0 +1,174 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/overlay"
+)
+
+// Watch queues an owner when others change or delete a child of it (reason Drift), and
+// when the health of a child changes (reason HealthChange). Own writes queue nothing. An
+// object of a deleted owner of the same name queues its successor.
+func (s *Set) Watch(queue controller.Enqueuer) ([]controller.NamedSync, error) {
+	var synced []controller.NamedSync
+	for gvk, kind := range s.kinds {
+		for namespace, informer := range kind.informers {
+			named, err := controller.AddHandler[metav1.Object]("children of kind "+gvk.Kind, informer,
+				&handler{set: s, queue: queue, view: kind.views[namespace]})
+			if err != nil {
+				return nil, err
+			}
+			synced = append(synced, named)
+		}
+	}
+	return synced, nil
+}
+
+// handler receives the events of one informer.
+type handler struct {
+	set   *Set
+	queue controller.Enqueuer
+	view  *overlay.View[metav1.Object]
+}
+
+// OnAdd implements cache.TypedResourceEventHandler.
+func (h *handler) OnAdd(object metav1.Object, _ bool) {
+	own := h.view.IsOwn(object)
+	h.view.Settle(object)
+	if !own {
+		h.notify(observe(object), controller.HealthChange, false)
+	}
+}
+
+// OnUpdate implements cache.TypedResourceEventHandler.
+func (h *handler) OnUpdate(before, after metav1.Object) {
+	was, is := observe(before), observe(after)
+	own := h.view.IsOwn(after)
+	// A watch that begins anew leaves out what was in between. The change from what this
+	// process last knew counts.
+	if written, ok := h.view.Own(after); ok && !overlay.AtLeast(was.ResourceVersion, written.GetResourceVersion()) {
+		was = observe(written)
+	}
+	h.view.Settle(after)
+	switch {
+	case own, before.GetResourceVersion() == after.GetResourceVersion():
+	case was.UID != is.UID, was.fingerprint != is.fingerprint, !maps.Equal(was.values, is.values):
+		h.notify(was, controller.Drift, false)
+		if controllerOf(was) != controllerOf(is) {
+			h.notify(is, controller.Drift, false)
+		}
+	case was.Health != is.Health, (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil):
+		h.notify(is, controller.HealthChange, false)
+	}
+}
+
+// OnDelete implements cache.TypedResourceEventHandler.
+func (h *handler) OnDelete(gone cache.DeletedObject[metav1.Object]) {
+	if gone.OptionalObj == nil {
+		return // A periodic pass covers an object that the informer never saw.
+	}
+	own := h.view.IsOwnDelete(gone.OptionalObj)
+	h.view.Settle(gone.OptionalObj)
+	if !own {
+		h.notify(observe(gone.OptionalObj), controller.Drift, true)
+	}
+}
+
+// notify queues the owner of a child. While the owner's children are being written, the
+// event is kept: it may be the echo of a write whose answer has not come.
+func (h *handler) notify(child *Observed, why controller.Reason, gone bool) {
+	owner, ok := h.set.ownerOf(child)
+	if !ok {
+		return
+	}
+	e := notice{uid: child.UID, resourceVersion: child.ResourceVersion, gone: gone, enqueue: func() { h.queue.Enqueue(owner, why) }}
+	if !h.set.hold(owner, e) {
+		e.enqueue()
+	}
+}
+
+// ownerOf returns the owner of a child by name, whatever its UID.
+func (s *Set) ownerOf(child *Observed) (cache.ObjectName, bool) {
+	ref := metav1.GetControllerOfNoCopy(child)
+	if ref == nil || ref.Kind != s.owner.Kind || schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group != s.owner.Group {
+		return cache.ObjectName{}, false
+	}
+	return cache.NewObjectName(child.Namespace, ref.Name), true
+}
+
+func controllerOf(child *Observed) types.UID {
+	if ref := metav1.GetControllerOfNoCopy(child); ref != nil {
+		return ref.UID
+	}
+	return ""
+}
+
+// notice is a change of a child that a watch told of.
+type notice struct {
+	uid             types.UID
+	resourceVersion string
+	gone            bool
+	enqueue         func()
+}
+
+// flight is one Ensure that is going on. The event of an own write may come before the API
+// server's answer, so the events of the owner's children are kept until the end, when it
+// is known which writes were its own.
+type flight struct {
+	set     *Set
+	held    []notice
+	wrote   map[types.UID]string
+	deleted map[types.UID]bool
+}
+
+func (s *Set) begin(owner metav1.Object) *flight {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := &flight{set: s, wrote: map[types.UID]string{}, deleted: map[types.UID]bool{}}
+	s.flights[cache.MetaObjectToName(owner)] = f
+	return f
+}
+
+func (s *Set) hold(owner cache.ObjectName, e notice) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, ok := s.flights[owner]
+	if ok {
+		f.held = append(f.held, e)
+	}
+	return ok
+}
+
+func (f *flight) noteWrite(object metav1.Object) {
+	f.set.mu.Lock()
+	defer f.set.mu.Unlock()
+	f.wrote[object.GetUID()] = object.GetResourceVersion()
+}
+
+func (f *flight) noteDelete(object metav1.Object) {
+	f.set.mu.Lock()
+	defer f.set.mu.Unlock()
+	f.deleted[object.GetUID()] = true
+}
+
+// end queues the owner for the events that were not the echo of own writes.
+func (s *Set) end(owner metav1.Object, f *flight) {
+	s.mu.Lock()
+	delete(s.flights, cache.MetaObjectToName(owner))
+	s.mu.Unlock()
+	for _, e := range f.held {
+		written, wrote := f.wrote[e.uid]
+		if own := f.deleted[e.uid] || wrote && !e.gone && overlay.AtLeast(written, e.resourceVersion); !own {
+			e.enqueue()
+		}
+	}
+}

@@ -6,6 +6,7 @@ package controllertest
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -29,9 +30,10 @@ import (
 type World struct {
 	t *testing.T
 
-	mu        sync.Mutex
-	journal   []string
-	silent    bool
+	mu      sync.Mutex
+	journal []string
+	// actor is the goroutine whose requests are not recorded.
+	actor     string
 	refuse    func(request string) error
 	informers map[string]cache.SharedIndexInformer
 	waiting   []cache.SharedIndexInformer
@@ -118,19 +120,26 @@ func (*World) Wait(d time.Duration) {
 // Act calls f, whose requests are not recorded, and lets the controllers follow.
 func (w *World) Act(f func() error) {
 	w.t.Helper()
-	w.setSilent(true)
+	w.setActor(goroutine())
 	err := f()
-	w.setSilent(false)
+	w.setActor("")
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.Settle()
 }
 
-func (w *World) setSilent(silent bool) {
+func (w *World) setActor(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.silent = silent
+	w.actor = name
+}
+
+// goroutine names the calling goroutine. A request of a fake clientset runs in the one
+// that makes it, which alone tells a test's requests from those of its controllers.
+func goroutine() string {
+	name, _, _ := strings.Cut(string(debug.Stack()), " [")
+	return name
 }
 
 // Refuse has requests fail with what f returns for them, written as in the journal; nil
@@ -162,7 +171,7 @@ func (w *World) Eventf(_, _ runtime.Object, eventType, reason, _, _ string, _ ..
 func (w *World) react(action clienttesting.Action) (bool, runtime.Object, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.silent || action.GetVerb() == "list" || action.GetVerb() == "watch" {
+	if w.actor == goroutine() || action.GetVerb() == "list" || action.GetVerb() == "watch" {
 		return false, nil, nil
 	}
 	request := strings.TrimSpace(fmt.Sprintf("%s %s/%s %s",

@@ -56,8 +56,22 @@ kube::codegen::gen_client --boilerplate "$boilerplate" \
   --output-pkg "$module/pkg/generated/applyconfiguration" \
   $(go list -f '{{if .Imports}}{{.ImportPath}}{{end}}' ./pkg/apis/...)
 
+# The CRDs of demo.example.com are the product. Those of other groups are opted in, each
+# from a folder of its own, beside the RBAC and the example that are written by hand.
+crds=$(mktemp -d)
+trap 'rm -rf "$crds"' EXIT
 go tool -modfile=hack/tools/go.mod controller-gen crd \
-  paths=./pkg/apis/... output:crd:dir=artifacts/crds
+  paths=./pkg/apis/... output:crd:dir="$crds"
+for crd in "$crds"/*.yaml; do
+  case "$(basename "$crd")" in
+    demo.example.com_*) cp "$crd" artifacts/crds/ ;;
+    *)
+      kind=$(awk '$1 == "singular:" { print $2; exit }' "$crd")
+      mkdir -p "artifacts/kinds/$kind"
+      cp "$crd" "artifacts/kinds/$kind/crd.yaml"
+      ;;
+  esac
+done
 
 go tool -modfile=hack/tools/go.mod crd-ref-docs --source-path=./pkg/apis \
   --config=hack/api-docs/config.yaml --templates-dir=hack/api-docs \

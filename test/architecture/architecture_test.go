@@ -70,6 +70,7 @@ var rooms = []struct {
 }{
 	{folder: "pkg/controller/demoapp"},
 	{folder: "pkg/controller/demoappcluster", plain: true},
+	{folder: "pkg/controller/website", plain: true},
 }
 
 // layers are all folders under pkg but for the rooms, and the fake API server: a folder
@@ -240,6 +241,9 @@ func TestRefuse(t *testing.T) {
 		{"pkg/controller/demoappcluster/x.go", module + "/pkg/controller/demoapp", true},
 		{"pkg/controller/demoappcluster/x.go", module + "/pkg/helm", true},
 		{"pkg/controller/demoapp/x.go", module + "/pkg/controller/demoappcluster", true},
+		{"pkg/controller/website/x.go", module + "/pkg/controller/child", false},
+		{"pkg/controller/website/x.go", module + "/pkg/controller/demoapp", true},
+		{"pkg/controller/website/x.go", module + "/pkg/helm", true},
 		{"pkg/controller/demoappcluster/x.go", module + "/pkg/controller/release", true},
 		{"pkg/controller/demoapp/x.go", module + "/pkg/operator", true},
 		{"pkg/controller/unknown/x.go", module + "/pkg/controller", true},

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -17,9 +19,20 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/status"
 )
 
+// Pass is the part of kind.Pass that Report needs.
+type Pass interface {
+	Conditions() status.Editor
+	LookAgain(d time.Duration)
+}
+
 // Report sets the conditions Ready, Reconciling and Stalled to what Ensure returned: an
-// error first, then what is waited for, then the health of the children.
-func Report(conditions status.Editor, state State, err error) {
+// error first, then what is waited for, then the health of the children. It asks for the
+// next pass where no event brings one.
+func Report(p Pass, state State, err error) {
+	if state.RetryAfter > 0 {
+		p.LookAgain(state.RetryAfter)
+	}
+	conditions := p.Conditions()
 	var conflict *OwnershipConflictError
 	var refused *RefusedError
 	failed, progressing := state.unhealthy()
@@ -56,19 +69,33 @@ func (s State) unhealthy() (failed, progressing []string) {
 	return failed, progressing
 }
 
-// Events returns the event that a correction is worth which the status did not tell of
-// before.
-func Events(before, after childv1alpha1.ChildrenStatus) []event.Event {
-	is := after.LastCorrection
-	if is == nil || before.LastCorrection != nil && before.LastCorrection.Time.Equal(&is.Time) {
-		return nil
+// Events returns the events that the difference between two statuses is worth: the first
+// children, children that were restored, and another status or reason of the condition
+// Ready.
+func Events(before, after childv1alpha1.ChildrenStatus, conditionsBefore, conditionsAfter []metav1.Condition) []event.Event {
+	var events []event.Event
+	note := func(reason, text string, children []childv1alpha1.ChildName) {
+		names := make([]string, len(children))
+		for i, name := range children {
+			names[i] = string(name)
+		}
+		events = append(events, event.Event{
+			Type: corev1.EventTypeNormal, Reason: reason, Action: "Reconcile", Note: fmt.Sprintf(text, strings.Join(names, ", ")),
+		})
 	}
-	names := make([]string, len(is.Children))
-	for i, name := range is.Children {
-		names[i] = string(name)
+	if len(before.Applied) == 0 && len(after.Applied) > 0 {
+		var created []childv1alpha1.ChildName
+		for _, child := range after.Applied {
+			created = append(created, id{child.Kind, child.Name}.childName())
+		}
+		note(childv1alpha1.ReasonCreated, "Created %s", created)
 	}
-	return []event.Event{{
-		Type: corev1.EventTypeNormal, Reason: childv1alpha1.ReasonDriftCorrected, Action: "Reconcile",
-		Note: "Restored " + strings.Join(names, ", ") + " after a change by others",
-	}}
+	is, was := after.LastCorrection, before.LastCorrection
+	if is != nil && (was == nil || !was.Time.Equal(&is.Time)) {
+		note(childv1alpha1.ReasonDriftCorrected, "Restored %s after a change by others", is.Children)
+	}
+	if e, ok := event.Transition(conditionsBefore, conditionsAfter); ok {
+		events = append(events, e)
+	}
+	return events
 }

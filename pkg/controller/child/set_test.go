@@ -51,8 +51,15 @@ type family struct {
 	state  State
 	err    error
 
-	queue *controller.Controller
+	queue  *controller.Controller
+	synced []controller.NamedSync
 }
+
+// Queue implements Loop.
+func (f *family) Queue() *controller.Controller { return f.queue }
+
+// Await implements Loop.
+func (f *family) Await(synced ...controller.NamedSync) { f.synced = append(f.synced, synced...) }
 
 // newFamily returns a family whose children exist.
 func newFamily(t *testing.T, desired ...Desired) *family {
@@ -90,10 +97,10 @@ func (f *family) start() {
 		f.state, f.err = set.Ensure(ctx, f.owner, &f.status, time.Now(), f.desired...)
 		return controller.Result{RequeueAfter: f.state.RetryAfter}, f.err
 	}), controller.Options{Name: "family"})
-	synced, err4 := set.Watch(f.queue)
-	must(f.t, errors.Join(err1, err2, err3, err4))
+	f.synced = nil
+	must(f.t, errors.Join(err1, err2, err3, set.Watch(f)))
 	f.queue.Enqueue(cache.NewObjectName("ns", "web"), controller.SpecChange)
-	f.Run(func(stop, lead context.Context) error { return f.queue.Run(stop, lead, synced...) })
+	f.Run(func(stop, lead context.Context) error { return f.queue.Run(stop, lead, f.synced...) })
 }
 
 // forget drops what was seen so far.
@@ -289,7 +296,7 @@ func TestCreateOnceChildIsNeverChanged(t *testing.T) {
 		f.start()
 
 		equal(t, "requests", []string(nil), f.Take())
-		equal(t, "status", []childv1alpha1.AppliedChild{{Kind: "Secret", Name: "web", UID: f.state.Of("Secret", "web").UID}}, f.status.Applied)
+		equal(t, "status", []childv1alpha1.AppliedChild{{Kind: "Secret", Name: "web", UID: string(f.state.Of("Secret", "web").UID)}}, f.status.Applied)
 	})
 }
 
@@ -365,7 +372,7 @@ func TestForgedStatusDoesNotTakeOverAnObject(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := emptyFamily(t, configMap("one"))
 		f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
-		f.status.Applied = []childv1alpha1.AppliedChild{{Kind: "ConfigMap", Name: "web", UID: f.configMap().UID}}
+		f.status.Applied = []childv1alpha1.AppliedChild{{Kind: "ConfigMap", Name: "web", UID: string(f.configMap().UID)}}
 
 		f.start()
 

@@ -18,19 +18,25 @@ import (
 // Watch queues an owner when others change or delete a child of it (reason Drift), and
 // when the health of a child changes (reason HealthChange). Own writes queue nothing. An
 // object of a deleted owner of the same name queues its successor.
-func (s *Set) Watch(queue controller.Enqueuer) ([]controller.NamedSync, error) {
-	var synced []controller.NamedSync
+func (s *Set) Watch(loop Loop) error {
 	for gvk, kind := range s.kinds {
 		for namespace, informer := range kind.informers {
-			named, err := controller.AddHandler[metav1.Object]("children of kind "+gvk.Kind, informer,
-				&handler{set: s, queue: queue, view: kind.views[namespace]})
+			synced, err := controller.AddHandler[metav1.Object]("children of kind "+gvk.Kind, informer,
+				&handler{set: s, queue: loop.Queue(), view: kind.views[namespace]})
 			if err != nil {
-				return nil, err
+				return err
 			}
-			synced = append(synced, named)
+			loop.Await(synced)
 		}
 	}
-	return synced, nil
+	return nil
+}
+
+// Loop is the part of kind.Loop that a Set needs: the queue of the owners, and the caches
+// that their first pass waits for.
+type Loop interface {
+	Queue() *controller.Controller
+	Await(synced ...controller.NamedSync)
 }
 
 // handler receives the events of one informer.

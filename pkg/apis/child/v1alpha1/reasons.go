@@ -25,6 +25,11 @@ const (
 	ReasonApplyFailed = "ApplyFailed"
 )
 
-// ReasonDriftCorrected is the reason of the event about children that the operator
-// restored after others had changed or deleted them.
-const ReasonDriftCorrected = "DriftCorrected"
+// Reasons of events about children.
+const (
+	// ReasonCreated: the operator created the children of a new object.
+	ReasonCreated = "Created"
+	// ReasonDriftCorrected: the operator restored children that others had changed or
+	// deleted.
+	ReasonDriftCorrected = "DriftCorrected"
+)

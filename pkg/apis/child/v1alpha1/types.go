@@ -5,7 +5,6 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // ChildrenStatus is what the operator knows of the children of an object.
@@ -40,7 +39,7 @@ type AppliedChild struct {
 	// uid of the child.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
-	UID types.UID `json:"uid,omitempty"`
+	UID string `json:"uid,omitempty"`
 
 	// digest of the desired state, without the values of a Secret; empty for a child that
 	// is created once and never changed.

@@ -26,6 +26,53 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.AppliedChild
+  map:
+    fields:
+    - name: digest
+      type:
+        scalar: string
+    - name: fingerprint
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: uid
+      type:
+        scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.ChildrenStatus
+  map:
+    fields:
+    - name: applied
+      type:
+        list:
+          elementType:
+            namedType: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.AppliedChild
+          elementRelationship: associative
+          keys:
+          - kind
+          - name
+    - name: lastCorrection
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.Correction
+- name: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.Correction
+  map:
+    fields:
+    - name: children
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoApp
   map:
     fields:
@@ -531,6 +578,72 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: optional
       type:
         scalar: boolean
+- name: com.github.example.demoapp-controller.pkg.apis.webapp.v1.Website
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.webapp.v1.WebsiteSpec
+      default: {}
+    - name: status
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.webapp.v1.WebsiteStatus
+      default: {}
+- name: com.github.example.demoapp-controller.pkg.apis.webapp.v1.WebsiteSpec
+  map:
+    fields:
+    - name: html
+      type:
+        scalar: string
+      default: ""
+    - name: image
+      type:
+        scalar: string
+    - name: replicas
+      type:
+        scalar: numeric
+- name: com.github.example.demoapp-controller.pkg.apis.webapp.v1.WebsiteStatus
+  map:
+    fields:
+    - name: children
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.ChildrenStatus
+      default: {}
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: readyReplicas
+      type:
+        scalar: numeric
+      default: 0
+    - name: replicas
+      type:
+        scalar: numeric
+      default: 0
+    - name: selector
+      type:
+        scalar: string
+    - name: url
+      type:
+        scalar: string
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
   map:
     fields:

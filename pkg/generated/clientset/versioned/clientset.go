@@ -10,6 +10,7 @@ import (
 	http "net/http"
 
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
+	webappv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/webapp/v1"
 	discovery "k8s.io/client-go/discovery"
 	rest "k8s.io/client-go/rest"
 	flowcontrol "k8s.io/client-go/util/flowcontrol"
@@ -18,17 +19,24 @@ import (
 type Interface interface {
 	Discovery() discovery.DiscoveryInterfaces
 	DemoV1alpha1() demov1alpha1.DemoV1alpha1Interface
+	WebappV1() webappv1.WebappV1Interface
 }
 
 // Clientset contains the clients for groups.
 type Clientset struct {
 	*discovery.DiscoveryClient
 	demoV1alpha1 *demov1alpha1.DemoV1alpha1Client
+	webappV1     *webappv1.WebappV1Client
 }
 
 // DemoV1alpha1 retrieves the DemoV1alpha1Client
 func (c *Clientset) DemoV1alpha1() demov1alpha1.DemoV1alpha1Interface {
 	return c.demoV1alpha1
+}
+
+// WebappV1 retrieves the WebappV1Client
+func (c *Clientset) WebappV1() webappv1.WebappV1Interface {
+	return c.webappV1
 }
 
 // Discovery retrieves the DiscoveryClient
@@ -79,6 +87,10 @@ func NewForConfigAndClient(c *rest.Config, httpClient *http.Client) (*Clientset,
 	if err != nil {
 		return nil, err
 	}
+	cs.webappV1, err = webappv1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
 
 	cs.DiscoveryClient, err = discovery.NewDiscoveryClientForConfigAndClient(&configShallowCopy, httpClient)
 	if err != nil {
@@ -101,6 +113,7 @@ func NewForConfigOrDie(c *rest.Config) *Clientset {
 func New(c rest.Interface) *Clientset {
 	var cs Clientset
 	cs.demoV1alpha1 = demov1alpha1.New(c)
+	cs.webappV1 = webappv1.New(c)
 
 	cs.DiscoveryClient = discovery.NewDiscoveryClient(c)
 	return &cs

@@ -14,6 +14,7 @@ import (
 	versioned "github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	demo "github.com/example/demoapp-controller/pkg/generated/informers/externalversions/demo"
 	internalinterfaces "github.com/example/demoapp-controller/pkg/generated/informers/externalversions/internalinterfaces"
+	webapp "github.com/example/demoapp-controller/pkg/generated/informers/externalversions/webapp"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -313,8 +314,13 @@ type SharedInformerFactory interface {
 	InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer
 
 	Demo() demo.Interface
+	Webapp() webapp.Interface
 }
 
 func (f *sharedInformerFactory) Demo() demo.Interface {
 	return demo.New(f, f.namespace, f.tweakListOptions)
+}
+
+func (f *sharedInformerFactory) Webapp() webapp.Interface {
+	return webapp.New(f, f.namespace, f.tweakListOptions)
 }

@@ -9,6 +9,7 @@ import (
 	fmt "fmt"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	v1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	cache "k8s.io/client-go/tools/cache"
 )
@@ -44,6 +45,10 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Demo().V1alpha1().DemoApps().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("demoappclusters"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Demo().V1alpha1().DemoAppClusters().Informer()}, nil
+
+		// Group=webapp.example.com, Version=v1
+	case v1.SchemeGroupVersion.WithResource("websites"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Webapp().V1().Websites().Informer()}, nil
 
 	}
 

@@ -10,6 +10,8 @@ import (
 	clientset "github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
 	fakedemov1alpha1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1/fake"
+	webappv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/webapp/v1"
+	fakewebappv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/webapp/v1/fake"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -126,4 +128,9 @@ var (
 // DemoV1alpha1 retrieves the DemoV1alpha1Client
 func (c *Clientset) DemoV1alpha1() demov1alpha1.DemoV1alpha1Interface {
 	return &fakedemov1alpha1.FakeDemoV1alpha1{Fake: &c.Fake}
+}
+
+// WebappV1 retrieves the WebappV1Client
+func (c *Clientset) WebappV1() webappv1.WebappV1Interface {
+	return &fakewebappv1.FakeWebappV1{Fake: &c.Fake}
 }

@@ -10,5 +10,6 @@ func kinds(options *Options) []operator.Kind {
 	return []operator.Kind{
 		demoApps(options),
 		demoAppClusters(options),
+		websites(options),
 	}
 }

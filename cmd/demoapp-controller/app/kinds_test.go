@@ -14,6 +14,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/audit"
 	"github.com/example/demoapp-controller/pkg/controller/demoapp"
 	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
+	"github.com/example/demoapp-controller/pkg/controller/website"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
@@ -41,6 +42,13 @@ func TestKinds(t *testing.T) {
 					Services:    []string{"informer of DemoAppClusters", "informer of Nodes"},
 					Controllers: []string{demoappcluster.Name},
 				},
+				website.Name: {
+					Services: []string{
+						"informer of Websites", "informer of children of kind ConfigMap",
+						"informer of children of kind Deployment.apps", "informer of children of kind Service",
+					},
+					Controllers: []string{website.Name},
+				},
 			},
 		},
 		{
@@ -60,6 +68,15 @@ func TestKinds(t *testing.T) {
 				demoappcluster.Name: {
 					Services:    []string{"informer of DemoAppClusters in a", "informer of DemoAppClusters in b", "informer of Nodes"},
 					Controllers: []string{demoappcluster.Name},
+				},
+				website.Name: {
+					Services: []string{
+						"informer of Websites in a", "informer of Websites in b",
+						"informer of children of kind ConfigMap in a", "informer of children of kind ConfigMap in b",
+						"informer of children of kind Deployment.apps in a", "informer of children of kind Deployment.apps in b",
+						"informer of children of kind Service in a", "informer of children of kind Service in b",
+					},
+					Controllers: []string{website.Name},
 				},
 			},
 		},

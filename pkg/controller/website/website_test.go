@@ -67,13 +67,11 @@ func (w *world) start() {
 		factory := externalversions.NewSharedInformerFactoryWithOptions(w.client, 0, externalversions.WithNamespace(namespace))
 		return factory.Webapp().V1().Websites().Informer(), nil
 	})
-	configMaps, err2 := child.Of(w, w.kube, corev1.SchemeGroupVersion.WithKind("ConfigMap"), w.kube.CoreV1().ConfigMaps)
-	services, err3 := child.Of(w, w.kube, corev1.SchemeGroupVersion.WithKind("Service"), w.kube.CoreV1().Services)
-	deployments, err4 := child.Of(w, w.kube, appsv1.SchemeGroupVersion.WithKind("Deployment"), w.kube.AppsV1().Deployments)
-	loop, err5 := website.New(w.client.WebappV1(), child.NewSet(website.Kind, configMaps, services, deployments), kind.Deps{
+	children, err2 := child.Builtin(w, w.kube, "ConfigMap", "Deployment", "Service")
+	loop, err3 := website.New(w.client.WebappV1(), child.NewSet(website.Kind, children...), kind.Deps{
 		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
 	})
-	must(w.t, errors.Join(err1, err2, err3, err4, err5))
+	must(w.t, errors.Join(err1, err2, err3))
 	w.Run(loop.Run)
 }
 

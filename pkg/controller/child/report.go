@@ -11,6 +11,7 @@ import (
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
@@ -52,6 +53,20 @@ func Report(p Pass, state State, err error) {
 	default:
 		conditions.MarkReady(childv1alpha1.ReasonHealthy, fmt.Sprintf("All %d children are as desired and healthy", len(state.Children)))
 	}
+}
+
+// holdProgress is how long a status may be held back that tells only of progress.
+const holdProgress = time.Second
+
+// Hold is for kind.Kind: it returns for how long a status may be held back that tells only
+// how far the children have come.
+func Hold(written, next []metav1.Condition) time.Duration {
+	was, is := meta.FindStatusCondition(written, status.ConditionReady), meta.FindStatusCondition(next, status.ConditionReady)
+	if was == nil || is == nil || is.Reason != childv1alpha1.ReasonProgressing || was.Reason != is.Reason ||
+		was.ObservedGeneration != is.ObservedGeneration {
+		return 0
+	}
+	return holdProgress
 }
 
 // unhealthy describes the children that failed and those that are not healthy yet.

@@ -5,6 +5,7 @@ package website
 
 import (
 	"context"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -38,6 +39,7 @@ func New(client webappclient.WebsitesGetter, children *child.Set, deps kind.Deps
 			summarize(p, state, err)
 			return err
 		},
+		Hold:   func(written, next webappv1.WebsiteStatus) time.Duration { return child.Hold(written.Conditions, next.Conditions) },
 		Events: transitions,
 	}, deps)
 	if err != nil {

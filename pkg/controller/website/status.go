@@ -24,6 +24,5 @@ func summarize(p *pass, state child.State, err error) {
 }
 
 func transitions(before, after *webappv1.Website) []event.Event {
-	was, is := before.Status, after.Status
-	return child.Events(was.Children, is.Children, was.Conditions, is.Conditions)
+	return child.Events(before.Status.Children, after.Status.Children, before.Status.Conditions, after.Status.Conditions)
 }

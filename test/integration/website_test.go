@@ -1,0 +1,316 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
+
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
+	webappclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/webapp/v1"
+	"github.com/example/demoapp-controller/test/cluster"
+)
+
+// installWebsites installs the kind, which the operator that runs already waits for.
+var installWebsites = sync.OnceValue(func() error {
+	ctx := context.Background()
+	return errors.Join(
+		shared.InstallCRDs(ctx, "artifacts/kinds/website/crd.yaml"),
+		shared.ApplyFiles(ctx, "", "artifacts/kinds/website/rbac.yaml"),
+	)
+})
+
+// site is a namespace, whose pods must meet the restricted profile, with the Website "web".
+type site struct {
+	t         *testing.T
+	namespace string
+	websites  webappclient.WebsiteInterface
+	rest      rest.Interface
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	if err := installWebsites(); err != nil {
+		t.Fatal(err)
+	}
+	client, err := versioned.NewForConfig(shared.AdminConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := shared.Namespace(t)
+	showLogOnFailure(t, namespace)
+	restricted := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
+	if _, err := shared.Client.CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, restricted, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return &site{t: t, namespace: namespace, websites: client.WebappV1().Websites(namespace), rest: client.WebappV1().RESTClient()}
+}
+
+func (s *site) create() *webappv1.Website {
+	s.t.Helper()
+	created, err := s.websites.Create(s.t.Context(), &webappv1.Website{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: webappv1.WebsiteSpec{HTML: "<h1>one</h1>"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return created
+}
+
+// scale does what "kubectl scale" does.
+func (s *site) scale(replicas int) {
+	s.t.Helper()
+	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
+	err := s.rest.Patch(types.MergePatchType).Namespace(s.namespace).Resource("websites").Name("web").SubResource("scale").
+		Body(patch).Do(s.t.Context()).Error()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// await returns the Website once its status is about its newest spec and Ready has the reason.
+func (s *site) await(reason string) *webappv1.Website {
+	s.t.Helper()
+	var web *webappv1.Website
+	cluster.Eventually(s.t.Context(), s.t, "the Website is "+reason, func(ctx context.Context) (bool, error) {
+		var err error
+		if web, err = s.websites.Get(ctx, "web", metav1.GetOptions{}); err != nil {
+			return false, err
+		}
+		ready := meta.FindStatusCondition(web.Status.Conditions, "Ready")
+		if ready == nil || ready.ObservedGeneration != web.Generation || ready.Reason != reason {
+			return false, fmt.Errorf("status is %+v", web.Status)
+		}
+		return true, nil
+	})
+	return web
+}
+
+// settle waits until the operator is done in the namespace, and returns what it wrote since, by verb and resource.
+func (s *site) settle(since time.Time) map[string]int {
+	s.t.Helper()
+	inNamespace := func(e cluster.AuditEvent) bool { return cluster.ByOperator()(e) && e.Namespace == s.namespace }
+	if err := shared.AwaitAuditQuiet(s.t.Context(), quiet, inNamespace); err != nil {
+		s.t.Fatal(err)
+	}
+	requests, err := shared.AuditRequests(since, inNamespace)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for _, r := range requests {
+		name := r.Verb + " " + r.Resource
+		if r.Subresource != "" {
+			name += "/" + r.Subresource
+		}
+		counts[name]++
+	}
+	return counts
+}
+
+func (s *site) assertRequests(since time.Time, want map[string]int) {
+	s.t.Helper()
+	if got := s.settle(since); !maps.Equal(got, want) {
+		s.t.Errorf("requests are %v, want %v", got, want)
+	}
+}
+
+func (s *site) page() *corev1.ConfigMap {
+	s.t.Helper()
+	page, err := shared.Client.CoreV1().ConfigMaps(s.namespace).Get(s.t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return page
+}
+
+func (s *site) changePage(change func(*corev1.ConfigMap)) {
+	s.t.Helper()
+	page := s.page()
+	change(page)
+	if _, err := shared.Client.CoreV1().ConfigMaps(s.namespace).Update(s.t.Context(), page, metav1.UpdateOptions{FieldManager: "theirs"}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestWebsiteLife follows a Website from its creation to its deletion, and counts the requests.
+func TestWebsiteLife(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+
+	begin := time.Now()
+	s.create()
+	web := s.await(childv1alpha1.ReasonHealthy)
+	created := s.settle(begin)
+	if created["patch websites/status"] != 2 || created["create events"] != 2 {
+		t.Errorf("requests of the creation are %v", created)
+	}
+	delete(created, "patch websites/status")
+	delete(created, "create events")
+	if want := map[string]int{"patch configmaps": 1, "patch deployments": 1, "patch services": 1}; !maps.Equal(created, want) {
+		t.Errorf("requests of the creation, without status and events, are %v, want %v", created, want)
+	}
+	if web.Status.ReadyReplicas != 1 || web.Status.URL != "http://web."+s.namespace+".svc.cluster.local" {
+		t.Errorf("status is %+v", web.Status)
+	}
+
+	begin = time.Now()
+	s.scale(2)
+	if scaled := s.await(childv1alpha1.ReasonHealthy); scaled.Status.ReadyReplicas != 2 {
+		t.Errorf("status after the scaling is %+v", scaled.Status)
+	}
+	if requests := s.settle(begin); requests["patch deployments"] != 1 || requests["patch configmaps"]+requests["patch services"] > 0 {
+		t.Errorf("requests of the scaling are %v", requests)
+	}
+
+	if err := s.websites.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t.Context(), t, "the children are gone", func(ctx context.Context) (bool, error) {
+		_, err1 := shared.Client.CoreV1().ConfigMaps(s.namespace).Get(ctx, "web", metav1.GetOptions{})
+		_, err2 := shared.Client.AppsV1().Deployments(s.namespace).Get(ctx, "web", metav1.GetOptions{})
+		_, err3 := shared.Client.CoreV1().Services(s.namespace).Get(ctx, "web", metav1.GetOptions{})
+		return !slices.ContainsFunc([]error{err1, err2, err3}, func(err error) bool { return !apierrors.IsNotFound(err) }), nil
+	})
+}
+
+func TestWebsiteDriftIsCorrected(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.create()
+	s.await(childv1alpha1.ReasonHealthy)
+	corrected := map[string]int{"patch configmaps": 1, "patch websites/status": 1, "create events": 1}
+	tests := []struct {
+		name     string
+		change   func()
+		requests map[string]int
+	}{
+		{"a changed page", func() { s.changePage(func(c *corev1.ConfigMap) { c.Data["index.html"] = "theirs" }) }, corrected},
+		{"a deleted page", func() {
+			if err := shared.Client.CoreV1().ConfigMaps(s.namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}, corrected},
+		{"a removed owner", func() { s.changePage(func(c *corev1.ConfigMap) { c.OwnerReferences = nil }) }, corrected},
+		{"removed labels", func() { s.changePage(func(c *corev1.ConfigMap) { c.Labels = nil }) }, map[string]int{
+			"patch configmaps": 2, "get configmaps": 1, "patch websites/status": 1, "create events": 1,
+		}},
+		{"fields of others", func() { s.changePage(func(c *corev1.ConfigMap) { c.Data["robots.txt"] = "theirs" }) }, map[string]int{}},
+	}
+	for _, test := range tests {
+		s.settle(time.Now())
+		begin := time.Now()
+
+		test.change()
+
+		t.Log(test.name)
+		s.assertRequests(begin, test.requests)
+		page := s.page()
+		if page.Data["index.html"] != "<h1>one</h1>" || page.Labels["website"] != "web" || len(page.OwnerReferences) != 1 {
+			t.Errorf("the page after %s is %+v", test.name, page)
+		}
+	}
+	if s.page().Data["robots.txt"] != "theirs" {
+		t.Error("the field of others is gone")
+	}
+}
+
+// TestWebsiteServiceWithAnotherPort: a forced apply alone cannot undo what "kubectl edit" does to a port.
+func TestWebsiteServiceWithAnotherPort(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.create()
+	s.await(childv1alpha1.ReasonHealthy)
+	services := shared.Client.CoreV1().Services(s.namespace)
+
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		service, err := services.Get(t.Context(), "web", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		service.Spec.Ports[0].Port = 8080
+		_, err = services.Update(t.Context(), service, metav1.UpdateOptions{FieldManager: "theirs"})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	cluster.Eventually(t.Context(), t, "the port is restored", func(ctx context.Context) (bool, error) {
+		service, err := services.Get(ctx, "web", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		return len(service.Spec.Ports) == 1 && service.Spec.Ports[0].Port == 80, nil
+	})
+}
+
+func TestWebsiteLeavesObjectsOfOthersAlone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	theirs, err := shared.Client.CoreV1().ConfigMaps(s.namespace).Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"app": "website", "website": "web"}},
+		Data:       map[string]string{"index.html": "theirs"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s.create()
+
+	web := s.await(childv1alpha1.ReasonOwnershipConflict)
+	if !meta.IsStatusConditionTrue(web.Status.Conditions, "Stalled") {
+		t.Errorf("conditions are %+v", web.Status.Conditions)
+	}
+	if live := s.page(); live.ResourceVersion != theirs.ResourceVersion {
+		t.Errorf("the object of others was changed: %+v", live)
+	}
+	s.settle(time.Now())
+	if err := s.websites.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.settle(time.Now())
+	if live := s.page(); live.UID != theirs.UID {
+		t.Errorf("the object of others was deleted, and is now %+v", live)
+	}
+}
+
+// TestWebsiteCreatedAgainAtOnce: the children of the deleted Website are garbage collected, and the new one makes its own.
+func TestWebsiteCreatedAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.create()
+	s.await(childv1alpha1.ReasonHealthy)
+
+	err := s.websites.Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := s.create()
+
+	s.await(childv1alpha1.ReasonHealthy)
+	s.settle(time.Now())
+	if page := s.page(); !metav1.IsControlledBy(page, again) {
+		t.Errorf("the page belongs to %+v, want %s", page.OwnerReferences, again.UID)
+	}
+}

@@ -73,14 +73,15 @@ var rooms = []struct {
 	{folder: "pkg/controller/website", plain: true},
 }
 
-// layers are all folders under pkg but for the rooms, and the fake API server: a folder
+// layers are all folders under pkg but for the rooms, and what only tests use: a folder
 // under pkg that neither names is an error. What lies below a layer belongs to it, except
 // below the plumbing.
 var layers = []layer{
-	{folder: "pkg/apis", may: []string{"pkg/apis/release"}},
+	{folder: "pkg/apis", may: []string{"pkg/apis/child", "pkg/apis/release"}, mayInTests: []string{"test/crd"}},
+	{folder: "pkg/apis/child"},
 	{folder: "pkg/apis/meta"},
 	{folder: "pkg/apis/release"},
-	{folder: "pkg/generated", may: []string{"pkg/apis", "pkg/apis/release"}},
+	{folder: "pkg/generated", may: []string{"pkg/apis", "pkg/apis/child", "pkg/apis/release"}},
 	{folder: "pkg/health"},
 	{folder: engine, may: []string{"pkg/health", "pkg/overlay", "pkg/ssa"}},
 	{folder: "pkg/overlay"},
@@ -88,7 +89,8 @@ var layers = []layer{
 	{folder: plumbing},
 	{folder: "pkg/controller/audit", may: []string{plumbing, "pkg/controller/naming"}},
 	{folder: "pkg/controller/child", may: []string{
-		"pkg/apis", "pkg/health", "pkg/overlay", "pkg/ssa", plumbing, "pkg/controller/event", "pkg/controller/status",
+		"pkg/apis/child", "pkg/apis/meta", "pkg/health", "pkg/overlay", "pkg/ssa",
+		plumbing, "pkg/controller/event", "pkg/controller/status",
 	}},
 	{folder: fakes, may: []string{plumbing}},
 	{folder: "pkg/controller/event", may: []string{"pkg/apis/meta", "pkg/controller/message"}},
@@ -122,7 +124,9 @@ var layers = []layer{
 	}},
 	{folder: "pkg/controller/window"},
 	{folder: "pkg/operator", may: []string{plumbing}},
+	// What only tests use.
 	{folder: fakeAPI},
+	{folder: "test/crd"},
 }
 
 // restricted lists the modules of others that not every layer may import, and the
@@ -241,6 +245,8 @@ func TestRefuse(t *testing.T) {
 		{"pkg/controller/demoappcluster/x.go", module + "/pkg/controller/demoapp", true},
 		{"pkg/controller/demoappcluster/x.go", module + "/pkg/helm", true},
 		{"pkg/controller/demoapp/x.go", module + "/pkg/controller/demoappcluster", true},
+		{"pkg/apis/webapp/v1/x_test.go", module + "/test/crd", false},
+		{"pkg/apis/webapp/v1/x.go", module + "/test/crd", true},
 		{"pkg/controller/website/x.go", module + "/pkg/controller/child", false},
 		{"pkg/controller/website/x.go", module + "/pkg/controller/demoapp", true},
 		{"pkg/controller/website/x.go", module + "/pkg/helm", true},
@@ -330,7 +336,7 @@ func layerOf(folder string) (found layer, known bool) {
 	}
 	for _, room := range rooms {
 		if within(folder, room.folder) {
-			may := append([]string{"pkg/apis", "pkg/apis/meta", "pkg/apis/release", "pkg/generated", plumbing, engine}, steps...)
+			may := append([]string{"pkg/apis", "pkg/apis/child", "pkg/apis/meta", "pkg/apis/release", "pkg/generated", plumbing, engine}, steps...)
 			if room.plain {
 				may = slices.DeleteFunc(may, func(step string) bool { return reaches(step, engine) })
 			}

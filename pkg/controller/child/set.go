@@ -88,20 +88,24 @@ func (s *Set) Ensure(
 	}
 	pass := &pass{set: s, owner: owner, status: status.DeepCopy(), flight: s.begin(owner)}
 	defer s.end(owner, pass.flight)
-	var errs []error
-	wanted := map[id]bool{}
+	children := make([]desiredChild, 0, len(desired))
 	for _, d := range desired {
 		child, err := s.prepare(owner, d)
-		if err == nil {
-			wanted[child.id] = true
-			err = pass.ensure(ctx, child)
+		if err != nil {
+			return State{}, controller.Terminal(err)
 		}
-		errs = append(errs, err)
+		children = append(children, child)
+	}
+	var errs []error
+	keep := map[id]bool{}
+	for _, child := range children {
+		keep[child.id] = true
+		errs = append(errs, pass.ensure(ctx, child))
 		if ctx.Err() != nil {
 			return pass.state, errors.Join(append(errs, ctx.Err())...)
 		}
 	}
-	errs = append(errs, pass.prune(ctx, wanted))
+	errs = append(errs, pass.prune(ctx, keep))
 	pass.report(status, now)
 	return pass.state, errors.Join(errs...)
 }
@@ -240,20 +244,20 @@ func (p *pass) apply(ctx context.Context, client client, desired desiredChild, g
 	return client.patch(ctx, desired.name, applyPatch, data, options)
 }
 
-// prune deletes the children that are no longer desired.
-func (p *pass) prune(ctx context.Context, desired map[id]bool) error {
+// prune deletes the children that are not to be kept.
+func (p *pass) prune(ctx context.Context, keep map[id]bool) error {
 	var errs []error
 	for gvk, kind := range p.set.kinds {
 		for _, child := range kind.ownedBy(p.owner) {
-			if of := (id{gvk.Kind, child.Name}); !desired[of] {
+			if of := (id{gvk.Kind, child.Name}); !keep[of] {
 				errs = append(errs, p.remove(ctx, kind, of, child))
-				desired[of] = true
+				keep[of] = true
 			}
 		}
 	}
 	for _, record := range p.status.Applied {
 		of := id{record.Kind, record.Name}
-		if desired[of] {
+		if keep[of] {
 			continue
 		}
 		for gvk, kind := range p.set.kinds {

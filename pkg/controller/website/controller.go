@@ -39,7 +39,9 @@ func New(client webappclient.WebsitesGetter, children *child.Set, deps kind.Deps
 			summarize(p, state, err)
 			return err
 		},
-		Hold:   func(written, next webappv1.WebsiteStatus) time.Duration { return child.Hold(written.Conditions, next.Conditions) },
+		Hold: func(written, next webappv1.WebsiteStatus) time.Duration {
+			return child.Hold(written.Conditions, next.Conditions)
+		},
 		Events: transitions,
 	}, deps)
 	if err != nil {

@@ -6,11 +6,15 @@
 package applyconfiguration
 
 import (
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
-	demov1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/demo/v1alpha1"
+	v1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/child/v1alpha1"
+	applyconfigurationdemov1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/demo/v1alpha1"
 	internal "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/internal"
 	applyconfigurationreleasev1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/release/v1alpha1"
+	webappv1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/webapp/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	managedfields "k8s.io/apimachinery/pkg/util/managedfields"
@@ -20,35 +24,43 @@ import (
 // apply configuration type exists for the given GroupVersionKind.
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
-	// Group=demo.example.com, Version=v1alpha1
-	case v1alpha1.SchemeGroupVersion.WithKind("DemoApp"):
-		return &demov1alpha1.DemoAppApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("DemoAppCluster"):
-		return &demov1alpha1.DemoAppClusterApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("DemoAppClusterSpec"):
-		return &demov1alpha1.DemoAppClusterSpecApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("DemoAppClusterStatus"):
-		return &demov1alpha1.DemoAppClusterStatusApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("DemoAppSpec"):
-		return &demov1alpha1.DemoAppSpecApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("DemoAppStatus"):
-		return &demov1alpha1.DemoAppStatusApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("DemoAppTemplate"):
-		return &demov1alpha1.DemoAppTemplateApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("GatewayReference"):
-		return &demov1alpha1.GatewayReferenceApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("IngressSpec"):
-		return &demov1alpha1.IngressSpecApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("IngressTLS"):
-		return &demov1alpha1.IngressTLSApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):
-		return &demov1alpha1.SecretKeyReferenceApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("ServiceSpec"):
-		return &demov1alpha1.ServiceSpecApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("TemplateMetadata"):
-		return &demov1alpha1.TemplateMetadataApplyConfiguration{}
-	case v1alpha1.SchemeGroupVersion.WithKind("UpdateStrategy"):
-		return &demov1alpha1.UpdateStrategyApplyConfiguration{}
+	// Group=children.demo.example.com, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("AppliedChild"):
+		return &childv1alpha1.AppliedChildApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ChildrenStatus"):
+		return &childv1alpha1.ChildrenStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Correction"):
+		return &childv1alpha1.CorrectionApplyConfiguration{}
+
+		// Group=demo.example.com, Version=v1alpha1
+	case demov1alpha1.SchemeGroupVersion.WithKind("DemoApp"):
+		return &applyconfigurationdemov1alpha1.DemoAppApplyConfiguration{}
+	case demov1alpha1.SchemeGroupVersion.WithKind("DemoAppCluster"):
+		return &applyconfigurationdemov1alpha1.DemoAppClusterApplyConfiguration{}
+	case demov1alpha1.SchemeGroupVersion.WithKind("DemoAppClusterSpec"):
+		return &applyconfigurationdemov1alpha1.DemoAppClusterSpecApplyConfiguration{}
+	case demov1alpha1.SchemeGroupVersion.WithKind("DemoAppClusterStatus"):
+		return &applyconfigurationdemov1alpha1.DemoAppClusterStatusApplyConfiguration{}
+	case demov1alpha1.SchemeGroupVersion.WithKind("DemoAppSpec"):
+		return &applyconfigurationdemov1alpha1.DemoAppSpecApplyConfiguration{}
+	case demov1alpha1.SchemeGroupVersion.WithKind("DemoAppStatus"):
+		return &applyconfigurationdemov1alpha1.DemoAppStatusApplyConfiguration{}
+	case demov1alpha1.SchemeGroupVersion.WithKind("DemoAppTemplate"):
+		return &applyconfigurationdemov1alpha1.DemoAppTemplateApplyConfiguration{}
+	case demov1alpha1.SchemeGroupVersion.WithKind("GatewayReference"):
+		return &applyconfigurationdemov1alpha1.GatewayReferenceApplyConfiguration{}
+	case demov1alpha1.SchemeGroupVersion.WithKind("IngressSpec"):
+		return &applyconfigurationdemov1alpha1.IngressSpecApplyConfiguration{}
+	case demov1alpha1.SchemeGroupVersion.WithKind("IngressTLS"):
+		return &applyconfigurationdemov1alpha1.IngressTLSApplyConfiguration{}
+	case demov1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):
+		return &applyconfigurationdemov1alpha1.SecretKeyReferenceApplyConfiguration{}
+	case demov1alpha1.SchemeGroupVersion.WithKind("ServiceSpec"):
+		return &applyconfigurationdemov1alpha1.ServiceSpecApplyConfiguration{}
+	case demov1alpha1.SchemeGroupVersion.WithKind("TemplateMetadata"):
+		return &applyconfigurationdemov1alpha1.TemplateMetadataApplyConfiguration{}
+	case demov1alpha1.SchemeGroupVersion.WithKind("UpdateStrategy"):
+		return &applyconfigurationdemov1alpha1.UpdateStrategyApplyConfiguration{}
 
 		// Group=release.demo.example.com, Version=v1alpha1
 	case releasev1alpha1.SchemeGroupVersion.WithKind("DeployedRelease"):
@@ -75,6 +87,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationreleasev1alpha1.UpgradeWindowApplyConfiguration{}
 	case releasev1alpha1.SchemeGroupVersion.WithKind("ValuesReference"):
 		return &applyconfigurationreleasev1alpha1.ValuesReferenceApplyConfiguration{}
+
+		// Group=webapp.example.com, Version=v1
+	case v1.SchemeGroupVersion.WithKind("Website"):
+		return &webappv1.WebsiteApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("WebsiteSpec"):
+		return &webappv1.WebsiteSpecApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("WebsiteStatus"):
+		return &webappv1.WebsiteStatusApplyConfiguration{}
 
 	}
 	return nil

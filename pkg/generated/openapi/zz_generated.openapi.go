@@ -9,10 +9,12 @@
 package openapi
 
 import (
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	v1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	resource "k8s.io/apimachinery/pkg/api/resource"
-	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	intstr "k8s.io/apimachinery/pkg/util/intstr"
 	version "k8s.io/apimachinery/pkg/version"
@@ -22,90 +24,232 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
-		v1alpha1.DemoApp{}.OpenAPIModelName():                schema_pkg_apis_demo_v1alpha1_DemoApp(ref),
-		v1alpha1.DemoAppCluster{}.OpenAPIModelName():         schema_pkg_apis_demo_v1alpha1_DemoAppCluster(ref),
-		v1alpha1.DemoAppClusterList{}.OpenAPIModelName():     schema_pkg_apis_demo_v1alpha1_DemoAppClusterList(ref),
-		v1alpha1.DemoAppClusterSpec{}.OpenAPIModelName():     schema_pkg_apis_demo_v1alpha1_DemoAppClusterSpec(ref),
-		v1alpha1.DemoAppClusterStatus{}.OpenAPIModelName():   schema_pkg_apis_demo_v1alpha1_DemoAppClusterStatus(ref),
-		v1alpha1.DemoAppList{}.OpenAPIModelName():            schema_pkg_apis_demo_v1alpha1_DemoAppList(ref),
-		v1alpha1.DemoAppSpec{}.OpenAPIModelName():            schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref),
-		v1alpha1.DemoAppStatus{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref),
-		v1alpha1.DemoAppTemplate{}.OpenAPIModelName():        schema_pkg_apis_demo_v1alpha1_DemoAppTemplate(ref),
-		v1alpha1.GatewayReference{}.OpenAPIModelName():       schema_pkg_apis_demo_v1alpha1_GatewayReference(ref),
-		v1alpha1.IngressSpec{}.OpenAPIModelName():            schema_pkg_apis_demo_v1alpha1_IngressSpec(ref),
-		v1alpha1.IngressTLS{}.OpenAPIModelName():             schema_pkg_apis_demo_v1alpha1_IngressTLS(ref),
-		v1alpha1.SecretKeyReference{}.OpenAPIModelName():     schema_pkg_apis_demo_v1alpha1_SecretKeyReference(ref),
-		v1alpha1.ServiceSpec{}.OpenAPIModelName():            schema_pkg_apis_demo_v1alpha1_ServiceSpec(ref),
-		v1alpha1.TemplateMetadata{}.OpenAPIModelName():       schema_pkg_apis_demo_v1alpha1_TemplateMetadata(ref),
-		v1alpha1.UpdateStrategy{}.OpenAPIModelName():         schema_pkg_apis_demo_v1alpha1_UpdateStrategy(ref),
-		releasev1alpha1.DeployedRelease{}.OpenAPIModelName(): schema_pkg_apis_release_v1alpha1_DeployedRelease(ref),
-		releasev1alpha1.DriftIgnore{}.OpenAPIModelName():     schema_pkg_apis_release_v1alpha1_DriftIgnore(ref),
-		releasev1alpha1.DriftPolicy{}.OpenAPIModelName():     schema_pkg_apis_release_v1alpha1_DriftPolicy(ref),
-		releasev1alpha1.FailureCounts{}.OpenAPIModelName():   schema_pkg_apis_release_v1alpha1_FailureCounts(ref),
-		releasev1alpha1.HistoryEntry{}.OpenAPIModelName():    schema_pkg_apis_release_v1alpha1_HistoryEntry(ref),
-		releasev1alpha1.InventoryEntry{}.OpenAPIModelName():  schema_pkg_apis_release_v1alpha1_InventoryEntry(ref),
-		releasev1alpha1.ReleasePolicy{}.OpenAPIModelName():   schema_pkg_apis_release_v1alpha1_ReleasePolicy(ref),
-		releasev1alpha1.ReleaseStatus{}.OpenAPIModelName():   schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref),
-		releasev1alpha1.Remediation{}.OpenAPIModelName():     schema_pkg_apis_release_v1alpha1_Remediation(ref),
-		releasev1alpha1.RevisionDigest{}.OpenAPIModelName():  schema_pkg_apis_release_v1alpha1_RevisionDigest(ref),
-		releasev1alpha1.UpgradeWindow{}.OpenAPIModelName():   schema_pkg_apis_release_v1alpha1_UpgradeWindow(ref),
-		releasev1alpha1.ValuesReference{}.OpenAPIModelName(): schema_pkg_apis_release_v1alpha1_ValuesReference(ref),
-		resource.Quantity{}.OpenAPIModelName():               schema_apimachinery_pkg_api_resource_Quantity(ref),
-		v1.APIGroup{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_APIGroup(ref),
-		v1.APIGroupList{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_APIGroupList(ref),
-		v1.APIResource{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_APIResource(ref),
-		v1.APIResourceList{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_APIResourceList(ref),
-		v1.APIVersions{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_APIVersions(ref),
-		v1.ApplyOptions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_ApplyOptions(ref),
-		v1.Condition{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_Condition(ref),
-		v1.CreateOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_CreateOptions(ref),
-		v1.DeleteOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_DeleteOptions(ref),
-		v1.Duration{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_Duration(ref),
-		v1.FieldSelectorRequirement{}.OpenAPIModelName():     schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
-		v1.FieldsV1{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_FieldsV1(ref),
-		v1.GetOptions{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_GetOptions(ref),
-		v1.GroupKind{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_GroupKind(ref),
-		v1.GroupResource{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_GroupResource(ref),
-		v1.GroupVersion{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_GroupVersion(ref),
-		v1.GroupVersionForDiscovery{}.OpenAPIModelName():     schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
-		v1.GroupVersionKind{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_GroupVersionKind(ref),
-		v1.GroupVersionResource{}.OpenAPIModelName():         schema_pkg_apis_meta_v1_GroupVersionResource(ref),
-		v1.InternalEvent{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_InternalEvent(ref),
-		v1.LabelSelector{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_LabelSelector(ref),
-		v1.LabelSelectorRequirement{}.OpenAPIModelName():     schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
-		v1.List{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_List(ref),
-		v1.ListMeta{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_ListMeta(ref),
-		v1.ListOptions{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_ListOptions(ref),
-		v1.ManagedFieldsEntry{}.OpenAPIModelName():           schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
-		v1.MicroTime{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_MicroTime(ref),
-		v1.ObjectMeta{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_ObjectMeta(ref),
-		v1.OwnerReference{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_OwnerReference(ref),
-		v1.PartialObjectMetadata{}.OpenAPIModelName():        schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
-		v1.PartialObjectMetadataList{}.OpenAPIModelName():    schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
-		v1.Patch{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_Patch(ref),
-		v1.PatchOptions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_PatchOptions(ref),
-		v1.Preconditions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_Preconditions(ref),
-		v1.RootPaths{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_RootPaths(ref),
-		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():    schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
-		v1.ShardInfo{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_ShardInfo(ref),
-		v1.Status{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_Status(ref),
-		v1.StatusCause{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_StatusCause(ref),
-		v1.StatusDetails{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_StatusDetails(ref),
-		v1.Table{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_Table(ref),
-		v1.TableColumnDefinition{}.OpenAPIModelName():        schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
-		v1.TableOptions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_TableOptions(ref),
-		v1.TableRow{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_TableRow(ref),
-		v1.TableRowCondition{}.OpenAPIModelName():            schema_pkg_apis_meta_v1_TableRowCondition(ref),
-		v1.Time{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_Time(ref),
-		v1.Timestamp{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_Timestamp(ref),
-		v1.TypeMeta{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_TypeMeta(ref),
-		v1.UpdateOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_UpdateOptions(ref),
-		v1.WatchEvent{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_WatchEvent(ref),
-		runtime.RawExtension{}.OpenAPIModelName():            schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
-		runtime.TypeMeta{}.OpenAPIModelName():                schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
-		runtime.Unknown{}.OpenAPIModelName():                 schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
-		intstr.IntOrString{}.OpenAPIModelName():              schema_apimachinery_pkg_util_intstr_IntOrString(ref),
-		version.Info{}.OpenAPIModelName():                    schema_k8sio_apimachinery_pkg_version_Info(ref),
+		v1alpha1.AppliedChild{}.OpenAPIModelName():             schema_pkg_apis_child_v1alpha1_AppliedChild(ref),
+		v1alpha1.ChildrenStatus{}.OpenAPIModelName():           schema_pkg_apis_child_v1alpha1_ChildrenStatus(ref),
+		v1alpha1.Correction{}.OpenAPIModelName():               schema_pkg_apis_child_v1alpha1_Correction(ref),
+		demov1alpha1.DemoApp{}.OpenAPIModelName():              schema_pkg_apis_demo_v1alpha1_DemoApp(ref),
+		demov1alpha1.DemoAppCluster{}.OpenAPIModelName():       schema_pkg_apis_demo_v1alpha1_DemoAppCluster(ref),
+		demov1alpha1.DemoAppClusterList{}.OpenAPIModelName():   schema_pkg_apis_demo_v1alpha1_DemoAppClusterList(ref),
+		demov1alpha1.DemoAppClusterSpec{}.OpenAPIModelName():   schema_pkg_apis_demo_v1alpha1_DemoAppClusterSpec(ref),
+		demov1alpha1.DemoAppClusterStatus{}.OpenAPIModelName(): schema_pkg_apis_demo_v1alpha1_DemoAppClusterStatus(ref),
+		demov1alpha1.DemoAppList{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_DemoAppList(ref),
+		demov1alpha1.DemoAppSpec{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref),
+		demov1alpha1.DemoAppStatus{}.OpenAPIModelName():        schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref),
+		demov1alpha1.DemoAppTemplate{}.OpenAPIModelName():      schema_pkg_apis_demo_v1alpha1_DemoAppTemplate(ref),
+		demov1alpha1.GatewayReference{}.OpenAPIModelName():     schema_pkg_apis_demo_v1alpha1_GatewayReference(ref),
+		demov1alpha1.IngressSpec{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_IngressSpec(ref),
+		demov1alpha1.IngressTLS{}.OpenAPIModelName():           schema_pkg_apis_demo_v1alpha1_IngressTLS(ref),
+		demov1alpha1.SecretKeyReference{}.OpenAPIModelName():   schema_pkg_apis_demo_v1alpha1_SecretKeyReference(ref),
+		demov1alpha1.ServiceSpec{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_ServiceSpec(ref),
+		demov1alpha1.TemplateMetadata{}.OpenAPIModelName():     schema_pkg_apis_demo_v1alpha1_TemplateMetadata(ref),
+		demov1alpha1.UpdateStrategy{}.OpenAPIModelName():       schema_pkg_apis_demo_v1alpha1_UpdateStrategy(ref),
+		releasev1alpha1.DeployedRelease{}.OpenAPIModelName():   schema_pkg_apis_release_v1alpha1_DeployedRelease(ref),
+		releasev1alpha1.DriftIgnore{}.OpenAPIModelName():       schema_pkg_apis_release_v1alpha1_DriftIgnore(ref),
+		releasev1alpha1.DriftPolicy{}.OpenAPIModelName():       schema_pkg_apis_release_v1alpha1_DriftPolicy(ref),
+		releasev1alpha1.FailureCounts{}.OpenAPIModelName():     schema_pkg_apis_release_v1alpha1_FailureCounts(ref),
+		releasev1alpha1.HistoryEntry{}.OpenAPIModelName():      schema_pkg_apis_release_v1alpha1_HistoryEntry(ref),
+		releasev1alpha1.InventoryEntry{}.OpenAPIModelName():    schema_pkg_apis_release_v1alpha1_InventoryEntry(ref),
+		releasev1alpha1.ReleasePolicy{}.OpenAPIModelName():     schema_pkg_apis_release_v1alpha1_ReleasePolicy(ref),
+		releasev1alpha1.ReleaseStatus{}.OpenAPIModelName():     schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref),
+		releasev1alpha1.Remediation{}.OpenAPIModelName():       schema_pkg_apis_release_v1alpha1_Remediation(ref),
+		releasev1alpha1.RevisionDigest{}.OpenAPIModelName():    schema_pkg_apis_release_v1alpha1_RevisionDigest(ref),
+		releasev1alpha1.UpgradeWindow{}.OpenAPIModelName():     schema_pkg_apis_release_v1alpha1_UpgradeWindow(ref),
+		releasev1alpha1.ValuesReference{}.OpenAPIModelName():   schema_pkg_apis_release_v1alpha1_ValuesReference(ref),
+		v1.Website{}.OpenAPIModelName():                        schema_pkg_apis_webapp_v1_Website(ref),
+		v1.WebsiteList{}.OpenAPIModelName():                    schema_pkg_apis_webapp_v1_WebsiteList(ref),
+		v1.WebsiteSpec{}.OpenAPIModelName():                    schema_pkg_apis_webapp_v1_WebsiteSpec(ref),
+		v1.WebsiteStatus{}.OpenAPIModelName():                  schema_pkg_apis_webapp_v1_WebsiteStatus(ref),
+		resource.Quantity{}.OpenAPIModelName():                 schema_apimachinery_pkg_api_resource_Quantity(ref),
+		metav1.APIGroup{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_APIGroup(ref),
+		metav1.APIGroupList{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_APIGroupList(ref),
+		metav1.APIResource{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_APIResource(ref),
+		metav1.APIResourceList{}.OpenAPIModelName():            schema_pkg_apis_meta_v1_APIResourceList(ref),
+		metav1.APIVersions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_APIVersions(ref),
+		metav1.ApplyOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_ApplyOptions(ref),
+		metav1.Condition{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_Condition(ref),
+		metav1.CreateOptions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_CreateOptions(ref),
+		metav1.DeleteOptions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_DeleteOptions(ref),
+		metav1.Duration{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_Duration(ref),
+		metav1.FieldSelectorRequirement{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
+		metav1.FieldsV1{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_FieldsV1(ref),
+		metav1.GetOptions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_GetOptions(ref),
+		metav1.GroupKind{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_GroupKind(ref),
+		metav1.GroupResource{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_GroupResource(ref),
+		metav1.GroupVersion{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_GroupVersion(ref),
+		metav1.GroupVersionForDiscovery{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
+		metav1.GroupVersionKind{}.OpenAPIModelName():           schema_pkg_apis_meta_v1_GroupVersionKind(ref),
+		metav1.GroupVersionResource{}.OpenAPIModelName():       schema_pkg_apis_meta_v1_GroupVersionResource(ref),
+		metav1.InternalEvent{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_InternalEvent(ref),
+		metav1.LabelSelector{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_LabelSelector(ref),
+		metav1.LabelSelectorRequirement{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
+		metav1.List{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_List(ref),
+		metav1.ListMeta{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_ListMeta(ref),
+		metav1.ListOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_ListOptions(ref),
+		metav1.ManagedFieldsEntry{}.OpenAPIModelName():         schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
+		metav1.MicroTime{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_MicroTime(ref),
+		metav1.ObjectMeta{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_ObjectMeta(ref),
+		metav1.OwnerReference{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_OwnerReference(ref),
+		metav1.PartialObjectMetadata{}.OpenAPIModelName():      schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
+		metav1.PartialObjectMetadataList{}.OpenAPIModelName():  schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
+		metav1.Patch{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_Patch(ref),
+		metav1.PatchOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_PatchOptions(ref),
+		metav1.Preconditions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_Preconditions(ref),
+		metav1.RootPaths{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_RootPaths(ref),
+		metav1.ServerAddressByClientCIDR{}.OpenAPIModelName():  schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
+		metav1.ShardInfo{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_ShardInfo(ref),
+		metav1.Status{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_Status(ref),
+		metav1.StatusCause{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_StatusCause(ref),
+		metav1.StatusDetails{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_StatusDetails(ref),
+		metav1.Table{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_Table(ref),
+		metav1.TableColumnDefinition{}.OpenAPIModelName():      schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
+		metav1.TableOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_TableOptions(ref),
+		metav1.TableRow{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_TableRow(ref),
+		metav1.TableRowCondition{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_TableRowCondition(ref),
+		metav1.Time{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_Time(ref),
+		metav1.Timestamp{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_Timestamp(ref),
+		metav1.TypeMeta{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_TypeMeta(ref),
+		metav1.UpdateOptions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_UpdateOptions(ref),
+		metav1.WatchEvent{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_WatchEvent(ref),
+		runtime.RawExtension{}.OpenAPIModelName():              schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
+		runtime.TypeMeta{}.OpenAPIModelName():                  schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
+		runtime.Unknown{}.OpenAPIModelName():                   schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
+		intstr.IntOrString{}.OpenAPIModelName():                schema_apimachinery_pkg_util_intstr_IntOrString(ref),
+		version.Info{}.OpenAPIModelName():                      schema_k8sio_apimachinery_pkg_version_Info(ref),
+	}
+}
+
+func schema_pkg_apis_child_v1alpha1_AppliedChild(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AppliedChild is a child as the operator last applied it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind of the child.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the child, in the namespace of its owner.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid of the child.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"digest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "digest of the desired state, without the values of a Secret; empty for a child that is created once and never changed.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"fingerprint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "fingerprint of the fields that the operator owned after it applied the child.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"kind", "name"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_child_v1alpha1_ChildrenStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ChildrenStatus is what the operator knows of the children of an object.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"applied": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"kind",
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "applied are the children as the operator last applied them, at most 64. After a restart the operator compares them with the cluster and sends nothing if they agree.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.AppliedChild{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"lastCorrection": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastCorrection is the last time that the operator restored children which others had changed or deleted.",
+							Ref:         ref(v1alpha1.Correction{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.AppliedChild{}.OpenAPIModelName(), v1alpha1.Correction{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_child_v1alpha1_Correction(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Correction is the restoration of children that others changed or deleted.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"time": {
+						SchemaProps: spec.SchemaProps{
+							Description: "time of the correction.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"children": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "children that were restored, as kind/name, at most 8 of them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"time", "children"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -134,21 +278,21 @@ func schema_pkg_apis_demo_v1alpha1_DemoApp(ref common.ReferenceCallback) common.
 						SchemaProps: spec.SchemaProps{
 							Description: "metadata is the standard object metadata. The name is at most 53 characters long and a DNS-1035 label, because the Helm release and the Service are named after the DemoApp.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
 							Description: "spec is what the app should be.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.DemoAppSpec{}.OpenAPIModelName()),
+							Ref:         ref(demov1alpha1.DemoAppSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what the operator last saw and did. It is written by the operator only.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.DemoAppStatus{}.OpenAPIModelName()),
+							Ref:         ref(demov1alpha1.DemoAppStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -156,7 +300,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoApp(ref common.ReferenceCallback) common.
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.DemoAppSpec{}.OpenAPIModelName(), v1alpha1.DemoAppStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+			demov1alpha1.DemoAppSpec{}.OpenAPIModelName(), demov1alpha1.DemoAppStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -185,21 +329,21 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppCluster(ref common.ReferenceCallback) 
 						SchemaProps: spec.SchemaProps{
 							Description: "metadata is the standard object metadata. The name is at most 42 characters long and a DNS-1035 label, because the DemoApps are named after it.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
 							Description: "spec is what there should be.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.DemoAppClusterSpec{}.OpenAPIModelName()),
+							Ref:         ref(demov1alpha1.DemoAppClusterSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is what the operator last saw. It is written by the operator only.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.DemoAppClusterStatus{}.OpenAPIModelName()),
+							Ref:         ref(demov1alpha1.DemoAppClusterStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -207,7 +351,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppCluster(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.DemoAppClusterSpec{}.OpenAPIModelName(), v1alpha1.DemoAppClusterStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+			demov1alpha1.DemoAppClusterSpec{}.OpenAPIModelName(), demov1alpha1.DemoAppClusterStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -236,7 +380,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppClusterList(ref common.ReferenceCallba
 						SchemaProps: spec.SchemaProps{
 							Description: "metadata is the standard list metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"items": {
@@ -246,7 +390,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppClusterList(ref common.ReferenceCallba
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.DemoAppCluster{}.OpenAPIModelName()),
+										Ref: ref(demov1alpha1.DemoAppCluster{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -257,7 +401,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppClusterList(ref common.ReferenceCallba
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.DemoAppCluster{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+			demov1alpha1.DemoAppCluster{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -287,14 +431,14 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppClusterSpec(ref common.ReferenceCallba
 						SchemaProps: spec.SchemaProps{
 							Description: "template is what the DemoApps are made from.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.DemoAppTemplate{}.OpenAPIModelName()),
+							Ref:         ref(demov1alpha1.DemoAppTemplate{}.OpenAPIModelName()),
 						},
 					},
 					"updateStrategy": {
 						SchemaProps: spec.SchemaProps{
 							Description: "updateStrategy says how a change of the template is rolled out.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.UpdateStrategy{}.OpenAPIModelName()),
+							Ref:         ref(demov1alpha1.UpdateStrategy{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -302,7 +446,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppClusterSpec(ref common.ReferenceCallba
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.DemoAppTemplate{}.OpenAPIModelName(), v1alpha1.UpdateStrategy{}.OpenAPIModelName()},
+			demov1alpha1.DemoAppTemplate{}.OpenAPIModelName(), demov1alpha1.UpdateStrategy{}.OpenAPIModelName()},
 	}
 }
 
@@ -328,7 +472,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppClusterStatus(ref common.ReferenceCall
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.Condition{}.OpenAPIModelName()),
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -385,7 +529,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppClusterStatus(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			v1.Condition{}.OpenAPIModelName()},
+			metav1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -414,7 +558,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppList(ref common.ReferenceCallback) com
 						SchemaProps: spec.SchemaProps{
 							Description: "metadata is the standard list metadata.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"items": {
@@ -424,7 +568,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppList(ref common.ReferenceCallback) com
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.DemoApp{}.OpenAPIModelName()),
+										Ref: ref(demov1alpha1.DemoApp{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -435,7 +579,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppList(ref common.ReferenceCallback) com
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.DemoApp{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+			demov1alpha1.DemoApp{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -477,20 +621,20 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref common.ReferenceCallback) com
 					"apiKeyFrom": {
 						SchemaProps: spec.SchemaProps{
 							Description: "apiKeyFrom names the Secret that holds the key that the app is given. The value has the limits of apiKey, which this field excludes. The Secret is watched: when the value changes, the pods are rolled; while it is missing, the operator waits for it.",
-							Ref:         ref(v1alpha1.SecretKeyReference{}.OpenAPIModelName()),
+							Ref:         ref(demov1alpha1.SecretKeyReference{}.OpenAPIModelName()),
 						},
 					},
 					"service": {
 						SchemaProps: spec.SchemaProps{
 							Description: "service is how the app is reached. Defaults to port 80 of a ClusterIP Service.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.ServiceSpec{}.OpenAPIModelName()),
+							Ref:         ref(demov1alpha1.ServiceSpec{}.OpenAPIModelName()),
 						},
 					},
 					"ingress": {
 						SchemaProps: spec.SchemaProps{
 							Description: "ingress is how the app is reached from outside the cluster. Absent means not at all, but for what service says.",
-							Ref:         ref(v1alpha1.IngressSpec{}.OpenAPIModelName()),
+							Ref:         ref(demov1alpha1.IngressSpec{}.OpenAPIModelName()),
 						},
 					},
 					"waitFor": {
@@ -542,7 +686,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref common.ReferenceCallback) com
 					"timeout": {
 						SchemaProps: spec.SchemaProps{
 							Description: "timeout bounds one operation on the release and, with waitForReady, the time in which the workload is to become healthy; 1s to 24h. Defaults to 5m. An operation takes at most 1h, whatever the timeout is.",
-							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
 					"waitForReady": {
@@ -580,7 +724,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref common.ReferenceCallback) com
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.IngressSpec{}.OpenAPIModelName(), v1alpha1.SecretKeyReference{}.OpenAPIModelName(), v1alpha1.ServiceSpec{}.OpenAPIModelName(), releasev1alpha1.DriftPolicy{}.OpenAPIModelName(), releasev1alpha1.Remediation{}.OpenAPIModelName(), releasev1alpha1.UpgradeWindow{}.OpenAPIModelName(), releasev1alpha1.ValuesReference{}.OpenAPIModelName(), v1.Duration{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+			demov1alpha1.IngressSpec{}.OpenAPIModelName(), demov1alpha1.SecretKeyReference{}.OpenAPIModelName(), demov1alpha1.ServiceSpec{}.OpenAPIModelName(), releasev1alpha1.DriftPolicy{}.OpenAPIModelName(), releasev1alpha1.Remediation{}.OpenAPIModelName(), releasev1alpha1.UpgradeWindow{}.OpenAPIModelName(), releasev1alpha1.ValuesReference{}.OpenAPIModelName(), metav1.Duration{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -606,7 +750,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.Condition{}.OpenAPIModelName()),
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -635,7 +779,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 					"lastUpgradeAt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "lastUpgradeAt is when the operator last changed the objects of the release.",
-							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"appliedManifestHash": {
@@ -784,7 +928,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 			},
 		},
 		Dependencies: []string{
-			releasev1alpha1.DeployedRelease{}.OpenAPIModelName(), releasev1alpha1.FailureCounts{}.OpenAPIModelName(), releasev1alpha1.HistoryEntry{}.OpenAPIModelName(), releasev1alpha1.InventoryEntry{}.OpenAPIModelName(), releasev1alpha1.RevisionDigest{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			releasev1alpha1.DeployedRelease{}.OpenAPIModelName(), releasev1alpha1.FailureCounts{}.OpenAPIModelName(), releasev1alpha1.HistoryEntry{}.OpenAPIModelName(), releasev1alpha1.InventoryEntry{}.OpenAPIModelName(), releasev1alpha1.RevisionDigest{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -799,14 +943,14 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppTemplate(ref common.ReferenceCallback)
 						SchemaProps: spec.SchemaProps{
 							Description: "metadata holds the labels and annotations of the DemoApps.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.TemplateMetadata{}.OpenAPIModelName()),
+							Ref:         ref(demov1alpha1.TemplateMetadata{}.OpenAPIModelName()),
 						},
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
 							Description: "spec is the spec of the DemoApps. Its nodeName is set to the node of each.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1alpha1.DemoAppSpec{}.OpenAPIModelName()),
+							Ref:         ref(demov1alpha1.DemoAppSpec{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -814,7 +958,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppTemplate(ref common.ReferenceCallback)
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.DemoAppSpec{}.OpenAPIModelName(), v1alpha1.TemplateMetadata{}.OpenAPIModelName()},
+			demov1alpha1.DemoAppSpec{}.OpenAPIModelName(), demov1alpha1.TemplateMetadata{}.OpenAPIModelName()},
 	}
 }
 
@@ -872,13 +1016,13 @@ func schema_pkg_apis_demo_v1alpha1_IngressSpec(ref common.ReferenceCallback) com
 					"tls": {
 						SchemaProps: spec.SchemaProps{
 							Description: "tls says that the app is reached by https. A Gateway has certificates of its own; for one, tls only tells what status.externalURL begins with. Absent means http.",
-							Ref:         ref(v1alpha1.IngressTLS{}.OpenAPIModelName()),
+							Ref:         ref(demov1alpha1.IngressTLS{}.OpenAPIModelName()),
 						},
 					},
 					"gateway": {
 						SchemaProps: spec.SchemaProps{
 							Description: "gateway names the Gateway of an HTTPRoute. As long as the cluster does not have the Gateway API, there is no HTTPRoute. Absent means none.",
-							Ref:         ref(v1alpha1.GatewayReference{}.OpenAPIModelName()),
+							Ref:         ref(demov1alpha1.GatewayReference{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -886,7 +1030,7 @@ func schema_pkg_apis_demo_v1alpha1_IngressSpec(ref common.ReferenceCallback) com
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.GatewayReference{}.OpenAPIModelName(), v1alpha1.IngressTLS{}.OpenAPIModelName()},
+			demov1alpha1.GatewayReference{}.OpenAPIModelName(), demov1alpha1.IngressTLS{}.OpenAPIModelName()},
 	}
 }
 
@@ -1272,7 +1416,7 @@ func schema_pkg_apis_release_v1alpha1_HistoryEntry(ref common.ReferenceCallback)
 					"time": {
 						SchemaProps: spec.SchemaProps{
 							Description: "time is when it last happened.",
-							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"action": {
@@ -1331,7 +1475,7 @@ func schema_pkg_apis_release_v1alpha1_HistoryEntry(ref common.ReferenceCallback)
 			},
 		},
 		Dependencies: []string{
-			v1.Time{}.OpenAPIModelName()},
+			metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -1436,7 +1580,7 @@ func schema_pkg_apis_release_v1alpha1_ReleasePolicy(ref common.ReferenceCallback
 					"timeout": {
 						SchemaProps: spec.SchemaProps{
 							Description: "timeout bounds one operation on the release and, with waitForReady, the time in which the workload is to become healthy; 1s to 24h. Defaults to 5m. An operation takes at most 1h, whatever the timeout is.",
-							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
 					"waitForReady": {
@@ -1450,7 +1594,7 @@ func schema_pkg_apis_release_v1alpha1_ReleasePolicy(ref common.ReferenceCallback
 			},
 		},
 		Dependencies: []string{
-			releasev1alpha1.DriftPolicy{}.OpenAPIModelName(), releasev1alpha1.Remediation{}.OpenAPIModelName(), releasev1alpha1.UpgradeWindow{}.OpenAPIModelName(), v1.Duration{}.OpenAPIModelName()},
+			releasev1alpha1.DriftPolicy{}.OpenAPIModelName(), releasev1alpha1.Remediation{}.OpenAPIModelName(), releasev1alpha1.UpgradeWindow{}.OpenAPIModelName(), metav1.Duration{}.OpenAPIModelName()},
 	}
 }
 
@@ -1476,7 +1620,7 @@ func schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref common.ReferenceCallback
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.Condition{}.OpenAPIModelName()),
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1505,7 +1649,7 @@ func schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref common.ReferenceCallback
 					"lastUpgradeAt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "lastUpgradeAt is when the operator last changed the objects of the release.",
-							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"appliedManifestHash": {
@@ -1626,7 +1770,7 @@ func schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref common.ReferenceCallback
 			},
 		},
 		Dependencies: []string{
-			releasev1alpha1.DeployedRelease{}.OpenAPIModelName(), releasev1alpha1.FailureCounts{}.OpenAPIModelName(), releasev1alpha1.HistoryEntry{}.OpenAPIModelName(), releasev1alpha1.InventoryEntry{}.OpenAPIModelName(), releasev1alpha1.RevisionDigest{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			releasev1alpha1.DeployedRelease{}.OpenAPIModelName(), releasev1alpha1.FailureCounts{}.OpenAPIModelName(), releasev1alpha1.HistoryEntry{}.OpenAPIModelName(), releasev1alpha1.InventoryEntry{}.OpenAPIModelName(), releasev1alpha1.RevisionDigest{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -1705,7 +1849,7 @@ func schema_pkg_apis_release_v1alpha1_UpgradeWindow(ref common.ReferenceCallback
 					"duration": {
 						SchemaProps: spec.SchemaProps{
 							Description: "duration is how long the window stays open, 1m to 168h.",
-							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
 					"timeZone": {
@@ -1720,7 +1864,7 @@ func schema_pkg_apis_release_v1alpha1_UpgradeWindow(ref common.ReferenceCallback
 			},
 		},
 		Dependencies: []string{
-			v1.Duration{}.OpenAPIModelName()},
+			metav1.Duration{}.OpenAPIModelName()},
 	}
 }
 
@@ -1765,6 +1909,223 @@ func schema_pkg_apis_release_v1alpha1_ValuesReference(ref common.ReferenceCallba
 				Required: []string{"kind", "name"},
 			},
 		},
+	}
+}
+
+func schema_pkg_apis_webapp_v1_Website(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Website serves one HTML page from a number of pods.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata. The name is a DNS-1035 label, because the Service is named after the Website.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the desired state.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.WebsiteSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the observed state. The operator alone writes it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.WebsiteStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1.WebsiteSpec{}.OpenAPIModelName(), v1.WebsiteStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_webapp_v1_WebsiteList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WebsiteList is a list of Websites.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the Websites.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.Website{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1.Website{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_webapp_v1_WebsiteSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WebsiteSpec is the desired state of a Website.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replicas is the number of pods, 1 to 10. Defaults to 1.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"image": {
+						SchemaProps: spec.SchemaProps{
+							Description: "image is the container image of the web server, which serves /usr/share/nginx/html on port 80 as user 101. Defaults to nginx:1.27-alpine.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"html": {
+						SchemaProps: spec.SchemaProps{
+							Description: "html is the page, 1 character to 512 KiB. A change rolls the pods.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"html"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_webapp_v1_WebsiteStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WebsiteStatus is the observed state of a Website.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are Ready, Reconciling and Stalled, as in the kstatus contract.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the spec that was last reconciled. It is -1 before the first time.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replicas is the number of pods that exist.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"readyReplicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "readyReplicas is the number of pods that are ready.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"selector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "selector selects the pods, for autoscalers.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url is where the page is served within the cluster.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"children": {
+						SchemaProps: spec.SchemaProps{
+							Description: "children is what the operator knows of the children.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ChildrenStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ChildrenStatus{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -1857,7 +2218,7 @@ func schema_pkg_apis_meta_v1_APIGroup(ref common.ReferenceCallback) common.OpenA
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.GroupVersionForDiscovery{}.OpenAPIModelName()),
+										Ref: ref(metav1.GroupVersionForDiscovery{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1867,7 +2228,7 @@ func schema_pkg_apis_meta_v1_APIGroup(ref common.ReferenceCallback) common.OpenA
 						SchemaProps: spec.SchemaProps{
 							Description: "preferredVersion is the version preferred by the API server, which probably is the storage version.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.GroupVersionForDiscovery{}.OpenAPIModelName()),
+							Ref:         ref(metav1.GroupVersionForDiscovery{}.OpenAPIModelName()),
 						},
 					},
 					"serverAddressByClientCIDRs": {
@@ -1882,7 +2243,7 @@ func schema_pkg_apis_meta_v1_APIGroup(ref common.ReferenceCallback) common.OpenA
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.ServerAddressByClientCIDR{}.OpenAPIModelName()),
+										Ref: ref(metav1.ServerAddressByClientCIDR{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1893,7 +2254,7 @@ func schema_pkg_apis_meta_v1_APIGroup(ref common.ReferenceCallback) common.OpenA
 			},
 		},
 		Dependencies: []string{
-			v1.GroupVersionForDiscovery{}.OpenAPIModelName(), v1.ServerAddressByClientCIDR{}.OpenAPIModelName()},
+			metav1.GroupVersionForDiscovery{}.OpenAPIModelName(), metav1.ServerAddressByClientCIDR{}.OpenAPIModelName()},
 	}
 }
 
@@ -1930,7 +2291,7 @@ func schema_pkg_apis_meta_v1_APIGroupList(ref common.ReferenceCallback) common.O
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.APIGroup{}.OpenAPIModelName()),
+										Ref: ref(metav1.APIGroup{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -1941,7 +2302,7 @@ func schema_pkg_apis_meta_v1_APIGroupList(ref common.ReferenceCallback) common.O
 			},
 		},
 		Dependencies: []string{
-			v1.APIGroup{}.OpenAPIModelName()},
+			metav1.APIGroup{}.OpenAPIModelName()},
 	}
 }
 
@@ -2105,7 +2466,7 @@ func schema_pkg_apis_meta_v1_APIResourceList(ref common.ReferenceCallback) commo
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.APIResource{}.OpenAPIModelName()),
+										Ref: ref(metav1.APIResource{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2116,7 +2477,7 @@ func schema_pkg_apis_meta_v1_APIResourceList(ref common.ReferenceCallback) commo
 			},
 		},
 		Dependencies: []string{
-			v1.APIResource{}.OpenAPIModelName()},
+			metav1.APIResource{}.OpenAPIModelName()},
 	}
 }
 
@@ -2172,7 +2533,7 @@ func schema_pkg_apis_meta_v1_APIVersions(ref common.ReferenceCallback) common.Op
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.ServerAddressByClientCIDR{}.OpenAPIModelName()),
+										Ref: ref(metav1.ServerAddressByClientCIDR{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2183,7 +2544,7 @@ func schema_pkg_apis_meta_v1_APIVersions(ref common.ReferenceCallback) common.Op
 			},
 		},
 		Dependencies: []string{
-			v1.ServerAddressByClientCIDR{}.OpenAPIModelName()},
+			metav1.ServerAddressByClientCIDR{}.OpenAPIModelName()},
 	}
 }
 
@@ -2283,7 +2644,7 @@ func schema_pkg_apis_meta_v1_Condition(ref common.ReferenceCallback) common.Open
 					"lastTransitionTime": {
 						SchemaProps: spec.SchemaProps{
 							Description: "lastTransitionTime is the last time the condition transitioned from one status to another. This should be when the underlying condition changed.  If that is not known, then using the time when the API field changed is acceptable.",
-							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"reason": {
@@ -2307,7 +2668,7 @@ func schema_pkg_apis_meta_v1_Condition(ref common.ReferenceCallback) common.Open
 			},
 		},
 		Dependencies: []string{
-			v1.Time{}.OpenAPIModelName()},
+			metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -2402,7 +2763,7 @@ func schema_pkg_apis_meta_v1_DeleteOptions(ref common.ReferenceCallback) common.
 					"preconditions": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Must be fulfilled before a deletion is carried out. If not possible, a 409 Conflict status will be returned.",
-							Ref:         ref(v1.Preconditions{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Preconditions{}.OpenAPIModelName()),
 						},
 					},
 					"orphanDependents": {
@@ -2449,7 +2810,7 @@ func schema_pkg_apis_meta_v1_DeleteOptions(ref common.ReferenceCallback) common.
 			},
 		},
 		Dependencies: []string{
-			v1.Preconditions{}.OpenAPIModelName()},
+			metav1.Preconditions{}.OpenAPIModelName()},
 	}
 }
 
@@ -2458,8 +2819,8 @@ func schema_pkg_apis_meta_v1_Duration(ref common.ReferenceCallback) common.OpenA
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
 				Description: "Duration is a wrapper around time.Duration which supports correct marshaling to YAML and JSON. In particular, it marshals into strings, which can be used as map keys in json.",
-				Type:        v1.Duration{}.OpenAPISchemaType(),
-				Format:      v1.Duration{}.OpenAPISchemaFormat(),
+				Type:        metav1.Duration{}.OpenAPISchemaType(),
+				Format:      metav1.Duration{}.OpenAPISchemaFormat(),
 			},
 		},
 	}
@@ -2803,7 +3164,7 @@ func schema_pkg_apis_meta_v1_LabelSelector(ref common.ReferenceCallback) common.
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.LabelSelectorRequirement{}.OpenAPIModelName()),
+										Ref: ref(metav1.LabelSelectorRequirement{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2818,7 +3179,7 @@ func schema_pkg_apis_meta_v1_LabelSelector(ref common.ReferenceCallback) common.
 			},
 		},
 		Dependencies: []string{
-			v1.LabelSelectorRequirement{}.OpenAPIModelName()},
+			metav1.LabelSelectorRequirement{}.OpenAPIModelName()},
 	}
 }
 
@@ -2896,7 +3257,7 @@ func schema_pkg_apis_meta_v1_List(ref common.ReferenceCallback) common.OpenAPIDe
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"items": {
@@ -2917,7 +3278,7 @@ func schema_pkg_apis_meta_v1_List(ref common.ReferenceCallback) common.OpenAPIDe
 			},
 		},
 		Dependencies: []string{
-			v1.ListMeta{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+			metav1.ListMeta{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -2959,14 +3320,14 @@ func schema_pkg_apis_meta_v1_ListMeta(ref common.ReferenceCallback) common.OpenA
 					"shardInfo": {
 						SchemaProps: spec.SchemaProps{
 							Description: "shardInfo is set when the list is a filtered subset of the full collection, as selected by a shard selector on the request. It echoes back the selector so clients can verify which shard they received and merge sharded responses. Clients should not cache sharded list responses as a full representation of the collection.\n\nThis is an alpha field and requires enabling the ShardedListAndWatch feature gate.",
-							Ref:         ref(v1.ShardInfo{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ShardInfo{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1.ShardInfo{}.OpenAPIModelName()},
+			metav1.ShardInfo{}.OpenAPIModelName()},
 	}
 }
 
@@ -3105,7 +3466,7 @@ func schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref common.ReferenceCallback) co
 					"time": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Time is the timestamp of when the ManagedFields entry was added. The timestamp will also be updated if a field is added, the manager changes any of the owned fields value or removes a field. The timestamp does not update when a field is removed from the entry because another manager took it over.",
-							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"fieldsType": {
@@ -3118,7 +3479,7 @@ func schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref common.ReferenceCallback) co
 					"fieldsV1": {
 						SchemaProps: spec.SchemaProps{
 							Description: "FieldsV1 holds the first JSON version format as described in the \"FieldsV1\" type.",
-							Ref:         ref(v1.FieldsV1{}.OpenAPIModelName()),
+							Ref:         ref(metav1.FieldsV1{}.OpenAPIModelName()),
 						},
 					},
 					"subresource": {
@@ -3132,7 +3493,7 @@ func schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref common.ReferenceCallback) co
 			},
 		},
 		Dependencies: []string{
-			v1.FieldsV1{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			metav1.FieldsV1{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -3141,8 +3502,8 @@ func schema_pkg_apis_meta_v1_MicroTime(ref common.ReferenceCallback) common.Open
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
 				Description: "MicroTime is version of Time with microsecond level precision.",
-				Type:        v1.MicroTime{}.OpenAPISchemaType(),
-				Format:      v1.MicroTime{}.OpenAPISchemaFormat(),
+				Type:        metav1.MicroTime{}.OpenAPISchemaType(),
+				Format:      metav1.MicroTime{}.OpenAPISchemaFormat(),
 			},
 		},
 	}
@@ -3207,13 +3568,13 @@ func schema_pkg_apis_meta_v1_ObjectMeta(ref common.ReferenceCallback) common.Ope
 					"creationTimestamp": {
 						SchemaProps: spec.SchemaProps{
 							Description: "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
-							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"deletionTimestamp": {
 						SchemaProps: spec.SchemaProps{
 							Description: "DeletionTimestamp is RFC 3339 date and time at which this resource will be deleted. This field is set by the server when a graceful deletion is requested by the user, and is not directly settable by a client. The resource is expected to be deleted (no longer visible from resource lists, and not reachable by name) after the time in this field, once the finalizers list is empty. As long as the finalizers list contains items, deletion is blocked. Once the deletionTimestamp is set, this value may not be unset or be set further into the future, although it may be shortened or the resource may be deleted prior to this time. For example, a user may request that a pod is deleted in 30 seconds. The Kubelet will react by sending a graceful termination signal to the containers in the pod. After that 30 seconds, the Kubelet will send a hard termination signal (SIGKILL) to the container and after cleanup, remove the pod from the API. In the presence of network partitions, this object may still exist after this timestamp, until an administrator or automated process can determine the resource is fully terminated. If not set, graceful deletion of the object has not been requested.\n\nPopulated by the system when a graceful deletion is requested. Read-only. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
-							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"deletionGracePeriodSeconds": {
@@ -3270,7 +3631,7 @@ func schema_pkg_apis_meta_v1_ObjectMeta(ref common.ReferenceCallback) common.Ope
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.OwnerReference{}.OpenAPIModelName()),
+										Ref: ref(metav1.OwnerReference{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3308,7 +3669,7 @@ func schema_pkg_apis_meta_v1_ObjectMeta(ref common.ReferenceCallback) common.Ope
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.ManagedFieldsEntry{}.OpenAPIModelName()),
+										Ref: ref(metav1.ManagedFieldsEntry{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3318,7 +3679,7 @@ func schema_pkg_apis_meta_v1_ObjectMeta(ref common.ReferenceCallback) common.Ope
 			},
 		},
 		Dependencies: []string{
-			v1.ManagedFieldsEntry{}.OpenAPIModelName(), v1.OwnerReference{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			metav1.ManagedFieldsEntry{}.OpenAPIModelName(), metav1.OwnerReference{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -3412,14 +3773,14 @@ func schema_pkg_apis_meta_v1_PartialObjectMetadata(ref common.ReferenceCallback)
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1.ObjectMeta{}.OpenAPIModelName()},
+			metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -3448,7 +3809,7 @@ func schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref common.ReferenceCallb
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"items": {
@@ -3458,7 +3819,7 @@ func schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref common.ReferenceCallb
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.PartialObjectMetadata{}.OpenAPIModelName()),
+										Ref: ref(metav1.PartialObjectMetadata{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3469,7 +3830,7 @@ func schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref common.ReferenceCallb
 			},
 		},
 		Dependencies: []string{
-			v1.ListMeta{}.OpenAPIModelName(), v1.PartialObjectMetadata{}.OpenAPIModelName()},
+			metav1.ListMeta{}.OpenAPIModelName(), metav1.PartialObjectMetadata{}.OpenAPIModelName()},
 	}
 }
 
@@ -3688,7 +4049,7 @@ func schema_pkg_apis_meta_v1_Status(ref common.ReferenceCallback) common.OpenAPI
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
@@ -3715,7 +4076,7 @@ func schema_pkg_apis_meta_v1_Status(ref common.ReferenceCallback) common.OpenAPI
 					"details": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Extended data associated with the reason.  Each reason may define its own extended details. This field is optional and the data returned is not guaranteed to conform to any schema except that defined by the reason type.",
-							Ref:         ref(v1.StatusDetails{}.OpenAPIModelName()),
+							Ref:         ref(metav1.StatusDetails{}.OpenAPIModelName()),
 						},
 					},
 					"code": {
@@ -3729,7 +4090,7 @@ func schema_pkg_apis_meta_v1_Status(ref common.ReferenceCallback) common.OpenAPI
 			},
 		},
 		Dependencies: []string{
-			v1.ListMeta{}.OpenAPIModelName(), v1.StatusDetails{}.OpenAPIModelName()},
+			metav1.ListMeta{}.OpenAPIModelName(), metav1.StatusDetails{}.OpenAPIModelName()},
 	}
 }
 
@@ -3814,7 +4175,7 @@ func schema_pkg_apis_meta_v1_StatusDetails(ref common.ReferenceCallback) common.
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.StatusCause{}.OpenAPIModelName()),
+										Ref: ref(metav1.StatusCause{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3831,7 +4192,7 @@ func schema_pkg_apis_meta_v1_StatusDetails(ref common.ReferenceCallback) common.
 			},
 		},
 		Dependencies: []string{
-			v1.StatusCause{}.OpenAPIModelName()},
+			metav1.StatusCause{}.OpenAPIModelName()},
 	}
 }
 
@@ -3860,7 +4221,7 @@ func schema_pkg_apis_meta_v1_Table(ref common.ReferenceCallback) common.OpenAPID
 						SchemaProps: spec.SchemaProps{
 							Description: "Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
 						},
 					},
 					"columnDefinitions": {
@@ -3875,7 +4236,7 @@ func schema_pkg_apis_meta_v1_Table(ref common.ReferenceCallback) common.OpenAPID
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.TableColumnDefinition{}.OpenAPIModelName()),
+										Ref: ref(metav1.TableColumnDefinition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3893,7 +4254,7 @@ func schema_pkg_apis_meta_v1_Table(ref common.ReferenceCallback) common.OpenAPID
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.TableRow{}.OpenAPIModelName()),
+										Ref: ref(metav1.TableRow{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -3904,7 +4265,7 @@ func schema_pkg_apis_meta_v1_Table(ref common.ReferenceCallback) common.OpenAPID
 			},
 		},
 		Dependencies: []string{
-			v1.ListMeta{}.OpenAPIModelName(), v1.TableColumnDefinition{}.OpenAPIModelName(), v1.TableRow{}.OpenAPIModelName()},
+			metav1.ListMeta{}.OpenAPIModelName(), metav1.TableColumnDefinition{}.OpenAPIModelName(), metav1.TableRow{}.OpenAPIModelName()},
 	}
 }
 
@@ -4034,7 +4395,7 @@ func schema_pkg_apis_meta_v1_TableRow(ref common.ReferenceCallback) common.OpenA
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.TableRowCondition{}.OpenAPIModelName()),
+										Ref: ref(metav1.TableRowCondition{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -4051,7 +4412,7 @@ func schema_pkg_apis_meta_v1_TableRow(ref common.ReferenceCallback) common.OpenA
 			},
 		},
 		Dependencies: []string{
-			v1.TableRowCondition{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+			metav1.TableRowCondition{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -4104,8 +4465,8 @@ func schema_pkg_apis_meta_v1_Time(ref common.ReferenceCallback) common.OpenAPIDe
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
 				Description: "Time is a wrapper around time.Time which supports correct marshaling to YAML and JSON.  Wrappers are provided for many of the factory methods that the time package offers.",
-				Type:        v1.Time{}.OpenAPISchemaType(),
-				Format:      v1.Time{}.OpenAPISchemaFormat(),
+				Type:        metav1.Time{}.OpenAPISchemaType(),
+				Format:      metav1.Time{}.OpenAPISchemaFormat(),
 			},
 		},
 	}

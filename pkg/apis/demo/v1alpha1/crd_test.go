@@ -4,141 +4,19 @@
 package v1alpha1_test
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"sigs.k8s.io/yaml"
 
 	"github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	"github.com/example/demoapp-controller/test/crd"
 )
 
-const crdDir = "../../../../artifacts/crds"
-
-// loadCRD reads a CustomResourceDefinition as the API server does: defaulted and
-// in its internal version.
-func loadCRD(t testing.TB, file string) *apiextensions.CustomResourceDefinition {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(crdDir, file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var versioned apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(data, &versioned); err != nil {
-		t.Fatal(err)
-	}
-	apiextensionsv1.SetDefaults_CustomResourceDefinition(&versioned)
-	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&versioned.Spec)
-	var crd apiextensions.CustomResourceDefinition
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&versioned, &crd, nil); err != nil {
-		t.Fatal(err)
-	}
-	return &crd
-}
-
-// rootSchema returns the schema of the only version. The conversion to the
-// internal version moves it to where all versions share it.
-func rootSchema(crd *apiextensions.CustomResourceDefinition) *apiextensions.JSONSchemaProps {
-	if crd.Spec.Validation != nil {
-		return crd.Spec.Validation.OpenAPIV3Schema
-	}
-	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema
-}
-
-// admission is what the API server does with the body of a request.
-type admission struct {
-	structural *schema.Structural
-	openAPI    validation.SchemaValidator
-	rules      *cel.Validator
-}
-
-func newAdmission(t testing.TB, file string) *admission {
-	t.Helper()
-	root := rootSchema(loadCRD(t, file))
-	structural, err := schema.NewStructural(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	openAPI, _, err := validation.NewSchemaValidator(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &admission{
-		structural: structural,
-		openAPI:    openAPI,
-		rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
-	}
-}
-
-// admit defaults the object in place and returns why it is refused.
-func (a *admission) admit(t *testing.T, object map[string]any) field.ErrorList {
-	t.Helper()
-	defaulting.PruneNonNullableNullsWithoutDefaults(object, a.structural)
-	defaulting.Default(object, a.structural)
-	if errs := validation.ValidateCustomResource(nil, object, a.openAPI); len(errs) > 0 {
-		return errs
-	}
-	errs, _ := a.rules.Validate(t.Context(), nil, a.structural, object, nil, celconfig.RuntimeCELCostBudget)
-	return errs
-}
-
-func demoApp(t *testing.T, name, spec string) map[string]any {
-	t.Helper()
-	object := map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(),
-		"kind":       "DemoApp",
-		"metadata":   map[string]any{"name": name, "namespace": "default"},
-	}
-	var decoded map[string]any
-	if err := yaml.Unmarshal([]byte(spec), &decoded); err != nil {
-		t.Fatal(err)
-	}
-	if decoded != nil {
-		object["spec"] = integers(decoded)
-	}
-	return object
-}
-
-// integers turns whole numbers into int64, as the API server decodes them.
-func integers(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, element := range v {
-			v[key] = integers(element)
-		}
-	case float64:
-		if v == float64(int64(v)) {
-			return int64(v)
-		}
-	}
-	return value
-}
-
-func TestCRDsAreStructural(t *testing.T) {
-	for _, file := range crdFiles(t) {
-		t.Run(file, func(t *testing.T) {
-			structural, err := schema.NewStructural(rootSchema(loadCRD(t, file)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if errs := schema.ValidateStructural(nil, structural); len(errs) > 0 {
-				t.Error(errs.ToAggregate())
-			}
-		})
-	}
-}
+const file = "artifacts/crds/demo.example.com_demoapps.yaml"
 
 func TestDemoAppDefaults(t *testing.T) {
 	const image, message = "nginx:1.27-alpine", "Hello from the hybrid operator"
@@ -179,11 +57,11 @@ func TestDemoAppDefaults(t *testing.T) {
 			},
 		},
 	}
-	server := newAdmission(t, "demo.example.com_demoapps.yaml")
+	definition := crd.Load(t, file)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			object := demoApp(t, "web", test.spec)
-			if errs := server.admit(t, object); len(errs) > 0 {
+			object := definition.Object(t, "web", test.spec)
+			if errs := definition.Admit(t, object); len(errs) > 0 {
 				t.Fatal(errs.ToAggregate())
 			}
 			var got v1alpha1.DemoApp
@@ -224,10 +102,10 @@ func TestDemoAppAccepted(t *testing.T) {
 		{"image with a digest", "web", `{apiKey: verysecret, image: "nginx@sha256:` + strings.Repeat("0f", 32) + `"}`},
 		{"image with a tag and a digest", "web", `{apiKey: verysecret, image: "nginx:1@sha256:` + strings.Repeat("0f", 32) + `"}`},
 	}
-	server := newAdmission(t, "demo.example.com_demoapps.yaml")
+	definition := crd.Load(t, file)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if errs := server.admit(t, demoApp(t, test.object, test.spec)); len(errs) > 0 {
+			if errs := definition.Admit(t, definition.Object(t, test.object, test.spec)); len(errs) > 0 {
 				t.Error(errs.ToAggregate())
 			}
 		})
@@ -281,10 +159,10 @@ func TestDemoAppRefused(t *testing.T) {
 		{"name with a dot", "web.example", `{apiKey: verysecret}`, "metadata", "metadata.name must be a DNS-1035 label"},
 		{"name beginning with a digit", "1web", `{apiKey: verysecret}`, "metadata", "metadata.name must be a DNS-1035 label"},
 	}
-	server := newAdmission(t, "demo.example.com_demoapps.yaml")
+	definition := crd.Load(t, file)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			errs := server.admit(t, demoApp(t, test.object, test.spec))
+			errs := definition.Admit(t, definition.Object(t, test.object, test.spec))
 			if !slices.ContainsFunc(errs, func(err *field.Error) bool {
 				return err.Field == test.field && strings.Contains(err.Error(), test.message)
 			}) {
@@ -344,11 +222,11 @@ func TestIgnoredPaths(t *testing.T) {
 		"spec/replicas":     "should match",
 		"/spec/~2":          "should match",
 	}
-	server := newAdmission(t, "demo.example.com_demoapps.yaml")
+	definition := crd.Load(t, file)
 	for path, message := range tests {
 		t.Run(path, func(t *testing.T) {
-			object := demoApp(t, "web", `{apiKey: verysecret, drift: {ignore: [{kind: Deployment, paths: [/spec/replicas, "`+path+`"]}]}}`)
-			errs := server.admit(t, object)
+			object := definition.Object(t, "web", `{apiKey: verysecret, drift: {ignore: [{kind: Deployment, paths: [/spec/replicas, "`+path+`"]}]}}`)
+			errs := definition.Admit(t, object)
 			if message == "" {
 				if len(errs) > 0 {
 					t.Error(errs.ToAggregate())
@@ -371,13 +249,13 @@ func FuzzIgnoredPaths(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	server := newAdmission(f, "demo.example.com_demoapps.yaml")
+	definition := crd.Load(f, file)
 	f.Fuzz(func(t *testing.T, path string) {
-		object := demoApp(t, "web", `{apiKey: verysecret}`)
+		object := definition.Object(t, "web", `{apiKey: verysecret}`)
 		object["spec"].(map[string]any)["drift"] = map[string]any{
 			"ignore": []any{map[string]any{"kind": "Deployment", "paths": []any{path}}},
 		}
-		if errs := server.admit(t, object); len(errs) > 0 {
+		if errs := definition.Admit(t, object); len(errs) > 0 {
 			return
 		}
 		tokens := strings.Split(path, "/")[1:]
@@ -395,78 +273,4 @@ func FuzzIgnoredPaths(f *testing.F) {
 			}
 		}
 	})
-}
-
-func crdFiles(t testing.TB) []string {
-	t.Helper()
-	entries, err := os.ReadDir(crdDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := make([]string, 0, len(entries))
-	for _, entry := range entries {
-		if filepath.Ext(entry.Name()) == ".yaml" {
-			files = append(files, entry.Name())
-		}
-	}
-	if len(files) == 0 {
-		t.Fatalf("no CustomResourceDefinition in %s", crdDir)
-	}
-	return files
-}
-
-// TestCRDsAreDocumentedAndBounded holds that "kubectl explain" has an answer for
-// every field, and that no field can grow without a limit.
-func TestCRDsAreDocumentedAndBounded(t *testing.T) {
-	for _, file := range crdFiles(t) {
-		t.Run(file, func(t *testing.T) {
-			root := rootSchema(loadCRD(t, file))
-			for _, name := range []string{"spec", "status"} {
-				property, ok := root.Properties[name]
-				if !ok {
-					t.Errorf("no property %q", name)
-				}
-				checkProperty(t, field.NewPath(name), &property)
-			}
-		})
-	}
-}
-
-func checkProperty(t *testing.T, path *field.Path, property *apiextensions.JSONSchemaProps) {
-	t.Helper()
-	if property.Description == "" {
-		t.Errorf("%s has no description", path)
-	}
-	checkElement(t, path, property)
-}
-
-// checkElement looks at the limits of a value, which need not have a description
-// where it is an element of a list or map of scalars.
-func checkElement(t *testing.T, path *field.Path, property *apiextensions.JSONSchemaProps) {
-	t.Helper()
-	switch property.Type {
-	case "string":
-		if property.MaxLength == nil && len(property.Enum) == 0 && property.Format != "date-time" {
-			t.Errorf("%s has neither maxLength nor enum", path)
-		}
-	case "integer", "number":
-		if property.Minimum == nil || (property.Maximum == nil && property.Format == "") {
-			t.Errorf("%s has no minimum, or neither maximum nor format", path)
-		}
-	case "array":
-		if property.MaxItems == nil {
-			t.Errorf("%s has no maxItems", path)
-		}
-		checkElement(t, path.Key("*"), property.Items.Schema)
-	case "object":
-		if property.AdditionalProperties != nil {
-			if property.MaxProperties == nil {
-				t.Errorf("%s has no maxProperties", path)
-			}
-			checkElement(t, path.Key("*"), property.AdditionalProperties.Schema)
-		}
-		for name, child := range property.Properties {
-			checkProperty(t, path.Child(name), &child)
-		}
-	}
 }

@@ -6,7 +6,7 @@
 package v1
 
 import (
-	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	v1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/child/v1alpha1"
 	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -29,7 +29,7 @@ type WebsiteStatusApplyConfiguration struct {
 	// url is where the page is served within the cluster.
 	URL *string `json:"url,omitempty"`
 	// children is what the operator knows of the children.
-	Children *v1alpha1.ChildrenStatus `json:"children,omitempty"`
+	Children *v1alpha1.ChildrenStatusApplyConfiguration `json:"children,omitempty"`
 }
 
 // WebsiteStatusApplyConfiguration constructs a declarative configuration of the WebsiteStatus type for use with
@@ -94,7 +94,7 @@ func (b *WebsiteStatusApplyConfiguration) WithURL(value string) *WebsiteStatusAp
 // WithChildren sets the Children field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Children field is set to the value of the last call.
-func (b *WebsiteStatusApplyConfiguration) WithChildren(value v1alpha1.ChildrenStatus) *WebsiteStatusApplyConfiguration {
-	b.Children = &value
+func (b *WebsiteStatusApplyConfiguration) WithChildren(value *v1alpha1.ChildrenStatusApplyConfiguration) *WebsiteStatusApplyConfiguration {
+	b.Children = value
 	return b
 }

@@ -1,0 +1,24 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Reasons of Ready, Reconciling and Stalled that a kind with children may have, beside
+// those of pkg/apis/meta/v1.
+const (
+	// ReasonWaitingForDeletion is an object of a child's name that is being deleted, or that
+	// belongs to a deleted owner of the same name and will be garbage collected. The child
+	// is created when that object is gone.
+	ReasonWaitingForDeletion = "WaitingForDeletion"
+	// ReasonApplyFailed is a child that could not be written; it is retried.
+	ReasonApplyFailed = "ApplyFailed"
+)
+
+// Reasons of events about children.
+const (
+	// ReasonCreated: the operator created the children of a new object.
+	ReasonCreated = "Created"
+	// ReasonDriftCorrected: the operator restored children that others had changed or
+	// deleted.
+	ReasonDriftCorrected = "DriftCorrected"
+)

@@ -1,0 +1,223 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package crd tests the CustomResourceDefinitions of any group as the API server reads
+// them: what is admitted and defaulted, what kubectl shows, and whether every field is
+// documented and bounded.
+package crd
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+)
+
+// Definition is a CustomResourceDefinition with a single version.
+type Definition struct {
+	// internal is defaulted and converted, and columns are as they were written.
+	internal   *apiextensions.CustomResourceDefinition
+	columns    []apiextensionsv1.CustomResourceColumnDefinition
+	structural *schema.Structural
+	openAPI    validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// Files returns the CRDs of the repository, relative to its root. There are always some.
+func Files(t testing.TB) []string {
+	t.Helper()
+	var files []string
+	for _, pattern := range []string{"artifacts/crds/*.yaml", "artifacts/kinds/*/crd.yaml"} {
+		found, err := filepath.Glob(filepath.Join(root(t), pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no CustomResourceDefinition matches %s (%v)", pattern, err)
+		}
+		for _, file := range found {
+			files = append(files, strings.TrimPrefix(file, root(t)+string(filepath.Separator)))
+		}
+	}
+	return files
+}
+
+// root is the root of the repository.
+func root(t testing.TB) string {
+	t.Helper()
+	_, here, _, ok := runtime.Caller(0)
+	if !ok {
+		t.Fatal("the path of the sources is unknown")
+	}
+	return filepath.Dir(filepath.Dir(filepath.Dir(here)))
+}
+
+// Load reads a CustomResourceDefinition as the API server does. The path is relative to
+// the root of the repository.
+func Load(t testing.TB, file string) *Definition {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root(t), file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var versioned apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(data, &versioned); err != nil {
+		t.Fatal(err)
+	}
+	d := &Definition{internal: &apiextensions.CustomResourceDefinition{}, columns: versioned.Spec.Versions[0].AdditionalPrinterColumns}
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(&versioned)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&versioned.Spec)
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&versioned, d.internal, nil); err != nil {
+		t.Fatal(err)
+	}
+	if d.structural, err = schema.NewStructural(d.root()); err != nil {
+		t.Fatal(err)
+	}
+	if d.openAPI, _, err = validation.NewSchemaValidator(d.root()); err != nil {
+		t.Fatal(err)
+	}
+	d.rules = cel.NewValidator(d.structural, true, celconfig.PerCallLimit)
+	return d
+}
+
+// Internal returns the definition in the API server's internal version.
+func (d *Definition) Internal() *apiextensions.CustomResourceDefinition { return d.internal }
+
+// Structural returns the structural schema.
+func (d *Definition) Structural() *schema.Structural { return d.structural }
+
+// root returns the schema of the only version. The conversion to the internal version
+// moves it to where all versions share it.
+func (d *Definition) root() *apiextensions.JSONSchemaProps {
+	if d.internal.Spec.Validation != nil {
+		return d.internal.Spec.Validation.OpenAPIV3Schema
+	}
+	return d.internal.Spec.Versions[0].Schema.OpenAPIV3Schema
+}
+
+// Object returns an object of the kind whose spec is written in YAML; "null" for none.
+func (d *Definition) Object(t testing.TB, name, spec string) map[string]any {
+	t.Helper()
+	object := map[string]any{
+		"apiVersion": d.internal.Spec.Group + "/" + d.internal.Spec.Versions[0].Name,
+		"kind":       d.internal.Spec.Names.Kind,
+		"metadata":   map[string]any{"name": name, "namespace": "default"},
+	}
+	var decoded map[string]any
+	if err := yaml.Unmarshal([]byte(spec), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	if decoded != nil {
+		object["spec"] = integers(decoded)
+	}
+	return object
+}
+
+// integers turns whole numbers into int64, as the API server decodes them.
+func integers(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, element := range v {
+			v[key] = integers(element)
+		}
+	case float64:
+		if v == float64(int64(v)) {
+			return int64(v)
+		}
+	}
+	return value
+}
+
+// Admit defaults an object in place and returns why it is refused.
+func (d *Definition) Admit(t testing.TB, object map[string]any) field.ErrorList {
+	t.Helper()
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, d.structural)
+	defaulting.Default(object, d.structural)
+	if errs := validation.ValidateCustomResource(nil, object, d.openAPI); len(errs) > 0 {
+		return errs
+	}
+	errs, _ := d.rules.Validate(t.Context(), nil, d.structural, object, nil, celconfig.RuntimeCELCostBudget)
+	return errs
+}
+
+// Row returns what kubectl get shows of an object, by column.
+func (d *Definition) Row(t testing.TB, object map[string]any) map[string]any {
+	t.Helper()
+	convertor, err := tableconvertor.New(d.columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := convertor.ConvertToTable(t.Context(), &unstructured.Unstructured{Object: object}, &metav1.TableOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := map[string]any{}
+	for i, column := range table.ColumnDefinitions {
+		row[column.Name] = table.Rows[0].Cells[i]
+	}
+	return row
+}
+
+// Unbounded returns the fields of spec and status without a description, and those that
+// can grow without a limit. Each is a line that names the field.
+func (d *Definition) Unbounded() []string {
+	var found []string
+	for _, name := range []string{"spec", "status"} {
+		property, ok := d.root().Properties[name]
+		if !ok {
+			found = append(found, "no property "+name)
+		}
+		checkProperty(field.NewPath(name), &property, func(path *field.Path, problem string) {
+			found = append(found, path.String()+" "+problem)
+		})
+	}
+	return found
+}
+
+func checkProperty(path *field.Path, property *apiextensions.JSONSchemaProps, report func(*field.Path, string)) {
+	if property.Description == "" {
+		report(path, "has no description")
+	}
+	checkElement(path, property, report)
+}
+
+// checkElement looks at the limits of a value, which need not have a description where it
+// is an element of a list or map of scalars.
+func checkElement(path *field.Path, property *apiextensions.JSONSchemaProps, report func(*field.Path, string)) {
+	switch property.Type {
+	case "string":
+		if property.MaxLength == nil && len(property.Enum) == 0 && property.Format != "date-time" {
+			report(path, "has neither maxLength nor enum")
+		}
+	case "integer", "number":
+		if property.Minimum == nil || (property.Maximum == nil && property.Format == "") {
+			report(path, "has no minimum, or neither maximum nor format")
+		}
+	case "array":
+		if property.MaxItems == nil {
+			report(path, "has no maxItems")
+		}
+		checkElement(path.Key("*"), property.Items.Schema, report)
+	case "object":
+		if property.AdditionalProperties != nil {
+			if property.MaxProperties == nil {
+				report(path, "has no maxProperties")
+			}
+			checkElement(path.Key("*"), property.AdditionalProperties.Schema, report)
+		}
+		for name, child := range property.Properties {
+			checkProperty(path.Child(name), &child, report)
+		}
+	}
+}

@@ -5,6 +5,7 @@ package controllertest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
@@ -270,6 +272,50 @@ func TestStamp(t *testing.T) {
 				t.Errorf("gone: %v, want %t", err, test.gone)
 			}
 		})
+	}
+}
+
+func TestOnlyKindsWithAGenerationGetOne(t *testing.T) {
+	client := fake.NewClientset()
+	Stamp(client)
+	meta := metav1.ObjectMeta{Namespace: "ns", Name: "a"}
+
+	configMap, err1 := client.CoreV1().ConfigMaps("ns").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: meta}, metav1.CreateOptions{})
+	service, err2 := client.CoreV1().Services("ns").Create(t.Context(), &corev1.Service{ObjectMeta: meta}, metav1.CreateOptions{})
+	pod, err3 := client.CoreV1().Pods("ns").Create(t.Context(), &corev1.Pod{ObjectMeta: meta}, metav1.CreateOptions{})
+	deployment, err4 := client.AppsV1().Deployments("ns").Create(t.Context(), &appsv1.Deployment{ObjectMeta: meta}, metav1.CreateOptions{})
+
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		t.Fatal(err)
+	}
+	got := []int64{configMap.Generation, service.Generation, pod.Generation, deployment.Generation}
+	if want := []int64{0, 0, 1, 1}; !slices.Equal(got, want) {
+		t.Errorf("generations of ConfigMap, Service, Pod and Deployment are %v, want %v", got, want)
+	}
+}
+
+func TestCreateOnlyApply(t *testing.T) {
+	client := fake.NewClientset()
+	Stamp(client)
+	apply := func(uid, version string) error {
+		config := corev1ac.ConfigMap("a", "ns")
+		if uid != "" {
+			config.WithUID(types.UID(uid))
+		}
+		if version != "" {
+			config.WithResourceVersion(version)
+		}
+		_, err := client.CoreV1().ConfigMaps("ns").Apply(t.Context(), config, metav1.ApplyOptions{FieldManager: "ours", Force: true})
+		return err
+	}
+	if err := apply("absent", ""); !apierrors.IsConflict(err) {
+		t.Errorf("an apply to an absent object with a UID: %v", err)
+	}
+	if err := apply("", "1"); err != nil {
+		t.Errorf("an apply that creates: %v", err)
+	}
+	if err := apply("", "1"); !apierrors.IsConflict(err) {
+		t.Errorf("an apply that may only create, when the object exists: %v", err)
 	}
 }
 

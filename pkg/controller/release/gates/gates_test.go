@@ -1,0 +1,166 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gates
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/license"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// inputOf is what a gate decides on when this decision is next.
+func inputOf(t *testing.T, next helm.Decision, policy releasev1alpha1.ReleasePolicy, change ...func(*sample)) release.GateInput {
+	t.Helper()
+	return release.GateInput{
+		Facts: release.Facts{
+			Key: cache.NewObjectName("ns", "a"), Generation: 1, Now: began, Digest: "inputs",
+			Desired: release.Desired{Known: true, Policy: policy, Release: helm.Release{Chart: testChart(t, "1.0.0")}},
+		},
+		Plan:   release.Plan{Next: next, Decision: next, Observed: helm.Snapshot{Record: &helm.Record{Revision: 1, Own: true, Inputs: "inputs"}}},
+		Status: &newSample(change...).Status,
+	}
+}
+
+// summary is what a verdict comes to: its condition, what it removes, and the reasons of
+// its blockers.
+type summary struct {
+	Condition string
+	Remove    []string
+	Blockers  []string
+	LookAgain time.Duration
+}
+
+func summaryOf(verdict release.Verdict) summary {
+	found := summary{Remove: verdict.Remove, LookAgain: verdict.LookAgain}
+	if c := verdict.Condition; c != nil {
+		found.Condition = c.Type + " " + string(c.Status) + " " + c.Reason
+	}
+	for _, b := range verdict.Blockers {
+		found.Blockers = append(found.Blockers, b.Reason)
+	}
+	return found
+}
+
+var (
+	upgrade = helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseInputsChanged}
+	repair  = helm.Decision{Action: helm.ActionRepair, Cause: helm.CauseDrift}
+	nothing = helm.Decision{Action: helm.ActionNone}
+)
+
+func TestSuspend(t *testing.T) {
+	suspended := releasev1alpha1.ReleasePolicy{Suspend: true}
+	tests := []struct {
+		name   string
+		policy releasev1alpha1.ReleasePolicy
+		next   helm.Decision
+		want   summary
+	}{
+		{"not suspended", releasev1alpha1.ReleasePolicy{}, upgrade, summary{Remove: []string{"Suspended"}}},
+		{"a change waits", suspended, upgrade, summary{Condition: "Suspended True SuspendedBySpec", Blockers: []string{"SuspendedBySpec"}}},
+		{"drift is no change", suspended, repair, summary{Condition: "Suspended True SuspendedBySpec"}},
+		{"nothing to do", suspended, nothing, summary{Condition: "Suspended True SuspendedBySpec"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			equal(t, "verdict", test.want, summaryOf(Suspend(t.Context(), inputOf(t, test.next, test.policy))))
+		})
+	}
+}
+
+func TestWindow(t *testing.T) {
+	policy := func(schedule string) releasev1alpha1.ReleasePolicy {
+		return releasev1alpha1.ReleasePolicy{UpgradeWindow: &releasev1alpha1.UpgradeWindow{
+			Schedule: schedule, Duration: metav1.Duration{Duration: time.Hour}, TimeZone: "UTC",
+		}}
+	}
+	closed, open, invalid := policy("0 4 * * *"), policy("0 3 * * *"), policy("61 * * * *") // It is 03:04:05.
+	held := condition(releasev1alpha1.ConditionUpgradeHeld, "True", releasev1alpha1.ReasonOutsideWindow)
+	queued := condition(releasev1alpha1.ConditionUpgradeHeld, "True", releasev1alpha1.ReasonRolloutQueued)
+	ended := summary{Remove: []string{"UpgradeHeld"}}
+	waits := summary{
+		Condition: "UpgradeHeld True OutsideWindow", Blockers: []string{"OutsideWindow"}, LookAgain: 55*time.Minute + 55*time.Second,
+	}
+	interrupted := helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseInterrupted}
+	tests := []struct {
+		name   string
+		policy releasev1alpha1.ReleasePolicy
+		next   helm.Decision
+		force  string
+		status []func(*sample)
+		want   summary
+	}{
+		{"no window", releasev1alpha1.ReleasePolicy{}, upgrade, "", nil, summary{}},
+		{"the window was removed from the spec", releasev1alpha1.ReleasePolicy{}, upgrade, "", []func(*sample){held}, ended},
+		{"outside", closed, upgrade, "", nil, waits},
+		{"within", open, upgrade, "", []func(*sample){held}, ended},
+		{"a hold of the rollout stays", open, upgrade, "", []func(*sample){queued}, summary{}},
+		{"a user forces the upgrade", closed, upgrade, "now", nil, summary{}},
+		{"a first install does not wait", closed, helm.Decision{Action: helm.ActionInstall}, "", nil, summary{}},
+		{"a repair does not wait", closed, repair, "", nil, summary{}},
+		{"an interrupted upgrade is completed", closed, interrupted, "", nil, summary{}},
+		{"an invalid schedule", invalid, nothing, "", nil, summary{Condition: "UpgradeHeld True InvalidSchedule", Blockers: []string{"InvalidSchedule"}}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			in := inputOf(t, test.next, test.policy, test.status...)
+			in.ForceAt = test.force
+			equal(t, "verdict", test.want, summaryOf(Window(t.Context(), in)))
+		})
+	}
+}
+
+// answers is a license server with one answer, which counts the questions.
+type answers struct {
+	answer license.Answer
+	asked  int
+}
+
+// Ask implements Licenses.
+func (a *answers) Ask(context.Context, license.Subject, bool) license.Answer {
+	a.asked++
+	return a.answer
+}
+
+func TestLicense(t *testing.T) {
+	granted := condition(releasev1alpha1.ConditionLicensed, "True", releasev1alpha1.ReasonLicenseGranted)
+	denied := condition(releasev1alpha1.ConditionLicensed, "False", releasev1alpha1.ReasonLicenseDenied)
+	tests := []struct {
+		name   string
+		next   helm.Decision
+		answer license.Verdict
+		status []func(*sample)
+		asked  int
+		want   summary
+	}{
+		{"granted", upgrade, license.Granted, nil, 1, summary{Condition: "Licensed True LicenseGranted"}},
+		{"denied", upgrade, license.Denied, nil, 1, summary{Condition: "Licensed False LicenseDenied", Blockers: []string{"LicenseDenied"}}},
+		{"nothing to ask for", nothing, license.Denied, nil, 0, summary{}},
+		{"the last answer stays", nothing, license.Denied, []func(*sample){granted}, 0, summary{Condition: "Licensed True LicenseGranted"}},
+		{"a refused change is no longer desired", repair, license.Denied, []func(*sample){denied}, 0, summary{Remove: []string{"Licensed"}}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			server := &answers{answer: license.Answer{Verdict: test.answer}}
+
+			verdict := License(server, time.Minute, "nginx")(t.Context(), inputOf(t, test.next, releasev1alpha1.ReleasePolicy{}, test.status...))
+
+			if again := verdict.LookAgain; (again > 0) != (len(test.want.Blockers) > 0) || again > 2*time.Minute {
+				t.Errorf("asks again in %v", again)
+			}
+			verdict.LookAgain = 0 // It is jittered.
+			equal(t, "verdict", test.want, summaryOf(verdict))
+			equal(t, "questions", test.asked, server.asked)
+		})
+	}
+	equal(t, "without a server", summary{Remove: []string{"Licensed"}},
+		summaryOf(License(nil, time.Minute, "nginx")(t.Context(), inputOf(t, upgrade, releasev1alpha1.ReleasePolicy{}))))
+}

@@ -185,13 +185,14 @@ func TestUnhealthyUpgrade(t *testing.T) {
 }
 
 // TestReleaseThatWasNeverHealthy: there is no good revision to roll back to, and dependents keep waiting. Four attempts
-// with a timeout of three seconds each follow one another.
+// with a timeout of eight seconds each follow one another. The timeout also bounds the operation itself, which has to end
+// within it on a busy machine.
 func TestReleaseThatWasNeverHealthy(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	app := apps.Named("web")
 	app.Spec.WaitForReady, app.Spec.NodeName = true, "nowhere"
-	app.Spec.Timeout = &metav1.Duration{Duration: 3 * time.Second}
+	app.Spec.Timeout = &metav1.Duration{Duration: 8 * time.Second}
 	app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: ptr.To[int32](1)}
 	dependent := apps.Named("dependent")
 	dependent.Spec.WaitFor = "web"

@@ -18,28 +18,28 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/redact"
 )
 
-// Problem is why values cannot be had.
+// Problem is the reason why values are unavailable.
 type Problem struct {
 	Reason, Message string
-	// Stalled says that a person must act.
+	// Stalled says that a user must act.
 	Stalled bool
 }
 
 // Collected are the values of one object.
 type Collected struct {
 	Values map[string]any
-	// Problems say why Values are not complete; empty when they are.
+	// Problems say why Values are incomplete; empty if they are complete.
 	Problems []Problem
-	// Secrets are the texts of values from Secrets. If SecretsUnknown, a Secret could not
-	// be parsed, and no message may show anything that could come from it.
+	// Secrets are the texts of values from Secrets. SecretsUnknown says that a Secret
+	// could not be parsed. Messages then must not show any text that may come from it.
 	Secrets        []string
 	SecretsUnknown bool
 }
 
-// Collect puts together the values that the references and the inline values of an owner
-// bring, the later ones over the earlier ones. Names are the chart's own words for values,
-// which are no secrets. The error wraps a *controller.UnfilledError while a watch is being
-// filled; the result beside it has the secrets that were read.
+// Collect merges the values of the references and the inline values of an owner. Later
+// values override earlier ones. names are the names of values that the chart itself uses,
+// which are not secret. While a watch is not synced, the error wraps a
+// *controller.UnfilledError. The result beside the error has the secrets that were read.
 func (s *Sources) Collect(
 	ctx context.Context, owner cache.ObjectName, references []releasev1alpha1.ValuesReference, inline *runtime.RawExtension, names map[string]bool,
 ) (Collected, error) {
@@ -48,7 +48,7 @@ func (s *Sources) Collect(
 	for i, from := range references {
 		values, problem, err := s.readReference(ctx, owner, from, budget)
 		if errors.Is(err, controller.ErrNotSynced) {
-			// The Secrets after it are read all the same: no message may show what they hold.
+			// Later Secrets are still read, so that no message shows their values.
 			unfilled = errors.Join(unfilled, fmt.Errorf("read valuesFrom[%d]: %w", i, err))
 			continue
 		}
@@ -75,13 +75,13 @@ func (s *Sources) Collect(
 		found.Problems = append(found.Problems, Problem{
 			Reason: releasev1alpha1.ReasonValuesInvalid, Message: "spec.values: " + redact.Text(nil, err.Error()), Stalled: true,
 		})
-		return found, nil //nolint:nilerr // Looking again would find the same: the problem tells.
+		return found, nil //nolint:nilerr // A retry cannot succeed, and the problem reports the error.
 	}
 	found.Values = Merge(found.Values, values)
 	return found, nil
 }
 
-// readReference reads what one reference names, within the budget.
+// readReference reads the values of one reference, within the budget.
 func (s *Sources) readReference(
 	ctx context.Context, owner cache.ObjectName, from releasev1alpha1.ValuesReference, budget *budget,
 ) (map[string]any, *Problem, error) {
@@ -89,7 +89,8 @@ func (s *Sources) readReference(
 	got, err := s.Read(ctx, owner, key)
 	var unfilled *controller.UnfilledError
 	if errors.As(err, &unfilled) && unfilled.Failure != nil {
-		// What is deployed is kept as it is meanwhile. The watch tries again, and wakes the owner.
+		// The deployed release is kept meanwhile. The watch retries, and then enqueues
+		// the owner.
 		return nil, &Problem{Reason: apimeta.ReasonObserveFailed, Message: err.Error()}, nil
 	}
 	if err != nil {
@@ -115,7 +116,7 @@ func (s *Sources) readReference(
 	return values, nil, nil
 }
 
-// KeyOf is the key that a reference in a namespace names.
+// KeyOf returns the key that a reference names in a namespace.
 func KeyOf(namespace string, from releasev1alpha1.ValuesReference) Key {
 	key := Key{Object: Object{from.Kind, cache.NewObjectName(namespace, from.Name)}, Key: from.Key}
 	if key.Key == "" {
@@ -124,8 +125,7 @@ func KeyOf(namespace string, from releasev1alpha1.ValuesReference) Key {
 	return key
 }
 
-// invalid is the problem of values that cannot be used. The text of a Secret is never
-// repeated.
+// invalid returns the problem of invalid values. It never repeats the text of a Secret.
 func invalid(from releasev1alpha1.ValuesReference, key string, err error) *Problem {
 	source := fmt.Sprintf("Key %q of %s %q", key, from.Kind, from.Name)
 	message := source + " is not a YAML or JSON object"
@@ -139,9 +139,9 @@ func invalid(from releasev1alpha1.ValuesReference, key string, err error) *Probl
 	return &Problem{Reason: releasev1alpha1.ReasonValuesInvalid, Message: message, Stalled: true}
 }
 
-// Merge returns base with the values of over in it. Objects are merged key by key;
-// everything else, a list or a null as well, takes the place of what was there,
-// as Helm does with several values files. Neither argument is changed.
+// Merge returns base with the values of over merged into it. Objects are merged key by
+// key. All other values of over, including lists and nulls, replace those of base, as
+// with several values files in Helm. Neither argument is changed.
 func Merge(base, over map[string]any) map[string]any {
 	result := make(map[string]any, len(base)+len(over))
 	for key, value := range base {
@@ -158,10 +158,9 @@ func Merge(base, over map[string]any) map[string]any {
 	return result
 }
 
-// textsIn are all texts that are somewhere in a value, and all numbers as a message
-// may write them. Keys are texts, too, but for those in names: they are the chart's own
-// words, and a message without them would not say which value is wrong. A boolean tells
-// nobody anything: one of two is right.
+// textsIn returns all texts in a value, and all numbers in the forms that a message may
+// use. Keys are texts, too, except those in names, which are public and needed to say
+// which value is invalid. Booleans are omitted, because they reveal nothing.
 func textsIn(value any, names map[string]bool) []string {
 	var texts []string
 	switch value := value.(type) {

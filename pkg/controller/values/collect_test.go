@@ -20,26 +20,26 @@ func TestParseValues(t *testing.T) {
 	}{
 		{"YAML", "a: 1\nb: {c: [x, 2.5, true]}", map[string]any{"a": int64(1), "b": map[string]any{"c": []any{"x", 2.5, true}}}, ""},
 		{"JSON", `{"a": 1000000}`, map[string]any{"a": int64(1000000)}, ""},
-		{"null within", "a: null", map[string]any{"a": nil}, ""},
-		{"nothing", "", nil, ""},
+		{"null value", "a: null", map[string]any{"a": nil}, ""},
+		{"empty", "", nil, ""},
 		{"only comments", "# none yet\n", nil, ""},
-		{"a list", "- a", nil, "not an object"},
-		{"a text", "hello", nil, "not an object"},
-		{"no YAML", "a: [", nil, "cannot be parsed"},
-		{"a key twice", "a: 1\na: 2", nil, "already set"},
+		{"list", "- a", nil, "not an object"},
+		{"text", "hello", nil, "not an object"},
+		{"invalid YAML", "a: [", nil, "cannot be parsed"},
+		{"duplicate key", "a: 1\na: 2", nil, "already set"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := newBudget().parse(test.text)
 			if (err != nil) != (test.says != "") || err != nil && !strings.Contains(err.Error(), test.says) {
-				t.Fatalf("error is %v, want one that says %q", err, test.says)
+				t.Fatalf("error is %v, want one containing %q", err, test.says)
 			}
 			equal(t, "values", test.want, got)
 		})
 	}
 }
 
-func TestMergedValues(t *testing.T) {
+func TestMerge(t *testing.T) {
 	base := map[string]any{"a": map[string]any{"x": 1, "y": 2}, "list": []any{1, 2}, "kept": true}
 	over := map[string]any{"a": map[string]any{"y": 3, "z": 4}, "list": []any{3}, "gone": nil}
 	want := map[string]any{"a": map[string]any{"x": 1, "y": 3, "z": 4}, "list": []any{3}, "kept": true, "gone": nil}
@@ -47,7 +47,7 @@ func TestMergedValues(t *testing.T) {
 	equal(t, "object over text", map[string]any{"a": map[string]any{"b": 1}}, Merge(map[string]any{"a": "text"}, map[string]any{"a": map[string]any{"b": 1}}))
 	equal(t, "text over object", map[string]any{"a": "text"}, Merge(map[string]any{"a": map[string]any{"b": 1}}, map[string]any{"a": "text"}))
 	equal(t, "base", map[string]any{"a": map[string]any{"x": 1, "y": 2}, "list": []any{1, 2}, "kept": true}, base)
-	equal(t, "nothing", map[string]any{}, Merge(nil, nil))
+	equal(t, "both empty", map[string]any{}, Merge(nil, nil))
 }
 
 // TestNumbersFromSecretsAreRedacted: a number is redacted in each form in which a message may write it.
@@ -56,12 +56,12 @@ func TestNumbersFromSecretsAreRedacted(t *testing.T) {
 	must(t, err)
 	tests := []struct{ name, text, want string }{
 		{"in full", "got 271828", "got REDACTED"},
-		{"as Go writes a large one", "got 314159265358979330000 or 3.1415926535897933e+20", "got REDACTED or REDACTED"},
-		{"in groups", "maximum: got 271,828, want 10", "maximum: got REDACTED, want 10"},
-		{"below zero", "minimum: got -31,415,926, want 10", "minimum: got REDACTED, want 10"},
-		{"a fraction", "got 2718.25 or 2,718.25", "got REDACTED or REDACTED"},
-		{"a short one, which may be any", "got 271, and 1 of 271 pods", "got 271, and 1 of 271 pods"},
-		{"a boolean", "got true, want string", "got true, want string"},
+		{"large, as Go writes it", "got 314159265358979330000 or 3.1415926535897933e+20", "got REDACTED or REDACTED"},
+		{"with digit groups", "maximum: got 271,828, want 10", "maximum: got REDACTED, want 10"},
+		{"negative", "minimum: got -31,415,926, want 10", "minimum: got REDACTED, want 10"},
+		{"fraction", "got 2718.25 or 2,718.25", "got REDACTED or REDACTED"},
+		{"too short to be secret", "got 271, and 1 of 271 pods", "got 271, and 1 of 271 pods"},
+		{"boolean", "got true, want string", "got true, want string"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -13,28 +13,28 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The limits of the values that one object brings. Bytes and nodes count over all of its
-// sources together.
+// The limits of the values of one object. Bytes and nodes count over all of its sources
+// together.
 const (
-	// maxValueBytes is what a ConfigMap or a Secret can hold.
+	// maxValueBytes is the maximum size of a ConfigMap or a Secret.
 	maxValueBytes = 1 << 20
-	// maxValueNodes bounds the keys, scalars, lists and objects. The values of one
-	// object then take less than 20 MiB of memory.
+	// maxValueNodes limits the number of keys, scalars, lists and objects. The values of
+	// one object then take less than 20 MiB of memory.
 	maxValueNodes = 20_000
-	// maxNodeMarks bounds the characters that can begin a node, in one source. It
-	// holds before the source is parsed, when texts cannot be told from structure.
+	// maxNodeMarks limits the characters that can begin a node, in one source. They are
+	// counted before parsing, when texts cannot be distinguished from structure.
 	maxNodeMarks = 2 * maxValueNodes
-	// maxValueDepth bounds how deep lists and objects lie in each other.
+	// maxValueDepth limits the nesting of lists and objects.
 	maxValueDepth = 100
-	// maxValueKeyBytes bounds a key, which error messages name as a whole.
+	// maxValueKeyBytes limits the size of a key, because error messages quote whole keys.
 	maxValueKeyBytes = 1024
 )
 
-// errNotAnObject is the error of values that are a list, a number or a text.
+// errNotAnObject is the error for a list, a number or a text.
 var errNotAnObject = errors.New("it is not an object (key: value)")
 
-// limitError is the error of values that are refused for their size or shape. Its text
-// repeats nothing of the values, so it may be shown for a Secret, too.
+// limitError is the error for values that exceed a limit. Its text never repeats values,
+// so it may be shown for a Secret, too.
 type limitError struct{ text string }
 
 // Error implements error.
@@ -42,14 +42,14 @@ func (e *limitError) Error() string { return e.text }
 
 func limitErrorf(format string, args ...any) error { return &limitError{fmt.Sprintf(format, args...)} }
 
-// budget is what is left of the limits of one object.
+// budget is the remainder of the limits of one object.
 type budget struct{ bytes, nodes int }
 
 func newBudget() *budget { return &budget{bytes: maxValueBytes, nodes: maxValueNodes} }
 
-// parse reads YAML or JSON within the budget. Nothing but comments is no values; a key
-// that is there twice is an error, and so is an anchor or an alias: a few of them expand
-// to any size. Whole numbers stay whole, so that a template does not print 1000000 as
+// parse reads YAML or JSON within the budget. A text with only comments has no values.
+// Duplicate keys are an error. So are anchors and aliases, because a few of them expand
+// to any size. Whole numbers stay integers, so that a template does not print 1000000 as
 // 1e+06.
 func (b *budget) parse(text string) (map[string]any, error) {
 	if len(text) > b.bytes {
@@ -83,8 +83,8 @@ func (b *budget) parse(text string) (map[string]any, error) {
 	return values, nil
 }
 
-// nodeMarks counts the characters that can begin a node. A node has no more than one of
-// them to itself, and a mark begins at most a key and its value.
+// nodeMarks counts the characters that can begin a node. Each node has at most one such
+// character of its own, and each character begins at most a key and its value.
 func nodeMarks(text string) int {
 	marks := 0
 	for i := range len(text) {
@@ -93,15 +93,15 @@ func nodeMarks(text string) int {
 			marks++
 		case '-':
 			if i+1 == len(text) || text[i+1] <= ' ' || text[i+1] >= 0x80 {
-				marks++ // A dash begins an item of a list where a blank follows.
+				marks++ // A dash begins an item of a list if white space follows.
 			}
 		}
 	}
 	return marks
 }
 
-// check looks at the nodes of a document before anything expands it. The tree of
-// yaml/v3 keeps an alias as one node.
+// check counts and checks the nodes of a document before aliases are expanded. The tree
+// of yaml/v3 keeps an alias as one node.
 func (b *budget) check(data []byte) error {
 	var document yamlv3.Node
 	if err := yamlv3.Unmarshal(data, &document); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/redact"
 )
 
-// allocated is how many bytes a function allocates.
+// allocated returns the number of bytes that a function allocates.
 func allocated(run func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -24,7 +24,8 @@ func allocated(run func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// laughs is a small document whose aliases expand to any size.
+// laughs is a "billion laughs" document: it is small, and its aliases expand to a huge
+// size.
 func laughs() string {
 	lines := []string{"a0: &a0 [x, x, x, x, x, x, x, x, x, x]"}
 	for i := 1; i < 9; i++ {
@@ -33,34 +34,34 @@ func laughs() string {
 	return strings.Join(lines, "\n")
 }
 
-func TestValuesBeyondTheLimitsAreRefused(t *testing.T) {
+func TestValuesBeyondLimitsAreRefused(t *testing.T) {
 	const most = 1 << 20
 	tests := map[string]struct{ text, says string }{
-		"aliases that expand":      {laughs(), "line 1 has an anchor (&) or an alias (*)"},
-		"an unused anchor":         {"a: 1\nb: &b 2", "line 2 has an anchor"},
-		"an anchor of a key":       {"&a k: 1", "anchor"},
-		"a merge of an alias":      {"a: &a {b: 1}\nc:\n  <<: *a", "line 1 has an anchor"},
-		"zeros":                    {"a: [" + strings.Repeat("0,", most/2-4) + "0]", "characters that structure YAML"},
-		"zeros in lines":           {"a:\n" + strings.Repeat("- \n", most/3-2), "characters that structure YAML"},
-		"more nodes than allowed":  {"a: [" + strings.Repeat("0,", maxValueNodes) + "0]", "keys, scalars, lists and objects"},
-		"objects":                  {"a: [" + strings.Repeat("{b},", 18_000) + "0]", "keys, scalars, lists and objects"},
-		"too many bytes":           {"a: " + strings.Repeat("x", most), "1048579 bytes"},
-		"lists in lists":           {"a: " + strings.Repeat("[", 101) + strings.Repeat("]", 101), "more than 100 lists and objects deep"},
-		"lists that do not end":    {"a: " + strings.Repeat("[", 9000), "cannot be parsed"},
-		"dashes":                   {strings.Repeat("- ", 9000), "more than 100 lists and objects deep"},
-		"question marks":           {strings.Repeat("? ", 9000), "more than 100 lists and objects deep"},
-		"a huge key":               {"? " + strings.Repeat("k", 2000) + "\n: 1", "a key of 2000 bytes"},
-		"a key twice":              {"a: 1\na: 2", "already set"},
-		"a key twice, a huge text": {strings.Repeat(strings.Repeat("k", 1000)+": 1\n", 900), "already set"},
-		"control characters":       {"a: \x00", "cannot be parsed"},
-		"no number of JSON":        {"a: .nan", "cannot be parsed"},
+		"aliases that expand":            {laughs(), "line 1 has an anchor (&) or an alias (*)"},
+		"an unused anchor":               {"a: 1\nb: &b 2", "line 2 has an anchor"},
+		"an anchor of a key":             {"&a k: 1", "anchor"},
+		"a merge key with an alias":      {"a: &a {b: 1}\nc:\n  <<: *a", "line 1 has an anchor"},
+		"a list of zeros":                {"a: [" + strings.Repeat("0,", most/2-4) + "0]", "characters that structure YAML"},
+		"a list of nulls in block style": {"a:\n" + strings.Repeat("- \n", most/3-2), "characters that structure YAML"},
+		"more nodes than allowed":        {"a: [" + strings.Repeat("0,", maxValueNodes) + "0]", "keys, scalars, lists and objects"},
+		"a list of objects":              {"a: [" + strings.Repeat("{b},", 18_000) + "0]", "keys, scalars, lists and objects"},
+		"too many bytes":                 {"a: " + strings.Repeat("x", most), "1048579 bytes"},
+		"nested lists":                   {"a: " + strings.Repeat("[", 101) + strings.Repeat("]", 101), "more than 100 lists and objects deep"},
+		"unterminated lists":             {"a: " + strings.Repeat("[", 9000), "cannot be parsed"},
+		"nested block lists":             {strings.Repeat("- ", 9000), "more than 100 lists and objects deep"},
+		"nested keys":                    {strings.Repeat("? ", 9000), "more than 100 lists and objects deep"},
+		"a huge key":                     {"? " + strings.Repeat("k", 2000) + "\n: 1", "a key of 2000 bytes"},
+		"a duplicate key":                {"a: 1\na: 2", "already set"},
+		"duplicate keys in a large text": {strings.Repeat(strings.Repeat("k", 1000)+": 1\n", 900), "already set"},
+		"control characters":             {"a: \x00", "cannot be parsed"},
+		"NaN":                            {"a: .nan", "cannot be parsed"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var err error
 			took := allocated(func() { _, err = newBudget().parse(test.text) })
 			if err == nil || !strings.Contains(err.Error(), test.says) {
-				t.Errorf("error is %v, want one that says %q", err, test.says)
+				t.Errorf("error is %v, want one containing %q", err, test.says)
 			}
 			if took > maxParseMemory {
 				t.Errorf("allocated %d MiB", took>>20)
@@ -69,7 +70,7 @@ func TestValuesBeyondTheLimitsAreRefused(t *testing.T) {
 	}
 }
 
-func TestValuesWithinTheLimitsAreTaken(t *testing.T) {
+func TestValuesWithinLimitsAreAccepted(t *testing.T) {
 	const most = 1 << 20
 	script := strings.Repeat("  echo a && b || c * 2 > /dev/null # [x]\n", 20_000)
 	tests := map[string]struct {
@@ -80,13 +81,13 @@ func TestValuesWithinTheLimitsAreTaken(t *testing.T) {
 			"cron: '*/5 * * * *'\nplain: a && b\nglob: x/*\nquoted: \"&x *y\"\n",
 			map[string]any{"cron": "*/5 * * * *", "plain": "a && b", "glob": "x/*", "quoted": "&x *y"},
 		},
-		"a long script":     {"run: |\n" + script, map[string]any{"run": strings.ReplaceAll(script, "  echo", "echo")}},
-		"a long text":       {"a: " + strings.Repeat("x", most-3), map[string]any{"a": strings.Repeat("x", most-3)}},
-		"a text to escape":  {"a: '" + strings.Repeat("<", most-5) + "'", map[string]any{"a": strings.Repeat("<", most-5)}},
-		"a merge in place":  {"a: {<<: {b: 1}, c: 2}", map[string]any{"a": map[string]any{"b": int64(1), "c": int64(2)}}},
-		"words of YAML 1.1": {"a: yes\nb: 0777\nc: 1_000", map[string]any{"a": true, "b": int64(511), "c": int64(1000)}},
-		"lists in lists":    {"a: " + strings.Repeat("[", 3) + strings.Repeat("]", 3), map[string]any{"a": []any{[]any{[]any{}}}}},
-		"JSON":              {`{"a": {"b": [1, "x:y,z"]}}`, map[string]any{"a": map[string]any{"b": []any{int64(1), "x:y,z"}}}},
+		"a long script":                {"run: |\n" + script, map[string]any{"run": strings.ReplaceAll(script, "  echo", "echo")}},
+		"a long text":                  {"a: " + strings.Repeat("x", most-3), map[string]any{"a": strings.Repeat("x", most-3)}},
+		"a text that JSON escapes":     {"a: '" + strings.Repeat("<", most-5) + "'", map[string]any{"a": strings.Repeat("<", most-5)}},
+		"a merge key without an alias": {"a: {<<: {b: 1}, c: 2}", map[string]any{"a": map[string]any{"b": int64(1), "c": int64(2)}}},
+		"words of YAML 1.1":            {"a: yes\nb: 0777\nc: 1_000", map[string]any{"a": true, "b": int64(511), "c": int64(1000)}},
+		"nested lists":                 {"a: " + strings.Repeat("[", 3) + strings.Repeat("]", 3), map[string]any{"a": []any{[]any{[]any{}}}}},
+		"JSON":                         {`{"a": {"b": [1, "x:y,z"]}}`, map[string]any{"a": map[string]any{"b": []any{int64(1), "x:y,z"}}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -102,8 +103,8 @@ func TestValuesWithinTheLimitsAreTaken(t *testing.T) {
 	}
 }
 
-// TestValuesTakeLittleMemory: what is kept of the largest values that are taken, with
-// what is made of them to redact messages.
+// TestValuesTakeLittleMemory: the largest accepted values, and the redactor for them,
+// stay within the memory limit.
 func TestValuesTakeLittleMemory(t *testing.T) {
 	const most = 1 << 20
 	tests := map[string]string{
@@ -134,8 +135,8 @@ func TestValuesTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// FuzzValues: whatever a document holds, parsing it does not panic, takes bounded
-// memory, and makes no more values than the document has nodes.
+// FuzzValues: parsing any document does not panic, takes bounded memory, and makes no
+// more values than the document has nodes.
 func FuzzValues(f *testing.F) {
 	for _, seed := range []string{
 		"a: 1\nb: {c: [x, 2.5, true]}", `{"a": 1000000}`, laughs(), "a: &a [1]\nb: *a", "<<: {a: 1}", "? a\n: b", "- - - a", "a: |\n  b\n c",
@@ -146,7 +147,7 @@ func FuzzValues(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > maxValueBytes {
-			t.Skip("longer than an object can be")
+			t.Skip("larger than a ConfigMap can be")
 		}
 		budget := newBudget()
 		var values map[string]any
@@ -164,8 +165,7 @@ func FuzzValues(f *testing.F) {
 	})
 }
 
-// checkMarks holds that the characters that are counted before a document is parsed
-// bound its nodes.
+// checkMarks checks that the characters counted before parsing bound the number of nodes.
 func checkMarks(t *testing.T, text string) {
 	t.Helper()
 	marks := nodeMarks(text)

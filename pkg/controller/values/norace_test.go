@@ -5,6 +5,6 @@
 
 package values
 
-// maxParseMemory is how many bytes the parsing of one document may allocate in all,
-// garbage included.
+// maxParseMemory limits the bytes that the parsing of one document may allocate,
+// including garbage.
 const maxParseMemory = 64 << 20

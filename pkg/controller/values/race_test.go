@@ -9,5 +9,5 @@ import (
 	"math"
 )
 
-// maxParseMemory bounds nothing: the race detector allocates more.
+// maxParseMemory sets no limit, because the race detector allocates more.
 const maxParseMemory = math.MaxInt64

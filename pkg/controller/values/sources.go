@@ -18,58 +18,58 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// defaultLimit is that of [Sources].
+// defaultLimit is the default of Sources.Limit.
 const defaultLimit = 32 << 20
 
-// Object is a ConfigMap or a Secret that owners read.
+// Object identifies a ConfigMap or a Secret that owners read.
 type Object struct {
 	Kind releasev1alpha1.ValuesKind
 	Name cache.ObjectName
 }
 
-// String is the object's kind, namespace and name, for an index of owners.
+// String returns the object's kind, namespace and name, for an index of owners.
 func (o Object) String() string { return string(o.Kind) + "/" + o.Name.String() }
 
-// Key is one key of such an object.
+// Key identifies one key of such an object.
 type Key struct {
 	Object
 
 	Key string
 }
 
-// Sources reads single keys of ConfigMaps and Secrets. It watches the objects'
-// metadata and keeps the keys that were asked for, so that an object is read
-// only when it has changed, and never kept whole.
+// Sources reads single keys of ConfigMaps and Secrets. It watches the objects' metadata
+// and caches the keys in use. An object is read only after it has changed, and is never
+// kept as a whole.
 type Sources struct {
-	// Limit is how many bytes of values are kept of all objects together; 32 MiB by
-	// default. Objects beyond it are read in each pass that needs them.
+	// Limit is the maximum size of all cached values, in bytes; 32 MiB by default. The
+	// largest objects beyond it are read in each pass that needs them.
 	Limit int
 
 	secrets    corev1client.SecretsGetter
 	configMaps corev1client.ConfigMapsGetter
-	// metadata is what is known of the objects, and needs what has to be filled
-	// before it can be asked, both by kind.
+	// metadata has the cached metadata, and needs the watches that start on demand, both
+	// by kind.
 	metadata map[releasev1alpha1.ValuesKind]controller.Scoped[*metav1.PartialObjectMetadata]
 	needs    map[releasev1alpha1.ValuesKind]map[string]Watch
-	// queue gets the owners that asked before a watch was filled.
+	// queue gets the owners that read a key before its watch was synced.
 	queue controller.Enqueuer
 
 	mu    sync.Mutex
 	known map[Object]*knownObject
-	// kept is the size of all values in known, which Limit bounds.
+	// kept is the size of all values in known.
 	kept int
-	// users are the keys that each owner asked for.
+	// users are the keys that each owner uses.
 	users map[cache.ObjectName][]Key
 }
 
-// knownObject is what is kept of an object: the keys that an owner uses.
+// knownObject caches the keys in use of an object.
 type knownObject struct {
 	uid             types.UID
 	resourceVersion string
 	values          map[string]knownValue
 }
 
-// size is how many bytes of values are kept of the object.
+// size is the size of the object's cached values, in bytes.
 func (o *knownObject) size() int {
 	size := 0
 	for _, value := range o.values {
@@ -84,8 +84,8 @@ type knownValue struct {
 	found bool
 }
 
-// NewSources returns Sources that read with the clients, and wake owners through queue
-// when an object can be read at last.
+// NewSources returns Sources that read with the clients. When a watch is synced, the
+// owners that waited for it are enqueued in queue.
 func NewSources(secrets corev1client.SecretsGetter, configMaps corev1client.ConfigMapsGetter, queue controller.Enqueuer) *Sources {
 	return &Sources{
 		secrets: secrets, configMaps: configMaps, queue: queue,
@@ -98,27 +98,28 @@ func NewSources(secrets corev1client.SecretsGetter, configMaps corev1client.Conf
 	}
 }
 
-// Watch is an informer that runs from when it is first needed.
+// Watch is an informer that starts when it is first needed.
 type Watch interface {
 	Informer() cache.SharedIndexInformer
-	// Need is nil when the informer is filled. Otherwise it is a
-	// *controller.UnfilledError, and the key is queued when that changes.
+	// Need returns nil if the informer is synced. Otherwise it returns a
+	// *controller.UnfilledError, and enqueues the key when the state of the informer
+	// changes.
 	Need(key cache.ObjectName, queue controller.Enqueuer) error
 }
 
-// Watch reads the metadata of the objects of a kind in a namespace from an indexer.
+// Watch adds an indexer with the metadata of the objects of a kind in a namespace.
 func (s *Sources) Watch(kind releasev1alpha1.ValuesKind, namespace string, indexer cache.Indexer) {
 	s.metadata[kind][namespace] = indexer
 }
 
-// WatchOnDemand does the same with a watch that is started when an owner first needs it.
+// WatchOnDemand adds a watch that starts when an owner first needs it.
 func (s *Sources) WatchOnDemand(kind releasev1alpha1.ValuesKind, namespace string, watch Watch) {
 	s.metadata[kind][namespace] = watch.Informer().GetIndexer()
 	s.needs[kind][namespace] = watch
 }
 
-// Version identifies the content of an object without being derived from it; empty when
-// the object does not exist.
+// Version identifies the content of an object without being derived from it. It is empty
+// if the object does not exist.
 func (s *Sources) Version(source Object) string {
 	object, ok := s.metadata[source.Kind].Get(source.Name)
 	if !ok {
@@ -127,14 +128,14 @@ func (s *Sources) Version(source Object) string {
 	return string(object.UID) + "/" + object.ResourceVersion
 }
 
-// Found is what a key holds, or what is missing.
+// Found is the value of a key, or what is missing.
 type Found struct {
 	Text            string
 	NoObject, NoKey bool
 }
 
-// Read returns what a key holds, for an owner that uses it. The error wraps a
-// *controller.UnfilledError when that is not known yet.
+// Read returns the value of a key for an owner that uses it. The error wraps a
+// *controller.UnfilledError while the value is not known.
 func (s *Sources) Read(ctx context.Context, owner cache.ObjectName, key Key) (Found, error) {
 	for _, namespace := range []string{metav1.NamespaceAll, key.Name.Namespace} {
 		if watch, ok := s.needs[key.Kind][namespace]; ok {
@@ -161,7 +162,7 @@ func (s *Sources) Read(ctx context.Context, owner cache.ObjectName, key Key) (Fo
 	return Found{Text: value.text, NoKey: !value.found}, nil
 }
 
-// remembered is what is known of a key; fresh says that the object has not
+// remembered returns the cached value of a key. fresh says that the object has not
 // changed since.
 func (s *Sources) remembered(key Key, object *metav1.PartialObjectMetadata) (value knownValue, fresh bool) {
 	s.mu.Lock()
@@ -200,7 +201,7 @@ func (s *Sources) fetch(ctx context.Context, source Object) (data map[string]str
 	return data, secret, nil
 }
 
-// remember keeps the keys of an object that an owner uses, and returns one.
+// remember caches the keys in use of an object, and returns one of them.
 func (s *Sources) remember(key Key, live metav1.Object, data map[string]string) knownValue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +209,7 @@ func (s *Sources) remember(key Key, live metav1.Object, data map[string]string) 
 	value := knownValue{text: text, found: ok}
 	known := s.known[key.Object]
 	if known == nil {
-		return value // Its user has gone meanwhile.
+		return value // The owner no longer uses the key.
 	}
 	known.uid, known.resourceVersion = live.GetUID(), live.GetResourceVersion()
 	for name, was := range known.values {
@@ -222,8 +223,8 @@ func (s *Sources) remember(key Key, live metav1.Object, data map[string]string) 
 	return value
 }
 
-// forgetLargest drops the values of the object that has the most of them. Small ones
-// stay, whatever others bring.
+// forgetLargest drops the values of the object with the largest size, so that a large
+// object does not evict the small ones of other owners.
 func (s *Sources) forgetLargest() {
 	var largest *knownObject
 	most := -1
@@ -233,24 +234,25 @@ func (s *Sources) forgetLargest() {
 		}
 	}
 	s.kept -= most
-	largest.resourceVersion = "" // It is read again before it is used.
+	largest.resourceVersion = "" // Forces the next read.
 	for name, was := range largest.values {
 		largest.values[name] = knownValue{users: was.users}
 	}
 }
 
-// Kept is how many bytes of values are kept.
+// Kept is the size of all cached values, in bytes.
 func (s *Sources) Kept() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.kept
 }
 
-// Use notes all that an owner reads; what it reads no more is forgotten.
+// Use records the keys that an owner reads, and drops the keys that no owner reads any
+// more.
 func (s *Sources) Use(owner cache.ObjectName, keys []Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// The new ones first, so that what stays is not forgotten in between.
+	// New keys are counted first, so that keys which stay are not dropped in between.
 	for _, key := range keys {
 		s.count(key, 1)
 	}
@@ -272,7 +274,7 @@ func (s *Sources) count(key Key, change int) {
 	}
 	value, ok := known.values[key.Key]
 	if !ok {
-		// What is known of the object's other keys says nothing of this one.
+		// The cached resource version does not cover the new key.
 		known.resourceVersion = ""
 	}
 	value.users += change

@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// busyRetry is when to look again at a release that another client is changing,
-	// although the end of that change has an event.
+	// busyRetry is the minimum delay before a release that another client is changing is
+	// observed again. The end of that change also triggers an event.
 	busyRetry = 10 * time.Second
-	// terminatingRetry is when to look again at an object whose namespace is being
-	// deleted: it should be gone by then.
+	// terminatingRetry is the delay before an object in a terminating namespace is
+	// reconciled again. By then, the object should be deleted.
 	terminatingRetry = 30 * time.Second
-	// retrySoon is when to go on with a revision whose time was up when the objects were
-	// applied again.
+	// retrySoon is the delay before the retry of a revision that exceeded its timeout
+	// while its objects were applied again.
 	retrySoon = time.Second
 )
 
-// announce makes visible, before the release is changed, what has to be: drift from the
-// moment that it is observed, and a revision that was not healthy in time before the next
-// one is made, so that their number is bounded also when the process ends in between.
+// announce writes what must be visible before the release changes: observed drift, and a
+// revision that was not healthy in time. Failed revisions are recorded before the next
+// one is made, so retries stay bounded even if the process ends in between.
 func (l *Lifecycle) announce(ctx context.Context, s *subject, f Facts, found look) error {
 	if reason, message := driftOf(s, found.plan, found.plan.Decision); reason != "" {
 		s.Conditions().Set(releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
@@ -40,7 +40,7 @@ func (l *Lifecycle) announce(ctx context.Context, s *subject, f Facts, found loo
 			return err
 		}
 	}
-	// A rollback ends the row of failures by what its record tells.
+	// A rollback ends the series of failures by its own record.
 	if found.willRetry() && found.plan.Decision.Action != helm.ActionRollback {
 		s.catchUp(apimeta.ReasonProgressing, found.health.late)
 		if err := s.Commit(ctx); err != nil {
@@ -55,8 +55,8 @@ func (l *Lifecycle) announce(ctx context.Context, s *subject, f Facts, found loo
 	return nil
 }
 
-// catchUp has Ready speak of the generation that the status does, where the status that
-// would have said so was held back.
+// catchUp updates Ready to the status' generation if the write that would have done so
+// was held back.
 func (s *subject) catchUp(reason, message string) {
 	ready := meta.FindStatusCondition(s.status.Conditions, apimeta.ConditionReady)
 	if ready == nil || ready.ObservedGeneration < s.status.ObservedGeneration {
@@ -64,8 +64,8 @@ func (s *subject) catchUp(reason, message string) {
 	}
 }
 
-// markHealth writes into the release's history what judgeHealth found: a revision that was
-// not healthy in time is failed, until it is healthy after all.
+// markHealth writes the result of judgeHealth into the release's history. A revision that
+// was not healthy in time is marked failed until it becomes healthy.
 func (l *Lifecycle) markHealth(ctx context.Context, s *subject, f Facts, found look) error {
 	record, late := found.plan.Observed.Record, found.health.late
 	if !found.health.judged || found.plan.Suspended || record.Unhealthy == (late != "") {
@@ -73,20 +73,21 @@ func (l *Lifecycle) markHealth(ctx context.Context, s *subject, f Facts, found l
 	}
 	release, baseline := f.Desired.withoutValues(), Baseline(*s.status, f.Desired.Policy)
 	if record.Unhealthy {
-		return l.engine.MarkDeployed(ctx, release, baseline, record.Revision, "Not counted as failed any more")
+		return l.engine.MarkDeployed(ctx, release, baseline, record.Revision, "No longer counted as failed")
 	}
 	return l.engine.MarkFailed(ctx, release, baseline, record.Revision, late)
 }
 
-// withoutValues is the release as far as the engine needs it to keep what is deployed.
+// withoutValues returns the release with only what the engine needs to keep the deployed
+// revision.
 func (d Desired) withoutValues() helm.Release {
 	release := d.Release
 	release.Values, release.Adopt = nil, false
 	return release
 }
 
-// act does what was decided, and writes down what came of it. It reports whether it
-// changed the release. A release that another client is changing holds the plan.
+// act executes the decision and records the result. It reports whether it changed the
+// release. If another client is changing the release, act holds the plan.
 func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found *look) (acted bool, _ error) {
 	decision := found.plan.Decision
 	if decision.Action == helm.ActionNone {
@@ -94,14 +95,14 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found *look) (
 	}
 	release := f.Desired.Release
 	if !f.Desired.Known {
-		release = f.Desired.withoutValues() // What is deployed is repaired all the same.
+		release = f.Desired.withoutValues() // The deployed release is still repaired.
 	}
 	deployed, err := l.engine.Execute(ctx, release, decision, Baseline(*s.status, f.Desired.Policy))
 	if decision.Action == helm.ActionRefuse {
 		err = fmt.Errorf("%w: %s", err, f.Desired.AdoptHint)
 	}
 	if err != nil && deployed != nil {
-		s.status.Inventory = inventoryOf(deployed) // Some objects could be repaired.
+		s.status.Inventory = inventoryOf(deployed) // Some objects were repaired.
 	}
 	var busy *helm.BusyError
 	if errors.As(err, &busy) {
@@ -123,7 +124,7 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found *look) (
 	return true, nil
 }
 
-// recordDeployed writes down what a success left, and why it came about.
+// recordDeployed records the result of a successful action and its reason.
 func recordDeployed(s *subject, f Facts, plan Plan, deployed *helm.Deployed) {
 	answerForce(s.status, f, plan.Decision.Action)
 	decision := completedBy(plan, *s.status, plan.Decision)
@@ -152,7 +153,8 @@ func recordDeployed(s *subject, f Facts, plan Plan, deployed *helm.Deployed) {
 			forgetFailures(s.status)
 		}
 	case helm.ActionRollback:
-		// It is the good one again, and the older one may go with the history.
+		// The rollback is now the last good revision, because the older revision may be
+		// pruned from the history.
 		s.status.LastGoodRevision = s.status.DeployedRelease.Revision
 	case helm.ActionNone, helm.ActionReapply, helm.ActionRepair, helm.ActionWait, helm.ActionRefuse:
 	}

@@ -1,21 +1,21 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release is the lifecycle of a Helm release that belongs to an object of any kind:
-// install, upgrade, drift correction, remediation, uninstall, and the status that says why
-// something happened.
+// Package release is the lifecycle of a Helm release that belongs to an object of any
+// kind. It covers install, upgrade, drift correction, remediation and uninstall, and the
+// status that reports them with their reasons.
 //
-// A kind states in a [Binding] what the object asks for ([Desired]) and where the release's
-// status is. [Steps] makes of it the steps of a [kind.Kind]. A pass gathers, decides, acts
-// and reports:
+// A kind implements a [Binding], which returns the desired state ([Desired]) and the
+// release's status. [Steps] turns the binding into the steps of a [kind.Kind]. A pass
+// gathers, decides, acts and reports:
 //
-//	gather   binding.Desired and the annotations become Facts, which do not change any more
+//	gather   binding.Desired and the annotations become Facts, which stay constant
 //	decide   look: observe the release, judge its health, remediate failed attempts (Plan);
 //	         then the gates, the drift policy and suspend
-//	act      announce what has to be visible first, execute the Decision, and look again
-//	report   the status, or what became of an error (classify)
+//	act      write what must be visible first, execute the Decision, and look again
+//	report   write the status, or the classified error (classify)
 //
-// Deciding functions are pure: [Facts], a [Plan] and a status go in, and a new Plan or a
-// verdict comes out. What is remembered between passes and is not worth a place in the
-// status (refused attempts, explained drift) lives in the [Lifecycle], and may be lost.
+// Deciding functions are pure: they take [Facts], a [Plan] and a status, and return a new
+// Plan or a verdict. The [Lifecycle] keeps further state in memory only: refused attempts
+// and explained drift. This state may be lost.
 package release

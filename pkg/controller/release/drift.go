@@ -17,7 +17,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// driftOf says what others changed; nothing when the decision is not about drift.
+// driftOf describes the changes of other clients. It returns nothing if the decision is
+// not about drift.
 func driftOf(s *subject, plan Plan, decision helm.Decision) (reason, message string) {
 	switch decision.Cause {
 	case helm.CauseDrift:
@@ -42,8 +43,8 @@ func driftOf(s *subject, plan Plan, decision helm.Decision) (reason, message str
 	return "", ""
 }
 
-// applyDriftPolicy removes from the plan the drift that is not to be corrected. Drift that
-// is only reported is explained first, and so is drift of fields that may be ignored.
+// applyDriftPolicy removes from the plan the drift that the policy does not correct.
+// Drift that is only reported, or that may be of ignored fields, is explained first.
 func (l *Lifecycle) applyDriftPolicy(ctx context.Context, s *subject, f Facts, plan Plan) (Plan, error) {
 	if plan.Decision.Action != helm.ActionRepair {
 		return plan, nil
@@ -72,7 +73,7 @@ func (l *Lifecycle) applyDriftPolicy(ctx context.Context, s *subject, f Facts, p
 	return plan, nil
 }
 
-// explain looks closely at drift, once for each state of the objects.
+// explain asks the engine for the drifted fields, once for each state of the objects.
 func (l *Lifecycle) explain(ctx context.Context, s releasev1alpha1.ReleaseStatus, f Facts, plan Plan) ([]helm.Explanation, error) {
 	state := fmt.Sprintf("%d %s", f.Generation, plan.Observed.Drifted)
 	if found, ok := l.explanations.get(f.Key, state); ok {
@@ -82,14 +83,13 @@ func (l *Lifecycle) explain(ctx context.Context, s releasev1alpha1.ReleaseStatus
 	baseline.LeaveDrift = driftMode(f.Desired.Policy) == releasev1alpha1.DriftWarn
 	found, err := l.engine.Explain(ctx, f.Key, baseline, plan.Decision.Drifts)
 	if err != nil {
-		return nil, fmt.Errorf("find out what has drifted: %w", err)
+		return nil, fmt.Errorf("explain drift: %w", err)
 	}
 	l.explanations.set(f.Key, state, found)
 	return found, nil
 }
 
-// explanations keeps what was found out about drift that stays, so that it is
-// found out once.
+// explanations caches the explanations of drift that is not corrected.
 type explanations struct {
 	mu    sync.Mutex
 	known map[cache.ObjectName]explained
@@ -122,11 +122,10 @@ func (e *explanations) forget(key cache.ObjectName) {
 	delete(e.known, key)
 }
 
-// leftOver returns the drift that is to be corrected or reported. If only ignored fields
-// differ, the live object becomes the new baseline in the inventory. An object whose values
-// others changed and put back is applied again where drift is corrected, because the
-// others own the fields now and could change them unseen. Where drift is only reported,
-// there is nothing to report of such an object.
+// leftOver returns the drift to correct or report. If only ignored fields differ, the
+// live object becomes the new baseline in the inventory. If another client restored all
+// values of an object, it still owns their fields, and could change them unseen. In mode
+// Correct, such an object is applied again. In mode Warn, there is nothing to report.
 func leftOver(inventory []releasev1alpha1.InventoryEntry, found []helm.Explanation, mode releasev1alpha1.DriftMode) []helm.Explanation {
 	var left []helm.Explanation
 	for _, explanation := range found {
@@ -137,7 +136,7 @@ func leftOver(inventory []releasev1alpha1.InventoryEntry, found []helm.Explanati
 				entry.Digest = explanation.Live.Digest
 			}
 		case mode == releasev1alpha1.DriftWarn && isPutBack(explanation, entry):
-			// Its entry stays as it is, so that the next change is drift again.
+			// The entry stays, so the next change is drift again.
 		default:
 			left = append(left, explanation)
 		}
@@ -145,7 +144,7 @@ func leftOver(inventory []releasev1alpha1.InventoryEntry, found []helm.Explanati
 	return left
 }
 
-// isPutBack reports whether an object that others changed has all its values again.
+// isPutBack reports whether another client changed an object and restored all its values.
 func isPutBack(explanation helm.Explanation, entry *releasev1alpha1.InventoryEntry) bool {
 	if len(explanation.Fields) > 0 {
 		return false
@@ -154,7 +153,7 @@ func isPutBack(explanation helm.Explanation, entry *releasev1alpha1.InventoryEnt
 	return changed || explanation.Drift.Kind == helm.DriftForeign
 }
 
-// inventoryEntry is what the status remembers of an object; nil when it has none.
+// inventoryEntry returns the inventory entry of an object; nil if there is none.
 func inventoryEntry(inventory []releasev1alpha1.InventoryEntry, ref helm.ObjectReference) *releasev1alpha1.InventoryEntry {
 	for i := range inventory {
 		entry := &inventory[i]
@@ -173,7 +172,8 @@ func driftsOf(explanations []helm.Explanation) []helm.Drift {
 	return drifts
 }
 
-// driftReason tells drift of what the chart sets from what others added.
+// driftReason distinguishes changed fields of the chart from fields that other clients
+// added.
 func driftReason(drifts []helm.Drift) string {
 	changed := func(drift helm.Drift) bool { return drift.Kind != helm.DriftForeign }
 	if len(drifts) > 0 && !slices.ContainsFunc(drifts, changed) {
@@ -182,7 +182,7 @@ func driftReason(drifts []helm.Drift) string {
 	return releasev1alpha1.ReasonObjectsChanged
 }
 
-// maxNamedFields is how many fields of an object are named.
+// maxNamedFields limits how many fields of an object a message names.
 const maxNamedFields = 10
 
 // describe names objects and fields, never values.

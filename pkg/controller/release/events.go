@@ -17,11 +17,11 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/event"
 )
 
-// Events are the events that the difference between two statuses is worth: one for a
-// revision that did not become healthy in time, one for a change of the release, one for a
-// new reason not to be ready, one for drift that is left as it is. Where two of them are
-// about the same, as a rollback is, they are one. Reasons not to be ready that are in
-// expected are part of normal operation.
+// Events returns the events for the difference between two statuses. There is one for
+// each of: a revision that did not become healthy in time, a change of the release, a new
+// reason of Ready=False, and drift that is not corrected. Two events about the same fact,
+// such as a rollback, are merged. Reasons in expected are part of normal operation, and
+// emit no warning.
 func Events(before, after releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy, expected ...string) []event.Event {
 	found := transitions(before, after, expected)
 	if e, ok := driftTransition(before, after, policy); ok {
@@ -34,7 +34,7 @@ func transitions(before, after releasev1alpha1.ReleaseStatus, expected []string)
 	changed, isChanged := releaseTransition(before, after)
 	unready, isUnready := readyTransition(before, after, expected)
 	if isChanged && isUnready && changed.Reason == unready.Reason {
-		changed.Note += ". " + unready.Note // It ends with the failure that brought it about.
+		changed.Note += ". " + unready.Note // The note ends with the failure that caused the change.
 		return []event.Event{changed}
 	}
 	var found []event.Event
@@ -65,7 +65,8 @@ func releaseTransition(before, after releasev1alpha1.ReleaseStatus) (event.Event
 		return event.Normal("Upgraded", "Upgrade", "Upgraded to "+what), true
 	}
 	if done := lastSuccess(after); done == nil || apiequality.Semantic.DeepEqual(lastSuccess(before), done) {
-		// Drift may be gone all the same: somebody undid it, or it is no longer looked at.
+		// Drift may have ended without a correction: another client undid it, or the
+		// policy ignores it now.
 		return event.Event{}, false
 	}
 	drifted := meta.FindStatusCondition(before.Conditions, releasev1alpha1.ConditionDrifted)
@@ -75,8 +76,7 @@ func releaseTransition(before, after releasev1alpha1.ReleaseStatus) (event.Event
 	return event.Normal("DriftCorrected", "Repair", "Applied the objects again"), true
 }
 
-// lastSuccess is the newest entry of the history about something that was done; nil
-// when it has none.
+// lastSuccess returns the newest successful entry of the history; nil if there is none.
 func lastSuccess(s releasev1alpha1.ReleaseStatus) *releasev1alpha1.HistoryEntry {
 	for i := range s.History {
 		if s.History[i].Outcome == releasev1alpha1.HistorySucceeded {
@@ -86,8 +86,8 @@ func lastSuccess(s releasev1alpha1.ReleaseStatus) *releasev1alpha1.HistoryEntry 
 	return nil
 }
 
-// healthTransition tells of a revision that did not become healthy in time, also
-// where the next attempt follows at once.
+// healthTransition reports a revision that did not become healthy in time, even if the
+// next attempt follows at once.
 func healthTransition(before, after releasev1alpha1.ReleaseStatus) (event.Event, bool) {
 	late, failed := lateRevision(after), meta.FindStatusCondition(after.Conditions, releasev1alpha1.ConditionFailed)
 	if late == 0 || late == lateRevision(before) || failed == nil || failed.Reason != releasev1alpha1.ReasonHealthTimeout {
@@ -97,8 +97,8 @@ func healthTransition(before, after releasev1alpha1.ReleaseStatus) (event.Event,
 	return event.Warning(releasev1alpha1.ReasonHealthTimeout, "Reconcile", note), true
 }
 
-// driftTransition tells of drift that is left as it is. Drift that is corrected
-// has its event when that is done.
+// driftTransition reports drift that is not corrected. The correction of drift has its
+// own event.
 func driftTransition(before, after releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy) (event.Event, bool) {
 	is := meta.FindStatusCondition(after.Conditions, releasev1alpha1.ConditionDrifted)
 	if is == nil || driftMode(policy) != releasev1alpha1.DriftWarn {
@@ -111,8 +111,8 @@ func driftTransition(before, after releasev1alpha1.ReleaseStatus, policy release
 	return event.Warning("DriftDetected", "Reconcile", is.Message), true
 }
 
-// gateReasons are the reasons not to be ready of a change that a gate holds, which is
-// no failure, with the type of the event: some of them somebody wanted.
+// gateReasons are the reasons of changes that a gate holds, with the event type. A held
+// change is no failure, and some holds are intended.
 var gateReasons = map[string]string{
 	releasev1alpha1.ReasonSuspendedBySpec:    corev1.EventTypeNormal,
 	releasev1alpha1.ReasonOutsideWindow:      corev1.EventTypeNormal,
@@ -122,15 +122,15 @@ var gateReasons = map[string]string{
 	releasev1alpha1.ReasonLicenseUnavailable: corev1.EventTypeWarning,
 }
 
-// readyTransition tells of a reason not to be ready that is new. Pods that start
-// are none, and a retry of the same failure is not new.
+// readyTransition reports a new reason of Ready=False. Starting pods emit no event, and
+// neither does a retry of the same failure.
 func readyTransition(before, after releasev1alpha1.ReleaseStatus, expected []string) (event.Event, bool) {
 	is := meta.FindStatusCondition(after.Conditions, apimeta.ConditionReady)
 	if is == nil || is.Status == metav1.ConditionTrue || is.Reason == apimeta.ReasonProgressing {
 		return event.Event{}, false
 	}
 	if is.Reason == releasev1alpha1.ReasonUninstalled {
-		return event.Event{}, false // The end of the deletion has an event of its own.
+		return event.Event{}, false // The end of the deletion has its own event.
 	}
 	was := meta.FindStatusCondition(before.Conditions, apimeta.ConditionReady)
 	if was != nil && was.Reason == is.Reason && was.ObservedGeneration == is.ObservedGeneration {

@@ -12,29 +12,29 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// failureState is what an error is judged by, beside the error itself.
+// failureState is the context in which an error is classified.
 type failureState struct {
-	// Action is what was attempted; none where the pass did not come to that.
+	// Action is the attempted action; empty if the pass failed before an action.
 	Action helm.Action
-	// Transient is that of [Desired].
+	// Transient is Desired.Transient.
 	Transient func(error) string
-	// Deployed says that a release is deployed, and Reported that Ready says something.
+	// Deployed says that a release is deployed. Reported says that Ready is set.
 	Deployed, Reported bool
 }
 
-// failure is what becomes of an error.
+// failure is the classification of an error.
 type failure struct {
 	Reason string
-	// Terminal says that trying again cannot help.
+	// Terminal says that a retry cannot succeed.
 	Terminal bool
-	// Counts says that an attempt failed, and Reports that Ready speaks of the error.
+	// Counts says that an attempt failed. Reports says that Ready reports the error.
 	Counts, Reports bool
 }
 
-// classify decides what becomes of an error. Errors that say nothing about the release,
-// because nothing was attempted or there was no room to wait, do not count as failures. An
-// error of observing is not reported while a release is deployed: that does as well as
-// before.
+// classify decides how an error is handled. Errors that say nothing about the release do
+// not count as failures: nothing was attempted, or too many workers wait already. A
+// failed observation is not reported while a release is deployed, because that release
+// keeps running.
 func classify(err error, state failureState) failure {
 	if state.Transient != nil {
 		if reason := state.Transient(err); reason != "" {
@@ -52,8 +52,8 @@ func classify(err error, state failureState) failure {
 	}
 }
 
-// FailureReason puts an error of the engine into one word, and reports whether
-// trying again cannot help.
+// FailureReason returns the reason for an error of the engine, and reports whether a
+// retry cannot succeed.
 func FailureReason(err error, action helm.Action) (reason string, terminal bool) {
 	switch {
 	case errorsAs[*helm.RenderError](err), errors.Is(err, helm.ErrInvalidChart):

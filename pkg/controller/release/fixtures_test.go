@@ -17,7 +17,7 @@ import (
 
 var key = cache.ObjectName{Namespace: "ns", Name: "a"}
 
-// observer is an engine that sees what it is told to.
+// observer is an engine that returns a fixed snapshot.
 type observer struct {
 	snapshot   helm.Snapshot
 	observeErr error
@@ -34,11 +34,11 @@ func (o *observer) Observe(_ context.Context, release cache.ObjectName, baseline
 }
 
 // Decide implements Observer as the engine does.
-func (o *observer) Decide(wanted helm.Release, observed helm.Snapshot) (helm.Decision, error) {
+func (o *observer) Decide(desired helm.Release, observed helm.Snapshot) (helm.Decision, error) {
 	if o.decideErr != nil {
 		return helm.Decision{}, o.decideErr
 	}
-	inputs, err := wanted.InputDigest()
+	inputs, err := desired.InputDigest()
 	if err != nil {
 		return helm.Decision{}, err
 	}
@@ -56,7 +56,7 @@ func chart(t *testing.T) *helm.Chart {
 	return loaded
 }
 
-// desired is a release, told from others by a value.
+// desired returns a release, identified by a value.
 func desired(t *testing.T, message string) *helm.Release {
 	t.Helper()
 	return &helm.Release{Namespace: key.Namespace, Name: key.Name, Chart: chart(t), Values: map[string]any{"message": message}}

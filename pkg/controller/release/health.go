@@ -12,20 +12,20 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// Summary is how the objects of a release do, taken together.
+// Summary is the health of all objects of a release.
 type Summary struct {
 	// Healthy says that every object is current.
 	Healthy bool
-	// Failed says that an object has given up by its own account.
+	// Failed says that an object failed by kstatus.
 	Failed bool
-	// Message names the objects that are not current, and what they wait for.
+	// Message names the objects that are not current, with their messages.
 	Message string
 	// Replicas, ReadyReplicas and Selector are those of the workload.
 	Replicas, ReadyReplicas int32
 	Selector                string
 }
 
-// Summarize puts the health of all objects of a release together.
+// Summarize combines the health of all objects of a release.
 func Summarize(objects []helm.ObjectHealth) Summary {
 	summary := Summary{Healthy: true}
 	var messages []string
@@ -44,7 +44,7 @@ func Summarize(objects []helm.ObjectHealth) Summary {
 	return summary
 }
 
-// Names lists drifted objects for a person to read.
+// Names lists drifted objects for a message.
 func Names(drifts []helm.Drift) string {
 	names := make([]string, 0, len(drifts))
 	for _, drift := range drifts {

@@ -12,10 +12,10 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// deployedStatus is Helm's for a revision that was a success.
+// deployedStatus is Helm's status of a successful revision.
 const deployedStatus = "deployed"
 
-// historyActions are the engine's actions in the history's words.
+// historyActions maps the engine's actions to those of the history.
 var historyActions = map[helm.Action]releasev1alpha1.HistoryAction{
 	helm.ActionInstall:  releasev1alpha1.HistoryInstall,
 	helm.ActionUpgrade:  releasev1alpha1.HistoryUpgrade,
@@ -24,9 +24,8 @@ var historyActions = map[helm.Action]releasev1alpha1.HistoryAction{
 	helm.ActionRollback: releasev1alpha1.HistoryRollback,
 }
 
-// remember puts an entry at the head of the history. What happens again in the
-// same way is counted instead, so that a failure that is retried does not push
-// out what came before it.
+// remember adds an entry at the head of the history. A repeated entry only increments the
+// count, so a retried failure does not push out older entries.
 func remember(history []releasev1alpha1.HistoryEntry, entry releasev1alpha1.HistoryEntry) []releasev1alpha1.HistoryEntry {
 	if len(history) > 0 && isRepetition(history[0], entry) {
 		entry.Count = max(history[0].Count, 1) + 1
@@ -41,7 +40,7 @@ func isRepetition(before, now releasev1alpha1.HistoryEntry) bool {
 	return before == now
 }
 
-// recordSuccess puts what was done into the history.
+// recordSuccess adds a successful action to the history.
 func recordSuccess(s *releasev1alpha1.ReleaseStatus, f Facts, action helm.Action) {
 	s.History = remember(s.History, releasev1alpha1.HistoryEntry{
 		Time: metav1.NewTime(f.Now).Rfc3339Copy(), Action: historyActions[action], Outcome: releasev1alpha1.HistorySucceeded,
@@ -50,9 +49,9 @@ func recordSuccess(s *releasev1alpha1.ReleaseStatus, f Facts, action helm.Action
 	})
 }
 
-// recordFailure counts an attempt that failed and puts it into the history. Revision is
-// that of the record which the attempt left; 0 for none. A failure that no other attempt
-// can avoid is the last one, where remediation counts them.
+// recordFailure counts a failed attempt and adds it to the history. revision is that of
+// the record which the attempt left; 0 for none. A terminal failure exhausts the retries
+// of the remediation, because no retry can succeed.
 func recordFailure(s *releasev1alpha1.ReleaseStatus, f Facts, plan Plan, terminal bool, revision int64) {
 	action, attempted := historyActions[plan.Decision.Action]
 	if !attempted {
@@ -65,7 +64,8 @@ func recordFailure(s *releasev1alpha1.ReleaseStatus, f Facts, plan Plan, termina
 	failures := currentFailures(f, *s)
 	switch action {
 	case releasev1alpha1.HistoryRepair:
-		// A repair is no attempt at the desired state, which may not be known now: the row stays.
+		// A repair is not an attempt at the desired state, which may be unknown now. The
+		// series of failures stays.
 		failures = storedFailures(*s)
 		failures.Repairs++
 	case releasev1alpha1.HistoryInstall, releasev1alpha1.HistoryUpgrade:
@@ -82,7 +82,7 @@ func recordFailure(s *releasev1alpha1.ReleaseStatus, f Facts, plan Plan, termina
 	s.History = remember(s.History, entry)
 }
 
-// recordLate counts a revision that did not become healthy in time, once. It returns the
+// recordLate counts, once, a revision that did not become healthy in time. It returns the
 // action that failed.
 func recordLate(s *releasev1alpha1.ReleaseStatus, f Facts) releasev1alpha1.HistoryAction {
 	revision := s.DeployedRelease.Revision
@@ -105,7 +105,7 @@ func recordLate(s *releasev1alpha1.ReleaseStatus, f Facts) releasev1alpha1.Histo
 	return entry.Action
 }
 
-// countAttempt counts one more failed attempt at the desired release.
+// countAttempt counts one failed attempt at the desired release.
 func countAttempt(
 	failures releasev1alpha1.FailureCounts, action releasev1alpha1.HistoryAction, chart *helm.Chart,
 ) releasev1alpha1.FailureCounts {
@@ -119,8 +119,9 @@ func countAttempt(
 	return failures
 }
 
-// lateRevision is the deployed one when it was found not to be healthy in time; 0
-// otherwise. That is a failure after the success: the history drops the oldest first.
+// lateRevision returns the deployed revision if it was not healthy in time; 0 otherwise.
+// The failure is a later entry than the success, and the history drops the oldest entries
+// first.
 func lateRevision(s releasev1alpha1.ReleaseStatus) int64 {
 	if s.DeployedRelease == nil {
 		return 0
@@ -132,8 +133,8 @@ func lateRevision(s releasev1alpha1.ReleaseStatus) int64 {
 	return made.Revision
 }
 
-// madeBy is the newest entry about how a revision was made; nil when there is none. A
-// repair makes none.
+// madeBy returns the newest entry of the action that created a revision; nil if there is
+// none. A repair creates no revision.
 func madeBy(history []releasev1alpha1.HistoryEntry, revision int64) *releasev1alpha1.HistoryEntry {
 	at := slices.IndexFunc(history, func(entry releasev1alpha1.HistoryEntry) bool {
 		return entry.Revision == revision && entry.Action != releasev1alpha1.HistoryRepair
@@ -144,8 +145,8 @@ func madeBy(history []releasev1alpha1.HistoryEntry, revision int64) *releasev1al
 	return &history[at]
 }
 
-// currentFailures are the failures so far. Those in a row count for the spec and
-// the inputs that they were seen with; others start afresh.
+// currentFailures returns the failures so far. Consecutive failures count for one
+// generation and one set of inputs. Another generation or other inputs reset them.
 func currentFailures(f Facts, s releasev1alpha1.ReleaseStatus) releasev1alpha1.FailureCounts {
 	failures := storedFailures(s)
 	if failures.Generation != f.Generation || failures.Inputs != f.InputVersion {
@@ -154,7 +155,7 @@ func currentFailures(f Facts, s releasev1alpha1.ReleaseStatus) releasev1alpha1.F
 	return failures
 }
 
-// storedFailures are the failures so far, whatever those in a row count for.
+// storedFailures returns the failures so far, without a reset of the consecutive ones.
 func storedFailures(s releasev1alpha1.ReleaseStatus) releasev1alpha1.FailureCounts {
 	if s.Failures == nil {
 		return releasev1alpha1.FailureCounts{}
@@ -162,7 +163,7 @@ func storedFailures(s releasev1alpha1.ReleaseStatus) releasev1alpha1.FailureCoun
 	return *s.Failures
 }
 
-// forgetFailures ends a row of failures; what has been counted in all stays.
+// forgetFailures resets the consecutive failures. The totals stay.
 func forgetFailures(s *releasev1alpha1.ReleaseStatus) {
 	if s.Failures != nil {
 		s.Failures.Consecutive, s.Failures.Generation, s.Failures.Inputs, s.Failures.Chart = 0, 0, "", ""

@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// settleTime is how long a status may wait for pods that are on their way. A
-	// rollout changes counts and messages many times a second, and most of them
-	// end before this.
+	// settleTime is how long a status write may be delayed while pods start. A rollout
+	// changes counts and messages many times a second, and most rollouts end within this
+	// delay.
 	settleTime = time.Second
-	// newRevisionTime is how long the status of a new revision, or of a repair, may wait for
-	// its objects to be seen as healthy. Workloads without pods become ready within this
-	// delay, which saves one status write.
+	// newRevisionTime is how long the status write of a new revision or of a repair may
+	// be delayed until its objects are observed as healthy. Workloads without pods become
+	// ready within this delay, which saves one status write.
 	newRevisionTime = 100 * time.Millisecond
 )
 
-// Hold returns for how long a status may be held back that says no more than how far the
-// rollout of a revision has come; zero for one that says anything else. A process that
-// ends with such a status finds a release that the status does not know, and applies its
+// Hold returns how long the write of a status may be delayed that only reports the
+// progress of a rollout. It returns zero for all other statuses. If the process ends
+// before the write, the next process finds an unrecorded revision, and applies its
 // objects again.
 func Hold(written, next releasev1alpha1.ReleaseStatus) time.Duration {
 	ready := meta.FindStatusCondition(next.Conditions, apimeta.ConditionReady)
 	if next.LastHandledRequestedAt != written.LastHandledRequestedAt || next.LastHandledForceAt != written.LastHandledForceAt {
-		return 0 // A user waits for the answer.
+		return 0 // A user waits for the result.
 	}
 	if ready == nil || ready.Reason != apimeta.ReasonProgressing || next.DeployedRelease == nil ||
 		meta.FindStatusCondition(written.Conditions, releasev1alpha1.ConditionFailed) != nil {

@@ -9,12 +9,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// inputVersions remembers the version that each app's inputs have in the status.
+// inputVersions caches the version of each object's inputs that is in the status.
 //
-// The digest of the inputs must not be in the status: it is made from Secrets, and a
-// digest of a short secret can be guessed offline. The version is made from the UIDs and
-// resource versions of the objects instead. An object that was written again with the
-// same content keeps its version, as long as the process remembers it.
+// The digest of the inputs must not be in the status: it is derived from Secrets, and a
+// short secret can be guessed offline from its digest. The version is derived from UIDs
+// and resource versions instead. If an object is written again with the same content, its
+// version stays the same while the process runs.
 type inputVersions struct {
 	mu   sync.Mutex
 	last map[cache.ObjectName]inputVersion
@@ -22,8 +22,8 @@ type inputVersions struct {
 
 type inputVersion struct{ digest, version string }
 
-// of returns the version of the inputs with the digest, which is now unless the same
-// inputs had another one before.
+// of returns the version of the inputs with the digest: the cached version if the digest
+// is the same, now otherwise.
 func (v *inputVersions) of(key cache.ObjectName, digest, now string) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()

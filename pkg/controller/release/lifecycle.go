@@ -21,7 +21,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// Engine is what a lifecycle needs of the Helm engine.
+// Engine is the part of the Helm engine that a lifecycle uses.
 type Engine interface {
 	Observer
 	Execute(ctx context.Context, desired helm.Release, decision helm.Decision, baseline helm.Baseline) (*helm.Deployed, error)
@@ -37,11 +37,11 @@ type Engine interface {
 
 // Rollouts is the part of a rollout of newer charts that a lifecycle uses.
 type Rollouts interface {
-	// Gate holds an upgrade that brings nothing but a newer chart until its turn comes.
+	// Gate holds an upgrade whose only change is a newer chart until its turn comes.
 	Gate(ctx context.Context, input GateInput) Verdict
-	// Settle notes how the object does with the chart after a pass.
+	// Settle records the state of the object with the chart after a pass.
 	Settle(f Facts, plan Plan, status releasev1alpha1.ReleaseStatus)
-	// Forget lets go of an object that is gone or being deleted.
+	// Forget removes an object that is deleted or being deleted.
 	Forget(key cache.ObjectName)
 }
 
@@ -58,13 +58,13 @@ type Lifecycle struct {
 	inputVersions inputVersions
 }
 
-// New returns a lifecycle. The gates are asked before those of the kind, and the rollouts
-// after them: an object that something else holds takes no turn.
+// New returns a lifecycle. Its gates are evaluated before those of the kind, and the
+// rollouts last: an object that another gate holds takes no turn.
 func New(engine Engine, recorder events.EventRecorder, rollouts Rollouts, gates ...Gate) *Lifecycle {
 	return &Lifecycle{engine: engine, recorder: recorder, rollouts: rollouts, gates: gates}
 }
 
-// Forget lets go of what is kept of an object that is gone.
+// Forget removes the state of a deleted object.
 func (l *Lifecycle) Forget(key cache.ObjectName) {
 	l.refusals.forget(key)
 	l.ignored.forget(key)
@@ -92,7 +92,7 @@ func Steps[T kind.Object[T]](l *Lifecycle, binding Binding[T]) func(context.Cont
 	}
 }
 
-// subject is one object in one pass, whatever its kind is.
+// subject is the object of a pass, independent of its kind.
 type subject struct {
 	pass
 
@@ -100,9 +100,9 @@ type subject struct {
 		metav1.Object
 		runtime.Object
 	}
-	// status is that of the object, which the steps change.
+	// status is the status of the object, which the steps change.
 	status *releasev1alpha1.ReleaseStatus
-	// written is the status that was written last.
+	// written returns the last written status.
 	written func() *releasev1alpha1.ReleaseStatus
 }
 
@@ -114,11 +114,11 @@ type pass interface {
 	AfterCommit(f func(committed bool))
 }
 
-// reconcile makes one pass over a release. The error is that of the kind's Desired.
+// reconcile makes one pass over a release. err is the error of Binding.Desired.
 func (l *Lifecycle) reconcile(ctx context.Context, s *subject, f Facts, err error) error {
 	ctx = withWait(ctx)
 	var plan Plan
-	// At the end, because the statuses then tell whose turn is next.
+	// Settle runs last, because the statuses then show whose turn is next.
 	s.AfterCommit(func(bool) { l.rollouts.Settle(f, plan, *s.status) })
 	chart := f.Desired.Release.Chart
 	s.Conditions().Set(releasev1alpha1.ConditionInitialized, metav1.ConditionTrue, releasev1alpha1.ReasonChartLoaded,
@@ -137,13 +137,14 @@ func (l *Lifecycle) reconcile(ctx context.Context, s *subject, f Facts, err erro
 	}
 	f.Desired.summarize(outcomeOf(f, plan, observed))
 	if f.Requested && !couldNotBegin(err) {
-		// The pass was made, whatever came of it. One that could not begin is made again.
+		// The request is handled even if the pass failed. A pass that could not begin is
+		// repeated.
 		s.status.LastHandledRequestedAt = s.object.GetAnnotations()[releasev1alpha1.AnnotationRequestedAt]
 	}
 	return f.Desired.Redactor.Error(err)
 }
 
-// identify completes the facts with what identifies the desired release.
+// identify adds the digest and the version of the inputs to the facts.
 func (l *Lifecycle) identify(f *Facts) (err error) {
 	if !f.Desired.Known {
 		return nil
@@ -155,8 +156,8 @@ func (l *Lifecycle) identify(f *Facts) (err error) {
 	return nil
 }
 
-// steps gather, decide, act and report, in this order. They return the plan as it is at
-// the end, and whether the pass reached its end and nothing held it.
+// steps gather, decide, act and report, in this order. They return the final plan, and
+// report whether the pass completed and nothing held it.
 func (l *Lifecycle) steps(ctx context.Context, s *subject, f Facts) (_ Plan, observed bool, _ error) {
 	look, err := l.look(ctx, s, f, f.Desired.Blockers)
 	if err != nil {
@@ -176,7 +177,8 @@ func (l *Lifecycle) steps(ctx context.Context, s *subject, f Facts) (_ Plan, obs
 	}
 	acted, err := l.act(ctx, s, f, &look)
 	if err == nil && acted {
-		// The plan was made before the change; what counts now is what came of it.
+		// The plan was made before the change. Only the state after the change counts
+		// now.
 		look, err = l.look(ctx, s, f, look.blockers)
 		if look.willRetry() {
 			s.LookAgain(retrySoon)
@@ -188,20 +190,20 @@ func (l *Lifecycle) steps(ctx context.Context, s *subject, f Facts) (_ Plan, obs
 	return look.plan, report(s, f, look), nil
 }
 
-// look is what a pass finds out about a release and decides on.
+// look is the observed state of a release and the decision about it.
 type look struct {
 	plan     Plan
 	blockers []Blocker
 	health   health
 }
 
-// willRetry reports whether the deployed revision was not healthy in time and another is
-// to follow.
+// willRetry reports whether the deployed revision was not healthy in time and another
+// revision follows.
 func (k look) willRetry() bool {
 	return k.health.late != "" && k.plan.RollsOut() && !k.plan.Withheld
 }
 
-// look observes the release and decides on it, given what holds a change.
+// look observes the release and decides what to do, given the blockers of a change.
 func (l *Lifecycle) look(ctx context.Context, s *subject, f Facts, blockers []Blocker) (look, error) {
 	plan, err := l.observe(ctx, s, f)
 	if err != nil {
@@ -225,8 +227,8 @@ func (l *Lifecycle) look(ctx context.Context, s *subject, f Facts, blockers []Bl
 	return found, nil
 }
 
-// passGates asks all gates, although one of them would do to hold the change: the status
-// shows everything that is in the way.
+// passGates evaluates all gates, although one is enough to hold the change, so that the
+// status shows every blocker.
 func (l *Lifecycle) passGates(ctx context.Context, s *subject, f Facts, found look) look {
 	gates := append(append([]Gate{}, l.gates...), f.Desired.Gates...)
 	for _, gate := range append(gates, l.rollouts.Gate) {
@@ -254,20 +256,19 @@ func (d Desired) summarize(outcome Outcome) {
 	}
 }
 
-// outcomeOf is how the release stands, for the kind's own status.
+// outcomeOf returns the outcome for the kind's own status.
 func outcomeOf(f Facts, plan Plan, observed bool) Outcome {
 	return Outcome{
 		Settled: f.Desired.Known && plan.isSettled(), RolledBack: plan.Next.RolledBack, Observed: observed,
 	}
 }
 
-// couldNotBegin reports whether a pass ended before it could look at all that it
-// needs: a cache is not filled yet.
+// couldNotBegin reports whether a pass ended because a cache is not synced yet.
 func couldNotBegin(err error) bool {
 	return errors.Is(err, helm.ErrNotSynced) || errors.Is(err, controller.ErrNotSynced)
 }
 
-// withWait lets other objects be reconciled while the engine waits for a hook.
+// withWait frees the worker for other objects while the engine waits for a hook.
 func withWait(ctx context.Context) context.Context {
 	return helm.WithWait(ctx, func() (func(), error) { return controller.ReleaseWorker(ctx) })
 }

@@ -13,27 +13,25 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// Observer is the part of the engine that observes and decides, without a request of its
-// own.
+// Observer is the part of the engine that observes and decides without requests.
 type Observer interface {
 	Observe(ctx context.Context, release cache.ObjectName, baseline helm.Baseline) (helm.Snapshot, error)
 	Decide(release helm.Release, observed helm.Snapshot) (helm.Decision, error)
 }
 
-// Request is what is asked of a release.
+// Request says which release to observe, and its desired state.
 type Request struct {
 	// Key is the release's namespace and name.
 	Key cache.ObjectName
-	// Desired is the release as it should be; nil when that cannot be told now,
-	// because some input is missing.
+	// Desired is the desired release; nil if it is unknown because an input is missing.
 	Desired *helm.Release
-	// Baseline is what was kept of the last success.
+	// Baseline is the recorded state of the last success.
 	Baseline helm.Baseline
 }
 
-// Observe observes the release and decides what is to be done about it. It
-// sends no request. The error wraps helm.ErrNotSynced when a cache is not
-// filled yet, and is terminal when the values cannot be a release's.
+// Observe observes the release and decides what to do about it. It sends no request. The
+// error wraps helm.ErrNotSynced if a cache is not synced yet, and is terminal if the
+// values are invalid.
 func Observe(ctx context.Context, engine Observer, request Request) (Plan, error) {
 	observed, err := engine.Observe(ctx, request.Key, request.Baseline)
 	if err != nil {
@@ -49,8 +47,8 @@ func Observe(ctx context.Context, engine Observer, request Request) (Plan, error
 	return newPlan(observed, next, true), nil
 }
 
-// observe returns the plan for the facts, with the revisions that the engine relies on in
-// the status.
+// observe returns the plan for the facts, and updates the trusted revisions in the
+// status.
 func (l *Lifecycle) observe(ctx context.Context, s *subject, f Facts) (Plan, error) {
 	request := Request{Key: f.Key, Baseline: Baseline(*s.status, f.Desired.Policy)}
 	if f.Desired.Known {
@@ -67,7 +65,7 @@ func (l *Lifecycle) observe(ctx context.Context, s *subject, f Facts) (Plan, err
 	return plan, nil
 }
 
-// Baseline is what the status remembers of the last success.
+// Baseline returns the recorded state of the last success.
 func Baseline(s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy) helm.Baseline {
 	var baseline helm.Baseline
 	for _, entry := range s.Revisions {
@@ -80,7 +78,7 @@ func Baseline(s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePol
 	baseline.Inventory = make([]helm.InventoryEntry, 0, len(s.Inventory))
 	baseline.RemoveForeign, baseline.Ignore = removesForeign(policy), IgnoreRules(policy)
 	if len(s.Revisions) == 0 && s.AppliedManifestHash != "" {
-		// An operator of before there were digests wrote the status.
+		// An operator without revision digests wrote the status.
 		baseline.Revisions = []helm.RevisionDigest{{Revision: baseline.Revision, Digest: helm.ManifestDigest(s.AppliedManifestHash)}}
 	}
 	for _, entry := range s.Inventory {
@@ -94,7 +92,7 @@ func Baseline(s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePol
 	return baseline
 }
 
-// revisionsOf are the revisions whose records the operator relies on.
+// revisionsOf returns the revisions whose records the operator trusts.
 func revisionsOf(observed helm.Snapshot) []releasev1alpha1.RevisionDigest {
 	var revisions []releasev1alpha1.RevisionDigest
 	for _, entry := range observed.Revisions {

@@ -43,7 +43,7 @@ func TestBaseline(t *testing.T) {
 	}
 }
 
-// fullStatus is a status with all that a baseline is made of.
+// fullStatus is a status with all fields of a baseline.
 func fullStatus() releasev1alpha1.ReleaseStatus {
 	at := metav1.NewTime(began)
 	app := newSample()

@@ -10,23 +10,23 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// Plan is what is to be done about a release.
+// Plan is the decision about a release.
 type Plan struct {
-	// Observed is what the plan was made on.
+	// Observed is the observed state that the plan is based on.
 	Observed helm.Snapshot
-	// Next is what brings the release to its desired state, if nothing holds it; without an
-	// action when that cannot be told.
+	// Next brings the release to its desired state if nothing holds it. It has no action
+	// if the desired state is unknown.
 	Next helm.Decision
-	// Decision is what the engine is to execute now.
+	// Decision is what the engine executes now.
 	Decision helm.Decision
-	// Withheld says that Next would do more than Decision.
+	// Withheld says that Decision does less than Next.
 	Withheld bool
-	// Suspended says that nothing at all is to be done.
+	// Suspended says that nothing is executed.
 	Suspended bool
 }
 
-// newPlan returns the plan that does next, or keeps what is deployed where the desired
-// release is not known.
+// newPlan returns the plan that executes next. If the desired release is unknown, the
+// plan keeps the deployed release.
 func newPlan(observed helm.Snapshot, next helm.Decision, known bool) Plan {
 	if !known {
 		return Plan{Observed: observed, Decision: keep(observed), Withheld: true}
@@ -34,10 +34,9 @@ func newPlan(observed helm.Snapshot, next helm.Decision, known bool) Plan {
 	return Plan{Observed: observed, Decision: next, Next: next}
 }
 
-// force returns the plan with an upgrade in the place of what would only keep the release
-// as it is. A plan that brings something new anyway stays as it is, and so does one that
-// does not know the desired state, that waits for another client, or that keeps what
-// failed attempts were rolled back to.
+// force returns the plan with an upgrade in place of an action that only keeps the
+// release. A plan that makes a new revision does not change. Neither does a plan that
+// waits for another client, that keeps a rollback, or whose desired state is unknown.
 func (p Plan) force() Plan {
 	if p.Next.RolledBack {
 		return p
@@ -51,10 +50,11 @@ func (p Plan) force() Plan {
 	return p
 }
 
-// RollsOut reports whether the plan would bring anything new if nothing held it.
+// RollsOut reports whether the plan would make a new revision if nothing held it.
 func (p Plan) RollsOut() bool { return rollsOut(p.Next.Action) }
 
-// hold returns the plan without anything new. What is deployed is still kept as it is.
+// hold returns the plan without a new revision. The deployed release is still kept as it
+// is.
 func (p Plan) hold() Plan {
 	if !p.RollsOut() {
 		return p
@@ -66,9 +66,8 @@ func (p Plan) hold() Plan {
 	return p
 }
 
-// suspend returns the plan that does nothing, not even what would keep the deployed
-// release as it is. Drift that is known by name does not count as withheld, because the
-// release is the desired one.
+// suspend returns the plan that executes nothing, not even repairs. Known drift does not
+// count as withheld, because the release is the desired one.
 func (p Plan) suspend() Plan {
 	p.Suspended = true
 	p.Decision = helm.Decision{Action: helm.ActionNone}
@@ -80,7 +79,7 @@ func (p Plan) suspend() Plan {
 	return p
 }
 
-// leaveDrift returns the plan that does nothing about drift.
+// leaveDrift returns the plan without the correction of drift.
 func (p Plan) leaveDrift() Plan {
 	p.Decision = helm.Decision{Action: helm.ActionNone}
 	if p.Next.Action == helm.ActionRepair {
@@ -89,7 +88,7 @@ func (p Plan) leaveDrift() Plan {
 	return p
 }
 
-// next returns the plan that does decision.
+// next returns the plan that executes the decision.
 func (p Plan) next(decision helm.Decision) Plan {
 	p.Next, p.Decision = decision, decision
 	return p
@@ -100,8 +99,8 @@ func (p Plan) isSettled() bool {
 	return p.Observed.Record != nil && !p.Withheld && !p.RollsOut() && !p.Next.RolledBack && p.Next.Action != helm.ActionWait
 }
 
-// holdIfBlocked holds the plan if blockers are left, and returns those that count: a
-// rollback brings nothing new and does not wait for other objects.
+// holdIfBlocked holds the plan if blockers remain, and returns the blockers that count. A
+// rollback does not wait for other objects, because it brings back an earlier revision.
 func (p Plan) holdIfBlocked(blockers []Blocker) (Plan, []Blocker) {
 	if p.Next.Action == helm.ActionRollback {
 		blockers = slices.DeleteFunc(slices.Clone(blockers), func(b Blocker) bool { return b.NotForRollback })
@@ -117,20 +116,20 @@ func rollsOut(action helm.Action) bool {
 	return action == helm.ActionInstall || action == helm.ActionUpgrade || action == helm.ActionRollback
 }
 
-// isRepair reports whether the action keeps what is deployed as it is.
+// isRepair reports whether the action only keeps the deployed release.
 func isRepair(action helm.Action) bool {
 	return action == helm.ActionRepair || action == helm.ActionReapply
 }
 
-// keep decides as if what is deployed were the desired state. Only a release that the
-// engine itself deployed can be kept: anything else there belongs to others, or is
+// keep decides as if the deployed release were the desired state. Only a release that the
+// engine itself deployed can be kept. Any other release has another owner or is
 // unfinished.
 func keep(observed helm.Snapshot) helm.Decision {
 	if observed.Record == nil {
 		return helm.Decision{Action: helm.ActionNone}
 	}
-	// An object that went with its kind is not repaired for a release that may no longer
-	// be desired like that.
+	// An object whose kind is no longer served is not repaired, because the desired
+	// release may no longer contain it.
 	observed.Drifts = slices.DeleteFunc(slices.Clone(observed.Drifts), func(drift helm.Drift) bool { return drift.Unserved })
 	decision := helm.Decide(observed.Record.Inputs, observed, time.Time{}, 0)
 	if rollsOut(decision.Action) || decision.Action == helm.ActionWait {

@@ -15,7 +15,7 @@ import (
 // a default.
 const defaultRetries = 3
 
-// Timeout bounds an operation on the release, and the time in which its workload has to
+// Timeout limits an operation on the release, and the time in which its workload must
 // become healthy.
 func Timeout(policy releasev1alpha1.ReleasePolicy) time.Duration {
 	if policy.Timeout == nil {
@@ -24,7 +24,7 @@ func Timeout(policy releasev1alpha1.ReleasePolicy) time.Duration {
 	return policy.Timeout.Duration
 }
 
-// MaxHistory is how many revisions are kept: as many as the policy says, and those that
+// MaxHistory is the number of revisions to keep: those of the policy, and those that
 // remediation may need for a rollback.
 func MaxHistory(policy releasev1alpha1.ReleasePolicy) int {
 	kept := int64(helm.DefaultMaxHistory)
@@ -37,7 +37,7 @@ func MaxHistory(policy releasev1alpha1.ReleasePolicy) int {
 	return int(kept)
 }
 
-// IgnoreRules are the policy's in the engine's words.
+// IgnoreRules converts the policy's ignored fields for the engine.
 func IgnoreRules(policy releasev1alpha1.ReleasePolicy) []helm.IgnoreRule {
 	if policy.Drift == nil {
 		return nil
@@ -49,7 +49,7 @@ func IgnoreRules(policy releasev1alpha1.ReleasePolicy) []helm.IgnoreRule {
 	return rules
 }
 
-// driftMode is what the policy says to do about drift.
+// driftMode is the drift mode of the policy.
 func driftMode(policy releasev1alpha1.ReleasePolicy) releasev1alpha1.DriftMode {
 	if policy.Drift == nil {
 		return releasev1alpha1.DriftCorrect
@@ -57,12 +57,12 @@ func driftMode(policy releasev1alpha1.ReleasePolicy) releasev1alpha1.DriftMode {
 	return cmp.Or(policy.Drift.Mode, releasev1alpha1.DriftCorrect)
 }
 
-// removesForeign reports whether fields that others add are drift.
+// removesForeign reports whether fields that other clients add are drift.
 func removesForeign(policy releasev1alpha1.ReleasePolicy) bool {
 	return policy.Drift != nil && policy.Drift.ForeignFields == releasev1alpha1.ForeignFieldsRemove
 }
 
-// retries is how often a failed attempt is repeated before it is remediated.
+// retries is how often a failed attempt is retried before remediation.
 func retries(remediation *releasev1alpha1.Remediation) int64 {
 	if remediation.Retries == nil {
 		return defaultRetries

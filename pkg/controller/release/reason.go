@@ -11,31 +11,30 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// Circumstances are what, beside the decision itself, tells why a release
-// changes.
+// Circumstances are the facts, besides the decision, that determine the reason for a
+// change.
 type Circumstances struct {
-	// Why the key was queued.
+	// Why is the reason for which the key was queued.
 	Why controller.Reason
 	// Deployed says that the release has been deployed before.
 	Deployed bool
-	// SpecChanged says that the spec is not the one last reconciled.
+	// SpecChanged says that the spec differs from the one last reconciled.
 	SpecChanged bool
-	// Unrecorded says that the newest revision is one that the caller made and did
-	// not come to remember.
+	// Unrecorded says that the status did not record the newest revision, although the
+	// caller made it.
 	Unrecorded bool
-	// ChartChanged says that the chart's version is not the one last deployed.
+	// ChartChanged says that the chart's version differs from the one last deployed.
 	ChartChanged bool
-	// CapabilitiesChanged says that nothing but what the cluster supports is other
-	// than it was at the newest revision.
+	// CapabilitiesChanged says that only the capabilities of the cluster differ from
+	// those at the newest revision.
 	CapabilitiesChanged bool
-	// DependencyBecameReady says that the change had to wait for something else
-	// until now.
+	// DependencyBecameReady says that the change waited for a dependency until now.
 	DependencyBecameReady bool
 	// Failed says that the last attempt at this spec failed.
 	Failed bool
 }
 
-// ReasonFor tells why the decision changes the release's objects.
+// ReasonFor returns the reason for which the decision changes the release's objects.
 func ReasonFor(decision helm.Decision, c Circumstances) releasev1alpha1.UpgradeReason {
 	if decision.Action == helm.ActionRollback {
 		return releasev1alpha1.UpgradeReasonRemediation
@@ -71,8 +70,8 @@ func ReasonFor(decision helm.Decision, c Circumstances) releasev1alpha1.UpgradeR
 	}
 }
 
-// foundBy tells a change that an event told of from one that only the periodic
-// look found, at the first attempt or a later one.
+// foundBy distinguishes a change that an event reported from one that only the periodic
+// resync found. Retries do not matter.
 func foundBy(why controller.Reason) releasev1alpha1.UpgradeReason {
 	if why&^controller.Retry == controller.PeriodicResync {
 		return releasev1alpha1.UpgradeReasonPeriodicResync
@@ -80,8 +79,8 @@ func foundBy(why controller.Reason) releasev1alpha1.UpgradeReason {
 	return releasev1alpha1.UpgradeReasonDriftDetected
 }
 
-// reasonFor is why the decision changes the release, as long as the status is as it was
-// before.
+// reasonFor returns the reason for which the decision changes the release. The status
+// must be the one before the change.
 func reasonFor(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus, decision helm.Decision) releasev1alpha1.UpgradeReason {
 	failed := meta.FindStatusCondition(s.Conditions, releasev1alpha1.ConditionFailed)
 	return ReasonFor(decision, Circumstances{
@@ -96,8 +95,9 @@ func reasonFor(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus, decision hel
 	})
 }
 
-// completedBy is what a decision completes. Where the process ended before the status
-// knew of a revision, applying its objects again completes what made it.
+// completedBy returns the decision that a reapply completes. If the process ended before
+// the status recorded a revision, applying its objects again completes the action that
+// made it.
 func completedBy(plan Plan, s releasev1alpha1.ReleaseStatus, decision helm.Decision) helm.Decision {
 	if decision.Action != helm.ActionReapply || !isUnrecorded(plan, s) {
 		return decision
@@ -113,8 +113,8 @@ func completedBy(plan Plan, s releasev1alpha1.ReleaseStatus, decision helm.Decis
 	return decision
 }
 
-// chartChanged reports whether the newest revision was made from another chart
-// than the desired one, or than the one that the status knows of.
+// chartChanged reports whether the newest revision was made from another chart than the
+// desired one, or than the one in the status.
 func chartChanged(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) bool {
 	record, known, chart := plan.Observed.Record, s.DeployedRelease, f.Desired.Release.Chart
 	if record == nil || !record.Own {
@@ -123,8 +123,8 @@ func chartChanged(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) bool {
 	return !record.MadeFrom(chart) || isUnrecorded(plan, s) && known != nil && known.ChartVersion != chart.Version()
 }
 
-// capabilitiesChanged reports whether the newest revision is what would be desired now if
-// the cluster supported something else.
+// capabilitiesChanged reports whether the newest revision differs from the desired one
+// only in the capabilities of the cluster.
 func capabilitiesChanged(f Facts, plan Plan) bool {
 	record := plan.Observed.Record
 	if !f.Desired.Known || record == nil || !record.MadeFrom(f.Desired.Release.Chart) || record.Inputs == f.Digest {
@@ -133,8 +133,9 @@ func capabilitiesChanged(f Facts, plan Plan) bool {
 	return f.isVariant(record.Inputs)
 }
 
-// isUnrecorded reports whether an own revision is the newest that the status does not
-// know of yet: the process ended in between, or the revision is an attempt that failed.
+// isUnrecorded reports whether the newest revision is the operator's own and newer than
+// the one in the status. Either the process ended before the status was written, or the
+// revision is a failed attempt.
 func isUnrecorded(plan Plan, s releasev1alpha1.ReleaseStatus) bool {
 	record, known := plan.Observed.Record, s.DeployedRelease
 	return record != nil && record.Own && (known == nil || int64(record.Revision) > known.Revision)

@@ -17,17 +17,17 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// refusedRetry is when a change that was refused is tried again although its
-// inputs are the same: what refused it may be gone, and no event tells.
+// refusedRetry is the delay after which a refused change with the same inputs is retried.
+// Its obstacle may be gone, and no event reports that.
 const refusedRetry = 5 * time.Minute
 
-// conflictLook is how often an object in the way of a release is looked at: somebody
-// who deletes it waits for less than a minute.
+// conflictLook is how often a conflicting object is checked. A user who deletes the
+// object waits for less than a minute.
 const conflictLook = 45 * time.Second
 
-// refusals remembers which attempts were refused, so that nothing but another
-// spec, other inputs, a request, or time brings about the next. After a restart there is
-// one.
+// refusals records refused attempts. An attempt is repeated only after a change of the
+// spec or the inputs, after a request, or after a delay. A restart repeats each attempt
+// once.
 type refusals struct {
 	mu   sync.Mutex
 	last map[cache.ObjectName]refusal
@@ -37,13 +37,13 @@ type refusal struct {
 	reason, message string
 	attempt         attempt
 	until           time.Time
-	// conflict names the object that was in the way, and look is when to look at it
-	// next; nil where none was.
+	// conflict names the conflicting object; nil for none. look is the time of its next
+	// check.
 	conflict *helm.OwnershipConflictError
 	look     time.Time
 }
 
-// next is when something is due.
+// next is the time of the next check or retry.
 func (r refusal) next() time.Time {
 	if r.conflict != nil && r.look.Before(r.until) {
 		return r.look
@@ -51,7 +51,8 @@ func (r refusal) next() time.Time {
 	return r.until
 }
 
-// attempt is what makes one change of a release another one than the last.
+// attempt identifies a change of a release. Equal attempts are refused for the same
+// reason.
 type attempt struct {
 	uid        types.UID
 	generation int64
@@ -68,15 +69,16 @@ func attemptOf(f Facts, plan Plan) attempt {
 		adopts: f.Desired.Release.Adopt,
 	}
 	if plan.Withheld && plan.Observed.Record != nil {
-		// What is deployed is kept meanwhile, whatever was refused.
+		// While a change is withheld, the attempt keeps the deployed release, whatever
+		// was refused.
 		a.inputs = plan.Observed.Record.Inputs
 	}
 	return a
 }
 
-// restsRefused reports whether the change is not to be tried again now. The conditions
-// then repeat why, whatever they said in the meantime. The object that was in the way of a
-// release is looked at from time to time, because no event tells that it is gone.
+// restsRefused reports whether the change is not to be retried now. The conditions then
+// repeat the refusal. The conflicting object is checked periodically, because no event
+// reports its deletion.
 func (l *Lifecycle) restsRefused(ctx context.Context, s *subject, f Facts, plan Plan) bool {
 	last, ok := l.refusals.current(f, plan)
 	if !ok {
@@ -86,7 +88,7 @@ func (l *Lifecycle) restsRefused(ctx context.Context, s *subject, f Facts, plan 
 		seen, err := l.engine.InTheWay(ctx, last.conflict.Object)
 		switch {
 		case err != nil:
-			klog.FromContext(ctx).V(1).Info("Cannot look at the object in the way", "object", last.conflict.Object.String(), "err", err)
+			klog.FromContext(ctx).V(1).Info("Cannot check the conflicting object", "object", last.conflict.Object.String(), "err", err)
 		case seen != last.conflict.Seen:
 			return false
 		}
@@ -98,8 +100,8 @@ func (l *Lifecycle) restsRefused(ctx context.Context, s *subject, f Facts, plan 
 	return true
 }
 
-// current is the refusal that the change has met before; none when the change is another
-// one, or when it is time to try again.
+// current returns the refusal of the same attempt. There is none if the attempt differs
+// or its retry is due.
 func (r *refusals) current(f Facts, plan Plan) (refusal, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +111,7 @@ func (r *refusals) current(f Facts, plan Plan) (refusal, bool) {
 	}
 	if plan.Decision.Action == helm.ActionNone {
 		if !plan.Withheld {
-			// The release is as desired: what was refused is desired no more.
+			// The release is as desired: the refused change is no longer desired.
 			delete(r.last, f.Key)
 		}
 		return refusal{}, false
@@ -118,8 +120,8 @@ func (r *refusals) current(f Facts, plan Plan) (refusal, bool) {
 	return last, ok && last.attempt == attemptOf(f, plan) && f.Now.Before(last.until)
 }
 
-// note remembers that the attempt was refused with an error, whose text is what the status
-// says, and returns when something is due about it.
+// note records the refusal of an attempt. The status shows the text of cause. note
+// returns the delay until the next check or retry.
 func (r *refusals) note(f Facts, plan Plan, reason string, cause error) time.Duration {
 	last := refusal{
 		attempt: attemptOf(f, plan), until: f.Now.Add(controller.Jitter(refusedRetry)), reason: reason, message: cause.Error(),

@@ -15,17 +15,17 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// health is what spec.waitForReady finds about the deployed revision.
+// health is the result of spec.waitForReady for the deployed revision.
 type health struct {
-	// judged says that the deployed revision is the newest one, so that its health counts.
+	// judged says that the deployed revision is the newest one, so its health counts.
 	judged bool
-	// late says that the revision did not become healthy in time, and why; else empty.
+	// late says why the revision did not become healthy in time; empty otherwise.
 	late string
-	// timeLeft is how long the revision may still take; 0 where that does not matter.
+	// timeLeft is the time that the revision has left; 0 if it has no deadline.
 	timeLeft time.Duration
 }
 
-// judgeHealth decides whether a new revision became healthy in time, where the policy
+// judgeHealth decides whether the deployed revision became healthy in time, if the policy
 // waits for that.
 func judgeHealth(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) health {
 	if s.DeployedRelease == nil || plan.Next.RolledBack || !plan.Observed.BaselineKnown || !keepsRevision(plan.Next.Action) {
@@ -44,27 +44,27 @@ func judgeHealth(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) health {
 		revision, timeout, f.Desired.Redactor.Text(summary.Message))}
 }
 
-// keepsRevision reports whether the newest revision is the desired one, be it that objects
-// of it have drifted: drift that is left as it is must not keep the revision from being
-// judged.
+// keepsRevision reports whether the newest revision is the desired one. Drift of its
+// objects does not matter: uncorrected drift must not prevent the judgement of the
+// revision.
 func keepsRevision(action helm.Action) bool {
 	return action == helm.ActionNone || action == helm.ActionRepair
 }
 
-// strategy is what becomes of a release whose attempts fail.
+// strategy is what happens to a release after failed attempts.
 type strategy int
 
 const (
-	// retry: another attempt, or nothing has failed.
+	// retry makes another attempt. It also stands for no failure.
 	retry strategy = iota
-	// rollBack: bring back the last good revision.
+	// rollBack brings back the last good revision.
 	rollBack
-	// leave: change nothing until the spec changes.
+	// leave changes nothing until the spec changes.
 	leave
 )
 
-// chooseStrategy decides by what has failed so far. The last good revision is 0
-// when there is none.
+// chooseStrategy decides by the number of failures. lastGood is the last good revision; 0
+// for none.
 func chooseStrategy(spec *releasev1alpha1.Remediation, failed, lastGood int64) strategy {
 	switch {
 	case spec == nil || failed <= retries(spec):
@@ -76,17 +76,17 @@ func chooseStrategy(spec *releasev1alpha1.Remediation, failed, lastGood int64) s
 	}
 }
 
-// remedy is what to do about attempts that failed as often as they may.
+// remedy is the reaction to exhausted retries.
 type remedy struct {
 	plan Plan
-	// reason and message say that a person has to go on from here; else empty.
+	// reason and message say that a user must act; empty otherwise.
 	reason, message string
-	// keep says that it cannot be told now, and that what the status says stays.
+	// keep says that the result is unknown now, so the condition stays as it is.
 	keep bool
 }
 
-// remediate turns the plan into a rollback, or holds it until the spec changes, when
-// attempts have failed as often as they may.
+// remediate returns a rollback or a held plan if the retries are exhausted. A held plan
+// waits until the spec changes.
 func remediate(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) remedy {
 	if plan.Next.RolledBack {
 		return remedy{plan: plan, reason: releasev1alpha1.ReasonRolledBack,
@@ -114,14 +114,14 @@ func remediate(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) remedy {
 	return remedy{plan: plan}
 }
 
-// isCurrent reports whether there is a condition of the type that speaks of the generation.
+// isCurrent reports whether a condition of the type exists for the generation.
 func isCurrent(s releasev1alpha1.ReleaseStatus, conditionType string, generation int64) bool {
 	condition := meta.FindStatusCondition(s.Conditions, conditionType)
 	return condition != nil && condition.ObservedGeneration == generation
 }
 
-// rollbackTarget is the revision to roll back to; 0 when there is none, or when it is what
-// is deployed.
+// rollbackTarget is the revision to roll back to; 0 if there is none, or if it is
+// deployed already.
 func rollbackTarget(plan Plan, s releasev1alpha1.ReleaseStatus) int64 {
 	good := lastGood(plan, s)
 	if record := plan.Observed.Record; record == nil || int64(record.Revision) <= good {
@@ -130,9 +130,9 @@ func rollbackTarget(plan Plan, s releasev1alpha1.ReleaseStatus) int64 {
 	return good
 }
 
-// lastGood is the last revision that was healthy; 0 when there is none, or when its
-// record cannot be relied on. A record that says deployed or superseded is not enough:
-// its workload may never have been healthy.
+// lastGood is the last healthy revision; 0 if there is none, or if its record is not
+// trusted. A record with the status deployed or superseded is not enough: its workload
+// may never have been healthy.
 func lastGood(plan Plan, s releasev1alpha1.ReleaseStatus) int64 {
 	if !plan.Observed.Verifies(int(s.LastGoodRevision)) {
 		return 0
@@ -140,8 +140,7 @@ func lastGood(plan Plan, s releasev1alpha1.ReleaseStatus) int64 {
 	return s.LastGoodRevision
 }
 
-// reportRemedy reports that failed attempts were remediated, and returns the blockers with
-// that.
+// reportRemedy reports the remediation, and returns the blockers including it.
 func reportRemedy(s *subject, chosen remedy, blockers []Blocker) []Blocker {
 	if chosen.reason == "" {
 		if !chosen.keep {
@@ -155,7 +154,7 @@ func reportRemedy(s *subject, chosen remedy, blockers []Blocker) []Blocker {
 	}
 	s.Conditions().Set(releasev1alpha1.ConditionRemediated, metav1.ConditionTrue, chosen.reason, message)
 	s.Conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, chosen.reason, message)
-	// A pass that acted has reported the same before.
+	// A pass that acted has added the same blocker before.
 	blockers = slices.DeleteFunc(slices.Clone(blockers), func(b Blocker) bool { return b.Reason == chosen.reason })
 	return append(blockers, Blocker{Reason: chosen.reason, Message: message, Stalled: true})
 }

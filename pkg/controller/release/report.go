@@ -22,11 +22,12 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// report turns the end of a pass without errors into status. It reports whether the
-// status speaks of the current generation now: nothing held the pass.
+// report writes the status at the end of a pass without errors. It reports whether the
+// status describes the current generation, because nothing held the pass.
 func report(s *subject, f Facts, found look) bool {
 	summary := Summarize(found.plan.Observed.Health)
-	// An admission webhook may repeat what the chart put into a pod.
+	// Redacted, because an admission webhook may quote values of the chart in its
+	// message.
 	summary.Message = f.Desired.Redactor.Text(summary.Message)
 	if found.plan.Observed.BaselineKnown {
 		s.status.Replicas, s.status.ReadyReplicas, s.status.Selector = summary.Replicas, summary.ReadyReplicas, summary.Selector
@@ -56,7 +57,7 @@ func report(s *subject, f Facts, found look) bool {
 	return true
 }
 
-// deployedState is what Deployed says of a release while it is True.
+// deployedState is the reason and message of Deployed while it is True.
 func deployedState(deployed releasev1alpha1.DeployedRelease) (reason, message string) {
 	reason = releasev1alpha1.ReasonUpgradeSucceeded
 	if deployed.Revision == 1 {
@@ -81,12 +82,12 @@ func reportHealth(s *subject, plan Plan, summary Summary) {
 	}
 }
 
-// reportHeld says what a change waits for. What was deployed before stays deployed
+// reportHeld reports what a change waits for. The deployed release stays deployed
 // meanwhile.
 func reportHeld(s *subject, f Facts, found look, summary Summary) {
 	if isDeployedNewest(found.plan, *s.status) {
 		if summary.Healthy && missingObjects(found.plan) == "" {
-			// The change that is held may fail one day, and this is what to roll back to then.
+			// The held change may fail later, and is then rolled back to this revision.
 			s.status.LastGoodRevision = s.status.DeployedRelease.Revision
 		}
 		if len(found.plan.Observed.Drifts) == 0 {
@@ -101,7 +102,7 @@ func reportHeld(s *subject, f Facts, found look, summary Summary) {
 	for _, b := range found.blockers {
 		messages = append(messages, b.Message)
 		if b.Stalled && !first.Stalled {
-			first = b // What a person must act on comes first.
+			first = b // A blocker that needs a user comes first.
 		}
 	}
 	message := strings.Join(messages, "; ")
@@ -116,21 +117,21 @@ func reportHeld(s *subject, f Facts, found look, summary Summary) {
 	s.Conditions().MarkReconciling(first.Reason, message)
 }
 
-// isDeployedNewest reports whether the newest revision is the one that the status
-// speaks of, so that the health that is seen is its own.
+// isDeployedNewest reports whether the newest revision is the one in the status, so that
+// the observed health belongs to it.
 func isDeployedNewest(plan Plan, s releasev1alpha1.ReleaseStatus) bool {
 	deployed, record := s.DeployedRelease, plan.Observed.Record
 	return deployed != nil && record != nil && int64(record.Revision) == deployed.Revision && plan.Observed.BaselineKnown
 }
 
-// reportFailure puts an error into the status. It returns the error as the queue is to
-// take it: one that trying again cannot help is terminal.
+// reportFailure writes an error into the status. It returns the error for the queue,
+// which is terminal if a retry cannot succeed.
 func (l *Lifecycle) reportFailure(ctx context.Context, s *subject, f Facts, plan Plan, err error) error {
 	if couldNotBegin(err) {
 		return err
 	}
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		s.LookAgain(terminatingRetry) // The object's own deletion is on its way.
+		s.LookAgain(terminatingRetry) // The object itself is about to be deleted.
 		return nil
 	}
 	failure := classify(err, failureState{
@@ -142,7 +143,7 @@ func (l *Lifecycle) reportFailure(ctx context.Context, s *subject, f Facts, plan
 		recordFailure(s.status, f, plan, failure.Terminal, l.failedRevision(ctx, f, plan))
 		if failure.Terminal && plan.Decision.Action != helm.ActionRollback &&
 			chooseStrategy(f.Desired.Policy.Remediation, currentFailures(f, *s.status).Consecutive, lastGood(plan, *s.status)) == rollBack {
-			failure.Terminal = false // A rollback is left to try.
+			failure.Terminal = false // A rollback is still possible.
 		}
 		s.setFailed(f, plan.Decision.Action, failure, err.Error())
 	}
@@ -161,8 +162,8 @@ func (l *Lifecycle) reportFailure(ctx context.Context, s *subject, f Facts, plan
 	return err
 }
 
-// setFailed has Failed and Deployed say that an attempt or a repair failed. What is said
-// of an attempt stays when a repair fails after it: no repair makes up for it.
+// setFailed sets Failed and Deployed after a failed attempt or repair. A failed repair
+// does not overwrite a failed attempt, because no repair can undo that failure.
 func (s *subject) setFailed(f Facts, action helm.Action, failure failure, message string) {
 	if isRepair(action) {
 		if s.attemptFailed() {
@@ -182,8 +183,8 @@ func (s *subject) setFailed(f Facts, action helm.Action, failure failure, messag
 	}
 }
 
-// attemptFailed reports whether Failed speaks of an install, an upgrade, a rollback or the
-// health of a revision, and not of a repair.
+// attemptFailed reports whether Failed is about an install, an upgrade, a rollback or the
+// health of a revision, and not about a repair.
 func (s *subject) attemptFailed() bool {
 	failed := meta.FindStatusCondition(s.status.Conditions, releasev1alpha1.ConditionFailed)
 	if failed == nil {
@@ -196,7 +197,8 @@ func (s *subject) attemptFailed() bool {
 	return failed.Reason != releasev1alpha1.ReasonRepairFailed
 }
 
-// setFailedAction records what Failed speaks of; empty for an error before any action.
+// setFailedAction records the action that Failed is about; empty for an error before any
+// action.
 func (s *subject) setFailedAction(action releasev1alpha1.HistoryAction) {
 	if s.status.Failures == nil {
 		if action == "" {
@@ -207,14 +209,14 @@ func (s *subject) setFailedAction(action releasev1alpha1.HistoryAction) {
 	s.status.Failures.Action = action
 }
 
-// removeFailed takes Failed back.
+// removeFailed removes Failed and its action.
 func (s *subject) removeFailed() {
 	s.Conditions().Remove(releasev1alpha1.ConditionFailed)
 	s.setFailedAction("")
 }
 
-// endRepairFailure takes back what was said of a repair that failed, also while a change
-// waits that would say anew how the release is.
+// endRepairFailure removes a reported repair failure. It also does so while a change is
+// held, because the pass then does not report the release otherwise.
 func (s *subject) endRepairFailure(f Facts) {
 	conditions := s.status.Conditions
 	failed, deployed := meta.FindStatusCondition(conditions, releasev1alpha1.ConditionFailed), meta.FindStatusCondition(conditions, releasev1alpha1.ConditionDeployed)
@@ -228,8 +230,8 @@ func (s *subject) endRepairFailure(f Facts) {
 	s.removeFailed()
 }
 
-// setDeployed says how the release is that is deployed. It goes on speaking of the
-// generation that this one was made of, see lastGeneration.
+// setDeployed sets Deployed for the deployed release. The condition keeps its observed
+// generation, which is that of the deployed release; see lastGeneration.
 func (s *subject) setDeployed(f Facts, is metav1.ConditionStatus, reason, message string) {
 	generation := f.Generation
 	if last := meta.FindStatusCondition(s.status.Conditions, releasev1alpha1.ConditionDeployed); last != nil {
@@ -238,10 +240,11 @@ func (s *subject) setDeployed(f Facts, is metav1.ConditionStatus, reason, messag
 	status.For(&s.status.Conditions, generation, f.Now).Set(releasev1alpha1.ConditionDeployed, is, reason, message)
 }
 
-// failedRevision is the revision of the record that an attempt left which failed; 0
-// when it left none.
+// failedRevision is the revision of the record that a failed attempt left; 0 if it left
+// none.
 func (l *Lifecycle) failedRevision(ctx context.Context, f Facts, plan Plan) int64 {
-	// Without a baseline, the engine tells of the records alone, and waits for nothing.
+	// Without a baseline, the engine reads only the records, and waits for no cache of
+	// objects.
 	observed, err := l.engine.Observe(ctx, f.Key, helm.Baseline{})
 	record, decision := observed.Record, plan.Decision
 	if err != nil || record == nil || !record.Own || record.Status == deployedStatus || record.Unhealthy || isRepair(decision.Action) {
@@ -252,12 +255,12 @@ func (l *Lifecycle) failedRevision(ctx context.Context, f Facts, plan Plan) int6
 		made = record.RolledBackTo == decision.To
 	}
 	if !made {
-		return 0 // It is that of an earlier attempt.
+		return 0 // An earlier attempt left the record.
 	}
 	return int64(record.Revision)
 }
 
-// errorsAs is errors.As for a type of error that needs no variable.
+// errorsAs is errors.As without a variable.
 func errorsAs[T error](err error) bool {
 	var target T
 	return errors.As(err, &target)

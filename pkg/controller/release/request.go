@@ -15,12 +15,12 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// maxRequestLength is the limit of the status for the value that it repeats, in
-// characters.
+// maxRequestLength is the maximum length, in characters, of a request value. The status
+// repeats the value.
 const maxRequestLength = 256
 
-// observeRequest reads from the annotations what a user asks for: a full pass and, with
-// forceAt, an upgrade. The request stands until the status repeats the value.
+// observeRequest reads a user's request from the annotations: a full pass and, with
+// forceAt, an upgrade. The request is pending until the status repeats the value.
 func (l *Lifecycle) observeRequest(s *subject, key cache.ObjectName) (requested bool, forceAt string) {
 	annotations := s.object.GetAnnotations()
 	requestedAt, ok := annotations[releasev1alpha1.AnnotationRequestedAt]
@@ -42,8 +42,7 @@ func (l *Lifecycle) observeRequest(s *subject, key cache.ObjectName) (requested 
 	return requestedAt != s.status.LastHandledRequestedAt, forceAt
 }
 
-// requestProblem says why the value of a request cannot be acted on, which
-// would have to be repeated in the status; nothing when it can.
+// requestProblem returns why the value of a request is invalid; empty if it is valid.
 func requestProblem(value string) string {
 	switch length := utf8.RuneCountInString(value); {
 	case length == 0:
@@ -55,9 +54,8 @@ func requestProblem(value string) string {
 	}
 }
 
-// answerForce repeats the value by which an upgrade was asked for, when the
-// action was one that has come to its end. One that is tried again is not
-// answered yet.
+// answerForce copies the value of a requested upgrade to the status if the action has
+// ended. An action that is retried has not ended.
 func answerForce(s *releasev1alpha1.ReleaseStatus, f Facts, action helm.Action) {
 	switch action {
 	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionRollback:
@@ -68,13 +66,13 @@ func answerForce(s *releasev1alpha1.ReleaseStatus, f Facts, action helm.Action) 
 	}
 }
 
-// ignoredRequests remembers which values cannot be acted on, so that each has one event.
+// ignoredRequests records invalid request values, so that each value emits one event.
 type ignoredRequests struct {
 	mu   sync.Mutex
 	last map[cache.ObjectName]string
 }
 
-// note remembers a value and reports whether it is another one than the last.
+// note records a value and reports whether it differs from the last one.
 func (r *ignoredRequests) note(key cache.ObjectName, value string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// sample is an object with a release, as far as pure decisions need one.
+// sample is a minimal object with a release, for tests of pure functions.
 type sample struct {
 	Generation int64
 	Status     releasev1alpha1.ReleaseStatus

@@ -12,8 +12,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// suspend holds what gates let through, the correction of drift above all, and reports the
-// drift that the policy is left with.
+// suspend holds what the gates let through, mainly the correction of drift, and reports
+// the drift that stays.
 func suspend(s *subject, f Facts, found look) look {
 	if !f.Desired.Policy.Suspend {
 		return found
@@ -33,14 +33,14 @@ func suspend(s *subject, f Facts, found look) look {
 	return found
 }
 
-// SuspendBlocker is the blocker of a change that spec.suspend holds. It comes first:
-// other blockers matter only after it.
+// SuspendBlocker is the blocker of a change that spec.suspend holds. It precedes all
+// other blockers, because they matter only after it.
 func SuspendBlocker() Blocker {
 	return Blocker{Reason: releasev1alpha1.ReasonSuspendedBySpec, Message: "A change waits until spec.suspend is false"}
 }
 
-// suspendedDrift says what others changed, also where an upgrade that waits would
-// overwrite it.
+// suspendedDrift describes the changes of other clients, including those that a held
+// upgrade would overwrite.
 func suspendedDrift(s *subject, plan Plan) (reason, message string) {
 	if drifts := plan.Observed.Drifts; len(drifts) > 0 {
 		return driftReason(drifts), Names(drifts)
@@ -48,8 +48,8 @@ func suspendedDrift(s *subject, plan Plan) (reason, message string) {
 	return driftOf(s, plan, plan.Next)
 }
 
-// missingObjects says which objects a suspended release lacks. Missing objects have no
-// health of their own to report.
+// missingObjects names the missing objects of a suspended release. They have no health to
+// report.
 func missingObjects(plan Plan) string {
 	if !plan.Suspended {
 		return ""

@@ -16,9 +16,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// Uninstall removes a release of an object that is being deleted, and returns the event
-// that its end is worth. A release that belongs to another owner is left alone. Each call
-// may be a repetition.
+// Uninstall removes the release of an object that is being deleted, and returns the event
+// to emit. A release with another owner is not changed. Uninstall is idempotent.
 func (l *Lifecycle) Uninstall(
 	ctx context.Context, release helm.Release, s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy,
 ) (event.Event, error) {
@@ -32,8 +31,8 @@ func (l *Lifecycle) Uninstall(
 	return event.Normal("Uninstalled", "Delete", fmt.Sprintf("Uninstalled release %s", release.Name)), err
 }
 
-// ReportUninstalled leaves in the status what is true without a release, where finalizers
-// of others keep the object. The history stays.
+// ReportUninstalled clears the release from the status while finalizers of other owners
+// keep the object. The history stays.
 func ReportUninstalled(s *releasev1alpha1.ReleaseStatus, conditions status.Editor, release, finalizers string) {
 	s.DeployedRelease, s.Inventory, s.AppliedManifestHash = nil, nil, ""
 	s.LastGoodRevision, s.Failures = 0, nil

@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gates has the gates that any kind with a release can use. Each is a function of
-// values: what a pass found goes in, and a verdict comes out. A gate may ask a server, but
-// it writes nothing.
+// Package gates has the gates that any kind with a release can use. A gate is a function
+// from the observed state of a pass to a verdict. A gate may query a server, but it
+// writes nothing.
 package gates

@@ -17,15 +17,15 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// Licenses is what the gate needs of a license server.
+// Licenses is the part of a license server that the gate uses.
 type Licenses interface {
-	// Ask says whether the subject may be rolled out. With anew it does not go by
-	// an earlier answer.
+	// Ask reports whether the subject may be rolled out. If anew is set, Ask does not use
+	// a cached answer.
 	Ask(ctx context.Context, subject license.Subject, anew bool) license.Answer
 }
 
-// License is the gate of a license server, which has to agree to an install or upgrade. It
-// is asked again after retry, give or take a tenth, when it did not agree. Without a
+// License is the gate of a license server, which must grant each install or upgrade.
+// After a refusal, the server is asked again after retry, plus or minus 10%. Without a
 // server, the gate is open.
 func License(server Licenses, retry time.Duration, image string) release.Gate {
 	return func(ctx context.Context, in release.GateInput) release.Verdict {
@@ -49,15 +49,15 @@ func License(server Licenses, retry time.Duration, image string) release.Gate {
 			Blockers:  []release.Blocker{{Reason: reason, Message: answer.Message}},
 		}
 		if !in.Blocked {
-			// Where something else holds the change too, its end brings the next question.
+			// If another blocker holds the change, its end triggers the next question.
 			verdict.LookAgain = controller.Jitter(retry)
 		}
 		return verdict
 	}
 }
 
-// keepLicense leaves what the server said last, while nothing is to be rolled out. A
-// refusal of a change that is no longer desired is removed.
+// keepLicense keeps the last answer while no change is to be rolled out. It removes the
+// refusal of a change that is no longer desired.
 func keepLicense(in release.GateInput) release.Verdict {
 	last := meta.FindStatusCondition(in.Status.Conditions, releasev1alpha1.ConditionLicensed)
 	switch {

@@ -18,33 +18,33 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// rolloutReasons are those of UpgradeHeld that are about the rollout of a newer
+// rolloutReasons are the reasons of UpgradeHeld that are about the rollout of a newer
 // chart.
 var rolloutReasons = []string{releasev1alpha1.ReasonRolloutQueued, releasev1alpha1.ReasonRolloutHalted}
 
-// haltNotice is when those that wait look again after the rollout was halted or
-// goes on. A failure that the first retry corrects is over by then, and not worth
-// thousands of statuses.
+// haltNotice is the delay before waiting objects are reconciled after the rollout was
+// halted or resumed. A failure that the first retry corrects is over by then, which saves
+// thousands of status writes.
 const haltNotice = 5 * time.Second
 
-// RolloutConfig is what a [Rollout] is made of.
+// RolloutConfig configures a [Rollout].
 type RolloutConfig struct {
-	// Chart is what is rolled out, to objects that Plural names in messages.
+	// Chart is rolled out to objects that messages call Plural.
 	Chart  *helm.Chart
 	Plural string
 	Limits rollout.Limits
 	// Observer observes releases without a request.
 	Observer release.Observer
-	// Queue is that of the objects.
+	// Queue is the queue of the objects.
 	Queue interface {
 		Enqueue(key cache.ObjectName, why controller.Reason)
 		EnqueueAfter(key cache.ObjectName, d time.Duration, why controller.Reason)
 	}
-	// Objects are all objects that are not being deleted.
+	// Objects returns all objects that are not being deleted.
 	Objects func() []RolloutObject
 }
 
-// RolloutObject is what a rollout knows of an object.
+// RolloutObject is the part of an object that a rollout uses.
 type RolloutObject struct {
 	Key        cache.ObjectName
 	Generation int64
@@ -52,8 +52,8 @@ type RolloutObject struct {
 	Status     releasev1alpha1.ReleaseStatus
 }
 
-// Rollout is the gate of a newer chart: a few objects get it at a time, and no further
-// ones when too many failed with it. It implements [release.Rollouts].
+// Rollout is the gate of a newer chart. It upgrades a few objects at a time, and halts
+// after too many failures. It implements [release.Rollouts].
 type Rollout struct {
 	config RolloutConfig
 	queue  *rollout.Queue
@@ -69,11 +69,11 @@ func NewRollout(config RolloutConfig) *Rollout {
 		})}
 }
 
-// Counts are how many objects wait for the chart, are on their way to it, and have failed
+// Counts counts the objects that wait for the chart, are being upgraded to it, or failed
 // with it.
 func (r *Rollout) Counts() rollout.Counts { return r.queue.Counts() }
 
-// Gate implements [release.Rollouts]: an object that gets nothing else by its upgrade
+// Gate implements [release.Rollouts]: an object whose upgrade changes only the chart
 // waits for its turn.
 func (r *Rollout) Gate(ctx context.Context, in release.GateInput) release.Verdict {
 	stands := r.standing(in.Facts, in.Plan, *in.Status)
@@ -110,17 +110,17 @@ func (r *Rollout) Gate(ctx context.Context, in release.GateInput) release.Verdic
 	return endHold(in, rolloutReasons)
 }
 
-// isChartOnly reports whether the chart is all that the upgrade would change, and no user
-// forces it. Key and values are the object's own change where they differ from those with
-// which it began to wait, or with which it failed.
+// isChartOnly reports whether the upgrade changes only the chart, and is not forced by a
+// user. The caller compares the inputs with those for which the object began to wait. A
+// failure with the chart and other inputs is the object's own change, too.
 func (r *Rollout) isChartOnly(in release.GateInput) bool {
 	return in.Plan.Next.Cause == helm.CauseInputsChanged && in.ForceAt == "" &&
 		lastGeneration(*in.Status, false) == in.Generation &&
 		!failedWithChart(in.Generation, *in.Status, in.Plan.Observed.Record, r.config.Chart, "")
 }
 
-// hold is the verdict that the newer chart waits, and why. UpgradeHeld keeps the reason of
-// the window.
+// hold returns the verdict that holds the newer chart. UpgradeHeld keeps the reason of
+// the upgrade window.
 func (r *Rollout) hold(in release.GateInput, reason string) release.Verdict {
 	chart := r.config.Chart
 	message := fmt.Sprintf("Chart %s %s waits for its turn: it is rolled out to %d %s at a time",
@@ -137,8 +137,8 @@ func (r *Rollout) hold(in release.GateInput, reason string) release.Verdict {
 	return verdict
 }
 
-// Settle implements [release.Rollouts]. A pass that did not come to observe the release
-// tells nothing.
+// Settle implements [release.Rollouts]. A pass that did not observe the release does not
+// change the state of the object.
 func (r *Rollout) Settle(f release.Facts, plan release.Plan, s releasev1alpha1.ReleaseStatus) {
 	if plan.Observed.Record == nil {
 		r.queue.Miss(f.Key)
@@ -154,11 +154,12 @@ func (r *Rollout) standing(f release.Facts, plan release.Plan, s releasev1alpha1
 	return standing(f.Generation, f.Desired.Policy.Suspend, s, plan.Observed, r.config.Chart, f.InputVersion)
 }
 
-// recallAll takes in what earlier processes have begun. Each object that counts gets a
-// pass soon, because the cache may be late.
+// recallAll restores the rollout state that earlier processes left in statuses and
+// records. Each object that counts is reconciled soon, because the cache may be stale.
 func (r *Rollout) recallAll(ctx context.Context) {
 	for _, object := range r.config.Objects() {
-		// Without a baseline, the observer tells of the records alone, and waits for nothing.
+		// Without a baseline, the observer reads only the records, and waits for no cache
+		// of objects.
 		observed, err := r.config.Observer.Observe(ctx, object.Key, helm.Baseline{})
 		if err != nil {
 			continue

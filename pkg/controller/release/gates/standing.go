@@ -14,12 +14,12 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// standing tells from what is stored how an object does with the chart. The inputs are
-// Facts.InputVersion, and empty where they are not known.
+// standing derives the state of an object with the chart from its status and records.
+// inputs is Facts.InputVersion; empty if it is unknown.
 //
-// An object that failed with the chart before as well says nothing about this chart, nor
-// does one that was not healthy before and is not healthy now. A suspended object is left
-// alone. None of them counts.
+// Some objects say nothing about the chart and do not count. One kind also failed with
+// the chart before. Another was unhealthy before and is unhealthy now. A suspended object
+// does not count either.
 func standing(
 	generation int64, suspended bool, s releasev1alpha1.ReleaseStatus, observed helm.Snapshot, chart *helm.Chart, inputs string,
 ) rollout.Standing {
@@ -48,8 +48,8 @@ func standing(
 	return rollout.Active
 }
 
-// cameFromAnotherChart tells a release that has got the chart, and was not seen
-// healthy with it, from one that was made with it.
+// cameFromAnotherChart distinguishes a release that was upgraded to the chart, and was
+// not healthy with it yet, from one that was installed with it.
 func cameFromAnotherChart(s releasev1alpha1.ReleaseStatus, observed helm.Snapshot, chart *helm.Chart) bool {
 	if before := observed.LastGood; before != nil && before.Own && !before.MadeFrom(chart) {
 		return true
@@ -60,8 +60,8 @@ func cameFromAnotherChart(s releasev1alpha1.ReleaseStatus, observed helm.Snapsho
 	})
 }
 
-// wasHealthyBefore reports whether the last revision with another chart was
-// healthy once, as far as it is known.
+// wasHealthyBefore reports whether the last revision with another chart was healthy once,
+// as far as the status tells.
 func wasHealthyBefore(s releasev1alpha1.ReleaseStatus, observed helm.Snapshot, chart *helm.Chart) bool {
 	before := observed.LastGood
 	if before == nil || before.MadeFrom(chart) {
@@ -85,8 +85,8 @@ func failedWithChart(generation int64, s releasev1alpha1.ReleaseStatus, record *
 	return record.MadeFrom(chart) // The status was written before the chart was recorded.
 }
 
-// failedBefore reports whether what came before the first failure with the chart
-// was a failure, too, or was rolled back.
+// failedBefore reports whether the attempt before the first failure with the chart also
+// failed, or was a rollback.
 func failedBefore(history []releasev1alpha1.HistoryEntry, chart *helm.Chart) bool {
 	tried := false
 	for _, entry := range history {

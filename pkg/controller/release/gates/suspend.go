@@ -12,8 +12,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release"
 )
 
-// Suspend is the gate of spec.suspend. An object for which nothing would be done anyway
-// stays as ready as it is.
+// Suspend is the gate of spec.suspend. It does not block an object without pending
+// changes, which stays ready.
 func Suspend(_ context.Context, in release.GateInput) release.Verdict {
 	if !in.Desired.Policy.Suspend {
 		return release.Verdict{Remove: []string{releasev1alpha1.ConditionSuspended}}

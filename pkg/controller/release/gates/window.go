@@ -18,11 +18,11 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// windowReasons are those of UpgradeHeld that are about the window.
+// windowReasons are the reasons of UpgradeHeld that are about the window.
 var windowReasons = []string{releasev1alpha1.ReasonOutsideWindow, releasev1alpha1.ReasonInvalidSchedule}
 
-// Window is the gate of spec.upgradeWindow: outside of it, an upgrade waits. An upgrade
-// that a user forces does not wait, nor does a first install, or the correction of drift.
+// Window is the gate of spec.upgradeWindow. Outside of the window, upgrades wait. Forced
+// upgrades, first installs and corrections of drift do not wait.
 func Window(_ context.Context, in release.GateInput) release.Verdict {
 	spec := in.Desired.Policy.UpgradeWindow
 	if spec == nil {
@@ -48,7 +48,7 @@ func Window(_ context.Context, in release.GateInput) release.Verdict {
 	return verdict
 }
 
-// held is the verdict that an upgrade waits, and why.
+// held returns the verdict that holds an upgrade.
 func held(reason, message string, stalled bool) release.Verdict {
 	return release.Verdict{
 		Condition: release.Condition(releasev1alpha1.ConditionUpgradeHeld, metav1.ConditionTrue, reason, message),
@@ -56,7 +56,7 @@ func held(reason, message string, stalled bool) release.Verdict {
 	}
 }
 
-// endHold is the verdict that no upgrade waits for one of the reasons. UpgradeHeld stays
+// endHold returns the verdict that ends a hold for one of the reasons. UpgradeHeld stays
 // if it has another reason.
 func endHold(in release.GateInput, reasons []string) release.Verdict {
 	if isHeldFor(in, reasons) {
@@ -71,15 +71,15 @@ func isHeldFor(in release.GateInput, reasons []string) bool {
 	return condition != nil && slices.Contains(reasons, condition.Reason)
 }
 
-// completesAttempt reports whether the plan is to finish an upgrade that was interrupted:
-// it began when it was allowed to, and has left the release half done.
+// completesAttempt reports whether the plan completes an interrupted upgrade. The upgrade
+// began while it was allowed, and left the release incomplete.
 func completesAttempt(in release.GateInput) bool {
 	record := in.Plan.Observed.Record
 	return in.Plan.Next.Cause == helm.CauseInterrupted && record.Own && record.Inputs == in.Digest
 }
 
-// correctsDrift reports whether the plan only takes back what others did to the release.
-// Where a change has been waiting, it would come along.
+// correctsDrift reports whether the plan only reverts changes of other clients to the
+// release. If a change has been waiting, the plan would also roll out that change.
 func correctsDrift(in release.GateInput) bool {
 	s := in.Status
 	return in.Plan.Next.Cause == helm.CauseReleaseChanged && s.DeployedRelease != nil &&
@@ -87,13 +87,12 @@ func correctsDrift(in release.GateInput) bool {
 		meta.FindStatusCondition(s.Conditions, releasev1alpha1.ConditionUpgradeHeld) == nil && !in.Desired.ChangeHeld
 }
 
-// deployedGeneration is that of the spec which the last success was made of.
+// deployedGeneration is the generation of the last successful install or upgrade.
 func deployedGeneration(s releasev1alpha1.ReleaseStatus) int64 { return lastGeneration(s, true) }
 
-// lastGeneration is that of the spec which the last install or upgrade was made of,
-// or the last one that succeeded, as far as the status tells; 0 when it does not. The
-// observed generation may be ahead of it: it is that of the spec which was looked at
-// when a person has to act.
+// lastGeneration is the generation of the last install or upgrade, or of the last
+// successful one; 0 if the status does not have it. The observed generation may be newer:
+// a generation that needs a user is observed, but not deployed.
 func lastGeneration(s releasev1alpha1.ReleaseStatus, succeeded bool) int64 {
 	deployed := meta.FindStatusCondition(s.Conditions, releasev1alpha1.ConditionDeployed)
 	if deployed != nil && deployed.Status == metav1.ConditionTrue {

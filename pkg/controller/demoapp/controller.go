@@ -21,7 +21,6 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/audit"
 	"github.com/example/demoapp-controller/pkg/controller/finalizer"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
-	"github.com/example/demoapp-controller/pkg/controller/redact"
 	"github.com/example/demoapp-controller/pkg/controller/registries"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates"
@@ -144,7 +143,7 @@ func (c *Controller) newLoop(deps Deps) (*kind.Loop[*v1alpha1.DemoApp, v1alpha1.
 			return release.Hold(written.ReleaseStatus, next.ReleaseStatus)
 		},
 		Events: transitions,
-		Redact: func(app *v1alpha1.DemoApp, err error) error { return redact.Error([]string{app.Spec.APIKey}, err) },
+		Redact: c.redact,
 		Forget: c.forget,
 	}, kind.Deps{
 		Informers: deps.AppInformers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,

@@ -53,10 +53,17 @@ func reportUninstalled(p *pass) {
 // blockDeletion reports why a deletion does not come to its end. The deletion is retried,
 // because each obstacle has to go at some time.
 func (c *Controller) blockDeletion(ctx context.Context, p *pass, reason string, cause error) error {
-	// As far as the Secrets can be read: what cannot be read now was not read for this.
-	apiKey, _, _ := c.observeAPIKey(ctx, p.Object)
-	collected, _ := c.sources.Collect(ctx, cache.MetaObjectToName(p.Object), p.Object.Spec.ValuesFrom, p.Object.Spec.Values, c.valueNames)
-	cause = redactorOf(p.Object, apiKey, collected).Error(cause)
+	cause = c.redact(ctx, p.Object, cause)
 	p.Conditions().MarkReconciling(reason, "Deletion waits: "+cause.Error())
 	return cause
+}
+
+// redact removes from an error the app's key and what its values have from Secrets, as far
+// as these can be read: a Secret that cannot be read now was not read before the error.
+func (c *Controller) redact(ctx context.Context, app *v1alpha1.DemoApp, err error) error {
+	key := cache.MetaObjectToName(app)
+	c.sources.Use(key, sourcesOf(app))
+	apiKey, _, _ := c.observeAPIKey(ctx, app)
+	collected, _ := c.sources.Collect(ctx, key, app.Spec.ValuesFrom, app.Spec.Values, c.valueNames)
+	return redactorOf(app, apiKey, collected).Error(err)
 }

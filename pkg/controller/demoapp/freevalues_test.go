@@ -206,6 +206,41 @@ func TestValuesFromSecretsStaySecret(t *testing.T) {
 	contains(t, "message of the deletion", w.message("a", apimeta.ConditionReady), "refused REDACTED")
 }
 
+// TestRefusedWritesDoNotShowSecrets: an admission webhook may quote what it finds in an object.
+func TestRefusedWritesDoNotShowSecrets(t *testing.T) {
+	quoted := fmt.Errorf("admission webhook: hidden-secret and %s are not allowed", "key-from-secret")
+	tests := map[string]func(w *world){
+		"the status": func(w *world) { w.statusErr = quoted },
+		"the finalizer": func(w *world) {
+			w.delete("a")
+			w.patchErr = quoted
+		},
+	}
+	for name, refuse := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.private("extraEnv: [{name: PASSWORD, value: hidden-secret}]")
+			w.secret(map[string]string{"k": "key-from-secret"})
+			w.create(newApp("a", keyFrom("keys", "k"), valuesFrom(secretValues)))
+			w.passes("a", controller.SpecChange)
+			w.change("a", says("other"))
+			refuse(w)
+			w.sync()
+
+			_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
+
+			for what, text := range map[string]string{
+				"error": fmt.Sprint(err), "status": asJSON(t, w.app("a").Status), "events": strings.Join(w.recorder.all(), "\n"),
+			} {
+				if strings.Contains(text, "hidden-secret") || strings.Contains(text, "key-from-secret") {
+					t.Errorf("%s shows a secret: %s", what, text)
+				}
+			}
+			contains(t, "error", fmt.Sprint(err), "admission webhook: REDACTED and REDACTED are not allowed")
+		})
+	}
+}
+
 // TestKeysFromSecretsStaySecret: keys that only the Secret has are redacted, and those
 // that the chart itself knows are not.
 func TestKeysFromSecretsStaySecret(t *testing.T) {

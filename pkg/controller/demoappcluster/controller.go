@@ -4,6 +4,7 @@
 package demoappcluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -17,12 +18,12 @@ import (
 	"k8s.io/utils/clock"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/finalizer"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/redact"
 	democlient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
 )
 
@@ -86,9 +87,12 @@ func New(deps Deps) (*Controller, error) {
 		Status:     func(cluster *v1alpha1.DemoAppCluster) *v1alpha1.DemoAppClusterStatus { return &cluster.Status },
 		Conditions: func(s *v1alpha1.DemoAppClusterStatus) *[]metav1.Condition { return &s.Conditions },
 		Steps:      c.steps,
-		Hold:       holdStatus,
+		Interval:   statusInterval,
 		Events:     transitions,
-		Forget:     c.children.keeper.Forget,
+		Redact: func(_ context.Context, cluster *v1alpha1.DemoAppCluster, err error) error {
+			return redact.Error([]string{cluster.Spec.Template.Spec.APIKey}, err)
+		},
+		Forget: c.children.keeper.Forget,
 	}, kind.Deps{
 		Informers: deps.ClusterInformers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
 		ResyncPeriod: deps.ResyncPeriod, Workers: workers,

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 )
@@ -402,6 +401,22 @@ func TestStatusThatCannotBeWrittenIsTriedAgain(t *testing.T) {
 	w.refuse = nil
 	w.pass()
 	equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
+}
+
+func TestRefusedStatusDoesNotShowTheKey(t *testing.T) {
+	w := newWorld(t, "a")
+	w.cluster()
+	w.refuse = func(verb, _ string) error {
+		if verb == "patch" {
+			return errors.New("admission webhook: " + plainKey + " is not allowed")
+		}
+		return nil
+	}
+	w.sync()
+
+	_, err := w.latePass() // It fails the test when the error shows the key.
+
+	contains(t, "error", fmt.Sprint(err), "admission webhook: REDACTED is not allowed")
 }
 
 func TestFiveHundredNodesAreNoStorm(t *testing.T) {

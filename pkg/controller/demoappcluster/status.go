@@ -14,9 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
-
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/event"
@@ -24,23 +22,12 @@ import (
 )
 
 const (
-	// statusInterval is how long a status may be held back. While hundreds of apps become
-	// ready, each of them would be worth a write.
+	// statusInterval is the shortest time between two writes of a status. While hundreds of
+	// apps become ready, each of them would be worth a write.
 	statusInterval = time.Second
 	// maxNamed is how many apps a message names.
 	maxNamed = 3
 )
-
-// holdStatus keeps the writes of a status apart that tells only how far a rollout has
-// come.
-func holdStatus(written, next v1alpha1.DemoAppClusterStatus) time.Duration {
-	was, is := meta.FindStatusCondition(written.Conditions, apimeta.ConditionReady), meta.FindStatusCondition(next.Conditions, apimeta.ConditionReady)
-	if was == nil || is == nil || is.Reason != v1alpha1.ReasonRollingOut || was.Reason != is.Reason ||
-		was.ObservedGeneration != is.ObservedGeneration {
-		return 0
-	}
-	return statusInterval
-}
 
 // reportUnknownNodes reports why the nodes cannot be listed. The first list takes a moment, which is not reported.
 func reportUnknownNodes(p *pass, err error) {

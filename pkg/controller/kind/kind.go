@@ -59,11 +59,15 @@ type Kind[T Object[T], S any] struct {
 	// Hold returns for how long the status next may be held back, counted from the first
 	// status that was; 0 writes it now. Optional: nothing is held back.
 	Hold func(written, next S) time.Duration
+	// Interval is the shortest time between two writes of the status of an object, also on
+	// the error path; 0 for none.
+	Interval time.Duration
 	// Events returns the events that the difference between two versions of an object is
 	// worth. Optional: [Transition] of the condition Ready.
 	Events func(before, after T) []event.Event
-	// Redact returns an error of the API server without secrets of the object. Optional.
-	Redact func(object T, err error) error
+	// Redact returns an error of the API server without secrets of the object. It may read
+	// them. Optional.
+	Redact func(ctx context.Context, object T, err error) error
 	// Forget drops what is kept of an object that is gone. Optional.
 	Forget func(key cache.ObjectName)
 }

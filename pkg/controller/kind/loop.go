@@ -123,15 +123,13 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	if controller.IsPending(err) {
 		return controller.Result{}, err // Nothing was looked at yet, and there is nothing to report.
 	}
-	if err == nil {
-		if wait := l.hold(p); wait > 0 {
-			l.queue.EnqueueAfter(key, wait, controller.HealthChange)
-			return controller.Result{RequeueAfter: p.Next}, nil
-		}
+	if wait := l.hold(p, err); wait > 0 {
+		l.queue.EnqueueAfter(key, wait, controller.HealthChange)
+		return controller.Result{RequeueAfter: p.Next}, err
 	}
 	commitErr := p.Commit(ctx)
 	committed = commitErr == nil
-	return controller.Result{RequeueAfter: p.Next}, errors.Join(err, commitErr)
+	return controller.Result{RequeueAfter: p.Next}, join(err, commitErr)
 }
 
 func (l *Loop[T, S]) newPass(object T, why controller.Reason) *Pass[T] {
@@ -152,7 +150,7 @@ func (l *Loop[T, S]) ensureFinalizer(ctx context.Context, object T) (T, error) {
 	}
 	ensured, err := finalizer.Ensure(ctx, l.kind.Client(object.GetNamespace()), object, l.kind.Finalizer)
 	if err != nil {
-		return object, l.redacted(object, err)
+		return object, l.redacted(ctx, object, err)
 	}
 	if ensured != object {
 		l.latest.Wrote(ensured)
@@ -168,7 +166,7 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	}
 	done, err := l.kind.Finalize(ctx, p)
 	if err != nil {
-		return errors.Join(err, p.Commit(ctx))
+		return join(err, p.Commit(ctx))
 	}
 	// Afterwards a crash could keep others from learning what they have to do.
 	if OthersFinalizers(p.Object, l.kind.Finalizer) != "" && l.readyReason(p.Observed) != apimeta.ReasonFinalizerFailed {
@@ -178,12 +176,12 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	}
 	ended, err := finalizer.Remove(ctx, l.kind.Client(p.Object.GetNamespace()), p.Observed, l.kind.Finalizer)
 	if apierrors.IsConflict(err) {
-		return l.redacted(p.Object, err) // The event of the change queues the object again.
+		return l.redacted(ctx, p.Object, err) // The event of the change queues the object again.
 	}
 	if err != nil {
-		err = l.redacted(p.Object, err)
+		err = l.redacted(ctx, p.Object, err)
 		p.Conditions().MarkReconciling(apimeta.ReasonFinalizerFailed, "Deletion waits: "+err.Error())
-		return errors.Join(err, p.Commit(ctx))
+		return join(err, p.Commit(ctx))
 	}
 	// Only now is it known that no other pass ends the deletion again.
 	event.Emit(l.recorder, p.Object, done)
@@ -218,19 +216,19 @@ func OthersFinalizers(object metav1.Object, own string) string {
 	return strings.Join(others, ", ")
 }
 
-// hold keeps the status of a pass without an error back where the kind says so, and
-// returns for how long. The time is read again, because a pass may take a while.
-func (l *Loop[T, S]) hold(p *Pass[T]) time.Duration {
-	if l.kind.Hold == nil {
-		return 0
-	}
+// hold keeps the status of a pass back where the kind says so, and returns for how long.
+// The time is read again, because a pass may take a while.
+func (l *Loop[T, S]) hold(p *Pass[T], err error) time.Duration {
 	status.KeepTransitionTimes(*p.conditions(p.Observed), *p.conditions(p.Object))
 	written, next := l.kind.Status(p.Observed), l.kind.Status(p.Object)
-	d := l.kind.Hold(*written, *next)
-	if d <= 0 || apiequality.Semantic.DeepEqual(written, next) {
+	if apiequality.Semantic.DeepEqual(written, next) {
 		return 0
 	}
-	return l.held.Hold(p.Key(), p.Object, d, l.clock.Now())
+	var d time.Duration
+	if l.kind.Hold != nil && err == nil {
+		d = l.kind.Hold(*written, *next)
+	}
+	return l.held.Hold(p.Key(), p.Object, d, l.kind.Interval, l.clock.Now())
 }
 
 // commit writes the status if the pass changed it, and emits what the change is worth.
@@ -242,9 +240,9 @@ func (l *Loop[T, S]) commit(ctx context.Context, p *Pass[T]) error {
 		}, *l.kind.Status(p.Object))
 	})
 	if err != nil {
-		return l.redacted(p.Object, err)
+		return l.redacted(ctx, p.Object, err)
 	}
-	l.held.Forget(p.Key())
+	l.held.Wrote(p.Key(), p.Object, l.kind.Interval, l.clock.Now())
 	if !wrote {
 		return nil
 	}
@@ -266,11 +264,19 @@ func (l *Loop[T, S]) transitions(before, after T) []event.Event {
 	return nil
 }
 
-func (l *Loop[T, S]) redacted(object T, err error) error {
+func (l *Loop[T, S]) redacted(ctx context.Context, object T, err error) error {
 	if l.kind.Redact == nil {
 		return err
 	}
-	return l.kind.Redact(object, err)
+	return l.kind.Redact(ctx, object, err)
+}
+
+// join adds the error of a status write to the error of the pass, in one line.
+func join(err, commitErr error) error {
+	if err == nil || commitErr == nil {
+		return errors.Join(err, commitErr)
+	}
+	return fmt.Errorf("%w (and the status could not be written: %w)", err, commitErr)
 }
 
 // forget drops what is kept of an object that is gone. As long as the cache still has the

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -263,6 +264,32 @@ func TestHeldStatus(t *testing.T) {
 	equal(t, "status, which each pass went on from", int32(123), w.stored().Status.Ready)
 }
 
+func TestWritesAreKeptApart(t *testing.T) {
+	reason := 0
+	w := newWorld(t, func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+		k.Interval = time.Second
+		k.Steps = func(_ context.Context, p *pass) error {
+			reason++
+			p.Conditions().MarkReady(fmt.Sprintf("Reason%d", reason), "")
+			return errStep
+		}
+	})
+
+	_, _ = w.pass()
+	first := w.requests
+	_, err := w.pass()
+	second := w.requests
+	w.clock.Step(time.Second)
+	_, _ = w.pass()
+
+	equal(t, "requests of the first pass", []string{"patch status"}, first)
+	equal(t, "requests within the interval", []string(nil), second)
+	equal(t, "requests after it", []string{"patch status"}, w.requests)
+	if !errors.Is(err, errStep) {
+		t.Errorf("error within the interval is %v", err)
+	}
+}
+
 func TestCommitWithinAPass(t *testing.T) {
 	var after []string
 	w := newWorld(t, func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
@@ -363,7 +390,7 @@ func TestFinalizer(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			finalize := test.finalize
 			w := newWorld(t, finalizes(&finalize))
-			w.change(func(c *cluster) { c.Finalizers = append(test.finalizers, ours) })
+			w.change(func(c *cluster) { c.Finalizers = append(slices.Clone(test.finalizers), ours) })
 			w.delete()
 			maps.Copy(w.refuse, test.refuse)
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/example/demoapp-controller/pkg/controller/message"
 )
@@ -35,8 +36,11 @@ const (
 // tooManyBeginnings is why a text is withheld that ends in more than maxBeginnings partial secrets.
 const tooManyBeginnings = "it ends in parts of secrets"
 
-// Redactor removes a set of secrets from texts. It is built once for many texts, and may be used concurrently.
+// Redactor removes a set of secrets from texts. It may be used concurrently. The first text pays for the preparation: a
+// pass without a message to redact costs nothing.
 type Redactor struct {
+	secrets []string
+	prepare sync.Once
 	// withheld replaces every text, unless it is empty.
 	withheld string
 	// forms are the ways in which a text may write the secrets, the longest first.
@@ -46,15 +50,18 @@ type Redactor struct {
 
 // New returns the Redactor of secrets. Secrets of fewer than 4 bytes are ignored. With more than 1,000 different
 // secrets, the Redactor withholds every text.
-func New(secrets []string) *Redactor {
-	seen := make(map[string]bool, min(len(secrets), maxSecrets))
-	r := &Redactor{}
-	for _, secret := range secrets {
+func New(secrets []string) *Redactor { return &Redactor{secrets: secrets} }
+
+// init prepares the search for the secrets.
+func (r *Redactor) init() {
+	seen := make(map[string]bool, min(len(r.secrets), maxSecrets))
+	for _, secret := range r.secrets {
 		if len(secret) < minSecretLength || seen[secret] {
 			continue
 		}
 		if len(seen) == maxSecrets {
-			return Withholding(fmt.Sprintf("the values from Secrets have more than %d texts", maxSecrets))
+			r.withheld = withheld(fmt.Sprintf("the values from Secrets have more than %d texts", maxSecrets))
+			return
 		}
 		seen[secret] = true
 		r.forms = append(r.forms, formsOf(secret)...)
@@ -69,29 +76,33 @@ func New(secrets []string) *Redactor {
 		pairs = append(pairs, form, Mark)
 	}
 	r.replacer = strings.NewReplacer(pairs...)
-	return r
 }
 
 // Withholding returns a Redactor that replaces every text by a sentence that ends in why. It is for secrets that are
 // not known.
 func Withholding(why string) *Redactor {
-	return &Redactor{withheld: "the detail is left out, because it could show values from Secrets: " + why}
+	return &Redactor{withheld: withheld(why)}
+}
+
+func withheld(why string) string {
+	return "the detail is left out, because it could show values from Secrets: " + why
 }
 
 // Text returns text in one line, without secrets. A text of more than [MaxTextBytes] is cut before it is searched;
 // the beginning of a secret at the cut is removed too.
 func (r *Redactor) Text(text string) string {
-	switch {
-	case text == "":
+	if text == "" {
 		return ""
-	case r.withheld != "":
+	}
+	r.prepare.Do(r.init)
+	if r.withheld != "" {
 		return r.withheld
 	}
 	kept, isCut := message.Beginning(text, MaxTextBytes)
 	if isCut {
 		var ok bool
 		if kept, ok = r.trimPartialSecrets(kept); !ok {
-			return Withholding(tooManyBeginnings).withheld
+			return withheld(tooManyBeginnings)
 		}
 	}
 	kept = oneLine(r.replacer.Replace(kept))

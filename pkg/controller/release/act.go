@@ -35,14 +35,14 @@ const (
 func (l *Lifecycle) announce(ctx context.Context, s *subject, f Facts, found look) error {
 	if reason, message := driftOf(s, found.plan, found.plan.Decision); reason != "" {
 		s.Conditions().Set(releasev1alpha1.ConditionDrifted, metav1.ConditionTrue, reason, message)
-		s.catchUp(reason, message)
+		s.reportProgress(reason, message)
 		if err := s.Commit(ctx); err != nil {
 			return err
 		}
 	}
 	// A rollback ends the series of failures by its own record.
 	if found.willRetry() && found.plan.Decision.Action != helm.ActionRollback {
-		s.catchUp(apimeta.ReasonProgressing, found.health.late)
+		s.reportProgress(apimeta.ReasonProgressing, found.health.late)
 		if err := s.Commit(ctx); err != nil {
 			return err
 		}
@@ -55,11 +55,9 @@ func (l *Lifecycle) announce(ctx context.Context, s *subject, f Facts, found loo
 	return nil
 }
 
-// catchUp updates Ready to the status' generation if the write that would have done so
-// was held back.
-func (s *subject) catchUp(reason, message string) {
-	ready := meta.FindStatusCondition(s.status.Conditions, apimeta.ConditionReady)
-	if ready == nil || ready.ObservedGeneration < s.status.ObservedGeneration {
+// reportProgress has Ready say that work goes on, where nothing has reported Ready yet.
+func (s *subject) reportProgress(reason, message string) {
+	if meta.FindStatusCondition(s.status.Conditions, apimeta.ConditionReady) == nil {
 		s.Conditions().MarkReconciling(reason, message)
 	}
 }
@@ -88,10 +86,10 @@ func (d Desired) withoutValues() helm.Release {
 
 // act executes the decision and records the result. It reports whether it changed the
 // release. If another client is changing the release, act holds the plan.
-func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found *look) (acted bool, _ error) {
+func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found look) (_ look, acted bool, _ error) {
 	decision := found.plan.Decision
 	if decision.Action == helm.ActionNone {
-		return false, nil
+		return found, false, nil
 	}
 	release := f.Desired.Release
 	if !f.Desired.Known {
@@ -109,7 +107,7 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found *look) (
 		s.LookAgain(max(busy.RetryAfter, busyRetry))
 		found.blockers = append(found.blockers, Blocker{Reason: releasev1alpha1.ReasonReleaseBusy, Message: busy.Error()})
 		found.plan.Withheld = true
-		return false, nil
+		return found, false, nil
 	}
 	if err != nil {
 		// The attempt may have left a record.
@@ -117,11 +115,11 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found *look) (
 		if observed, err := l.engine.Observe(ctx, f.Key, baseline); err == nil {
 			s.status.Revisions = revisionsOf(observed)
 		}
-		return false, err
+		return found, false, err
 	}
 	l.refusals.forget(f.Key)
 	recordDeployed(s, f, found.plan, deployed)
-	return true, nil
+	return found, true, nil
 }
 
 // recordDeployed records the result of a successful action and its reason.

@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -76,8 +74,8 @@ func (l *Lifecycle) applyDriftPolicy(ctx context.Context, s *subject, f Facts, p
 // explain asks the engine for the drifted fields, once for each state of the objects.
 func (l *Lifecycle) explain(ctx context.Context, s releasev1alpha1.ReleaseStatus, f Facts, plan Plan) ([]helm.Explanation, error) {
 	state := fmt.Sprintf("%d %s", f.Generation, plan.Observed.Drifted)
-	if found, ok := l.explanations.get(f.Key, state); ok {
-		return found, nil
+	if known, ok := l.explanations.get(f.Key); ok && known.state == state {
+		return known.found, nil
 	}
 	baseline := Baseline(s, f.Desired.Policy)
 	baseline.LeaveDrift = driftMode(f.Desired.Policy) == releasev1alpha1.DriftWarn
@@ -85,41 +83,14 @@ func (l *Lifecycle) explain(ctx context.Context, s releasev1alpha1.ReleaseStatus
 	if err != nil {
 		return nil, fmt.Errorf("explain drift: %w", err)
 	}
-	l.explanations.set(f.Key, state, found)
+	l.explanations.set(f.Key, explained{state, found})
 	return found, nil
 }
 
-// explanations caches the explanations of drift that is not corrected.
-type explanations struct {
-	mu    sync.Mutex
-	known map[cache.ObjectName]explained
-}
-
+// explained caches the explanations of drift that is not corrected.
 type explained struct {
 	state string
 	found []helm.Explanation
-}
-
-func (e *explanations) get(key cache.ObjectName, state string) ([]helm.Explanation, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	known, ok := e.known[key]
-	return known.found, ok && known.state == state
-}
-
-func (e *explanations) set(key cache.ObjectName, state string, found []helm.Explanation) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.known == nil {
-		e.known = map[cache.ObjectName]explained{}
-	}
-	e.known[key] = explained{state, found}
-}
-
-func (e *explanations) forget(key cache.ObjectName) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.known, key)
 }
 
 // leftOver returns the drift to correct or report. If only ignored fields differ, the

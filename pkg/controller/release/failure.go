@@ -56,15 +56,15 @@ func classify(err error, state failureState) failure {
 // retry cannot succeed.
 func FailureReason(err error, action helm.Action) (reason string, terminal bool) {
 	switch {
-	case errorsAs[*helm.RenderError](err), errors.Is(err, helm.ErrInvalidChart):
+	case isError[*helm.RenderError](err), errors.Is(err, helm.ErrInvalidChart):
 		return releasev1alpha1.ReasonRenderFailed, true
-	case errorsAs[*helm.OwnershipConflictError](err):
+	case isError[*helm.OwnershipConflictError](err):
 		return apimeta.ReasonOwnershipConflict, true
-	case errorsAs[*helm.OutOfScopeError](err):
+	case isError[*helm.OutOfScopeError](err):
 		return releasev1alpha1.ReasonOutOfScope, true
-	case errorsAs[*helm.ReleaseTooLargeError](err):
+	case isError[*helm.ReleaseTooLargeError](err):
 		return releasev1alpha1.ReasonReleaseTooLarge, true
-	case errorsAs[*helm.RefusedError](err):
+	case isError[*helm.RefusedError](err):
 		return apimeta.ReasonRefused, true
 	case action == helm.ActionInstall:
 		return releasev1alpha1.ReasonInstallFailed, helm.IsTerminal(err)

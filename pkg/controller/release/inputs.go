@@ -3,42 +3,20 @@
 
 package release
 
-import (
-	"sync"
-
-	"k8s.io/client-go/tools/cache"
-)
-
-// inputVersions caches the version of each object's inputs that is in the status.
+// inputVersion is the version in the status of the inputs with a digest.
 //
 // The digest of the inputs must not be in the status: it is derived from Secrets, and a
 // short secret can be guessed offline from its digest. The version is derived from UIDs
 // and resource versions instead. If an object is written again with the same content, its
 // version stays the same while the process runs.
-type inputVersions struct {
-	mu   sync.Mutex
-	last map[cache.ObjectName]inputVersion
-}
-
 type inputVersion struct{ digest, version string }
 
-// of returns the version of the inputs with the digest: the cached version if the digest
-// is the same, now otherwise.
-func (v *inputVersions) of(key cache.ObjectName, digest, now string) string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if last, ok := v.last[key]; ok && last.digest == digest {
+// inputVersion returns the version of the inputs: the known one if the digest is the
+// same, and the one of the binding otherwise.
+func (l *Lifecycle) inputVersion(f Facts) string {
+	if last, ok := l.inputVersions.get(f.Key); ok && last.digest == f.Digest {
 		return last.version
 	}
-	if v.last == nil {
-		v.last = map[cache.ObjectName]inputVersion{}
-	}
-	v.last[key] = inputVersion{digest: digest, version: now}
-	return now
-}
-
-func (v *inputVersions) forget(key cache.ObjectName) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	delete(v.last, key)
+	l.inputVersions.set(f.Key, inputVersion{digest: f.Digest, version: f.Desired.InputVersion})
+	return f.Desired.InputVersion
 }

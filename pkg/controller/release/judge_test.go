@@ -184,6 +184,15 @@ func TestAttemptFailed(t *testing.T) {
 		{"a repair", newSample(failed, after(releasev1alpha1.HistoryRepair)), false},
 		{"before any action", newSample(failed), true},
 		{
+			"a refused repair, of which an earlier version wrote no action",
+			newSample(failed, func(s *sample) {
+				s.Status.History = []releasev1alpha1.HistoryEntry{
+					{Action: releasev1alpha1.HistoryRepair, Outcome: releasev1alpha1.HistoryFailed},
+					{Action: releasev1alpha1.HistoryUpgrade, Outcome: releasev1alpha1.HistoryFailed},
+				}
+			}), false,
+		},
+		{
 			"a repair, of which an earlier version wrote no action",
 			newSample(condition(releasev1alpha1.ConditionFailed, "True", releasev1alpha1.ReasonRepairFailed)), false,
 		},

@@ -17,6 +17,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/redact"
 	"github.com/example/demoapp-controller/pkg/controller/status"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -52,15 +53,20 @@ type Lifecycle struct {
 	rollouts Rollouts
 	recorder events.EventRecorder
 
-	refusals      refusals
-	ignored       ignoredRequests
-	explanations  explanations
-	inputVersions inputVersions
+	// What follows may be lost with the process.
+	refusals      memory[refusal]
+	ignored       memory[string]
+	explanations  memory[explained]
+	inputVersions memory[inputVersion]
 }
 
 // New returns a lifecycle. Its gates are evaluated before those of the kind, and the
 // rollouts last: an object that another gate holds takes no turn.
+// Without rollouts, every object gets a newer chart at once.
 func New(engine Engine, recorder events.EventRecorder, rollouts Rollouts, gates ...Gate) *Lifecycle {
+	if rollouts == nil {
+		rollouts = noRollouts{}
+	}
 	return &Lifecycle{engine: engine, recorder: recorder, rollouts: rollouts, gates: gates}
 }
 
@@ -88,6 +94,12 @@ func Steps[T kind.Object[T]](l *Lifecycle, binding Binding[T]) func(context.Cont
 		f.Requested, f.ForceAt = l.observeRequest(s, f.Key)
 		var err error
 		f.Desired, err = binding.Desired(ctx, p)
+		if f.Desired.Release.Chart == nil {
+			return controller.Terminal(errors.Join(fmt.Errorf("the binding of %s returned a release without a chart", f.Key), err))
+		}
+		if f.Desired.Redactor == nil {
+			f.Desired.Redactor = redact.New(nil)
+		}
 		return l.reconcile(ctx, s, f, err)
 	}
 }
@@ -125,7 +137,7 @@ func (l *Lifecycle) reconcile(ctx context.Context, s *subject, f Facts, err erro
 		fmt.Sprintf("Bound to chart %s %s", chart.Name(), chart.Version()))
 	observed := false
 	if err == nil {
-		err = l.identify(&f)
+		f, err = l.identify(f)
 	}
 	if err == nil {
 		plan, observed, err = l.steps(ctx, s, f)
@@ -144,16 +156,18 @@ func (l *Lifecycle) reconcile(ctx context.Context, s *subject, f Facts, err erro
 	return f.Desired.Redactor.Error(err)
 }
 
-// identify adds the digest and the version of the inputs to the facts.
-func (l *Lifecycle) identify(f *Facts) (err error) {
+// identify returns the facts with the digest and the version of the inputs.
+func (l *Lifecycle) identify(f Facts) (Facts, error) {
 	if !f.Desired.Known {
-		return nil
+		return f, nil
 	}
-	if f.Digest, err = f.Desired.Release.InputDigest(); err != nil {
-		return err
+	digest, err := f.Desired.Release.InputDigest()
+	if err != nil {
+		return f, err
 	}
-	f.InputVersion = l.inputVersions.of(f.Key, f.Digest, f.Desired.InputVersion)
-	return nil
+	f.Digest = digest
+	f.InputVersion = l.inputVersion(f)
+	return f, nil
 }
 
 // steps gather, decide, act and report, in this order. They return the final plan, and
@@ -175,7 +189,7 @@ func (l *Lifecycle) steps(ctx context.Context, s *subject, f Facts) (_ Plan, obs
 	if err := l.announce(ctx, s, f, look); err != nil {
 		return look.plan, false, err
 	}
-	acted, err := l.act(ctx, s, f, &look)
+	look, acted, err := l.act(ctx, s, f, look)
 	if err == nil && acted {
 		// The plan was made before the change. Only the state after the change counts
 		// now.
@@ -272,3 +286,15 @@ func couldNotBegin(err error) bool {
 func withWait(ctx context.Context) context.Context {
 	return helm.WithWait(ctx, func() (func(), error) { return controller.ReleaseWorker(ctx) })
 }
+
+// noRollouts lets every object have a newer chart at once.
+type noRollouts struct{}
+
+// Gate implements [Rollouts].
+func (noRollouts) Gate(context.Context, GateInput) Verdict { return Verdict{} }
+
+// Settle implements [Rollouts].
+func (noRollouts) Settle(Facts, Plan, releasev1alpha1.ReleaseStatus) {}
+
+// Forget implements [Rollouts].
+func (noRollouts) Forget(cache.ObjectName) {}

@@ -6,11 +6,9 @@ package release
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -25,14 +23,9 @@ const refusedRetry = 5 * time.Minute
 // object waits for less than a minute.
 const conflictLook = 45 * time.Second
 
-// refusals records refused attempts. An attempt is repeated only after a change of the
+// refusal records refused attempts. An attempt is repeated only after a change of the
 // spec or the inputs, after a request, or after a delay. A restart repeats each attempt
 // once.
-type refusals struct {
-	mu   sync.Mutex
-	last map[cache.ObjectName]refusal
-}
-
 type refusal struct {
 	reason, message string
 	attempt         attempt
@@ -80,7 +73,7 @@ func attemptOf(f Facts, plan Plan) attempt {
 // repeat the refusal. The conflicting object is checked periodically, because no event
 // reports its deletion.
 func (l *Lifecycle) restsRefused(ctx context.Context, s *subject, f Facts, plan Plan) bool {
-	last, ok := l.refusals.current(f, plan)
+	last, ok := l.currentRefusal(f, plan)
 	if !ok {
 		return false
 	}
@@ -100,29 +93,22 @@ func (l *Lifecycle) restsRefused(ctx context.Context, s *subject, f Facts, plan 
 	return true
 }
 
-// current returns the refusal of the same attempt. There is none if the attempt differs
-// or its retry is due.
-func (r *refusals) current(f Facts, plan Plan) (refusal, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if f.Requested {
-		delete(r.last, f.Key)
+// currentRefusal returns the refusal of the same attempt. There is none if the attempt
+// differs or its retry is due.
+func (l *Lifecycle) currentRefusal(f Facts, plan Plan) (refusal, bool) {
+	// A refused change is forgotten if a user requests a pass, or if the release is as desired.
+	isDone := plan.Decision.Action == helm.ActionNone
+	if f.Requested || isDone && !plan.Withheld {
+		l.refusals.forget(f.Key)
 		return refusal{}, false
 	}
-	if plan.Decision.Action == helm.ActionNone {
-		if !plan.Withheld {
-			// The release is as desired: the refused change is no longer desired.
-			delete(r.last, f.Key)
-		}
-		return refusal{}, false
-	}
-	last, ok := r.last[f.Key]
-	return last, ok && last.attempt == attemptOf(f, plan) && f.Now.Before(last.until)
+	last, ok := l.refusals.get(f.Key)
+	return last, ok && !isDone && last.attempt == attemptOf(f, plan) && f.Now.Before(last.until)
 }
 
-// note records the refusal of an attempt. The status shows the text of cause. note
+// noteRefusal records the refusal of an attempt. The status shows the text of cause. It
 // returns the delay until the next check or retry.
-func (r *refusals) note(f Facts, plan Plan, reason string, cause error) time.Duration {
+func (l *Lifecycle) noteRefusal(f Facts, plan Plan, reason string, cause error) time.Duration {
 	last := refusal{
 		attempt: attemptOf(f, plan), until: f.Now.Add(controller.Jitter(refusedRetry)), reason: reason, message: cause.Error(),
 	}
@@ -130,21 +116,6 @@ func (r *refusals) note(f Facts, plan Plan, reason string, cause error) time.Dur
 	if errors.As(cause, &conflict) && conflict.Seen != "" {
 		last.conflict, last.look = conflict, f.Now.Add(controller.Jitter(conflictLook))
 	}
-	r.set(f.Key, last)
+	l.refusals.set(f.Key, last)
 	return last.next().Sub(f.Now)
-}
-
-func (r *refusals) set(key cache.ObjectName, last refusal) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.last == nil {
-		r.last = map[cache.ObjectName]refusal{}
-	}
-	r.last[key] = last
-}
-
-func (r *refusals) forget(key cache.ObjectName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.last, key)
 }

@@ -154,7 +154,7 @@ func (l *Lifecycle) reportFailure(ctx context.Context, s *subject, f Facts, plan
 		if !plan.Withheld {
 			s.status.ObservedGeneration = f.Generation
 		}
-		s.LookAgain(l.refusals.note(f, plan, failure.Reason, err))
+		s.LookAgain(l.noteRefusal(f, plan, failure.Reason, err))
 		return controller.Terminal(err)
 	case failure.Reports:
 		s.Conditions().MarkReconciling(failure.Reason, err.Error())
@@ -193,7 +193,15 @@ func (s *subject) attemptFailed() bool {
 	if action := storedFailures(*s.status).Action; action != "" {
 		return action != releasev1alpha1.HistoryRepair
 	}
-	// The status was written before the action was recorded.
+	// The status was written before the action was recorded, or nothing was attempted.
+	if failed.Reason == releasev1alpha1.ReasonHealthTimeout {
+		return true
+	}
+	for _, entry := range s.status.History {
+		if entry.Outcome == releasev1alpha1.HistoryFailed {
+			return entry.Action != releasev1alpha1.HistoryRepair
+		}
+	}
 	return failed.Reason != releasev1alpha1.ReasonRepairFailed
 }
 
@@ -243,6 +251,9 @@ func (s *subject) setDeployed(f Facts, is metav1.ConditionStatus, reason, messag
 // failedRevision is the revision of the record that a failed attempt left; 0 if it left
 // none.
 func (l *Lifecycle) failedRevision(ctx context.Context, f Facts, plan Plan) int64 {
+	if _, attempted := historyActions[plan.Decision.Action]; !attempted {
+		return 0
+	}
 	// Without a baseline, the engine reads only the records, and waits for no cache of
 	// objects.
 	observed, err := l.engine.Observe(ctx, f.Key, helm.Baseline{})
@@ -260,8 +271,8 @@ func (l *Lifecycle) failedRevision(ctx context.Context, f Facts, plan Plan) int6
 	return int64(record.Revision)
 }
 
-// errorsAs is errors.As without a variable.
-func errorsAs[T error](err error) bool {
-	var target T
-	return errors.As(err, &target)
+// isError reports whether err wraps an error of the type.
+func isError[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }

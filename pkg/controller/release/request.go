@@ -5,7 +5,6 @@ package release
 
 import (
 	"fmt"
-	"sync"
 	"unicode/utf8"
 
 	"k8s.io/client-go/tools/cache"
@@ -29,7 +28,8 @@ func (l *Lifecycle) observeRequest(s *subject, key cache.ObjectName) (requested 
 		return false, ""
 	}
 	if problem := requestProblem(requestedAt); problem != "" {
-		if l.ignored.note(key, requestedAt) {
+		if last, ok := l.ignored.get(key); !ok || last != requestedAt {
+			l.ignored.set(key, requestedAt) // Each value has one event.
 			event.Emit(l.recorder, s.object, event.Warning("RequestIgnored", "Reconcile",
 				fmt.Sprintf("Annotation %s is ignored: %s", releasev1alpha1.AnnotationRequestedAt, problem)))
 		}
@@ -64,30 +64,4 @@ func answerForce(s *releasev1alpha1.ReleaseStatus, f Facts, action helm.Action) 
 		}
 	case helm.ActionNone, helm.ActionReapply, helm.ActionRepair, helm.ActionWait, helm.ActionRefuse:
 	}
-}
-
-// ignoredRequests records invalid request values, so that each value emits one event.
-type ignoredRequests struct {
-	mu   sync.Mutex
-	last map[cache.ObjectName]string
-}
-
-// note records a value and reports whether it differs from the last one.
-func (r *ignoredRequests) note(key cache.ObjectName, value string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if last, ok := r.last[key]; ok && last == value {
-		return false
-	}
-	if r.last == nil {
-		r.last = map[cache.ObjectName]string{}
-	}
-	r.last[key] = value
-	return true
-}
-
-func (r *ignoredRequests) forget(key cache.ObjectName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.last, key)
 }

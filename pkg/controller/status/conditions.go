@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller/message"
@@ -73,20 +72,4 @@ func (e Editor) MarkStalled(reason, message string) {
 	e.Remove(apimeta.ConditionReconciling)
 	e.Set(apimeta.ConditionReady, metav1.ConditionFalse, reason, message)
 	e.Set(apimeta.ConditionStalled, metav1.ConditionTrue, reason, message)
-}
-
-// ApplyConfigurations returns conditions in the form that server-side apply
-// takes, for the WithConditions of a generated apply configuration.
-func ApplyConfigurations(conditions []metav1.Condition) []*metav1ac.ConditionApplyConfiguration {
-	out := make([]*metav1ac.ConditionApplyConfiguration, 0, len(conditions))
-	for _, c := range conditions {
-		out = append(out, metav1ac.Condition().
-			WithType(c.Type).
-			WithStatus(c.Status).
-			WithObservedGeneration(c.ObservedGeneration).
-			WithLastTransitionTime(c.LastTransitionTime).
-			WithReason(c.Reason).
-			WithMessage(c.Message))
-	}
-	return out
 }

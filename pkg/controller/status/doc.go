@@ -12,6 +12,6 @@
 // are absent when they do not hold, and never together.
 //
 // [Commit] ends a pass, whether it failed or not: it compares the status that
-// the pass made with the one that it found and writes only a difference. A
-// kind's own package brings the write, usually the generated ApplyStatus.
+// the pass made with the one that it found and writes only a difference, with [Apply].
+// [Throttle] holds back statuses that tell no more than progress.
 package status

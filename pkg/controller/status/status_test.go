@@ -142,19 +142,6 @@ func TestMessagesFit(t *testing.T) {
 	}
 }
 
-func TestApplyConfigurations(t *testing.T) {
-	want := condition("Deployed", metav1.ConditionFalse, 3, before, "Failed", "why")
-	configs := ApplyConfigurations([]metav1.Condition{want})
-	if len(configs) != 1 {
-		t.Fatalf("%d configurations", len(configs))
-	}
-	c := configs[0]
-	got := condition(*c.Type, *c.Status, *c.ObservedGeneration, c.LastTransitionTime.Time, *c.Reason, *c.Message)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("configuration (-want +got):\n%s", diff)
-	}
-}
-
 func TestCommit(t *testing.T) {
 	type statusOf struct {
 		Conditions []metav1.Condition

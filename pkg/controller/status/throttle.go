@@ -17,48 +17,79 @@ import (
 // next pass goes on from the status that was held. A process that ends loses them, and
 // the next one observes the same state again. The zero value is ready to use.
 type Throttle[T metav1.Object] struct {
-	mu   sync.Mutex
-	held map[cache.ObjectName]heldObject[T]
+	mu      sync.Mutex
+	objects map[cache.ObjectName]throttled[T]
 }
 
-type heldObject[T metav1.Object] struct {
+// throttled is what is known of one object.
+type throttled[T metav1.Object] struct {
+	uid types.UID
+	// since is when its first status was held, and object has the last one; zero while
+	// none is held.
 	since  time.Time
 	object T
+	// wrote is when its status was written last; zero when that does not matter.
+	wrote time.Time
 }
 
 // Held returns the object with the status that an earlier pass held back.
 func (t *Throttle[T]) Held(key cache.ObjectName, uid types.UID) (T, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	found, ok := t.held[key]
-	return found.object, ok && found.object.GetUID() == uid
+	found := t.objects[key]
+	return found.object, found.uid == uid && !found.since.IsZero()
 }
 
 // Hold keeps the status of object back until d after the first status of the object that
-// was. It returns how long that is from now; 0 when the time is over.
-func (t *Throttle[T]) Hold(key cache.ObjectName, object T, d time.Duration, now time.Time) time.Duration {
+// was, and until interval after the last one that was written. It returns how long that is
+// from now; 0 when the status is to be written.
+func (t *Throttle[T]) Hold(key cache.ObjectName, object T, d, interval time.Duration, now time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	since := now
-	if found, ok := t.held[key]; ok && found.object.GetUID() == object.GetUID() {
-		since = found.since
+	found := t.objects[key]
+	if found.uid != object.GetUID() {
+		found = throttled[T]{uid: object.GetUID()}
+	}
+	since := found.since
+	if since.IsZero() {
+		since = now
 	}
 	left := d - now.Sub(since)
+	if !found.wrote.IsZero() {
+		left = max(left, interval-now.Sub(found.wrote))
+	}
 	if left <= 0 {
 		return 0
 	}
-	if t.held == nil {
-		t.held = map[cache.ObjectName]heldObject[T]{}
-	}
-	t.held[key] = heldObject[T]{since: since, object: object}
+	found.since, found.object = since, object
+	t.set(key, found)
 	return left
 }
 
-// Forget drops what is held of an object.
+// Wrote ends what is held of an object, because its status is written. The time counts for
+// the next write if there is an interval.
+func (t *Throttle[T]) Wrote(key cache.ObjectName, object T, interval time.Duration, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if interval <= 0 {
+		delete(t.objects, key)
+		return
+	}
+	t.set(key, throttled[T]{uid: object.GetUID(), wrote: now})
+}
+
+func (t *Throttle[T]) set(key cache.ObjectName, object throttled[T]) {
+	if t.objects == nil {
+		t.objects = map[cache.ObjectName]throttled[T]{}
+	}
+	t.objects[key] = object
+}
+
+// Forget drops what is known of an object.
 func (t *Throttle[T]) Forget(key cache.ObjectName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.held, key)
+	delete(t.objects, key)
 }
 
 // KeepTransitionTimes gives the conditions of next that have the same status as in

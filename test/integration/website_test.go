@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
-	apismetav1 "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	webappclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/webapp/v1"
@@ -160,7 +160,7 @@ func TestWebsiteLife(t *testing.T) {
 
 	begin := time.Now()
 	s.create()
-	web := s.await(apismetav1.ReasonHealthy)
+	web := s.await(apimeta.ReasonHealthy)
 	created := s.settle(begin)
 	if created["patch websites/status"] != 2 || created["create events"] != 2 {
 		t.Errorf("requests of the creation are %v", created)
@@ -176,7 +176,7 @@ func TestWebsiteLife(t *testing.T) {
 
 	begin = time.Now()
 	s.scale(2)
-	if scaled := s.await(apismetav1.ReasonHealthy); scaled.Status.ReadyReplicas != 2 {
+	if scaled := s.await(apimeta.ReasonHealthy); scaled.Status.ReadyReplicas != 2 {
 		t.Errorf("status after the scaling is %+v", scaled.Status)
 	}
 	if requests := s.settle(begin); requests["patch deployments"] != 1 || requests["patch configmaps"]+requests["patch services"] > 0 {
@@ -198,7 +198,7 @@ func TestWebsiteDriftIsCorrected(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.create()
-	s.await(apismetav1.ReasonHealthy)
+	s.await(apimeta.ReasonHealthy)
 	corrected := map[string]int{"patch configmaps": 1, "patch websites/status": 1, "create events": 1}
 	tests := []struct {
 		name     string
@@ -240,7 +240,7 @@ func TestWebsiteServiceWithAnotherPort(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.create()
-	s.await(apismetav1.ReasonHealthy)
+	s.await(apimeta.ReasonHealthy)
 	services := shared.Client.CoreV1().Services(s.namespace)
 
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -278,7 +278,7 @@ func TestWebsiteLeavesObjectsOfOthersAlone(t *testing.T) {
 
 	s.create()
 
-	web := s.await(apismetav1.ReasonOwnershipConflict)
+	web := s.await(apimeta.ReasonOwnershipConflict)
 	if !meta.IsStatusConditionTrue(web.Status.Conditions, "Stalled") {
 		t.Errorf("conditions are %+v", web.Status.Conditions)
 	}
@@ -300,7 +300,7 @@ func TestWebsiteCreatedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.create()
-	s.await(apismetav1.ReasonHealthy)
+	s.await(apimeta.ReasonHealthy)
 
 	err := s.websites.Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
 	if err != nil {
@@ -308,7 +308,7 @@ func TestWebsiteCreatedAgainAtOnce(t *testing.T) {
 	}
 	again := s.create()
 
-	s.await(apismetav1.ReasonHealthy)
+	s.await(apimeta.ReasonHealthy)
 	s.settle(time.Now())
 	if page := s.page(); !metav1.IsControlledBy(page, again) {
 		t.Errorf("the page belongs to %+v, want %s", page.OwnerReferences, again.UID)

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
-	apismetav1 "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/event"
 	"github.com/example/demoapp-controller/pkg/controller/status"
@@ -40,19 +40,19 @@ func Report(p Pass, state State, err error) {
 	failed, progressing := state.unhealthy()
 	switch {
 	case errors.As(err, &conflict):
-		conditions.MarkStalled(apismetav1.ReasonOwnershipConflict, oneLine(err.Error()))
+		conditions.MarkStalled(apimeta.ReasonOwnershipConflict, oneLine(err.Error()))
 	case errors.As(err, &refused) && controller.IsTerminal(err):
-		conditions.MarkStalled(apismetav1.ReasonRefused, oneLine(err.Error()))
+		conditions.MarkStalled(apimeta.ReasonRefused, oneLine(err.Error()))
 	case err != nil:
 		conditions.MarkReconciling(childv1alpha1.ReasonApplyFailed, oneLine(err.Error()))
 	case len(state.Waiting) > 0:
 		conditions.MarkReconciling(childv1alpha1.ReasonWaitingForDeletion, "Waiting: "+strings.Join(state.Waiting, "; "))
 	case len(failed) > 0:
-		conditions.MarkStalled(apismetav1.ReasonUnhealthy, strings.Join(failed, "; "))
+		conditions.MarkStalled(apimeta.ReasonUnhealthy, strings.Join(failed, "; "))
 	case len(progressing) > 0:
-		conditions.MarkReconciling(apismetav1.ReasonProgressing, strings.Join(progressing, "; "))
+		conditions.MarkReconciling(apimeta.ReasonProgressing, strings.Join(progressing, "; "))
 	default:
-		conditions.MarkReady(apismetav1.ReasonHealthy, fmt.Sprintf("All %d children are as desired and healthy", len(state.Children)))
+		conditions.MarkReady(apimeta.ReasonHealthy, fmt.Sprintf("All %d children are as desired and healthy", len(state.Children)))
 	}
 }
 
@@ -62,8 +62,8 @@ const holdProgress = time.Second
 // Hold is for kind.Kind: it returns for how long a status may be held back that tells only
 // how far the children have come.
 func Hold(written, next []metav1.Condition) time.Duration {
-	was, is := meta.FindStatusCondition(written, apismetav1.ConditionReady), meta.FindStatusCondition(next, apismetav1.ConditionReady)
-	if was == nil || is == nil || is.Reason != apismetav1.ReasonProgressing || was.Reason != is.Reason ||
+	was, is := meta.FindStatusCondition(written, apimeta.ConditionReady), meta.FindStatusCondition(next, apimeta.ConditionReady)
+	if was == nil || is == nil || is.Reason != apimeta.ReasonProgressing || was.Reason != is.Reason ||
 		was.ObservedGeneration != is.ObservedGeneration {
 		return 0
 	}

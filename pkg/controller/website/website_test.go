@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
-	apismetav1 "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
@@ -220,7 +220,7 @@ func TestStatus(t *testing.T) {
 	inWorld(t, func(w *world) {
 		status := w.website().Status
 
-		equal(w.t, "Ready", apismetav1.ReasonHealthy, w.ready().Reason)
+		equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
 		equal(w.t, "pods", [2]int32{2, 2}, [2]int32{status.Replicas, status.ReadyReplicas})
 		equal(w.t, "selector", "app=website,website=web", status.Selector)
 		equal(w.t, "url", "http://web.ns.svc.cluster.local", status.URL)
@@ -236,7 +236,7 @@ func TestNewPageRollsThePods(t *testing.T) {
 		if after := w.deployment().Spec.Template.Annotations[webappv1.AnnotationHTMLHash]; after == before || after == "" {
 			t.Errorf("hash is %q after %q", after, before)
 		}
-		equal(w.t, "Ready until the pods are", apismetav1.ReasonProgressing, w.ready().Reason)
+		equal(w.t, "Ready until the pods are", apimeta.ReasonProgressing, w.ready().Reason)
 	})
 }
 
@@ -252,7 +252,7 @@ func TestRefusedChildStalls(t *testing.T) {
 
 		w.change(func(web *webappv1.Website) { web.Spec.Image = "nginx:2" })
 
-		equal(w.t, "reason", apismetav1.ReasonRefused, w.ready().Reason)
+		equal(w.t, "reason", apimeta.ReasonRefused, w.ready().Reason)
 		equal(w.t, "message", `Deployment "web" was refused: spec.selector: field is immutable`, w.ready().Message)
 	})
 }
@@ -268,6 +268,6 @@ func TestObjectOfOthersStalls(t *testing.T) {
 
 		w.create()
 
-		equal(t, "reason", apismetav1.ReasonOwnershipConflict, w.ready().Reason)
+		equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready().Reason)
 	})
 }

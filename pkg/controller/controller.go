@@ -27,27 +27,28 @@ const (
 	DefaultCacheSyncTimeout = time.Minute
 )
 
-// syncPollInterval is how often Run asks whether the caches have synced.
+// syncPollInterval is the interval at which Run checks whether the caches have synced.
 const syncPollInterval = 50 * time.Millisecond
 
-// Result is what a pass without an error asks for.
+// Result is the result of a pass.
 type Result struct {
-	// RequeueAfter is the time to the next pass with reason PeriodicResync.
-	// It replaces the time that an earlier pass set, and 0 arms none. Beside
-	// an error, 0 leaves the earlier time as it is. Use [Jitter] for periods.
+	// RequeueAfter is the delay until the next pass with reason PeriodicResync.
+	// It replaces the delay that an earlier pass set; 0 removes that delay.
+	// Together with an error, 0 keeps it. Use [Jitter] for periodic passes.
 	RequeueAfter time.Duration
 }
 
-// Reconciler brings the world closer to what one object asks for.
+// Reconciler moves the observed state closer to the desired state of one object.
 type Reconciler interface {
-	// Reconcile makes one pass over the object named by key, which may be
-	// gone. It is never called for one key twice at a time. The context is
-	// canceled when the lead is lost, not when the process is asked to stop,
-	// and carries a logger that names the controller and the object.
+	// Reconcile makes one pass over the object named by key. The object may be
+	// gone. Reconcile is never called twice at a time for the same key.
+	//
+	// The context is canceled when the leader lease is lost, and not when the
+	// process stops. It carries a logger that names the controller and the object.
 	Reconcile(ctx context.Context, key cache.ObjectName, why Reason) (Result, error)
 }
 
-// ReconcilerFunc is a function as a [Reconciler].
+// ReconcilerFunc is a function that implements [Reconciler].
 type ReconcilerFunc func(ctx context.Context, key cache.ObjectName, why Reason) (Result, error)
 
 // Reconcile calls f.
@@ -55,24 +56,24 @@ func (f ReconcilerFunc) Reconcile(ctx context.Context, key cache.ObjectName, why
 	return f(ctx, key, why)
 }
 
-// Options configure a [Controller]. All but Name have defaults.
+// Options configure a [Controller]. Every field except Name has a default.
 type Options struct {
-	// Name stands in logs, errors and metrics.
+	// Name is the name of the controller in logs, errors and metrics.
 	Name string
-	// Workers is how many objects are reconciled at a time; default 10.
+	// Workers is the number of objects that are reconciled at a time. The default is 10.
 	Workers int
-	// MaxWaiting is how many objects may be waited for at a time without a worker,
-	// see [ReleaseWorker]; default 50.
+	// MaxWaiting is the number of passes that may wait at a time without a worker,
+	// see [ReleaseWorker]. The default is 50.
 	MaxWaiting int
-	// Clock drives timers and measures durations; default the real one.
+	// Clock drives timers and measures durations. The default is the real clock.
 	Clock clock.WithTicker
-	// BaseDelay and MaxDelay bound the delay before a retry, which doubles
-	// with each failure of an object, before a jitter of 10 %; defaults
-	// 500 ms and 5 min.
+	// BaseDelay and MaxDelay bound the delay before a retry. The delay doubles with
+	// each failure of an object, and has a jitter of 10 %. The defaults are 500 ms
+	// and 5 min.
 	BaseDelay, MaxDelay time.Duration
-	// CacheSyncTimeout bounds the wait for the informers; default 1 min.
+	// CacheSyncTimeout bounds the wait for the informers. The default is 1 min.
 	CacheSyncTimeout time.Duration
-	// Metrics receives the measurements; nil for none.
+	// Metrics receives the measurements. If it is nil, nothing is measured.
 	Metrics *Metrics
 }
 
@@ -98,8 +99,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// NamedSync is an informer, or a handler on one, that has to have delivered
-// its first list before work begins. [AddHandler] returns one.
+// NamedSync is an informer or an event handler that must sync before the first
+// pass. [AddHandler] returns one.
 type NamedSync struct {
 	Name      string
 	HasSynced cache.InformerSynced
@@ -112,11 +113,11 @@ type Controller struct {
 	queue      *queue
 	metrics    reconcileMetrics
 	workers    sync.WaitGroup
-	places     *places
+	slots      *slots
 }
 
-// New returns a controller that does nothing until [Controller.Run]. What is
-// enqueued before that is kept.
+// New returns a controller that does nothing until [Controller.Run]. Keys that
+// are enqueued earlier are kept.
 func New(r Reconciler, opts Options) *Controller {
 	opts = opts.withDefaults()
 	return &Controller{
@@ -124,20 +125,20 @@ func New(r Reconciler, opts Options) *Controller {
 		opts:       opts,
 		queue:      newQueue(opts),
 		metrics:    opts.Metrics.reconciles(opts.Name),
-		places:     newPlaces(opts.Workers, opts.MaxWaiting),
+		slots:      newSlots(opts.Workers, opts.MaxWaiting),
 	}
 }
 
 // Name returns Options.Name.
 func (c *Controller) Name() string { return c.opts.Name }
 
-// Enqueue asks for a pass over key now, in addition to what is asked already.
+// Enqueue requests a pass over key now, in addition to earlier requests.
 func (c *Controller) Enqueue(key cache.ObjectName, why Reason) {
 	c.queue.add(key, why)
 }
 
-// EnqueueAfter asks for a pass over key in d. It replaces an earlier call with
-// the same key and reason, and no other.
+// EnqueueAfter requests a pass over key after d. It replaces only an earlier
+// request with the same key and reason.
 func (c *Controller) EnqueueAfter(key cache.ObjectName, d time.Duration, why Reason) {
 	if d <= 0 {
 		c.queue.add(key, why)
@@ -146,14 +147,14 @@ func (c *Controller) EnqueueAfter(key cache.ObjectName, d time.Duration, why Rea
 	c.queue.addAfter(key, d, why)
 }
 
-// Run waits until every synced informer has delivered its first list, then
-// reconciles until a context ends, and returns when all workers have returned.
-// It is called once.
+// Run waits until every informer in synced has delivered its first list. It then
+// reconciles until stop or lead ends, and returns after all workers have
+// returned. Call it once.
 //
-// When stop ends, no further pass starts, those in flight finish, and Run
-// returns nil. When lead ends, the contexts in flight are canceled as well,
-// and Run returns an error that wraps the cause. Passes run under lead, never
-// under stop. An error that wraps [ErrNotSynced] means that nothing ran.
+// When stop ends, no further pass starts, passes in flight finish, and Run
+// returns nil. When lead ends, the contexts of passes in flight are canceled, and
+// Run returns an error that wraps the cause. The context of a pass derives from
+// lead, not from stop. An error that wraps [ErrNotSynced] means that no pass ran.
 func (c *Controller) Run(stop, lead context.Context, synced ...NamedSync) error {
 	logger := klog.LoggerWithValues(klog.FromContext(lead), "controller", c.opts.Name)
 	if err := c.waitForSync(stop, lead, synced); err != nil {
@@ -180,8 +181,7 @@ func (c *Controller) Run(stop, lead context.Context, synced ...NamedSync) error 
 	return nil
 }
 
-// waitForSync returns nil as soon as every cache has synced, or a context has
-// ended.
+// waitForSync returns nil when every cache has synced or a context has ended.
 func (c *Controller) waitForSync(stop, lead context.Context, waiting []NamedSync) error {
 	timeout := c.opts.Clock.NewTimer(c.opts.CacheSyncTimeout)
 	defer timeout.Stop()
@@ -209,32 +209,32 @@ func (c *Controller) waitForSync(stop, lead context.Context, waiting []NamedSync
 	}
 }
 
-// work takes keys until the queue is shut down. Keys that come up after the
-// end of either context are given back untouched. A worker whose pass has
-// waited ends with that pass, because another one was started in its place.
+// work takes keys until the queue is shut down. After the end of either context,
+// it gives keys back without a pass. A worker whose pass released it ends with
+// that pass, because another worker has replaced it.
 func (c *Controller) work(ctx, stop context.Context) {
 	for {
 		key, why, ok := c.queue.take()
 		if !ok {
 			return
 		}
-		c.places.take()
-		p := &place{
-			places: c.places, key: key, left: c.metrics.wait, returned: c.metrics.resume,
-			replace: func() { c.workers.Go(func() { c.work(ctx, stop) }) },
+		c.slots.take()
+		s := &slot{
+			slots: c.slots, key: key, onWait: c.metrics.wait, onResume: c.metrics.resume,
+			replaceWorker: func() { c.workers.Go(func() { c.work(ctx, stop) }) },
 		}
 		if why != 0 && stop.Err() == nil && ctx.Err() == nil {
-			c.process(context.WithValue(ctx, placeKey{}, p), key, why)
+			c.process(context.WithValue(ctx, slotKey{}, s), key, why)
 		}
-		p.leave()
+		s.close()
 		c.queue.done(key)
-		if p.replaced {
+		if s.replaced {
 			return
 		}
 	}
 }
 
-// process makes one pass over key and decides when the next one is.
+// process makes one pass over key and schedules the next one.
 func (c *Controller) process(ctx context.Context, key cache.ObjectName, why Reason) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx),
 		"object", klog.KRef(key.Namespace, key.Name), "reconcileID", uuid.NewUUID())
@@ -249,7 +249,7 @@ func (c *Controller) process(ctx context.Context, key cache.ObjectName, why Reas
 	var panicked *panicError
 	switch {
 	case err == nil:
-		c.queue.settled(key, result.RequeueAfter)
+		c.queue.succeeded(key, result.RequeueAfter)
 		c.metrics.end(resultSuccess, took)
 		logger.V(4).Info("Reconciled", "took", took, "requeueAfter", result.RequeueAfter)
 	case errors.As(err, &panicked):
@@ -257,7 +257,7 @@ func (c *Controller) process(ctx context.Context, key cache.ObjectName, why Reas
 		c.metrics.end(resultPanic, took)
 		logger.Error(err, "Reconcile panicked", "why", why, "retryIn", delay, "stack", panicked.stack)
 	case ctx.Err() != nil:
-		// Nothing is queued any more; another replica makes the next pass.
+		// Another replica is the leader and makes the next pass.
 		c.metrics.end(resultError, took)
 		logger.V(1).Info("Reconcile was interrupted", "why", why, "err", err)
 	case IsTerminal(err):
@@ -269,7 +269,7 @@ func (c *Controller) process(ctx context.Context, key cache.ObjectName, why Reas
 		c.metrics.end(resultConflict, took)
 		logger.V(4).Info("Reconcile met a conflict", "why", why, "retryIn", delay, "err", err)
 	case IsPending(err):
-		// Nothing has failed, and the informer wakes the key.
+		// Not a failure: the informer enqueues the key when it has synced.
 		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.conflicts)
 		c.metrics.end(resultSuccess, took)
 		logger.V(4).Info("Reconcile waits for an informer", "why", why, "retryIn", delay, "err", err)
@@ -280,7 +280,7 @@ func (c *Controller) process(ctx context.Context, key cache.ObjectName, why Reas
 	}
 }
 
-// panicError is a panic of the reconciler, recovered.
+// panicError is a recovered panic of the reconciler.
 type panicError struct {
 	value any
 	stack string

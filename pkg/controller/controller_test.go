@@ -30,7 +30,7 @@ var (
 	errConflict  = apierrors.NewConflict(schema.GroupResource{Resource: "apps"}, "a", errors.New("newer version"))
 )
 
-// pass is one call of the reconciler, at a time after the start of the test.
+// pass is one call of the reconciler. at is the time since the start of the test.
 type pass struct {
 	key cache.ObjectName
 	why Reason
@@ -51,8 +51,8 @@ type rig struct {
 	logs   []string
 }
 
-// newRig returns a controller with one worker that is not running yet. What
-// the passes do is the test's to set in reconcile.
+// newRig returns a controller that does not run yet, with one worker by default.
+// Set the field reconcile to the function that the passes call.
 func newRig(t *testing.T, opts Options) *rig {
 	r := &rig{t: t, start: time.Now(), ended: make(chan error, 1)}
 	if opts.Workers == 0 {
@@ -85,7 +85,7 @@ func (r *rig) run(synced ...NamedSync) {
 	synctest.Wait()
 }
 
-// finish stops the controller and expects a clean end at once.
+// finish stops the controller and checks that Run returns nil without delay.
 func (r *rig) finish() {
 	r.t.Helper()
 	r.stop(nil)
@@ -123,14 +123,14 @@ func (r *rig) logged() []string {
 	return slices.Clone(r.logs)
 }
 
-// known returns how many keys the queue remembers anything about.
-func (q *queue) known() int {
+// size returns the number of keys that the queue holds.
+func (q *queue) size() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.items)
 }
 
-// advance lets fake time go by.
+// advance moves the fake time of the bubble.
 func advance(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -140,7 +140,7 @@ func near(got, want time.Duration) bool {
 	return got >= want-want/10 && got <= want+want/10
 }
 
-func TestEqualKeysAreMergedWithTheirReasons(t *testing.T) {
+func TestEqualKeysMergeTheirReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})
 		r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) {
@@ -159,7 +159,7 @@ func TestEqualKeysAreMergedWithTheirReasons(t *testing.T) {
 	})
 }
 
-func TestReasonsDuringAPassLeadToAnother(t *testing.T) {
+func TestEventDuringPassStartsAnotherPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{Workers: 4})
 		var running, most atomic.Int32
@@ -183,7 +183,7 @@ func TestReasonsDuringAPassLeadToAnother(t *testing.T) {
 	})
 }
 
-func TestWorkersRunSideBySide(t *testing.T) {
+func TestWorkersRunConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running, most atomic.Int32
 		c := New(ReconcilerFunc(func(context.Context, cache.ObjectName, Reason) (Result, error) {
@@ -239,7 +239,7 @@ func TestDeadlines(t *testing.T) {
 		want []pass
 	}{
 		{
-			"a short one does not erase a longer one",
+			"an early deadline keeps a late one of another reason",
 			func(r *rig) {
 				r.EnqueueAfter(keyA, 10*time.Minute, HealthChange)
 				r.EnqueueAfter(keyA, time.Minute, DependencyReady)
@@ -247,7 +247,7 @@ func TestDeadlines(t *testing.T) {
 			[]pass{{keyA, DependencyReady, time.Minute}, {keyA, HealthChange, 10 * time.Minute}},
 		},
 		{
-			"a long one does not erase a shorter one",
+			"a late deadline keeps an early one of another reason",
 			func(r *rig) {
 				r.EnqueueAfter(keyA, time.Minute, DependencyReady)
 				r.EnqueueAfter(keyA, 10*time.Minute, HealthChange)
@@ -255,7 +255,7 @@ func TestDeadlines(t *testing.T) {
 			[]pass{{keyA, DependencyReady, time.Minute}, {keyA, HealthChange, 10 * time.Minute}},
 		},
 		{
-			"the same reason is moved back, without a pass at the earlier time",
+			"a later deadline replaces that of the same reason",
 			func(r *rig) {
 				r.EnqueueAfter(keyA, time.Minute, Drift)
 				r.EnqueueAfter(keyA, 5*time.Minute, Drift)
@@ -263,7 +263,7 @@ func TestDeadlines(t *testing.T) {
 			[]pass{{keyA, Drift, 5 * time.Minute}},
 		},
 		{
-			"the same reason is moved forward, without a pass at the later time",
+			"an earlier deadline replaces that of the same reason",
 			func(r *rig) {
 				r.EnqueueAfter(keyA, 5*time.Minute, Drift)
 				r.EnqueueAfter(keyA, time.Minute, Drift)
@@ -271,7 +271,7 @@ func TestDeadlines(t *testing.T) {
 			[]pass{{keyA, Drift, time.Minute}},
 		},
 		{
-			"equal deadlines make one pass",
+			"equal deadlines start one pass",
 			func(r *rig) {
 				r.EnqueueAfter(keyA, time.Minute, Drift)
 				r.EnqueueAfter(keyA, time.Minute, HealthChange)
@@ -279,7 +279,7 @@ func TestDeadlines(t *testing.T) {
 			[]pass{{keyA, Drift | HealthChange, time.Minute}},
 		},
 		{
-			"an event in between leaves the deadline",
+			"an event keeps the deadline",
 			func(r *rig) {
 				r.EnqueueAfter(keyA, 10*time.Minute, Drift)
 				time.Sleep(time.Minute)
@@ -288,12 +288,12 @@ func TestDeadlines(t *testing.T) {
 			[]pass{{keyA, SpecChange, time.Minute}, {keyA, Drift, 10 * time.Minute}},
 		},
 		{
-			"none in the past",
+			"a negative delay is due at once",
 			func(r *rig) { r.EnqueueAfter(keyA, -time.Second, Drift) },
 			[]pass{{keyA, Drift, 0}},
 		},
 		{
-			"keys do not share them",
+			"each key has its own deadline",
 			func(r *rig) {
 				r.EnqueueAfter(keyA, 2*time.Minute, Drift)
 				r.EnqueueAfter(keyB, time.Minute, Drift)
@@ -301,7 +301,7 @@ func TestDeadlines(t *testing.T) {
 			[]pass{{keyB, Drift, time.Minute}, {keyA, Drift, 2 * time.Minute}},
 		},
 		{
-			"no reason, no pass",
+			"no pass without a reason",
 			func(r *rig) { r.Enqueue(keyA, 0) },
 			nil,
 		},
@@ -314,8 +314,8 @@ func TestDeadlines(t *testing.T) {
 				test.set(r)
 				advance(time.Hour)
 				r.want(test.want...)
-				if n := r.queue.known(); n != 0 {
-					t.Errorf("queue still knows %d keys", n)
+				if n := r.queue.size(); n != 0 {
+					t.Errorf("the queue holds %d keys, want none", n)
 				}
 				r.finish()
 			})
@@ -357,14 +357,14 @@ func TestPeriodicResync(t *testing.T) {
 		r.Enqueue(keyA, Deleted)
 		advance(time.Hour)
 		r.want(append(want, pass{keyA, Deleted, 15 * time.Minute})...)
-		if n := r.queue.known(); n != 0 {
-			t.Errorf("queue still knows %d keys", n)
+		if n := r.queue.size(); n != 0 {
+			t.Errorf("the queue holds %d keys, want none", n)
 		}
 		r.finish()
 	})
 }
 
-func TestFailedPassesAreRetriedWithTheirReasons(t *testing.T) {
+func TestRetryKeepsReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})
 		failures := 0
@@ -392,14 +392,14 @@ func TestFailedPassesAreRetriedWithTheirReasons(t *testing.T) {
 			}
 			want = min(2*want, 5*time.Minute)
 		}
-		if n := r.queue.known(); n != 0 || r.queue.attempts(keyA) != 0 {
-			t.Errorf("after success the queue still knows %d keys", n)
+		if n := r.queue.size(); n != 0 || r.queue.attempts(keyA) != 0 {
+			t.Errorf("the queue holds %d keys after success, want none", n)
 		}
 		r.finish()
 	})
 }
 
-func TestAnEarlierPassTakesTheRetrysPlace(t *testing.T) {
+func TestEarlierPassReplacesRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})
 		r.reconcile = func(_ context.Context, _ cache.ObjectName, why Reason) (Result, error) {
@@ -418,7 +418,7 @@ func TestAnEarlierPassTakesTheRetrysPlace(t *testing.T) {
 	})
 }
 
-func TestASpecChangeStartsTheBackoffAfresh(t *testing.T) {
+func TestSpecChangeResetsBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})
 		r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) { return Result{}, errTransient }
@@ -440,7 +440,7 @@ func TestASpecChangeStartsTheBackoffAfresh(t *testing.T) {
 	})
 }
 
-func TestConflictsBackOffQuietly(t *testing.T) {
+func TestConflictsAreRetriedWithoutErrorLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})
 		left := 2
@@ -472,15 +472,15 @@ func TestTerminalErrors(t *testing.T) {
 		event  bool
 		want   []pass
 	}{
-		{"waits for ever", Result{}, false, []pass{{keyA, Drift, 0}}},
+		{"is not retried", Result{}, false, []pass{{keyA, Drift, 0}}},
 		{
-			"waits for a change",
+			"is reconciled after a change",
 			Result{},
 			true,
 			[]pass{{keyA, Drift, 0}, {keyA, SpecChange | Drift | Retry, time.Minute}},
 		},
 		{
-			"waits for its timer",
+			"is reconciled after RequeueAfter",
 			Result{RequeueAfter: 40 * time.Minute},
 			false,
 			[]pass{{keyA, Drift, 0}, {keyA, PeriodicResync | Drift | Retry, 40 * time.Minute}},
@@ -507,7 +507,7 @@ func TestTerminalErrors(t *testing.T) {
 	}
 }
 
-func TestAnErrorLeavesThePeriodicTimer(t *testing.T) {
+func TestErrorKeepsPeriodicResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})
 		answers := []error{nil, Terminal(errTransient), nil}
@@ -530,7 +530,7 @@ func TestAnErrorLeavesThePeriodicTimer(t *testing.T) {
 	})
 }
 
-func TestPanicsAreErrors(t *testing.T) {
+func TestPanicIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})
 		first := true
@@ -561,7 +561,7 @@ func TestPanicsAreErrors(t *testing.T) {
 	})
 }
 
-func TestStopDrains(t *testing.T) {
+func TestStopDrainsPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})
 		var inFlight error
@@ -574,7 +574,7 @@ func TestStopDrains(t *testing.T) {
 		r.Enqueue(keyA, SpecChange)
 		advance(time.Second)
 		r.Enqueue(keyA, Drift)      // due again when the pass ends
-		r.Enqueue(keyB, SpecChange) // due now, waits for the worker
+		r.Enqueue(keyB, SpecChange) // due now, waits for a worker
 		r.EnqueueAfter(keyB, 5*time.Second, Drift)
 		r.stop(errors.New("SIGTERM"))
 		advance(5 * time.Second)
@@ -598,13 +598,13 @@ func TestStopDrains(t *testing.T) {
 	})
 }
 
-func TestLosingTheLeadCancels(t *testing.T) {
+func TestLeadEndCancelsPasses(t *testing.T) {
 	errLost := errors.New("lease lost")
 	tests := []struct {
 		name      string
 		stopFirst bool
 	}{
-		{"while working", false},
+		{"while running", false},
 		{"while draining", true},
 	}
 	for _, test := range tests {
@@ -637,7 +637,7 @@ func TestLosingTheLeadCancels(t *testing.T) {
 					t.Fatal("Run has not returned")
 				}
 				if !errors.Is(cause, errLost) {
-					t.Errorf("cause in flight is %v", cause)
+					t.Errorf("cause in the pass is %v", cause)
 				}
 				r.want(pass{keyA, SpecChange, 0})
 				if logs := r.logged(); len(logs) != 0 {

@@ -14,16 +14,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// demandTimeout is how long the first list of an informer may take before its callers get errNoAnswer.
+// demandTimeout is the time after which callers get errNoAnswer, if the first list of an informer has not returned.
 const demandTimeout = 10 * time.Second
 
-// errNoAnswer is the failure of a list that takes longer than that.
+// errNoAnswer is the failure of a first list that exceeds demandTimeout.
 var errNoAnswer = fmt.Errorf("the API server has not answered within %v", demandTimeout)
 
-// UnfilledError is the error of an informer that has not delivered its first list. It wraps [ErrNotSynced] and, if the
-// list failed, the failure.
+// UnfilledError says that an informer has not delivered its first list. It wraps [ErrNotSynced] and Failure.
 type UnfilledError struct {
-	// Failure is why the list failed; nil while the list is in flight.
+	// Failure is the error of the list. It is nil while the list is in flight.
 	Failure error
 }
 
@@ -35,7 +34,7 @@ func (e *UnfilledError) Error() string {
 	return "informer that was just started: " + ErrNotSynced.Error()
 }
 
-// Unwrap returns ErrNotSynced and, if there is one, the failure.
+// Unwrap returns ErrNotSynced and the failure, if there is one.
 func (e *UnfilledError) Unwrap() []error {
 	if e.Failure != nil {
 		return []error{ErrNotSynced, e.Failure}
@@ -53,29 +52,29 @@ func IsPending(err error) bool {
 	})
 }
 
-// OnDemand is an informer that starts when it is first needed, so that an unused feature costs neither requests nor
-// memory. It then runs until the context of Run ends.
+// OnDemand is an informer that starts with the first call of Need and runs until the context of Run ends. An unused
+// feature therefore costs neither requests nor memory.
 type OnDemand struct {
 	informer cache.SharedIndexInformer
 	once     sync.Once
 	needed   chan struct{}
 
 	mu sync.Mutex
-	// failure is why the first list failed; nil while nothing has failed.
+	// failure is the error of the first list. It is nil unless the list failed.
 	failure error
-	// asking are the keys that called Need before the informer was filled.
-	asking map[cache.ObjectName]*asker
+	// waiting holds the keys that called Need before the informer had synced.
+	waiting map[cache.ObjectName]*waitingKey
 }
 
-// asker is the queue of a waiting key. told is true once the key has got the failure.
-type asker struct {
-	queue Enqueuer
-	told  bool
+// waitingKey is the queue of a key that waits. notified is true if the key got the failure.
+type waitingKey struct {
+	queue    Enqueuer
+	notified bool
 }
 
 // NewOnDemand wraps an informer. The caller neither starts the informer nor sets its watch error handler.
 func NewOnDemand(informer cache.SharedIndexInformer) (*OnDemand, error) {
-	d := &OnDemand{informer: informer, needed: make(chan struct{}), asking: map[cache.ObjectName]*asker{}}
+	d := &OnDemand{informer: informer, needed: make(chan struct{}), waiting: map[cache.ObjectName]*waitingKey{}}
 	err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
 		cache.DefaultWatchErrorHandler(ctx, reflector, err)
 		d.failed(err)
@@ -86,11 +85,10 @@ func NewOnDemand(informer cache.SharedIndexInformer) (*OnDemand, error) {
 	return d, nil
 }
 
-// Informer is the informer itself, to add handlers and indexers to and to read
-// from.
+// Informer returns the informer, for handlers, indexers and reads.
 func (d *OnDemand) Informer() cache.SharedIndexInformer { return d.informer }
 
-// Run waits until the informer is needed, and then runs it until ctx ends.
+// Run waits for the first call of Need, and then runs the informer until ctx ends.
 func (d *OnDemand) Run(ctx context.Context) {
 	select {
 	case <-d.needed:
@@ -100,19 +98,20 @@ func (d *OnDemand) Run(ctx context.Context) {
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	watch.Go(func() { d.informer.RunWithContext(ctx) })
-	soon, cancel := context.WithTimeout(ctx, demandTimeout)
+	timeout, cancel := context.WithTimeout(ctx, demandTimeout)
 	defer cancel()
-	if !cache.WaitForCacheSync(soon.Done(), d.informer.HasSynced) && ctx.Err() == nil {
-		d.silent()
+	if !cache.WaitForCacheSync(timeout.Done(), d.informer.HasSynced) && ctx.Err() == nil {
+		d.timedOut()
 	}
 	if cache.WaitForCacheSync(ctx.Done(), d.informer.HasSynced) {
-		d.filled()
+		d.synced()
 	}
 }
 
-// Need starts the informer unless it runs, and returns nil once the informer has delivered its first list. Until then
-// it returns an [*UnfilledError] at once, and enqueues the key with reason [DependencyReady] when the list arrives or
-// fails for the first time. Later failures are returned by later calls.
+// Need starts the informer unless it runs. It returns nil if the informer has delivered its first list.
+//
+// Otherwise Need returns an [*UnfilledError] without waiting. The key is enqueued with reason [DependencyReady] when
+// the list arrives or fails for the first time. A later failure is returned by the next call, and enqueues nothing.
 func (d *OnDemand) Need(key cache.ObjectName, queue Enqueuer) error {
 	d.once.Do(func() { close(d.needed) })
 	d.mu.Lock()
@@ -120,48 +119,48 @@ func (d *OnDemand) Need(key cache.ObjectName, queue Enqueuer) error {
 	if d.informer.HasSynced() {
 		return nil
 	}
-	d.asking[key] = &asker{queue: queue, told: d.failure != nil}
+	d.waiting[key] = &waitingKey{queue: queue, notified: d.failure != nil}
 	return &UnfilledError{Failure: d.failure}
 }
 
-// filled enqueues all keys that wait.
-func (d *OnDemand) filled() {
+// synced enqueues all waiting keys.
+func (d *OnDemand) synced() {
 	d.mu.Lock()
-	asking := d.asking
-	d.asking, d.failure = map[cache.ObjectName]*asker{}, nil
+	waiting := d.waiting
+	d.waiting, d.failure = map[cache.ObjectName]*waitingKey{}, nil
 	d.mu.Unlock()
-	for key, asker := range asking {
-		asker.queue.Enqueue(key, DependencyReady)
+	for key, w := range waiting {
+		w.queue.Enqueue(key, DependencyReady)
 	}
 }
 
-// failed records why the first list failed, and enqueues the keys that have not got a failure yet. An informer that was
-// filled keeps its objects, and the reflector starts the watch again.
+// failed records the failure of the first list, and enqueues the keys that have not got a failure yet. After the first
+// list, failures are ignored: the informer keeps its objects, and the reflector restarts the watch.
 func (d *OnDemand) failed(err error) {
 	if d.informer.HasSynced() {
 		return
 	}
 	var answer *apierrors.StatusError
 	if errors.As(err, &answer) {
-		err = answer // Without the text that client-go adds.
+		err = answer // Drop the text that client-go adds.
 	}
 	d.mu.Lock()
 	d.failure = err
-	woken := map[cache.ObjectName]Enqueuer{}
-	for key, asker := range d.asking {
-		if !asker.told {
-			asker.told = true
-			woken[key] = asker.queue
+	notify := map[cache.ObjectName]Enqueuer{}
+	for key, w := range d.waiting {
+		if !w.notified {
+			w.notified = true
+			notify[key] = w.queue
 		}
 	}
 	d.mu.Unlock()
-	for key, queue := range woken {
+	for key, queue := range notify {
 		queue.Enqueue(key, DependencyReady)
 	}
 }
 
-// silent records that the API server did not answer in time.
-func (d *OnDemand) silent() {
+// timedOut records errNoAnswer, unless the first list has failed already.
+func (d *OnDemand) timedOut() {
 	d.mu.Lock()
 	failure := d.failure
 	d.mu.Unlock()

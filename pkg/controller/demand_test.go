@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// source is an API server with one ConfigMap, which counts its lists.
+// source is an API server with one ConfigMap. It counts the lists.
 func source(lists *atomic.Int32) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -34,7 +34,7 @@ func source(lists *atomic.Int32) *cache.ListWatch {
 	}
 }
 
-// wakes counts how often each key is woken.
+// wakes counts the calls of Enqueue for each key.
 type wakes struct {
 	mu    sync.Mutex
 	count map[cache.ObjectName]int
@@ -52,17 +52,17 @@ func (w *wakes) Enqueue(key cache.ObjectName, why Reason) {
 	}
 }
 
-// want checks how often each key was woken so far.
+// want checks the number of calls so far.
 func (w *wakes) want(t *testing.T, what string, want map[cache.ObjectName]int) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !maps.Equal(want, w.count) {
-		t.Errorf("%s: woken %v, want %v", what, w.count, want)
+		t.Errorf("%s: enqueued %v, want %v", what, w.count, want)
 	}
 }
 
-// demand is an informer on demand that runs until the test ends, in its bubble.
+// demand returns a running OnDemand for source, and a function that stops it.
 func demand(t *testing.T, source *cache.ListWatch) (*OnDemand, func()) {
 	t.Helper()
 	d, err := NewOnDemand(cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(source, unlisted{}), &corev1.ConfigMap{}, 0, cache.Indexers{}))
@@ -89,20 +89,20 @@ func TestOnDemandStartsWhenNeeded(t *testing.T) {
 		defer stop()
 		synctest.Wait()
 		if got := lists.Load(); got != 0 {
-			t.Errorf("%d lists before it is needed", got)
+			t.Errorf("%d lists before the first call of Need", got)
 		}
 		for _, key := range []cache.ObjectName{keyA, keyB, keyA} {
 			if err := d.Need(key, &woken); !errors.Is(err, ErrNotSynced) || !IsPending(err) {
-				t.Errorf("error before it is filled is %v", err)
+				t.Errorf("error before the sync is %v", err)
 			}
 		}
 		advance(time.Second)
-		woken.want(t, "when it is filled", map[cache.ObjectName]int{keyA: 1, keyB: 1})
+		woken.want(t, "after the sync", map[cache.ObjectName]int{keyA: 1, keyB: 1})
 		if err := d.Need(keyA, &woken); err != nil {
 			t.Fatal(err)
 		}
 		if _, ok, err := d.Informer().GetIndexer().GetByKey("ns/a"); !ok || err != nil {
-			t.Errorf("what there is is not there: %v", err)
+			t.Errorf("the cache lacks the object: %v", err)
 		}
 		advance(time.Hour)
 		woken.want(t, "an hour later", map[cache.ObjectName]int{keyA: 1, keyB: 1})
@@ -112,9 +112,9 @@ func TestOnDemandStartsWhenNeeded(t *testing.T) {
 	})
 }
 
-func TestOnDemandThatIsForbidden(t *testing.T) {
-	// client-go spaces reports of errors by the time since the process began, which
-	// lies a quarter of a century after the time in the bubble.
+func TestOnDemandListForbidden(t *testing.T) {
+	// client-go rate-limits error reports by the time since the process started. That
+	// time is 25 years after the time in the bubble.
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = handlers[:1]                //nolint:reassign // It is what the variable is for.
 	defer func() { utilruntime.ErrorHandlers = handlers }() //nolint:reassign // As above.
@@ -135,10 +135,10 @@ func TestOnDemandThatIsForbidden(t *testing.T) {
 		d, stop := demand(t, from)
 		defer stop()
 		if err := d.Need(keyA, &woken); !IsPending(err) {
-			t.Errorf("error before the answer is %v", err)
+			t.Errorf("error before the first failure is %v", err)
 		}
 		advance(time.Second)
-		woken.want(t, "by the first failure", map[cache.ObjectName]int{keyA: 1})
+		woken.want(t, "after the first failure", map[cache.ObjectName]int{keyA: 1})
 		for _, key := range []cache.ObjectName{keyA, keyB} {
 			err := d.Need(key, &woken)
 			var unfilled *UnfilledError
@@ -151,19 +151,19 @@ func TestOnDemandThatIsForbidden(t *testing.T) {
 		}
 		advance(10 * time.Minute)
 		if got := lists.Load(); got < 2 {
-			t.Errorf("%d lists: it is not tried again", got)
+			t.Errorf("%d lists, want a retry", got)
 		}
-		woken.want(t, "by further failures", map[cache.ObjectName]int{keyA: 1})
+		woken.want(t, "after further failures", map[cache.ObjectName]int{keyA: 1})
 		forbidden.Store(false)
 		advance(2 * time.Minute)
-		woken.want(t, "when it is allowed", map[cache.ObjectName]int{keyA: 2, keyB: 1})
+		woken.want(t, "after the list succeeded", map[cache.ObjectName]int{keyA: 2, keyB: 1})
 		if err := d.Need(keyA, &woken); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-func TestOnDemandWithoutAnAnswer(t *testing.T) {
+func TestOnDemandListTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lists atomic.Int32
 		var woken wakes
@@ -175,19 +175,19 @@ func TestOnDemandWithoutAnAnswer(t *testing.T) {
 		d, stop := demand(t, from)
 		defer stop()
 		if err := d.Need(keyA, &woken); !IsPending(err) {
-			t.Errorf("error at first is %v", err)
+			t.Errorf("error before the timeout is %v", err)
 		}
 		advance(9 * time.Second)
-		woken.want(t, "while an answer may come", nil)
+		woken.want(t, "before the timeout", nil)
 		advance(2 * time.Second)
-		woken.want(t, "when none has come", map[cache.ObjectName]int{keyA: 1})
+		woken.want(t, "after the timeout", map[cache.ObjectName]int{keyA: 1})
 		if err := d.Need(keyA, &woken); !errors.Is(err, errNoAnswer) {
 			t.Errorf("error is %v", err)
 		}
 	})
 }
 
-func TestOnDemandThatDoesNotRun(t *testing.T) {
+func TestOnDemandAfterStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lists atomic.Int32
 		d, stop := demand(t, source(&lists))
@@ -201,13 +201,13 @@ func TestOnDemandThatDoesNotRun(t *testing.T) {
 	})
 }
 
-func TestPassThatWaitsForAnInformer(t *testing.T) {
+func TestPendingErrorIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})
 		var passes atomic.Int32
 		r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) {
 			if passes.Add(1) == 1 {
-				return Result{}, fmt.Errorf("look at it: %w", &UnfilledError{})
+				return Result{}, fmt.Errorf("read: %w", &UnfilledError{})
 			}
 			return Result{}, nil
 		}
@@ -221,8 +221,8 @@ func TestPassThatWaitsForAnInformer(t *testing.T) {
 	})
 }
 
-// unlisted is a client that cannot begin a watch with a list.
+// unlisted is a client without support for watch-list requests.
 type unlisted struct{}
 
-// IsWatchListSemanticsUnSupported tells client-go so.
+// IsWatchListSemanticsUnSupported makes client-go list before it watches.
 func (unlisted) IsWatchListSemanticsUnSupported() bool { return true }

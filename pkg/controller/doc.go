@@ -1,62 +1,66 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller is the plumbing that every kind shares: a queue that
-// remembers why, a worker loop that stops well, and event handlers that lose
-// nothing. It knows no kind; a kind's room brings a [Reconciler] and informers.
+// Package controller is the plumbing that all kinds share: a queue of keys and
+// reasons, a worker loop, and event handlers for informers. It depends on no
+// kind. The package of a kind supplies a [Reconciler] and informers.
 //
-// # From an event to a reconcile
+// # From an event to a pass
 //
-// A handler ([SpecHandler], [OwnedHandler], [MapHandler]) sees an event on a
-// shared informer and calls [Controller.Enqueue] with the object's key and the
-// reason. The reason is marked beside the queue first and the key is added
-// second; a worker that takes the key takes the reasons before the reconciler
-// reads the cache. Whatever is marked later therefore either is seen by this
-// pass or leads to another one. Because the reason is not part of the key, the
-// workqueue still merges equal keys and never runs one key twice at a time.
-// Keys are taken in the order in which they were added, whatever their reasons.
+// A pass is one call of [Reconciler.Reconcile] for one object.
 //
-// Timers work the same way. [Controller.EnqueueAfter] and
-// [Result].RequeueAfter set a deadline per key and reason; the same reason
-// replaces its earlier deadline, and another one leaves it alone. client-go's
-// delaying queue remembers a single wake-up per key, the earliest, so each
-// time a key is taken the next deadline is armed again: a retry in a second
-// does not erase a resync in ten minutes. A wake-up that finds nothing due
-// does not reach the reconciler.
+// A handler ([SpecHandler], [OwnedHandler], [MapHandler]) receives an event from
+// a shared informer and calls [Controller.Enqueue] with the object's key and a
+// reason. Enqueue records the reason first and adds the key to the workqueue
+// second. A worker takes the recorded reasons together with the key, before the
+// reconciler reads the cache. A reason that is recorded later is in the key's
+// next pass, so no event is lost.
 //
-// # From a reconcile to the next
+// The reason is not part of the key. The workqueue therefore merges equal keys,
+// and never hands out one key twice at a time. Workers take keys in the order in
+// which the keys were added, for any reason.
 //
-// A pass that returns no error settles its reasons, forgets its failures and
-// sets the next periodic pass as Result says. A pass that fails hands its
-// reasons on: the next pass gets them again, together with [Retry], whatever
-// it was that started it. When that next pass comes depends on the error:
+// Timers work the same way. [Controller.EnqueueAfter] and [Result].RequeueAfter
+// set a deadline per key and reason. A new deadline replaces only the deadline
+// of the same reason, so a retry in a second does not erase a resync in ten
+// minutes. client-go's delaying queue keeps one wake-up per key, the earliest,
+// so the queue sets the next wake-up each time a key is taken. A wake-up without
+// a due deadline starts no pass.
 //
-//   - any error: after an exponential delay per object, from
-//     Options.BaseDelay to Options.MaxDelay, with jitter, for ever;
-//   - a conflict (409): after a shorter delay, and logged at verbosity 4 only,
-//     because a newer version of the object is already on its way;
-//   - an [*UnfilledError] without a failure: as a conflict, or when the
-//     informer is filled;
-//   - [Terminal]: on the next change, or at Result.RequeueAfter where set;
-//   - a panic: recovered, logged with its stack, then as any error.
+// # From a pass to the next one
 //
-// A change of the spec starts the delays afresh. An object that is gone needs
-// no call to clean up: its last pass returns the zero Result and no error, and
-// nothing about the key is kept.
+// After a pass without an error, the backoff of the object is reset, and
+// [Result].RequeueAfter sets the time of the next periodic pass. After a pass
+// with an error, the next pass gets the same reasons again, together with
+// [Retry]. The error decides when the object is retried:
+//
+//   - any error: after an exponential backoff per object, from
+//     Options.BaseDelay to Options.MaxDelay, with jitter and without end;
+//   - a conflict (409): after a shorter backoff, and logged at verbosity 4 only,
+//     because the informer is about to deliver the newer version;
+//   - an [*UnfilledError] without a failure: as after a conflict, or when the
+//     informer has synced;
+//   - [Terminal]: at the next change, or after Result.RequeueAfter if it is set;
+//   - a panic: the panic is recovered and logged with its stack, then treated
+//     as any error.
+//
+// A change of the spec resets the backoff. A deleted object needs no cleanup
+// call: after a last pass with the zero Result and no error, the queue keeps
+// nothing about the key.
 //
 // # Waiting
 //
 // A pass that waits for something slow, such as the end of a Job, calls
-// [ReleaseWorker] first. Another object is then reconciled in the meantime. The
-// number of passes that wait is bounded (Options.MaxWaiting, and half of that for
-// one namespace), and so is the number of those that work (Options.Workers).
+// [ReleaseWorker] first. Another object is reconciled meanwhile.
+// Options.MaxWaiting bounds the passes that wait, and the passes of one namespace
+// may use half of it. Options.Workers bounds the passes that run.
 //
 // # Starting and stopping
 //
-// [New] starts nothing. [Controller.Run] waits for the informers (an informer
-// that never syncs is named in the error), then works until one of its two
-// contexts ends. When stop ends, nothing new starts and what is in flight
-// finishes. When lead ends, the contexts in flight are canceled as well,
-// because another replica may have begun. Run returns when its workers have
-// returned, so that the caller can release the lease after it.
+// [New] starts nothing. [Controller.Run] waits until the informers have synced;
+// its error names an informer that has not. Run then works until one of its two
+// contexts ends. When stop ends, no pass starts and passes in flight finish. When
+// lead ends, the contexts of passes in flight are canceled as well, because
+// another replica may have become the leader. Run returns after its workers
+// have returned, so that the caller can release the lease afterwards.
 package controller

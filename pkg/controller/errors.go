@@ -20,8 +20,8 @@ func (e *terminalError) Error() string { return e.err.Error() }
 func (e *terminalError) Unwrap() error { return e.err }
 func (e *terminalError) terminal()     {}
 
-// Terminal marks err as one that a retry cannot resolve. The object waits for a change, or for Result.RequeueAfter if
-// that is set. Terminal(nil) is nil.
+// Terminal marks err as an error that a retry cannot resolve. The object is reconciled again at its next change, or
+// after Result.RequeueAfter if it is set. Terminal(nil) is nil.
 func Terminal(err error) error {
 	if err == nil {
 		return nil
@@ -30,8 +30,8 @@ func Terminal(err error) error {
 }
 
 // IsTerminal reports whether err is marked by [Terminal]. A joined error is
-// terminal only when each of its branches is, so that a failed status write
-// beside a terminal error is still retried.
+// terminal only if each of its branches is terminal. A failed status write
+// beside a terminal error is therefore retried.
 func IsTerminal(err error) bool {
 	return every(err, func(link error) bool {
 		_, ok := link.(interface{ terminal() })
@@ -39,8 +39,8 @@ func IsTerminal(err error) bool {
 	})
 }
 
-// isConflict reports whether err is, in each of its branches, a conflict: a
-// real failure joined with a conflict must not be retried quietly.
+// isConflict reports whether each branch of err is a conflict. A failure that is
+// joined with a conflict must be logged, as any failure.
 func isConflict(err error) bool {
 	return every(err, func(link error) bool {
 		_, ok := link.(apierrors.APIStatus)
@@ -48,8 +48,8 @@ func isConflict(err error) bool {
 	})
 }
 
-// every reports whether matches holds for a link of err's chain and, where the
-// chain forks, for a link of every branch.
+// every reports whether matches is true for an error in err's chain. If the chain
+// forks into branches, matches must be true for an error in each of them.
 func every(err error, matches func(error) bool) bool {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if matches(err) {

@@ -60,7 +60,7 @@ func TestErrorKinds(t *testing.T) {
 		{"terminal over a join", Terminal(errors.Join(plain, conflict)), true, false},
 		{"conflict", conflict, false, true},
 		{"wrapped conflict", fmt.Errorf("write: %w", conflict), false, true},
-		{"already exists, the other 409", exists, false, false},
+		{"already exists is no conflict", exists, false, false},
 		{"failure beside a conflict", errors.Join(plain, conflict), false, false},
 		{"two conflicts", errors.Join(conflict, conflict), false, true},
 	}
@@ -75,6 +75,6 @@ func TestErrorKinds(t *testing.T) {
 		})
 	}
 	if err := Terminal(plain); !errors.Is(err, plain) || err.Error() != plain.Error() {
-		t.Errorf("Terminal hides its error: %v", err)
+		t.Errorf("Terminal does not wrap its error: %v", err)
 	}
 }

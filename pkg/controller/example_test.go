@@ -52,7 +52,7 @@ func Example() {
 	if err := c.Run(stop, lead, synced); err != nil {
 		fmt.Println(err)
 	}
-	// Only now may the lease be released, and the informers end.
+	// Release the lease and stop the informers only after Run has returned.
 	release()
 	factory.Shutdown()
 	// Output: default/web at generation 1, because of SpecChange

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Object is an API object as informers deliver it: a pointer to a typed one,
-// *unstructured.Unstructured or *metav1.PartialObjectMetadata.
+// Object is an API object as informers deliver it: a pointer to a typed object,
+// a *unstructured.Unstructured or a *metav1.PartialObjectMetadata.
 type Object interface {
 	comparable
 	metav1.Object
@@ -26,9 +26,9 @@ type Enqueuer interface {
 	Enqueue(key cache.ObjectName, why Reason)
 }
 
-// AddHandler registers handler with any informer whose objects are of type T:
-// a generated one, a dynamic one or one for metadata only. The handler gets no
-// resyncs. The result names the handler for [Controller.Run].
+// AddHandler registers handler with an informer of objects of type T. The
+// informer may be generated, dynamic or for metadata only. The handler gets no
+// resyncs. Pass the result to [Controller.Run].
 func AddHandler[T Object](
 	name string, informer cache.SharedIndexInformer, handler cache.TypedResourceEventHandler[T],
 ) (NamedSync, error) {
@@ -40,12 +40,15 @@ func AddHandler[T Object](
 	return NamedSync{Name: name, HasSynced: registration.HasSynced}, nil
 }
 
-// SpecHandler enqueues the objects that a controller reconciles: with reason
-// SpecChange when one appears, its generation or deletionTimestamp changes, or
-// one of the named annotations does, and with reason Deleted when it is gone.
-// Updates of the status, of other annotations and of labels are ignored. An
-// object in the place of another of the same name is both. Kinds that have no
-// generation, such as ConfigMap, need a [MapHandler].
+// SpecHandler enqueues the objects that a controller reconciles.
+//
+// The reason is SpecChange when an object appears, and when its generation, its
+// deletionTimestamp or one of the given annotations changes. The reason is
+// Deleted when the object is gone. An object that replaces another of the same
+// name is enqueued with both reasons.
+//
+// Changes of the status, of labels and of other annotations are ignored. Kinds
+// without a generation, such as ConfigMap, need a [MapHandler].
 func SpecHandler[T Object](q Enqueuer, annotations ...string) cache.TypedResourceEventHandler[T] {
 	self := func(obj T) []cache.ObjectName { return []cache.ObjectName{nameOf(obj)} }
 	why := func(before, after T) Reason {
@@ -72,18 +75,16 @@ func specChanged[T Object](before, after T, annotations []string) bool {
 		})
 }
 
-// specHandler needs only the name of a deleted object, which a tombstone
-// without the object has too.
+// specHandler also enqueues a deleted object whose tombstone has only its name.
 type specHandler[T Object] struct{ watchHandler[T] }
 
 func (h specHandler[T]) OnDelete(gone cache.DeletedObject[T]) {
 	h.queue.Enqueue(gone.GetObjectName(), Deleted)
 }
 
-// Why says for what reason an event on a watched object concerns the objects
-// that are mapped to it. Before is the zero T (nil) when the object appears,
-// after when it is gone; both stand for the same UID. 0 means that the event
-// does not concern them.
+// Why returns the reason for which an event on a watched object enqueues keys; 0
+// enqueues none. Before is nil when the object appears, and after is nil when the
+// object is gone. Otherwise, both have the same UID.
 type Why[T Object] func(before, after T) Reason
 
 // Always gives every event the same reason.
@@ -91,10 +92,10 @@ func Always[T Object](why Reason) Why[T] {
 	return func(_, _ T) Reason { return why }
 }
 
-// OwnedHandler enqueues the controlling owner of an object, where that is of
-// kind owner and uid knows it, by name, under the UID that the object names:
-// the owner's successor of the same name is not meant. When the controlling
-// owner changes, the old and the new one are enqueued.
+// OwnedHandler enqueues the controller owner of an object, if the owner is of kind
+// owner. The UID in the owner reference must equal the UID that uid returns.
+// Otherwise, the owner was deleted and created again, and does not own the object.
+// When the controller owner changes, the old and the new owner are enqueued.
 func OwnedHandler[T Object](
 	q Enqueuer, owner schema.GroupKind, uid func(cache.ObjectName) (types.UID, bool), why Why[T],
 ) cache.TypedResourceEventHandler[T] {
@@ -111,9 +112,9 @@ func OwnedHandler[T Object](
 	}, why)
 }
 
-// MapHandler enqueues the objects that keys maps an object to: on an update
-// those of the old and of the new version. A deletion whose object the
-// informer never saw is not delivered; a periodic pass covers it.
+// MapHandler enqueues the keys that the function keys returns for an object. On an
+// update, it enqueues the keys of the old and of the new version. A tombstone
+// without the object is ignored; the periodic pass covers that deletion.
 func MapHandler[T Object](
 	q Enqueuer, keys func(T) []cache.ObjectName, why Why[T],
 ) cache.TypedResourceEventHandler[T] {
@@ -137,10 +138,10 @@ func (h watchHandler[T]) OnUpdate(before, after T) {
 	var none T
 	switch {
 	case before.GetUID() != after.GetUID():
-		// The watch was interrupted while the object was replaced.
+		// The object was deleted and created again while the watch was interrupted.
 		h.enqueue(change[T]{before, h.why(before, none)}, change[T]{after, h.why(none, after)})
 	case before.GetResourceVersion() == after.GetResourceVersion() && after.GetResourceVersion() != "":
-		// A new list after an interrupted watch, without a change.
+		// The object was listed again without a change.
 	default:
 		why := h.why(before, after)
 		h.enqueue(change[T]{before, why}, change[T]{after, why})
@@ -155,14 +156,13 @@ func (h watchHandler[T]) OnDelete(gone cache.DeletedObject[T]) {
 	}
 }
 
-// change is a version of an object, and the reason for which the objects that
-// it maps to are concerned.
+// change is a version of an object, and the reason for which its keys are enqueued.
 type change[T Object] struct {
 	obj T
 	why Reason
 }
 
-// enqueue adds each key once, so that one event does not lead to two passes.
+// enqueue adds each key once with all its reasons, so that one event starts one pass.
 func (h watchHandler[T]) enqueue(changes ...change[T]) {
 	reasons := map[cache.ObjectName]Reason{}
 	for _, c := range changes {

@@ -32,7 +32,7 @@ import (
 
 type handler = cache.TypedResourceEventHandler[*corev1.Pod]
 
-// recorder is an Enqueuer that remembers.
+// recorder is an Enqueuer that records its calls.
 type recorder struct {
 	mu    sync.Mutex
 	calls []string
@@ -44,7 +44,7 @@ func (r *recorder) Enqueue(key cache.ObjectName, why Reason) {
 	r.calls = append(r.calls, key.String()+" "+why.String())
 }
 
-// take returns what was enqueued since the last call, sorted.
+// take returns the calls of Enqueue since the last take, sorted.
 func (r *recorder) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,10 +105,10 @@ func TestSpecHandler(t *testing.T) {
 		want  []string
 	}{
 		{"appears", func(h handler) { h.OnAdd(pod(), false) }, []string{"ns/a SpecChange"}},
-		{"is there at the start", func(h handler) { h.OnAdd(pod(), true) }, []string{"ns/a SpecChange"}},
+		{"in the initial list", func(h handler) { h.OnAdd(pod(), true) }, []string{"ns/a SpecChange"}},
 		{"status", func(h handler) { h.OnUpdate(pod(), pod(version("2"))) }, nil},
 		{"spec", func(h handler) { h.OnUpdate(pod(), pod(version("2"), respecified)) }, []string{"ns/a SpecChange"}},
-		{"deletion asked for", func(h handler) { h.OnUpdate(pod(), pod(version("2"), deleting)) }, []string{"ns/a SpecChange"}},
+		{"deletion requested", func(h handler) { h.OnUpdate(pod(), pod(version("2"), deleting)) }, []string{"ns/a SpecChange"}},
 		{"status while deleting", func(h handler) { h.OnUpdate(pod(deleting), pod(version("2"), deleting)) }, nil},
 		{
 			"named annotation", func(h handler) { h.OnUpdate(pod(), pod(version("2"), annotated(requested, "now"))) },
@@ -125,8 +125,8 @@ func TestSpecHandler(t *testing.T) {
 			[]string{"ns/a SpecChange|Deleted"},
 		},
 		{"gone", func(h handler) { h.OnDelete(gone(pod())) }, []string{"ns/a Deleted"}},
-		{"gone, stale", func(h handler) { h.OnDelete(tombstone(pod())) }, []string{"ns/a Deleted"}},
-		{"gone, unseen", func(h handler) { h.OnDelete(tombstone(nil)) }, []string{"ns/a Deleted"}},
+		{"gone, tombstone", func(h handler) { h.OnDelete(tombstone(pod())) }, []string{"ns/a Deleted"}},
+		{"gone, tombstone without the object", func(h handler) { h.OnDelete(tombstone(nil)) }, []string{"ns/a Deleted"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -152,8 +152,8 @@ func TestOwnedHandler(t *testing.T) {
 		{"appears", func(h handler) { h.OnAdd(pod(mine), false) }, []string{"ns/app Drift"}},
 		{"changes", func(h handler) { h.OnUpdate(pod(mine), pod(mine, version("2"))) }, []string{"ns/app Drift"}},
 		{"is gone", func(h handler) { h.OnDelete(gone(pod(mine))) }, []string{"ns/app Drift"}},
-		{"is gone, stale", func(h handler) { h.OnDelete(tombstone(pod(mine))) }, []string{"ns/app Drift"}},
-		{"is gone, unseen", func(h handler) { h.OnDelete(tombstone(nil)) }, nil},
+		{"is gone, tombstone", func(h handler) { h.OnDelete(tombstone(pod(mine))) }, []string{"ns/app Drift"}},
+		{"is gone, tombstone without the object", func(h handler) { h.OnDelete(tombstone(nil)) }, nil},
 		{"listed again", func(h handler) { h.OnUpdate(pod(mine), pod(mine)) }, nil},
 		{"without an owner", func(h handler) { h.OnAdd(pod(), false) }, nil},
 		{
@@ -167,7 +167,7 @@ func TestOwnedHandler(t *testing.T) {
 			func(h handler) { h.OnAdd(pod(ownedBy("example.com/v1alpha1", "DemoApp", "app", "app-1")), false) }, nil,
 		},
 		{
-			"the owner's predecessor",
+			"UID of a deleted owner of the same name",
 			func(h handler) { h.OnAdd(pod(ownedBy(api, "DemoApp", "app", "app-0")), false) }, nil,
 		},
 		{"unknown owner", func(h handler) { h.OnAdd(pod(ownedBy(api, "DemoApp", "none", "none-1")), false) }, nil},
@@ -176,10 +176,10 @@ func TestOwnedHandler(t *testing.T) {
 			[]string{"ns/app Drift", "ns/other Drift"},
 		},
 		{
-			"is released", func(h handler) { h.OnUpdate(pod(mine), pod(version("2"))) }, []string{"ns/app Drift"},
+			"loses its owner", func(h handler) { h.OnUpdate(pod(mine), pod(version("2"))) }, []string{"ns/app Drift"},
 		},
 		{
-			"replaced by a stranger's", func(h handler) { h.OnUpdate(pod(mine), pod(uid("uid-2"), version("2"))) },
+			"replaced by an object without an owner", func(h handler) { h.OnUpdate(pod(mine), pod(uid("uid-2"), version("2"))) },
 			[]string{"ns/app Drift"},
 		},
 	}
@@ -223,21 +223,21 @@ func TestMapHandler(t *testing.T) {
 	}{
 		{"appears", func(h handler) { h.OnAdd(pod(ref("x")), false) }, []string{"ns/x SpecChange"}},
 		{"is gone", func(h handler) { h.OnDelete(tombstone(pod(ref("x")))) }, []string{"ns/x Deleted"}},
-		{"of no concern", func(h handler) { h.OnUpdate(pod(ref("x")), pod(ref("x"), version("2"))) }, nil},
+		{"no reason", func(h handler) { h.OnUpdate(pod(ref("x")), pod(ref("x"), version("2"))) }, nil},
 		{
-			"one key, one call", func(h handler) { h.OnUpdate(pod(ref("x")), pod(ref("x"), version("2"), respecified)) },
+			"one call for the same key", func(h handler) { h.OnUpdate(pod(ref("x")), pod(ref("x"), version("2"), respecified)) },
 			[]string{"ns/x Drift"},
 		},
 		{
-			"moves", func(h handler) { h.OnUpdate(pod(ref("x")), pod(ref("y"), version("2"), respecified)) },
+			"maps to another key", func(h handler) { h.OnUpdate(pod(ref("x")), pod(ref("y"), version("2"), respecified)) },
 			[]string{"ns/x Drift", "ns/y Drift"},
 		},
 		{
-			"created again, moved", func(h handler) { h.OnUpdate(pod(ref("x")), pod(ref("y"), version("2"), uid("uid-2"))) },
+			"created again, maps to another key", func(h handler) { h.OnUpdate(pod(ref("x")), pod(ref("y"), version("2"), uid("uid-2"))) },
 			[]string{"ns/x Deleted", "ns/y SpecChange"},
 		},
 		{
-			"without resource versions, as fakes have it",
+			"without resource versions, as in fake clientsets",
 			func(h handler) { h.OnUpdate(pod(ref("x"), version("")), pod(ref("x"), version(""), respecified)) },
 			[]string{"ns/x Drift"},
 		},
@@ -253,7 +253,7 @@ func TestMapHandler(t *testing.T) {
 	}
 }
 
-// flakyWatch lets a test interrupt a clientset's watches.
+// flakyWatch is a watch that a test can interrupt.
 type flakyWatch struct {
 	tracker clienttesting.ObjectTracker
 	inner   watch.Interface
@@ -279,8 +279,7 @@ func (f *flakyWatch) react(action clienttesting.Action) (bool, watch.Interface, 
 	return true, outer, nil
 }
 
-// interrupt runs changes that the watch does not see, and makes the informer
-// list again.
+// interrupt stops the watch, runs changes, and makes the informer list again.
 func (f *flakyWatch) interrupt(t *testing.T, changes func() error) {
 	t.Helper()
 	f.inner.Stop()
@@ -292,7 +291,7 @@ func (f *flakyWatch) interrupt(t *testing.T, changes func() error) {
 	advance(time.Minute)
 }
 
-func TestHandlersOnARealInformer(t *testing.T) {
+func TestHandlersWithInformer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		clientset := fake.NewClientset()
@@ -322,7 +321,7 @@ func TestHandlersOnARealInformer(t *testing.T) {
 			t.Error("not synced")
 		}
 		if _, ok := last.(cache.DeletedFinalStateUnknown); !ok {
-			t.Errorf("the informer delivered %T and not a tombstone", last)
+			t.Errorf("the informer delivered %T, want a tombstone", last)
 		}
 		cancel()
 		factory.Shutdown()
@@ -330,7 +329,7 @@ func TestHandlersOnARealInformer(t *testing.T) {
 	})
 }
 
-// play leads a pod through its life and checks what each step enqueues.
+// play creates, changes and deletes a pod, and checks what each step enqueues.
 func play(
 	ctx context.Context, t *testing.T, pods typedcorev1.PodInterface,
 	factory informers.SharedInformerFactory, flaky *flakyWatch, q *recorder,
@@ -372,11 +371,11 @@ func play(
 	flaky.interrupt(t, func() error { return nil })
 	expect("new list without a change", nil)
 	flaky.interrupt(t, func() error { return errors.Join(remove(), create()) })
-	expect("created again unseen", nil, "ns/a SpecChange|Deleted")
+	expect("created again while the watch is interrupted", nil, "ns/a SpecChange|Deleted")
 	expect("deleted", remove(), "ns/a Deleted")
 	expect("created", create(), "ns/a SpecChange")
 	flaky.interrupt(t, remove)
-	expect("deleted unseen", nil, "ns/a Deleted")
+	expect("deleted while the watch is interrupted", nil, "ns/a Deleted")
 }
 
 func TestMetadataInformer(t *testing.T) {
@@ -417,7 +416,7 @@ func TestMetadataInformer(t *testing.T) {
 	})
 }
 
-func TestAddHandlerToAStoppedInformer(t *testing.T) {
+func TestAddHandlerToStoppedInformer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)

@@ -11,21 +11,20 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Latest holds the newest versions of the objects that this process wrote,
-// until the informer's cache has caught up, so that a pass that follows its
-// own write does not act on what it has just replaced. The zero value is ready
-// to use. Objects are shared: treat them as read-only, as those of a cache.
+// Latest holds the objects that this process wrote, until the informer's cache has
+// the same or a newer version. A pass after a write therefore does not act on the
+// version that the write replaced. The zero value is ready to use. The objects
+// are shared: treat them as read-only, like objects of a cache.
 type Latest[T Object] struct {
 	mu      sync.Mutex
 	written map[cache.ObjectName]T
 	gone    map[cache.ObjectName]types.UID
 }
 
-// Newest returns the newer of cached, the version in the informer's cache, and
-// the version last given to Wrote. Resource versions of a kind only grow, so
-// an object that was deleted and created again supersedes the one written
-// before it. The zero T means that the cache has no such object; then there is
-// none.
+// Newest returns the newer of two versions: cached, from the informer's cache, and
+// the version last passed to Wrote. It returns nil if cached is nil, because the
+// object is then deleted. Resource versions of a kind only grow, so an object that
+// was created again replaces the version that was written before its deletion.
 func (l *Latest[T]) Newest(key cache.ObjectName, cached T) T {
 	var none T
 	l.mu.Lock()
@@ -47,7 +46,7 @@ func (l *Latest[T]) Newest(key cache.ObjectName, cached T) T {
 	return cached
 }
 
-// Wrote remembers obj, as the API server returned it from a write.
+// Wrote records obj, as the API server returned it from a write.
 func (l *Latest[T]) Wrote(obj T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,8 +60,8 @@ func (l *Latest[T]) Wrote(obj T) {
 	l.written[key] = obj
 }
 
-// Gone remembers that a write of this process, of the last finalizer for
-// instance, made obj disappear. Newest returns the zero T for it from then on.
+// Gone records that a write of this process deleted obj, for example by removing
+// the last finalizer. Newest then returns nil for that UID.
 func (l *Latest[T]) Gone(obj T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +73,7 @@ func (l *Latest[T]) Gone(obj T) {
 	l.gone[key] = obj.GetUID()
 }
 
-// Forget drops what is known about key; call it when the object is gone.
+// Forget drops the versions of key. Call it when the cache no longer has the object.
 func (l *Latest[T]) Forget(key cache.ObjectName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,8 +81,8 @@ func (l *Latest[T]) Forget(key cache.ObjectName) {
 	delete(l.gone, key)
 }
 
-// newer reports whether a is a later version than b. Versions that cannot be
-// compared, which only a fake clientset makes, are not.
+// newer reports whether a is a later version than b. It returns false for versions
+// that cannot be compared; only fake clientsets produce them.
 func newer[T Object](a, b T) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && order > 0

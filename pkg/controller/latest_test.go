@@ -28,15 +28,15 @@ func TestLatest(t *testing.T) {
 		{"the cache is behind", []*corev1.ConfigMap{version("x", "10")}, version("x", "9"), version("x", "10"), true},
 		{"the cache has caught up", []*corev1.ConfigMap{version("x", "10")}, version("x", "10"), version("x", "10"), false},
 		{"the cache is ahead", []*corev1.ConfigMap{version("x", "9")}, version("x", "10"), version("x", "10"), false},
-		{"created again since", []*corev1.ConfigMap{version("x", "10")}, version("y", "12"), version("y", "12"), false},
+		{"created again after the write", []*corev1.ConfigMap{version("x", "10")}, version("y", "12"), version("y", "12"), false},
 		{"the cache has the predecessor", []*corev1.ConfigMap{version("y", "12")}, version("x", "10"), version("y", "12"), true},
-		{"the cache has none", []*corev1.ConfigMap{version("x", "10")}, nil, nil, false},
+		{"the cache lacks the object", []*corev1.ConfigMap{version("x", "10")}, nil, nil, false},
 		{
 			"written out of order",
 			[]*corev1.ConfigMap{version("x", "12"), version("x", "11")},
 			version("x", "10"), version("x", "12"), true,
 		},
-		{"no versions at all", []*corev1.ConfigMap{version("x", "")}, version("x", ""), version("x", ""), false},
+		{"no resource versions", []*corev1.ConfigMap{version("x", "")}, version("x", ""), version("x", ""), false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestLatestGone(t *testing.T) {
 		{"the cache is behind", object("x"), "", true},
 		{"the cache is still behind", object("x"), "", true},
 		{"created again", object("y"), "y", false},
-		{"from then on", object("y"), "y", false},
+		{"created again, next pass", object("y"), "y", false},
 	}
 	for _, step := range steps {
 		got := latest.Newest(keyA, step.cached)
@@ -93,11 +93,11 @@ func TestLatestGone(t *testing.T) {
 	}
 	latest.Gone(object("y"))
 	if got := latest.Newest(keyA, nil); got != nil || len(latest.gone) != 0 {
-		t.Errorf("when the cache has caught up: %v, kept %v", got, latest.gone)
+		t.Errorf("after the cache has caught up: %v, kept %v", got, latest.gone)
 	}
 	latest.Gone(object("y"))
 	latest.Forget(keyA)
 	if len(latest.gone) != 0 {
-		t.Error("Forget keeps the mark")
+		t.Error("Forget keeps the UID")
 	}
 }

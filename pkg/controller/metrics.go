@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// The outcomes of a pass, values of the label "result".
+// Values of the label "result": the outcomes of a pass.
 const (
 	resultSuccess  = "success"
 	resultError    = "error"
@@ -20,10 +20,10 @@ const (
 	resultPanic    = "panic"
 )
 
-// Metrics measures controllers. One serves all controllers of a process, told
-// apart by the label "controller", or "name" on the workqueue_* metrics, which
-// are those that Kubernetes' own controllers have. A nil *Metrics measures
-// nothing.
+// Metrics measures all controllers of a process. The label "controller" has the
+// name of a controller; on the workqueue_* metrics, the label is "name". The
+// workqueue_* metrics are the same as in Kubernetes' own controllers. A nil
+// *Metrics measures nothing.
 type Metrics struct {
 	total    *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -38,8 +38,8 @@ type Metrics struct {
 	retriesTotal   *prometheus.CounterVec
 }
 
-// NewMetrics registers the metrics with reg. It panics, as every MustRegister,
-// when reg has metrics of these names already.
+// NewMetrics registers the metrics with reg. Like MustRegister, it panics if reg
+// already has a metric of the same name.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	auto := promauto.With(reg)
 	gauge := func(name, help, label string) *prometheus.GaugeVec {
@@ -49,14 +49,14 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		return auto.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	histogram := func(name, help, label string) *prometheus.HistogramVec {
-		// 1 ms to 65 s: from a pass that finds nothing to do to a slow chart.
+		// 1 ms to 65 s: from a pass without a change to a slow chart.
 		buckets := prometheus.ExponentialBuckets(0.001, 2, 17)
 		return auto.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{label})
 	}
 	return &Metrics{
 		total:    counter("controller_reconcile_total", "Passes over an object, by outcome.", "controller", "result"),
-		duration: histogram("controller_reconcile_duration_seconds", "How long a pass over an object took.", "controller"),
-		active:   gauge("controller_active_workers", "Workers that are reconciling now.", "controller"),
+		duration: histogram("controller_reconcile_duration_seconds", "Duration of a pass over an object.", "controller"),
+		active:   gauge("controller_active_workers", "Workers that are making a pass.", "controller"),
 
 		depth:          gauge("workqueue_depth", "Keys that wait for a worker.", "name"),
 		adds:           counter("workqueue_adds_total", "Keys that were added.", "name"),
@@ -64,11 +64,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		workDuration:   histogram("workqueue_work_duration_seconds", "How long a worker held a key.", "name"),
 		unfinished:     gauge("workqueue_unfinished_work_seconds", "Sum of the times that workers have held their keys.", "name"),
 		longestRunning: gauge("workqueue_longest_running_processor_seconds", "Longest time that a worker has held its key.", "name"),
-		retriesTotal:   counter("workqueue_retries_total", "Passes that were asked for because one failed.", "name"),
+		retriesTotal:   counter("workqueue_retries_total", "Retries after failed passes.", "name"),
 	}
 }
 
-// reconcileMetrics are the metrics of one controller; the zero value measures
+// reconcileMetrics are the metrics of one controller. The zero value measures
 // nothing.
 type reconcileMetrics struct {
 	total    map[string]prometheus.Counter
@@ -97,7 +97,7 @@ func (m reconcileMetrics) begin() {
 	}
 }
 
-// wait and resume frame the time in which a pass has no worker.
+// wait and resume mark the begin and the end of the time in which a pass has no worker.
 func (m reconcileMetrics) wait() {
 	if m.active != nil {
 		m.active.Dec()
@@ -114,7 +114,8 @@ func (m reconcileMetrics) end(result string, took time.Duration) {
 	}
 }
 
-// workqueues returns nil, and not a provider that is nil, for nil metrics.
+// workqueues returns a nil interface for nil metrics, because client-go compares
+// the provider with nil.
 func (m *Metrics) workqueues() workqueue.MetricsProvider {
 	if m == nil {
 		return nil
@@ -134,7 +135,7 @@ type noCounter struct{}
 
 func (noCounter) Inc() {}
 
-// workqueueMetrics lets client-go's queues count in Metrics.
+// workqueueMetrics is the client-go metrics provider of Metrics.
 type workqueueMetrics struct{ *Metrics }
 
 func (m workqueueMetrics) NewDepthMetric(name string) workqueue.GaugeMetric {

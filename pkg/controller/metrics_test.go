@@ -39,7 +39,7 @@ func TestMetrics(t *testing.T) {
 			want{"depth", m.depth.WithLabelValues("test"), 0},
 		)
 		advance(10 * time.Second)
-		r.Enqueue(keyB, SpecChange) // fails, meets a conflict, fails for good
+		r.Enqueue(keyB, SpecChange) // fails, then conflicts, then fails with a terminal error
 		advance(time.Minute)
 		r.Enqueue(keyA, SpecChange) // succeeds
 		advance(time.Minute)

@@ -14,18 +14,18 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// conflictShare makes the delays after a conflict start at this share of
-// BaseDelay: the cache is usually up to date within milliseconds.
+// conflictShare divides BaseDelay for the first retry after a conflict. That
+// retry is early because the cache is usually up to date within milliseconds.
 const conflictShare = 5
 
-// Jitter returns a random duration within 10 % of d. It spreads periodic work,
-// so that neither a restart nor a resync is a storm.
+// Jitter returns a random duration within 10 % of d. It spreads periodic passes
+// over time, so that a restart or a resync does not cause a burst of requests.
 func Jitter(d time.Duration) time.Duration {
 	return wait.Jitter(d-d/10, 2.0/9)
 }
 
-// queue is a workqueue of keys with the reasons and deadlines of each key
-// beside it. Until start is called it only remembers.
+// queue is a workqueue of keys that also holds the reasons and deadlines of each
+// key. Before start, the queue holds keys and hands out none.
 type queue struct {
 	clock     clock.WithTicker
 	failures  workqueue.TypedRateLimiter[cache.ObjectName]
@@ -37,15 +37,15 @@ type queue struct {
 	work  workqueue.TypedDelayingInterface[cache.ObjectName]
 }
 
-// item is what the queue knows about one key. An item that knows nothing is
-// removed, so that the keys of deleted objects do not accumulate.
+// item is the state of one key. Empty items are removed, so that the keys of
+// deleted objects do not accumulate.
 type item struct {
-	// due are the reasons for which a pass is owed now.
+	// due are the reasons for which a pass must start now.
 	due Reason
-	// carried are the reasons of failed passes. They start no pass, but the
-	// next one gets them.
+	// carried are the reasons of failed passes. They start no pass; the next pass
+	// gets them.
 	carried Reason
-	// deadlines hold the time at which each reason becomes due.
+	// deadlines maps each reason to the time at which it becomes due.
 	deadlines map[Reason]time.Time
 }
 
@@ -61,14 +61,14 @@ func newQueue(opts Options) *queue {
 	}
 }
 
-// start creates the workqueue, whose goroutines run until shutDown, and hands
-// it all that was remembered so far.
+// start creates the workqueue and adds the keys and deadlines so far. The
+// goroutines of the workqueue run until shutDown.
 func (q *queue) start(name string, metrics *Metrics) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	// A rate-limited queue would hide the delay that it chose, which the
-	// deadlines have to know; the limiters stand beside a delaying queue. That
-	// one has no name, or it would count every timer as a retry.
+	// The rate limiters are separate from the delaying queue, because a rate-limited
+	// queue does not return the delay, which the deadlines need. The delaying queue
+	// has no name, because it would count every timer as a retry.
 	q.work = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[cache.ObjectName]{
 		Clock: q.clock,
 		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{
@@ -85,8 +85,8 @@ func (q *queue) start(name string, metrics *Metrics) {
 	}
 }
 
-// shutDown lets the workers take what is queued, which they skip, and ends the
-// queue's goroutines. Timers that have not fired are dropped.
+// shutDown ends the queue's goroutines and drops its timers. Workers still take
+// the queued keys, and skip them.
 func (q *queue) shutDown() {
 	q.work.ShutDown()
 }
@@ -104,18 +104,17 @@ func (q *queue) add(key cache.ObjectName, why Reason) {
 	}
 }
 
-// addAfter makes a pass for key due in d, in place of an earlier deadline for
-// the same reason.
+// addAfter makes a pass for key due in d. It replaces an earlier deadline of the
+// same reason.
 func (q *queue) addAfter(key cache.ObjectName, d time.Duration, why Reason) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.setDeadline(key, d, why)
 }
 
-// take returns the next key and the reasons for which a pass over it is due:
-// none when a timer that has since been replaced woke it. Every key that was
-// taken has to be given back by done. It returns false after shutDown, when
-// nothing is left.
+// take returns the next key and the reasons for which its pass is due. There is no
+// reason if the deadline that woke the key was replaced since. Call done for every
+// key that take returns. take returns false after shutDown, when the queue is empty.
 func (q *queue) take() (cache.ObjectName, Reason, bool) {
 	key, shutdown := q.work.Get()
 	if shutdown {
@@ -134,7 +133,7 @@ func (q *queue) take() (cache.ObjectName, Reason, bool) {
 	})
 	why := it.due
 	if why != 0 {
-		// The pass that starts now is the retry; there is none to wait for.
+		// The pass that starts now is the retry.
 		why |= it.carried
 		it.due, it.carried = 0, 0
 		delete(it.deadlines, Retry)
@@ -147,9 +146,9 @@ func (q *queue) take() (cache.ObjectName, Reason, bool) {
 // done gives a key back, so that another worker may take it.
 func (q *queue) done(key cache.ObjectName) { q.work.Done(key) }
 
-// settled ends the account of earlier failures and sets the time of the next
-// periodic pass; 0 means none.
-func (q *queue) settled(key cache.ObjectName, requeueAfter time.Duration) {
+// succeeded resets the backoff of key and sets the time of the next periodic pass.
+// If requeueAfter is 0, there is no periodic pass.
+func (q *queue) succeeded(key cache.ObjectName, requeueAfter time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.forgetFailures(key)
@@ -161,8 +160,8 @@ func (q *queue) settled(key cache.ObjectName, requeueAfter time.Duration) {
 	q.prune(key, it)
 }
 
-// failed hands the reasons of a failed pass to the next one. With a limiter it
-// also says when that is, and returns the delay.
+// failed adds the reasons of a failed pass to the next pass. With a limiter, it
+// also schedules a retry and returns the delay.
 func (q *queue) failed(
 	key cache.ObjectName, why Reason, requeueAfter time.Duration,
 	limiter workqueue.TypedRateLimiter[cache.ObjectName],
@@ -183,7 +182,7 @@ func (q *queue) failed(
 	return delay
 }
 
-// attempts returns how many passes over key have failed in a row.
+// attempts returns the number of consecutive failed passes over key.
 func (q *queue) attempts(key cache.ObjectName) int {
 	return q.failures.NumRequeues(key) + q.conflicts.NumRequeues(key)
 }
@@ -211,9 +210,9 @@ func (q *queue) setDeadline(key cache.ObjectName, d time.Duration, why Reason) {
 	q.arm(key, it)
 }
 
-// arm makes the delaying queue wake key at its next deadline. The delaying
-// queue keeps the earliest wake-up that it was ever told, so a deadline that
-// was moved back costs one wake-up for nothing, after which take arms again.
+// arm makes the delaying queue wake key at its next deadline. The delaying queue
+// keeps the earliest wake-up of a key. A deadline that was moved back therefore
+// causes one wake-up without a pass, after which take arms the new deadline.
 func (q *queue) arm(key cache.ObjectName, it *item) {
 	if q.work == nil || len(it.deadlines) == 0 {
 		return

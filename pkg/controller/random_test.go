@@ -16,12 +16,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// step is one thing that happens from outside.
+// step is one call of Enqueue or EnqueueAfter.
 type step struct {
 	key   cache.ObjectName
 	why   Reason
 	after time.Duration // 0: Enqueue, else EnqueueAfter
-	wait  time.Duration // time that goes by after it
+	wait  time.Duration // delay before the next step
 }
 
 // outcome is how one pass ends.
@@ -31,13 +31,13 @@ type outcome struct {
 	requeueAfter time.Duration
 }
 
-// history checks passes as they happen.
+// history is a reconciler that checks its passes.
 type history struct {
 	mu      sync.Mutex
 	t       *testing.T
 	start   time.Time
 	running map[cache.ObjectName]bool
-	// owed are the reasons that no pass has been given since they were due.
+	// owed maps each reason that no pass has received yet to its due time.
 	owed     map[cache.ObjectName]map[Reason]time.Duration
 	outcomes []outcome
 }
@@ -51,14 +51,14 @@ func (h *history) owe(key cache.ObjectName, why Reason, at time.Duration) {
 	h.owed[key][why] = at
 }
 
-// Reconcile plays the next outcome; when there is none left, all goes well.
+// Reconcile returns the next outcome. After the last outcome, every pass succeeds.
 func (h *history) Reconcile(_ context.Context, key cache.ObjectName, why Reason) (Result, error) {
 	h.mu.Lock()
 	if h.running[key] {
 		h.t.Errorf("%v: two passes at a time", key)
 	}
 	if why == 0 {
-		h.t.Errorf("%v: a pass for no reason", key)
+		h.t.Errorf("%v: a pass without a reason", key)
 	}
 	h.running[key] = true
 	for reason, at := range h.owed[key] {
@@ -80,10 +80,10 @@ func (h *history) Reconcile(_ context.Context, key cache.ObjectName, why Reason)
 	return Result{RequeueAfter: now.requeueAfter}, now.err
 }
 
-// TestAnyOrderOfEvents checks for random events and outcomes that no reason
-// and no deadline is lost, that no key is worked on twice at a time, and that
-// nothing is kept of keys that have come to rest.
-func TestAnyOrderOfEvents(t *testing.T) {
+// TestRandomEvents checks the queue with random events and outcomes. No reason and
+// no deadline is lost. No key has two passes at a time. The queue keeps nothing of
+// keys that are settled.
+func TestRandomEvents(t *testing.T) {
 	upTo := func(limit time.Duration) *rapid.Generator[time.Duration] {
 		return rapid.Custom(func(t *rapid.T) time.Duration {
 			return time.Duration(rapid.Int64Range(0, int64(limit/time.Millisecond)).Draw(t, "ms")) * time.Millisecond
@@ -136,7 +136,7 @@ func playAll(t *testing.T, steps []step, outcomes []outcome) {
 		}
 		advance(s.wait)
 	}
-	// What a terminal error carries waits for the next event.
+	// The reasons of a terminal error are carried to the next event.
 	advance(24 * time.Hour)
 	h.mu.Lock()
 	h.outcomes = nil
@@ -151,21 +151,21 @@ func playAll(t *testing.T, steps []step, outcomes []outcome) {
 	}
 	for key, reasons := range h.owed {
 		if len(reasons) > 0 {
-			t.Errorf("%v: no pass was told of %v", key, reasons)
+			t.Errorf("%v: no pass received %v", key, reasons)
 		}
 	}
-	if n := c.queue.known(); n != 0 {
-		t.Errorf("the queue still knows %d keys", n)
+	if n := c.queue.size(); n != 0 {
+		t.Errorf("the queue holds %d keys, want none", n)
 	}
 }
 
-// TestNothingIsLostUnderLoad checks that the last of many changes that are made
-// while workers run is always seen, and told of, by a pass.
-func TestNothingIsLostUnderLoad(t *testing.T) {
+// TestLastEventIsReconciledUnderLoad checks that a pass follows the last of many
+// concurrent events, and receives its reason.
+func TestLastEventIsReconciledUnderLoad(t *testing.T) {
 	const changes = 2000
 	reasons := []Reason{SpecChange, Drift, HealthChange, DependencyReady}
 	synctest.Test(t, func(t *testing.T) {
-		// For each reason, how often it was given and how far passes have seen it.
+		// For each reason: the number of events, and the number at the last pass.
 		var given, seen [4]atomic.Int64
 		c := New(ReconcilerFunc(func(_ context.Context, _ cache.ObjectName, why Reason) (Result, error) {
 			for i, reason := range reasons {

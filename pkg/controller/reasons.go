@@ -12,24 +12,23 @@ import (
 // Reason is a set of causes for which an object is reconciled.
 type Reason uint32
 
-// The causes. They inform a reconciler, for its status and logs; what to do
-// follows from the observed state alone.
+// The causes. A reconciler may report them in its status and logs. It must decide
+// from the desired and the observed state alone.
 const (
 	// SpecChange: the object appeared, its desired state changed, or its
-	// deletion was asked for.
+	// deletion was requested.
 	SpecChange Reason = 1 << iota
-	// Drift: an object that this one owns was changed behind its back.
+	// Drift: another client changed a child of the object.
 	Drift
-	// DependencyReady: something that this object waited for is there.
+	// DependencyReady: a dependency of the object became ready.
 	DependencyReady
-	// HealthChange: the observed state of an owned object changed.
+	// HealthChange: the observed state of a child changed.
 	HealthChange
-	// PeriodicResync: Result.RequeueAfter of an earlier pass has gone by.
+	// PeriodicResync: Result.RequeueAfter of an earlier pass has elapsed.
 	PeriodicResync
 	// Retry: an earlier pass failed. The reasons of that pass are in the set.
 	Retry
-	// Deleted: the object is gone from the API, perhaps replaced by another
-	// of the same name.
+	// Deleted: the object was deleted. Another object may have its name now.
 	Deleted
 )
 

@@ -8,12 +8,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Scoped are the caches of one kind: one for each watched namespace, or a
-// single one for all of them under metav1.NamespaceAll. Its objects are shared:
-// do not change them.
+// Scoped holds the caches of one kind by namespace. If all namespaces are watched,
+// it holds one cache under metav1.NamespaceAll. The objects are shared: do not
+// change them.
 type Scoped[T any] map[string]cache.Indexer
 
-// Get returns the cached object with that key.
+// Get returns the cached object named by key.
 func (s Scoped[T]) Get(key cache.ObjectName) (T, bool) {
 	var none T
 	indexer := s.of(key.Namespace)
@@ -28,8 +28,8 @@ func (s Scoped[T]) Get(key cache.ObjectName) (T, bool) {
 	return object, ok
 }
 
-// ByIndex returns the cached objects of a namespace under a value of an index.
-// It returns nothing when the caches do not have the index.
+// ByIndex returns the cached objects of a namespace that have value in the index.
+// It returns nothing if the caches do not have the index.
 func (s Scoped[T]) ByIndex(namespace, index, value string) []T {
 	indexer := s.of(namespace)
 	if indexer == nil {

@@ -40,7 +40,7 @@ func TestScoped(t *testing.T) {
 		{"all namespaces", all, keyA, true, "node", 2},
 		{"all namespaces, no such object", all, cache.NewObjectName("ns", "c"), false, "node", 2},
 		{"a watched namespace", some, keyA, true, "node", 1},
-		{"a namespace that is not watched", some, cache.NewObjectName("other", "a"), false, "node", 0},
+		{"an unwatched namespace", some, cache.NewObjectName("other", "a"), false, "node", 0},
 		{"no such index", all, keyA, true, "zone", 0},
 		{"no caches", nil, keyA, false, "node", 0},
 	}

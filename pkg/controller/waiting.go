@@ -13,36 +13,36 @@ import (
 )
 
 // ErrTooManyWaiting is wrapped by the error of [ReleaseWorker] when no further
-// pass may wait. Trying again helps.
+// pass may wait. A retry resolves it.
 var ErrTooManyWaiting = errors.New("too many passes wait for hooks")
 
-// namespaceShare is the part of Options.MaxWaiting that the objects of one
-// namespace may use: one tenant must not use up what all share.
+// namespaceShare divides Options.MaxWaiting for the objects of one namespace, so
+// that one tenant does not use the whole limit.
 const namespaceShare = 2
 
-// ReleaseWorker lets another object be reconciled while the pass that has the
-// context waits for something slow. The pass stays in flight: its object is not
-// reconciled twice at a time, and a shutdown waits for it. The caller waits, and
-// then calls reclaim, which returns once a worker is free again.
+// ReleaseWorker frees the worker of the pass with this context for another object.
+// A pass calls it before it waits for something slow. The caller then waits and
+// calls reclaim, which returns when a worker is free. The pass stays in flight
+// meanwhile: its object starts no second pass, and a shutdown waits for the pass.
 //
-// The error wraps [ErrTooManyWaiting] when Options.MaxWaiting passes wait
-// already, or half as many in one namespace. The caller must not wait then.
-// Outside of a pass nothing is released. A pass releases its worker from one
+// The error wraps [ErrTooManyWaiting] if Options.MaxWaiting passes wait already, or
+// half as many in the same namespace. The caller must not wait then.
+//
+// Outside of a pass, ReleaseWorker does nothing. A pass must call it from one
 // goroutine at a time.
 func ReleaseWorker(ctx context.Context) (reclaim func(), err error) {
-	p, ok := ctx.Value(placeKey{}).(*place)
+	s, ok := ctx.Value(slotKey{}).(*slot)
 	if !ok {
 		return func() {}, nil
 	}
-	return p.release()
+	return s.release()
 }
 
-type placeKey struct{}
+type slotKey struct{}
 
-// places are what bounds the number of passes that work at a time. A pass that
-// waits gives its place to another one, as a goroutine in a system call does in
-// Go's scheduler.
-type places struct {
+// slots bounds the number of passes that run at a time. A pass that waits frees its
+// slot for another pass.
+type slots struct {
 	taken chan struct{}
 	limit int
 
@@ -51,18 +51,18 @@ type places struct {
 	namespaces map[string]int
 }
 
-func newPlaces(count, limit int) *places {
-	return &places{taken: make(chan struct{}, count), limit: limit, namespaces: map[string]int{}}
+func newSlots(count, limit int) *slots {
+	return &slots{taken: make(chan struct{}, count), limit: limit, namespaces: map[string]int{}}
 }
 
-// take returns when there is a place.
-func (s *places) take() { s.taken <- struct{}{} }
+// take waits for a free slot and takes it.
+func (s *slots) take() { s.taken <- struct{}{} }
 
-// giveBack frees a place.
-func (s *places) giveBack() { <-s.taken }
+// free frees a slot.
+func (s *slots) free() { <-s.taken }
 
-// beginWait counts a pass that is about to wait.
-func (s *places) beginWait(namespace string) error {
+// beginWait counts a pass that is about to wait, or returns an error if the limit is reached.
+func (s *slots) beginWait(namespace string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	share := max(s.limit/namespaceShare, 1)
@@ -77,7 +77,7 @@ func (s *places) beginWait(namespace string) error {
 	return nil
 }
 
-func (s *places) endWait(namespace string) {
+func (s *slots) endWait(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting--
@@ -86,48 +86,48 @@ func (s *places) endWait(namespace string) {
 	}
 }
 
-// place is that of one pass.
-type place struct {
-	*places
+// slot is the slot of one pass.
+type slot struct {
+	*slots
 
 	key cache.ObjectName
-	// left is called when the pass begins to wait, and returned when it goes on.
-	left, returned func()
-	// replace starts the worker that takes the place of this pass's worker for
-	// good; replaced says that it did.
-	replace  func()
+	// onWait is called when the pass begins to wait, and onResume when the wait ends.
+	onWait, onResume func()
+	// replaceWorker starts another worker. The worker of this pass ends with the pass.
+	replaceWorker func()
+	// replaced is true after replaceWorker was called.
 	replaced bool
-	// reclaim takes the place again; nil while the pass has it.
+	// reclaim takes the slot again. It is nil while the pass has the slot.
 	reclaim func()
 }
 
-func (p *place) release() (reclaim func(), err error) {
-	if p.reclaim != nil {
+func (s *slot) release() (reclaim func(), err error) {
+	if s.reclaim != nil {
 		return nil, errors.New("the pass has released its worker already")
 	}
-	if err := p.beginWait(p.key.Namespace); err != nil {
+	if err := s.beginWait(s.key.Namespace); err != nil {
 		return nil, err
 	}
-	p.left()
-	p.giveBack()
-	if !p.replaced {
-		p.replaced = true
-		p.replace()
+	s.onWait()
+	s.free()
+	if !s.replaced {
+		s.replaced = true
+		s.replaceWorker()
 	}
-	p.reclaim = sync.OnceFunc(func() {
-		p.take()
-		p.endWait(p.key.Namespace)
-		p.returned()
-		p.reclaim = nil
+	s.reclaim = sync.OnceFunc(func() {
+		s.take()
+		s.endWait(s.key.Namespace)
+		s.onResume()
+		s.reclaim = nil
 	})
-	return p.reclaim, nil
+	return s.reclaim, nil
 }
 
-// leave ends the pass, which has its place again even if a panic kept it from
-// reclaiming that.
-func (p *place) leave() {
-	if p.reclaim != nil {
-		p.reclaim()
+// close frees the slot at the end of the pass. After a panic, it reclaims the slot
+// first.
+func (s *slot) close() {
+	if s.reclaim != nil {
+		s.reclaim()
 	}
-	p.giveBack()
+	s.free()
 }

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// waiter is a reconciler whose passes over objects of the namespace "slow" wait
-// an hour without a worker.
+// waiter is a reconciler. Its passes over objects of the namespace "slow" release
+// their worker and wait an hour.
 type waiter struct {
 	working, most atomic.Int32
 	refused       atomic.Int32
@@ -71,16 +71,16 @@ func TestWaitingPassHoldsNoWorker(t *testing.T) {
 		}
 		advance(time.Hour + 10*time.Second)
 		if got := w.done.Load(); got != 14 {
-			t.Errorf("%d objects were reconciled in the end, want 14", got)
+			t.Errorf("%d objects were reconciled after the wait, want 14", got)
 		}
-		if most, places := w.most.Load(), int32(cap(r.places.taken)); most > places {
-			t.Errorf("%d passes worked at a time, want at most %d", most, places)
+		if most, slots := w.most.Load(), int32(cap(r.slots.taken)); most > slots {
+			t.Errorf("%d passes ran at a time, want at most %d", most, slots)
 		}
 		r.finish()
 	})
 }
 
-func TestWorkersAreAsManyAfterWaits(t *testing.T) {
+func TestWorkerCountAfterWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := newRig(t, Options{Workers: 2}), &waiter{}
 		r.reconcile = w.reconcile
@@ -102,8 +102,8 @@ func TestWorkersAreAsManyAfterWaits(t *testing.T) {
 	})
 }
 
-// TestPanicWithoutWorker: a pass that panics while its worker is released keeps no place.
-func TestPanicWithoutWorker(t *testing.T) {
+// TestPanicFreesSlot: a pass that panics while it waits frees its slot.
+func TestPanicFreesSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := newRig(t, Options{Workers: 1}), &waiter{}
 		r.reconcile = func(ctx context.Context, key cache.ObjectName, why Reason) (Result, error) {
@@ -149,14 +149,14 @@ func TestWaitingPassesAreBounded(t *testing.T) {
 		advance(time.Minute)
 
 		if got := w.refused.Load(); got != 6 {
-			t.Errorf("%d waits of one namespace were refused, want 6", got)
+			t.Errorf("%d passes of one namespace could not release their worker, want 6", got)
 		}
 		if err, _ := last.Load().(error); !errors.Is(err, ErrTooManyWaiting) || IsTerminal(err) {
 			t.Errorf("error is %v, want ErrTooManyWaiting, not terminal", err)
 		}
 		advance(6 * time.Hour)
 		if got := w.done.Load(); got != 10 {
-			t.Errorf("%d objects were reconciled in the end, want 10", got)
+			t.Errorf("%d objects were reconciled after the retries, want 10", got)
 		}
 		r.finish()
 	})
@@ -180,13 +180,13 @@ func TestShutdownWaitsForWaitingPass(t *testing.T) {
 		advance(time.Hour)
 
 		if got := w.done.Load(); got != 1 {
-			t.Errorf("%d passes came to their end, want 1", got)
+			t.Errorf("%d passes finished, want 1", got)
 		}
 		r.finish()
 	})
 }
 
-func TestReleaseWorkerOutsideOfPass(t *testing.T) {
+func TestReleaseWorkerOutsidePass(t *testing.T) {
 	reclaim, err := ReleaseWorker(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -21,32 +21,32 @@ import (
 )
 
 const (
-	// MaxRecordBytes bounds a record as it is stored, in bytes.
+	// MaxRecordBytes bounds the stored record, in bytes.
 	MaxRecordBytes = 64 << 10
-	// metadataBytes is kept free for the metadata of a record, which the limits of names and labels bound.
+	// metadataBytes is reserved for the metadata of a record. The API limits of names and labels bound the metadata.
 	metadataBytes = 4 << 10
-	// minOmitted is the length in bytes from which on a field may be replaced by its digest, which is shorter.
+	// minOmitted is the minimum size of a field that is replaced by its digest, in bytes. A digest is shorter.
 	minOmitted = 256
 	// hashDigits is the length of the hash in the name of a record.
 	hashDigits = 10
 )
 
-// deletedAtKey is the key of the time of the deletion, in RFC 3339.
+// deletedAtKey is the data key of the time of the deletion, in RFC 3339.
 const deletedAtKey = "deleted-at"
 
-// Record is what is known of a deleted object.
+// Record describes a deleted object.
 type Record struct {
 	// Namespace, Name and UID identify the object.
 	Namespace, Name string
 	UID             types.UID
 	// DeletedAt is the object's deletionTimestamp.
 	DeletedAt time.Time
-	// Sections are the contents by their key, each of which becomes a JSON object. They must not hold secrets: digests
-	// of them are stored, too, and could be used to guess.
+	// Sections maps data keys to contents, which are stored as JSON objects. Contents must not hold secrets. Their
+	// digests are stored too, and a digest can confirm a guess of a secret.
 	Sections map[string]any
 }
 
-// data returns the entries of the record. A reduced record has a digest in the place of each section.
+// data returns the data of the ConfigMap. A reduced record has digests instead of sections.
 func (r Record) data(reduced bool) (map[string]string, error) {
 	entries := map[string]string{deletedAtKey: r.DeletedAt.UTC().Format(time.RFC3339)}
 	sections := make([]*section, 0, len(r.Sections))
@@ -70,16 +70,16 @@ func (r Record) data(reduced bool) (map[string]string, error) {
 // section is one entry of a record.
 type section struct {
 	key string
-	// whole is the JSON text of all of it, and text what of that is stored.
+	// whole is the complete JSON text, and text is the stored JSON text.
 	whole, text json.RawMessage
-	// fields are those of text; nil where it is no JSON object.
+	// fields are the fields of text, or nil if text is not a JSON object.
 	fields map[string]json.RawMessage
 }
 
-// size is what the section takes of a record, in bytes.
+// size returns the size of the section in the record, in bytes.
 func (s *section) size() int { return len(s.key) + len(s.text) }
 
-// largest returns the name of the largest field that may be replaced, or "".
+// largest returns the name of the largest field of at least minOmitted bytes, or "".
 func (s *section) largest() string {
 	name := ""
 	for _, candidate := range slices.Sorted(maps.Keys(s.fields)) {
@@ -102,8 +102,8 @@ func (s *section) omitField(name string) error {
 	return nil
 }
 
-// fit makes sections small enough for limit bytes. It replaces single fields first, the largest one first, and whole
-// sections where that is not enough.
+// fit reduces sections to limit bytes. It replaces fields by their digests, the largest field first. If that is not
+// enough, it replaces whole sections.
 func fit(sections []*section, limit int) {
 	total := func() (bytes int) {
 		for _, s := range sections {
@@ -116,7 +116,7 @@ func fit(sections []*section, limit int) {
 	}
 	for _, s := range sections {
 		if json.Unmarshal(s.text, &s.fields) != nil {
-			s.fields = nil // It is no object, and is replaced as a whole.
+			s.fields = nil // Not an object: only the whole section can be replaced.
 		}
 	}
 	for total() > limit {
@@ -134,14 +134,13 @@ func fit(sections []*section, limit int) {
 	}
 }
 
-// omit returns what stands in the place of a JSON text.
+// omit returns the digest that replaces a JSON text.
 func omit(text json.RawMessage) json.RawMessage {
 	sum := sha256.Sum256(text)
 	return fmt.Appendf(nil, `{"omitted":true,"sha256":%q,"bytes":%d}`, hex.EncodeToString(sum[:]), len(text))
 }
 
-// encode returns the JSON text of a value. Characters that mean something in HTML are written as they are: escaped they
-// would take six bytes each.
+// encode returns the JSON text of a value. It does not escape HTML characters, because an escape takes six bytes.
 func encode(value any) (json.RawMessage, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -152,8 +151,8 @@ func encode(value any) (json.RawMessage, error) {
 	return unescape(bytes.TrimRight(text.Bytes(), "\n")), nil
 }
 
-// unescape replaces the escapes of <, > and & in a JSON text. The API server escapes them in fields of free form, which
-// are not encoded again.
+// unescape replaces the escapes of <, > and & in a JSON text. The API server escapes these characters in free-form
+// fields, which encode copies.
 func unescape(text []byte) []byte {
 	if !bytes.Contains(text, []byte(`\u00`)) {
 		return text
@@ -173,7 +172,7 @@ func unescape(text []byte) []byte {
 		case bytes.EqualFold(text[at:end], []byte(`\u0026`)):
 			unescaped, at = append(unescaped, '&'), end
 		default:
-			// The backslash and what it escapes, which may be another backslash.
+			// A backslash and the escaped character, which may be a backslash.
 			end = min(at+2, len(text))
 			unescaped, at = append(unescaped, text[at:end]...), end
 		}
@@ -181,8 +180,8 @@ func unescape(text []byte) []byte {
 	return unescaped
 }
 
-// recordName returns <namespace>-<name>-<unix seconds>. If that is longer than an object's name may be, a hash replaces
-// the end of the name.
+// recordName returns <namespace>-<name>-<unix seconds>. If that exceeds the limit of object names, a hash replaces the
+// end of <namespace>-<name>.
 func recordName(namespace, name string, deletedAt time.Time) string {
 	suffix := fmt.Sprintf("-%d", deletedAt.Unix())
 	full := namespace + "-" + name
@@ -192,7 +191,7 @@ func recordName(namespace, name string, deletedAt time.Time) string {
 	return hashedName(full, namespace+"/"+name, suffix)
 }
 
-// hashedName returns the part of name that fits, a hash of identity, and suffix.
+// hashedName returns the truncated name, a hash of identity, and suffix.
 func hashedName(name, identity, suffix string) string {
 	return naming.Hashed(name, identity, validation.DNS1123SubdomainMaxLength-len(suffix), hashDigits) + suffix
 }

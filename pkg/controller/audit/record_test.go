@@ -18,18 +18,19 @@ func TestRecordName(t *testing.T) {
 	deletedAt := time.Unix(1700000000, 999)
 	long := func(n int) string { return strings.Repeat("a", n) }
 	tests := []struct {
-		name            string
-		namespace, app  string
-		want            string
-		wantLen         int
-		differsFromThat [2]string
+		name           string
+		namespace, app string
+		want           string
+		wantLen        int
+		// other is another namespace and name, whose record name must differ.
+		other [2]string
 	}{
 		{name: "short", namespace: "ns", app: "web", want: "ns-web-1700000000"},
-		{name: "just fits", namespace: long(63), app: long(178), want: long(63) + "-" + long(178) + "-1700000000"},
-		{name: "one too long", namespace: long(63), app: long(179), wantLen: 253, differsFromThat: [2]string{long(63), long(180)}},
-		{name: "same letters, cut elsewhere", namespace: long(63), app: long(200), wantLen: 253, differsFromThat: [2]string{long(62), long(201)}},
-		{name: "cut at a dot", namespace: long(63), app: long(160) + strings.Repeat(".", 40) + "x", differsFromThat: [2]string{long(63), long(160) + "." + long(40)}},
-		{name: "cut at a dash", namespace: long(63), app: long(160) + strings.Repeat("-", 40) + "x", differsFromThat: [2]string{long(63), long(160) + "." + long(40)}},
+		{name: "at the limit", namespace: long(63), app: long(178), want: long(63) + "-" + long(178) + "-1700000000"},
+		{name: "one character over the limit", namespace: long(63), app: long(179), wantLen: 253, other: [2]string{long(63), long(180)}},
+		{name: "same text, other namespace", namespace: long(63), app: long(200), wantLen: 253, other: [2]string{long(62), long(201)}},
+		{name: "truncated at a dot", namespace: long(63), app: long(160) + strings.Repeat(".", 40) + "x", other: [2]string{long(63), long(160) + "." + long(40)}},
+		{name: "truncated at a dash", namespace: long(63), app: long(160) + strings.Repeat("-", 40) + "x", other: [2]string{long(63), long(160) + "." + long(40)}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -45,13 +46,13 @@ func TestRecordName(t *testing.T) {
 				}
 			}
 			if problems := validation.IsDNS1123Subdomain(got); problems != nil {
-				t.Errorf("%s is no name: %v", got, problems)
+				t.Errorf("%s is not a valid name: %v", got, problems)
 			}
 			if !strings.HasSuffix(got, "-1700000000") {
 				t.Errorf("%s does not end with the time", got)
 			}
-			if other := test.differsFromThat; other[0] != "" && recordName(other[0], other[1], deletedAt) == got {
-				t.Errorf("%s is the name for %v, too", got, other)
+			if other := test.other; other[0] != "" && recordName(other[0], other[1], deletedAt) == got {
+				t.Errorf("%s is also the name for %v", got, other)
 			}
 		})
 	}
@@ -78,14 +79,14 @@ func values(text string) *runtime.RawExtension { return &runtime.RawExtension{Ra
 
 func TestRecordData(t *testing.T) {
 	const bytes100k = 100_000
-	// The digest is what printf %s '{"message":"hello"}' | sha256sum prints.
+	// The digest is the output of: printf %s '{"message":"hello"}' | sha256sum.
 	tests := []struct {
 		name    string
 		record  Record
 		reduced bool
-		// spec and status are what is stored; "" where only its form matters.
+		// spec and status are the stored texts; "" is not compared.
 		spec, status string
-		// omitted are the paths of what is left out.
+		// omitted are the paths of the digests.
 		omitted []string
 	}{
 		{
@@ -109,7 +110,7 @@ func TestRecordData(t *testing.T) {
 			omitted: []string{"spec.values", "status.notes"},
 		},
 		{
-			name:    "the smaller one fits",
+			name:    "large notes, smaller values fit",
 			record:  recordOf(spec{Values: values(`{"k":"` + strings.Repeat("v", 30_000) + `"}`)}, state{Notes: []string{strings.Repeat("n", 40_000)}}),
 			omitted: []string{"status.notes"},
 		},
@@ -121,12 +122,12 @@ func TestRecordData(t *testing.T) {
 			omitted: []string{"spec", "status"},
 		},
 		{
-			name:   "many fields that are small each",
+			name:   "many small fields",
 			record: Record{DeletedAt: time.Unix(0, 0), Sections: map[string]any{"spec": manyFields(1000), "status": state{}}},
 			status: `{}`, omitted: []string{"spec"},
 		},
 		{
-			name:   "no object",
+			name:   "not a JSON object",
 			record: Record{DeletedAt: time.Unix(0, 0), Sections: map[string]any{"spec": strings.Repeat("x", bytes100k), "status": state{}}},
 			status: `{}`, omitted: []string{"spec"},
 		},
@@ -164,14 +165,14 @@ func manyFields(count int) map[string]string {
 	return fields
 }
 
-// omissions returns the sections, and their fields, that are left out.
+// omissions returns the sections and fields that are replaced by digests.
 func omissions(t *testing.T, data map[string]string) []string {
 	t.Helper()
 	var found []string
 	for _, key := range []string{"spec", "status"} {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(data[key]), &fields); err != nil {
-			t.Fatalf("%s is no JSON object: %v", key, err)
+			t.Fatalf("%s is not a JSON object: %v", key, err)
 		}
 		if fields["omitted"] == true {
 			found = append(found, key)

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// sweepPeriod is the time between two sweeps, give or take a tenth.
+	// sweepPeriod is the time between two sweeps, with a jitter of 10 %.
 	sweepPeriod = time.Hour
-	// sweepDelay is the time until a sweep that is due at once, give or take a tenth. It bounds the rate of sweeps.
+	// sweepDelay is the minimum time between two sweeps, with a jitter of 10 %.
 	sweepDelay = 5 * time.Second
-	// maxRemoved is how many records one sweep removes.
+	// maxRemoved bounds the records that one sweep removes.
 	maxRemoved = 1000
 )
 
-// Run removes records until stop or lead ends. It waits for the informer first.
+// Run waits for the informer, then sweeps until stop or lead ends.
 func (t *Trail) Run(stop, lead context.Context) error {
 	ctx, cancel := context.WithCancel(stop)
 	defer cancel()
@@ -44,7 +44,7 @@ func (t *Trail) Run(stop, lead context.Context) error {
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Audit records could not be removed; the next sweep tries again")
 		}
-		if !left && !t.wait(ctx, sweepPeriod, t.crowded) {
+		if !left && !t.wait(ctx, sweepPeriod, t.sweepDue) {
 			return nil
 		}
 		if !t.wait(ctx, sweepDelay, nil) {
@@ -53,9 +53,9 @@ func (t *Trail) Run(stop, lead context.Context) error {
 	}
 }
 
-// wait returns after about the given time, or when there is something in early. It returns false when ctx has ended.
-func (t *Trail) wait(ctx context.Context, about time.Duration, early <-chan struct{}) bool {
-	timer := t.config.Clock.NewTimer(controller.Jitter(about))
+// wait waits for period with jitter, for an element of early, or for the end of ctx. It returns false if ctx has ended.
+func (t *Trail) wait(ctx context.Context, period time.Duration, early <-chan struct{}) bool {
+	timer := t.config.Clock.NewTimer(controller.Jitter(period))
 	defer timer.Stop()
 	select {
 	case <-timer.C():
@@ -65,7 +65,8 @@ func (t *Trail) wait(ctx context.Context, about time.Duration, early <-chan stru
 	return ctx.Err() == nil
 }
 
-// sweep removes records that are too old or too many, at most maxRemoved of them. It reports whether some are left.
+// sweep removes records that exceed the retention or a limit, up to maxRemoved. It reports whether more must be
+// removed.
 func (t *Trail) sweep(ctx context.Context) (left bool, err error) {
 	removed, errs := 0, []error(nil)
 	defer func() {
@@ -78,7 +79,7 @@ func (t *Trail) sweep(ctx context.Context) (left bool, err error) {
 			if removed+len(errs) == maxRemoved {
 				return true, errors.Join(errs...)
 			}
-			// One record that cannot be removed does not keep the others.
+			// If a record cannot be removed, continue with the others.
 			if err := t.remove(ctx, record); err != nil {
 				errs = append(errs, err)
 				continue
@@ -89,13 +90,13 @@ func (t *Trail) sweep(ctx context.Context) (left bool, err error) {
 	return false, errors.Join(errs...)
 }
 
-// surplus are the records of one source namespace that are to be removed.
+// surplus returns the records of one source namespace that must be removed.
 func (t *Trail) surplus(records []*metav1.PartialObjectMetadata) []*metav1.PartialObjectMetadata {
 	now := t.config.Clock.Now()
 	isExpired := func(record *metav1.PartialObjectMetadata) bool {
 		return t.config.Retention > 0 && now.Sub(record.CreationTimestamp.Time) >= t.config.Retention
 	}
-	// In the order of removal: those that are too old, those without contents, and of each the oldest first.
+	// The order of removal: expired records, records without contents, other records. The oldest of each go first.
 	rank := func(record *metav1.PartialObjectMetadata) int {
 		switch {
 		case isExpired(record):
@@ -116,7 +117,7 @@ func (t *Trail) surplus(records []*metav1.PartialObjectMetadata) []*metav1.Parti
 	return records[:max(expired, len(records)-MaxRecords)]
 }
 
-// remove deletes exactly this record. One that is gone already is no error.
+// remove deletes the record with this UID. A record that is gone is not an error.
 func (t *Trail) remove(ctx context.Context, record *metav1.PartialObjectMetadata) error {
 	err := t.config.ConfigMaps.ConfigMaps(record.Namespace).Delete(ctx, record.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &record.UID},

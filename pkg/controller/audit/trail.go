@@ -19,14 +19,14 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// Name is the name of the sweeps in logs.
+// Name is the name of the sweep controller in logs.
 const Name = "audit"
 
-// Limits of the records about the objects of one namespace.
+// Limits of the records of one source namespace.
 const (
-	// MaxWholeRecords is the number of records with contents from which on further ones hold digests only.
+	// MaxWholeRecords bounds the records with contents. Further records hold digests only.
 	MaxWholeRecords = 100
-	// MaxRecords is the number of records beyond which records are removed.
+	// MaxRecords bounds all records. Records beyond it are removed.
 	MaxRecords = 1000
 )
 
@@ -46,35 +46,35 @@ type Keys struct {
 	Detail string
 }
 
-// Config is what a [Trail] is built from.
+// Config configures a [Trail].
 type Config struct {
 	// Namespace receives the records. It is created if missing.
 	Namespace string
 	// Manager is the field manager of the records.
 	Manager string
 	Keys    Keys
-	// Retention is the age from which on records are removed; 0 keeps them for good.
+	// Retention is the age at which records are removed. If it is 0, records do not expire.
 	Retention time.Duration
 
 	ConfigMaps corev1client.ConfigMapsGetter
 	Namespaces corev1client.NamespacesGetter
-	// Informer watches the metadata of the ConfigMaps of Namespace that have the label Keys.SourceNamespace. It is not
-	// shared with others and not started yet.
+	// Informer watches the metadata of the ConfigMaps in Namespace with the label Keys.SourceNamespace. The informer
+	// must not be shared, and must not have been started.
 	Informer cache.SharedIndexInformer
 	Clock    clock.Clock
 }
 
-// Trail is the records of one namespace. It is safe for concurrent use.
+// Trail writes, counts and removes the records. It is safe for concurrent use.
 type Trail struct {
 	config Config
 	stored cache.Indexer
-	// crowded has an element when a source namespace has too many records.
-	crowded chan struct{}
+	// sweepDue has an element if a source namespace has reached MaxRecords.
+	sweepDue chan struct{}
 }
 
-// New returns a trail on the informer of config, which it neither starts nor stops.
+// New returns a trail. It neither starts nor stops the informer of config.
 func New(config Config) (*Trail, error) {
-	t := &Trail{config: config, stored: config.Informer.GetIndexer(), crowded: make(chan struct{}, 1)}
+	t := &Trail{config: config, stored: config.Informer.GetIndexer(), sweepDue: make(chan struct{}, 1)}
 	err := errors.Join(
 		config.Informer.SetTransform(t.slim),
 		config.Informer.AddIndexers(cache.Indexers{bySource: t.sourceOf}),
@@ -85,16 +85,16 @@ func New(config Config) (*Trail, error) {
 	return t, nil
 }
 
-// Namespace is where the records are.
+// Namespace returns the namespace of the records.
 func (t *Trail) Namespace() string { return t.config.Namespace }
 
-// Synced is the cache that records are counted in.
+// Synced returns the cache in which records are counted.
 func (t *Trail) Synced() []controller.NamedSync {
 	return []controller.NamedSync{{Name: "audit records", HasSynced: t.config.Informer.HasSynced}}
 }
 
-// Ensure writes the record unless it is there. It returns the namespace and name of the record when this call wrote it.
-// The name has the time of the deletion, so that a repeated call finds the record of the first one.
+// Ensure writes the record unless it exists. It returns the namespace and name of the record if this call wrote it. The
+// name contains the time of the deletion, so a repeated call finds the record of the first call.
 func (t *Trail) Ensure(ctx context.Context, record Record) (written string, err error) {
 	object, err := t.desired(record)
 	if err != nil {
@@ -111,8 +111,8 @@ func (t *Trail) Ensure(ctx context.Context, record Record) (written string, err 
 	if existing.Annotations[t.config.Keys.SourceUID] == string(record.UID) {
 		return "", nil
 	}
-	// Another object that was deleted in the same second has the same name: "a-b" in "c" and "b" in "c-a", or one that
-	// was created again at once.
+	// Two objects that were deleted in the same second can have the same record name: "a-b" in "c" and "b" in "c-a", or
+	// an object that was created again under its name.
 	object.Name = hashedName(object.Name, string(record.UID), "")
 	written, err = t.create(ctx, object)
 	if apierrors.IsAlreadyExists(err) {
@@ -121,7 +121,7 @@ func (t *Trail) Ensure(ctx context.Context, record Record) (written string, err 
 	return written, err
 }
 
-// create writes a record, and the namespace first if that is missing.
+// create writes a record. If the namespace is missing, create creates it first.
 func (t *Trail) create(ctx context.Context, record *corev1.ConfigMap) (written string, err error) {
 	options := metav1.CreateOptions{FieldManager: t.config.Manager}
 	configMaps := t.config.ConfigMaps.ConfigMaps(t.config.Namespace)
@@ -147,11 +147,11 @@ func (t *Trail) ensureNamespace(ctx context.Context) error {
 	return nil
 }
 
-// desired is the ConfigMap of a record, reduced where its source namespace has its share of whole ones.
+// desired returns the ConfigMap of a record. The record is reduced if its source namespace has MaxWholeRecords.
 func (t *Trail) desired(record Record) (*corev1.ConfigMap, error) {
 	keys := t.config.Keys
 	annotations := map[string]string{keys.SourceUID: string(record.UID)}
-	reduced := t.isCrowded(record.Namespace)
+	reduced := t.mustReduce(record.Namespace)
 	if reduced {
 		annotations[keys.Detail] = reducedValue
 	}
@@ -170,13 +170,13 @@ func (t *Trail) desired(record Record) (*corev1.ConfigMap, error) {
 	}, nil
 }
 
-// isCrowded reports whether a source namespace has its share of whole records. Where it has too many records of any
-// form, a sweep follows.
-func (t *Trail) isCrowded(source string) bool {
+// mustReduce reports whether a source namespace has MaxWholeRecords. If the namespace has MaxRecords, mustReduce also
+// starts a sweep.
+func (t *Trail) mustReduce(source string) bool {
 	records := t.of(source)
 	if len(records) >= MaxRecords {
 		select {
-		case t.crowded <- struct{}{}:
+		case t.sweepDue <- struct{}{}:
 		default: // A sweep is due already.
 		}
 	}
@@ -189,7 +189,7 @@ func (t *Trail) isCrowded(source string) bool {
 	return whole >= MaxWholeRecords
 }
 
-// of are the stored records about the objects of a namespace.
+// of returns the cached records of a source namespace.
 func (t *Trail) of(source string) []*metav1.PartialObjectMetadata {
 	found, err := t.stored.ByIndex(bySource, source)
 	if err != nil {
@@ -208,7 +208,8 @@ func (t *Trail) isReduced(record *metav1.PartialObjectMetadata) bool {
 	return record.Annotations[t.config.Keys.Detail] == reducedValue
 }
 
-// sourceOf is the index function of bySource. What others label like a record is none: it lacks the UID.
+// sourceOf is the index function of bySource. It ignores ConfigMaps of others that have the labels of a record, but no
+// UID annotation.
 func (t *Trail) sourceOf(object any) ([]string, error) {
 	record, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok || record.Annotations[t.config.Keys.SourceUID] == "" || record.Labels[t.config.Keys.SourceNamespace] == "" {
@@ -217,7 +218,7 @@ func (t *Trail) sourceOf(object any) ([]string, error) {
 	return []string{record.Labels[t.config.Keys.SourceNamespace]}, nil
 }
 
-// slim keeps of a record's metadata what sweeps and counts need.
+// slim drops the metadata that sweeps and counts do not need.
 func (t *Trail) slim(object any) (any, error) {
 	whole, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {

@@ -37,7 +37,7 @@ var (
 	keys = Keys{SourceNamespace: "example.com/ns", SourceName: "example.com/name", SourceUID: "example.com/uid", Detail: "example.com/detail"}
 )
 
-// newTrail returns a trail on a fake API server, and the store of its informer, which holds what a test puts there.
+// newTrail returns a trail on a fake API server, and the store of its informer. The test fills the store.
 func newTrail(t *testing.T, change ...func(*Config)) (*Trail, *kubefake.Clientset, cache.Indexer) {
 	t.Helper()
 	kube := kubefake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: auditNamespace}})
@@ -56,7 +56,7 @@ func newTrail(t *testing.T, change ...func(*Config)) (*Trail, *kubefake.Clientse
 	return trail, kube, config.Informer.GetIndexer()
 }
 
-// stored is the metadata of a record about an object of the namespace "ns".
+// stored returns the metadata of a record with source namespace "ns".
 func stored(name string, age time.Duration, reduced bool) *metav1.PartialObjectMetadata {
 	record := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: auditNamespace, Name: name, UID: types.UID("uid-of-" + name), CreationTimestamp: metav1.NewTime(now.Add(-age)),
@@ -69,7 +69,7 @@ func stored(name string, age time.Duration, reduced bool) *metav1.PartialObjectM
 	return record
 }
 
-// several are records of the same kind, each a minute older than the one before.
+// several returns records of increasing age, one minute apart.
 func several(prefix string, count int, reduced bool) []*metav1.PartialObjectMetadata {
 	records := make([]*metav1.PartialObjectMetadata, 0, count)
 	for i := range count {
@@ -164,14 +164,14 @@ func TestDetailOfRecords(t *testing.T) {
 		name    string
 		stored  []*metav1.PartialObjectMetadata
 		reduced bool
-		// crowded says that a sweep is due.
-		crowded bool
+		// sweepDue is true if a sweep must follow.
+		sweepDue bool
 	}{
-		{name: "the first"},
-		{name: "the hundredth", stored: several("whole", MaxWholeRecords-1, false)},
-		{name: "one more", stored: several("whole", MaxWholeRecords, false), reduced: true},
-		{name: "many that are reduced", stored: several("reduced", MaxRecords-1, true)},
-		{name: "too many", stored: several("reduced", MaxRecords, true), crowded: true},
+		{name: "first record"},
+		{name: "last record with contents", stored: several("whole", MaxWholeRecords-1, false)},
+		{name: "one record more", stored: several("whole", MaxWholeRecords, false), reduced: true},
+		{name: "reduced records below the limit", stored: several("reduced", MaxRecords-1, true)},
+		{name: "more than MaxRecords", stored: several("reduced", MaxRecords, true), sweepDue: true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -192,8 +192,8 @@ func TestDetailOfRecords(t *testing.T) {
 			if omitted := slices.Contains(omissions(t, object.Data), "spec"); omitted != test.reduced {
 				t.Errorf("spec is %s", object.Data["spec"])
 			}
-			if due := len(trail.crowded) == 1; due != test.crowded {
-				t.Errorf("a sweep is due: %t", due)
+			if due := len(trail.sweepDue) == 1; due != test.sweepDue {
+				t.Errorf("sweep due = %t, want %t", due, test.sweepDue)
 			}
 		})
 	}
@@ -208,31 +208,31 @@ func TestSurplus(t *testing.T) {
 		return names
 	}
 	tests := []struct {
-		name    string
-		records []*metav1.PartialObjectMetadata
-		forGood bool
-		want    []string
+		name        string
+		records     []*metav1.PartialObjectMetadata
+		noRetention bool
+		want        []string
 	}{
-		{name: "none"},
+		{name: "no records"},
 		{
-			name:    "too old",
+			name:    "expired",
 			records: []*metav1.PartialObjectMetadata{stored("new", retention-time.Second, false), stored("old", retention, false), stored("older", 2*retention, true)},
 			want:    []string{"older", "old"},
 		},
-		{name: "kept for good", records: []*metav1.PartialObjectMetadata{stored("older", 2*retention, true)}, forGood: true},
-		{name: "as many as may be", records: append(several("whole", 100, false), several("reduced", MaxRecords-100, true)...)},
+		{name: "no retention", records: []*metav1.PartialObjectMetadata{stored("older", 2*retention, true)}, noRetention: true},
+		{name: "at the limit", records: append(several("whole", 100, false), several("reduced", MaxRecords-100, true)...)},
 		{
-			name:    "too many, the oldest without contents go",
+			name:    "too many, the oldest without contents are removed",
 			records: append(several("reduced", MaxRecords-1, true), stored("whole-0", 24*time.Hour, false), stored("whole-1", 48*time.Hour, false), stored("new", 0, true)),
 			want:    []string{"reduced-0998", "reduced-0997"},
 		},
 		{
-			name:    "too many with contents, as an older version wrote them",
+			name:    "too many with contents",
 			records: append(several("whole", MaxRecords+1, false), stored("reduced", 0, true)),
 			want:    []string{"reduced", "whole-1000"},
 		},
 		{
-			name:    "too many, and some are too old",
+			name:    "too many, one expired",
 			records: append(several("reduced", MaxRecords, true), stored("old", retention, false)),
 			want:    []string{"old"},
 		},
@@ -240,7 +240,7 @@ func TestSurplus(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			trail, _, _ := newTrail(t, func(config *Config) {
-				if test.forGood {
+				if test.noRetention {
 					config.Retention = 0
 				}
 			})
@@ -263,14 +263,14 @@ func TestSweep(t *testing.T) {
 		left     bool
 		fails    bool
 	}{
-		{name: "nothing to do", stored: several("new", 3, false)},
-		{name: "too old", stored: expired, requests: 2},
-		{name: "labeled like a record by others", stored: []*metav1.PartialObjectMetadata{unrelated}},
-		{name: "gone already", stored: expired, err: apierrors.NewNotFound(corev1.Resource("configmaps"), "old"), requests: 2},
-		{name: "another one of that name", stored: expired, err: apierrors.NewConflict(corev1.Resource("configmaps"), "old", nil), requests: 2},
+		{name: "no surplus", stored: several("new", 3, false)},
+		{name: "expired", stored: expired, requests: 2},
+		{name: "ConfigMap of others with the labels of a record", stored: []*metav1.PartialObjectMetadata{unrelated}},
+		{name: "record is gone", stored: expired, err: apierrors.NewNotFound(corev1.Resource("configmaps"), "old"), requests: 2},
+		{name: "record was created again", stored: expired, err: apierrors.NewConflict(corev1.Resource("configmaps"), "old", nil), requests: 2},
 		{name: "forbidden", stored: expired, err: apierrors.NewForbidden(corev1.Resource("configmaps"), "old", nil), requests: 2, fails: true},
-		{name: "as many as one sweep removes", stored: several("many", MaxRecords+maxRemoved, true), requests: maxRemoved},
-		{name: "more than one sweep removes", stored: several("many", MaxRecords+maxRemoved+1, true), requests: maxRemoved, left: true},
+		{name: "one full sweep", stored: several("many", MaxRecords+maxRemoved, true), requests: maxRemoved},
+		{name: "more than one sweep", stored: several("many", MaxRecords+maxRemoved+1, true), requests: maxRemoved, left: true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -294,13 +294,13 @@ func TestSweep(t *testing.T) {
 				t.Errorf("%d requests, with %d UIDs, want %d", len(sent), len(uids), test.requests)
 			}
 			if test.requests > 0 && !slices.Contains([]types.UID{"uid-of-older", "uid-of-many-1999", "uid-of-many-2000"}, uids[0]) {
-				t.Errorf("first of all, %s was removed", uids[0])
+				t.Errorf("%s was removed first, want the oldest record", uids[0])
 			}
 		})
 	}
 }
 
-// TestRun plays the passing of time on an informer that sees what is removed.
+// TestRun checks the times of the sweeps, with an informer that receives the deletions.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		resource := corev1.SchemeGroupVersion.WithResource("configmaps")
@@ -320,7 +320,7 @@ func TestRun(t *testing.T) {
 			config.Clock = clock.RealClock{}
 			config.Informer = metadatainformer.NewFilteredMetadataInformer(client, resource, auditNamespace, 0, cache.Indexers{}, nil).Informer()
 		})
-		var mu sync.Mutex // The sweeps run beside the test.
+		var mu sync.Mutex // The sweeps run in another goroutine.
 		var removed []string
 		var failure error
 		kube.PrependReactor("delete", "configmaps", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -361,7 +361,7 @@ func TestRun(t *testing.T) {
 		advance(time.Second)
 		expect("at the start", "expired")
 		advance(2 * time.Minute)
-		expect("while nothing happens")
+		expect("before the next sweep")
 		advance(time.Hour + 10*time.Minute)
 		expect("after an hour", "soon")
 
@@ -369,9 +369,9 @@ func TestRun(t *testing.T) {
 		advance(3 * time.Hour)
 		expect("while the API server refuses")
 		refuse(nil)
-		trail.crowded <- struct{}{}
+		trail.sweepDue <- struct{}{}
 		advance(2 * sweepDelay)
-		expect("when there are too many", "later")
+		expect("in an early sweep", "later")
 
 		lose()
 		if err := <-ended; err != nil {

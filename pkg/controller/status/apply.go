@@ -21,17 +21,17 @@ type Patcher[T any] interface {
 	) (T, error)
 }
 
-// Target is the object whose status is written, and the field manager that writes it.
+// Target is an object whose status is written, and the field manager of the write.
 type Target struct {
 	GroupVersionKind schema.GroupVersionKind
 	Object           metav1.Object
 	FieldManager     string
 }
 
-// Apply writes a whole status with one server-side apply, as the only owner of its
-// fields: fields that others wrote there are taken over or removed. The patch names the
-// object's UID, so that it does not reach another object of the same name; the API server
-// then answers with a conflict.
+// Apply writes a whole status with one forced server-side apply. The field manager
+// becomes the only owner of the fields: fields of other managers are taken over or
+// removed. The patch names the object's UID. If another object has the name now, the API
+// server answers with a conflict.
 func Apply[T any](ctx context.Context, patcher Patcher[T], target Target, status any) (T, error) {
 	data, err := json.Marshal(map[string]any{
 		"apiVersion": target.GroupVersionKind.GroupVersion().String(),

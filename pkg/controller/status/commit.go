@@ -11,13 +11,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Commit calls apply when desired differs in meaning from observed, both of
-// them the status of an object: as read at the start of a pass, and as the
-// pass leaves it. It returns what apply wrote, and whether it wrote.
+// Commit calls apply if two statuses are semantically different: observed, from the
+// start of a pass, and desired, from its end. It returns the object from apply, and
+// whether apply wrote.
 //
-// Call it on the error path of a pass too, and join the errors. A write to an
-// object that is gone (404) counts as nothing to write. Any other error wraps
-// that of apply, so that a conflict is still known as one.
+// Call Commit on the error path of a pass too, and join the errors. A write to an
+// object that is gone (404) is not an error. Any other error wraps the error of
+// apply, so that apierrors.IsConflict still recognizes a conflict.
 func Commit[S, T any](
 	ctx context.Context, observed, desired S, apply func(context.Context) (T, error),
 ) (written T, wrote bool, err error) {

@@ -14,27 +14,26 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/message"
 )
 
-// MaxMessageBytes bounds a condition's message. The limit of metav1.Condition
-// is as many characters, so a message within it always fits.
+// MaxMessageBytes bounds a condition's message, in bytes. metav1.Condition allows
+// the same number of characters, so a bounded message is always valid.
 const MaxMessageBytes = 32768
 
-// Editor changes a list of conditions. It is pure: the time is given.
+// Editor changes a list of conditions. It uses the time that [For] received.
 type Editor struct {
 	conditions *[]metav1.Condition
 	generation int64
 	now        metav1.Time
 }
 
-// For returns an editor of conditions for an object whose spec was read at
-// generation. Conditions that change their status do so at now, in seconds.
+// For returns an editor of conditions. generation is the observedGeneration of the
+// conditions that it sets. now is their lastTransitionTime, truncated to seconds.
 func For(conditions *[]metav1.Condition, generation int64, now time.Time) Editor {
 	at := metav1.NewTime(now)
 	return Editor{conditions: conditions, generation: generation, now: at.Rfc3339Copy()}
 }
 
-// Set adds or replaces the condition of a type. A message longer than
-// MaxMessageBytes is shortened, and bytes that are not UTF-8 are replaced, as
-// the API server would store neither.
+// Set adds or replaces the condition of a type. It truncates a message longer than
+// MaxMessageBytes and replaces invalid UTF-8, because the API server rejects both.
 func (e Editor) Set(conditionType string, status metav1.ConditionStatus, reason, text string) {
 	meta.SetStatusCondition(e.conditions, metav1.Condition{
 		Type:               conditionType,
@@ -46,28 +45,28 @@ func (e Editor) Set(conditionType string, status metav1.ConditionStatus, reason,
 	})
 }
 
-// Remove drops the conditions of the given types.
+// Remove removes the conditions of the given types.
 func (e Editor) Remove(conditionTypes ...string) {
 	*e.conditions = slices.DeleteFunc(*e.conditions, func(c metav1.Condition) bool {
 		return slices.Contains(conditionTypes, c.Type)
 	})
 }
 
-// MarkReady says that the object is as its spec asks: Ready is True.
+// MarkReady sets Ready to True: the observed state is the desired state.
 func (e Editor) MarkReady(reason, message string) {
 	e.Remove(apimeta.ConditionReconciling, apimeta.ConditionStalled)
 	e.Set(apimeta.ConditionReady, metav1.ConditionTrue, reason, message)
 }
 
-// MarkReconciling says that work goes on without anyone's help: Reconciling is
-// True, Ready is False.
+// MarkReconciling sets Reconciling to True and Ready to False: the controller
+// works, and no person must act.
 func (e Editor) MarkReconciling(reason, message string) {
 	e.Remove(apimeta.ConditionStalled)
 	e.Set(apimeta.ConditionReady, metav1.ConditionFalse, reason, message)
 	e.Set(apimeta.ConditionReconciling, metav1.ConditionTrue, reason, message)
 }
 
-// MarkStalled says that a person must act: Stalled is True, Ready is False.
+// MarkStalled sets Stalled to True and Ready to False: a person must act.
 func (e Editor) MarkStalled(reason, message string) {
 	e.Remove(apimeta.ConditionReconciling)
 	e.Set(apimeta.ConditionReady, metav1.ConditionFalse, reason, message)

@@ -1,17 +1,19 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status makes conditions and writes a status at most once per pass.
+// Package status edits conditions and writes a status at most once per pass.
 //
-// [Editor] sets conditions on a copy of an object's status. It keeps the rules
-// that every kind shares: observedGeneration on each condition,
-// lastTransitionTime only when the status of the condition changes, messages
-// that fit, and the kstatus contract, by which kubectl wait, Helm, Flux and
-// Argo CD read any kind: Ready says whether the object is as asked for,
-// Reconciling that work goes on, Stalled that a person must act; the last two
-// are absent when they do not hold, and never together.
+// [Editor] sets conditions on a copy of an object's status, by the rules that all
+// kinds share:
 //
-// [Commit] ends a pass, whether it failed or not: it compares the status that
-// the pass made with the one that it found and writes only a difference, with [Apply].
-// [Throttle] holds back statuses that tell no more than progress.
+//   - each condition has an observedGeneration;
+//   - lastTransitionTime changes only with the status of the condition;
+//   - a message that exceeds the limit is truncated;
+//   - the conditions follow kstatus, which kubectl wait, Helm, Flux and Argo CD
+//     read. Ready is True if the observed state is the desired state. Reconciling is
+//     True while the controller works. Stalled is True if a person must act.
+//     Reconciling and Stalled are absent instead of False, and never both present.
+//
+// [Commit] ends every pass, also a failed one. It writes the status only if the
+// pass changed it, with [Apply]. [Throttle] delays statuses that report only progress.
 package status

@@ -48,18 +48,18 @@ func TestEditor(t *testing.T) {
 		want  []metav1.Condition
 	}{
 		{
-			"a first condition", nil,
+			"first condition", nil,
 			func(e Editor) { e.Set("Deployed", metav1.ConditionFalse, "Waiting", "for app-a") },
 			[]metav1.Condition{condition("Deployed", metav1.ConditionFalse, 2, later, "Waiting", "for app-a")},
 		},
 		{
-			"the same status keeps its time",
+			"same status keeps the transition time",
 			[]metav1.Condition{deployed},
 			func(e Editor) { e.Set("Deployed", metav1.ConditionTrue, "Upgraded", "to 2") },
 			[]metav1.Condition{condition("Deployed", metav1.ConditionTrue, 2, before, "Upgraded", "to 2")},
 		},
 		{
-			"another status gets the time",
+			"new status gets a new transition time",
 			[]metav1.Condition{deployed},
 			func(e Editor) { e.Set("Deployed", metav1.ConditionUnknown, "Asking", "") },
 			[]metav1.Condition{condition("Deployed", metav1.ConditionUnknown, 2, later, "Asking", "")},
@@ -112,23 +112,23 @@ func TestEditor(t *testing.T) {
 	}
 }
 
-func TestMessagesFit(t *testing.T) {
+func TestMessageTruncation(t *testing.T) {
 	tests := []struct {
 		name, message string
 		want          func(got string) bool
 	}{
 		{"short", "hello", func(got string) bool { return got == "hello" }},
-		{"just fits", strings.Repeat("x", MaxMessageBytes), func(got string) bool { return len(got) == MaxMessageBytes && !strings.HasSuffix(got, message.Ellipsis) }},
-		{"one too many", strings.Repeat("x", MaxMessageBytes+1), func(got string) bool {
+		{"at the limit", strings.Repeat("x", MaxMessageBytes), func(got string) bool { return len(got) == MaxMessageBytes && !strings.HasSuffix(got, message.Ellipsis) }},
+		{"one byte over the limit", strings.Repeat("x", MaxMessageBytes+1), func(got string) bool {
 			return len(got) == MaxMessageBytes && strings.HasSuffix(got, "x"+message.Ellipsis)
 		}},
-		{"cut at a character", "x" + strings.Repeat("\u20ac", MaxMessageBytes), func(got string) bool {
+		{"truncated at a character of three bytes", "x" + strings.Repeat("\u20ac", MaxMessageBytes), func(got string) bool {
 			return len(got) <= MaxMessageBytes && strings.HasSuffix(got, "\u20ac"+message.Ellipsis)
 		}},
-		{"cut before a character of four bytes", strings.Repeat("\U0001F600", MaxMessageBytes), func(got string) bool {
+		{"truncated at a character of four bytes", strings.Repeat("\U0001F600", MaxMessageBytes), func(got string) bool {
 			return len(got) > MaxMessageBytes-8 && strings.HasSuffix(got, "\U0001F600"+message.Ellipsis)
 		}},
-		{"not UTF-8", "a\xff\xfeb", func(got string) bool { return got == "a\uFFFDb" }},
+		{"invalid UTF-8", "a\xff\xfeb", func(got string) bool { return got == "a\uFFFDb" }},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Throttle holds statuses back that tell no more than how far a change has come. The
-// next pass goes on from the status that was held. A process that ends loses them, and
-// the next one observes the same state again. The zero value is ready to use.
+// Throttle delays the writes of statuses that report only progress. The next pass
+// continues from the held status. Held statuses are lost when the process ends; the next
+// process observes the same state again. The zero value is ready to use.
 type Throttle[T metav1.Object] struct {
 	mu      sync.Mutex
 	objects map[cache.ObjectName]throttled[T]
@@ -32,7 +32,7 @@ type throttled[T metav1.Object] struct {
 	wrote time.Time
 }
 
-// Held returns the object with the status that an earlier pass held back.
+// Held returns the object with the held status of an earlier pass.
 func (t *Throttle[T]) Held(key cache.ObjectName, uid types.UID) (T, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,9 +92,9 @@ func (t *Throttle[T]) Forget(key cache.ObjectName) {
 	delete(t.objects, key)
 }
 
-// KeepTransitionTimes gives the conditions of next that have the same status as in
-// written the transition time that they have there: a condition that changed and came
-// back between two writes has not changed for readers.
+// KeepTransitionTimes copies the transition times from written to the conditions in next
+// that have the same status. If a condition changes and changes back between two writes,
+// clients see no change.
 func KeepTransitionTimes(written, next []metav1.Condition) {
 	for i := range next {
 		if was := meta.FindStatusCondition(written, next[i].Type); was != nil && was.Status == next[i].Status {

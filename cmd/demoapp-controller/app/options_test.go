@@ -82,7 +82,7 @@ func TestValidate(t *testing.T) {
 		{
 			name: "license server of an unknown field",
 			args: []string{"--license-url=https://license.example.com/{{.Spec}}"},
-			want: []string{"--license-url=(not shown): uses something else than .Namespace, .Name and .Image"},
+			want: []string{"--license-url=(not shown): may use .Namespace, .Name and .Image only"},
 		},
 		{name: "no limits of rollouts", args: []string{"--max-concurrent-rollouts=0", "--rollout-failure-threshold=0"}},
 		{

@@ -27,52 +27,50 @@ const (
 )
 
 const (
-	// maxBody is the most that an answer may hold, in bytes. Nothing in it is of
-	// interest, and a larger one does not come from a license server.
+	// maxBody bounds the body of a response, in bytes. The body is not used.
 	maxBody = 64 << 10
-	// maxHeaders is the most that its headers may hold, in bytes.
+	// maxHeaders bounds the headers of a response, in bytes.
 	maxHeaders = 64 << 10
-	// maxRedirects is how many redirects within the host are followed.
+	// maxRedirects is the number of redirects that are followed.
 	maxRedirects = 3
-	// maxAnswers bounds how many answers are remembered.
+	// maxAnswers bounds the number of cached answers.
 	maxAnswers = 4096
 )
 
-// Verdict is what an answer amounts to.
+// Verdict is the meaning of an answer.
 type Verdict int
 
 // The verdicts.
 const (
-	// Unavailable is no answer, or none that can be used.
+	// Unavailable means that there was no usable answer.
 	Unavailable Verdict = iota
-	// Denied is a no.
+	// Denied means that the server refused the license.
 	Denied
-	// Granted is a yes.
+	// Granted means that the server granted the license.
 	Granted
 )
 
-// Answer is what became of a question.
+// Answer is the result of a request.
 type Answer struct {
 	Verdict Verdict
-	// Message says so to a person, in a sentence that holds no secret and is the
-	// same each time.
+	// Message explains the verdict in one sentence without secrets. Equal answers
+	// have equal messages, so that a repeated request does not change a status.
 	Message string
 }
 
-// Config is what a client needs. All but URL and Clock have defaults.
+// Config configures a [Client]. Every field except URL and Clock has a default.
 type Config struct {
 	URL *URL
-	// Timeout bounds one question, redirects included; default 5 s.
+	// Timeout bounds one request with its redirects. The default is 5 s.
 	Timeout time.Duration
-	// TTL is how long an answer counts; default 1 min.
+	// TTL is the time for which an answer is cached. The default is 1 min.
 	TTL time.Duration
-	// Pause is how long nothing is asked after the server could not be reached;
-	// default 15 s.
+	// Pause is the time without requests after the server could not be reached. The
+	// default is 15 s.
 	Pause time.Duration
-	// Concurrent is how many questions are asked at a time; default 4.
+	// Concurrent is the number of concurrent requests. The default is 4.
 	Concurrent int
-	// TLS is for servers with certificates of their own; default that of the
-	// system.
+	// TLS configures the CAs of the server. The default is the CAs of the system.
 	TLS   *tls.Config
 	Clock clock.PassiveClock
 }
@@ -84,18 +82,18 @@ type Client struct {
 	slots  chan struct{}
 
 	mu      sync.Mutex
-	answers map[string]remembered
-	// pause is until when the server is left alone, and why is what it did.
-	pause time.Time
-	why   Answer
+	answers map[string]cachedAnswer
+	// No request is sent before pausedUntil. The answer is then pauseAnswer.
+	pausedUntil time.Time
+	pauseAnswer Answer
 }
 
-type remembered struct {
+type cachedAnswer struct {
 	answer Answer
 	until  time.Time
 }
 
-// New returns a client that has not asked anything yet.
+// New returns a client. It sends nothing.
 func New(config Config) *Client {
 	config.Timeout = orElse(config.Timeout, DefaultTimeout)
 	config.TTL = orElse(config.TTL, DefaultTTL)
@@ -109,14 +107,14 @@ func New(config Config) *Client {
 				Proxy:                  http.ProxyFromEnvironment,
 				TLSClientConfig:        config.TLS,
 				ForceAttemptHTTP2:      true,
-				DisableCompression:     true, // A small answer could unfold into a large one.
+				DisableCompression:     true, // A small compressed body could expand to a large one.
 				MaxResponseHeaderBytes: maxHeaders,
 				MaxConnsPerHost:        config.Concurrent,
 				IdleConnTimeout:        config.TTL,
 			},
 		},
 		slots:   make(chan struct{}, config.Concurrent),
-		answers: map[string]remembered{},
+		answers: map[string]cachedAnswer{},
 	}
 }
 
@@ -128,15 +126,15 @@ func orElse[T comparable](value, fallback T) T {
 	return value
 }
 
-// Ask asks about a subject, or remembers what the server said not long ago. With
-// anew it asks in any case.
-func (c *Client) Ask(ctx context.Context, subject Subject, anew bool) Answer {
+// Ask returns the cached answer for subject, or sends a request. With refresh, it
+// always sends a request.
+func (c *Client) Ask(ctx context.Context, subject Subject, refresh bool) Answer {
 	at, err := c.config.URL.of(subject)
 	if err != nil {
-		return Answer{Unavailable, "The URL of the license server cannot be made for this app"}
+		return Answer{Unavailable, "The URL template of the license server yields no valid URL for this app"}
 	}
 	id := at.String()
-	if known, ok := c.recall(id); ok && !anew {
+	if known, ok := c.cached(id); ok && !refresh {
 		return known
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
@@ -145,25 +143,25 @@ func (c *Client) Ask(ctx context.Context, subject Subject, anew bool) Answer {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
 	case <-ctx.Done():
-		return Answer{Unavailable, "The license server has too many questions to answer"}
+		return Answer{Unavailable, "Too many requests to the license server are in flight"}
 	}
-	// Others may have learned in the meantime that it does not answer.
-	if known, ok := c.recall(id); ok && !anew {
+	// A concurrent request may have cached an answer or a pause meanwhile.
+	if known, ok := c.cached(id); ok && !refresh {
 		return known
 	}
-	answer, reached := c.ask(ctx, at)
-	if context.Cause(ctx) == context.Canceled { //nolint:errorlint // The caller's own end says nothing about the server.
+	answer, reached := c.send(ctx, at)
+	if context.Cause(ctx) == context.Canceled { //nolint:errorlint // The caller canceled, which is no failure of the server.
 		return answer
 	}
-	c.remember(id, answer, reached)
+	c.cache(id, answer, reached)
 	return answer
 }
 
-// ask sends one request. It reports whether the server answered at all.
-func (c *Client) ask(ctx context.Context, at *url.URL) (answer Answer, reached bool) {
+// send sends one request. It reports whether the server answered.
+func (c *Client) send(ctx context.Context, at *url.URL) (answer Answer, reached bool) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
 	if err != nil {
-		return Answer{Unavailable, "The URL of the license server cannot be used"}, true
+		return Answer{Unavailable, "The URL of the license server is not valid for a request"}, true
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
@@ -176,23 +174,23 @@ func (c *Client) ask(ctx context.Context, at *url.URL) (answer Answer, reached b
 	case read > maxBody:
 		return Answer{Unavailable, fmt.Sprintf("The answer of the license server is larger than %d KiB", maxBody>>10)}, true
 	default:
-		return judge(response.StatusCode), true
+		return answerOf(response.StatusCode), true
 	}
 }
 
-// judge goes by the status code alone. Being asked to come back later is no
-// answer.
-func judge(code int) Answer {
-	said := fmt.Sprintf("The license server answered %d %s", code, http.StatusText(code))
+// answerOf returns the answer for a status code. Codes 408 and 429 ask for a retry,
+// so they deny nothing.
+func answerOf(code int) Answer {
+	message := fmt.Sprintf("The license server answered %d %s", code, http.StatusText(code))
 	switch {
 	case code == http.StatusOK:
 		return Answer{Granted, "The license server granted it"}
 	case code == http.StatusRequestTimeout || code == http.StatusTooManyRequests:
-		return Answer{Unavailable, said}
+		return Answer{Unavailable, message}
 	case code >= 400 && code < 500:
-		return Answer{Denied, said}
+		return Answer{Denied, message}
 	default:
-		return Answer{Unavailable, said}
+		return Answer{Unavailable, message}
 	}
 }
 
@@ -201,8 +199,8 @@ var (
 	errManyRedirects   = errors.New("too many redirects")
 )
 
-// stayWithHost follows redirects within the host only. Elsewhere, whoever
-// answers is not who was asked, and the URL is not for them to see.
+// stayWithHost refuses redirects to another host. Another host must not answer for
+// the license server, and must not receive the URL.
 func stayWithHost(request *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	switch {
@@ -215,8 +213,8 @@ func stayWithHost(request *http.Request, via []*http.Request) error {
 	}
 }
 
-// describe puts a failure into words of our own: those of the network name
-// URLs, and some are different each time.
+// describe returns a message for a failed request. It does not quote err, because
+// network errors contain the URL and differ between attempts.
 func (c *Client) describe(err error) string {
 	var (
 		timeout     net.Error
@@ -235,39 +233,39 @@ func (c *Client) describe(err error) string {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Sprintf("The license server did not answer within %s", c.config.Timeout)
 	default:
-		return "The license server cannot be reached, or breaks off"
+		return "The connection to the license server failed"
 	}
 }
 
-// recall returns the answer that still counts.
-func (c *Client) recall(id string) (Answer, bool) {
+// cached returns the cached answer for id, or the answer of the current pause.
+func (c *Client) cached(id string) (Answer, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.config.Clock.Now()
 	if known, ok := c.answers[id]; ok && now.Before(known.until) {
 		return known.answer, true
 	}
-	return c.why, now.Before(c.pause)
+	return c.pauseAnswer, now.Before(c.pausedUntil)
 }
 
-func (c *Client) remember(id string, answer Answer, reached bool) {
+// cache caches an answer. If the server was not reached, it starts a pause instead.
+func (c *Client) cache(id string, answer Answer, reached bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.config.Clock.Now()
 	if !reached {
-		c.pause, c.why = now.Add(c.config.Pause), answer
+		c.pausedUntil, c.pauseAnswer = now.Add(c.config.Pause), answer
 		return
 	}
-	c.pause = time.Time{}
+	c.pausedUntil = time.Time{}
 	if len(c.answers) >= maxAnswers {
-		c.makeRoom(now)
+		c.evict(now)
 	}
-	c.answers[id] = remembered{answer: answer, until: now.Add(c.config.TTL)}
+	c.answers[id] = cachedAnswer{answer: answer, until: now.Add(c.config.TTL)}
 }
 
-// makeRoom drops what no longer counts, or, if all of it does, everything: then
-// it is asked again.
-func (c *Client) makeRoom(now time.Time) {
+// evict drops the expired answers, or all answers if none has expired.
+func (c *Client) evict(now time.Time) {
 	for id, known := range c.answers {
 		if !now.Before(known.until) {
 			delete(c.answers, id)

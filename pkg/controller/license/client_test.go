@@ -20,7 +20,7 @@ const secret = "hunter2"
 
 var app = Subject{Namespace: "shop", Name: "web", Image: "registry.example.com:5000/team/web:v1@sha256:0"}
 
-// clientOf returns a client of a server, which it asks with a secret.
+// clientOf returns a client of server, with a secret in its URL.
 func clientOf(t *testing.T, server *httptest.Server, change ...func(*Config)) (*Client, *clocktesting.FakeClock) {
 	t.Helper()
 	at, err := ParseURL(server.URL + "/{{.Namespace}}/{{.Name}}?image={{.Image}}&token=" + secret)
@@ -50,7 +50,7 @@ func answers(code int) http.HandlerFunc {
 }
 
 func TestAnswers(t *testing.T) {
-	elsewhere := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the other host was asked") })
+	elsewhere := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the other host got a request") })
 	released := make(chan struct{})
 	t.Cleanup(func() { close(released) })
 	quick := func(c *Config) { c.Timeout = 100 * time.Millisecond }
@@ -61,41 +61,41 @@ func TestAnswers(t *testing.T) {
 		want    Verdict
 		message string
 	}{
-		{"yes", answers(200), nil, Granted, "granted"},
-		{"another kind of success", answers(204), nil, Unavailable, "answered 204 No Content"},
-		{"no", answers(403), nil, Denied, "answered 403 Forbidden"},
-		{"unknown", answers(404), nil, Denied, "answered 404 Not Found"},
-		{"later", answers(429), nil, Unavailable, "answered 429 Too Many Requests"},
-		{"broken", answers(500), nil, Unavailable, "answered 500 Internal Server Error"},
-		{"a code that nobody knows", answers(599), nil, Unavailable, "answered 599"},
-		{"a redirect to another host", func(w http.ResponseWriter, r *http.Request) {
+		{"200", answers(200), nil, Granted, "granted"},
+		{"204", answers(204), nil, Unavailable, "answered 204 No Content"},
+		{"403", answers(403), nil, Denied, "answered 403 Forbidden"},
+		{"404", answers(404), nil, Denied, "answered 404 Not Found"},
+		{"429", answers(429), nil, Unavailable, "answered 429 Too Many Requests"},
+		{"500", answers(500), nil, Unavailable, "answered 500 Internal Server Error"},
+		{"unassigned status code", answers(599), nil, Unavailable, "answered 599"},
+		{"redirect to another host", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusFound)
 		}, nil, Unavailable, "redirects to another host"},
-		{"a redirect without end", func(w http.ResponseWriter, r *http.Request) {
+		{"redirect loop", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.Path, http.StatusFound)
 		}, nil, Unavailable, "redirects too often"},
-		{"a redirect within the host", func(w http.ResponseWriter, r *http.Request) {
+		{"redirect within the host", func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/ok" {
 				http.Redirect(w, r, "/ok", http.StatusFound)
 			}
 		}, nil, Granted, "granted"},
-		{"a body without end", func(w http.ResponseWriter, r *http.Request) {
+		{"endless body", func(w http.ResponseWriter, r *http.Request) {
 			for r.Context().Err() == nil {
 				if _, err := w.Write(make([]byte, 32<<10)); err != nil {
 					return
 				}
 			}
 		}, nil, Unavailable, "larger than 64 KiB"},
-		{"headers without end", func(w http.ResponseWriter, _ *http.Request) {
+		{"headers over the limit", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Noise", strings.Repeat("x", 1<<20))
-		}, nil, Unavailable, "cannot be reached, or breaks off"},
-		{"silence", func(_ http.ResponseWriter, r *http.Request) {
+		}, nil, Unavailable, "The connection to the license server failed"},
+		{"no response", func(_ http.ResponseWriter, r *http.Request) {
 			select {
 			case <-released:
 			case <-r.Context().Done():
 			}
 		}, quick, Unavailable, "did not answer within 100ms"},
-		{"silence in the middle", func(w http.ResponseWriter, r *http.Request) {
+		{"no body after the headers", func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusOK)
 			_ = http.NewResponseController(w).Flush()
 			select {
@@ -103,7 +103,7 @@ func TestAnswers(t *testing.T) {
 			case <-r.Context().Done():
 			}
 		}, quick, Unavailable, "did not answer within 100ms"},
-		{"a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil, Unavailable, "cannot be reached, or breaks off"},
+		{"closed connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil, Unavailable, "The connection to the license server failed"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -116,37 +116,37 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("got %d %q, want %d with %q", got.Verdict, got.Message, test.want, test.message)
 			}
 			if strings.Contains(got.Message, secret) || strings.Contains(got.Message, "127.0.0.1") {
-				t.Errorf("shows too much: %q", got.Message)
+				t.Errorf("the message quotes the response or the URL: %q", got.Message)
 			}
 		})
 	}
 }
 
-func TestWhatIsAsked(t *testing.T) {
+func TestRequest(t *testing.T) {
 	var asked atomic.Value
 	client, _ := clientOf(t, serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		asked.Store(r.Method + " " + r.URL.Path + " " + r.URL.Query().Get("image") + " " + r.URL.Query().Get("token"))
 	}))
 	client.Ask(t.Context(), app, false)
 	if want := "GET /shop/web " + app.Image + " " + secret; asked.Load() != want {
-		t.Errorf("asked %v, want %s", asked.Load(), want)
+		t.Errorf("request is %v, want %s", asked.Load(), want)
 	}
 }
 
-func TestServerThatIsAbsent(t *testing.T) {
+func TestPauseAfterFailedConnection(t *testing.T) {
 	server := serve(t, answers(200))
 	client, clock := clientOf(t, server)
 	server.Close()
-	if got := client.Ask(t.Context(), app, false); got.Verdict != Unavailable || !strings.Contains(got.Message, "cannot be reached") {
+	if got := client.Ask(t.Context(), app, false); got.Verdict != Unavailable || !strings.Contains(got.Message, "connection to the license server failed") {
 		t.Errorf("got %+v", got)
 	}
-	// It is left alone for a while, whoever asks.
-	if got, ok := client.recall("another"); !ok || got.Verdict != Unavailable {
+	// The pause applies to all subjects.
+	if got, ok := client.cached("another"); !ok || got.Verdict != Unavailable {
 		t.Errorf("got %+v", got)
 	}
 	clock.Step(DefaultPause)
-	if _, ok := client.recall("another"); ok {
-		t.Error("it is not asked again")
+	if _, ok := client.cached("another"); ok {
+		t.Error("the pause has not ended")
 	}
 }
 
@@ -166,14 +166,14 @@ func TestUntrustedCertificate(t *testing.T) {
 	}
 }
 
-func TestAnswersAreRemembered(t *testing.T) {
+func TestAnswersAreCached(t *testing.T) {
 	var asked atomic.Int32
 	client, clock := clientOf(t, serve(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
-	ask := func(subject Subject, anew bool, want int32) {
+	ask := func(subject Subject, refresh bool, want int32) {
 		t.Helper()
-		client.Ask(t.Context(), subject, anew)
+		client.Ask(t.Context(), subject, refresh)
 		if got := asked.Load(); got != want {
-			t.Errorf("asked %d times, want %d", got, want)
+			t.Errorf("%d requests, want %d", got, want)
 		}
 	}
 	ask(app, false, 1)
@@ -184,17 +184,17 @@ func TestAnswersAreRemembered(t *testing.T) {
 	ask(app, false, 4)
 }
 
-func TestMemoryIsBounded(t *testing.T) {
+func TestCacheIsBounded(t *testing.T) {
 	client, _ := clientOf(t, serve(t, answers(200)))
 	for i := range 3 * maxAnswers {
-		client.remember(string(rune(i)), Answer{}, true)
+		client.cache(string(rune(i)), Answer{}, true)
 	}
 	if got := len(client.answers); got > maxAnswers {
-		t.Errorf("%d answers are remembered", got)
+		t.Errorf("%d answers are cached, want at most %d", got, maxAnswers)
 	}
 }
 
-func TestFewQuestionsAtATime(t *testing.T) {
+func TestConcurrentRequestsAreBounded(t *testing.T) {
 	var now, most atomic.Int32
 	entered, release := make(chan struct{}, 100), make(chan struct{})
 	client, _ := clientOf(t, serve(t, func(http.ResponseWriter, *http.Request) {
@@ -214,19 +214,19 @@ func TestFewQuestionsAtATime(t *testing.T) {
 	close(release)
 	all.Wait()
 	if got := most.Load(); got != 2 {
-		t.Errorf("%d at a time", got)
+		t.Errorf("%d requests at a time, want 2", got)
 	}
 }
 
-func TestCallerThatGoes(t *testing.T) {
+func TestCanceledCallerStartsNoPause(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	client, _ := clientOf(t, serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		cancel()
 		<-r.Context().Done()
 	}))
 	client.Ask(ctx, app, false)
-	if _, ok := client.recall("anything"); ok {
-		t.Error("the server is blamed for it")
+	if _, ok := client.cached("anything"); ok {
+		t.Error("the canceled request started a pause")
 	}
 }
 
@@ -243,10 +243,10 @@ func TestParseURL(t *testing.T) {
 		{"plain http to a name like loopback", "http://localhost.example.com/", "must begin with https://"},
 		{"another scheme", "ftp://license.example.com/", "must begin with https://"},
 		{"no host", "license", "is not a URL with a scheme and a host"},
-		{"host of the app", "https://{{.Namespace}}.example.com/", "must have the same host"},
-		{"password of the app", "https://user:{{.Name}}@example.com/", "must have the same host"},
-		{"scheme of the app", "{{if .Name}}https{{else}}http{{end}}://127.0.0.1/", "must have the same host"},
-		{"unknown field", "https://license.example.com/{{.Message}}" + secret, "uses something else than"},
+		{"field in the host", "https://{{.Namespace}}.example.com/", "must have the same host"},
+		{"field in the password", "https://user:{{.Name}}@example.com/", "must have the same host"},
+		{"field in the scheme", "{{if .Name}}https{{else}}http{{end}}://127.0.0.1/", "must have the same host"},
+		{"unknown field", "https://license.example.com/{{.Message}}" + secret, "may use .Namespace, .Name and .Image only"},
 		{"no template", "https://license.example.com/{{" + secret, "is not a Go template"},
 		{"no URL", "https://license.example.com/%zz" + secret, "is not a URL"},
 	}
@@ -259,7 +259,7 @@ func TestParseURL(t *testing.T) {
 			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
 				t.Errorf("error is %v, without %q", err, test.want)
 			case err != nil && strings.Contains(err.Error(), secret):
-				t.Errorf("shows the secret: %v", err)
+				t.Errorf("the error contains the secret: %v", err)
 			}
 		})
 	}

@@ -1,13 +1,15 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package license asks an HTTP server whether something may be installed or
-// upgraded. The status code is the answer: 200 is yes, 4xx is no, and everything
-// else, including no answer, is none that can be used.
+// Package license asks an HTTP server for permission to install or upgrade an app.
+// The status code is the answer: 200 grants the license, and 4xx denies it, except
+// 408 and 429. After any other answer, or none, the license is unavailable.
 //
-// The server is not trusted, and neither is the network. A request has a
-// deadline, an answer a size, and a redirect must stay with the host; only a few
-// requests are under way at a time, and a server that does not answer is left
-// alone for a while, so that it cannot hold up other work. What the server says
-// never gets into a message, nor does the URL, which may hold a secret.
+// The server and the network are not trusted. Each request has a timeout, the size
+// of a response is bounded, and a redirect to another host is an error. The number
+// of concurrent requests is bounded. After a failed connection, the client sends no
+// request for a while, so that a broken server does not block other work.
+//
+// Messages contain neither the response body nor the URL, because the URL may hold
+// a secret.
 package license

@@ -12,7 +12,7 @@ import (
 	"text/template"
 )
 
-// Subject is what a license is asked for.
+// Subject is the app that needs a license.
 type Subject struct {
 	Namespace, Name, Image string
 }
@@ -22,9 +22,9 @@ type URL struct {
 	template *template.Template
 }
 
-// ParseURL reads a Go template that uses .Namespace, .Name and .Image in the path
-// or the query of a URL. The values are escaped. The scheme must be https, or
-// http where the host is this machine. Errors do not show the text, which may
+// ParseURL parses a Go template of a URL. The template may use .Namespace, .Name
+// and .Image in the path and the query; their values are escaped. The scheme must
+// be https, or http for a loopback host. Errors do not quote text, because it may
 // hold a secret.
 func ParseURL(text string) (*URL, error) {
 	parsed, err := template.New("license").Option("missingkey=error").Parse(text)
@@ -58,7 +58,7 @@ func check(at *url.URL) error {
 	case at.Scheme == "http" && isLoopback(at.Hostname()):
 		return nil
 	default:
-		return errors.New("must begin with https://; http:// is for this machine only (localhost, 127.0.0.1, [::1])")
+		return errors.New("must begin with https://; http:// is allowed for loopback hosts only (localhost, 127.0.0.1, [::1])")
 	}
 }
 
@@ -67,13 +67,13 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// of fills the template in. Escaped as in a query, the values are safe in a path
-// as well: none of them has a space.
+// of returns the URL for a subject. The values are escaped for a query. They are
+// also valid in a path, because none of them contains a space.
 func (u *URL) of(s Subject) (*url.URL, error) {
 	var text strings.Builder
 	escaped := Subject{url.QueryEscape(s.Namespace), url.QueryEscape(s.Name), url.QueryEscape(s.Image)}
 	if err := u.template.Execute(&text, escaped); err != nil {
-		return nil, errors.New("uses something else than .Namespace, .Name and .Image")
+		return nil, errors.New("may use .Namespace, .Name and .Image only")
 	}
 	at, err := url.Parse(text.String())
 	if err != nil {

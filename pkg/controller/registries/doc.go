@@ -1,12 +1,12 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registries tells whether a container image comes from a registry that
-// is allowed. It is pure: no registry is asked.
+// Package registries checks container images against a list of allowed registries.
+// It sends no requests.
 //
-// An image is read as container runtimes read it: nginx is
-// docker.io/library/nginx, and team/web is docker.io/team/web. What is allowed
-// is a host, or a host and the beginning of a path, which ends where a part of
-// the path ends: registry.example.com/team allows registry.example.com/team/web,
-// and not registry.example.com/teamwork/web.
+// Image names are normalized as container runtimes normalize them: nginx is
+// docker.io/library/nginx, and team/web is docker.io/team/web. An entry of the list
+// is a host, or a host and a path prefix. A prefix matches whole path segments:
+// registry.example.com/team allows registry.example.com/team/web, and not
+// registry.example.com/teamwork/web.
 package registries

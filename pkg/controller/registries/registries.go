@@ -11,18 +11,17 @@ import (
 	"github.com/distribution/reference"
 )
 
-// legacyHub is the old name of docker.io, which is read as the new one.
+// legacyHub is the old name of docker.io. It is replaced by the new name.
 const legacyHub = "index.docker.io"
 
-// List is where images may come from. The zero value allows all images.
+// List is a list of allowed registries. The zero value allows all images.
 type List struct {
-	// prefixes are hosts in lower case, some with the beginning of a path.
+	// prefixes are hosts in lower case, with or without a path prefix.
 	prefixes []string
 }
 
-// Parse reads entries of the form host[:port][/path]; blanks around them are
-// dropped. The error quotes the first one that has another form, and says what
-// would be right.
+// Parse parses entries of the form host[:port][/path], with or without surrounding
+// blanks. The error quotes the first invalid entry and names the valid form.
 func Parse(entries []string) (List, error) {
 	list := List{prefixes: make([]string, 0, len(entries))}
 	for _, entry := range entries {
@@ -35,7 +34,7 @@ func Parse(entries []string) (List, error) {
 	return list, nil
 }
 
-// parsePrefix lets an image below the entry tell what the entry means.
+// parsePrefix parses an entry as the beginning of an image name.
 func parsePrefix(entry string) (string, error) {
 	if entry == "" {
 		return "", errors.New("it is empty")
@@ -58,12 +57,12 @@ func parsePrefix(entry string) (string, error) {
 // IsEmpty reports whether all images are allowed.
 func (l List) IsEmpty() bool { return len(l.prefixes) == 0 }
 
-// Check returns the whole name of an image, without tag and digest. The error
-// says in a sentence why the image is not allowed.
+// Check returns the normalized name of an image, without tag and digest. It returns
+// an error if the image is not allowed.
 func (l List) Check(image string) (name string, err error) {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
-		return "", fmt.Errorf("image %q is not a reference to an image: %w", image, err)
+		return "", fmt.Errorf("image %q is not a valid image reference: %w", image, err)
 	}
 	name = strings.ToLower(reference.Domain(named)) + "/" + reference.Path(named)
 	if l.IsEmpty() {

@@ -11,25 +11,25 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Limits bound a change.
+// Limits bound a rollout.
 type Limits struct {
-	// Active is how many objects may be on their way at once; 0 is any number.
+	// Active is the maximum number of active objects; 0 means no limit.
 	Active int
-	// Failed is the number of failed objects that halts the change; 0 is none.
+	// Failed is the number of failed objects that halts the rollout; 0 means no limit.
 	Failed int
 }
 
-// Standing is how an object does with the change.
+// Standing is the state of an object in the rollout.
 type Standing int
 
 const (
-	// Settled means that it has the change, or has nothing to do with it.
+	// Settled means that the object has adopted the change, or is not affected by it.
 	Settled Standing = iota
-	// Due means that it does not have the change yet.
+	// Due means that the object has not adopted the change yet.
 	Due
-	// Active means that it has begun, and how it ends is not known yet.
+	// Active means that the object has begun, and its outcome is not known yet.
 	Active
-	// Failed means that it has not come through.
+	// Failed means that the change failed for the object.
 	Failed
 )
 
@@ -37,57 +37,58 @@ const (
 type Answer int
 
 const (
-	// Granted means that it may, and counts as active from now on.
+	// Granted means that the object may begin. It is active now.
 	Granted Answer = iota
-	// Queued means that it is woken when it is its turn.
+	// Queued means that the object waits. It is woken when it may begin.
 	Queued
-	// Halted means that nobody may, and it is woken when it is its turn after all.
+	// Halted means that the rollout is halted and the object waits. It is woken when the
+	// rollout has resumed and the object may begin.
 	Halted
 )
 
-// Counts are how many objects are in each place.
+// Counts are the numbers of objects by state.
 type Counts struct {
 	Queued, Active, Failed int
 }
 
-// Queue keeps account of the objects that a change concerns.
+// Queue tracks the objects of a rollout.
 type Queue struct {
 	limits Limits
 	wake   func(cache.ObjectName)
-	tell   func(cache.ObjectName)
+	notify func(cache.ObjectName)
 
 	mu     sync.Mutex
 	active map[cache.ObjectName]struct{}
 	failed map[cache.ObjectName]struct{}
-	// called are the active ones that were woken and have not been heard of since.
-	called map[cache.ObjectName]struct{}
-	// waiting are those that have asked in vain: in line, or aside.
+	// woken are the active objects that have not called Ask since they were woken.
+	woken map[cache.ObjectName]struct{}
+	// waiting are the objects in line and the objects that stand aside.
 	waiting map[cache.ObjectName]*ticket
 	line    line
-	// halted is what those that wait were last told.
+	// halted is the state in the last notification.
 	halted bool
 }
 
-// NewQueue returns an empty queue. It calls wake for an object whose turn it is,
-// which counts as active from then on, and tell for each that waits when the
-// change is halted or goes on. Neither may call the queue.
-func NewQueue(limits Limits, wake, tell func(cache.ObjectName)) *Queue {
+// NewQueue returns an empty queue. It calls wake when a queued object may begin; the
+// object is then active. It calls notify for each waiting object when the rollout is
+// halted or resumed. Neither function may call the queue.
+func NewQueue(limits Limits, wake, notify func(cache.ObjectName)) *Queue {
 	return &Queue{
-		limits: limits, wake: wake, tell: tell,
+		limits: limits, wake: wake, notify: notify,
 		active:  map[cache.ObjectName]struct{}{},
 		failed:  map[cache.ObjectName]struct{}{},
-		called:  map[cache.ObjectName]struct{}{},
+		woken:   map[cache.ObjectName]struct{}{},
 		waiting: map[cache.ObjectName]*ticket{},
 	}
 }
 
-// Ask asks whether an object may begin. Those that wait get their turn in the
-// order of since, and of their names where that is equal. The inputs tell what
-// it asks for, see [Queue.Asked].
+// Ask decides whether an object may begin. Queued objects begin in the order of
+// since. Equal times are ordered by namespace and name. The inputs describe the
+// request, see [Queue.Asked].
 func (q *Queue) Ask(key cache.ObjectName, since time.Time, inputs string) Answer {
 	defer q.lock()()
 	if _, ok := q.active[key]; ok {
-		delete(q.called, key)
+		delete(q.woken, key)
 		return Granted
 	}
 	t, waits := q.waiting[key]
@@ -97,7 +98,7 @@ func (q *Queue) Ask(key cache.ObjectName, since time.Time, inputs string) Answer
 		q.waiting[key] = t
 		heap.Push(&q.line, t)
 	}
-	// Whoever is first in line goes first, also before the one that asks.
+	// An object that is earlier in line begins before this object.
 	q.advance(key)
 	switch _, granted := q.active[key]; {
 	case granted:
@@ -109,7 +110,7 @@ func (q *Queue) Ask(key cache.ObjectName, since time.Time, inputs string) Answer
 	}
 }
 
-// Asked returns what a waiting object asked for.
+// Asked returns the inputs of a waiting object.
 func (q *Queue) Asked(key cache.ObjectName) (inputs string, waits bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -120,9 +121,9 @@ func (q *Queue) Asked(key cache.ObjectName) (inputs string, waits bool) {
 	return t.inputs, true
 }
 
-// StandAside notes that an object would ask if nothing else held it. It takes no
-// turn, and is told when the change is halted or goes on. It reports whether the
-// change is halted now.
+// StandAside records an object that waits for another gate. The object has no place
+// in line, but is notified when the rollout is halted or resumed. StandAside reports
+// whether the rollout is halted.
 func (q *Queue) StandAside(key cache.ObjectName, inputs string) (halted bool) {
 	defer q.lock()()
 	if t, waits := q.waiting[key]; !waits || t.index >= 0 {
@@ -132,8 +133,8 @@ func (q *Queue) StandAside(key cache.ObjectName, inputs string) (halted bool) {
 	return q.isHalted()
 }
 
-// Set puts an object where it belongs. One that is due stays in line, but has
-// missed its turn if it had one.
+// Set sets the standing of an object. A waiting object that is Due keeps waiting. Any
+// other object that is Due leaves the queue.
 func (q *Queue) Set(key cache.ObjectName, standing Standing) {
 	defer q.lock()()
 	if _, waits := q.waiting[key]; waits && standing == Due {
@@ -143,17 +144,17 @@ func (q *Queue) Set(key cache.ObjectName, standing Standing) {
 	q.put(key, standing)
 }
 
-// Miss notes that an object could not tell where it belongs. It loses the turn
-// that it was woken for.
+// Miss records that the standing of an object is not known. If the object was woken
+// and has not called Ask since, it is no longer active.
 func (q *Queue) Miss(key cache.ObjectName) {
 	defer q.lock()()
-	if _, called := q.called[key]; called {
+	if _, woken := q.woken[key]; woken {
 		q.remove(key)
 	}
 }
 
-// Recall puts an object that the queue does not know yet where it belongs, and
-// reports whether it did.
+// Recall sets the standing of an object that the queue does not hold. It reports
+// whether it added the object.
 func (q *Queue) Recall(key cache.ObjectName, standing Standing) bool {
 	defer q.lock()()
 	_, active := q.active[key]
@@ -166,15 +167,14 @@ func (q *Queue) Recall(key cache.ObjectName, standing Standing) bool {
 	return standing == Active || standing == Failed
 }
 
-// Counts returns how many objects are in each place.
+// Counts returns the numbers of objects by state.
 func (q *Queue) Counts() Counts {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return Counts{Queued: q.line.Len(), Active: len(q.active), Failed: len(q.failed)}
 }
 
-// lock locks the queue and returns what unlocks it, after giving turns to those
-// that have one now.
+// lock locks the queue. The returned function advances the line and unlocks the queue.
 func (q *Queue) lock() (unlock func()) {
 	q.mu.Lock()
 	return func() {
@@ -196,7 +196,7 @@ func (q *Queue) put(key cache.ObjectName, standing Standing) {
 func (q *Queue) remove(key cache.ObjectName) {
 	delete(q.active, key)
 	delete(q.failed, key)
-	delete(q.called, key)
+	delete(q.woken, key)
 	if t, ok := q.waiting[key]; ok {
 		if t.index >= 0 {
 			heap.Remove(&q.line, t.index)
@@ -209,39 +209,39 @@ func (q *Queue) isHalted() bool {
 	return q.limits.Failed > 0 && len(q.failed) >= q.limits.Failed
 }
 
-// advance gives turns to the first in line as long as there are any, and tells
-// the others when the change is halted or goes on. The one that asks is not
-// woken: it gets its answer.
-func (q *Queue) advance(asks cache.ObjectName) {
+// advance makes objects active, in the order of the line, up to the limits. It
+// notifies the waiting objects if the rollout was halted or resumed. It neither wakes
+// nor notifies the caller of Ask, which gets an answer.
+func (q *Queue) advance(caller cache.ObjectName) {
 	for !q.isHalted() && q.line.Len() > 0 && (q.limits.Active == 0 || len(q.active) < q.limits.Active) {
 		next := q.line[0].key
 		q.remove(next)
 		q.put(next, Active)
-		if next != asks {
-			q.called[next] = struct{}{}
+		if next != caller {
+			q.woken[next] = struct{}{}
 			q.wake(next)
 		}
 	}
 	if halted := q.isHalted(); halted != q.halted {
 		q.halted = halted
 		for key := range q.waiting {
-			if key != asks {
-				q.tell(key)
+			if key != caller {
+				q.notify(key)
 			}
 		}
 	}
 }
 
-// ticket is what is known of an object that waits.
+// ticket describes a waiting object.
 type ticket struct {
 	key    cache.ObjectName
 	since  time.Time
 	inputs string
-	// index is the place in line; -1 for one that stands aside.
+	// index is the index in the heap, or -1 if the object stands aside.
 	index int
 }
 
-// line is a heap of tickets, the first in line on top.
+// line is a heap of tickets. The first in line is on top.
 type line []*ticket
 
 // Len implements heap.Interface.

@@ -15,11 +15,11 @@ import (
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// watched is a queue that writes down whom it wakes and tells.
+// watched is a queue that records the objects that it wakes and notifies.
 type watched struct {
 	*Queue
-	t           *testing.T
-	woken, told []string
+	t               *testing.T
+	woken, notified []string
 }
 
 func newWatched(t *testing.T, limits Limits) *watched {
@@ -27,25 +27,25 @@ func newWatched(t *testing.T, limits Limits) *watched {
 	w := &watched{t: t}
 	w.Queue = NewQueue(limits,
 		func(key cache.ObjectName) { w.woken = append(w.woken, key.Name) },
-		func(key cache.ObjectName) { w.told = append(w.told, key.Name) })
+		func(key cache.ObjectName) { w.notified = append(w.notified, key.Name) })
 	return w
 }
 
 func key(name string) cache.ObjectName { return cache.NewObjectName("ns", name) }
 
-// ask asks for an object that is age minutes old.
+// ask calls Ask for an object with an age in minutes.
 func (w *watched) ask(name string, age int) Answer {
 	return w.Ask(key(name), began.Add(-time.Duration(age)*time.Minute), "inputs")
 }
 
-// expect holds who was woken and told since the last call.
-func (w *watched) expect(what string, woken, told []string) {
+// expect checks the objects that were woken and notified since the last call.
+func (w *watched) expect(what string, woken, notified []string) {
 	w.t.Helper()
-	slices.Sort(w.told)
-	if diff := cmp.Diff([][]string{woken, told}, [][]string{w.woken, w.told}); diff != "" {
-		w.t.Errorf("%s: woken and told (-want +got):\n%s", what, diff)
+	slices.Sort(w.notified)
+	if diff := cmp.Diff([][]string{woken, notified}, [][]string{w.woken, w.notified}); diff != "" {
+		w.t.Errorf("%s: woken and notified (-want +got):\n%s", what, diff)
 	}
-	w.woken, w.told = nil, nil
+	w.woken, w.notified = nil, nil
 }
 
 func (w *watched) counts(what string, want Counts) {
@@ -62,7 +62,7 @@ func (w *watched) answers(what string, want, got Answer) {
 	}
 }
 
-func TestTurnsGoToTheOldest(t *testing.T) {
+func TestOldestBeginsFirst(t *testing.T) {
 	w := newWatched(t, Limits{Active: 1})
 	w.answers("the first", Granted, w.ask("first", 0))
 	for name, age := range map[string]int{"young": 1, "old": 3, "b-middle": 2, "a-middle": 2} {
@@ -70,8 +70,8 @@ func TestTurnsGoToTheOldest(t *testing.T) {
 		w.answers(name+" again", Queued, w.ask(name, age))
 	}
 	w.answers("the first again", Granted, w.ask("first", 0))
-	w.expect("nobody is done", nil, nil)
-	w.counts("nobody is done", Counts{Queued: 4, Active: 1})
+	w.expect("none is done", nil, nil)
+	w.counts("none is done", Counts{Queued: 4, Active: 1})
 	before := "first"
 	for _, next := range []string{"old", "a-middle", "b-middle", "young"} {
 		w.Set(key(before), Settled)
@@ -83,12 +83,12 @@ func TestTurnsGoToTheOldest(t *testing.T) {
 	w.counts("all are done", Counts{})
 }
 
-func TestTurnThatIsNotTaken(t *testing.T) {
+func TestUnusedTurnGoesToNext(t *testing.T) {
 	miss := map[string]func(w *watched){
-		"nothing to do":  func(w *watched) { w.Set(key("b"), Settled) },
-		"could not":      func(w *watched) { w.Set(key("b"), Due) },
-		"knows nothing":  func(w *watched) { w.Miss(key("b")) },
-		"held by others": func(w *watched) { w.StandAside(key("b"), "inputs") },
+		"settled":      func(w *watched) { w.Set(key("b"), Settled) },
+		"still due":    func(w *watched) { w.Set(key("b"), Due) },
+		"not known":    func(w *watched) { w.Miss(key("b")) },
+		"stands aside": func(w *watched) { w.StandAside(key("b"), "inputs") },
 	}
 	for name, miss := range miss {
 		t.Run(name, func(t *testing.T) {
@@ -99,13 +99,13 @@ func TestTurnThatIsNotTaken(t *testing.T) {
 			w.Set(key("a"), Settled)
 			w.expect("a is done", []string{"b"}, nil)
 			miss(w)
-			w.expect("b does not come", []string{"c"}, nil)
-			w.counts("b does not come", Counts{Active: 1})
+			w.expect("b does not begin", []string{"c"}, nil)
+			w.counts("b does not begin", Counts{Active: 1})
 		})
 	}
 }
 
-func TestTurnThatIsTaken(t *testing.T) {
+func TestMissKeepsActiveObject(t *testing.T) {
 	w := newWatched(t, Limits{Active: 1})
 	w.ask("a", 0)
 	w.ask("b", 0)
@@ -118,7 +118,7 @@ func TestTurnThatIsTaken(t *testing.T) {
 	w.counts("b has begun", Counts{Active: 1})
 }
 
-func TestPlaceInLineIsGivenUp(t *testing.T) {
+func TestObjectLeavesLine(t *testing.T) {
 	w := newWatched(t, Limits{Active: 1})
 	w.ask("a", 0)
 	w.ask("b", 2)
@@ -127,16 +127,16 @@ func TestPlaceInLineIsGivenUp(t *testing.T) {
 	w.counts("b is still due", Counts{Queued: 2, Active: 1})
 	w.StandAside(key("b"), "inputs")
 	w.Set(key("b"), Due)
-	w.counts("b is held", Counts{Queued: 1, Active: 1})
+	w.counts("b stands aside", Counts{Queued: 1, Active: 1})
 	w.Set(key("a"), Settled)
 	w.expect("a is done", []string{"c"}, nil)
-	w.answers("b may ask again", Queued, w.ask("b", 2))
+	w.answers("b asks again", Queued, w.ask("b", 2))
 	w.Set(key("c"), Active)
 	w.Set(key("b"), Active)
-	w.counts("b goes without a turn", Counts{Active: 2})
+	w.counts("b is active without an answer", Counts{Active: 2})
 	w.answers("d", Queued, w.ask("d", 9))
 	w.Set(key("c"), Settled)
-	w.expect("b is still on its way", nil, nil)
+	w.expect("b is still active", nil, nil)
 }
 
 func TestHalt(t *testing.T) {
@@ -145,7 +145,7 @@ func TestHalt(t *testing.T) {
 		w.ask(name, 9-i)
 	}
 	if w.StandAside(key("aside"), "inputs") {
-		t.Error("halted before anybody has failed")
+		t.Error("halted before an object has failed")
 	}
 	w.Set(key("a"), Failed)
 	w.expect("one has failed", []string{"c"}, nil)
@@ -153,28 +153,28 @@ func TestHalt(t *testing.T) {
 	w.expect("two have failed", nil, []string{"aside", "d", "e"})
 	w.counts("two have failed", Counts{Queued: 2, Active: 1, Failed: 2})
 	w.Set(key("c"), Settled)
-	w.expect("the last has come through", nil, nil)
-	w.answers("who waits", Halted, w.ask("d", 6))
-	w.answers("who comes", Halted, w.ask("f", 0))
+	w.expect("the active object is settled", nil, nil)
+	w.answers("waiting object", Halted, w.ask("d", 6))
+	w.answers("new object", Halted, w.ask("f", 0))
 	if !w.StandAside(key("aside"), "inputs") {
-		t.Error("not halted for who stands aside")
+		t.Error("not halted for an object that stands aside")
 	}
 	w.Set(key("b"), Active)
 	w.expect("one has recovered", []string{"d"}, []string{"aside", "e", "f"})
 	w.Set(key("b"), Failed)
-	w.expect("it fails again", nil, []string{"aside", "e", "f"})
+	w.expect("the recovered object fails again", nil, []string{"aside", "e", "f"})
 	w.Set(key("a"), Settled)
-	w.expect("the other is deleted", []string{"e"}, []string{"aside", "f"})
-	w.answers("who has failed asks anew", Queued, w.ask("b", 0))
+	w.expect("the other failed object is deleted", []string{"e"}, []string{"aside", "f"})
+	w.answers("failed object asks again", Queued, w.ask("b", 0))
 }
 
-func TestWhoAsksEndsTheHalt(t *testing.T) {
+func TestFailedObjectResumesRolloutWhenItAsks(t *testing.T) {
 	w := newWatched(t, Limits{Active: 1, Failed: 1})
 	w.Set(key("a"), Failed)
 	w.answers("b", Halted, w.ask("b", 1))
-	w.expect("b is answered", nil, nil)
+	w.expect("b got an answer", nil, nil)
 	w.answers("a", Queued, w.ask("a", 0))
-	w.expect("b goes first", []string{"b"}, nil)
+	w.expect("b begins first", []string{"b"}, nil)
 }
 
 func TestNoLimits(t *testing.T) {
@@ -185,7 +185,7 @@ func TestNoLimits(t *testing.T) {
 		w.Set(key(name), Failed)
 	}
 	w.answers("one more", Granted, w.ask("one more", 0))
-	w.counts("nothing is limited", Counts{Active: 1, Failed: 100})
+	w.counts("without limits", Counts{Active: 1, Failed: 100})
 }
 
 func TestRecall(t *testing.T) {
@@ -200,7 +200,7 @@ func TestRecall(t *testing.T) {
 		{"a", Failed, false}, {"b", Active, false}, {"settled", Settled, false}, {"due", Due, false}, {"active", Active, true}, {"failed", Failed, true},
 	} {
 		if got := w.Recall(key(test.name), test.standing); got != test.want {
-			t.Errorf("%s: recalled %t", test.name, got)
+			t.Errorf("%s: Recall() = %t, want %t", test.name, got, test.want)
 		}
 	}
 	w.counts("recalled", Counts{Queued: 1, Active: 2, Failed: 1})
@@ -213,7 +213,7 @@ func TestAsked(t *testing.T) {
 	asked := func(name, want string) {
 		t.Helper()
 		if got, _ := w.Asked(key(name)); got != want {
-			t.Errorf("%s asked with %q, want %q", name, got, want)
+			t.Errorf("inputs of %s are %q, want %q", name, got, want)
 		}
 	}
 	w.ask("a", 0)
@@ -226,8 +226,8 @@ func TestAsked(t *testing.T) {
 	asked("b", "inputs")
 }
 
-// TestManyWait holds that nobody is forgotten, and that each is woken once.
-func TestManyWait(t *testing.T) {
+// TestManyQueuedObjects checks that each queued object is woken once.
+func TestManyQueuedObjects(t *testing.T) {
 	const many = 5000
 	w := newWatched(t, Limits{Active: 10})
 	var active []string
@@ -238,7 +238,7 @@ func TestManyWait(t *testing.T) {
 	}
 	for len(active) > 0 {
 		if len(active) > 10 {
-			t.Fatalf("%d are active", len(active))
+			t.Fatalf("%d objects are active, want at most 10", len(active))
 		}
 		w.Set(key(active[0]), Settled)
 		active = append(active[1:], w.woken...)

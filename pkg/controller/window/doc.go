@@ -1,14 +1,16 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package window tells whether a window of time that opens by a cron schedule is
-// open, and when it opens next. It is pure: the time is given, and the time
-// zones are those of the binary where the system has none.
+// Package window computes whether a time window is open, and when it opens next. A
+// cron schedule defines when the window opens. The functions are pure: the caller
+// passes the time. The binary contains the time zone database, for systems without
+// one.
 //
 // # Daylight-saving time
 //
-// The schedule is read as the clock on the wall of its time zone. A time that
-// the wall clock skips opens the window that much later, usually by an hour; a
-// time that it shows twice opens the window the first time only. How long the
-// window stays open is time that passes, whatever the wall clock does meanwhile.
+// The schedule is in the local time of its time zone. If a change of the local time
+// skips an opening, the window opens later by the size of the change, usually an
+// hour. If a local time occurs twice, the window opens at its first occurrence
+// only. The duration of the window is elapsed time: a change of the local time does
+// not affect it.
 package window

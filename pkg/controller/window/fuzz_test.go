@@ -11,8 +11,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/window"
 )
 
-// FuzzWindow: whatever a schedule is, it is refused, or its window is open now or opens
-// later. Neither panics or takes more than a little memory.
+// FuzzWindow checks arbitrary schedules. Parse rejects the schedule, or its window is open
+// or opens later. Neither Parse nor At panics or allocates much memory.
 func FuzzWindow(f *testing.F) {
 	for _, schedule := range []string{
 		"0 2 * * 6", "@daily", "@every 1s", "* * * * *", "0 0 30 2 *", "0 0 29 2 *", "*/0 * * * *", "1-0 * * * *", "0-4294967295 * * * *",

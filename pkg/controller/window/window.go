@@ -8,29 +8,28 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	_ "time/tzdata" // An image made from scratch has no time zones.
+	_ "time/tzdata" // An image from scratch has no time zone database.
 
 	"github.com/robfig/cron/v3"
 )
 
-// longestShift bounds by how much a change of the wall clock can put times out of
-// their order. The largest in the database of time zones is a day, where a
-// country has crossed the date line.
+// longestShift bounds a change of the local time. The largest change in the time zone
+// database is a day, when a country crossed the date line.
 const longestShift = 24 * time.Hour
 
-// parser takes five fields or a name such as @daily.
+// parser accepts five fields or a name such as @daily.
 var parser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 
-// Window is open for a duration from each time of a schedule on.
+// Window opens at each time of a schedule and stays open for a duration.
 type Window struct {
 	schedule *cron.SpecSchedule
 	location *time.Location
 	duration time.Duration
 }
 
-// Parse returns the window that opens by the schedule, five fields of cron or a
-// name such as @daily, in a time zone of the IANA database; an empty one is UTC.
-// The error says in a sentence which of them is wrong and why.
+// Parse returns a window. The schedule has five cron fields or is a name such as
+// @daily. The time zone is a name of the IANA database; an empty name is UTC. The
+// error names the invalid argument and the reason.
 func Parse(schedule, timeZone string, duration time.Duration) (Window, error) {
 	if duration <= 0 {
 		return Window{}, fmt.Errorf("duration %s is not longer than 0", duration)
@@ -48,7 +47,7 @@ func Parse(schedule, timeZone string, duration time.Duration) (Window, error) {
 
 func parseTimeZone(name string) (*time.Location, error) {
 	if name == "Local" {
-		// That of the machine, which nobody could tell from the outside.
+		// Reject the time zone of the machine, because it is not visible in the spec.
 		return nil, fmt.Errorf("time zone %q is not one of the IANA database", name)
 	}
 	location, err := time.LoadLocation(name)
@@ -58,8 +57,8 @@ func parseTimeZone(name string) (*time.Location, error) {
 	return location, nil
 }
 
-// parseSchedule keeps from the parser what it would take beside a schedule: a
-// time zone of its own, and intervals that begin at no time in particular.
+// parseSchedule rejects two forms that the parser accepts: a schedule with its own
+// time zone, and an interval, which has no defined start.
 func parseSchedule(text string) (*cron.SpecSchedule, error) {
 	if strings.Contains(text, "=") {
 		return nil, errors.New("it must not name a time zone")
@@ -75,34 +74,34 @@ func parseSchedule(text string) (*cron.SpecSchedule, error) {
 	if !ok {
 		return nil, errors.New("it is not a schedule")
 	}
-	// The wall clock is written as if it were UTC: see Window.opening.
+	// Local times are represented as UTC, see localTime.
 	spec.Location = time.UTC
 	if leapYear := time.Date(2023, 1, 1, 0, 0, 0, 0, time.UTC); spec.Next(leapYear).IsZero() {
-		return nil, errors.New("there is no such day")
+		return nil, errors.New("no date matches it")
 	}
 	return spec, nil
 }
 
-// At reports whether the window is open at a time. If it is not, opens is when it
-// opens next; zero when that is years away.
+// At reports whether the window is open at now. If the window is closed, opens is the
+// time of its next opening, or zero if that is years away.
 func (w Window) At(now time.Time) (open bool, opens time.Time) {
-	// What may have opened the window within its duration, in the order of the
-	// wall clock, which is not quite that of time.
-	wall := wallClock(now.Add(-w.duration).In(w.location)).Add(-longestShift)
+	// Visit all openings that can be less than a duration ago, in the order of the local
+	// time. That order can differ from the order of time by longestShift.
+	local := localTime(now.Add(-w.duration).In(w.location)).Add(-longestShift)
 	var latest time.Time
 	for {
-		wall = w.schedule.Next(wall)
-		if wall.IsZero() || !latest.IsZero() && wall.After(latest) {
+		local = w.schedule.Next(local)
+		if local.IsZero() || !latest.IsZero() && local.After(latest) {
 			return false, opens
 		}
-		opening := w.opening(wall)
+		opening := w.opening(local)
 		switch {
 		case opening.After(now):
 			if opens.IsZero() || opening.Before(opens) {
 				opens = opening
 			}
 			if latest.IsZero() {
-				latest = wall.Add(longestShift)
+				latest = local.Add(longestShift)
 			}
 		case now.Before(opening.Add(w.duration)):
 			return true, time.Time{}
@@ -110,36 +109,36 @@ func (w Window) At(now time.Time) (open bool, opens time.Time) {
 	}
 }
 
-// wallClock is what the clock on the wall shows, written as if it were UTC.
-func wallClock(t time.Time) time.Time {
+// localTime returns the local time of t, represented as UTC.
+func localTime(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
 }
 
-// opening is when the clock on the wall first shows a time; for one that it
-// skips, when it would have shown it had it not been changed.
-func (w Window) opening(wall time.Time) time.Time {
-	guess := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), 0, 0, w.location)
+// opening returns the first occurrence of a local time. If a change of the local time
+// skips it, opening uses the UTC offset before the change.
+func (w Window) opening(local time.Time) time.Time {
+	guess := time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), local.Minute(), 0, 0, w.location)
 	changed, _ := guess.ZoneBounds()
 	if changed.IsZero() {
 		return guess
 	}
-	// As if the clock had not been changed the last time.
-	unchanged := inZoneOf(wall, changed.Add(-time.Nanosecond))
-	if wallClock(guess).Equal(wall) {
+	// The time with the UTC offset before the last change.
+	unchanged := withOffsetAt(local, changed.Add(-time.Nanosecond))
+	if localTime(guess).Equal(local) {
 		if unchanged.Before(changed) {
-			return unchanged // The clock showed it before, too.
+			return unchanged // The local time occurs twice, and this is the first time.
 		}
 		return guess
 	}
-	if wall.Before(wallClock(changed)) {
+	if local.Before(localTime(changed)) {
 		return unchanged
 	}
-	return inZoneOf(wall, guess)
+	return withOffsetAt(local, guess)
 }
 
-// inZoneOf is when the wall clock shows a time, at the distance from UTC that
-// holds at another time.
-func inZoneOf(wall, at time.Time) time.Time {
+// withOffsetAt converts a local time to a time, with the UTC offset that applies at
+// another time.
+func withOffsetAt(local, at time.Time) time.Time {
 	_, offset := at.Zone()
-	return wall.Add(-time.Duration(offset) * time.Second).In(at.Location())
+	return local.Add(-time.Duration(offset) * time.Second).In(at.Location())
 }

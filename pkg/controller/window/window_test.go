@@ -25,7 +25,7 @@ func TestAt(t *testing.T) {
 	tests := []struct {
 		name, schedule, zone string
 		duration             time.Duration
-		// want has, for a time, when the window opens next, or open.
+		// want maps a time to the next opening, or to open.
 		want map[string]string
 	}{
 		{"every night", "0 2 * * *", "", 2 * time.Hour, map[string]string{
@@ -46,24 +46,24 @@ func TestAt(t *testing.T) {
 			"2026-01-10T02:29:59Z": open,
 			"2026-01-10T02:30:00Z": "2026-01-16T22:30:00Z",
 		}},
-		{"longer than its period", "0 * * * *", "", 90 * time.Minute, map[string]string{
+		{"duration longer than the period", "0 * * * *", "", 90 * time.Minute, map[string]string{
 			"2026-01-10T00:00:00Z": open,
 			"2026-01-10T00:59:59Z": open,
 			"2026-01-10T13:30:00Z": open,
 		}},
-		{"as long as its period", "@daily", "", 24 * time.Hour, map[string]string{
+		{"duration equal to the period", "@daily", "", 24 * time.Hour, map[string]string{
 			"2026-01-10T23:59:59Z": open,
 			"2026-01-11T00:00:00Z": open,
 		}},
-		{"the longest, once a month", "0 0 1 * *", "", 168 * time.Hour, map[string]string{
+		{"longest duration, once a month", "0 0 1 * *", "", 168 * time.Hour, map[string]string{
 			"2026-01-07T23:59:59Z": open,
 			"2026-01-08T00:00:00Z": "2026-02-01T00:00:00Z",
 		}},
-		{"the shortest", "15 6 * * *", "", time.Minute, map[string]string{
+		{"shortest duration", "15 6 * * *", "", time.Minute, map[string]string{
 			"2026-01-10T06:15:59.999999999Z": open,
 			"2026-01-10T06:16:00Z":           "2026-01-11T06:15:00Z",
 		}},
-		{"a time that spring skips", "30 2 * * *", berlin, time.Hour, map[string]string{
+		{"skipped time in spring", "30 2 * * *", berlin, time.Hour, map[string]string{
 			"2026-03-28T02:29:59+01:00": "2026-03-28T02:30:00+01:00",
 			"2026-03-29T01:59:59+01:00": "2026-03-29T03:30:00+02:00",
 			"2026-03-29T03:00:00+02:00": "2026-03-29T03:30:00+02:00",
@@ -71,30 +71,30 @@ func TestAt(t *testing.T) {
 			"2026-03-29T04:29:59+02:00": open,
 			"2026-03-29T04:30:00+02:00": "2026-03-30T02:30:00+02:00",
 		}},
-		{"the hour that spring skips, all of it", "0,30 2 * * *", berlin, 10 * time.Minute, map[string]string{
+		{"two times in the skipped hour", "0,30 2 * * *", berlin, 10 * time.Minute, map[string]string{
 			"2026-03-29T01:59:00+01:00": "2026-03-29T03:00:00+02:00",
 			"2026-03-29T03:00:00+02:00": open,
 			"2026-03-29T03:10:00+02:00": "2026-03-29T03:30:00+02:00",
 			"2026-03-29T03:40:00+02:00": "2026-03-30T02:00:00+02:00",
 		}},
-		{"one that is skipped beside one that is not", "30,15 2,3 * * *", berlin, time.Minute, map[string]string{
-			// 02:30 is moved behind 03:15, which comes after it.
+		{"skipped time opens after a later time", "30,15 2,3 * * *", berlin, time.Minute, map[string]string{
+			// The skipped 02:30 opens at 03:30, after 03:15.
 			"2026-03-29T01:59:00+01:00": "2026-03-29T03:15:00+02:00",
 			"2026-03-29T03:16:00+02:00": "2026-03-29T03:30:00+02:00",
 			"2026-03-29T03:31:00+02:00": "2026-03-30T02:15:00+02:00",
 		}},
-		{"over the change in spring", "0 1 * * *", berlin, 2 * time.Hour, map[string]string{
+		{"open during the change in spring", "0 1 * * *", berlin, 2 * time.Hour, map[string]string{
 			"2026-03-29T01:00:00+01:00": open,
 			"2026-03-29T03:59:59+02:00": open,
 			"2026-03-29T04:00:00+02:00": "2026-03-30T01:00:00+02:00",
 		}},
-		{"a time that autumn shows twice", "30 2 * * *", berlin, 30 * time.Minute, map[string]string{
+		{"repeated time in autumn", "30 2 * * *", berlin, 30 * time.Minute, map[string]string{
 			"2026-10-25T02:29:59+02:00": "2026-10-25T02:30:00+02:00",
 			"2026-10-25T02:30:00+02:00": open,
 			"2026-10-25T02:00:00+01:00": "2026-10-26T02:30:00+01:00",
 			"2026-10-25T02:30:00+01:00": "2026-10-26T02:30:00+01:00",
 		}},
-		{"over the change in autumn", "0 1 * * *", berlin, 2 * time.Hour, map[string]string{
+		{"open during the change in autumn", "0 1 * * *", berlin, 2 * time.Hour, map[string]string{
 			"2026-10-25T01:00:00+02:00": open,
 			"2026-10-25T02:30:00+02:00": open,
 			"2026-10-25T02:00:00+01:00": "2026-10-26T01:00:00+01:00",
@@ -103,21 +103,21 @@ func TestAt(t *testing.T) {
 			"2026-10-25T02:05:00+02:00": open,
 			"2026-10-25T02:00:00+01:00": "2026-10-25T03:00:00+01:00",
 		}},
-		{"over midnight and the change in spring", "0 23 * * 6", berlin, 5 * time.Hour, map[string]string{
+		{"open over midnight and the change in spring", "0 23 * * 6", berlin, 5 * time.Hour, map[string]string{
 			"2026-03-28T23:00:00+01:00": open,
 			"2026-03-29T04:59:59+02:00": open,
 			"2026-03-29T05:00:00+02:00": "2026-04-04T23:00:00+02:00",
 		}},
-		{"midnight that does not exist", "0 0 * * *", "America/Santiago", time.Hour, map[string]string{
+		{"skipped midnight", "0 0 * * *", "America/Santiago", time.Hour, map[string]string{
 			"2026-09-05T23:59:59-04:00": "2026-09-06T01:00:00-03:00",
 			"2026-09-06T01:00:00-03:00": open,
 			"2026-09-06T02:00:00-03:00": "2026-09-07T00:00:00-03:00",
 		}},
-		{"half an hour that is skipped", "15 2 * * *", "Australia/Lord_Howe", time.Hour, map[string]string{
+		{"skipped half hour", "15 2 * * *", "Australia/Lord_Howe", time.Hour, map[string]string{
 			"2026-10-04T01:59:00+10:30": "2026-10-04T02:45:00+11:00",
 			"2026-10-04T02:45:00+11:00": open,
 		}},
-		{"a day that was skipped", "0 12 30 12 *", "Pacific/Apia", time.Hour, map[string]string{
+		{"skipped day", "0 12 30 12 *", "Pacific/Apia", time.Hour, map[string]string{
 			"2011-12-29T23:00:00-10:00": "2011-12-31T12:00:00+14:00",
 			"2011-12-31T12:30:00+14:00": open,
 		}},
@@ -153,9 +153,9 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// TestAtAgrees holds that the window is open when it said that it would open,
-// and not a moment before, around the changes of a year in time zones of all sorts.
-func TestAtAgrees(t *testing.T) {
+// TestWindowOpensAsAnnounced checks that the window opens exactly at the announced
+// time, around the daylight-saving changes of a year in several time zones.
+func TestWindowOpensAsAnnounced(t *testing.T) {
 	for _, zone := range []string{"", berlin, "America/New_York", "Africa/Casablanca", "Asia/Kathmandu", "Australia/Lord_Howe"} {
 		for _, schedule := range []string{"30 2 * * *", "*/20 1-3 * * *", "0 0 * * 0", "45 23 * * *"} {
 			w, err := Parse(schedule, zone, 17*time.Minute)
@@ -192,16 +192,16 @@ func TestParse(t *testing.T) {
 	}{
 		{"too few fields", "0 2 * *", "", time.Hour, `schedule "0 2 * *" cannot be understood: expected exactly 5 fields`},
 		{"a minute that does not exist", "60 2 * * *", "", time.Hour, "above maximum (59)"},
-		{"a word", "at two in the night", "", time.Hour, "failed to parse int"},
-		{"nothing", "", "", time.Hour, "empty spec"},
+		{"words", "at two in the night", "", time.Hour, "failed to parse int"},
+		{"empty", "", "", time.Hour, "empty spec"},
 		{"an unknown name", "@sometimes", "", time.Hour, "@sometimes"},
 		{"an interval", "@every 5m", "", time.Hour, "@every is not supported"},
-		{"a time zone inside", "CRON_TZ=UTC 0 2 * * *", "", time.Hour, "it must not name a time zone"},
-		{"a time zone and nothing else", "TZ=0", "", time.Hour, "it must not name a time zone"},
-		{"a day that does not exist", "0 0 30 2 *", "", time.Hour, "there is no such day"},
+		{"schedule with a time zone", "CRON_TZ=UTC 0 2 * * *", "", time.Hour, "it must not name a time zone"},
+		{"only a time zone", "TZ=0", "", time.Hour, "it must not name a time zone"},
+		{"a day that does not exist", "0 0 30 2 *", "", time.Hour, "no date matches it"},
 		{"an unknown time zone", "@daily", "Europe/Atlantis", time.Hour, `time zone "Europe/Atlantis" is not one of the IANA database`},
 		{"the machine's time zone", "@daily", "Local", time.Hour, `time zone "Local" is not one of the IANA database`},
-		{"a file", "@daily", "../../etc/passwd", time.Hour, "is not one of the IANA database"},
+		{"a path as time zone", "@daily", "../../etc/passwd", time.Hour, "is not one of the IANA database"},
 		{"no duration", "@daily", "", 0, "duration 0s is not longer than 0"},
 	}
 	for _, test := range tests {

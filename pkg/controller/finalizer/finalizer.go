@@ -27,10 +27,10 @@ func Has(obj metav1.Object, name string) bool {
 	return slices.Contains(obj.GetFinalizers(), name)
 }
 
-// Ensure adds the finalizer name to obj and returns the object as it is then.
-// It returns obj itself when the finalizer is there already, or when obj is
-// being deleted, from which time on the API server takes no finalizer.
-// A conflict is returned, wrapped.
+// Ensure adds the finalizer name to obj and returns the updated object. It returns
+// obj itself if obj has the finalizer. It also returns obj itself if obj is being
+// deleted, because the API server then rejects new finalizers. The error wraps a
+// conflict.
 func Ensure[T metav1.Object](ctx context.Context, patcher Patcher[T], obj T, name string) (T, error) {
 	if Has(obj, name) || obj.GetDeletionTimestamp() != nil {
 		return obj, nil
@@ -43,9 +43,9 @@ func Ensure[T metav1.Object](ctx context.Context, patcher Patcher[T], obj T, nam
 	return updated, nil
 }
 
-// Remove takes the finalizer name from obj and returns the object as it is
-// then. It returns obj itself when there is no such finalizer, or no such
-// object any more. A conflict is returned, wrapped.
+// Remove removes the finalizer name from obj and returns the updated object. It
+// returns obj itself if obj lacks the finalizer or is gone. The error wraps a
+// conflict.
 func Remove[T metav1.Object](ctx context.Context, patcher Patcher[T], obj T, name string) (T, error) {
 	if !Has(obj, name) {
 		return obj, nil

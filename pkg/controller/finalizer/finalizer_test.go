@@ -26,10 +26,11 @@ type write func(context.Context, Patcher[*corev1.ConfigMap], *corev1.ConfigMap, 
 func TestFinalizer(t *testing.T) {
 	tests := []struct {
 		name string
-		// live holds the finalizers at first, deleted whether the object is
-		// being deleted; meanwhile is what others do before the write.
-		live      []string
-		deleted   bool
+		// live are the finalizers of the object before the write.
+		live []string
+		// deleted is true if the object is being deleted.
+		deleted bool
+		// meanwhile is a write of another client after the object was read.
 		meanwhile func(t *testing.T, c *fake.Clientset)
 		write     write
 		want      []string
@@ -37,18 +38,18 @@ func TestFinalizer(t *testing.T) {
 		check     func(error) bool
 	}{
 		{name: "ensure", write: Ensure[*corev1.ConfigMap], want: []string{mine}, patches: 1},
-		{name: "ensure beside others", live: []string{theirs}, write: Ensure[*corev1.ConfigMap], want: []string{theirs, mine}, patches: 1},
-		{name: "ensure what is there", live: []string{mine}, write: Ensure[*corev1.ConfigMap], want: []string{mine}},
+		{name: "ensure beside another finalizer", live: []string{theirs}, write: Ensure[*corev1.ConfigMap], want: []string{theirs, mine}, patches: 1},
+		{name: "ensure an existing finalizer", live: []string{mine}, write: Ensure[*corev1.ConfigMap], want: []string{mine}},
 		{name: "ensure while deleting", live: []string{theirs}, deleted: true, write: Ensure[*corev1.ConfigMap], want: []string{theirs}},
-		{name: "ensure on an old version", meanwhile: label, write: Ensure[*corev1.ConfigMap], patches: 1, check: apierrors.IsConflict},
-		{name: "ensure on a predecessor", meanwhile: recreate, write: Ensure[*corev1.ConfigMap], patches: 1, check: apierrors.IsConflict},
-		{name: "ensure on nothing", meanwhile: remove, write: Ensure[*corev1.ConfigMap], patches: 1, check: apierrors.IsNotFound},
+		{name: "ensure after a change", meanwhile: label, write: Ensure[*corev1.ConfigMap], patches: 1, check: apierrors.IsConflict},
+		{name: "ensure after the object was created again", meanwhile: recreate, write: Ensure[*corev1.ConfigMap], patches: 1, check: apierrors.IsConflict},
+		{name: "ensure after the object was deleted", meanwhile: remove, write: Ensure[*corev1.ConfigMap], patches: 1, check: apierrors.IsNotFound},
 		{name: "remove", live: []string{mine}, write: Remove[*corev1.ConfigMap], patches: 1},
-		{name: "remove the last", live: []string{mine}, deleted: true, write: Remove[*corev1.ConfigMap], patches: 1},
-		{name: "remove among others", live: []string{theirs, mine}, deleted: true, write: Remove[*corev1.ConfigMap], want: []string{theirs}, patches: 1},
-		{name: "remove what is not there", live: []string{theirs}, write: Remove[*corev1.ConfigMap], want: []string{theirs}},
-		{name: "remove on an old version", live: []string{mine}, meanwhile: label, write: Remove[*corev1.ConfigMap], want: []string{mine}, patches: 1, check: apierrors.IsConflict},
-		{name: "remove on nothing", live: []string{mine}, meanwhile: release, write: Remove[*corev1.ConfigMap], want: []string{mine}, patches: 1},
+		{name: "remove the last finalizer", live: []string{mine}, deleted: true, write: Remove[*corev1.ConfigMap], patches: 1},
+		{name: "remove beside another finalizer", live: []string{theirs, mine}, deleted: true, write: Remove[*corev1.ConfigMap], want: []string{theirs}, patches: 1},
+		{name: "remove a missing finalizer", live: []string{theirs}, write: Remove[*corev1.ConfigMap], want: []string{theirs}},
+		{name: "remove after a change", live: []string{mine}, meanwhile: label, write: Remove[*corev1.ConfigMap], want: []string{mine}, patches: 1, check: apierrors.IsConflict},
+		{name: "remove after the object was deleted", live: []string{mine}, meanwhile: release, write: Remove[*corev1.ConfigMap], want: []string{mine}, patches: 1},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -36,7 +36,7 @@ func deployment(change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 
 func finalized(d *appsv1.Deployment) { d.Finalizers = []string{"example.com/hold"} }
 
-// stamps is what Stamp adds to an object.
+// stamps are the fields that Stamp sets.
 type stamps struct {
 	UID             types.UID
 	ResourceVersion string
@@ -72,7 +72,7 @@ func TestStamp(t *testing.T) {
 			want: stamps{"uid-1", "1", 1, false},
 		},
 		{
-			name: "created with a version", start: deployment(),
+			name: "created with a resourceVersion", start: deployment(),
 			do: func(t *testing.T, d client) (*appsv1.Deployment, error) {
 				obj := deployment(func(d *appsv1.Deployment) { d.Name, d.ResourceVersion = "b", "7" })
 				return d.Create(t.Context(), obj, metav1.CreateOptions{})
@@ -124,14 +124,14 @@ func TestStamp(t *testing.T) {
 			want: stamps{"uid-1", "1", 1, false},
 		},
 		{
-			name: "updated without a version", start: deployment(),
+			name: "updated without a resourceVersion", start: deployment(),
 			do: func(t *testing.T, d client) (*appsv1.Deployment, error) {
 				return d.Update(t.Context(), deployment(func(d *appsv1.Deployment) { d.Spec.Paused = true }), metav1.UpdateOptions{})
 			},
 			want: stamps{"uid-1", "2", 2, false},
 		},
 		{
-			name: "an old version updated", start: deployment(),
+			name: "updated with an old resourceVersion", start: deployment(),
 			do: func(t *testing.T, d client) (*appsv1.Deployment, error) {
 				obj := live(t, d)
 				patch := []byte(`{"spec":{"paused":true}}`)
@@ -143,14 +143,14 @@ func TestStamp(t *testing.T) {
 			check: apierrors.IsConflict,
 		},
 		{
-			name: "another UID patched", start: deployment(),
+			name: "patched with another UID", start: deployment(),
 			do: func(t *testing.T, d client) (*appsv1.Deployment, error) {
 				return d.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"uid":"other"}}`), metav1.PatchOptions{})
 			},
 			check: apierrors.IsConflict,
 		},
 		{
-			name: "applied anew", start: deployment(func(d *appsv1.Deployment) { d.Name = "b" }),
+			name: "created by apply", start: deployment(func(d *appsv1.Deployment) { d.Name = "b" }),
 			do: func(t *testing.T, d client) (*appsv1.Deployment, error) {
 				return d.Apply(t.Context(), appsv1ac.Deployment("a", "ns").WithSpec(appsv1ac.DeploymentSpec().WithPaused(true)), manager)
 			},
@@ -164,7 +164,7 @@ func TestStamp(t *testing.T) {
 			want: stamps{"uid-1", "2", 2, false},
 		},
 		{
-			name: "status applied, and again", start: deployment(),
+			name: "status applied twice", start: deployment(),
 			do: func(t *testing.T, d client) (*appsv1.Deployment, error) {
 				config := appsv1ac.Deployment("a", "ns").WithUID("uid-1").WithStatus(appsv1ac.DeploymentStatus().WithReplicas(7))
 				if _, err := d.ApplyStatus(t.Context(), config, manager); err != nil {
@@ -179,14 +179,14 @@ func TestStamp(t *testing.T) {
 			want: stamps{"uid-1", "2", 1, false},
 		},
 		{
-			name: "status of another UID applied", start: deployment(),
+			name: "status applied with another UID", start: deployment(),
 			do: func(t *testing.T, d client) (*appsv1.Deployment, error) {
 				return d.ApplyStatus(t.Context(), appsv1ac.Deployment("a", "ns").WithUID("other"), manager)
 			},
 			check: apierrors.IsConflict,
 		},
 		{
-			name: "status of none applied", start: deployment(func(d *appsv1.Deployment) { d.Name = "b" }),
+			name: "status of a missing object applied", start: deployment(func(d *appsv1.Deployment) { d.Name = "b" }),
 			do: func(t *testing.T, d client) (*appsv1.Deployment, error) {
 				return d.ApplyStatus(t.Context(), appsv1ac.Deployment("a", "ns"), manager)
 			},
@@ -200,7 +200,7 @@ func TestStamp(t *testing.T) {
 			gone: true,
 		},
 		{
-			name: "another UID deleted", start: deployment(),
+			name: "deleted with another UID", start: deployment(),
 			do: func(t *testing.T, d client) (*appsv1.Deployment, error) {
 				return nil, d.Delete(t.Context(), "a", metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("other")})
 			},
@@ -215,7 +215,7 @@ func TestStamp(t *testing.T) {
 			want: stamps{"uid-1", "2", 2, true},
 		},
 		{
-			name: "released", start: deployment(finalized),
+			name: "last finalizer removed", start: deployment(finalized),
 			do: func(t *testing.T, d client) (*appsv1.Deployment, error) {
 				if err := d.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 					return nil, err
@@ -239,7 +239,7 @@ func TestStamp(t *testing.T) {
 			check: apierrors.IsForbidden,
 		},
 		{
-			name: "none updated", start: deployment(func(d *appsv1.Deployment) { d.Name = "b" }),
+			name: "missing object updated", start: deployment(func(d *appsv1.Deployment) { d.Name = "b" }),
 			do: func(t *testing.T, d client) (*appsv1.Deployment, error) {
 				return d.Update(t.Context(), deployment(), metav1.UpdateOptions{})
 			},
@@ -319,7 +319,7 @@ func TestCreateOnlyApply(t *testing.T) {
 	}
 }
 
-func TestWatchesSeeTheStamps(t *testing.T) {
+func TestWatchEventsHaveStamps(t *testing.T) {
 	clientset := fake.NewClientset()
 	Stamp(clientset)
 	d := clientset.AppsV1().Deployments("ns")
@@ -350,7 +350,7 @@ func TestWatchesSeeTheStamps(t *testing.T) {
 	}
 }
 
-func TestStampADynamicClient(t *testing.T) {
+func TestStampDynamicClient(t *testing.T) {
 	apps := schema.GroupVersionResource{Group: "demo.example.com", Version: "v1alpha1", Resource: "demoapps"}
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{apps: "DemoAppList"})
@@ -374,7 +374,7 @@ func TestStampADynamicClient(t *testing.T) {
 	}
 }
 
-// failures is a testing.TB that only counts.
+// failures is a testing.TB that counts failures.
 type failures struct {
 	testing.TB
 	count   int

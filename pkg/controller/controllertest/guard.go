@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// GuardMutations fails t at its end for each of objs that has been changed by
-// then. Give it objects that a lister or an informer's store returned: whoever
-// changes one changes it for every reader of the cache.
+// GuardMutations fails t at its end for each object in objs that has changed. Pass
+// objects from a lister or an informer's store: they are shared by all readers of
+// the cache, so no reader may change them.
 func GuardMutations(t testing.TB, objs ...runtime.Object) {
 	t.Helper()
 	before := make([]runtime.Object, len(objs))

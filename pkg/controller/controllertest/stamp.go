@@ -22,8 +22,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// Clientset is what all generated fake clientsets have, and the fake dynamic
-// and metadata clients too.
+// Clientset is implemented by generated fake clientsets, and by the fake dynamic and
+// metadata clients.
 type Clientset interface {
 	PrependReactor(verb, resource string, reaction clienttesting.ReactionFunc)
 	Tracker() clienttesting.ObjectTracker
@@ -31,19 +31,18 @@ type Clientset interface {
 
 // Stamp makes clientset answer writes as an API server does:
 //
-//   - a new object gets a UID, a creationTimestamp and, where its kind has one,
-//     generation 1;
-//   - each write that changes something gets a new resourceVersion, and a
-//     change outside metadata and status a new generation;
-//   - a write that names another resourceVersion or UID gets a conflict, and an
-//     apply with resourceVersion 1 only creates;
-//   - the status is written through the subresource "status" alone;
-//   - an object with finalizers is only marked when it is deleted, and goes
-//     when the last one is removed.
+//   - a new object gets a UID, a creationTimestamp and, if its kind has one, generation 1;
+//   - a write that changes the object increases its resourceVersion;
+//   - a change outside of metadata and status increases its generation;
+//   - a write with another resourceVersion or UID gets a conflict, and an apply with
+//     resourceVersion 1 only creates;
+//   - the status is written only through the subresource "status";
+//   - the deletion of an object with finalizers sets its deletionTimestamp. The object
+//     is deleted when its last finalizer is removed.
 //
-// Call it once, before objects are created. Objects that the clientset was
-// made with carry what their author gave them. An apply to an existing object
-// is seen by watches as two updates, the first without stamps.
+// Call Stamp once, before objects are created. Objects that were passed to the
+// clientset's constructor are not changed. Watches receive two updates for an apply
+// to an existing object. The first update is without stamps.
 func Stamp(clientset Clientset) {
 	s := &server{tracker: clientset.Tracker()}
 	for _, verb := range []string{"create", "update", "patch", "delete"} {
@@ -51,7 +50,7 @@ func Stamp(clientset Clientset) {
 	}
 }
 
-// server holds the state that the fake of one cluster needs.
+// server is the state of one fake API server.
 type server struct {
 	tracker clienttesting.ObjectTracker
 
@@ -59,7 +58,7 @@ type server struct {
 	last int64
 }
 
-// react runs one request against the tracker, one at a time.
+// react runs one request at a time against the tracker.
 func (s *server) react(action clienttesting.Action) (bool, runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,13 +75,12 @@ func (s *server) next() string {
 	return strconv.FormatInt(s.last, 10)
 }
 
-// request is the tracker as one request sees it.
+// request is the object tracker of one request.
 type request struct {
 	clienttesting.ObjectTracker
 	server      *server
 	subresource string
-	// result is the object as a successful write left it, even if that
-	// removed it.
+	// result is the object after a successful write, also after its removal.
 	result runtime.Object
 }
 
@@ -121,8 +119,8 @@ func (r *request) Update(
 	return r.replace(gvr, ns, live, obj, opts...)
 }
 
-// Patch implements clienttesting.ObjectTracker; patched is the live object
-// with the patch applied.
+// Patch implements clienttesting.ObjectTracker. patched is the live object after the
+// patch.
 func (r *request) Patch(
 	gvr schema.GroupVersionResource, patched runtime.Object, ns string, opts ...metav1.PatchOptions,
 ) error {
@@ -235,7 +233,8 @@ func (r *request) stampNew(gvr schema.GroupVersionResource, accessor metav1.Obje
 	accessor.SetDeletionTimestamp(nil)
 }
 
-// replace stores obj in the place of live, as far as the request may change it.
+// replace replaces live by obj. It ignores the parts of obj that the request cannot
+// change.
 func (r *request) replace(
 	gvr schema.GroupVersionResource, ns string, live, obj runtime.Object, opts ...metav1.UpdateOptions,
 ) error {
@@ -284,7 +283,7 @@ func (r *request) replace(
 	return err
 }
 
-// keepSystemFields restores what no client may change.
+// keepSystemFields restores the metadata that clients cannot change.
 func keepSystemFields(before, after metav1.Object) {
 	after.SetUID(before.GetUID())
 	after.SetResourceVersion(before.GetResourceVersion())
@@ -294,26 +293,27 @@ func keepSystemFields(before, after metav1.Object) {
 	after.SetDeletionGracePeriodSeconds(before.GetDeletionGracePeriodSeconds())
 }
 
-// permitted returns obj with those parts of live that the request cannot
-// change: the status, or on the subresource "status" all the rest.
+// permitted returns obj with the parts of live that the request cannot change. On
+// the subresource "status", these are all parts except the status. Otherwise, it is
+// the status.
 func (r *request) permitted(live, obj runtime.Object) (runtime.Object, error) {
 	old, err := content(live)
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := content(obj)
+	desired, err := content(obj)
 	if err != nil {
 		return nil, err
 	}
-	from, to := old, wanted
+	from, to := old, desired
 	if r.subresource == "status" {
-		// What the client says of uid and resourceVersion are preconditions.
+		// uid and resourceVersion in the request are preconditions.
 		metadata, _ := old["metadata"].(map[string]any)
-		given, _ := wanted["metadata"].(map[string]any)
+		given, _ := desired["metadata"].(map[string]any)
 		for _, field := range []string{"uid", "resourceVersion", "managedFields"} {
 			metadata[field] = given[field]
 		}
-		from, to = wanted, old
+		from, to = desired, old
 	}
 	if status, ok := from["status"]; ok {
 		to["status"] = status
@@ -323,8 +323,8 @@ func (r *request) permitted(live, obj runtime.Object) (runtime.Object, error) {
 	return fromContent(to, obj)
 }
 
-// compare reports whether obj differs from live, and whether it does so
-// outside metadata and status.
+// compare reports whether obj differs from live, and whether it differs outside of
+// metadata and status.
 func compare(live, obj runtime.Object) (changed, specChanged bool, err error) {
 	before, err := content(live)
 	if err != nil {
@@ -364,13 +364,13 @@ func checkPreconditions(
 	return apierrors.NewConflict(gvr.GroupResource(), accessor.GetName(), mismatch)
 }
 
-// content returns obj as a map of its own; the converter shares that of an
-// unstructured object.
+// content returns a copy of obj as a map. It copies obj first, because the converter
+// returns the map of an unstructured object itself.
 func content(obj runtime.Object) (map[string]any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj.DeepCopyObject())
 }
 
-// fromContent makes an object of the type of like.
+// fromContent converts c to an object of the type of like.
 func fromContent(c map[string]any, like runtime.Object) (runtime.Object, error) {
 	if _, ok := like.(*unstructured.Unstructured); ok {
 		return &unstructured.Unstructured{Object: c}, nil

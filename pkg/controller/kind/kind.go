@@ -25,64 +25,65 @@ type Object[T any] interface {
 	DeepCopy() T
 }
 
-// Kind is what one kind states of itself. T is a pointer to the object's type, and S the
-// type of its status. Fields without a note are required.
+// Kind describes one kind. T is a pointer to the object's type, and S is the type of its
+// status. Fields are required unless their comment says otherwise.
 type Kind[T Object[T], S any] struct {
 	// Name is the controller's name in logs and metrics.
 	Name             string
 	GroupVersionKind schema.GroupVersionKind
-	// FieldManager owns the status. Fields that others write there are removed.
+	// FieldManager owns the status. Status fields of other field managers are removed.
 	FieldManager string
-	// Client returns the client of a namespace.
+	// Client returns the client for a namespace.
 	Client func(namespace string) finalizer.Patcher[T]
-	// Status returns the status within an object, and Conditions those within a status.
-	Status     func(T) *S
+	// Status returns the status of an object.
+	Status func(T) *S
+	// Conditions returns the conditions of a status.
 	Conditions func(*S) *[]metav1.Condition
-	// Steps bring the world to what the object asks for, and report in p.Object's status
-	// alone. The status is written when they return, also with an error, unless the error
-	// is that of an informer that is being filled ([controller.IsPending]).
+	// Steps move the observed state to the desired state. They change nothing of p.Object
+	// except its status. The status is written after Steps, also after an error. It is not
+	// written if an informer has not synced ([controller.IsPending]).
 	Steps func(ctx context.Context, p *Pass[T]) error
 
-	// Annotations are those whose change asks for a pass. Optional.
+	// Annotations are the annotations whose change starts a pass. Optional.
 	Annotations []string
-	// Finalizer is added before Steps run for the first time. Empty means that a deletion
-	// needs nothing.
+	// Finalizer is added before the first call of Steps. Optional: without a finalizer, a
+	// deletion runs no step.
 	Finalizer string
-	// Finalize undoes, when the object is being deleted, what Steps did. Each call may be a
-	// repetition. On an error the finalizer stays, and Finalize has reported why in
-	// p.Object's status. It returns the event that the end of the deletion is worth.
-	// Required with Finalizer.
+	// Finalize reverts the effects of Steps when the object is being deleted. It must be
+	// idempotent. On an error the finalizer stays, and Finalize must report the error in
+	// p.Object's status. Finalize returns the event for the end of the deletion. Required
+	// with Finalizer.
 	Finalize func(ctx context.Context, p *Pass[T]) (event.Event, error)
-	// Finalized reports in p.Object's status that Finalize is done. It is called where
-	// finalizers of others keep the object. Optional.
+	// Finalized reports in p.Object's status that Finalize is done. It is called if other
+	// finalizers keep the object. Optional.
 	Finalized func(p *Pass[T])
-	// Hold returns for how long the status next may be held back, counted from the first
-	// status that was; 0 writes it now. Optional: nothing is held back.
+	// Hold returns the time for which the status next may be held, from the first held
+	// status on; 0 writes the status now. Optional: by default, no status is held.
 	Hold func(written, next S) time.Duration
-	// Interval is the shortest time between two writes of the status of an object, also on
-	// the error path; 0 for none.
+	// Interval is the shortest time between two writes of the status of an object, also
+	// after an error; 0 for none.
 	Interval time.Duration
-	// Events returns the events that the difference between two versions of an object is
-	// worth. Optional: [Transition] of the condition Ready.
+	// Events returns the events for the change between two versions of an object. Optional:
+	// the default is [event.Transition] of the condition Ready.
 	Events func(before, after T) []event.Event
-	// Redact returns an error of the API server without secrets of the object. It may read
+	// Redact removes the object's secrets from an error of the API server. It may read
 	// them. Optional.
 	Redact func(ctx context.Context, object T, err error) error
-	// Forget drops what is kept of an object that is gone. Optional.
+	// Forget drops the state that the kind keeps for an object that is gone. Optional.
 	Forget func(key cache.ObjectName)
 }
 
 // Pass is one pass over one object.
 type Pass[T Object[T]] struct {
-	// Observed is the object as it was read, or as this pass wrote it last. Read-only.
+	// Observed is the object at the start of the pass, or after its last write. Read-only.
 	Observed T
-	// Object is a copy of it, whose status the steps change.
+	// Object is a copy of Observed. The steps change its status.
 	Object T
-	// Reason is why the object was queued.
+	// Reason is the set of reasons for the pass.
 	Reason controller.Reason
-	// Now is when the pass began.
+	// Now is the start time of the pass.
 	Now time.Time
-	// Next is when the object is looked at again although nothing happened.
+	// Next is the delay until the next periodic pass.
 	Next time.Duration
 
 	conditions  func(T) *[]metav1.Condition
@@ -90,22 +91,23 @@ type Pass[T Object[T]] struct {
 	afterCommit []func(bool)
 }
 
-// Key is the object's namespace and name.
+// Key returns the object's namespace and name.
 func (p *Pass[T]) Key() cache.ObjectName {
 	return cache.NewObjectName(p.Object.GetNamespace(), p.Object.GetName())
 }
 
-// Conditions edits the conditions of the object's status.
+// Conditions returns an editor of the conditions of p.Object.
 func (p *Pass[T]) Conditions() status.Editor {
 	return status.For(p.conditions(p.Object), p.Object.GetGeneration(), p.Now)
 }
 
-// LookAgain asks for the next pass in d at the latest.
+// LookAgain requests the next pass after d at the latest.
 func (p *Pass[T]) LookAgain(d time.Duration) { p.Next = min(p.Next, d) }
 
-// Commit writes the status now, for what has to be visible before the pass goes on.
+// Commit writes the status now. Call it if the status must be visible before the pass
+// continues.
 func (p *Pass[T]) Commit(ctx context.Context) error { return p.commit(ctx) }
 
-// AfterCommit has f called at the end of the pass. Committed says that the status is as the
-// pass left it; it is not where the status was held back or could not be written.
+// AfterCommit calls f at the end of the pass. committed is false if the status was held,
+// or if its write failed.
 func (p *Pass[T]) AfterCommit(f func(committed bool)) { p.afterCommit = append(p.afterCommit, f) }

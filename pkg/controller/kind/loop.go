@@ -26,18 +26,18 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/status"
 )
 
-// Deps are what a loop is built from.
+// Deps are the dependencies of a loop.
 type Deps struct {
-	// Informers read the kind, keyed by the namespace that each watches.
+	// Informers are the informers of the kind, by watched namespace.
 	Informers map[string]cache.SharedIndexInformer
 	Recorder  events.EventRecorder
-	// Metrics receives the measurements; nil for none.
+	// Metrics receives the measurements. If it is nil, nothing is measured.
 	Metrics *controller.Metrics
 	Clock   clock.WithTicker
-	// ResyncPeriod is the time after which an object is looked at although nothing
-	// happened, give or take a tenth.
+	// ResyncPeriod is the time between two periodic passes, with a jitter of 10 %.
 	ResyncPeriod time.Duration
-	// Workers is how many objects are worked on at once; 0 for the queue's default.
+	// Workers is the number of objects that are reconciled at a time; 0 is the default
+	// of the queue.
 	Workers int
 }
 
@@ -54,7 +54,7 @@ type Loop[T Object[T], S any] struct {
 	resync   time.Duration
 }
 
-// New wires a loop to the informers of its kind. It starts nothing.
+// New returns a loop and adds its event handlers to the informers. It starts nothing.
 func New[T Object[T], S any](kind Kind[T, S], deps Deps) (*Loop[T, S], error) {
 	l := &Loop[T, S]{
 		kind: kind, cached: controller.Scoped[T]{},
@@ -74,25 +74,25 @@ func New[T Object[T], S any](kind Kind[T, S], deps Deps) (*Loop[T, S], error) {
 	return l, nil
 }
 
-// Queue is the queue of the kind's objects.
+// Queue returns the queue of the kind's objects.
 func (l *Loop[T, S]) Queue() *controller.Controller { return l.queue }
 
-// Cached are the caches of the kind.
+// Cached returns the caches of the kind.
 func (l *Loop[T, S]) Cached() controller.Scoped[T] { return l.cached }
 
-// Newest is the newest known version of an object that the cache has; the zero T for one
-// that is gone.
+// Newest returns the newest version of a cached object: the cached version, or an own
+// write that the cache does not have yet. It returns nil if the object is gone.
 func (l *Loop[T, S]) Newest(cached T) T {
 	return l.latest.Newest(cache.MetaObjectToName(cached), cached)
 }
 
-// Await adds caches that the first pass waits for.
+// Await adds caches that must sync before the first pass.
 func (l *Loop[T, S]) Await(synced ...controller.NamedSync) { l.synced = append(l.synced, synced...) }
 
-// Synced are the caches that the first pass waits for.
+// Synced returns the caches that must sync before the first pass.
 func (l *Loop[T, S]) Synced() []controller.NamedSync { return l.synced }
 
-// Run works until stop ends and what was in flight is finished, or until lead ends.
+// Run makes passes until stop or lead ends, see [controller.Controller.Run].
 func (l *Loop[T, S]) Run(stop, lead context.Context) error {
 	return l.queue.Run(stop, lead, l.synced...)
 }
@@ -121,7 +121,7 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	}()
 	err = l.kind.Steps(ctx, p)
 	if controller.IsPending(err) {
-		return controller.Result{}, err // Nothing was looked at yet, and there is nothing to report.
+		return controller.Result{}, err // The pass observed nothing, so the status stays.
 	}
 	if wait := l.hold(p, err); wait > 0 {
 		l.queue.EnqueueAfter(key, wait, controller.HealthChange)
@@ -158,8 +158,9 @@ func (l *Loop[T, S]) ensureFinalizer(ctx context.Context, object T) (T, error) {
 	return ensured, nil
 }
 
-// finalize ends an object: Finalize, then the status where others keep the object, then
-// the finalizer. What an earlier pass did is done again or found done.
+// finalize calls Finalize and removes the finalizer. If other finalizers keep the object,
+// it writes the status between the two. Every step is idempotent, because an earlier pass
+// may have been interrupted.
 func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	if l.kind.Finalizer == "" || !finalizer.Has(p.Observed, l.kind.Finalizer) {
 		return nil
@@ -168,7 +169,8 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	if err != nil {
 		return join(err, p.Commit(ctx))
 	}
-	// Afterwards a crash could keep others from learning what they have to do.
+	// Write the status before the finalizer is removed. After the removal, a crash could
+	// prevent the write, because this controller makes no further pass.
 	if OthersFinalizers(p.Object, l.kind.Finalizer) != "" && l.readyReason(p.Observed) != apimeta.ReasonFinalizerFailed {
 		if err := l.reportFinalized(ctx, p); err != nil {
 			return err
@@ -176,17 +178,17 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	}
 	ended, err := finalizer.Remove(ctx, l.kind.Client(p.Object.GetNamespace()), p.Observed, l.kind.Finalizer)
 	if apierrors.IsConflict(err) {
-		return l.redacted(ctx, p.Object, err) // The event of the change queues the object again.
+		return l.redacted(ctx, p.Object, err) // The watch event of the change enqueues the object.
 	}
 	if err != nil {
 		err = l.redacted(ctx, p.Object, err)
 		p.Conditions().MarkReconciling(apimeta.ReasonFinalizerFailed, "Deletion waits: "+err.Error())
 		return join(err, p.Commit(ctx))
 	}
-	// Only now is it known that no other pass ends the deletion again.
+	// Emit the event after the removal, so that a repeated pass does not emit it again.
 	event.Emit(l.recorder, p.Object, done)
 	if len(ended.GetFinalizers()) == 0 || finalizer.Has(ended, l.kind.Finalizer) {
-		l.latest.Gone(ended) // It went with its last finalizer, or was gone before.
+		l.latest.Gone(ended) // The object is deleted: this was its last finalizer, or it was gone before.
 		return nil
 	}
 	l.latest.Wrote(ended)
@@ -210,14 +212,14 @@ func (l *Loop[T, S]) readyReason(object T) string {
 	return ready.Reason
 }
 
-// OthersFinalizers lists the finalizers of an object beside own; empty for none.
+// OthersFinalizers returns the finalizers of an object except own, separated by commas.
 func OthersFinalizers(object metav1.Object, own string) string {
 	others := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return name == own })
 	return strings.Join(others, ", ")
 }
 
-// hold keeps the status of a pass back where the kind says so, and returns for how long.
-// The time is read again, because a pass may take a while.
+// hold holds the status of a pass if the kind allows it, and returns for how long. hold
+// uses the current time instead of p.Now, because a pass may take long.
 func (l *Loop[T, S]) hold(p *Pass[T], err error) time.Duration {
 	status.KeepTransitionTimes(*p.conditions(p.Observed), *p.conditions(p.Object))
 	written, next := l.kind.Status(p.Observed), l.kind.Status(p.Object)
@@ -231,7 +233,7 @@ func (l *Loop[T, S]) hold(p *Pass[T], err error) time.Duration {
 	return l.held.Hold(p.Key(), p.Object, d, l.kind.Interval, l.clock.Now())
 }
 
-// commit writes the status if the pass changed it, and emits what the change is worth.
+// commit writes the status if the pass changed it, and emits the events for the change.
 func (l *Loop[T, S]) commit(ctx context.Context, p *Pass[T]) error {
 	status.KeepTransitionTimes(*p.conditions(p.Observed), *p.conditions(p.Object))
 	written, wrote, err := status.Commit(ctx, *l.kind.Status(p.Observed), *l.kind.Status(p.Object), func(ctx context.Context) (T, error) {
@@ -279,8 +281,8 @@ func join(err, commitErr error) error {
 	return fmt.Errorf("%w (and the status could not be written: %w)", err, commitErr)
 }
 
-// forget drops what is kept of an object that is gone. As long as the cache still has the
-// object, the loop has to remember that it is gone.
+// forget drops the state of an object that is gone. While the cache still has the object,
+// the loop keeps the record that it is gone.
 func (l *Loop[T, S]) forget(key cache.ObjectName, cached T) {
 	var none T
 	if cached == none {

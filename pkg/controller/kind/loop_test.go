@@ -46,8 +46,8 @@ type (
 	loop    = kind.Loop[*cluster, v1alpha1.DemoAppClusterStatus]
 )
 
-// world is a loop over DemoAppClusters between a fake API server and a cache that is
-// filled by hand.
+// world is a loop over DemoAppClusters with a fake API server. The test updates the cache
+// with sync.
 type world struct {
 	t        *testing.T
 	client   *demofake.Clientset
@@ -57,16 +57,15 @@ type world struct {
 
 	requests []string
 	events   []string
-	// refuse is the error of patches of a subresource; "" is the object itself.
+	// refuse maps a subresource to the error of its patches; "" is the object itself.
 	refuse map[string]error
 	// forgotten counts the calls of Forget.
 	forgotten int
-	// leftTo are the finalizers of others that Finalized saw.
+	// leftTo are the finalizers of others at the calls of Finalized.
 	leftTo []string
 }
 
-// newWorld returns a world with the object "web", whose kind is the default one after
-// change.
+// newWorld returns a world with the object "web". change edits the default Kind.
 func newWorld(t *testing.T, change func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus])) *world {
 	t.Helper()
 	w := &world{
@@ -109,7 +108,7 @@ func (w *world) Eventf(_, _ runtime.Object, eventType, reason, _, note string, a
 	w.events = append(w.events, eventType+" "+reason+": "+fmt.Sprintf(note, args...))
 }
 
-// stored is the object as the API server has it; nil when it has none.
+// stored returns the object from the API server, or nil if the object is gone.
 func (w *world) stored() *cluster {
 	w.t.Helper()
 	found, err := w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Get(context.Background(), key.Name, metav1.GetOptions{})
@@ -121,7 +120,7 @@ func (w *world) stored() *cluster {
 	return found
 }
 
-// sync brings the cache up to date.
+// sync updates the cache from the API server.
 func (w *world) sync() {
 	w.t.Helper()
 	var objects []any
@@ -131,14 +130,14 @@ func (w *world) sync() {
 	must(w.t, w.informer.GetIndexer().Replace(objects, ""))
 }
 
-// pass makes a pass over the cache as it is.
+// pass makes a pass with the current cache.
 func (w *world) pass() (controller.Result, error) {
 	w.t.Helper()
 	w.requests = nil
 	return w.loop.Reconcile(w.t.Context(), key, controller.SpecChange)
 }
 
-// change changes the object by an update of somebody else.
+// change updates the object as another client.
 func (w *world) change(change func(*cluster)) {
 	w.t.Helper()
 	found := w.stored().DeepCopy()
@@ -153,7 +152,7 @@ func (w *world) delete() {
 	w.sync()
 }
 
-// conditions are the conditions of the stored object without their messages.
+// conditions returns the status and reason of each condition of the stored object.
 func (w *world) conditions() map[string]string {
 	w.t.Helper()
 	found := map[string]string{}
@@ -177,7 +176,7 @@ func equal(t *testing.T, what string, want, got any) {
 	}
 }
 
-// reports makes Steps report a condition Ready of this reason, and return err.
+// reports makes Steps set the condition Ready with this reason, and return err.
 func reports(reason string, err error) func(*world, *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
 	return func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Steps = func(_ context.Context, p *pass) error {
@@ -193,7 +192,7 @@ func TestStatusIsWrittenOnce(t *testing.T) {
 	result, err := w.pass()
 	must(t, err)
 	first := w.requests
-	_, err = w.pass() // The cache does not have the own write yet.
+	_, err = w.pass() // The cache does not have the write of the first pass yet.
 	must(t, err)
 
 	equal(t, "requests of the first pass", []string{"patch status"}, first)
@@ -205,7 +204,7 @@ func TestStatusIsWrittenOnce(t *testing.T) {
 	}
 }
 
-func TestStatusIsWrittenOnTheErrorPath(t *testing.T) {
+func TestStatusIsWrittenAfterFailedStep(t *testing.T) {
 	w := newWorld(t, reports("StepFailed", errStep))
 
 	_, err := w.pass()
@@ -216,7 +215,7 @@ func TestStatusIsWrittenOnTheErrorPath(t *testing.T) {
 	equal(t, "conditions", map[string]string{"Ready": "True StepFailed"}, w.conditions())
 }
 
-func TestPassThatWaitsForAnInformerReportsNothing(t *testing.T) {
+func TestPendingErrorWritesNoStatus(t *testing.T) {
 	w := newWorld(t, reports("StepFailed", &controller.UnfilledError{}))
 
 	_, err := w.pass()
@@ -227,7 +226,7 @@ func TestPassThatWaitsForAnInformerReportsNothing(t *testing.T) {
 	equal(t, "requests", []string(nil), w.requests)
 }
 
-func TestEventWhenOnlyTheGenerationChanges(t *testing.T) {
+func TestEventAfterGenerationChange(t *testing.T) {
 	w := newWorld(t, reports("AllReady", nil))
 	_, err := w.pass()
 	must(t, err)
@@ -260,8 +259,8 @@ func TestHeldStatus(t *testing.T) {
 	_, err := w.pass()
 	must(t, err)
 
-	equal(t, "requests when the time is over", []string{"patch status"}, w.requests)
-	equal(t, "status, which each pass went on from", int32(123), w.stored().Status.Ready)
+	equal(t, "requests after the hold", []string{"patch status"}, w.requests)
+	equal(t, "status, which each pass continues", int32(123), w.stored().Status.Ready)
 }
 
 func TestWritesAreKeptApart(t *testing.T) {
@@ -290,7 +289,7 @@ func TestWritesAreKeptApart(t *testing.T) {
 	}
 }
 
-func TestCommitWithinAPass(t *testing.T) {
+func TestCommitWithinPass(t *testing.T) {
 	var after []string
 	w := newWorld(t, func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Steps = func(ctx context.Context, p *pass) error {
@@ -308,7 +307,7 @@ func TestCommitWithinAPass(t *testing.T) {
 	result, err := w.pass()
 
 	must(t, err)
-	equal(t, "requests before what follows the commit", []string{"patch status", "patch status"}, after)
+	equal(t, "requests before the call of AfterCommit", []string{"patch status", "patch status"}, after)
 	equal(t, "next pass", time.Minute, result.RequeueAfter)
 }
 
@@ -324,7 +323,7 @@ func TestGoneObjectIsForgotten(t *testing.T) {
 	equal(t, "requests", []string(nil), w.requests)
 }
 
-func TestDeletionWithoutFinalizerIsLeftAlone(t *testing.T) {
+func TestDeletionWithoutFinalizerSendsNoRequest(t *testing.T) {
 	w := newWorld(t, reports("AllReady", nil))
 	w.change(func(c *cluster) { c.Finalizers = []string{theirs} })
 	w.delete()
@@ -335,7 +334,7 @@ func TestDeletionWithoutFinalizerIsLeftAlone(t *testing.T) {
 	equal(t, "requests", []string(nil), w.requests)
 }
 
-// finalizes adds a finalizer whose Finalize returns what err points to.
+// finalizes adds a finalizer. Its Finalize returns *err.
 func finalizes(err *error) func(*world, *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
 	return func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Finalizer = ours
@@ -362,20 +361,20 @@ func TestFinalizer(t *testing.T) {
 		wantErr    error
 		requests   []string
 		events     []string
-		// conditions are nil where the object is gone.
+		// conditions are nil if the object is gone.
 		conditions map[string]string
 	}{
 		{
-			"nothing else keeps the object", nil, nil, nil, nil,
+			"no other finalizer", nil, nil, nil, nil,
 			[]string{"patch "}, []string{"Normal CleanedUp: Done"}, nil,
 		},
 		{
-			"a step fails", nil, nil, errStep, errStep,
+			"Finalize fails", nil, nil, errStep, errStep,
 			[]string{"patch status"}, []string{"Warning CleanUpFailed: step failed"},
 			map[string]string{"Ready": "False CleanUpFailed", "Reconciling": "True CleanUpFailed"},
 		},
 		{
-			"others keep the object", []string{theirs}, nil, nil, nil,
+			"another finalizer keeps the object", []string{theirs}, nil, nil, nil,
 			[]string{"patch status", "patch "}, []string{"Warning CleanedUp: Waiting for others", "Normal CleanedUp: Done"},
 			map[string]string{"Ready": "False CleanedUp", "Reconciling": "True CleanedUp"},
 		},

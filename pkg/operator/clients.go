@@ -25,36 +25,36 @@ import (
 )
 
 const (
-	// preflightTimeout bounds the wait for an API server that does not answer.
+	// preflightTimeout bounds the attempts to reach the API server at the start.
 	preflightTimeout = 10 * time.Second
-	// preflightRetry is the time between two tries.
+	// preflightRetry is the time between two attempts.
 	preflightRetry = time.Second
-	// preflightRequestTimeout bounds one try, for addresses that swallow packets.
+	// preflightRequestTimeout bounds one attempt, because a network may drop packets silently.
 	preflightRequestTimeout = 5 * time.Second
 )
 
-// Clients reach the API server. They share one HTTP client, and with it its connections: build typed clientsets of
-// further kinds with Config and HTTP, by their NewForConfigAndClient.
+// Clients are the clients of the API server. They share one HTTP client and its connections. Build the typed clientsets
+// of further kinds with NewForConfigAndClient, from Config and HTTP.
 type Clients struct {
 	Config *rest.Config
 	HTTP   *http.Client
-	// Kube is for built-in kinds, in protobuf.
+	// Kube is the client of built-in kinds. It uses protobuf.
 	Kube kubernetes.Interface
-	// Metadata is for the metadata of any kind.
+	// Metadata is the client of the metadata of any kind.
 	Metadata metadata.Interface
-	// Dynamic is for any kind.
+	// Dynamic is the client of any kind.
 	Dynamic dynamic.Interface
 }
 
-// restConfig returns how to reach the API server: the kubeconfig file if one is named, else the service account of the
-// pod. Nothing else is looked at, so that a KUBECONFIG left in the environment cannot point the operator elsewhere.
+// restConfig returns the configuration of the clients: from the kubeconfig file if it is set, else from the service
+// account of the pod. It ignores the variable KUBECONFIG, which could select another cluster by mistake.
 func restConfig(options Options) (*rest.Config, error) {
 	config, err := loadConfig(options.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	config.UserAgent = options.Name + "/" + options.Version
-	// The API server's priority and fairness throttles; a limit of the client would only slow down bursts.
+	// No client-side rate limit: the API server limits requests by priority and fairness.
 	config.QPS = -1
 	return config, nil
 }
@@ -63,7 +63,7 @@ func loadConfig(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		config, err := rest.InClusterConfig()
 		if errors.Is(err, rest.ErrNotInCluster) {
-			return nil, errors.New("no API server to talk to: this is not a pod of a cluster; name a kubeconfig file with --kubeconfig")
+			return nil, errors.New("no API server is configured: the process does not run in a pod; set --kubeconfig")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading the service account of the pod: %w", err)
@@ -85,14 +85,14 @@ func loadConfig(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-// NewClients returns clients for config. They send nothing yet.
+// NewClients returns clients for config. It sends no request.
 func NewClients(config *rest.Config) (*Clients, error) {
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("building the HTTP client: %w", err)
 	}
 	c := &Clients{Config: config, HTTP: httpClient}
-	// Built-in kinds travel as protobuf, which costs a fraction of JSON; custom resources know only JSON.
+	// Built-in kinds use protobuf, which is cheaper than JSON. Custom resources support only JSON.
 	builtin := rest.CopyConfig(config)
 	builtin.ContentType = runtime.ContentTypeProtobuf
 	builtin.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -108,8 +108,8 @@ func NewClients(config *rest.Config) (*Clients, error) {
 	return c, nil
 }
 
-// leases returns a client whose requests end after timeout: one that hangs must not use up the time in which the lease
-// has to be renewed.
+// leases returns a client of leases. Its requests end after timeout, because a request that hangs must leave time for a
+// retry before the renew deadline.
 func (c *Clients) leases(timeout time.Duration) (coordinationv1client.LeasesGetter, error) {
 	limited := *c.HTTP
 	limited.Timeout = timeout
@@ -120,11 +120,11 @@ func (c *Clients) leases(timeout time.Duration) (coordinationv1client.LeasesGett
 	return client, nil
 }
 
-// retryTransient calls ask until it succeeds or fails for good, for as long as preflightTimeout, and returns its last
-// error.
+// retryTransient calls ask until ask succeeds or returns an error that is not transient. After preflightTimeout, it
+// returns the last error of ask.
 func retryTransient(ctx context.Context, ask func(context.Context) error) error {
 	var last error
-	// The error of the poll is that time is up, or that ctx ended; last tells more.
+	// The error of the poll is a timeout or a canceled context. The error of ask is more specific.
 	_ = wait.PollUntilContextTimeout(ctx, preflightRetry, preflightTimeout, true, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, preflightRequestTimeout)
 		defer cancel()
@@ -138,7 +138,7 @@ func retryTransient(ctx context.Context, ask func(context.Context) error) error 
 	return last
 }
 
-// isTransient tells whether a request that failed with err may succeed later.
+// isTransient reports whether a retry of a request that failed with err may succeed.
 func isTransient(err error) bool {
 	var network *net.OpError
 	switch {

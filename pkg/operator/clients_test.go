@@ -52,13 +52,13 @@ func TestRESTConfig(t *testing.T) {
 		want string
 	}{
 		{name: "good", file: good},
-		{name: "no cluster and no file", want: "no API server to talk to: this is not a pod of a cluster; name a kubeconfig file with --kubeconfig"},
+		{name: "neither pod nor file", want: "no API server is configured: the process does not run in a pod; set --kubeconfig"},
 		{name: "missing", file: "/does/not/exist", want: "--kubeconfig=/does/not/exist: "},
 		{name: "garbage", file: garbage, want: "--kubeconfig=" + garbage + ": "},
 		{name: "no current context", file: noContext, want: "--kubeconfig=" + noContext + ": has no current context"},
 		{name: "unknown context", file: wrongContext, want: "--kubeconfig=" + wrongContext + ": "},
 	}
-	// Neither variable may lead the operator anywhere.
+	// The operator must ignore both variables.
 	t.Setenv("KUBECONFIG", good)
 	t.Setenv("KUBERNETES_MASTER", "https://127.0.0.1:1")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
@@ -104,13 +104,13 @@ func TestClientsShareOneConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As a kind does for its own group.
+	// A kind builds the client of its group like this.
 	typed, err := kubernetes.NewForConfigAndClient(clients.Config, clients.HTTP)
 	if err != nil {
 		t.Fatal(err)
 	}
 	gvr := schema.GroupVersionResource{Group: "demo.example.com", Version: "v1alpha1", Resource: "demoapps"}
-	// Only the requests matter here, not their answers.
+	// The responses are not used.
 	_, _ = clients.Kube.CoreV1().Secrets("a").Get(t.Context(), "b", metav1.GetOptions{})
 	_, _ = typed.CoreV1().Secrets("a").Get(t.Context(), "b", metav1.GetOptions{})
 	_, _ = clients.Metadata.Resource(gvr).Namespace("a").Get(t.Context(), "b", metav1.GetOptions{})

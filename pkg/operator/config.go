@@ -13,20 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// serviceAccountNamespaceFile is where Kubernetes tells a pod its namespace.
+// serviceAccountNamespaceFile contains the namespace of the pod.
 const serviceAccountNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// config is what valid Options amount to in this process: nothing in it is left to be looked up.
+// config is the complete configuration of this process.
 type config struct {
 	Options
-	// identity is unique among all processes that may want the lease.
+	// identity is unique among the candidates for the lease.
 	identity string
 }
 
-// surroundings are what a process finds out about where it runs.
+// surroundings are the properties of the place in which the process runs.
 type surroundings struct {
 	hostname string
-	// namespace is the pod's; empty outside a cluster.
+	// namespace is the namespace of the pod. It is empty outside a cluster.
 	namespace string
 }
 
@@ -38,13 +38,13 @@ func observeSurroundings(name string) surroundings {
 	return surroundings{hostname: hostname, namespace: podNamespace(os.Getenv, os.ReadFile)}
 }
 
-// podNamespace returns the namespace of the pod: POD_NAMESPACE where the pod's spec sets it, else what its service
-// account says. Outside a pod it is empty.
+// podNamespace returns the namespace of the pod: the variable POD_NAMESPACE, else the namespace of the service account.
+// Outside a pod, it returns "".
 func podNamespace(getenv func(string) string, readFile func(string) ([]byte, error)) string {
 	if ns := getenv("POD_NAMESPACE"); ns != "" {
 		return ns
 	}
-	// Outside a cluster there is no such file.
+	// Outside a cluster, the file does not exist.
 	content, err := readFile(serviceAccountNamespaceFile)
 	if err != nil {
 		return ""
@@ -52,13 +52,13 @@ func podNamespace(getenv func(string) string, readFile func(string) ([]byte, err
 	return strings.TrimSpace(string(content))
 }
 
-// complete validates the options and completes them: names are trimmed and each is kept once, and the namespace of the
-// lease is filled in from where the process runs.
+// complete validates the options and completes them. It trims the names of namespaces and removes duplicates. It sets
+// the namespace of the lease if it is empty.
 func (o Options) complete(from surroundings) (config, error) {
 	if err := o.Validate(); err != nil {
 		return config{}, err
 	}
-	// The suffix keeps apart a container from the one that it replaces in the same pod.
+	// The suffix distinguishes a restarted container from the previous container of the same pod.
 	cfg := config{Options: o, identity: from.hostname + "_" + string(uuid.NewUUID())}
 	cfg.Namespaces = nil
 	for _, ns := range o.Namespaces {

@@ -16,30 +16,30 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// Controller is a controller of the process, which runs on the leader. Its Run works until stop ends and what was in
-// flight is finished, or until lead ends; it returns when all its goroutines have ended.
+// Controller is a controller of the process. It runs on the leader. When stop ends, Run must finish the work in flight;
+// when lead ends, Run must stop at once. Run must return after all its goroutines have ended.
 type Controller struct {
 	Name string
 	Run  func(stop, lead context.Context) error
 }
 
-// Parts are what one kind adds to the process.
+// Parts are the parts that one kind adds to the process.
 type Parts struct {
 	// Services start in this order, before the controllers.
 	Services []Service
 	// Controllers run on the leader.
 	Controllers []Controller
-	// Synced must all be true before the process is ready.
+	// Synced are the caches that must sync before the process is ready.
 	Synced []controller.NamedSync
 }
 
-// Environment is what kinds are built in: the clients of the process, and what kinds share. It collects the parts of a
-// kind. Only Kind.Build uses it, and one Build runs at a time.
+// Environment is the argument of Kind.Build: the clients of the process and the shared informers. It collects the parts
+// of the kind. Only Kind.Build uses it, and one Build runs at a time.
 type Environment struct {
 	Clients *Clients
-	// Namespaces are the watched ones, sorted; none means all.
+	// Namespaces are the watched namespaces, sorted. If it is empty, all namespaces are watched.
 	Namespaces []string
-	// Registry is where a kind registers metrics of its own.
+	// Registry registers the metrics of kinds.
 	Registry prometheus.Registerer
 	// Metrics measure the controllers of the process.
 	Metrics *controller.Metrics
@@ -61,7 +61,8 @@ func (k informerKey) String() string {
 	return "informer of " + k.name + " in " + k.namespace
 }
 
-// NewEnvironment returns an environment of the program called name, for Run and for tests of a Build. Events go to stream.
+// NewEnvironment returns an environment for Run and for tests of a Build. name is the name of the program. Events are
+// sent to stream.
 func NewEnvironment(name string, clients *Clients, namespaces []string, stream events.EventBroadcaster, registry prometheus.Registerer) *Environment {
 	return &Environment{
 		Clients: clients, Namespaces: namespaces, Registry: registry, Metrics: controller.NewMetrics(registry),
@@ -70,7 +71,8 @@ func NewEnvironment(name string, clients *Clients, namespaces []string, stream e
 	}
 }
 
-// WatchedNamespaces returns the namespaces to build informers for. All namespaces are the single one metav1.NamespaceAll.
+// WatchedNamespaces returns the namespaces of the informers. If all namespaces are watched, it returns
+// metav1.NamespaceAll.
 func (e *Environment) WatchedNamespaces() []string {
 	if len(e.Namespaces) == 0 {
 		return []string{metav1.NamespaceAll}
@@ -78,14 +80,14 @@ func (e *Environment) WatchedNamespaces() []string {
 	return e.Namespaces
 }
 
-// Recorder returns a recorder of events about objects whose types scheme knows.
+// Recorder returns an event recorder for objects of the types in scheme.
 func (e *Environment) Recorder(scheme *runtime.Scheme) events.EventRecorder {
 	return e.stream.NewRecorder(scheme, e.name)
 }
 
-// Informer returns the informer of that name and namespace. The first call builds it and makes it a service; all kinds
-// that name it share it. The name says all that tells informers apart: the resource, and, where that differs, the
-// selector or that it holds metadata only, for example "Deployments with app=website".
+// Informer returns the informer with this name and namespace. The first call builds the informer and adds it as a
+// service; later calls share it. The name must identify the contents: the resource, and a selector or the restriction
+// to metadata if there is one, for example "Deployments with app=website".
 func (e *Environment) Informer(
 	name, namespace string, build func() (cache.SharedIndexInformer, error),
 ) (cache.SharedIndexInformer, error) {
@@ -105,7 +107,7 @@ func (e *Environment) Informer(
 	return informer, nil
 }
 
-// Informers returns, as Informer does, the informers of that name in all watched namespaces, keyed by namespace.
+// Informers calls Informer for each watched namespace, and returns the informers by namespace.
 func (e *Environment) Informers(
 	name string, build func(namespace string) (cache.SharedIndexInformer, error),
 ) (map[string]cache.SharedIndexInformer, error) {
@@ -120,8 +122,8 @@ func (e *Environment) Informers(
 	return informers, nil
 }
 
-// OnDemand is like Informer, for an informer that runs from when it is first needed. Its name must differ from those that
-// Informer gets.
+// OnDemand is like Informer, for an informer that starts when it is first needed. Its name must differ from the names
+// that are passed to Informer.
 func (e *Environment) OnDemand(
 	name, namespace string, build func() (cache.SharedIndexInformer, error),
 ) (*controller.OnDemand, error) {
@@ -145,19 +147,19 @@ func (e *Environment) OnDemand(
 	return demand, nil
 }
 
-// AddService adds a service of the kind. See Service for what run must do.
+// AddService adds a service of the kind. See Service for the contract of run.
 func (e *Environment) AddService(name string, run func(ctx context.Context) error) {
 	e.parts.Services = append(e.parts.Services, Service{Name: name, Run: run})
 }
 
-// AddController adds a controller of the kind, and what must be synced before the process is ready. See Controller for
-// what run must do.
+// AddController adds a controller of the kind, and the caches that must sync before the process is ready. See
+// Controller for the contract of run.
 func (e *Environment) AddController(name string, run func(stop, lead context.Context) error, synced ...controller.NamedSync) {
 	e.parts.Controllers = append(e.parts.Controllers, Controller{Name: name, Run: run})
 	e.parts.Synced = append(e.parts.Synced, synced...)
 }
 
-// Build calls the Build of kind and returns the parts that it added.
+// Build calls kind.Build and returns the parts that it added.
 func (e *Environment) Build(kind Kind) (Parts, error) {
 	err := kind.Build(e)
 	parts := e.parts

@@ -80,7 +80,7 @@ func TestOnDemandInformersAreShared(t *testing.T) {
 	}
 }
 
-func TestInformerThatCannotBeBuilt(t *testing.T) {
+func TestInformerBuildError(t *testing.T) {
 	failure := errors.New("no such resource")
 	env := NewEnvironment("test", nil, nil, nil, prometheus.NewRegistry())
 	_, err := env.Informer("Pods", "a", func() (cache.SharedIndexInformer, error) { return nil, failure })
@@ -92,7 +92,7 @@ func TestInformerThatCannotBeBuilt(t *testing.T) {
 	}
 }
 
-func TestInformerServiceEndsWithItsContext(t *testing.T) {
+func TestInformerServiceEndsWithContext(t *testing.T) {
 	env := NewEnvironment("test", nil, nil, nil, prometheus.NewRegistry())
 	parts, err := env.Build(Kind{Build: func(env *Environment) error {
 		_, err := env.OnDemand("Pods", "", newInformer)

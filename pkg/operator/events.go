@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// eventsQuiet is how long nothing may be written before all events count as delivered.
+	// eventsQuiet is the time without a write after which all events are considered delivered.
 	eventsQuiet = 100 * time.Millisecond
 	// eventsFlushTimeout bounds the wait for the last events.
 	eventsFlushTimeout = 2 * time.Second
@@ -27,7 +27,7 @@ type eventStream struct {
 	end  context.CancelFunc
 }
 
-// newEventStream starts to deliver events to apiServer; run delivers the last ones and ends it.
+// newEventStream starts the delivery of events to apiServer. run delivers the last events and ends the stream.
 func newEventStream(ctx context.Context, apiServer events.EventSink) (*eventStream, error) {
 	sink := &countingSink{EventSink: apiServer}
 	s := &eventStream{EventBroadcaster: events.NewBroadcaster(sink), sink: sink}
@@ -39,7 +39,7 @@ func newEventStream(ctx context.Context, apiServer events.EventSink) (*eventStre
 	return s, nil
 }
 
-// run waits for the end of ctx, delivers what was recorded until then, and ends the stream.
+// run waits for the end of ctx, delivers the recorded events, and ends the stream.
 func (s *eventStream) run(ctx context.Context) error {
 	<-ctx.Done()
 	s.sink.waitQuiet(eventsQuiet, eventsFlushTimeout)
@@ -47,14 +47,14 @@ func (s *eventStream) run(ctx context.Context) error {
 	return nil
 }
 
-// close ends the stream; what was not delivered is lost.
+// close ends the stream. Events that were not delivered are lost.
 func (s *eventStream) close() {
 	s.Shutdown()
 	s.end()
 }
 
-// countingSink knows how many writes are in flight. The broadcaster hands events on through goroutines that nobody can
-// wait for, so the only sign that all have arrived is that none has come for a while.
+// countingSink counts the writes in flight. The goroutines of the broadcaster cannot be awaited. The only sign that all
+// events were delivered is therefore a time without a write.
 type countingSink struct {
 	events.EventSink
 
@@ -93,7 +93,7 @@ func (s *countingSink) note(delta int) {
 	s.last = time.Now()
 }
 
-// waitQuiet returns when nothing has been written for as long as quiet, but no later than after timeout.
+// waitQuiet waits until there was no write for the time quiet, and at most for timeout.
 func (s *countingSink) waitQuiet(quiet, timeout time.Duration) {
 	s.note(0)
 	deadline := time.Now().Add(timeout)

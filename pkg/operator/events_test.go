@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// slowSink is an API server that takes its time.
+// slowSink is a slow API server.
 type slowSink struct {
 	events.EventSink
 	answer    time.Duration
@@ -29,7 +29,7 @@ func (s *slowSink) Create(_ context.Context, event *eventsv1.Event) (*eventsv1.E
 	return event, nil
 }
 
-func TestEventsAreDeliveredBeforeTheEnd(t *testing.T) {
+func TestEventsAreDeliveredBeforeStop(t *testing.T) {
 	tests := []struct {
 		name      string
 		answer    time.Duration // of the API server

@@ -20,7 +20,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
-// A whole operator for one kind. It needs a cluster, so it is compiled here and not run.
+// A complete operator for one kind. The example is only compiled, because it needs a cluster.
 func Example() {
 	stop, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(stop, restore)

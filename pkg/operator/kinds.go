@@ -22,24 +22,24 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// kindRetry is the time until the API server is asked again for what a kind waits for. It grows to maxKindRetry, and half
-// of it at most is added at random.
+// kindRetry is the first delay of the backoff for waiting kinds. The delay grows to maxKindRetry, with a jitter of up
+// to 50 %.
 const kindRetry, maxKindRetry = 500 * time.Millisecond, 10 * time.Second
 
 // Kind registers a kind with the process.
 type Kind struct {
 	// Name identifies the kind in logs, errors and metrics.
 	Name string
-	// Resources are the custom resources that the kind watches, its own first; they are namespaced. The kind waits until
-	// the API server serves them and the operator may list and watch them in each watched namespace. A resource that
-	// disappears later stops nothing: its informers retry until it is back.
+	// Resources are the custom resources that the kind watches, its own first. They must be namespaced. The kind waits
+	// until the API server serves them and the operator may list and watch them in each watched namespace. If a resource
+	// disappears later, its informers retry until it is served again.
 	Resources []schema.GroupVersionResource
-	// Build adds the kind's informers, services and controllers to the environment. It is called once, when Resources can
-	// be watched. Its error ends the process.
+	// Build adds the kind's informers, services and controllers to the environment. It is called once, when the Resources
+	// can be watched. An error of Build ends the process.
 	Build func(*Environment) error
 }
 
-// obstacle is why a resource cannot be watched.
+// obstacle is the reason why a resource cannot be watched.
 type obstacle string
 
 const (
@@ -48,10 +48,10 @@ const (
 	unlistable obstacle = "cannot be listed"
 )
 
-// watchable asks the API server whether a resource can be watched in a namespace, and returns its error if not.
+// watchable returns the error of the API server if a resource cannot be watched in a namespace.
 type watchable func(ctx context.Context, resource schema.GroupVersionResource, namespace string) error
 
-// askToWatch returns a watchable that does what informers do: it lists, but one object only, and begins a watch.
+// askToWatch returns a watchable that sends the requests of an informer: a list, limited to one object, and a watch.
 func askToWatch(client metadata.Interface) watchable {
 	return func(ctx context.Context, resource schema.GroupVersionResource, namespace string) error {
 		objects := client.Resource(resource).Namespace(namespace)
@@ -68,7 +68,7 @@ func askToWatch(client metadata.Interface) watchable {
 	}
 }
 
-// kindQueue holds the kinds that wait until their resources can be watched.
+// kindQueue holds the kinds whose resources cannot be watched yet.
 type kindQueue struct {
 	waiting    []Kind
 	namespaces []string
@@ -77,13 +77,13 @@ type kindQueue struct {
 	host  string
 	gauge *prometheus.GaugeVec
 
-	// seen are the resources that could be watched once. They are not asked for again.
+	// seen are the resources that could be watched at an earlier check. They are not checked again.
 	seen map[schema.GroupVersionResource]bool
-	// said is what the log has told of.
-	said map[waitingFor]bool
+	// logged are the obstacles that were logged. Each is logged once.
+	logged map[waitingFor]bool
 }
 
-// waitingFor is what a kind waits for.
+// waitingFor is a resource for which a kind waits, and the reason.
 type waitingFor struct {
 	kind     string
 	resource schema.GroupVersionResource
@@ -96,12 +96,12 @@ func newKindQueue(kinds []Kind, namespaces []string, ask watchable, host string,
 	}
 	return &kindQueue{
 		waiting: slices.Clone(kinds), namespaces: namespaces, watchable: ask, host: host, gauge: gauge,
-		seen: map[schema.GroupVersionResource]bool{}, said: map[waitingFor]bool{},
+		seen: map[schema.GroupVersionResource]bool{}, logged: map[waitingFor]bool{},
 	}
 }
 
-// preflight removes the kinds that can start from the queue and returns them. It returns an error that says what to do when
-// the API server refuses to be asked, or does not answer for ten seconds.
+// preflight removes the kinds that can start from the queue and returns them. It returns an error if the API server
+// rejects the credentials, or does not answer within preflightTimeout.
 func (q *kindQueue) preflight(ctx context.Context) ([]Kind, error) {
 	startable, err := q.take(ctx, func(ctx context.Context, resource schema.GroupVersionResource, namespace string) error {
 		var answer error
@@ -122,7 +122,7 @@ func (q *kindQueue) preflight(ctx context.Context) ([]Kind, error) {
 	case !errors.As(err, &refused):
 		return startable, err
 	case apierrors.IsUnauthorized(err):
-		return nil, fmt.Errorf("the API server at %s refuses the credentials: %w", q.host, refused.err)
+		return nil, fmt.Errorf("the API server at %s rejects the credentials: %w", q.host, refused.err)
 	case isTransient(err):
 		return nil, fmt.Errorf("the API server at %s does not answer (tried for %v): %w", q.host, preflightTimeout, refused.err)
 	default:
@@ -130,8 +130,8 @@ func (q *kindQueue) preflight(ctx context.Context) ([]Kind, error) {
 	}
 }
 
-// run calls start for each kind that can start, until none waits or ctx ends. An API server that does not answer is asked
-// again. The errors of start are returned.
+// run calls start for each kind that can start, until no kind waits or ctx ends. It retries if the API server does not
+// answer. It returns the first error of start.
 func (q *kindQueue) run(ctx context.Context, start func(Kind) error) error {
 	backoff := wait.Backoff{Duration: kindRetry, Factor: 1.5, Jitter: 0.5, Steps: math.MaxInt32, Cap: maxKindRetry}
 	for len(q.waiting) > 0 {
@@ -148,7 +148,7 @@ func (q *kindQueue) run(ctx context.Context, start func(Kind) error) error {
 			return q.watchable(ctx, resource, namespace)
 		})
 		if err != nil {
-			klog.FromContext(ctx).V(2).Info("Cannot ask the API server for the resources of the waiting kinds", "err", err)
+			klog.FromContext(ctx).V(2).Info("Could not check the resources of the waiting kinds", "err", err)
 		}
 		for _, kind := range startable {
 			if err := start(kind); err != nil {
@@ -159,15 +159,15 @@ func (q *kindQueue) run(ctx context.Context, start func(Kind) error) error {
 	return nil
 }
 
-// take removes the kinds that can start from the queue and returns them. It logs once for each kind and obstacle why a
-// kind waits. An error is a refusedError: the kinds after it were not asked for.
+// take removes the kinds that can start from the queue and returns them. It logs the obstacles of the other kinds. Its
+// error is a refusedError; the kinds after the error were not checked.
 func (q *kindQueue) take(ctx context.Context, ask watchable) ([]Kind, error) {
 	var (
 		startable []Kind
 		waits     []waitingFor
 		refused   error
 	)
-	// Kinds that share a resource ask for it once.
+	// A resource of several kinds is checked once.
 	asked := map[schema.GroupVersionResource]obstacle{}
 	q.waiting = slices.DeleteFunc(q.waiting, func(kind Kind) bool {
 		var found []waitingFor
@@ -182,11 +182,11 @@ func (q *kindQueue) take(ctx context.Context, ask watchable) ([]Kind, error) {
 		startable = append(startable, kind)
 		return true
 	})
-	q.say(ctx, waits)
+	q.log(ctx, waits)
 	return startable, refused
 }
 
-// obstacles returns what a kind waits for. The answers of this round are in asked.
+// obstacles returns the resources for which a kind waits. asked caches the results of this round.
 func (q *kindQueue) obstacles(
 	ctx context.Context, ask watchable, kind Kind, asked map[schema.GroupVersionResource]obstacle,
 ) ([]waitingFor, error) {
@@ -212,7 +212,7 @@ func (q *kindQueue) obstacles(
 	return found, nil
 }
 
-// refusedError is the error of an API server that cannot be asked, or that does not know who asks.
+// refusedError means that the API server did not answer, or rejected the credentials.
 type refusedError struct {
 	resource schema.GroupVersionResource
 	err      error
@@ -224,7 +224,7 @@ func (e *refusedError) Error() string {
 
 func (e *refusedError) Unwrap() error { return e.err }
 
-// observe returns why a resource cannot be watched in all namespaces, or nothing if it can.
+// observe returns the reason why a resource cannot be watched in all namespaces, or "".
 func (q *kindQueue) observe(ctx context.Context, ask watchable, resource schema.GroupVersionResource) (obstacle, error) {
 	for _, namespace := range q.namespaces {
 		err := ask(ctx, resource, namespace)
@@ -237,8 +237,8 @@ func (q *kindQueue) observe(ctx context.Context, ask watchable, resource schema.
 		case apierrors.IsForbidden(err):
 			return notAllowed, nil
 		default:
-			if w := (waitingFor{resource: resource, why: unlistable}); !q.said[w] {
-				q.said[w] = true
+			if w := (waitingFor{resource: resource, why: unlistable}); !q.logged[w] {
+				q.logged[w] = true
 				klog.FromContext(ctx).Error(err, "A resource cannot be listed; the kinds that watch it wait", "resource", resource.GroupResource())
 			}
 			return unlistable, nil
@@ -247,26 +247,26 @@ func (q *kindQueue) observe(ctx context.Context, ask watchable, resource schema.
 	return "", nil
 }
 
-// isAnswer reports whether the API server itself has answered with err, to a client that it knows.
+// isAnswer reports whether err is a response of the API server to an authenticated client.
 func isAnswer(err error) bool {
 	var status *apierrors.StatusError
 	return errors.As(err, &status) && !apierrors.IsUnauthorized(err)
 }
 
-// say logs, in one line, which CRDs and permissions kinds wait for, if the log has not told of them yet.
-func (q *kindQueue) say(ctx context.Context, waits []waitingFor) {
+// log logs the missing CRDs and permissions in one line, if they were not logged before.
+func (q *kindQueue) log(ctx context.Context, waits []waitingFor) {
 	kinds, reasons := map[string]bool{}, map[string]bool{}
 	for _, w := range waits {
-		if w.why == unlistable || q.said[w] {
+		if w.why == unlistable || q.logged[w] {
 			continue
 		}
-		q.said[w] = true
+		q.logged[w] = true
 		kinds[w.kind] = true
 		reasons[fmt.Sprintf("%s/%s %s", w.resource.GroupResource(), w.resource.Version, w.why)] = true
 	}
 	if len(kinds) == 0 {
 		return
 	}
-	klog.FromContext(ctx).Info("Waiting for CRDs or permissions; the kinds start by themselves when both are there",
+	klog.FromContext(ctx).Info("Waiting for CRDs or permissions; the kinds start when both exist",
 		"kinds", strings.Join(slices.Sorted(maps.Keys(kinds)), ", "), "because", strings.Join(slices.Sorted(maps.Keys(reasons)), "; "))
 }

@@ -27,7 +27,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 )
 
-// Two kinds of one group. A cluster is made of apps.
+// The test kinds. The children of a DemoAppCluster are DemoApps.
 var (
 	apps     = schema.GroupVersionResource{Group: "demo.example.com", Version: "v1alpha1", Resource: "demoapps"}
 	clusters = schema.GroupVersionResource{Group: "demo.example.com", Version: "v1alpha1", Resource: "demoappclusters"}
@@ -56,13 +56,13 @@ func names(kinds []Kind) string {
 	return strings.Join(all, ",")
 }
 
-// logged returns a context whose logger keeps what it logs, and a function that returns the values of a key in it.
+// logged returns a context with a logger, and a function that returns the logged values of a key.
 func logged(t *testing.T) (ctx context.Context, values func(key string) []string) {
 	t.Helper()
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
 	logs, ok := logger.GetSink().(ktesting.Underlier)
 	if !ok {
-		t.Fatal("the log is not kept")
+		t.Fatal("the logger does not buffer")
 	}
 	return klog.NewContext(t.Context(), logger), func(key string) []string {
 		var found []string
@@ -75,7 +75,7 @@ func logged(t *testing.T) (ctx context.Context, values func(key string) []string
 	}
 }
 
-// apiServer answers lists and watches of the resources, and refuses watches if told so.
+// apiServer answers lists and watches of the resources. With refuseWatches, watches are forbidden.
 func apiServer(refuseWatches bool, resources ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
@@ -120,7 +120,7 @@ func TestPreflight(t *testing.T) {
 		{name: "forbidden", handler: status(http.StatusForbidden)},
 		{name: "watches are forbidden", handler: apiServer(true, "demoapps", "demoappclusters")},
 		{name: "broken conversion webhook", handler: status(http.StatusInternalServerError)},
-		{name: "bad credentials", handler: status(http.StatusUnauthorized), want: "the API server at HOST refuses the credentials: "},
+		{name: "bad credentials", handler: status(http.StatusUnauthorized), want: "the API server at HOST rejects the credentials: "},
 		{
 			name: "unknown CA", handler: apiServer(false, "demoapps", "demoappclusters"), tls: true,
 			want: "asking the API server at HOST for demoapps.demo.example.com: ",
@@ -130,7 +130,7 @@ func TestPreflight(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			api := httptest.NewUnstartedServer(test.handler)
 			if test.tls {
-				// It would log the refused handshake.
+				// Discard the log line about the rejected handshake.
 				api.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
 				api.StartTLS()
 			} else {
@@ -186,10 +186,10 @@ func TestPreflightUnreachable(t *testing.T) {
 		want    string
 		atMost  time.Duration
 	}{
-		{name: "refused", api: flaky{err: refused}, recover: time.Hour, want: "the API server at h does not answer (tried for 10s): dial tcp: connection refused", atMost: preflightTimeout},
-		{name: "swallowed", api: flaky{hangs: true}, recover: time.Hour, want: "the API server at h does not answer (tried for 10s): context deadline exceeded", atMost: preflightTimeout},
-		{name: "just starting", api: flaky{err: refused}, recover: 3 * time.Second, atMost: 4 * time.Second},
-		{name: "hopeless", api: flaky{err: errors.New("x509: unknown authority")}, recover: time.Hour, want: "asking the API server at h"},
+		{name: "connection refused", api: flaky{err: refused}, recover: time.Hour, want: "the API server at h does not answer (tried for 10s): dial tcp: connection refused", atMost: preflightTimeout},
+		{name: "packets dropped", api: flaky{hangs: true}, recover: time.Hour, want: "the API server at h does not answer (tried for 10s): context deadline exceeded", atMost: preflightTimeout},
+		{name: "API server starts", api: flaky{err: refused}, recover: 3 * time.Second, atMost: 4 * time.Second},
+		{name: "permanent error", api: flaky{err: errors.New("x509: unknown authority")}, recover: time.Hour, want: "asking the API server at h"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestPreflightUnreachable(t *testing.T) {
 	}
 }
 
-func TestPreflightIsInterrupted(t *testing.T) {
+func TestPreflightInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -230,10 +230,10 @@ func TestPreflightIsInterrupted(t *testing.T) {
 	})
 }
 
-// growing lets more resources be watched as time passes, and counts how often it is asked for each.
+// growing is an API server that serves and allows more resources as time passes. It counts the checks of each resource.
 type growing struct {
 	start time.Time
-	// served and allowed are when each resource is.
+	// served and allowed are the times from which each resource is served and may be watched.
 	served, allowed map[string]time.Duration
 	asked           map[string]int
 }
@@ -259,16 +259,16 @@ func TestKindsWait(t *testing.T) {
 	tests := []struct {
 		name            string
 		served, allowed map[string]time.Duration
-		// from is when each kind can start, and late how much later that may be noticed.
+		// from is the time from which each kind can start. late is the maximum delay of the start.
 		from map[string]time.Duration
 		late time.Duration
-		// said is what the log names as missing, one line after the other.
+		// said are the logged obstacles, in order.
 		said   []string
 		atMost int
 	}{
 		{name: "served", from: map[string]time.Duration{"demoapp": 0, "demoappcluster": 0}, atMost: 1},
 		{
-			name:   "just applied",
+			name:   "both served at the same time",
 			served: map[string]time.Duration{"demoapps": 2 * time.Second, "demoappclusters": 2 * time.Second},
 			from:   map[string]time.Duration{"demoapp": 2 * time.Second, "demoappcluster": 2 * time.Second},
 			late:   2 * time.Second, said: []string{other + "; " + both}, atMost: 7,
@@ -280,19 +280,19 @@ func TestKindsWait(t *testing.T) {
 			late:   15 * time.Second, said: []string{other + "; " + both}, atMost: 370,
 		},
 		{
-			name:   "the other one first",
+			name:   "CRD of the child last",
 			served: map[string]time.Duration{"demoapps": time.Hour, "demoappclusters": time.Minute},
 			from:   map[string]time.Duration{"demoapp": time.Hour, "demoappcluster": time.Hour},
 			late:   15 * time.Second, said: []string{other + "; " + both}, atMost: 370,
 		},
 		{
-			name:   "one runs meanwhile",
+			name:   "one kind runs while the other waits",
 			served: map[string]time.Duration{"demoappclusters": never},
 			from:   map[string]time.Duration{"demoapp": 0, "demoappcluster": never},
 			said:   []string{other}, atMost: 370,
 		},
 		{
-			name:    "permission comes later than the CRD",
+			name:    "permission after the CRD",
 			served:  map[string]time.Duration{"demoapps": 0, "demoappclusters": 0},
 			allowed: map[string]time.Duration{"demoapps": 0, "demoappclusters": time.Minute},
 			from:    map[string]time.Duration{"demoapp": 0, "demoappcluster": time.Minute},
@@ -300,7 +300,7 @@ func TestKindsWait(t *testing.T) {
 			said:    []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch"}, atMost: 12,
 		},
 		{
-			name:    "permission comes earlier than the CRD",
+			name:    "permission before the CRD",
 			served:  map[string]time.Duration{"demoappclusters": 2 * time.Minute},
 			allowed: map[string]time.Duration{"demoappclusters": time.Minute},
 			from:    map[string]time.Duration{"demoapp": 0, "demoappcluster": 2 * time.Minute},
@@ -308,7 +308,7 @@ func TestKindsWait(t *testing.T) {
 			said:    []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch", other}, atMost: 20,
 		},
 		{
-			name:   "stopped meanwhile",
+			name:   "stopped while waiting",
 			served: map[string]time.Duration{"demoapps": never, "demoappclusters": never},
 			from:   map[string]time.Duration{"demoapp": never, "demoappcluster": never},
 			said:   []string{other + "; " + both}, atMost: 370,
@@ -343,25 +343,25 @@ func TestKindsWait(t *testing.T) {
 					}
 					gauge := fmt.Sprintf("\ncontroller_kind_waiting{kind=%q} %d\n", kind, map[bool]int{true: 1}[from == never])
 					if !strings.Contains(body, gauge) {
-						t.Errorf("/metrics without %s", gauge)
+						t.Errorf("/metrics lacks %s", gauge)
 					}
 				}
 				for resource, times := range api.asked {
 					if times > test.atMost {
-						t.Errorf("asked %d times for %s, want at most %d", times, resource, test.atMost)
+						t.Errorf("%d checks of %s, want at most %d", times, resource, test.atMost)
 					}
 				}
 				if got := said("because"); !slices.Equal(got, test.said) {
-					t.Errorf("said %q, want %q", got, test.said)
+					t.Errorf("logged %q, want %q", got, test.said)
 				}
 			})
 		})
 	}
 }
 
-// TestKindsWaitForAnAPIServerThatIsAway holds that a waiting kind neither ends nor floods anything while the API server
-// does not answer, and that it starts afterwards.
-func TestKindsWaitForAnAPIServerThatIsAway(t *testing.T) {
+// TestWaitingKindRetriesWithoutAPIServer checks a waiting kind while the API server does not answer. The process keeps
+// running, with few requests and log lines. The kind starts when the API server answers again.
+func TestWaitingKindRetriesWithoutAPIServer(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	failures := map[string]error{
 		"refuses connections": refused,
@@ -394,7 +394,7 @@ func TestKindsWaitForAnAPIServerThatIsAway(t *testing.T) {
 					t.Errorf("took %v", took)
 				}
 				if most := 2 * 370; asked > most {
-					t.Errorf("asked %d times, want at most %d", asked, most)
+					t.Errorf("%d checks, want at most %d", asked, most)
 				}
 				if lines := len(said("resource")) + len(said("because")); lines > 2 {
 					t.Errorf("the log has %d lines", lines)
@@ -404,7 +404,7 @@ func TestKindsWaitForAnAPIServerThatIsAway(t *testing.T) {
 	}
 }
 
-func TestKindThatCannotBeBuilt(t *testing.T) {
+func TestKindStartError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failure := errors.New("no chart")
 		queue, _ := newTestQueue(func(context.Context, schema.GroupVersionResource, string) error { return nil })

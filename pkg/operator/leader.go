@@ -19,28 +19,28 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// releaseTimeout bounds the release of the lease; one that is not released expires by itself.
+// releaseTimeout bounds the release of the lease. A lease that is not released expires.
 const releaseTimeout = 5 * time.Second
 
-// minLostLeaseGrace is the least time that workers get to return after the lease was lost.
+// minLostLeaseGrace is the minimum time that workers have to return after the lease was lost.
 const minLostLeaseGrace = time.Second
 
-// errLeaseLost says that another process may lead by now.
+// errLeaseLost means that another process may be the leader.
 var errLeaseLost = errors.New("lost the lease")
 
-// workFunc does the work of a leader. It returns when stop has ended and all is finished, when lead has ended, or when
-// something failed. An error that is errWorkersLeft means that some work goes on.
+// workFunc does the work of a leader. It returns after a failure, after the end of lead, or after the end of stop when
+// the work in flight is finished. An error that wraps errWorkersLeft means that workers are still running.
 type workFunc func(stop, lead context.Context) error
 
 // leadership runs work while this process holds the lease.
 type leadership struct {
 	options LeaderElectionOptions
 	lock    resourcelock.Interface
-	// leading is told whether this process leads.
+	// leading is called when this process starts and stops leading.
 	leading func(bool)
 }
 
-// newLeadership returns a leadership over the Lease that options name.
+// newLeadership returns a leadership for the Lease that options name.
 func newLeadership(options LeaderElectionOptions, identity string, leases coordinationv1client.LeasesGetter, leading func(bool)) *leadership {
 	return &leadership{
 		options: options,
@@ -53,10 +53,10 @@ func newLeadership(options LeaderElectionOptions, identity string, leases coordi
 	}
 }
 
-// run campaigns for the lease until stop ends, and calls work once this process leads. The lease is released only after
-// work has returned, and not at all if work left something running. With leader election off, work runs at once.
+// run campaigns for the lease until stop ends, and calls work when this process becomes the leader. run releases the
+// lease after work has returned, unless workers are still running. Without leader election, run calls work at once.
 func (l *leadership) run(stop context.Context, work workFunc) error {
-	// Neither context ends with stop: the lease is kept, and work in flight goes on, while the process drains.
+	// Neither context ends with stop: while the process drains, it keeps the lease and the work in flight continues.
 	base := context.WithoutCancel(stop)
 	lead, lose := context.WithCancelCause(base)
 	defer lose(nil)
@@ -84,7 +84,7 @@ func (l *leadership) run(stop context.Context, work workFunc) error {
 	lost := lead.Err() != nil
 	resign()
 	<-ended
-	// An elector that was told to resign in the moment of its victory holds the lease all the same.
+	// The elector may have acquired the lease at the same moment in which resign was called.
 	if elector.IsLeader() && !lost && !errors.Is(err, errWorkersLeft) {
 		l.release(base)
 	}
@@ -98,8 +98,7 @@ func (l *leadership) lead(stop, lead context.Context, work workFunc) error {
 	return work(stop, lead)
 }
 
-// elector returns an elector that closes started when it has the lease and ends the context behind lose when it has
-// lost it.
+// elector returns an elector. It closes started when it acquires the lease, and calls lose when it loses the lease.
 func (l *leadership) elector(started chan<- struct{}, lose context.CancelCauseFunc) (*leaderelection.LeaderElector, error) {
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          l.options.ResourceName,
@@ -107,8 +106,8 @@ func (l *leadership) elector(started chan<- struct{}, lose context.CancelCauseFu
 		LeaseDuration: l.options.LeaseDuration,
 		RenewDeadline: l.options.RenewDeadline,
 		RetryPeriod:   l.options.RetryPeriod,
-		// With true, an elector that fails to renew would try to release the lease, for as long as another renew
-		// deadline, before it tells anybody: longer than the lease lasts. So run releases it.
+		// run releases the lease instead. After a failed renewal, the elector would first try to release the lease for
+		// another renew deadline. It would call OnStoppedLeading only after the lease has expired.
 		ReleaseOnCancel: false,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { close(started) },
@@ -129,13 +128,14 @@ func (l *leadership) elector(started chan<- struct{}, lose context.CancelCauseFu
 	return elector, nil
 }
 
-// release gives the lease up, so that a standby does not have to wait for its end. A failure costs only that wait.
+// release releases the lease, so that a standby takes over before the lease expires. If the release fails, the standby
+// waits until then.
 func (l *leadership) release(ctx context.Context) {
 	logger := klog.FromContext(ctx).WithValues("lease", l.lock.Describe())
 	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		// The last renewal may have taken effect without our having seen its answer.
+		// Read the lease, because the response to the last renewal may have been lost.
 		record, _, err := l.lock.Get(ctx)
 		if err != nil {
 			return err
@@ -152,20 +152,20 @@ func (l *leadership) release(ctx context.Context) {
 		})
 	})
 	if err != nil {
-		logger.Error(err, "Could not release the lease; it expires by itself", "after", l.options.LeaseDuration)
+		logger.Error(err, "Could not release the lease; it expires", "after", l.options.LeaseDuration)
 		return
 	}
 	logger.Info("Released the lease")
 }
 
-// lostLeaseGrace is the time between the loss of the lease and the first moment in which another replica can have it.
+// lostLeaseGrace returns the time between the loss of the lease and the earliest takeover by another replica.
 func (o LeaderElectionOptions) lostLeaseGrace() time.Duration {
-	// The last successful renewal was one retry period and one renew deadline before the loss.
+	// The last renewal was at most one retry period and one renew deadline before the loss.
 	return max(o.LeaseDuration-o.RenewDeadline-o.RetryPeriod, minLostLeaseGrace)
 }
 
-// checkLease returns an error that says what to do unless the lease exists or can be created. Without it a missing
-// namespace or permission would only show in the elector's retries, which go on for ever.
+// checkLease returns an error unless the lease exists or can be created. Without this check, a missing namespace or
+// permission would show only in the endless retries of the elector.
 func checkLease(ctx context.Context, leases coordinationv1client.LeasesGetter, options LeaderElectionOptions) error {
 	ns, name := options.ResourceNamespace, options.ResourceName
 	err := retryTransient(ctx, func(ctx context.Context) error {

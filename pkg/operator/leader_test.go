@@ -33,7 +33,7 @@ var leaseOptions = LeaderElectionOptions{
 	ResourceName:      "demoapp-controller",
 }
 
-// candidate is one replica, with what it tells of itself.
+// candidate is one replica and its state.
 type candidate struct {
 	*leadership
 	leads atomic.Bool
@@ -52,7 +52,7 @@ func newCandidate(t *testing.T, client *fake.Clientset, identity string, work wo
 	return c
 }
 
-// holder returns who holds the lease.
+// holder returns the identity of the holder of the lease.
 func holder(t *testing.T, client *fake.Clientset) string {
 	t.Helper()
 	lease, err := client.CoordinationV1().Leases(leaseOptions.ResourceNamespace).
@@ -66,7 +66,7 @@ func holder(t *testing.T, client *fake.Clientset) string {
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
-// drains works until stop ends and takes some more time then.
+// drains works until stop ends, and then for d.
 func drains(d time.Duration) workFunc {
 	return func(stop, lead context.Context) error {
 		select {
@@ -83,7 +83,7 @@ func drains(d time.Duration) workFunc {
 	}
 }
 
-func TestLeaseIsReleasedAfterTheLastWorker(t *testing.T) {
+func TestLeaseReleaseAfterLastWorker(t *testing.T) {
 	client := fake.NewClientset()
 	synctest.Test(t, func(t *testing.T) {
 		a := newCandidate(t, client, "a", drains(20*time.Second))
@@ -95,7 +95,7 @@ func TestLeaseIsReleasedAfterTheLastWorker(t *testing.T) {
 		}
 
 		a.stop()
-		elapse(19 * time.Second) // longer than the lease lasts: it is renewed while the workers drain
+		elapse(19 * time.Second) // longer than the lease duration: the lease is renewed while the workers drain
 		synctest.Wait()
 		if got := holder(t, client); got != "a" || b.leads.Load() {
 			t.Errorf("while a drains the lease is held by %q, b leads: %v", got, b.leads.Load())
@@ -106,7 +106,7 @@ func TestLeaseIsReleasedAfterTheLastWorker(t *testing.T) {
 		if got := holder(t, client); got == "a" {
 			t.Error("a has not released the lease")
 		}
-		elapse(5 * time.Second) // one retry period with its jitter, which is up to 1.2 periods more
+		elapse(5 * time.Second) // one retry period and its jitter of up to 1.2 periods
 		synctest.Wait()
 		if got := holder(t, client); got != "b" || !b.leads.Load() {
 			t.Errorf("after the release the lease is held by %q, b leads: %v", got, b.leads.Load())
@@ -142,7 +142,7 @@ func TestStandbyStops(t *testing.T) {
 	})
 }
 
-// breakableLock is a lock on an API server that can be made to answer no more.
+// breakableLock is a lock on an API server that a test can break.
 type breakableLock struct {
 	resourcelock.Interface
 	brokenSince atomic.Pointer[time.Time]
@@ -156,7 +156,7 @@ func (l *breakableLock) failure(ctx context.Context) error {
 	case !l.hangs:
 		return apierrors.NewServiceUnavailable("down")
 	}
-	// The client of leases gives up after half of the renew deadline.
+	// Requests of the lease client time out after half of the renew deadline.
 	ctx, cancel := context.WithTimeout(ctx, leaseOptions.RenewDeadline/2)
 	defer cancel()
 	<-ctx.Done()
@@ -195,20 +195,20 @@ func TestLostLease(t *testing.T) {
 				if !errors.Is(err, errLeaseLost) || !strings.Contains(err.Error(), "demoapp-system/demoapp-controller") {
 					t.Errorf("error = %v, want %v", err, errLeaseLost)
 				}
-				// The last renewal that worked was at most one retry period before.
+				// The last successful renewal was at most one retry period before.
 				limit := leaseOptions.LeaseDuration - leaseOptions.RetryPeriod
 				if took := time.Since(broken); took >= limit {
 					t.Errorf("work went on for %v after the first failure, want less than %v", took, limit)
 				}
 				if a.leads.Load() {
-					t.Error("a says that it leads")
+					t.Error("a still reports that it leads")
 				}
 			})
 		})
 	}
 }
 
-func TestLeaseIsKeptWhenWorkersAreLeft(t *testing.T) {
+func TestLeaseIsKeptWhileWorkersRun(t *testing.T) {
 	client := fake.NewClientset()
 	synctest.Test(t, func(t *testing.T) {
 		a := newCandidate(t, client, "a", func(context.Context, context.Context) error { return errWorkersLeft })

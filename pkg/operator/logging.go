@@ -14,21 +14,21 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Levels at which what libraries log through slog or log is shown. Helm tells every step at Debug and leaves the
-// judgment of errors to its caller, so its chatter stays out of the log unless it is asked for.
+// V levels of library records from slog and log. Helm logs every step at Debug, and returns its errors to the caller.
+// Its records are therefore shown only at a higher verbosity.
 const (
 	libraryInfoVerbosity  = 2
 	libraryDebugVerbosity = 5
 )
 
-// setupLogging makes one handler the sink of all logs: klog (our own lines and client-go's), slog (Helm's) and log
-// (Helm's hooks). It changes process-wide state, so it is called once, before anything logs.
+// setupLogging directs all logs to one handler: klog (this project and client-go), slog (Helm) and log (hooks of Helm).
+// It changes process-wide state. Call it once, before the first log line.
 func setupLogging(w io.Writer, format string, verbosity int) {
 	handler := newLogHandler(w, format, verbosity)
 
 	klogFlags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(klogFlags)
-	// Cannot fail: the flag is klog's own and the value a number.
+	// Set cannot fail: klog defines the flag, and the value is a number.
 	_ = klogFlags.Set("v", strconv.Itoa(verbosity))
 	klog.SetLoggerWithOptions(logr.FromSlogHandler(handler), klog.ContextualLogger(true))
 
@@ -37,7 +37,7 @@ func setupLogging(w io.Writer, format string, verbosity int) {
 	slog.SetDefault(slog.New(libraryHandler{handler}))
 }
 
-// newLogHandler returns a handler that shows V levels up to verbosity; logr maps V(n) to the slog level -n.
+// newLogHandler returns a handler that shows V levels up to verbosity. logr maps V(n) to the slog level -n.
 func newLogHandler(w io.Writer, format string, verbosity int) slog.Handler {
 	options := &slog.HandlerOptions{Level: slog.Level(-verbosity), ReplaceAttr: readable}
 	if format == LoggingFormatJSON {
@@ -46,8 +46,8 @@ func newLogHandler(w io.Writer, format string, verbosity int) slog.Handler {
 	return slog.NewTextHandler(w, options)
 }
 
-// readable writes V levels as INFO (up to V(3)) and DEBUG, where slog would call V(1) "DEBUG+3", which no log store
-// knows; and durations as 1m30s, where JSON would have nanoseconds.
+// readable writes levels up to V(3) as INFO and higher levels as DEBUG. slog would write V(1) as "DEBUG+3", which log
+// stores do not recognize. readable also writes durations as 1m30s; JSON would contain nanoseconds.
 func readable(groups []string, attr slog.Attr) slog.Attr {
 	if attr.Value.Kind() == slog.KindDuration {
 		return slog.String(attr.Key, attr.Value.Duration().String())
@@ -66,7 +66,7 @@ func readable(groups []string, attr slog.Attr) slog.Attr {
 	}
 }
 
-// libraryHandler lowers Info and Debug records of libraries to the V levels above; warnings and errors pass as they are.
+// libraryHandler maps Info and Debug records of libraries to the V levels above. Warnings and errors are not changed.
 type libraryHandler struct{ slog.Handler }
 
 // Enabled implements slog.Handler.

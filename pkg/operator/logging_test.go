@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// keepLogging undoes at the end of the test what setupLogging does to the process.
+// keepLogging restores the logging of the process at the end of the test.
 func keepLogging(t *testing.T) {
 	state, logger, flags, out := klog.CaptureState(), slog.Default(), log.Flags(), log.Writer()
 	t.Cleanup(func() {

@@ -14,25 +14,25 @@ import (
 	clientmetrics "k8s.io/client-go/tools/metrics"
 )
 
-// processMetrics are the registry of the process, and what this package measures itself.
+// processMetrics are the registry of the process and the metrics of this package.
 type processMetrics struct {
 	registry *prometheus.Registry
 	leader   *prometheus.GaugeVec
 	waiting  *prometheus.GaugeVec
 }
 
-// newMetrics returns a registry of our own with the metrics of the Go runtime, the process, the build,
-// leadership and waiting kinds. The default registry stays unused: libraries register there what nobody asked for.
+// newMetrics returns a new registry with the metrics of the Go runtime, the process, the build, leadership and waiting
+// kinds. The default registry is not used, because libraries register their own metrics there.
 func newMetrics() *processMetrics {
 	m := &processMetrics{
 		registry: prometheus.NewRegistry(),
 		leader: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "leader_election_master_status",
-			Help: "1 while this process leads, 0 while it stands by, by the name of the lease.",
+			Help: "1 while this process is the leader, 0 while it is a standby, by the name of the lease.",
 		}, []string{"name"}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "controller_kind_waiting",
-			Help: "1 while a kind waits for its CRDs or for permission to watch them, 0 once it runs, by kind.",
+			Help: "1 while a kind waits for its CRDs or for permission to watch them, 0 while it runs, by kind.",
 		}, []string{"kind"}),
 	}
 	m.registry.MustRegister(
@@ -44,7 +44,7 @@ func newMetrics() *processMetrics {
 	return m
 }
 
-// leading returns a function that records whether this process leads; it starts out as a standby.
+// leading returns a function that records whether this process is the leader. At first, the process is a standby.
 func (m *processMetrics) leading(lease string) func(bool) {
 	gauge := m.leader.WithLabelValues(lease)
 	return func(leads bool) {
@@ -56,17 +56,18 @@ func (m *processMetrics) leading(lease string) func(bool) {
 	}
 }
 
-// clientMetrics counts the requests of client-go that leave the process. There is no metric for client-side throttling, since there is none.
+// clientMetrics measures the requests of client-go that leave the process. Client-side throttling is off, so it has no
+// metric.
 type clientMetrics struct {
 	requests *prometheus.CounterVec
 	retries  *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 }
 
-// observeClients counts from now on the requests of all clients of client-go, Helm's included.
+// observeClients measures the requests of all client-go clients from now on, also of Helm's clients.
 //
-// It assigns client-go's hooks directly: Register works only once, and a package that Helm links (controller-runtime)
-// has used that up in its init, for a registry that nobody reads.
+// It assigns the metric hooks of client-go directly, because metrics.Register has an effect only once per process.
+// controller-runtime, which Helm imports, calls it in its init for another registry.
 func (m *processMetrics) observeClients() {
 	c := &clientMetrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -75,11 +76,11 @@ func (m *processMetrics) observeClients() {
 		}, []string{"code", "method", "host"}),
 		retries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rest_client_request_retries_total",
-			Help: "Requests that client-go sent again, by status code, method and host.",
+			Help: "Retries of requests by client-go, by status code, method and host.",
 		}, []string{"code", "method", "host"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "rest_client_request_duration_seconds",
-			Help:    "Time from a request to the API server to its answer, by method and host.",
+			Help:    "Latency of requests to the API server, by method and host.",
 			Buckets: []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
 		}, []string{"verb", "host"}),
 	}
@@ -113,6 +114,7 @@ func (c *clientMetrics) Observe(_ context.Context, verb string, u url.URL, laten
 	c.duration.WithLabelValues(verb, u.Host).Observe(latency.Seconds())
 }
 
-// neverSent reports whether requests to a host stay in the process. The top-level domain "invalid" never resolves
-// (RFC 6761, section 6.4), so only a client that answers its own requests, as Helm's do here, has such a host.
+// neverSent reports whether requests to a host stay in the process. The top-level domain "invalid" never resolves (RFC
+// 6761, section 6.4). Only clients that answer their own requests have such a host, as the Helm clients of this
+// project.
 func neverSent(host string) bool { return strings.HasSuffix(host, ".invalid") }

@@ -26,27 +26,27 @@ const (
 // addressOff is the bind address that turns an endpoint off.
 const addressOff = "0"
 
-// maxVerbosity is the highest -v that is accepted: from 8 on, client-go logs the bodies of requests and responses, and
-// with them Secrets.
+// maxVerbosity is the highest valid -v. From 8 on, client-go logs the bodies of requests and responses, which may
+// contain Secrets.
 const maxVerbosity = 7
 
-// Options configure the process. NewOptions has the defaults, and AddFlags the flags that change them.
+// Options configure the process. NewOptions returns the defaults, and AddFlags defines the flags.
 type Options struct {
 	// Name is the program's name in user agents and events.
 	Name string
 	// Version is the program's version in user agents and logs.
 	Version string
-	// Kubeconfig names a kubeconfig file; empty means the service account of the pod.
+	// Kubeconfig is the path of a kubeconfig file. If it is empty, the service account of the pod is used.
 	Kubeconfig string
-	// Namespaces are watched; empty means all.
+	// Namespaces are the watched namespaces. If it is empty, all namespaces are watched.
 	Namespaces []string
 	// LeaderElection configures the lease.
 	LeaderElection LeaderElectionOptions
-	// MetricsBindAddress is the host:port of /metrics; "0" is off.
+	// MetricsBindAddress is the host:port of /metrics; "0" turns it off.
 	MetricsBindAddress string
-	// ProbeBindAddress is the host:port of /healthz and /readyz; "0" is off.
+	// ProbeBindAddress is the host:port of /healthz and /readyz; "0" turns it off.
 	ProbeBindAddress string
-	// PprofBindAddress is the host:port of /debug/pprof; "0" is off.
+	// PprofBindAddress is the host:port of /debug/pprof; "0" turns it off.
 	PprofBindAddress string
 	// ShutdownTimeout bounds the wait for work in flight after a signal.
 	ShutdownTimeout time.Duration
@@ -60,22 +60,22 @@ type Options struct {
 type LeaderElectionOptions struct {
 	// Enabled is false for a process that runs alone.
 	Enabled bool
-	// LeaseDuration is how long others wait for a leader that has fallen silent. Whole seconds.
+	// LeaseDuration is the time after which a standby takes over from a leader that does not renew. Whole seconds.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long a leader tries to renew the lease before it gives up.
+	// RenewDeadline is the time after which a leader that cannot renew the lease stops.
 	RenewDeadline time.Duration
-	// RetryPeriod is the time between two tries.
+	// RetryPeriod is the time between two attempts to acquire or renew the lease.
 	RetryPeriod time.Duration
-	// ResourceNamespace is where the Lease lives; empty means the namespace of the pod.
+	// ResourceNamespace is the namespace of the Lease. If it is empty, the namespace of the pod is used.
 	ResourceNamespace string
-	// FallbackNamespace is where the Lease lives if ResourceNamespace is empty and the process runs in no pod.
+	// FallbackNamespace is the namespace of the Lease if ResourceNamespace is empty and the process runs outside a pod.
 	FallbackNamespace string
 	// ResourceName is the name of the Lease.
 	ResourceName string
 }
 
-// NewOptions returns the defaults of a program of that name and version, which is also the name of its lease. Outside a
-// pod the lease is in fallbackNamespace.
+// NewOptions returns the defaults of a program with this name and version. The lease has the same name. Outside a pod,
+// the lease is in fallbackNamespace.
 func NewOptions(name, version, fallbackNamespace string) *Options {
 	return &Options{
 		Name:    name,
@@ -96,41 +96,41 @@ func NewOptions(name, version, fallbackNamespace string) *Options {
 	}
 }
 
-// AddFlags binds the options to flags; their present values are the defaults.
+// AddFlags defines flags for the options. The current values are the defaults.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
-		"`file` that says how to reach the API server; not needed in a cluster (the KUBECONFIG variable is not read)")
+		"kubeconfig `file`; not needed in a pod (the variable KUBECONFIG is ignored)")
 	fs.StringSliceVar(&o.Namespaces, "namespaces", o.Namespaces,
 		"comma-separated `names` of the namespaces to watch (default all)")
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
-		"`host:port` of /metrics; 0 is off, port 0 picks a free one")
+		"`host:port` of /metrics; 0 turns it off, port 0 selects a free port")
 	fs.StringVar(&o.ProbeBindAddress, "health-probe-bind-address", o.ProbeBindAddress,
-		"`host:port` of /healthz and /readyz; 0 is off, port 0 picks a free one")
+		"`host:port` of /healthz and /readyz; 0 turns them off, port 0 selects a free port")
 	fs.StringVar(&o.PprofBindAddress, "pprof-bind-address", o.PprofBindAddress,
-		"`host:port` of /debug/pprof, which shows to anybody who can reach it what the process does; 0 is off, port 0 picks a free one")
+		"`host:port` of /debug/pprof, which has no authentication; 0 turns it off, port 0 selects a free port")
 	fs.DurationVar(&o.ShutdownTimeout, "shutdown-timeout", o.ShutdownTimeout,
-		"`time` that work in flight has to finish after a signal; keep it below the pod's terminationGracePeriodSeconds")
+		"maximum `time` for work in flight to finish after a signal; keep it below the pod's terminationGracePeriodSeconds")
 	fs.StringVar(&o.LoggingFormat, "logging-format", o.LoggingFormat, "`format` of the log: text or json")
-	fs.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "log `level`, 0 to 7: the higher, the more is logged")
+	fs.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "log verbosity `level`, from 0 to 7")
 	o.LeaderElection.addFlags(fs)
 }
 
 func (o *LeaderElectionOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Enabled, "leader-elect", o.Enabled,
-		"hold a lease while working, so that of several replicas only one works")
+		"elect a leader by a lease, so that only one of several replicas is active")
 	fs.DurationVar(&o.LeaseDuration, "leader-elect-lease-duration", o.LeaseDuration,
-		"`time` after which another replica takes over from a leader that has fallen silent; whole seconds")
+		"`time` after which another replica takes over from a leader that does not renew the lease; whole seconds")
 	fs.DurationVar(&o.RenewDeadline, "leader-elect-renew-deadline", o.RenewDeadline,
-		"`time` for which the leader tries to renew the lease before it stops and exits")
+		"`time` after which a leader that cannot renew the lease exits")
 	fs.DurationVar(&o.RetryPeriod, "leader-elect-retry-period", o.RetryPeriod,
-		"`time` between two tries to acquire or renew the lease")
+		"`time` between two attempts to acquire or renew the lease")
 	fs.StringVar(&o.ResourceNamespace, "leader-elect-resource-namespace", o.ResourceNamespace,
-		"`namespace` of the lease (default that of the pod, "+o.FallbackNamespace+" outside a cluster)")
+		"`namespace` of the lease (default: the namespace of the pod, or "+o.FallbackNamespace+" outside a pod)")
 	fs.StringVar(&o.ResourceName, "leader-elect-resource-name", o.ResourceName, "`name` of the lease")
 }
 
-// Validate checks all flags and returns one error for each wrong one. An error is one line that names the flag, the
-// value and what would be right.
+// Validate checks all flags and returns one error for each invalid flag. An error is one line with the flag, the value
+// and the valid form.
 func (o *Options) Validate() error {
 	var errs []error
 	bad := func(flag string, value any, format string, args ...any) {
@@ -138,7 +138,7 @@ func (o *Options) Validate() error {
 	}
 	for _, ns := range o.Namespaces {
 		if reason := namespaceProblem(strings.TrimSpace(ns)); reason != "" {
-			bad("--namespaces", strings.Join(o.Namespaces, ","), "%q is not the name of a namespace: %s", ns, reason)
+			bad("--namespaces", strings.Join(o.Namespaces, ","), "%q is not a valid name of a namespace: %s", ns, reason)
 			break
 		}
 	}
@@ -156,7 +156,7 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// reportFunc notes that the value of a flag is wrong, and why.
+// reportFunc reports an invalid value of a flag and the reason.
 type reportFunc func(flag string, value any, format string, args ...any)
 
 func (o *Options) validateAddresses(bad reportFunc) {
@@ -167,14 +167,14 @@ func (o *Options) validateAddresses(bad reportFunc) {
 		{"--pprof-bind-address", o.PprofBindAddress},
 	} {
 		if reason := addressProblem(endpoint.address); reason != "" {
-			bad(endpoint.flag, endpoint.address, "%s; use host:port, :port, or 0 for off", reason)
+			bad(endpoint.flag, endpoint.address, "%s; use host:port or :port, or 0 to turn it off", reason)
 		}
 		_, port, err := net.SplitHostPort(endpoint.address)
 		if err != nil || port == "0" {
 			continue
 		}
 		if by, ok := taken[endpoint.address]; ok {
-			bad(endpoint.flag, endpoint.address, "is taken by %s; use another port", by)
+			bad(endpoint.flag, endpoint.address, "is also the address of %s; use another port", by)
 		}
 		taken[endpoint.address] = endpoint.flag
 	}
@@ -192,7 +192,7 @@ func (o *LeaderElectionOptions) validate(bad reportFunc) {
 	}
 	if o.RenewDeadline >= o.LeaseDuration {
 		bad("--leader-elect-renew-deadline", o.RenewDeadline,
-			"must be shorter than --leader-elect-lease-duration=%v, or two replicas could lead at once", o.LeaseDuration)
+			"must be shorter than --leader-elect-lease-duration=%v, because otherwise two replicas could lead at a time", o.LeaseDuration)
 	}
 	if longest := time.Duration(leaderelection.JitterFactor * float64(o.RetryPeriod)); o.RenewDeadline <= longest {
 		bad("--leader-elect-renew-deadline", o.RenewDeadline,
@@ -200,16 +200,16 @@ func (o *LeaderElectionOptions) validate(bad reportFunc) {
 	}
 	if o.ResourceNamespace != "" {
 		if reason := namespaceProblem(o.ResourceNamespace); reason != "" {
-			bad("--leader-elect-resource-namespace", o.ResourceNamespace, "is not the name of a namespace: %s", reason)
+			bad("--leader-elect-resource-namespace", o.ResourceNamespace, "is not a valid name of a namespace: %s", reason)
 		}
 	}
 	if len(validation.IsDNS1123Subdomain(o.ResourceName)) > 0 {
 		bad("--leader-elect-resource-name", o.ResourceName,
-			"is not a name of a lease: use lower-case letters and digits, and dashes and dots between them")
+			"is not a valid name of a lease: use lower-case letters and digits, and dashes and dots between them")
 	}
 }
 
-// namespaceProblem says why name cannot be a namespace, or nothing.
+// namespaceProblem returns the reason why name is not a valid name of a namespace, or "".
 func namespaceProblem(name string) string {
 	switch {
 	case name == "":
@@ -221,14 +221,14 @@ func namespaceProblem(name string) string {
 	}
 }
 
-// addressProblem says why address cannot be listened on, or nothing.
+// addressProblem returns the reason why address is not a valid listen address, or "".
 func addressProblem(address string) string {
 	if address == addressOff {
 		return ""
 	}
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return "is not an address to listen on"
+		return "is not a valid listen address"
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return fmt.Sprintf("port %q is not a number between 0 and 65535", port)
@@ -236,8 +236,8 @@ func addressProblem(address string) string {
 	return ""
 }
 
-// SetupLogging makes one handler in the configured format the sink of all logs: klog (our own lines and client-go's), slog
-// (Helm's) and log. It changes process-wide state, so call it once, before anything logs.
+// SetupLogging directs all logs to w in the configured format: klog (this project and client-go), slog (Helm) and log.
+// It changes process-wide state. Call it once, before the first log line.
 func (o *Options) SetupLogging(w io.Writer) {
 	setupLogging(w, o.LoggingFormat, o.Verbosity)
 }

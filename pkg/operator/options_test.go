@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// parse returns the options that args amount to.
+// parse returns the options for args.
 func parse(t *testing.T, args ...string) *Options {
 	t.Helper()
 	options := NewOptions("demoapp-controller", "v1", "demoapp-system")
@@ -27,7 +27,7 @@ func TestValidate(t *testing.T) {
 	tests := []struct {
 		name string
 		args []string
-		want []string // the beginning of each line
+		want []string // the prefix of each line
 	}{
 		{name: "defaults"},
 		{name: "everything off", args: []string{"--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=0"}},
@@ -36,7 +36,7 @@ func TestValidate(t *testing.T) {
 		{name: "namespaces", args: []string{"--namespaces=a, b"}},
 		{name: "highest verbosity", args: []string{"-v=7"}},
 		{
-			name: "one line for each wrong flag, in the order of --help",
+			name: "one line for each invalid flag, in the order of --help",
 			args: []string{"--namespaces=A", "--shutdown-timeout=0", "-v8", "--logging-format=yaml"},
 			want: []string{"--namespaces=A: ", "--shutdown-timeout=0s: ", "--logging-format=yaml: ", "-v=8: "},
 		},
@@ -47,14 +47,14 @@ func TestValidate(t *testing.T) {
 		{name: "bare port", args: []string{"--health-probe-bind-address=8081"}, want: []string{"--health-probe-bind-address=8081: "}},
 		{name: "port out of range", args: []string{"--metrics-bind-address=:65536"}, want: []string{"--metrics-bind-address=:65536: port "}},
 		{
-			name: "one address for both",
+			name: "two endpoints with the same address",
 			args: []string{"--metrics-bind-address=:9000", "--health-probe-bind-address=:9000"},
-			want: []string{"--health-probe-bind-address=:9000: is taken by --metrics-bind-address"},
+			want: []string{"--health-probe-bind-address=:9000: is also the address of --metrics-bind-address"},
 		},
 		{
-			name: "one address for two of three",
+			name: "two of three endpoints with the same address",
 			args: []string{"--metrics-bind-address=:9000", "--pprof-bind-address=:9000"},
-			want: []string{"--pprof-bind-address=:9000: is taken by --metrics-bind-address"},
+			want: []string{"--pprof-bind-address=:9000: is also the address of --metrics-bind-address"},
 		},
 		{name: "bad pprof address", args: []string{"--pprof-bind-address=x"}, want: []string{"--pprof-bind-address=x: "}},
 		{
@@ -63,7 +63,7 @@ func TestValidate(t *testing.T) {
 			want: []string{"--leader-elect-renew-deadline=10s: must be shorter than --leader-elect-lease-duration=10s"},
 		},
 		{
-			name: "fraction of a second, which the API cannot express",
+			name: "lease duration with a fraction of a second",
 			args: []string{"--leader-elect-lease-duration=10500ms"},
 			want: []string{"--leader-elect-lease-duration=10.5s: "},
 		},
@@ -75,7 +75,7 @@ func TestValidate(t *testing.T) {
 		{name: "no retry period", args: []string{"--leader-elect-retry-period=0"}, want: []string{"--leader-elect-retry-period=0s: "}},
 		{name: "bad lease name", args: []string{"--leader-elect-resource-name=A"}, want: []string{"--leader-elect-resource-name=A: "}},
 		{name: "bad lease namespace", args: []string{"--leader-elect-resource-namespace=a.b"}, want: []string{"--leader-elect-resource-namespace=a.b: "}},
-		{name: "lease ignored when off", args: []string{"--leader-elect=false", "--leader-elect-lease-duration=1s"}},
+		{name: "lease options are ignored without leader election", args: []string{"--leader-elect=false", "--leader-elect-lease-duration=1s"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -107,10 +107,10 @@ func TestComplete(t *testing.T) {
 		{name: "defaults", from: pod, leaseNamespace: "here"},
 		{name: "no namespaces", from: pod, args: []string{"--namespaces="}, leaseNamespace: "here"},
 		{
-			name: "namespaces are trimmed and kept once", from: pod, args: []string{"--namespaces=b, a,b"},
+			name: "namespaces are trimmed and deduplicated", from: pod, args: []string{"--namespaces=b, a,b"},
 			namespaces: []string{"a", "b"}, leaseNamespace: "here",
 		},
-		{name: "lease elsewhere", from: pod, args: []string{"--leader-elect-resource-namespace=there"}, leaseNamespace: "there"},
+		{name: "lease in another namespace", from: pod, args: []string{"--leader-elect-resource-namespace=there"}, leaseNamespace: "there"},
 		{name: "no pod", from: elsewhere, leaseNamespace: "demoapp-system"},
 	}
 	for _, test := range tests {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Run runs kinds until stop ends, as the package comment says. It returns nil after an orderly stop.
+// Run runs kinds until stop ends. It returns nil after an orderly stop. The package comment describes the steps.
 func Run(stop context.Context, options Options, kinds ...Kind) error {
 	if len(kinds) == 0 {
 		return errors.New("there are no kinds to run")
@@ -54,7 +54,7 @@ func Run(stop context.Context, options Options, kinds ...Kind) error {
 	return p.run(stop)
 }
 
-// listenAll binds the endpoints that are not off.
+// listenAll binds the endpoints that are turned on.
 func listenAll(ctx context.Context, cfg config, metrics *processMetrics, ready *readiness) ([]*server, error) {
 	var servers []*server
 	for _, endpoint := range []struct {
@@ -76,8 +76,8 @@ func listenAll(ctx context.Context, cfg config, metrics *processMetrics, ready *
 	return servers, nil
 }
 
-// logStart tells what is being started, once it is known that it can be: before, the one line in the log is the reason
-// why not.
+// logStart logs the start and the configuration. It is called after all checks, so that a failed start logs only its
+// error.
 func logStart(ctx context.Context, cfg config, server *rest.Config, servers []*server) {
 	logger := klog.FromContext(ctx)
 	for _, s := range servers {
@@ -91,19 +91,19 @@ func logStart(ctx context.Context, cfg config, server *rest.Config, servers []*s
 		"identity", cfg.identity)
 }
 
-// assembly is what the process does once it can talk to the API server.
+// assembly is the part of the process that needs the API server.
 type assembly struct {
 	environment *Environment
-	// services start before those of kinds.
+	// services start before the services of kinds.
 	services []Service
-	// startable are the kinds that can start at once, and waiting those that cannot.
+	// startable are the kinds that can start at once. waiting holds the other kinds.
 	startable []Kind
 	waiting   *kindQueue
-	// campaign calls work when this process leads; see leadership.run.
+	// campaign calls work when this process is the leader; see leadership.run.
 	campaign func(stop context.Context, work workFunc) error
 }
 
-// prepare makes sure that the operator can work on this cluster, and builds what kinds are built from.
+// prepare checks the API server and the lease, and builds the environment of the kinds.
 func prepare(ctx context.Context, cfg config, server *rest.Config, metrics *processMetrics, kinds []Kind) (*assembly, error) {
 	clients, err := NewClients(server)
 	if err != nil {
@@ -115,7 +115,7 @@ func prepare(ctx context.Context, cfg config, server *rest.Config, metrics *proc
 	if err != nil {
 		return nil, err
 	}
-	// Half the deadline leaves time for a second try when a request hangs.
+	// Half of the deadline leaves time for a second attempt if a request hangs.
 	leases, err := clients.leases(cfg.LeaderElection.RenewDeadline / 2)
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func prepare(ctx context.Context, cfg config, server *rest.Config, metrics *proc
 	leadership := newLeadership(cfg.LeaderElection, cfg.identity, leases, metrics.leading(cfg.LeaderElection.ResourceName))
 	return &assembly{
 		environment: environment,
-		// First to start, last to stop: whatever runs may have something to tell.
+		// Events start first and stop last, because every other service may record events.
 		services:  []Service{{Name: "events", Run: stream.run}},
 		startable: startable,
 		waiting:   waiting,
@@ -141,12 +141,12 @@ func prepare(ctx context.Context, cfg config, server *rest.Config, metrics *proc
 	}, nil
 }
 
-// process is the operator before it runs, with its parts exchangeable by tests.
+// process is the operator process. Tests replace its parts.
 type process struct {
-	// endpoints start first and stop last, so that the state of the process can be asked for at all times.
+	// endpoints start first and stop last, so that probes and metrics are always served.
 	endpoints []Service
 	ready     *readiness
-	// prepare is called while the endpoints answer, since it may take a while.
+	// prepare is called after the endpoints have started, because it may take long.
 	prepare func(ctx context.Context) (*assembly, error)
 	// shutdownTimeout bounds the wait for work in flight after the end of stop.
 	shutdownTimeout time.Duration
@@ -154,11 +154,11 @@ type process struct {
 	lostLeaseGrace time.Duration
 }
 
-// run starts everything, waits for the end of stop or for a failure, and stops everything in the reverse order.
+// run starts all parts, waits for the end of stop or for a failure, and stops the parts in the reverse order.
 func (p *process) run(stop context.Context) (err error) {
 	stop, fail := context.WithCancelCause(stop)
 	defer fail(nil)
-	// Services outlive stop: those who drain still need them.
+	// Services outlive stop, because draining controllers need them.
 	base := context.WithoutCancel(stop)
 	services := &serviceStack{fail: fail}
 	var waiting sync.WaitGroup
@@ -184,7 +184,7 @@ func (p *process) run(stop context.Context) (err error) {
 		return err
 	}
 	services.start(base, built.services...)
-	// Each kind sends once, so that no kind waits for a leader.
+	// Each kind sends once. The buffer has room for all kinds, so that a kind on a standby does not block.
 	controllers := make(chan []Controller, len(built.startable)+len(built.waiting.waiting))
 	start := func(kind Kind) error {
 		parts, err := built.environment.Build(kind)

@@ -19,7 +19,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// newProcess returns a process whose parts note in j what they do, with one kind that can start at once.
+// newProcess returns a process with one kind that can start at once. Its parts record their actions in j.
 func newProcess(j *journal, synced *bool, controllers ...Controller) *process {
 	return &process{
 		endpoints:       []Service{j.service("http")},
@@ -41,7 +41,7 @@ func newProcess(j *journal, synced *bool, controllers ...Controller) *process {
 	}
 }
 
-// newAssembly returns an assembly of kinds that can start and of kinds that wait until they can be watched.
+// newAssembly returns an assembly with startable and waiting kinds.
 func newAssembly(j *journal, startable, waiting []Kind, ask watchable) *assembly {
 	return &assembly{
 		environment: NewEnvironment("test", nil, nil, nil, prometheus.NewRegistry()),
@@ -95,7 +95,7 @@ func TestRunPrepare(t *testing.T) {
 	failure := errors.New("no CRD")
 	tests := []struct {
 		name string
-		stop bool // a signal arrives meanwhile
+		stop bool // a signal arrives during prepare
 		want error
 	}{
 		{name: "fails", want: failure},
@@ -139,10 +139,10 @@ func TestRunServiceFails(t *testing.T) {
 	})
 }
 
-func TestRunExitsAtOnceWhenWorkersAreLeft(t *testing.T) {
+func TestRunReturnsWhileWorkersRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var happened journal
-		exited := make(chan struct{}) // the end of the process ends what is left; here the test does
+		exited := make(chan struct{}) // ends the remaining worker, like the exit of the process
 		stop, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		p := newProcess(&happened, new(bool), Controller{Name: "stuck", Run: func(context.Context, context.Context) error {
@@ -181,7 +181,7 @@ func TestRunExitsAtOnceWhenWorkersAreLeft(t *testing.T) {
 	})
 }
 
-// TestKindStartsLater starts a second kind while the first one works, and stops both.
+// TestKindStartsLater starts a second kind while the first kind runs, and stops both.
 func TestKindStartsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var happened journal
@@ -243,8 +243,8 @@ func TestKindStartsLater(t *testing.T) {
 	})
 }
 
-// TestKindFails ends the process when a kind cannot be built, at the start or later.
-func TestKindFails(t *testing.T) {
+// TestKindBuildErrorEndsProcess checks an error of Build at the start and later.
+func TestKindBuildErrorEndsProcess(t *testing.T) {
 	failure := errors.New("no chart")
 	broken := Kind{Name: "broken", Build: func(*Environment) error { return failure }}
 	tests := []struct {

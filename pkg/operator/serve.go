@@ -26,15 +26,15 @@ import (
 // httpShutdownTimeout bounds the wait for requests in flight when a server stops.
 const httpShutdownTimeout = 2 * time.Second
 
-// server is one HTTP endpoint of the process, already bound to its address.
+// server is one HTTP endpoint of the process. It is bound to its address.
 type server struct {
 	name     string
 	listener net.Listener
 	http     *http.Server
 }
 
-// listen binds address, so that a taken port is known at once; the answers begin with run. flag is where address comes
-// from. It returns nothing when the address is "0".
+// listen binds address, so that a port conflict is reported at the start. run then serves requests. flag is the flag of
+// the address. If the address is "0", listen returns nil.
 func listen(ctx context.Context, name, flag, address string, handler http.Handler) (*server, error) {
 	if address == addressOff {
 		return nil, nil
@@ -58,7 +58,7 @@ func listen(ctx context.Context, name, flag, address string, handler http.Handle
 	}, nil
 }
 
-// run answers requests until ctx ends, then lets those in flight finish.
+// run serves requests until ctx ends. It then waits for the requests in flight.
 func (s *server) run(ctx context.Context) error {
 	failed := make(chan error, 1)
 	go func() { failed <- s.http.Serve(s.listener) }()
@@ -70,7 +70,7 @@ func (s *server) run(ctx context.Context) error {
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), httpShutdownTimeout)
 	defer cancel()
 	if err := s.http.Shutdown(grace); err != nil {
-		// A client that reads slowly must not hold up the exit.
+		// A slow client must not delay the exit.
 		klog.FromContext(ctx).V(2).Info("Closing connections that are still busy", "server", s.name, "err", err)
 		_ = s.http.Close()
 	}
@@ -80,7 +80,7 @@ func (s *server) run(ctx context.Context) error {
 	return nil
 }
 
-// metricsHandler answers /metrics from registry.
+// metricsHandler serves /metrics from registry.
 func metricsHandler(registry *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
@@ -90,8 +90,8 @@ func metricsHandler(registry *prometheus.Registry) http.Handler {
 	return mux
 }
 
-// pprofHandler answers /debug/pprof/ as net/http/pprof does, whose own registration is for everything that the process
-// serves.
+// pprofHandler serves /debug/pprof/. net/http/pprof registers its handlers only with http.DefaultServeMux, which is not
+// used here.
 func pprofHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -102,7 +102,7 @@ func pprofHandler() http.Handler {
 	return mux
 }
 
-// probeHandler answers /healthz, which says that the process lives and asks nobody, and /readyz.
+// probeHandler serves /healthz and /readyz. /healthz only checks that the process serves requests.
 func probeHandler(ready *readiness) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -118,27 +118,26 @@ func probeHandler(ready *readiness) http.Handler {
 	return mux
 }
 
-// readiness tells whether the process could work, or does: its caches are synced and it is not stopping. Leadership
-// does not matter, so that a rollout can go on while the new replica waits for the lease. A kind that waits for its CRD
-// does not matter either, as long as another kind runs. The zero value is not ready.
+// readiness is the readiness of the process. A process is ready if at least one kind runs, the caches of the running
+// kinds are synced, and the process is not stopping. Leadership is not required, so that a rolling update proceeds
+// while the new replica waits for the lease. The zero value is not ready.
 type readiness struct {
 	mu sync.Mutex
-	// stopping tells whether the process stops; nil while it starts.
+	// stopping reports whether the process is stopping. It is nil while the process starts.
 	stopping func() bool
-	// kinds is the number of kinds that run, and synced their informers.
+	// kinds is the number of running kinds, and synced are their informers.
 	kinds  int
 	synced []controller.NamedSync
 }
 
-// watch makes the process ready from the moment in which a kind runs and the caches of all that run are synced, until
-// the end of stop.
+// watch ends the start of the process. From then on, the process is ready as described above, until stop ends.
 func (r *readiness) watch(stop context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stopping = func() bool { return stop.Err() != nil }
 }
 
-// add says that one more kind runs, with the informers that it needs.
+// add adds a running kind and the informers that it needs.
 func (r *readiness) add(synced []controller.NamedSync) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +145,7 @@ func (r *readiness) add(synced []controller.NamedSync) {
 	r.synced = append(r.synced, synced...)
 }
 
-// problems lists what keeps the process from being ready.
+// problems returns the reasons why the process is not ready.
 func (r *readiness) problems() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

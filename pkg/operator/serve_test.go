@@ -44,7 +44,7 @@ func TestProbes(t *testing.T) {
 			code:  200, body: "ok\n",
 		},
 		{
-			name:  "every kind waits",
+			name:  "all kinds wait",
 			watch: func(r *readiness) { r.watch(t.Context()) },
 			code:  503, body: "all kinds wait for CRDs or permissions\n",
 		},

@@ -14,14 +14,14 @@ import (
 // serviceStopTimeout bounds the wait for one service to stop.
 const serviceStopTimeout = 3 * time.Second
 
-// Service is a part of the process that runs on standbys too and outlives the workers. Its Run returns soon after the
-// end of ctx, when all its goroutines have ended; if it returns before, the process stops.
+// Service is a part of the process that runs on standbys too, and that stops after the workers. Run must return soon
+// after the end of ctx, when all its goroutines have ended. If Run returns earlier, the process stops.
 type Service struct {
 	Name string
 	Run  func(ctx context.Context) error
 }
 
-// serviceError says which service, or which kind, failed.
+// serviceError is the error of a service or a kind, with its name.
 type serviceError struct {
 	name string
 	err  error
@@ -30,10 +30,10 @@ type serviceError struct {
 // Error implements error.
 func (e *serviceError) Error() string { return e.name + ": " + e.err.Error() }
 
-// Unwrap returns the service's own error.
+// Unwrap returns the error of the service.
 func (e *serviceError) Unwrap() error { return e.err }
 
-// errEndedEarly is the error of a service or a controller that stopped without being asked to.
+// errEndedEarly is the error of a service or a controller that returned before the end of its context.
 var errEndedEarly = errors.New("ended unexpectedly")
 
 // serviceStack runs services and stops them in the reverse order of their start.
@@ -49,7 +49,7 @@ type runningService struct {
 	ended <-chan struct{}
 }
 
-// start starts services one after another; each runs until stopAll stops it.
+// start starts services in order. Each service runs until stopAll stops it.
 func (s *serviceStack) start(ctx context.Context, services ...Service) {
 	for _, svc := range services {
 		ctx, stop := context.WithCancel(ctx)
@@ -70,7 +70,7 @@ func (s *serviceStack) start(ctx context.Context, services ...Service) {
 	}
 }
 
-// stopAll stops the services, each after the one that started after it has ended.
+// stopAll stops the services one after another, in the reverse order of their start.
 func (s *serviceStack) stopAll(ctx context.Context) {
 	for i := len(s.running) - 1; i >= 0; i-- {
 		svc := s.running[i]
@@ -79,8 +79,8 @@ func (s *serviceStack) stopAll(ctx context.Context) {
 		select {
 		case <-svc.ended:
 		case <-late.C:
-			// What still runs ends with the process, which is about to exit.
-			klog.FromContext(ctx).Error(nil, "A service does not stop", "service", svc.name, "after", serviceStopTimeout)
+			// The service ends with the process, which exits next.
+			klog.FromContext(ctx).Error(nil, "A service did not stop in time", "service", svc.name, "after", serviceStopTimeout)
 		}
 		late.Stop()
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// journal notes what happens in which order.
+// journal records actions in order.
 type journal struct {
 	mu      sync.Mutex
 	entries []string
@@ -28,11 +28,11 @@ func (j *journal) note(entry string) {
 func (j *journal) expect(t *testing.T, want ...string) {
 	t.Helper()
 	if !slices.Equal(j.entries, want) {
-		t.Errorf("happened:\n%q, want\n%q", j.entries, want)
+		t.Errorf("actions are\n%q, want\n%q", j.entries, want)
 	}
 }
 
-// service returns a service that takes a second to stop and notes when it has.
+// service returns a service that takes a second to stop, and then records its stop.
 func (j *journal) service(name string) Service {
 	return Service{Name: name, Run: func(ctx context.Context) error {
 		<-ctx.Done()
@@ -53,12 +53,12 @@ func TestServicesStopInReverse(t *testing.T) {
 		services.stopAll(t.Context())
 		happened.expect(t, "informers stopped", "events stopped", "http stopped")
 		if err := context.Cause(stop); err != nil {
-			t.Errorf("stopping counts as a failure: %v", err)
+			t.Errorf("stop was reported as a failure: %v", err)
 		}
 	})
 }
 
-func TestServiceThatDoesNotStop(t *testing.T) {
+func TestServiceStopTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var happened journal
 		release := make(chan struct{})

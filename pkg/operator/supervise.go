@@ -12,26 +12,27 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// abandonGrace is the time that workers get to return after the shutdown timeout has told them to drop everything.
+// abandonGrace is the time that workers have to return after the shutdown timeout has canceled their contexts.
 const abandonGrace = 2 * time.Second
 
-// errWorkersLeft marks the error of a supervise that has left workers behind: they still act, so the lease must not be
-// released, and only the end of the process ends them.
+// errWorkersLeft means that workers are still running after supervise has returned. The lease must then not be
+// released, because only the exit of the process ends these workers.
 var errWorkersLeft = errors.New("workers are still running")
 
-// errShutdownTimeout is why lead ends when work in flight takes too long.
+// errShutdownTimeout is the cause of the end of lead when work in flight exceeds the shutdown timeout.
 var errShutdownTimeout = errors.New("work in flight was not finished")
 
-// supervise runs the controllers that arrive on added until stop ends, and waits for them: as long as shutdownTimeout for
-// work in flight, then it ends their lead and grants another two seconds. When lead ends by itself it waits for
-// lostLeaseGrace. When one controller fails, all are stopped in the same way.
+// supervise runs the controllers that it receives from added, until stop or lead ends or a controller fails.
+//
+// After the end of stop, and after a failure, supervise waits for the work in flight, up to shutdownTimeout. It then
+// ends the lead of the controllers and waits for abandonGrace. If lead ends first, supervise waits for lostLeaseGrace.
 func (p *process) supervise(stop, lead context.Context, added <-chan []Controller) error {
 	stop, halt := context.WithCancel(stop)
 	defer halt()
 	lead, abandon := context.WithCancelCause(lead)
 	defer abandon(nil)
 
-	// A controller that is left behind has nobody to report to.
+	// After supervise has returned, a controller must not block on returned.
 	returned, left := make(chan error), make(chan struct{})
 	defer close(left)
 	var (
@@ -41,7 +42,7 @@ func (p *process) supervise(stop, lead context.Context, added <-chan []Controlle
 		grace           = p.lostLeaseGrace
 		working         int
 	)
-	// Without controllers there is still something to wait for.
+	// Without controllers, wait until stop or lead ends.
 	for working > 0 || (stopped != nil && ended != nil) {
 		select {
 		case controllers := <-added:
@@ -57,7 +58,7 @@ func (p *process) supervise(stop, lead context.Context, added <-chan []Controlle
 			}
 		case err := <-returned:
 			working--
-			// After the end of lead its cause tells more than what controllers make of it.
+			// After the end of lead, its cause is more specific than the errors of the controllers.
 			if err != nil && lead.Err() == nil {
 				errs = append(errs, err)
 				halt()
@@ -79,7 +80,7 @@ func (p *process) supervise(stop, lead context.Context, added <-chan []Controlle
 	return errors.Join(append(errs, context.Cause(lead))...)
 }
 
-// runController runs c and names it in its errors.
+// runController runs c and adds its name to its error.
 func runController(stop, lead context.Context, c Controller) error {
 	err := c.Run(stop, lead)
 	if err == nil && stop.Err() == nil {

@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// elapse waits in a bubble of testing/synctest, where that moves the fake clock.
+// elapse moves the fake clock of a synctest bubble.
 func elapse(d time.Duration) { <-time.After(d) }
 
-// worker is a controller whose work in flight takes a while after the end of stop.
+// worker returns a controller that drains for a time after the end of stop. If obeys is true, it returns at the end of
+// lead.
 func worker(name string, drain time.Duration, obeys bool) Controller {
 	return Controller{Name: name, Run: func(stop, lead context.Context) error {
 		dropped := lead.Done()
@@ -63,13 +64,13 @@ func TestSupervise(t *testing.T) {
 	}{
 		{name: "no controllers", stopAfter: time.Minute, loseAfter: never, took: time.Minute},
 		{
-			name:        "waits for the slowest",
+			name:        "waits for the slowest controller",
 			controllers: []Controller{worker("a", 10*time.Second, true), worker("b", 20*time.Second, true)},
 			stopAfter:   time.Minute, loseAfter: never,
 			took: time.Minute + 20*time.Second,
 		},
 		{
-			name:        "overrun, workers obey",
+			name:        "shutdown timeout, workers return",
 			controllers: []Controller{worker("a", time.Hour, true)},
 			stopAfter:   time.Minute, loseAfter: never,
 			want: []error{errShutdownTimeout},
@@ -77,14 +78,14 @@ func TestSupervise(t *testing.T) {
 			took: time.Minute + 25*time.Second,
 		},
 		{
-			name:        "overrun, workers do not obey",
+			name:        "shutdown timeout, workers keep running",
 			controllers: []Controller{worker("a", time.Hour, false)},
 			stopAfter:   time.Minute, loseAfter: never,
 			want: []error{errShutdownTimeout, errWorkersLeft},
 			took: time.Minute + 27*time.Second,
 		},
 		{
-			name:        "lease lost, workers obey",
+			name:        "lease lost, workers return",
 			controllers: []Controller{worker("a", time.Hour, true)},
 			stopAfter:   never, loseAfter: time.Minute,
 			want: []error{errLost},
@@ -92,7 +93,7 @@ func TestSupervise(t *testing.T) {
 			took: time.Minute,
 		},
 		{
-			name:        "lease lost, workers do not obey",
+			name:        "lease lost, workers keep running",
 			controllers: []Controller{worker("a", never, false)},
 			stopAfter:   never, loseAfter: time.Minute,
 			want: []error{errLost, errWorkersLeft},
@@ -106,7 +107,7 @@ func TestSupervise(t *testing.T) {
 			took: time.Minute + 23*time.Second,
 		},
 		{
-			name:        "one fails, the others drain",
+			name:        "one controller fails, the others drain",
 			controllers: []Controller{worker("a", 5*time.Second, true), failing("b", time.Minute, failure)},
 			stopAfter:   never, loseAfter: never,
 			want: []error{failure},
@@ -114,7 +115,7 @@ func TestSupervise(t *testing.T) {
 			took: time.Minute + 5*time.Second,
 		},
 		{
-			name:        "one ends early",
+			name:        "one controller ends early",
 			controllers: []Controller{failing("a", time.Minute, nil)},
 			stopAfter:   never, loseAfter: never,
 			want: []error{errEndedEarly},
@@ -141,7 +142,7 @@ func TestSupervise(t *testing.T) {
 				if test.text != "" && err.Error() != test.text {
 					t.Errorf("error = %q, want %q", err, test.text)
 				}
-				elapse(2 * never) // what was left behind ends
+				elapse(2 * never) // the remaining workers end
 			})
 		})
 	}
@@ -155,8 +156,8 @@ func TestSuperviseLaterControllers(t *testing.T) {
 		want error
 		took time.Duration
 	}{
-		{name: "is waited for", late: worker("late", 10*time.Second, true), took: time.Hour + 10*time.Second},
-		{name: "stops the others when it fails", late: failing("late", time.Second, failure), want: failure, took: time.Minute + 6*time.Second},
+		{name: "supervise waits for a later controller", late: worker("late", 10*time.Second, true), took: time.Hour + 10*time.Second},
+		{name: "a later controller fails, the others drain", late: failing("late", time.Second, failure), want: failure, took: time.Minute + 6*time.Second},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -182,19 +183,19 @@ func TestSuperviseLaterControllers(t *testing.T) {
 	}
 }
 
-// checkErrors checks that err is exactly those of all that are wanted.
+// checkErrors checks that err wraps exactly the errors in want, out of all.
 func checkErrors(t *testing.T, err error, want []error, all ...error) {
 	t.Helper()
 	if len(want) == 0 && err != nil {
 		t.Errorf("error = %v, want none", err)
 	}
 	for _, candidate := range all {
-		wanted := false
+		expected := false
 		for _, w := range want {
-			wanted = wanted || errors.Is(w, candidate)
+			expected = expected || errors.Is(w, candidate)
 		}
-		if errors.Is(err, candidate) != wanted {
-			t.Errorf("error = %v, which is %q: %v, want %v", err, candidate, !wanted, wanted)
+		if errors.Is(err, candidate) != expected {
+			t.Errorf("error = %v wraps %q: %v, want %v", err, candidate, !expected, expected)
 		}
 	}
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
-// programName is the command, and its name in logs, events and user agents.
+// programName is the name of the command in logs, events and user agents.
 const programName = "demoapp-controller"
 
-// defaultNamespace is where artifacts/deploy puts the operator.
+// defaultNamespace is the namespace of the operator in artifacts/deploy.
 const defaultNamespace = "demoapp-system"
 
 // Exit codes of the process.
@@ -30,11 +30,11 @@ const (
 	exitUsage  = 2
 )
 
-// errUsage marks errors of the command line, which is not worth a log line but an answer to who typed it.
+// errUsage marks errors of the command line. They are printed as plain text instead of log lines.
 var errUsage = errors.New("usage")
 
-// Execute runs the command and returns its exit code. It returns when stop ends and the process has stopped in order,
-// or when something fails.
+// Execute runs the command and returns its exit code. It returns after a failure, or after an orderly stop when stop
+// ends.
 func Execute(stop context.Context, args []string, stdout, stderr io.Writer) int {
 	cmd := newCommand(stderr, func(options *Options) error {
 		return operator.Run(stop, options.Options, kinds(options)...)
@@ -56,15 +56,15 @@ func Execute(stop context.Context, args []string, stdout, stderr io.Writer) int 
 	}
 }
 
-// newCommand returns the command; run is what it does with valid options.
+// newCommand returns the command. The command calls run with valid options.
 func newCommand(logs io.Writer, run func(*Options) error) *cobra.Command {
 	options := NewOptions()
 	cmd := &cobra.Command{
 		Use:   programName,
-		Short: "Deploys DemoApps (demo.example.com/v1alpha1) with Helm and keeps them as they were asked for",
+		Short: "Reconciles DemoApps and DemoAppClusters (demo.example.com/v1alpha1) with Helm",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError(fmt.Errorf("unexpected argument %q: only flags are understood, see --help", args[0]))
+				return usageError(fmt.Errorf("unexpected argument %q: the command accepts only flags, see --help", args[0]))
 			}
 			return nil
 		},
@@ -89,7 +89,7 @@ func newCommand(logs io.Writer, run func(*Options) error) *cobra.Command {
 	return cmd
 }
 
-// usageError marks err as an error of the command line, and leaves its text alone.
+// usageError marks err as an error of the command line. It does not change the text.
 func usageError(err error) error { return usage{err} }
 
 type usage struct{ error }
@@ -97,8 +97,8 @@ type usage struct{ error }
 func (u usage) Unwrap() error        { return u.error }
 func (u usage) Is(target error) bool { return target == errUsage }
 
-// version is what the Go toolchain stamped into the binary: a tag, or a pseudo-version that names the commit; "devel"
-// where it was told not to.
+// version returns the version that the Go toolchain stamped into the binary: a tag, or a pseudo-version with the
+// commit. A binary without a stamp has the version "devel".
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {

@@ -26,10 +26,10 @@ func TestExecuteUsage(t *testing.T) {
 		{name: "unknown flag", args: []string{"--frob"}, code: 2, stderr: "demoapp-controller: unknown flag: --frob; see --help\n"},
 		{
 			name: "argument", args: []string{"run"}, code: 2,
-			stderr: "demoapp-controller: unexpected argument \"run\": only flags are understood, see --help\n",
+			stderr: "demoapp-controller: unexpected argument \"run\": the command accepts only flags, see --help\n",
 		},
 		{
-			name: "two wrong values", args: []string{"--workers=0", "--logging-format=xml"}, code: 2,
+			name: "two invalid values", args: []string{"--workers=0", "--logging-format=xml"}, code: 2,
 			stderr: "demoapp-controller: --workers=0: must be at least 1\n" +
 				"demoapp-controller: --logging-format=xml: must be text or json\n",
 		},
@@ -50,7 +50,7 @@ func TestExecuteUsage(t *testing.T) {
 	}
 }
 
-// keepLogging undoes at the end of the test what SetupLogging does to the process.
+// keepLogging restores the logging of the process at the end of the test.
 func keepLogging(t *testing.T) {
 	state, logger, flags, out := klog.CaptureState(), slog.Default(), log.Flags(), log.Writer()
 	t.Cleanup(func() {
@@ -84,7 +84,7 @@ func TestCommandRuns(t *testing.T) {
 	})
 	cmd.SetArgs([]string{"--workers=3", "--namespaces=a,b", "-v2"})
 	if err := cmd.Execute(); !errors.Is(err, failure) || errors.Is(err, errUsage) {
-		t.Errorf("error = %v, want that of run", err)
+		t.Errorf("error = %v, want the error of run", err)
 	}
 	if got.Workers != 3 || len(got.Namespaces) != 2 || got.Verbosity != 2 {
 		t.Errorf("options = %+v", got)

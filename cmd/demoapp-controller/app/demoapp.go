@@ -92,7 +92,7 @@ func buildDemoApps(env *operator.Environment, options *Options) error {
 	return nil
 }
 
-// demoClient returns a client of the group of DemoApps.
+// demoClient returns a client of the API group demo.example.com.
 func demoClient(env *operator.Environment) (versioned.Interface, error) {
 	client, err := versioned.NewForConfigAndClient(env.Clients.Config, env.Clients.HTTP)
 	if err != nil {
@@ -101,7 +101,7 @@ func demoClient(env *operator.Environment) (versioned.Interface, error) {
 	return client, nil
 }
 
-// demoAppInformers returns the informers of DemoApps, which DemoAppClusters share.
+// demoAppInformers returns the informers of DemoApps. Both kinds share them.
 func demoAppInformers(env *operator.Environment, client versioned.Interface) (map[string]cache.SharedIndexInformer, error) {
 	return env.Informers("DemoApps", func(namespace string) (cache.SharedIndexInformer, error) {
 		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
@@ -109,7 +109,7 @@ func demoAppInformers(env *operator.Environment, client versioned.Interface) (ma
 	})
 }
 
-// watchForDemoApps adds to deps the informers that DemoApps need.
+// watchForDemoApps adds the informers of the kind DemoApp to deps.
 func watchForDemoApps(env *operator.Environment, client versioned.Interface, deps *demoapp.Deps) (err error) {
 	if deps.AppInformers, err = demoAppInformers(env, client); err != nil {
 		return err
@@ -138,14 +138,13 @@ func watchForDemoApps(env *operator.Environment, client versioned.Interface, dep
 	return err
 }
 
-// notReleaseRecords selects the Secrets that a DemoApp may name: all but Helm's release records, which are many, change
-// often, and hold no API key.
+// notReleaseRecords selects all Secrets except Helm's release records. The records are many, change often, and are not
+// referenced by DemoApps.
 func notReleaseRecords(options *metav1.ListOptions) {
 	options.FieldSelector = fields.OneTermNotEqualSelector("type", "helm.sh/release.v1").String()
 }
 
-// identities returns an informer that keeps, of the metadata of a resource's objects, what tells objects and their
-// versions apart.
+// identities returns a metadata informer that keeps only the fields of identityOnly.
 func identities(
 	env *operator.Environment, resource schema.GroupVersionResource, namespace string, selected func(*metav1.ListOptions),
 ) (cache.SharedIndexInformer, error) {
@@ -154,8 +153,8 @@ func identities(
 	return informer, informer.SetTransform(identityOnly)
 }
 
-// watchDefinition watches one CustomResourceDefinition, from when that is first needed. Its metadata would not tell whether
-// it is served.
+// watchDefinition returns an on-demand informer of one CustomResourceDefinition. A metadata informer is not enough,
+// because spec and status say whether the resource is served.
 func watchDefinition(env *operator.Environment, name string) (*controller.OnDemand, error) {
 	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	return env.OnDemand("CustomResourceDefinition "+name, metav1.NamespaceAll, func() (cache.SharedIndexInformer, error) {
@@ -167,8 +166,8 @@ func watchDefinition(env *operator.Environment, name string) (*controller.OnDema
 	})
 }
 
-// newAuditTrail adds the informer that counts audit records, and returns the trail. The audit namespace is watched whatever
-// --namespaces says.
+// newAuditTrail returns the audit trail and adds its informer. The audit namespace is watched even if --namespaces does
+// not name it.
 func newAuditTrail(env *operator.Environment, options *Options) (*audit.Trail, error) {
 	namespace, keys := options.AuditNamespace, demoapp.AuditKeys()
 	informer, err := env.Informer("audit records", namespace, func() (cache.SharedIndexInformer, error) {
@@ -187,8 +186,8 @@ func newAuditTrail(env *operator.Environment, options *Options) (*audit.Trail, e
 	})
 }
 
-// newLicenses returns the client of the license server; nil when there is none. No answer outlives the time after which
-// it is asked for again.
+// newLicenses returns the client of the license server, or nil without --license-url. An answer is cached for at most
+// half of --license-retry, so that a retry always sends a request.
 func newLicenses(options *Options) (gates.Licenses, error) {
 	if options.LicenseURL == "" {
 		return nil, nil
@@ -203,7 +202,7 @@ func newLicenses(options *Options) (gates.Licenses, error) {
 	}), nil
 }
 
-// observeRollouts shows how many DemoApps wait for a newer chart, are on their way to it and have failed with it.
+// observeRollouts registers the metric of DemoApps in the rollout of a newer chart, by state.
 func observeRollouts(registry prometheus.Registerer, counts func() rollout.Counts) {
 	for state, count := range map[string]func(rollout.Counts) int{
 		"queued": func(c rollout.Counts) int { return c.Queued },
@@ -212,13 +211,13 @@ func observeRollouts(registry prometheus.Registerer, counts func() rollout.Count
 	} {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "demoapp_chart_rollouts",
-			Help:        "DemoApps that wait for a newer chart, are on their way to it, or have failed with it, by state (queued, active or failed).",
+			Help:        "DemoApps in the rollout of a newer chart, by state (queued, active or failed).",
 			ConstLabels: prometheus.Labels{"state": state},
 		}, func() float64 { return float64(count(counts())) }))
 	}
 }
 
-// identityOnly keeps of an object's metadata what tells it, and its versions, apart.
+// identityOnly drops all metadata except namespace, name, UID and resourceVersion.
 func identityOnly(object any) (any, error) {
 	whole, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -229,8 +228,8 @@ func identityOnly(object any) (any, error) {
 	}}, nil
 }
 
-// servedOnly keeps of a CustomResourceDefinition what tells whether, and in which versions, it is served. Most of one is its
-// schemas.
+// servedOnly drops all fields of a CustomResourceDefinition that do not say which versions are served. The schemas are
+// the largest part.
 func servedOnly(object any) (any, error) {
 	whole, ok := object.(*unstructured.Unstructured)
 	if !ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
 )
 
-// exposed returns what registry shows as /metrics.
+// exposed returns the response of /metrics for registry.
 func exposed(t *testing.T, registry prometheus.Gatherer) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -36,7 +36,7 @@ func TestObserveRollouts(t *testing.T) {
 		`demoapp_chart_rollouts{state="queued"} 5`, `demoapp_chart_rollouts{state="active"} 10`, `demoapp_chart_rollouts{state="failed"} 2`,
 	} {
 		if !strings.Contains(body, "\n"+want+"\n") {
-			t.Errorf("/metrics without %s", want)
+			t.Errorf("/metrics lacks %s", want)
 		}
 	}
 }
@@ -73,8 +73,8 @@ func TestServedOnly(t *testing.T) {
 		object, want any
 	}{
 		{"whole", whole(map[string]any{"conditions": conditions["conditions"], "acceptedNames": map[string]any{}}), kept(conditions)},
-		{"just made", whole(map[string]any{}), kept(nil)},
-		{"slim already", kept(conditions), kept(conditions)},
+		{"no status", whole(map[string]any{}), kept(nil)},
+		{"already reduced", kept(conditions), kept(conditions)},
 		{"a tombstone", "gone", "gone"},
 	}
 	for _, test := range tests {

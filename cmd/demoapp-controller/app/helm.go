@@ -14,7 +14,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
-// newEngine returns the Helm engine, with its metrics. The caller adds its service.
+// newEngine returns the Helm engine with its metrics. The caller adds the engine as a service.
 func newEngine(env *operator.Environment) (*helm.Engine, error) {
 	return helm.New(helm.Config{
 		RESTConfig:  env.Clients.Config,
@@ -25,7 +25,7 @@ func newEngine(env *operator.Environment) (*helm.Engine, error) {
 	})
 }
 
-// addEngine makes the engine a service.
+// addEngine adds the engine as a service.
 func addEngine(env *operator.Environment, engine *helm.Engine) {
 	env.AddService("helm engine", func(ctx context.Context) error {
 		engine.Run(ctx)
@@ -48,20 +48,20 @@ func newHelmMetrics(registry prometheus.Registerer) *helmMetrics {
 		}, []string{"action", "result"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "helm_operation_duration_seconds",
-			Help:    "Time that operations on Helm releases took, by action.",
+			Help:    "Duration of operations on Helm releases, by action.",
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300},
 		}, []string{"action"}),
 		drifts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "helm_drifted_objects_total",
-			Help: "Objects of Helm releases that others changed, by the kind of drift (changed, missing, replaced or foreign) " +
-				"and what was done about it (repair, or explain where it is only reported).",
+			Help: "Drifted objects of Helm releases, by drift (changed, missing, replaced or foreign) and action (repair if " +
+				"the drift was corrected, explain if it was only reported).",
 		}, []string{"drift", "action"}),
 	}
 	registry.MustRegister(m.operations, m.durations, m.drifts)
 	return m
 }
 
-// observe counts an operation of the Helm engine. Releases are not told apart: there may be thousands.
+// observe measures an operation of the Helm engine. There is no label for the release, because there may be thousands.
 func (m *helmMetrics) observe(operation helm.Operation) {
 	result := "success"
 	switch {

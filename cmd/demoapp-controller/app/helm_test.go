@@ -33,7 +33,7 @@ func TestObserveOperation(t *testing.T) {
 		`helm_drifted_objects_total{action="repair",drift="missing"} 2`,
 	} {
 		if !strings.Contains(body, "\n"+want+"\n") {
-			t.Errorf("/metrics without %s", want)
+			t.Errorf("/metrics lacks %s", want)
 		}
 	}
 }

@@ -5,7 +5,7 @@ package app
 
 import "github.com/example/demoapp-controller/pkg/operator"
 
-// kinds lists every kind of the process. A new kind has a file of its own beside this one, and a line here.
+// kinds returns all kinds of the process. To add a kind, add its file to this package and a line here.
 func kinds(options *Options) []operator.Kind {
 	return []operator.Kind{
 		demoApps(options),

@@ -18,7 +18,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
-// parts are what a kind adds to the process, by name.
+// parts are the names of the parts that a kind adds to the process.
 type parts struct{ Services, Controllers []string }
 
 func TestKinds(t *testing.T) {
@@ -97,7 +97,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestKindsInAnyOrder builds each kind as the first one: the others may still wait for their CRDs.
+// TestKindsInAnyOrder builds DemoAppCluster before DemoApp. The order varies, because a kind waits for its CRDs.
 func TestKindsInAnyOrder(t *testing.T) {
 	env := newEnvironment(t, nil)
 
@@ -108,7 +108,7 @@ func TestKindsInAnyOrder(t *testing.T) {
 		t.Errorf("services of the first (-want +got):\n%s", diff)
 	}
 	if len(then.Services) == 0 || then.Services[0] != "informer of Secrets" {
-		t.Errorf("services of the second = %q, want the DemoApps to be shared", then.Services)
+		t.Errorf("services of the second = %q, want a shared informer of DemoApps", then.Services)
 	}
 }
 
@@ -122,7 +122,7 @@ func newEnvironment(t *testing.T, namespaces []string) *operator.Environment {
 	return operator.NewEnvironment(programName, clients, namespaces, broadcaster, prometheus.NewRegistry())
 }
 
-// build returns what kind adds to env, and holds that none of it is synced before it runs.
+// build returns the parts that kind adds to env. It checks that no cache is synced before its informer runs.
 func build(t *testing.T, env *operator.Environment, kind operator.Kind) parts {
 	t.Helper()
 	built, err := env.Build(kind)
@@ -137,7 +137,7 @@ func build(t *testing.T, env *operator.Environment, kind operator.Kind) parts {
 		got.Controllers = append(got.Controllers, c.Name)
 	}
 	if len(built.Synced) == 0 {
-		t.Errorf("%s: nothing has to be synced before the process is ready", kind.Name)
+		t.Errorf("%s: readiness depends on no cache", kind.Name)
 	}
 	for _, s := range built.Synced {
 		if s.HasSynced() {

@@ -17,28 +17,28 @@ import (
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
-// Options are the flags of the command, as given.
+// Options are the values of the flags.
 type Options struct {
-	// Options are those of any operator.
+	// Options are the flags of package operator.
 	operator.Options
 	// Workers is the number of DemoApps that are reconciled at the same time.
 	Workers int
-	// ResyncPeriod is the time between two full checks of a DemoApp that no event has touched.
+	// ResyncPeriod is the time between two periodic passes over a DemoApp.
 	ResyncPeriod time.Duration
-	// AuditNamespace receives the audit records of deleted DemoApps.
+	// AuditNamespace is the namespace of the audit records of deleted DemoApps.
 	AuditNamespace string
-	// AuditRetention is the age at which audit records are removed; 0 keeps them for good.
+	// AuditRetention is the age at which audit records are removed. If it is 0, records do not expire.
 	AuditRetention time.Duration
-	// LicenseURL is the template of the URL that is asked before an install or upgrade; empty means that nobody is asked.
-	// It may hold a secret.
+	// LicenseURL is the URL template of the license server, which is asked before an install or upgrade. If it is empty,
+	// no license is required. It may hold a secret.
 	LicenseURL string
-	// LicenseRetry is the time until the license server is asked again after it did not agree.
+	// LicenseRetry is the time after which the license server is asked again, unless it granted the license.
 	LicenseRetry time.Duration
-	// MaxConcurrentRollouts is how many DemoApps are upgraded to a newer chart at a time; 0 is any number.
+	// MaxConcurrentRollouts is the number of DemoApps that are upgraded to a newer chart at a time; 0 means no limit.
 	MaxConcurrentRollouts int
-	// RolloutFailureThreshold is the number of failures that halts the rollout of a newer chart; 0 is none.
+	// RolloutFailureThreshold is the number of failed DemoApps that halts the rollout of a newer chart; 0 means no limit.
 	RolloutFailureThreshold int
-	// AllowedRegistries are where the images of DemoApps may come from; empty means anywhere.
+	// AllowedRegistries are the allowed registries of the images of DemoApps. If it is empty, all images are allowed.
 	AllowedRegistries []string
 }
 
@@ -57,32 +57,32 @@ func NewOptions() *Options {
 	}
 }
 
-// AddFlags binds the options to flags; their present values are the defaults.
+// AddFlags defines flags for the options. The current values are the defaults.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.Workers, "workers", o.Workers, "`number` of DemoApps reconciled at the same time")
 	fs.DurationVar(&o.ResyncPeriod, "resync-period", o.ResyncPeriod,
-		"`time` between two full checks of a DemoApp that no event has touched; jittered")
+		"`time` between two periodic reconciles of a DemoApp, with jitter")
 	fs.StringVar(&o.AuditNamespace, "audit-namespace", o.AuditNamespace,
-		"`namespace` for the audit records of deleted DemoApps; created if missing")
+		"`namespace` of the audit records of deleted DemoApps; created if missing")
 	fs.DurationVar(&o.AuditRetention, "audit-retention", o.AuditRetention,
-		"`time` after which audit records are removed; 0 keeps them for good")
+		"`time` after which audit records are removed; 0 keeps them forever")
 	fs.StringVar(&o.LicenseURL, "license-url", o.LicenseURL,
-		"`url` asked before each install and upgrade, which wait unless it answers 200; a Go template over .Namespace, .Name "+
+		"`url` of the license server; installs and upgrades wait unless it answers 200. A Go template with .Namespace, .Name "+
 			"and .Image; https, or http on loopback (default none)")
 	fs.DurationVar(&o.LicenseRetry, "license-retry", o.LicenseRetry,
-		"`time` until the license server is asked again after it did not agree; jittered")
+		"`time` between two requests to a license server that does not grant the license, with jitter")
 	fs.IntVar(&o.MaxConcurrentRollouts, "max-concurrent-rollouts", o.MaxConcurrentRollouts,
-		"`number` of DemoApps that are upgraded to a newer chart at the same time; 0 is any number")
+		"`number` of DemoApps that are upgraded to a newer chart at the same time; 0 means no limit")
 	fs.IntVar(&o.RolloutFailureThreshold, "rollout-failure-threshold", o.RolloutFailureThreshold,
-		"`number` of DemoApps that have failed with a newer chart at which no further ones are upgraded to it; 0 is never")
+		"`number` of failed DemoApps that halts the rollout of a newer chart; 0 means no limit")
 	fs.StringSliceVar(&o.AllowedRegistries, "allowed-registries", o.AllowedRegistries,
-		"comma-separated `registries` that images may come from, each a host or a host and the beginning of a path, for example "+
+		"comma-separated allowed `registries` of images, each a host or a host with a path prefix, for example "+
 			"docker.io/library (default all)")
 	o.Options.AddFlags(fs)
 }
 
-// Validate checks all flags and returns one error for each wrong one. An error is one line that names the flag, the
-// value and what would be right.
+// Validate checks all flags and returns one error for each invalid flag. An error is one line with the flag, the value
+// and the valid form.
 func (o *Options) Validate() error {
 	var errs []error
 	bad := func(flag string, value any, format string, args ...any) {
@@ -95,11 +95,11 @@ func (o *Options) Validate() error {
 		bad("--resync-period", o.ResyncPeriod, "must be longer than 0, for example 10m")
 	}
 	if len(validation.IsDNS1123Label(o.AuditNamespace)) > 0 {
-		bad("--audit-namespace", o.AuditNamespace, "is not the name of a namespace: use at most %d lower-case letters, digits and "+
+		bad("--audit-namespace", o.AuditNamespace, "is not a valid name of a namespace: use at most %d lower-case letters, digits and "+
 			"dashes between them", validation.DNS1123LabelMaxLength)
 	}
 	if o.AuditRetention < 0 {
-		bad("--audit-retention", o.AuditRetention, "must be longer than 0, for example 2160h, or 0 to keep audit records for good")
+		bad("--audit-retention", o.AuditRetention, "must be longer than 0, for example 2160h, or 0 to keep audit records forever")
 	}
 	if o.LicenseURL != "" {
 		if _, err := license.ParseURL(o.LicenseURL); err != nil {
@@ -110,10 +110,10 @@ func (o *Options) Validate() error {
 		bad("--license-retry", o.LicenseRetry, "must be at least 1s, for example 2m")
 	}
 	if o.MaxConcurrentRollouts < 0 {
-		bad("--max-concurrent-rollouts", o.MaxConcurrentRollouts, "must be at least 1, or 0 for any number")
+		bad("--max-concurrent-rollouts", o.MaxConcurrentRollouts, "must be at least 1, or 0 for no limit")
 	}
 	if o.RolloutFailureThreshold < 0 {
-		bad("--rollout-failure-threshold", o.RolloutFailureThreshold, "must be at least 1, or 0 for never")
+		bad("--rollout-failure-threshold", o.RolloutFailureThreshold, "must be at least 1, or 0 for no limit")
 	}
 	if _, err := registries.Parse(o.AllowedRegistries); err != nil {
 		bad("--allowed-registries", strings.Join(o.AllowedRegistries, ","), "%v", err)

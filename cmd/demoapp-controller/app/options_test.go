@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// parse returns the options that args amount to.
+// parse returns the options for args.
 func parse(t *testing.T, args ...string) *Options {
 	t.Helper()
 	options := NewOptions()
@@ -62,34 +62,34 @@ func TestValidate(t *testing.T) {
 	tests := []struct {
 		name string
 		args []string
-		want []string // the beginning of each line
+		want []string // the prefix of each line
 	}{
 		{name: "defaults"},
 		{
-			name: "one line for each wrong flag, in the order of --help",
+			name: "one line for each invalid flag, in the order of --help",
 			args: []string{"--workers=0", "--shutdown-timeout=0", "--resync-period=-1s", "-v8", "--logging-format=yaml"},
 			want: []string{"--workers=0: ", "--resync-period=-1s: ", "--shutdown-timeout=0s: ", "--logging-format=yaml: ", "-v=8: "},
 		},
-		{name: "bad audit namespace", args: []string{"--audit-namespace="}, want: []string{"--audit-namespace=: "}},
-		{name: "audit records for good", args: []string{"--audit-retention=0"}},
+		{name: "invalid audit namespace", args: []string{"--audit-namespace="}, want: []string{"--audit-namespace=: "}},
+		{name: "no audit retention", args: []string{"--audit-retention=0"}},
 		{name: "negative audit retention", args: []string{"--audit-retention=-1h"}, want: []string{"--audit-retention=-1h0m0s: must be longer than 0"}},
 		{name: "license server", args: []string{"--license-url=https://license.example.com/{{.Namespace}}/{{.Name}}?image={{.Image}}"}},
 		{
-			name: "license server without encryption",
+			name: "license server without TLS",
 			args: []string{"--license-url=http://license.example.com/?token=hunter2"},
 			want: []string{"--license-url=(not shown): must begin with https://"},
 		},
 		{
-			name: "license server of an unknown field",
+			name: "license server with an unknown field",
 			args: []string{"--license-url=https://license.example.com/{{.Spec}}"},
 			want: []string{"--license-url=(not shown): may use .Namespace, .Name and .Image only"},
 		},
-		{name: "no limits of rollouts", args: []string{"--max-concurrent-rollouts=0", "--rollout-failure-threshold=0"}},
+		{name: "no rollout limits", args: []string{"--max-concurrent-rollouts=0", "--rollout-failure-threshold=0"}},
 		{
-			name: "limits of rollouts below none", args: []string{"--max-concurrent-rollouts=-1", "--rollout-failure-threshold=-1"},
+			name: "negative rollout limits", args: []string{"--max-concurrent-rollouts=-1", "--rollout-failure-threshold=-1"},
 			want: []string{"--max-concurrent-rollouts=-1: must be at least 1", "--rollout-failure-threshold=-1: must be at least 1"},
 		},
-		{name: "license server is asked too often", args: []string{"--license-retry=10ms"}, want: []string{"--license-retry=10ms: must be at least 1s"}},
+		{name: "license retry below the minimum", args: []string{"--license-retry=10ms"}, want: []string{"--license-retry=10ms: must be at least 1s"}},
 		{name: "registries", args: []string{"--allowed-registries=docker.io/library, registry.example.com:5000"}},
 		{name: "no registries", args: []string{"--allowed-registries="}},
 		{

@@ -11,9 +11,10 @@
 // clients and the shared informers. There is no global registration: the program lists its kinds.
 //
 // A kind is built when the API server serves its resources and the operator may list and watch them. Before that, the
-// kind waits: one log line gives the reason, and controller_kind_waiting is 1. The operator checks again with a backoff
-// of 0.5 to 15 seconds. The other kinds run meanwhile. If a resource disappears later, nothing stops: its informers
-// keep their objects and retry until the resource is served again.
+// kind waits: one log line gives the reason, and controller_kind_waiting is 1. A missing CRD is watched, which costs no
+// requests. Missing permissions have no event, so the API server is asked again, after 0.5 seconds at first and 5 minutes
+// at most. The other kinds run meanwhile. If a resource disappears later, nothing stops: its informers keep their objects
+// and retry until the resource is served again.
 //
 // Kinds that call [Environment.Informer] with the same name share one informer. Build may add indexers and handlers to
 // an informer that runs already.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -22,9 +21,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// kindRetry is the first delay of the backoff for waiting kinds. The delay grows to maxKindRetry, with a jitter of up
-// to 50 %.
-const kindRetry, maxKindRetry = 500 * time.Millisecond, 10 * time.Second
+const (
+	// kindRetry is the first interval at which the API server is asked again for what kinds wait for. The interval grows
+	// by half each time, up to one of the two below. Up to half of the interval is added at random.
+	kindRetry = 500 * time.Millisecond
+	// maxOutageRetry is the longest interval while the API server does not answer or cannot list a resource.
+	maxOutageRetry = 10 * time.Second
+	// maxKindRetry is the longest interval otherwise. With what is added at random it is 5 minutes.
+	maxKindRetry = 200 * time.Second
+)
 
 // Kind registers a kind with the process.
 type Kind struct {
@@ -73,14 +78,20 @@ type kindQueue struct {
 	waiting    []Kind
 	namespaces []string
 	watchable  watchable
+	crds       *definitions
 	// host is the API server.
 	host  string
 	gauge *prometheus.GaugeVec
 
 	// seen are the resources that could be watched at an earlier check. They are not checked again.
 	seen map[schema.GroupVersionResource]bool
-	// logged are the obstacles that were logged. Each is logged once.
-	logged map[waitingFor]bool
+	// said is what the log has told of.
+	said map[waitingFor]bool
+	// waits are what the last answered round found. answered tells that this was the last round.
+	waits    []waitingFor
+	answered bool
+	// failures are the errors of the resources that cannot be listed.
+	failures map[schema.GroupVersionResource]error
 }
 
 // waitingFor is a resource for which a kind waits, and the reason.
@@ -90,13 +101,16 @@ type waitingFor struct {
 	why      obstacle
 }
 
-func newKindQueue(kinds []Kind, namespaces []string, ask watchable, host string, gauge *prometheus.GaugeVec) *kindQueue {
+func newKindQueue(
+	kinds []Kind, namespaces []string, ask watchable, crds *definitions, host string, gauge *prometheus.GaugeVec,
+) *kindQueue {
 	for _, kind := range kinds {
 		gauge.WithLabelValues(kind.Name).Set(1)
 	}
 	return &kindQueue{
-		waiting: slices.Clone(kinds), namespaces: namespaces, watchable: ask, host: host, gauge: gauge,
-		seen: map[schema.GroupVersionResource]bool{}, logged: map[waitingFor]bool{},
+		waiting: slices.Clone(kinds), namespaces: namespaces, watchable: ask, crds: crds, host: host, gauge: gauge,
+		seen: map[schema.GroupVersionResource]bool{}, said: map[waitingFor]bool{},
+		failures: map[schema.GroupVersionResource]error{},
 	}
 }
 
@@ -130,16 +144,25 @@ func (q *kindQueue) preflight(ctx context.Context) ([]Kind, error) {
 	}
 }
 
-// run calls start for each kind that can start, until no kind waits or ctx ends. It retries if the API server does not
-// answer. It returns the first error of start.
+// run calls start for each kind that can start, until none waits or ctx ends. The API server is asked again at growing
+// intervals, and at once when a CRD is established. While all kinds wait for CRDs that can be watched, it is not asked.
+// The errors of start are returned.
 func (q *kindQueue) run(ctx context.Context, start func(Kind) error) error {
-	backoff := wait.Backoff{Duration: kindRetry, Factor: 1.5, Jitter: 0.5, Steps: math.MaxInt32, Cap: maxKindRetry}
+	defer q.crds.follow(ctx, nil)
+	delay := kindRetry
 	for len(q.waiting) > 0 {
-		retry := time.NewTimer(backoff.Step())
+		q.crds.follow(ctx, q.notServed())
+		var again <-chan time.Time
+		if longest := q.longestDelay(); longest > 0 {
+			delay = min(delay, longest)
+			again = time.After(wait.Jitter(delay, 0.5))
+		}
 		select {
-		case <-retry.C:
+		case <-again:
+			delay += delay / 2
+		case <-q.crds.established:
+			delay = kindRetry
 		case <-ctx.Done():
-			retry.Stop()
 			return nil
 		}
 		startable, err := q.take(ctx, func(ctx context.Context, resource schema.GroupVersionResource, namespace string) error {
@@ -159,8 +182,39 @@ func (q *kindQueue) run(ctx context.Context, start func(Kind) error) error {
 	return nil
 }
 
-// take removes the kinds that can start from the queue and returns them. It logs the obstacles of the other kinds. Its
-// error is a refusedError; the kinds after the error were not checked.
+// notServed returns the resources that the API server did not serve in the last round.
+func (q *kindQueue) notServed() []schema.GroupVersionResource {
+	var resources []schema.GroupVersionResource
+	for _, w := range q.waits {
+		if w.why == notServed && !slices.Contains(resources, w.resource) {
+			resources = append(resources, w.resource)
+		}
+	}
+	return resources
+}
+
+// longestDelay returns the longest interval at which the API server is asked again after the last round; 0 if it is not
+// asked before a CRD is established. No event tells of new permissions or of the end of a failure.
+func (q *kindQueue) longestDelay() time.Duration {
+	if !q.answered {
+		return maxOutageRetry
+	}
+	var longest time.Duration
+	for _, w := range q.waits {
+		switch {
+		case w.why == unlistable:
+			return maxOutageRetry
+		case w.why == notAllowed || !q.crds.awaits(w.resource):
+			longest = maxKindRetry
+		}
+	}
+	return longest
+}
+
+// take removes the kinds that can start from the queue and returns them. It logs once for each kind and obstacle why a
+// kind waits. Other obstacles than a missing CRD may be those of a moment, while a CRD or a permission comes or goes. The
+// log then waits until the next round has found the same, so that one line has the final answers for all kinds. An error is
+// a refusedError: the kinds after it were not asked for.
 func (q *kindQueue) take(ctx context.Context, ask watchable) ([]Kind, error) {
 	var (
 		startable []Kind
@@ -182,8 +236,16 @@ func (q *kindQueue) take(ctx context.Context, ask watchable) ([]Kind, error) {
 		startable = append(startable, kind)
 		return true
 	})
-	q.log(ctx, waits)
-	return startable, refused
+	q.answered = refused == nil
+	if !q.answered {
+		return startable, refused
+	}
+	momentary := func(w waitingFor) bool { return w.why != notServed }
+	if !slices.ContainsFunc(waits, momentary) || slices.Equal(waits, q.waits) {
+		q.say(ctx, waits)
+	}
+	q.waits = waits
+	return startable, nil
 }
 
 // obstacles returns the resources for which a kind waits. asked caches the results of this round.
@@ -237,10 +299,7 @@ func (q *kindQueue) observe(ctx context.Context, ask watchable, resource schema.
 		case apierrors.IsForbidden(err):
 			return notAllowed, nil
 		default:
-			if w := (waitingFor{resource: resource, why: unlistable}); !q.logged[w] {
-				q.logged[w] = true
-				klog.FromContext(ctx).Error(err, "A resource cannot be listed; the kinds that watch it wait", "resource", resource.GroupResource())
-			}
+			q.failures[resource] = err
 			return unlistable, nil
 		}
 	}
@@ -253,14 +312,23 @@ func isAnswer(err error) bool {
 	return errors.As(err, &status) && !apierrors.IsUnauthorized(err)
 }
 
-// log logs the missing CRDs and permissions in one line, if they were not logged before.
-func (q *kindQueue) log(ctx context.Context, waits []waitingFor) {
+// say logs, in one line, which CRDs and permissions kinds wait for, if the log has not told of them yet. A resource that
+// cannot be listed has a line of its own with its error.
+func (q *kindQueue) say(ctx context.Context, waits []waitingFor) {
 	kinds, reasons := map[string]bool{}, map[string]bool{}
 	for _, w := range waits {
-		if w.why == unlistable || q.logged[w] {
+		if w.why == unlistable {
+			w.kind = ""
+		}
+		if q.said[w] {
 			continue
 		}
-		q.logged[w] = true
+		q.said[w] = true
+		if w.why == unlistable {
+			klog.FromContext(ctx).Error(q.failures[w.resource], "A resource cannot be listed; the kinds that watch it wait",
+				"resource", w.resource.GroupResource())
+			continue
+		}
 		kinds[w.kind] = true
 		reasons[fmt.Sprintf("%s/%s %s", w.resource.GroupResource(), w.resource.Version, w.why)] = true
 	}

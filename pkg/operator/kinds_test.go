@@ -22,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
@@ -45,7 +46,7 @@ func newTestQueue(ask watchable, namespaces ...string) (*kindQueue, *processMetr
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	return newKindQueue(twoKinds(), namespaces, ask, "h", metrics.waiting), metrics
+	return newKindQueue(twoKinds(), namespaces, ask, newDefinitions(newCRDs()), "h", metrics.waiting), metrics
 }
 
 func names(kinds []Kind) string {
@@ -141,7 +142,8 @@ func TestPreflight(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			queue := newKindQueue(twoKinds(), []string{"a", "b"}, askToWatch(clients.Metadata), api.URL, newMetrics().waiting)
+			queue := newKindQueue(twoKinds(), []string{"a", "b"}, askToWatch(clients.Metadata),
+				newDefinitions(clients.Dynamic), api.URL, newMetrics().waiting)
 
 			startable, err := queue.preflight(t.Context())
 
@@ -235,7 +237,10 @@ type growing struct {
 	start time.Time
 	// served and allowed are the times from which each resource is served and may be watched.
 	served, allowed map[string]time.Duration
-	asked           map[string]int
+	// removed is when the demoapps are, after which they are absent. Until then they fail with failure.
+	removed time.Duration
+	failure error
+	asked   map[string]int
 }
 
 func (g *growing) ask(_ context.Context, resource schema.GroupVersionResource, _ string) error {
@@ -244,10 +249,30 @@ func (g *growing) ask(_ context.Context, resource schema.GroupVersionResource, _
 	switch {
 	case passed < g.allowed[resource.Resource]:
 		return apierrors.NewForbidden(resource.GroupResource(), "", errors.New("RBAC"))
+	case passed < g.removed && resource == apps:
+		return g.failure
 	case passed < g.served[resource.Resource]:
 		return apierrors.NewNotFound(resource.GroupResource(), "")
 	}
 	return nil
+}
+
+// applyCRDs applies each missing CRD when its resource is served, and earlier by lead.
+func (g *growing) applyCRDs(ctx context.Context, t *testing.T, client dynamic.Interface, lead time.Duration) {
+	t.Helper()
+	for _, resource := range []schema.GroupVersionResource{apps, clusters} {
+		served := g.served[resource.Resource]
+		if served == 0 {
+			continue
+		}
+		go func() {
+			select {
+			case <-time.After(served - lead):
+				applyCRD(ctx, t, client, resource)
+			case <-ctx.Done():
+			}
+		}()
+	}
 }
 
 func TestKindsWait(t *testing.T) {
@@ -259,7 +284,13 @@ func TestKindsWait(t *testing.T) {
 	tests := []struct {
 		name            string
 		served, allowed map[string]time.Duration
-		// from is the time from which each kind can start. late is the maximum delay of the start.
+		// lead is how much earlier than its resource a CRD is established.
+		lead time.Duration
+		// failure is the first answer for the demoapps, before they are absent.
+		failure error
+		// blind is whether CRDs may not be watched.
+		blind bool
+		// from is when each kind can start, and late how much later that may be noticed.
 		from map[string]time.Duration
 		late time.Duration
 		// said are the logged obstacles, in order.
@@ -271,57 +302,103 @@ func TestKindsWait(t *testing.T) {
 			name:   "both served at the same time",
 			served: map[string]time.Duration{"demoapps": 2 * time.Second, "demoappclusters": 2 * time.Second},
 			from:   map[string]time.Duration{"demoapp": 2 * time.Second, "demoappcluster": 2 * time.Second},
-			late:   2 * time.Second, said: []string{other + "; " + both}, atMost: 7,
+			late:   0, said: []string{other + "; " + both}, atMost: 3,
 		},
 		{
 			name:   "one after the other",
 			served: map[string]time.Duration{"demoapps": time.Minute, "demoappclusters": time.Hour},
 			from:   map[string]time.Duration{"demoapp": time.Minute, "demoappcluster": time.Hour},
-			late:   15 * time.Second, said: []string{other + "; " + both}, atMost: 370,
+			late:   0, said: []string{other + "; " + both}, atMost: 5,
 		},
 		{
 			name:   "CRD of the child last",
 			served: map[string]time.Duration{"demoapps": time.Hour, "demoappclusters": time.Minute},
 			from:   map[string]time.Duration{"demoapp": time.Hour, "demoappcluster": time.Hour},
-			late:   15 * time.Second, said: []string{other + "; " + both}, atMost: 370,
+			late:   0, said: []string{other + "; " + both}, atMost: 5,
+		},
+		{
+			name:   "served later than the CRD is established",
+			served: map[string]time.Duration{"demoapps": time.Hour, "demoappclusters": time.Hour}, lead: 5 * time.Second,
+			from: map[string]time.Duration{"demoapp": time.Hour, "demoappcluster": time.Hour},
+			late: 5 * time.Second, said: []string{other + "; " + both}, atMost: 12,
+		},
+		{
+			name:   "CRDs cannot be watched",
+			served: map[string]time.Duration{"demoapps": time.Hour, "demoappclusters": time.Hour}, blind: true,
+			from: map[string]time.Duration{"demoapp": time.Hour, "demoappcluster": time.Hour},
+			late: 5 * time.Minute, said: []string{other + "; " + both}, atMost: 35,
+		},
+		{
+			name:    "fails once while the CRD is removed",
+			served:  map[string]time.Duration{"demoapps": time.Hour, "demoappclusters": time.Hour},
+			failure: apierrors.NewInternalError(errors.New("the storage is being removed")),
+			from:    map[string]time.Duration{"demoapp": time.Hour, "demoappcluster": time.Hour},
+			late:    0, said: []string{other + "; " + both}, atMost: 4,
+		},
+		{
+			name:    "forbidden once while the permission is applied",
+			served:  map[string]time.Duration{"demoapps": time.Hour, "demoappclusters": time.Hour},
+			failure: apierrors.NewForbidden(apps.GroupResource(), "", errors.New("RBAC")),
+			from:    map[string]time.Duration{"demoapp": time.Hour, "demoappcluster": time.Hour},
+			late:    0, said: []string{other + "; " + both}, atMost: 4,
 		},
 		{
 			name:   "one kind runs while the other waits",
 			served: map[string]time.Duration{"demoappclusters": never},
 			from:   map[string]time.Duration{"demoapp": 0, "demoappcluster": never},
-			said:   []string{other}, atMost: 370,
+			said:   []string{other}, atMost: 2,
 		},
 		{
 			name:    "permission after the CRD",
 			served:  map[string]time.Duration{"demoapps": 0, "demoappclusters": 0},
 			allowed: map[string]time.Duration{"demoapps": 0, "demoappclusters": time.Minute},
 			from:    map[string]time.Duration{"demoapp": 0, "demoappcluster": time.Minute},
-			late:    15 * time.Second,
+			late:    45 * time.Second,
 			said:    []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch"}, atMost: 12,
 		},
 		{
-			name:    "permission before the CRD",
+			name:    "permission comes much later than the CRD",
+			allowed: map[string]time.Duration{"demoapps": time.Hour, "demoappclusters": time.Hour},
+			from:    map[string]time.Duration{"demoapp": time.Hour, "demoappcluster": time.Hour},
+			late:    5 * time.Minute,
+			said: []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch; " +
+				"demoapps.demo.example.com/v1alpha1 is forbidden, grant list and watch"},
+			atMost: 35,
+		},
+		{
+			name:    "permission comes earlier than the CRD",
 			served:  map[string]time.Duration{"demoappclusters": 2 * time.Minute},
 			allowed: map[string]time.Duration{"demoappclusters": time.Minute},
 			from:    map[string]time.Duration{"demoapp": 0, "demoappcluster": 2 * time.Minute},
-			late:    15 * time.Second,
-			said:    []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch", other}, atMost: 20,
+			late:    0,
+			said:    []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch", other}, atMost: 15,
 		},
 		{
 			name:   "stopped while waiting",
 			served: map[string]time.Duration{"demoapps": never, "demoappclusters": never},
 			from:   map[string]time.Duration{"demoapp": never, "demoappcluster": never},
-			said:   []string{other + "; " + both}, atMost: 370,
+			said:   []string{other + "; " + both}, atMost: 2,
 		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				logs, said := logged(t)
-				ctx, cancel := context.WithTimeout(logs, time.Hour+time.Minute)
+				ctx, cancel := context.WithTimeout(logs, time.Hour+6*time.Minute)
 				defer cancel()
-				api := &growing{start: time.Now(), served: test.served, allowed: test.allowed, asked: map[string]int{}}
+				api := &growing{
+					start: time.Now(), served: test.served, allowed: test.allowed, failure: test.failure, asked: map[string]int{},
+				}
+				if test.failure != nil {
+					api.removed = kindRetry / 2
+				}
 				queue, metrics := newTestQueue(api.ask)
+				crds := newCRDs()
+				queue.crds = newDefinitions(crds)
+				if test.blind {
+					refuseCRDs(crds)
+				}
+				api.applyCRDs(ctx, t, crds, test.lead)
 				started := map[string]time.Duration{"demoapp": never, "demoappcluster": never}
 				start := func(kind Kind) error {
 					started[kind.Name] = time.Since(api.start)
@@ -347,6 +424,7 @@ func TestKindsWait(t *testing.T) {
 					}
 				}
 				for resource, times := range api.asked {
+					t.Logf("asked %d times for %s", times, resource)
 					if times > test.atMost {
 						t.Errorf("%d checks of %s, want at most %d", times, resource, test.atMost)
 					}

@@ -110,7 +110,8 @@ func prepare(ctx context.Context, cfg config, server *rest.Config, metrics *proc
 		return nil, err
 	}
 	environment := NewEnvironment(cfg.Name, clients, cfg.Namespaces, nil, metrics.registry)
-	waiting := newKindQueue(kinds, environment.WatchedNamespaces(), askToWatch(clients.Metadata), server.Host, metrics.waiting)
+	waiting := newKindQueue(kinds, environment.WatchedNamespaces(), askToWatch(clients.Metadata), newDefinitions(clients.Dynamic),
+		server.Host, metrics.waiting)
 	startable, err := waiting.preflight(ctx)
 	if err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func newAssembly(j *journal, startable, waiting []Kind, ask watchable) *assembly
 		environment: NewEnvironment("test", nil, nil, nil, prometheus.NewRegistry()),
 		services:    []Service{j.service("events")},
 		startable:   startable,
-		waiting:     newKindQueue(waiting, []string{metav1.NamespaceAll}, ask, "h", newMetrics().waiting),
+		waiting:     newKindQueue(waiting, []string{metav1.NamespaceAll}, ask, newDefinitions(newCRDs()), "h", newMetrics().waiting),
 		campaign: func(stop context.Context, work workFunc) error {
 			defer j.note("lease released")
 			return work(stop, context.WithoutCancel(stop))
@@ -205,14 +205,17 @@ func TestKindStartsLater(t *testing.T) {
 		served := time.Now().Add(time.Minute)
 		late := kindOf("late")
 		late.Resources = []schema.GroupVersionResource{apps}
+		crds := newCRDs()
 		p.prepare = func(context.Context) (*assembly, error) {
-			return newAssembly(&happened, []Kind{kindOf("first")}, []Kind{late},
+			built := newAssembly(&happened, []Kind{kindOf("first")}, []Kind{late},
 				func(_ context.Context, resource schema.GroupVersionResource, _ string) error {
 					if time.Now().Before(served) {
 						return apierrors.NewNotFound(resource.GroupResource(), "")
 					}
 					return nil
-				}), nil
+				})
+			built.waiting.crds = newDefinitions(crds)
+			return built, nil
 		}
 		done := make(chan error)
 		go func() { done <- p.run(stop) }()
@@ -221,7 +224,8 @@ func TestKindStartsLater(t *testing.T) {
 		if got := p.ready.problems(); len(got) != 0 {
 			t.Errorf("problems while a kind waits = %q", got)
 		}
-		elapse(time.Minute)
+		elapse(time.Until(served))
+		applyCRD(stop, t, crds, apps)
 		synctest.Wait()
 		if got := p.ready.problems(); len(got) != 1 || got[0] != "lates: not synced" {
 			t.Errorf("problems while the late kind syncs = %q", got)

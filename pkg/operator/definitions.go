@@ -1,0 +1,153 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// customResourceDefinitions is the resource of CRDs.
+var customResourceDefinitions = schema.GroupVersionResource{
+	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+}
+
+// definitions watches the CRDs of resources that the API server does not serve. Each CRD has a watch of its own, so that
+// the operator receives no other CRDs. It is used by one goroutine.
+type definitions struct {
+	client  dynamic.Interface
+	watches map[schema.GroupVersionResource]*definition
+	// established receives when a watched CRD changes and its resource is served, or will be in a moment.
+	established chan struct{}
+}
+
+// definition is the watch of one CRD. ctx ends when the watch is stopped or refused, and done is closed afterwards.
+type definition struct {
+	informer cache.SharedIndexInformer
+	ctx      context.Context //nolint:containedctx // It is the lifetime of the watch.
+	stop     context.CancelFunc
+	done     chan struct{}
+}
+
+func newDefinitions(client dynamic.Interface) *definitions {
+	return &definitions{
+		client: client, watches: map[schema.GroupVersionResource]*definition{}, established: make(chan struct{}, 1),
+	}
+}
+
+// follow watches the CRDs of these resources until ctx ends, and no others. A watch that was refused is tried again.
+func (d *definitions) follow(ctx context.Context, resources []schema.GroupVersionResource) {
+	for resource, watch := range d.watches {
+		if watch.ctx.Err() == nil && slices.Contains(resources, resource) {
+			continue
+		}
+		watch.stop()
+		<-watch.done
+		delete(d.watches, resource)
+	}
+	for _, resource := range resources {
+		if _, ok := d.watches[resource]; !ok {
+			d.watches[resource] = d.watch(ctx, resource)
+		}
+	}
+}
+
+// awaits reports whether a watch will tell when the resource is served. It does not while the CRD cannot be watched, and
+// when the CRD says that the resource is served already.
+func (d *definitions) awaits(resource schema.GroupVersionResource) bool {
+	watch, ok := d.watches[resource]
+	if !ok || watch.ctx.Err() != nil || !watch.informer.HasSynced() {
+		return false
+	}
+	crd, exists, err := watch.informer.GetStore().GetByKey(definitionName(resource))
+	return err == nil && (!exists || !establishes(crd, resource.Version))
+}
+
+func (d *definitions) watch(ctx context.Context, resource schema.GroupVersionResource) *definition {
+	ctx, stop := context.WithCancel(ctx)
+	informer := dynamicinformer.NewFilteredDynamicInformer(d.client, customResourceDefinitions, metav1.NamespaceAll, 0, cache.Indexers{},
+		func(options *metav1.ListOptions) {
+			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, definitionName(resource)).String()
+		}).Informer()
+	watch := &definition{informer: informer, ctx: ctx, stop: stop, done: make(chan struct{})}
+	changed := func(crd any) {
+		if !establishes(crd, resource.Version) {
+			return
+		}
+		select {
+		case d.established <- struct{}{}:
+		default:
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: changed, UpdateFunc: func(_, crd any) { changed(crd) },
+	})
+	err = errors.Join(err, informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+			cache.DefaultWatchErrorHandler(ctx, r, err)
+			return
+		}
+		klog.FromContext(ctx).V(2).Info("Cannot watch a CRD", "crd", definitionName(resource), "err", err)
+		stop()
+	}))
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot watch a CRD", "crd", definitionName(resource))
+		stop()
+	}
+	go func() {
+		defer close(watch.done)
+		informer.RunWithContext(ctx)
+	}()
+	return watch
+}
+
+// definitionName returns the name of the CRD that defines a resource.
+func definitionName(resource schema.GroupVersionResource) string {
+	return resource.GroupResource().String()
+}
+
+// establishes reports whether the API server serves a version of what the CRD defines, or will do so in a moment.
+func establishes(object any, version string) bool {
+	crd, ok := object.(*unstructured.Unstructured)
+	if !ok || crd.GetDeletionTimestamp() != nil {
+		return false
+	}
+	var definition struct {
+		Spec struct {
+			Versions []struct {
+				Name   string `json:"name"`
+				Served bool   `json:"served"`
+			} `json:"versions"`
+		} `json:"spec"`
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, &definition); err != nil {
+		return false
+	}
+	for _, condition := range definition.Status.Conditions {
+		if condition.Type != "Established" || condition.Status != metav1.ConditionTrue {
+			continue
+		}
+		for _, v := range definition.Spec.Versions {
+			if v.Name == version && v.Served {
+				return true
+			}
+		}
+	}
+	return false
+}

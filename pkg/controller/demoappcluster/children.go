@@ -27,17 +27,16 @@ import (
 )
 
 const (
-	// maxAppName is the longest name that a DemoApp may have.
+	// maxAppName is the maximum length of the name of a DemoApp.
 	maxAppName = 53
-	// hashDigits is the length of the hashes in names and labels. It leaves one character of the node's name when the
-	// name of the DemoAppCluster has the maximum length.
+	// hashDigits is the length of the hashes in names and labels. If the name of the
+	// DemoAppCluster has the maximum length, one character of the node's name remains.
 	hashDigits = 8
 )
 
 var clusterKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "DemoAppCluster"}
 
-// children are the DemoApps of DemoAppClusters: the caches, and what was written
-// since.
+// children are the DemoApps of DemoAppClusters: the cached ones, and those written since.
 type children struct {
 	cached controller.Scoped[*v1alpha1.DemoApp]
 	keeper *child.Keeper[*v1alpha1.DemoApp]
@@ -50,9 +49,9 @@ func newChildren() children {
 	}
 }
 
-// of are the apps that a DemoAppCluster controls, by name.
+// of returns the apps that a DemoAppCluster controls, by name.
 func (c *children) of(cluster *v1alpha1.DemoAppCluster) map[string]*v1alpha1.DemoApp {
-	// The version is read first: what the cache has after that is no older.
+	// The version is read first, so that the cached apps are at least that new.
 	seen := c.version(cluster.Namespace)
 	cached := c.cached.ByIndex(cluster.Namespace, byOwner, string(cluster.UID))
 	found := map[string]*v1alpha1.DemoApp{}
@@ -62,7 +61,7 @@ func (c *children) of(cluster *v1alpha1.DemoAppCluster) map[string]*v1alpha1.Dem
 	return found
 }
 
-// version is the version that the cache of a namespace has come to.
+// version returns the resource version of the cache of a namespace.
 func (c *children) version(namespace string) string {
 	for _, scope := range []string{metav1.NamespaceAll, namespace} {
 		if indexer, ok := c.cached[scope]; ok {
@@ -72,8 +71,7 @@ func (c *children) version(namespace string) string {
 	return ""
 }
 
-// observe returns for each node the name that its app has to have, and what has that
-// name.
+// observe returns a slot for each node, and the apps without a node.
 func (c *children) observe(cluster *v1alpha1.DemoAppCluster, nodes []string) observation {
 	var observed observation
 	apps := c.of(cluster)
@@ -84,7 +82,7 @@ func (c *children) observe(cluster *v1alpha1.DemoAppCluster, nodes []string) obs
 		app, ours := apps[s.desired.Name]
 		switch {
 		case taken[s.desired.Name]:
-			s.state = stateTaken // By the app of another node: the hashes of the two are equal.
+			s.state = stateTaken // By the app of another node with the same hash.
 		case ours:
 			s.app = app
 			s.state = c.stateOf(app, s.desired)
@@ -113,7 +111,7 @@ func (c *children) stateOf(app, desired *v1alpha1.DemoApp) state {
 	}
 }
 
-// stateOfOther is what a name is worth that no app of the DemoAppCluster has.
+// stateOfOther returns the state of a name that no app of the DemoAppCluster has.
 func (c *children) stateOfOther(cluster *v1alpha1.DemoAppCluster, name string) state {
 	app, exists := c.cached.Get(cache.NewObjectName(cluster.Namespace, name))
 	if !exists {
@@ -122,25 +120,26 @@ func (c *children) stateOfOther(cluster *v1alpha1.DemoAppCluster, name string) s
 	ref := metav1.GetControllerOfNoCopy(app)
 	ofPredecessor := ref != nil && ref.Kind == clusterKind.Kind && ref.Name == cluster.Name && ref.UID != cluster.UID
 	if app.DeletionTimestamp != nil || ofPredecessor {
-		return stateLeaving // The garbage collector sees to those of the predecessor.
+		return stateLeaving // The garbage collector deletes the apps of the predecessor.
 	}
 	return stateTaken
 }
 
-// isUpdated reports whether an app is as its template has it, whatever others
-// added to its metadata.
+// isUpdated reports whether an app matches its template, ignoring metadata that other
+// clients added.
 func isUpdated(app, desired *v1alpha1.DemoApp) bool {
 	return child.HasMetadata(app, desired) && apiequality.Semantic.DeepEqual(app.Spec, desired.Spec)
 }
 
-// desiredApp is the app of a node.
+// desiredApp is the desired app of a node.
 func desiredApp(cluster *v1alpha1.DemoAppCluster, node, hash string) *v1alpha1.DemoApp {
 	template := cluster.Spec.Template
 	labels := plain(template.Metadata.Labels)
 	labels[v1alpha1.LabelCluster] = cluster.Name
 	labels[v1alpha1.LabelNode] = naming.Shortened(node, validation.LabelValueMaxLength, hashDigits)
 	labels[v1alpha1.LabelTemplateHash] = hash
-	// Whoever may edit DemoAppClusters may not edit the releases that others made.
+	// Permission to edit DemoAppClusters must not allow the adoption of releases of other
+	// owners.
 	annotations := plain(template.Metadata.Annotations)
 	delete(annotations, releasev1alpha1.AnnotationAdoptRelease)
 	app := &v1alpha1.DemoApp{
@@ -157,7 +156,7 @@ func desiredApp(cluster *v1alpha1.DemoAppCluster, node, hash string) *v1alpha1.D
 	return app
 }
 
-// updatedApp is an app as it is, but with the spec and the metadata of desired.
+// updatedApp returns the app with the desired spec and metadata.
 func updatedApp(app, desired *v1alpha1.DemoApp) (*v1alpha1.DemoApp, error) {
 	updated := app.DeepCopy()
 	updated.Spec = desired.Spec
@@ -167,8 +166,9 @@ func updatedApp(app, desired *v1alpha1.DemoApp) (*v1alpha1.DemoApp, error) {
 	return updated, nil
 }
 
-// appName returns <cluster>-<node>. A hash of the node's name replaces the end of a long name. It also follows a name
-// with dots, which the name of a DemoApp cannot have: the nodes "a.b" and "a-b" get different names.
+// appName returns <cluster>-<node>. A hash of the node's name replaces the end of a long
+// name. The hash is also added to a name with dots, because they are replaced by dashes:
+// the nodes "a.b" and "a-b" get different names.
 func appName(cluster, node string) string {
 	fits := maxAppName - len(cluster) - len("-")
 	if !strings.Contains(node, ".") {
@@ -177,14 +177,14 @@ func appName(cluster, node string) string {
 	return cluster + "-" + naming.Hashed(strings.ReplaceAll(node, ".", "-"), node, fits, hashDigits)
 }
 
-// templateHash tells templates apart, for people and their selectors. Keys and
-// free values have no part in it: whoever sees the label could try guesses.
-// Whether an app is up to date is told by its spec.
+// templateHash is a hash of the template, for users and their label selectors. It omits
+// the API key and the free values, because they could be guessed from the label. The
+// controller itself compares specs, not hashes.
 func templateHash(template v1alpha1.DemoAppTemplate) string {
 	template = *template.DeepCopy()
 	template.Spec.APIKey = ""
 	template.Spec.Values = nil
-	// What came from the API server has a form in JSON.
+	// Objects from the API server always have a JSON form.
 	text, err := json.Marshal(template)
 	if err != nil {
 		text = fmt.Appendf(nil, "%+v", template)
@@ -205,7 +205,7 @@ func ownerIndex(object any) ([]string, error) {
 	return nil, nil
 }
 
-// ownerUID is the UID of the DemoAppCluster that controls an app, if one does.
+// ownerUID is the UID of the DemoAppCluster that controls an app; empty for none.
 func ownerUID(app *v1alpha1.DemoApp) types.UID {
 	ref := metav1.GetControllerOfNoCopy(app)
 	if ref == nil || ref.Kind != clusterKind.Kind || schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group != clusterKind.Group {

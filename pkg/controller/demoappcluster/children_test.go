@@ -20,8 +20,8 @@ func TestAppName(t *testing.T) {
 	long := strings.Repeat("x", 42)
 	tests := []struct{ name, cluster, node, want string }{
 		{"short", "web", "node-1", "web-node-1"},
-		{"just fits", long, "0123456789", long + "-0123456789"},
-		{"one too many", long, "01234567890", long + "-0-" + hashOf("01234567890")},
+		{"maximum length", long, "0123456789", long + "-0123456789"},
+		{"one character too long", long, "01234567890", long + "-0-" + hashOf("01234567890")},
 		{"cut before a dash", "web", strings.Repeat("y", 39) + "-zzzzzzzzzz", "web-" + strings.Repeat("y", 39) + "-" + hashOf(strings.Repeat("y", 39)+"-zzzzzzzzzz")},
 		{"dots", "web", "ip-10-0-0-1.ec2.internal", "web-ip-10-0-0-1-ec2-internal-" + hashOf("ip-10-0-0-1.ec2.internal")},
 	}
@@ -30,7 +30,7 @@ func TestAppName(t *testing.T) {
 			got := appName(test.cluster, test.node)
 			equal(t, "name", test.want, got)
 			if len(got) > maxAppName || len(validation.IsDNS1035Label(got)) > 0 {
-				t.Errorf("%q is no name of a DemoApp", got)
+				t.Errorf("%q is not a valid name of a DemoApp", got)
 			}
 		})
 	}
@@ -53,13 +53,13 @@ func TestTemplateHash(t *testing.T) {
 	secret.Spec.APIKey = "another-key"
 	secret.Spec.Values = &runtime.RawExtension{Raw: []byte(`{"password": "guess me"}`)}
 	if templateHash(secret) != hash {
-		t.Error("the hash tells of secrets")
+		t.Error("the hash depends on secrets")
 	}
 	equal(t, "template", plainKey, template.Spec.APIKey)
 }
 
-// TestTemplateDoesNotAdopt: whoever may edit DemoAppClusters cannot have the operator take
-// over releases that others made.
+// TestTemplateDoesNotAdopt: permission to edit DemoAppClusters does not allow the
+// adoption of releases of other owners.
 func TestTemplateDoesNotAdopt(t *testing.T) {
 	cluster := &v1alpha1.DemoAppCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}}
 	cluster.Spec.Template.Metadata.Annotations = map[string]v1alpha1.AnnotationValue{
@@ -71,7 +71,7 @@ func TestTemplateDoesNotAdopt(t *testing.T) {
 	equal(t, "annotations", map[string]string{"example.com/team": "a"}, app.Annotations)
 }
 
-func TestAnotherKeyIsRolledOut(t *testing.T) {
+func TestChangedKeyIsRolledOut(t *testing.T) {
 	w := settled(t, []string{"a"})
 	w.change(func(c *v1alpha1.DemoAppCluster) { c.Spec.Template.Spec.APIKey = "another-secret-key" })
 	w.pass()

@@ -30,14 +30,14 @@ import (
 // Name is the controller's name in logs and metrics.
 const Name = "demoappcluster"
 
-// fieldManager owns what this controller writes. It is another one than that of
-// the DemoApps' own controller, so that the two can be told apart.
+// fieldManager is the field manager of this controller. It differs from that of the
+// DemoApp controller, so that their writes can be distinguished.
 const fieldManager = "demoappcluster-controller"
 
 const (
-	// workers is how many DemoAppClusters are worked on at once.
+	// workers is the number of DemoAppClusters reconciled in parallel.
 	workers = 2
-	// parallelWrites is how many DemoApps of one DemoAppCluster are written at once.
+	// parallelWrites is the number of DemoApps of one DemoAppCluster written in parallel.
 	parallelWrites = 10
 )
 
@@ -45,28 +45,29 @@ const (
 // them.
 const byOwner = "demoappcluster.owner"
 
-// Deps are what the controller is built from.
+// Deps are the dependencies of the controller.
 type Deps struct {
 	// Client writes DemoApps and the status of DemoAppClusters.
 	Client interface {
 		democlient.DemoAppsGetter
 		democlient.DemoAppClustersGetter
 	}
-	// ClusterInformers and AppInformers read DemoAppClusters and DemoApps, keyed by
-	// the namespace that each watches.
+	// ClusterInformers and AppInformers read DemoAppClusters and DemoApps, keyed by the
+	// watched namespace.
 	ClusterInformers, AppInformers map[string]cache.SharedIndexInformer
-	// Nodes reads the metadata of Nodes, as [KeepNode] leaves it. The first DemoAppCluster starts it.
+	// Nodes watches the metadata of Nodes, reduced by [KeepNode]. The watch starts with
+	// the first DemoAppCluster.
 	Nodes NodeWatch
 
 	Recorder events.EventRecorder
 	Metrics  *controller.Metrics
 	Clock    clock.WithTicker
-	// ResyncPeriod is the time after which a DemoAppCluster is looked at although
-	// nothing happened, give or take a tenth.
+	// ResyncPeriod is the time between two reconciles of a DemoAppCluster without events,
+	// plus or minus 10%.
 	ResyncPeriod time.Duration
 }
 
-// Controller keeps DemoAppClusters.
+// Controller reconciles DemoAppClusters.
 type Controller struct {
 	*kind.Loop[*v1alpha1.DemoAppCluster, v1alpha1.DemoAppClusterStatus]
 
@@ -75,7 +76,7 @@ type Controller struct {
 	nodes    NodeWatch
 }
 
-// New wires the controller to its informers. It starts nothing.
+// New connects the controller to its informers. It starts nothing.
 func New(deps Deps) (*Controller, error) {
 	c := &Controller{apps: deps.Client, children: newChildren(), nodes: deps.Nodes}
 	var err error
@@ -121,7 +122,7 @@ func (c *Controller) watchApps(namespace string, informer cache.SharedIndexInfor
 	owned, err1 := controller.AddHandler("demoapps of demoappclusters", informer,
 		controller.OwnedHandler(c.Queue(), clusterKind, c.uidOf, appChanged))
 	others, err2 := controller.AddHandler("demoapps beside demoappclusters", informer,
-		controller.MapHandler(c.Queue(), c.clustersThatMayWant, ownerChanged))
+		controller.MapHandler(c.Queue(), c.clustersBlockedBy, ownerChanged))
 	c.Await(owned, others)
 	return errors.Join(err1, err2)
 }
@@ -146,7 +147,7 @@ func (c *Controller) all() []*v1alpha1.DemoAppCluster {
 	return all
 }
 
-// clustersOn are the DemoAppClusters that want an app on a node.
+// clustersOn returns the DemoAppClusters that select a node.
 func (c *Controller) clustersOn(node *metav1.PartialObjectMetadata) []cache.ObjectName {
 	var keys []cache.ObjectName
 	for _, cluster := range c.all() {
@@ -157,10 +158,10 @@ func (c *Controller) clustersOn(node *metav1.PartialObjectMetadata) []cache.Obje
 	return keys
 }
 
-// clustersThatMayWant are the DemoAppClusters in whose way an app may be: its name
-// begins like those of their apps, and it belongs to somebody else. They look
-// again when it comes or goes.
-func (c *Controller) clustersThatMayWant(app *v1alpha1.DemoApp) []cache.ObjectName {
+// clustersBlockedBy returns the DemoAppClusters that an app of another owner may block:
+// its name starts like those of their apps. They are enqueued when the app is created or
+// deleted.
+func (c *Controller) clustersBlockedBy(app *v1alpha1.DemoApp) []cache.ObjectName {
 	var keys []cache.ObjectName
 	for _, cluster := range c.all() {
 		if cluster.Namespace == app.Namespace && strings.HasPrefix(app.Name, cluster.Name+"-") && !metav1.IsControlledBy(app, cluster) {
@@ -170,7 +171,8 @@ func (c *Controller) clustersThatMayWant(app *v1alpha1.DemoApp) []cache.ObjectNa
 	return keys
 }
 
-// ownerChanged concerns those who wait for a name.
+// ownerChanged returns the reason to enqueue the DemoAppClusters that may wait for the
+// name of an app.
 func ownerChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 	if before == nil || after == nil || ownerUID(before) != ownerUID(after) ||
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) {
@@ -179,7 +181,8 @@ func ownerChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 	return 0
 }
 
-// appChanged tells what of an app its DemoAppCluster does not look at.
+// appChanged returns the reason to enqueue the owner of a changed app. It ignores changes
+// that the owner does not use.
 func appChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 	if before == nil || after == nil || before.Generation != after.Generation ||
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
@@ -195,13 +198,12 @@ func keyOf(cluster *v1alpha1.DemoAppCluster) cache.ObjectName {
 	return cache.NewObjectName(cluster.Namespace, cluster.Name)
 }
 
-// isReady reports whether an app is ready as its newest spec says.
+// isReady reports whether an app is ready at its newest generation.
 func isReady(app *v1alpha1.DemoApp) bool {
 	return isTrue(app, apimeta.ConditionReady)
 }
 
-// isTrue reports whether a condition says something of the newest spec, and that
-// it is so.
+// isTrue reports whether a condition is True at the newest generation.
 func isTrue(app *v1alpha1.DemoApp, conditionType string) bool {
 	condition := meta.FindStatusCondition(app.Status.Conditions, conditionType)
 	return condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == app.Generation

@@ -45,7 +45,8 @@ var (
 	clusters = v1alpha1.SchemeGroupVersion.WithResource("demoappclusters")
 )
 
-// world is what the controller lives in. Its caches move only when a test says so.
+// world is the environment of a controller under test. Tests update its caches
+// explicitly.
 type world struct {
 	t     *testing.T
 	demo  *demofake.Clientset
@@ -54,11 +55,11 @@ type world struct {
 	mu       sync.Mutex
 	requests map[string]int
 	events   []string
-	// refuse fails requests while it returns an error.
+	// refuse returns the error of a request.
 	refuse func(verb, name string) error
 
-	// unguarded spares the checks that nobody changes what is cached, which take
-	// long where there is much of it.
+	// unguarded disables the checks for changes of cached objects, which take long with
+	// many objects.
 	unguarded bool
 
 	apps, clusters cache.SharedIndexInformer
@@ -90,7 +91,7 @@ func newWorld(t *testing.T, nodes ...string) *world {
 	return w
 }
 
-// start makes a new controller, as a new process would.
+// start creates a new controller, as a new process would.
 func (w *world) start() {
 	w.t.Helper()
 	w.startWith(w.nodes)
@@ -159,7 +160,7 @@ func (w *world) removeNode(name string) {
 	must(w.t, w.nodes.informer.GetStore().Delete(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 }
 
-// cluster makes the DemoAppCluster "web".
+// cluster creates the DemoAppCluster "web".
 func (w *world) cluster(change ...func(*v1alpha1.DemoAppCluster)) *v1alpha1.DemoAppCluster {
 	w.t.Helper()
 	cluster := &v1alpha1.DemoAppCluster{
@@ -186,7 +187,7 @@ func message(text string) func(*v1alpha1.DemoAppCluster) {
 	return func(c *v1alpha1.DemoAppCluster) { c.Spec.Template.Spec.Message = text }
 }
 
-// change changes the spec of "web".
+// change updates the spec of "web".
 func (w *world) change(change func(*v1alpha1.DemoAppCluster)) {
 	w.t.Helper()
 	cluster := w.stored()
@@ -196,7 +197,7 @@ func (w *world) change(change func(*v1alpha1.DemoAppCluster)) {
 	w.take()
 }
 
-// stored is "web" as the API server has it.
+// stored returns "web" as stored by the API server.
 func (w *world) stored() *v1alpha1.DemoAppCluster {
 	w.t.Helper()
 	found, err := w.demo.Tracker().Get(clusters, namespace, "web")
@@ -208,7 +209,7 @@ func (w *world) stored() *v1alpha1.DemoAppCluster {
 	return cluster.DeepCopy()
 }
 
-// all are the stored apps, sorted by name.
+// all returns the stored apps, sorted by name.
 func (w *world) all() []*v1alpha1.DemoApp {
 	w.t.Helper()
 	list, err := w.demo.Tracker().List(demoApps, v1alpha1.SchemeGroupVersion.WithKind("DemoApp"), namespace)
@@ -276,7 +277,7 @@ func (w *world) stalled(name string) {
 		isSo(apimeta.ConditionStalled, releasev1alpha1.ReasonRenderFailed))
 }
 
-// held says of apps that their pods serve, and that their images are not allowed.
+// held sets the status of apps whose pods are ready and whose images are not allowed.
 func (w *world) held(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
@@ -295,7 +296,7 @@ func isSo(conditionType, reason string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: reason}
 }
 
-// sync brings the caches up to date.
+// sync updates the caches.
 func (w *world) sync() {
 	w.t.Helper()
 	list, err := w.demo.Tracker().List(clusters, v1alpha1.SchemeGroupVersion.WithKind("DemoAppCluster"), namespace)
@@ -310,7 +311,7 @@ func (w *world) sync() {
 	w.fill(w.apps, apps)
 }
 
-// fill brings a cache to the newest version of everything.
+// fill updates a cache to the newest versions.
 func (w *world) fill(informer cache.SharedIndexInformer, items []runtime.Object) {
 	w.t.Helper()
 	newest := 0
@@ -329,8 +330,8 @@ func (w *world) fill(informer cache.SharedIndexInformer, items []runtime.Object)
 	must(w.t, informer.GetIndexer().Replace(list, strconv.Itoa(max(newest, 1))))
 }
 
-// pass brings the caches up to date and makes a pass that must not fail, two
-// seconds after the last one.
+// pass updates the caches and makes a pass that must not fail, two seconds after the last
+// one.
 func (w *world) pass() controller.Result {
 	w.t.Helper()
 	w.clock.Step(2 * time.Second)
@@ -340,7 +341,7 @@ func (w *world) pass() controller.Result {
 	return result
 }
 
-// latePass makes a pass over the caches as they are.
+// latePass makes a pass without updating the caches.
 func (w *world) latePass() (controller.Result, error) {
 	w.t.Helper()
 	result, err := w.controller.Reconcile(context.Background(), cache.NewObjectName(namespace, "web"), controller.SpecChange)
@@ -355,7 +356,7 @@ func (w *world) latePass() (controller.Result, error) {
 	return result, err
 }
 
-// conditions are the conditions of "web" without their messages.
+// conditions returns the conditions of "web" without their messages.
 func (w *world) conditions() map[string]string {
 	w.t.Helper()
 	cluster := w.stored()
@@ -379,14 +380,14 @@ func stalled(reason string) map[string]string {
 	return map[string]string{"Ready": "False " + reason, "Stalled": "True " + reason}
 }
 
-// counts are desired, current, updated, ready and failed.
+// counts returns desired, current, updated, ready and failed.
 func (w *world) counts() [5]int32 {
 	w.t.Helper()
 	s := w.stored().Status
 	return [5]int32{s.Desired, s.Current, s.Updated, s.Ready, s.Failed}
 }
 
-// messageOf is the message of Ready.
+// messageOf returns the message of Ready.
 func (w *world) messageOf() string {
 	w.t.Helper()
 	if c := meta.FindStatusCondition(w.stored().Status.Conditions, apimeta.ConditionReady); c != nil {
@@ -395,7 +396,7 @@ func (w *world) messageOf() string {
 	return ""
 }
 
-// settled is a world with "web" on these nodes, ready, and nothing left to do.
+// settled returns a world with "web" on these nodes, ready, and nothing left to do.
 func settled(t *testing.T, nodes []string, change ...func(*v1alpha1.DemoAppCluster)) *world {
 	t.Helper()
 	w := newWorld(t, nodes...)

@@ -21,8 +21,8 @@ type NodeWatch interface {
 	Need(key cache.ObjectName, queue controller.Enqueuer) error
 }
 
-// KeepNode is the transform of the informer of Nodes. It keeps the metadata that this controller reads, because a large
-// cluster has thousands of Nodes.
+// KeepNode is the transform of the informer of Nodes. It drops unused metadata, because a
+// large cluster has thousands of Nodes.
 func KeepNode(object any) (any, error) {
 	whole, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -34,7 +34,7 @@ func KeepNode(object any) (any, error) {
 	}}, nil
 }
 
-// matchingNodes returns the names of the nodes that match, sorted.
+// matchingNodes returns the sorted names of the selected nodes.
 func matchingNodes(nodes cache.Store, selector labels.Selector) []string {
 	var names []string
 	for _, object := range nodes.List() {
@@ -58,7 +58,7 @@ func selectorOf(nodeSelector map[string]v1alpha1.LabelValue) (labels.Selector, e
 	return selector, nil
 }
 
-// plain is a map with values of a type of the API as one with strings.
+// plain converts a map of API string types to a map of strings.
 func plain[V ~string](values map[string]V) map[string]string {
 	found := make(map[string]string, len(values))
 	for key, value := range values {
@@ -67,7 +67,8 @@ func plain[V ~string](values map[string]V) map[string]string {
 	return found
 }
 
-// nodeChanged ignores the heartbeats of kubelets.
+// nodeChanged returns the reason to enqueue the DemoAppClusters of a changed node. It
+// ignores kubelet heartbeats.
 func nodeChanged(before, after *metav1.PartialObjectMetadata) controller.Reason {
 	if before == nil || after == nil || !labels.Equals(before.Labels, after.Labels) ||
 		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) {

@@ -24,7 +24,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-func TestUnknownNodes(t *testing.T) {
+func TestNodesCannotBeListed(t *testing.T) {
 	w := newWorld(t, "a")
 	w.cluster()
 
@@ -43,7 +43,7 @@ func TestUnknownNodes(t *testing.T) {
 	equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
 }
 
-func TestFirstClusterStartsWatchOfNodes(t *testing.T) {
+func TestFirstClusterStartsNodeWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		scheme := runtime.NewScheme()
@@ -115,11 +115,11 @@ func TestNodeChanged(t *testing.T) {
 		before, after *metav1.PartialObjectMetadata
 		want          controller.Reason
 	}{
-		{"it comes", nil, node(same), controller.DependencyReady},
-		{"it goes", node(same), nil, controller.DependencyReady},
+		{"created", nil, node(same), controller.DependencyReady},
+		{"deleted", node(same), nil, controller.DependencyReady},
 		{"a heartbeat", node(same), node(func(n *metav1.PartialObjectMetadata) { n.ResourceVersion = "2" }), 0},
 		{"another label", node(same), node(func(n *metav1.PartialObjectMetadata) { n.Labels["disk"] = "hdd" }), controller.DependencyReady},
-		{"it is being deleted", node(same), node(func(n *metav1.PartialObjectMetadata) { n.DeletionTimestamp = &now }), controller.DependencyReady},
+		{"being deleted", node(same), node(func(n *metav1.PartialObjectMetadata) { n.DeletionTimestamp = &now }), controller.DependencyReady},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 
 type pass = kind.Pass[*v1alpha1.DemoAppCluster]
 
-// observation is what is found for a DemoAppCluster: a slot for each node that is to have
-// an app, and the apps of no such node.
+// observation is the observed state of a DemoAppCluster: a slot for each selected node,
+// and the apps without one.
 type observation struct {
 	slots []slot
 	extra []*v1alpha1.DemoApp
@@ -52,7 +52,7 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// act carries a plan out.
+// act executes a plan.
 func (c *Controller) act(ctx context.Context, cluster *v1alpha1.DemoAppCluster, todo plan) error {
 	client := c.apps.DemoApps(cluster.Namespace)
 	keeper := c.children.keeper
@@ -65,7 +65,7 @@ func (c *Controller) act(ctx context.Context, cluster *v1alpha1.DemoAppCluster, 
 	createErr := child.InBatches(ctx, len(todo.create), parallelWrites, func(ctx context.Context, i int) error {
 		err := keeper.Create(ctx, client, todo.create[i].desired)
 		if errors.Is(err, child.ErrExists) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			return nil // The cache tells whose it is, or that all is over, as soon as it knows.
+			return nil // The cache soon shows the other owner, or the deletion of the namespace.
 		}
 		return err
 	})

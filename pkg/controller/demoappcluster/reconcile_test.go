@@ -19,9 +19,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-func TestEachNodeGetsItsApp(t *testing.T) {
-	w := newWorld(t, "node-1", "node-2", "Other.is.no.node")
-	w.removeNode("Other.is.no.node")
+func TestCreatesAppPerNode(t *testing.T) {
+	w := newWorld(t, "node-1", "node-2", "removed-node")
+	w.removeNode("removed-node")
 	cluster := w.cluster(func(c *v1alpha1.DemoAppCluster) {
 		c.Spec.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"team": "a", v1alpha1.LabelCluster: "forged"}
 		c.Spec.Template.Metadata.Annotations = map[string]v1alpha1.AnnotationValue{"note": "hello"}
@@ -53,14 +53,14 @@ func TestEachNodeGetsItsApp(t *testing.T) {
 	equal(t, "events", []string{"Normal AllReady: 2 of 2 apps are up to date and ready"}, w.events)
 
 	if result := w.pass(); result.RequeueAfter < 9*time.Minute {
-		t.Errorf("looks again in %v", result.RequeueAfter)
+		t.Errorf("requeued after %v", result.RequeueAfter)
 	}
 	w.start()
 	w.pass()
 	equal(t, "requests when nothing changed", map[string]int{}, w.take())
 }
 
-func TestNodesComeAndGo(t *testing.T) {
+func TestAddedAndRemovedNodes(t *testing.T) {
 	w := settled(t, []string{"a", "b"})
 	w.node("c", nil)
 	w.removeNode("a")
@@ -98,7 +98,7 @@ func TestNodeSelector(t *testing.T) {
 	contains(t, "message", w.messageOf(), "spec.nodeSelector", "not a key")
 }
 
-func TestAppsAreNotWrittenTwiceWhileTheCacheIsBehind(t *testing.T) {
+func TestStaleCacheSendsNoSecondWrite(t *testing.T) {
 	w := newWorld(t, "a", "b")
 	w.cluster()
 	w.pass()
@@ -141,14 +141,14 @@ func TestRollout(t *testing.T) {
 		return names
 	}
 	w.pass()
-	equal(t, "updated first, the broken one among them", []string{"web-a", "web-d"}, updated())
+	equal(t, "updated first, including the app that does not serve", []string{"web-a", "web-d"}, updated())
 	equal(t, "counts", [5]int32{4, 4, 2, 2, 0}, w.counts())
 	contains(t, "message", w.messageOf(), "0 of 4 apps are up to date and ready", "2 wait for their turn")
 	w.pass()
-	equal(t, "updated while they are not ready", []string{"web-a", "web-d"}, updated())
+	equal(t, "updated while these are not ready", []string{"web-a", "web-d"}, updated())
 	w.ready("web-a")
 	w.pass()
-	equal(t, "updated after one is", []string{"web-a", "web-b", "web-d"}, updated())
+	equal(t, "updated after one is ready", []string{"web-a", "web-b", "web-d"}, updated())
 	w.start()
 	w.pass()
 	equal(t, "updated after a restart", []string{"web-a", "web-b", "web-d"}, updated())
@@ -173,17 +173,17 @@ func TestBadTemplateStopsAfterMaxUnavailable(t *testing.T) {
 	}
 	equal(t, "counts", [5]int32{3, 3, 1, 2, 1}, w.counts())
 	equal(t, "conditions", stalled(v1alpha1.ReasonAppsFailed), w.conditions())
-	contains(t, "message", w.messageOf(), "help is needed by web-a (RenderFailed)", "2 wait for their turn")
+	contains(t, "message", w.messageOf(), "stalled: web-a (RenderFailed)", "2 wait for their turn")
 	equal(t, "events", 1, len(w.events))
 
 	w.change(message("good"))
 	w.pass()
-	equal(t, "the broken one gets the new template", "good", w.app("web-a").Spec.Message)
-	equal(t, "the others wait", "one", w.app("web-b").Spec.Message)
+	equal(t, "message of the stalled app", "good", w.app("web-a").Spec.Message)
+	equal(t, "message of a waiting app", "one", w.app("web-b").Spec.Message)
 	equal(t, "conditions", reconciling(v1alpha1.ReasonRollingOut), w.conditions())
 }
 
-func TestAppsThatGatesHoldChangeInTurn(t *testing.T) {
+func TestHeldAppsAreUpdatedInTurn(t *testing.T) {
 	w := settled(t, []string{"a", "b", "c"})
 	w.held(w.names()...)
 	w.change(message("two"))
@@ -203,19 +203,19 @@ func TestAppsThatGatesHoldChangeInTurn(t *testing.T) {
 		[]string{w.app("web-a").Spec.Message, w.app("web-b").Spec.Message, w.app("web-c").Spec.Message})
 	w.ready("web-a")
 	w.pass()
-	equal(t, "updated after it let the first through", "two", w.app("web-b").Spec.Message)
+	equal(t, "message after the first is ready", "two", w.app("web-b").Spec.Message)
 }
 
-func TestChangesOfMetadata(t *testing.T) {
+func TestTemplateMetadata(t *testing.T) {
 	w := settled(t, []string{"a"}, func(c *v1alpha1.DemoAppCluster) {
 		c.Spec.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"old": "1", "kept": "1"}
 	})
 	app := w.app("web-a")
 	app.Labels["theirs"] = "1"
-	_, err := w.demo.DemoV1alpha1().DemoApps(namespace).Update(t.Context(), app, metav1.UpdateOptions{FieldManager: "somebody"})
+	_, err := w.demo.DemoV1alpha1().DemoApps(namespace).Update(t.Context(), app, metav1.UpdateOptions{FieldManager: "another-client"})
 	must(t, err)
 	w.pass()
-	equal(t, "label of somebody else", "1", w.app("web-a").Labels["theirs"])
+	equal(t, "label of another client", "1", w.app("web-a").Labels["theirs"])
 
 	w.change(func(c *v1alpha1.DemoAppCluster) {
 		c.Spec.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"kept": "2", "new": "1"}
@@ -228,10 +228,10 @@ func TestChangesOfMetadata(t *testing.T) {
 	}, labels)
 }
 
-func TestChangedAppIsSetBack(t *testing.T) {
+func TestChangedAppIsCorrected(t *testing.T) {
 	w := settled(t, []string{"a", "b"})
 	app := w.app("web-a")
-	app.Spec.Message = "somebody else's"
+	app.Spec.Message = "from another client"
 	_, err := w.demo.DemoV1alpha1().DemoApps(namespace).Update(t.Context(), app, metav1.UpdateOptions{})
 	must(t, err)
 	w.take()
@@ -240,7 +240,7 @@ func TestChangedAppIsSetBack(t *testing.T) {
 	equal(t, "message", "one", w.app("web-a").Spec.Message)
 }
 
-func TestDeletedAppIsMadeAgain(t *testing.T) {
+func TestDeletedAppIsRecreated(t *testing.T) {
 	w := settled(t, []string{"a"})
 	app := w.app("web-a")
 	app.Finalizers = []string{v1alpha1.Finalizer}
@@ -265,28 +265,28 @@ func TestDeletedAppIsMadeAgain(t *testing.T) {
 
 func TestNameConflict(t *testing.T) {
 	w := newWorld(t, "a", "b")
-	theirs, err := w.demo.DemoV1alpha1().DemoApps(namespace).Create(t.Context(), &v1alpha1.DemoApp{
+	foreign, err := w.demo.DemoV1alpha1().DemoApps(namespace).Create(t.Context(), &v1alpha1.DemoApp{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-a"},
 	}, metav1.CreateOptions{})
 	must(t, err)
 	w.cluster()
 	w.pass()
 	equal(t, "requests", map[string]int{"create demoapps": 1, "patch demoappclusters/status": 1}, w.take())
-	equal(t, "conditions while the other is on its way", reconciling(v1alpha1.ReasonNameConflict), w.conditions())
+	equal(t, "conditions while the other app starts", reconciling(v1alpha1.ReasonNameConflict), w.conditions())
 	w.ready("web-b")
 	w.pass()
 	equal(t, "conditions", stalled(v1alpha1.ReasonNameConflict), w.conditions())
-	contains(t, "message", w.messageOf(), "of somebody else is web-a")
-	equal(t, "theirs", theirs, w.app("web-a"))
+	contains(t, "message", w.messageOf(), "name in use by another owner: web-a")
+	equal(t, "app of another owner", foreign, w.app("web-a"))
 
 	must(t, w.demo.DemoV1alpha1().DemoApps(namespace).Delete(t.Context(), "web-a", metav1.DeleteOptions{}))
 	w.pass()
 	w.ready("web-a")
 	w.pass()
-	equal(t, "conditions when it is gone", allReady(), w.conditions())
+	equal(t, "conditions after its deletion", allReady(), w.conditions())
 }
 
-func TestNameIsTakenBeforeTheCacheKnows(t *testing.T) {
+func TestNameConflictWithStaleCache(t *testing.T) {
 	w := newWorld(t, "a")
 	w.cluster()
 	w.sync()
@@ -301,7 +301,7 @@ func TestNameIsTakenBeforeTheCacheKnows(t *testing.T) {
 	equal(t, "conditions", stalled(v1alpha1.ReasonNameConflict), w.conditions())
 }
 
-func TestAppsOfAPredecessorAreWaitedFor(t *testing.T) {
+func TestWaitsForAppsOfPredecessor(t *testing.T) {
 	w := settled(t, []string{"a"})
 	must(t, w.demo.DemoV1alpha1().DemoAppClusters(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 	w.cluster()
@@ -310,7 +310,7 @@ func TestAppsOfAPredecessorAreWaitedFor(t *testing.T) {
 	equal(t, "requests", map[string]int{"patch demoappclusters/status": 1}, w.take())
 }
 
-func TestDeletedClusterIsLeftAlone(t *testing.T) {
+func TestClusterBeingDeletedSendsNoRequests(t *testing.T) {
 	w := newWorld(t, "a")
 	w.cluster(func(c *v1alpha1.DemoAppCluster) { c.Finalizers = []string{"foregroundDeletion"} })
 	must(t, w.demo.DemoV1alpha1().DemoAppClusters(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
@@ -319,7 +319,7 @@ func TestDeletedClusterIsLeftAlone(t *testing.T) {
 	equal(t, "requests", map[string]int{}, w.take())
 }
 
-func TestGoneClusterIsForgotten(t *testing.T) {
+func TestDeletedClusterSendsNoRequests(t *testing.T) {
 	w := settled(t, []string{"a"})
 	must(t, w.demo.DemoV1alpha1().DemoAppClusters(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 	w.sync()
@@ -331,7 +331,7 @@ func TestGoneClusterIsForgotten(t *testing.T) {
 	equal(t, "requests", map[string]int{}, w.take())
 }
 
-func TestFailures(t *testing.T) {
+func TestWriteFailures(t *testing.T) {
 	tests := []struct {
 		name       string
 		err        error
@@ -368,7 +368,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestOneAppThatCannotBeMadeDoesNotKeepOthersFromIt(t *testing.T) {
+func TestInvalidAppDoesNotBlockOthers(t *testing.T) {
 	w := newWorld(t, "a", "b", "c", "d")
 	w.cluster()
 	w.refuse = func(verb, name string) error {
@@ -385,7 +385,7 @@ func TestOneAppThatCannotBeMadeDoesNotKeepOthersFromIt(t *testing.T) {
 	equal(t, "counts", [5]int32{4, 3, 3, 0, 0}, w.counts())
 }
 
-func TestStatusThatCannotBeWrittenIsTriedAgain(t *testing.T) {
+func TestStatusWriteIsRetried(t *testing.T) {
 	w := newWorld(t, "a")
 	w.cluster()
 	w.refuse = func(verb, _ string) error {
@@ -419,7 +419,7 @@ func TestRefusedStatusDoesNotShowTheKey(t *testing.T) {
 	contains(t, "error", fmt.Sprint(err), "admission webhook: REDACTED is not allowed")
 }
 
-func TestFiveHundredNodesAreNoStorm(t *testing.T) {
+func TestRequestBudgetOf500Nodes(t *testing.T) {
 	const count = 500
 	w := newWorld(t)
 	w.unguarded = true
@@ -431,9 +431,9 @@ func TestFiveHundredNodesAreNoStorm(t *testing.T) {
 	equal(t, "requests of the first pass", map[string]int{"create demoapps": count, "patch demoappclusters/status": 1}, w.take())
 	_, err := w.latePass()
 	must(t, err)
-	equal(t, "requests while the cache knows of none of them", map[string]int{}, w.take())
+	equal(t, "requests while the cache is stale", map[string]int{}, w.take())
 
-	// They become ready within five seconds, 25 at a time, each time with a pass.
+	// The apps become ready within five seconds, in batches of 25, with a pass for each.
 	names := w.names()
 	statuses := 0
 	for i := 0; i < count; i += 25 {

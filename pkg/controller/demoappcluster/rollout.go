@@ -14,33 +14,33 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
-// slot is one node and what is found for it.
+// slot is one node and the observed state of its app.
 type slot struct {
 	node string
-	// desired is the app as it is to be.
+	// desired is the desired app.
 	desired *v1alpha1.DemoApp
 	state   state
-	// app is the one that the DemoAppCluster has there; nil when it has none.
+	// app is the app of the DemoAppCluster; nil for none.
 	app *v1alpha1.DemoApp
 }
 
-// state is what a slot holds.
+// state is the observed state of a slot.
 type state int
 
 const (
 	// stateAbsent is a slot without an app.
 	stateAbsent state = iota
-	// stateTaken is a slot whose name somebody else's app has.
+	// stateTaken is a slot whose name an app of another owner has.
 	stateTaken
-	// stateLeaving is a slot whose name an app has that is being deleted.
+	// stateLeaving is a slot whose app is being deleted.
 	stateLeaving
-	// stateOutdated is a slot whose app is not as the template has it.
+	// stateOutdated is a slot whose app differs from the template.
 	stateOutdated
-	// stateUpdated is a slot whose app is as the template has it.
+	// stateUpdated is a slot whose app matches the template.
 	stateUpdated
 )
 
-// plan is what to do now.
+// plan lists the writes of a pass.
 type plan struct {
 	create, update []slot
 	remove         []*v1alpha1.DemoApp
@@ -48,14 +48,14 @@ type plan struct {
 
 func (p plan) isEmpty() bool { return len(p.create)+len(p.update)+len(p.remove) == 0 }
 
-// decide says what to do now about what is observed.
+// decide returns the writes for the observed state.
 //
-// New apps are made and superfluous ones deleted at once: neither takes anything
-// away from anybody. Outdated apps that do not serve are updated at once, since
-// that can only make them better. Those that do wait for their turn, also where a
-// gate keeps them from being ready: as many apps may be unavailable because of the
-// rollout as maxUnavailable says. An app that has the template and is held by a gate
-// counts as one of them, or all would change together when the gate opens.
+// Apps are created and deleted at once, because neither makes another app unavailable.
+// Outdated apps that do not serve are updated at once, because an update cannot make them
+// worse. Outdated apps that serve wait for their turn, even if a gate holds them: at most
+// maxUnavailable apps may be unavailable because of the rollout. An updated app that a
+// gate holds counts as unavailable. Otherwise all apps would change together when the
+// gate opens.
 func decide(observed observation, maxUnavailable int) plan {
 	var p plan
 	var serving []slot
@@ -79,11 +79,11 @@ func decide(observed observation, maxUnavailable int) plan {
 	return p
 }
 
-// isServing reports whether another spec would take a workload away: the app is
-// ready, or its pods are and only something that holds a change keeps it from being
-// so. That is told by the workload, whatever the gate. What is not known of the
-// newest spec, and one whose last rollout has failed or has not come to its end,
-// does not count: old pods may be ready beside new ones that never will be.
+// isServing reports whether an update would interrupt a workload. Either the app is
+// ready, or its pods are ready and only a gate keeps the app from being ready. The
+// workload decides, whatever the gate is. An app does not count if its newest generation
+// is not observed, or if its last rollout failed or is incomplete. Its old pods may be
+// ready beside new pods that never will be.
 func isServing(app *v1alpha1.DemoApp) bool {
 	if isReady(app) {
 		return true
@@ -97,34 +97,33 @@ func isServing(app *v1alpha1.DemoApp) bool {
 		return false
 	}
 	if s.LastGoodRevision != 0 && s.LastGoodRevision < s.DeployedRelease.Revision {
-		return false // What is deployed was never healthy. An older operator did not write this down.
+		return false // The deployed revision was never healthy. 0 is the status of an older operator.
 	}
-	wantsNone := app.Spec.ReplicaCount != nil && *app.Spec.ReplicaCount == 0
-	return s.ReadyReplicas >= s.Replicas && (s.Replicas > 0 || wantsNone)
+	scaledToZero := app.Spec.ReplicaCount != nil && *app.Spec.ReplicaCount == 0
+	return s.ReadyReplicas >= s.Replicas && (s.Replicas > 0 || scaledToZero)
 }
 
-// workloadReasons are those of Ready that are about the workload itself.
+// workloadReasons are the reasons of Ready that are about the workload itself.
 var workloadReasons = []string{apimeta.ReasonProgressing, apimeta.ReasonUnhealthy, releasev1alpha1.ReasonHealthTimeout}
 
-// hasArrived reports whether an app serves as its newest spec says. It does not have
-// to be ready: a newer chart may wait.
+// hasArrived reports whether an app serves its newest spec. The app need not be ready,
+// because a newer chart may wait for its turn.
 func hasArrived(app *v1alpha1.DemoApp) bool {
 	return isReady(app) || isServing(app) && isTrue(app, releasev1alpha1.ConditionDeployed)
 }
 
-// wasUpdated reports whether the spec of an app has changed since it was made. One
-// that is not ready and whose spec never changed is new.
+// wasUpdated reports whether the spec of an app has changed since its creation.
 func wasUpdated(app *v1alpha1.DemoApp) bool { return app.Generation > 1 }
 
 // maxUnavailable is how many of the desired apps may be unavailable because of the
-// rollout: at least one, or it would never end.
+// rollout. It is at least one, because the rollout would otherwise never end.
 func maxUnavailable(strategy v1alpha1.UpdateStrategy, desired int) int {
 	if strategy.MaxUnavailable == nil {
 		return 1
 	}
 	value, err := intstr.GetScaledValueFromIntOrPercent(strategy.MaxUnavailable, desired, true)
 	if err != nil {
-		return 1 // The API server takes no such value.
+		return 1 // The API server refuses such a value.
 	}
 	return max(1, value)
 }

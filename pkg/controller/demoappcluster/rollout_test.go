@@ -14,7 +14,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
-// at is a slot in a state, with an app of this generation.
+// at returns a slot in a state, with an app of this generation.
 func at(name string, s state, generation int64, ready bool) slot {
 	app := &v1alpha1.DemoApp{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: generation}}
 	if ready {
@@ -44,30 +44,30 @@ func TestDecide(t *testing.T) {
 		create, update []string
 	}{
 		{"nothing to do", []slot{done("a"), done("b")}, 1, nil, nil},
-		{"absent ones are made at once", []slot{at("a", stateAbsent, 0, false), at("b", stateAbsent, 0, false)}, 1, []string{"a", "b"}, nil},
-		{"names that are taken or not free yet are left alone", []slot{at("a", stateTaken, 0, false), at("b", stateLeaving, 1, true)}, 1, nil, nil},
+		{"absent apps are created at once", []slot{at("a", stateAbsent, 0, false), at("b", stateAbsent, 0, false)}, 1, []string{"a", "b"}, nil},
+		{"apps of other owners and deleted apps are not changed", []slot{at("a", stateTaken, 0, false), at("b", stateLeaving, 1, true)}, 1, nil, nil},
 		{"one at a time", []slot{old("a"), old("b")}, 1, nil, []string{"a"}},
 		{"two at a time", []slot{old("a"), old("b"), old("c")}, 2, nil, []string{"a", "b"}},
 		{"all at once", []slot{old("a"), old("b")}, 10, nil, []string{"a", "b"}},
-		{"one is on its way", []slot{underway("a"), old("b")}, 1, nil, nil},
-		{"one of two is on its way", []slot{underway("a"), old("b"), old("c")}, 2, nil, []string{"b"}},
-		{"new ones do not count", []slot{fresh("a"), old("b")}, 1, nil, []string{"b"}},
-		{"broken ones come first", []slot{old("a"), broken("b"), broken("c")}, 1, nil, []string{"b", "c"}},
-		{"broken ones leave room", []slot{old("a"), broken("b")}, 2, nil, []string{"b", "a"}},
-		{"a newer chart that waits breaks nothing", []slot{
+		{"one update in progress", []slot{underway("a"), old("b")}, 1, nil, nil},
+		{"one of two updates in progress", []slot{underway("a"), old("b"), old("c")}, 2, nil, []string{"b"}},
+		{"new apps do not count", []slot{fresh("a"), old("b")}, 1, nil, []string{"b"}},
+		{"apps that do not serve come first", []slot{old("a"), broken("b"), broken("c")}, 1, nil, []string{"b", "c"}},
+		{"apps that do not serve leave a turn", []slot{old("a"), broken("b")}, 2, nil, []string{"b", "a"}},
+		{"apps that wait for a newer chart are available", []slot{
 			held("a", stateOutdated, releasev1alpha1.ReasonRolloutQueued), held("b", stateOutdated, releasev1alpha1.ReasonRolloutHalted), arrived("c", releasev1alpha1.ReasonRolloutQueued),
 		}, 1, nil, []string{"a"}},
-		{"held by gates, they change one at a time", []slot{
+		{"held apps are updated one at a time", []slot{
 			held("a", stateOutdated, releasev1alpha1.ReasonOutsideWindow), held("b", stateOutdated, v1alpha1.ReasonValidationFailed),
 			held("c", stateOutdated, releasev1alpha1.ReasonLicenseDenied), held("d", stateOutdated, releasev1alpha1.ReasonLicenseUnavailable),
 		}, 1, nil, []string{"a"}},
-		{"one that a gate holds back from the template holds the others back", []slot{
+		{"a held app with the new template is unavailable", []slot{
 			held("a", stateUpdated, releasev1alpha1.ReasonOutsideWindow), held("b", stateOutdated, releasev1alpha1.ReasonOutsideWindow), old("c"),
 		}, 1, nil, nil},
-		{"one for which only a newer chart waits for the window does not", []slot{
+		{"a held app that serves the new template is available", []slot{
 			arrived("a", releasev1alpha1.ReasonOutsideWindow), held("b", stateOutdated, releasev1alpha1.ReasonOutsideWindow),
 		}, 1, nil, []string{"b"}},
-		{"more on their way than may be", []slot{underway("a"), underway("b"), old("c")}, 1, nil, nil},
+		{"more updates in progress than allowed", []slot{underway("a"), underway("b"), old("c")}, 1, nil, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -80,13 +80,13 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// slotOf is a slot with an app.
+// slotOf returns a slot with an app.
 func slotOf(name string, s state, app *v1alpha1.DemoApp) slot {
 	app.Name = name
 	return slot{node: name, desired: &v1alpha1.DemoApp{ObjectMeta: metav1.ObjectMeta{Name: name}}, state: s, app: app}
 }
 
-// heldApp is an app that serves, and that is not ready for a reason.
+// heldApp returns an app whose pods are ready, and which is not ready for the reason.
 func heldApp(reason string, others ...metav1.Condition) *v1alpha1.DemoApp {
 	ready := condition(apimeta.ConditionReady, 2)
 	ready.Status, ready.Reason = metav1.ConditionFalse, reason
@@ -99,12 +99,12 @@ func heldApp(reason string, others ...metav1.Condition) *v1alpha1.DemoApp {
 	}
 }
 
-// condition is a condition that is True at a generation.
+// condition returns a True condition of a generation.
 func condition(conditionType string, generation int64) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, ObservedGeneration: generation}
 }
 
-func TestServing(t *testing.T) {
+func TestIsServing(t *testing.T) {
 	none := int32(0)
 	with := func(reason string, change func(*v1alpha1.DemoApp)) *v1alpha1.DemoApp {
 		app := heldApp(reason, condition(releasev1alpha1.ConditionDeployed, 1))
@@ -125,19 +125,19 @@ func TestServing(t *testing.T) {
 		app              *v1alpha1.DemoApp
 		serving, arrived bool
 	}{
-		{"nothing known", &v1alpha1.DemoApp{}, false, false},
+		{"no status", &v1alpha1.DemoApp{}, false, false},
 		{"held", held(as), true, false},
-		{"held by something else", with(v1alpha1.ReasonSecretNotFound, as), true, false},
-		{"held, deployed as the spec says", held(func(a *v1alpha1.DemoApp) { a.Status.Conditions[0].ObservedGeneration = 2 }), true, true},
-		{"of an older spec", held(func(a *v1alpha1.DemoApp) { a.Generation = 3 }), false, false},
+		{"held by a missing key", with(v1alpha1.ReasonSecretNotFound, as), true, false},
+		{"held, newest spec deployed", held(func(a *v1alpha1.DemoApp) { a.Status.Conditions[0].ObservedGeneration = 2 }), true, true},
+		{"status of an older generation", held(func(a *v1alpha1.DemoApp) { a.Generation = 3 }), false, false},
 		{"never deployed", held(func(a *v1alpha1.DemoApp) { a.Status.DeployedRelease = nil }), false, false},
 		{"a pod is not ready", held(func(a *v1alpha1.DemoApp) { a.Status.ReadyReplicas = 1 }), false, false},
 		{"no pods", held(func(a *v1alpha1.DemoApp) { a.Status.Replicas, a.Status.ReadyReplicas = 0, 0 }), false, false},
-		{"no pods wanted", held(func(a *v1alpha1.DemoApp) {
+		{"scaled to zero", held(func(a *v1alpha1.DemoApp) {
 			a.Spec.ReplicaCount, a.Status.Replicas, a.Status.ReadyReplicas = &none, 0, 0
 		}), true, false},
 		{"the newest revision was never healthy", held(func(a *v1alpha1.DemoApp) { a.Status.LastGoodRevision = 2 }), false, false},
-		{"of an operator that did not tell which was", held(func(a *v1alpha1.DemoApp) { a.Status.LastGoodRevision = 0 }), true, false},
+		{"status of an older operator", held(func(a *v1alpha1.DemoApp) { a.Status.LastGoodRevision = 0 }), true, false},
 		{"the last attempt failed", held(failed(releasev1alpha1.ConditionFailed)), false, false},
 		{"rolled back", held(failed(releasev1alpha1.ConditionRemediated)), false, false},
 		{"progressing", with(apimeta.ReasonProgressing, as), false, false},

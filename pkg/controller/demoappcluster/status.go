@@ -22,22 +22,23 @@ import (
 )
 
 const (
-	// statusInterval is the shortest time between two writes of a status. While hundreds of
-	// apps become ready, each of them would be worth a write.
+	// statusInterval is the shortest time between two writes of a status. It merges the
+	// writes while hundreds of apps become ready.
 	statusInterval = time.Second
-	// maxNamed is how many apps a message names.
+	// maxNamed limits how many apps a message names.
 	maxNamed = 3
 )
 
-// reportUnknownNodes reports why the nodes cannot be listed. The first list takes a moment, which is not reported.
+// reportUnknownNodes reports why the nodes cannot be listed. The duration of the first
+// list is not reported.
 func reportUnknownNodes(p *pass, err error) {
 	if !controller.IsPending(err) {
 		p.Conditions().MarkReconciling(apimeta.ReasonObserveFailed, "The nodes cannot be listed: "+err.Error())
 	}
 }
 
-// reportFailure says why the apps could not be written, and returns the error as
-// it may be logged. What is invalid stays so until the spec changes.
+// reportFailure reports why the apps could not be written, and returns the redacted
+// error. Invalid apps stay invalid until the spec changes.
 func reportFailure(p *pass, err error) error {
 	err = redact.Error([]string{p.Object.Spec.Template.Spec.APIKey}, err)
 	if isInvalid(err) {
@@ -49,8 +50,8 @@ func reportFailure(p *pass, err error) error {
 	return err
 }
 
-// isInvalid reports whether the API server will never take what it was sent: each
-// of several errors says so.
+// isInvalid reports whether all joined errors say that the API server will never accept
+// the request.
 func isInvalid(err error) bool {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -63,7 +64,7 @@ func isInvalid(err error) bool {
 	return false
 }
 
-// count fills in the numbers.
+// count sets the counts of the status.
 func count(s *v1alpha1.DemoAppClusterStatus, slots []slot) {
 	s.Desired, s.Current, s.Updated, s.Ready, s.Failed = 0, 0, 0, 0, 0
 	for _, slot := range slots {
@@ -86,8 +87,8 @@ func count(s *v1alpha1.DemoAppClusterStatus, slots []slot) {
 
 // trouble is why an app is not ready.
 type trouble struct {
-	// failed says that its last attempt failed or that it is stalled; stalled that
-	// a person must act.
+	// failed says that the last attempt failed or that the app is stalled. stalled says
+	// that a user must act.
 	failed, stalled bool
 	reason          string
 }
@@ -105,18 +106,18 @@ func troubleOf(app *v1alpha1.DemoApp) trouble {
 	return t
 }
 
-// findings is what keeps a DemoAppCluster from being ready.
+// findings are the reasons why a DemoAppCluster is not ready.
 type findings struct {
-	// done is how many apps are up to date and ready.
+	// done is the number of apps that are up to date and ready.
 	done int
-	// taken, stalled and waiting name the apps that exist for somebody else, that
-	// a person must look at, and that are on their way. Outdated ones whose turn
-	// has not come are counted only.
+	// taken, stalled and waiting name the apps with another owner, those that need a
+	// user, and those in progress. queued is the number of outdated apps that wait for
+	// their turn.
 	taken, stalled, waiting []string
 	queued                  int
 }
 
-// find sorts the slots after a pass.
+// find groups the slots after a pass.
 func find(slots []slot) findings {
 	var f findings
 	for _, s := range slots {
@@ -139,7 +140,7 @@ func find(slots []slot) findings {
 	return f
 }
 
-// summarize turns the end of a pass without errors into status.
+// summarize writes the status at the end of a pass without errors.
 func summarize(p *pass, observed observation) {
 	p.Object.Status.ObservedGeneration = p.Object.Generation
 	f := find(observed.slots)
@@ -162,7 +163,7 @@ func messageWhenReady(count int) string {
 	return fmt.Sprintf("%d of %d apps are up to date and ready", count, count)
 }
 
-// reasonOf is the most telling reason: what a person must see to comes first.
+// reasonOf returns the most important reason. Reasons that need a user come first.
 func reasonOf(f findings) string {
 	switch {
 	case len(f.taken) > 0:
@@ -177,10 +178,10 @@ func reasonOf(f findings) string {
 func (f findings) message(desired, extra int) string {
 	parts := []string{fmt.Sprintf("%d of %d apps are up to date and ready", f.done, desired)}
 	if len(f.taken) > 0 {
-		parts = append(parts, "of somebody else is "+named(f.taken))
+		parts = append(parts, "name in use by another owner: "+named(f.taken))
 	}
 	if len(f.stalled) > 0 {
-		parts = append(parts, "help is needed by "+named(f.stalled))
+		parts = append(parts, "stalled: "+named(f.stalled))
 	}
 	if len(f.waiting) > 0 {
 		parts = append(parts, "waiting for "+named(f.waiting))
@@ -202,8 +203,8 @@ func named(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
 }
 
-// transitions are the events of a new reason to be ready, or not to be. A rollout that
-// begins has none: the apps have events of their own.
+// transitions returns an event for a new reason of Ready. A rollout that begins emits
+// none, because the apps have their own events.
 func transitions(before, after *v1alpha1.DemoAppCluster) []event.Event {
 	e, ok := event.Transition(before.Status.Conditions, after.Status.Conditions)
 	if !ok || e.Reason == v1alpha1.ReasonRollingOut {

@@ -17,14 +17,14 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/values"
 )
 
-// The limits of apiKey in the API, in characters. A key from a Secret has them,
-// too, and nobody but the operator can check.
+// The limits of apiKey in the API, in characters. The operator checks them for a key from
+// a Secret, because the API server cannot.
 const (
 	minKeyLength = 8
 	maxKeyLength = 1024
 )
 
-// observeAPIKey returns the key to deploy with, or why there is none.
+// observeAPIKey returns the API key, or the blocker if there is none.
 func (c *Controller) observeAPIKey(ctx context.Context, app *v1alpha1.DemoApp) (key string, missing []release.Blocker, _ error) {
 	from := app.Spec.APIKeyFrom
 	if from == nil {
@@ -33,7 +33,7 @@ func (c *Controller) observeAPIKey(ctx context.Context, app *v1alpha1.DemoApp) (
 	source := secretKey(app, *from)
 	got, err := c.sources.Read(ctx, cache.MetaObjectToName(app), source)
 	if err != nil {
-		return "", nil, fmt.Errorf("read the key that apiKeyFrom names: %w", err)
+		return "", nil, fmt.Errorf("read apiKeyFrom: %w", err)
 	}
 	if missing := checkKey(*from, got); missing != nil {
 		return "", []release.Blocker{*missing}, nil
@@ -41,14 +41,14 @@ func (c *Controller) observeAPIKey(ctx context.Context, app *v1alpha1.DemoApp) (
 	return got.Text, nil, nil
 }
 
-// secretKey is the key that apiKeyFrom names.
+// secretKey is the Secret key that apiKeyFrom names.
 func secretKey(app *v1alpha1.DemoApp, from v1alpha1.SecretKeyReference) values.Key {
 	return values.Key{
 		Object: values.Object{Kind: releasev1alpha1.ValuesFromSecret, Name: cache.NewObjectName(app.Namespace, from.Name)}, Key: from.Key,
 	}
 }
 
-// sourcesOf are all ConfigMaps and Secrets that an app reads.
+// sourcesOf returns all ConfigMap and Secret keys that an app reads.
 func sourcesOf(app *v1alpha1.DemoApp) []values.Key {
 	var keys []values.Key
 	if from := app.Spec.APIKeyFrom; from != nil {
@@ -75,7 +75,7 @@ func sourceIndex(object any) ([]string, error) {
 	return found, nil
 }
 
-// readersOf are the apps that read an object of a kind.
+// readersOf returns a function that maps an object of the kind to the apps that read it.
 func (c *Controller) readersOf(kind releasev1alpha1.ValuesKind) func(*metav1.PartialObjectMetadata) []cache.ObjectName {
 	return func(object *metav1.PartialObjectMetadata) []cache.ObjectName {
 		source := values.Object{Kind: kind, Name: cache.MetaObjectToName(object)}
@@ -88,8 +88,8 @@ func (c *Controller) readersOf(kind releasev1alpha1.ValuesKind) func(*metav1.Par
 	}
 }
 
-// checkKey tells why a key cannot be had, or why it is none: one from a Secret
-// is held to the limits of apiKey. The message never shows the key.
+// checkKey returns a blocker if the key is unavailable or outside the limits of apiKey.
+// The message never shows the key.
 func checkKey(from v1alpha1.SecretKeyReference, got values.Found) *release.Blocker {
 	length := utf8.RuneCountInString(got.Text)
 	switch {

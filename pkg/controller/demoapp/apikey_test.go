@@ -30,7 +30,7 @@ func TestCheckKey(t *testing.T) {
 		{"too short", "secret7", `Key "k" of Secret "keys" has 7 characters; it must have 8 to 1024`},
 		{"empty", "", `Key "k" of Secret "keys" has 0 characters; it must have 8 to 1024`},
 		{"too long", strings.Repeat("secret", 171), `Key "k" of Secret "keys" has 1026 characters; it must have 8 to 1024`},
-		{"no text", "secret\xff\xfe", `Key "k" of Secret "keys" is not text (UTF-8)`},
+		{"not UTF-8", "secret\xff\xfe", `Key "k" of Secret "keys" is not text (UTF-8)`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestCheckKey(t *testing.T) {
 	}
 }
 
-func TestKeyFromSecretThatIsMissing(t *testing.T) {
+func TestInstallWaitsForKey(t *testing.T) {
 	tests := []struct {
 		name    string
 		data    map[string]string
@@ -104,24 +104,24 @@ func TestKeyFromSecretThatIsMissing(t *testing.T) {
 			equal(t, "requests", []string{"get secrets keys", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
 			equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 			equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
-			equal(t, "key", any(plainKey), w.engine.wanted.Values["apiKey"])
+			equal(t, "key", any(plainKey), w.engine.desired.Values["apiKey"])
 		})
 	}
 }
 
-func TestKeyFromSecretThatChanges(t *testing.T) {
+func TestChangedKeyUpgrades(t *testing.T) {
 	w := newWorld(t)
 	w.secret(map[string]string{"k": "first-secret"})
 	w.create(newApp("a", keyFrom("keys", "k")))
 	w.create(newApp("b", keyFrom("keys", "k")))
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
-	equal(t, "requests of the second user", []string{"patch demoapps b", "Install b NotInstalled", "apply demoapps/status b"}, w.calls.take())
+	equal(t, "requests of the second app", []string{"patch demoapps b", "Install b NotInstalled", "apply demoapps/status b"}, w.calls.take())
 
 	w.secret(map[string]string{"k": plainKey})
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests for a new key", []string{"get secrets keys", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "key", any(plainKey), w.engine.wanted.Values["apiKey"])
+	equal(t, "key", any(plainKey), w.engine.desired.Values["apiKey"])
 	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests when nothing changed", []string(nil), w.calls.take())
@@ -132,21 +132,21 @@ func TestKeyFromSecretThatChanges(t *testing.T) {
 
 	w.secret(map[string]string{})
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests when the key is gone", []string{"get secrets keys", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "conditions of what runs without its key", conditions("Ready", "False KeyNotFound", "Reconciling", "True KeyNotFound",
+	equal(t, "requests without the key", []string{"get secrets keys", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "conditions without the key", conditions("Ready", "False KeyNotFound", "Reconciling", "True KeyNotFound",
 		"Deployed", "True UpgradeSucceeded"), w.conditions("a"))
-	w.engine.meddle("a", removes("Secret"))
+	w.engine.mutate("a", removes("Secret"))
 	w.passes("a", controller.Drift)
-	equal(t, "requests for drift in the meantime",
+	equal(t, "requests for drift",
 		[]string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 
 	w.secret(map[string]string{"k": plainKey})
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests when it is back", []string{"get secrets keys", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "conditions when it is back", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+	equal(t, "requests after the key is back", []string{"get secrets keys", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "conditions after the key is back", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
-func TestSecretThatIsGoneBeforeItIsRead(t *testing.T) {
+func TestSecretDeletedBeforeRead(t *testing.T) {
 	w := newWorld(t)
 	w.secret(map[string]string{"k": plainKey})
 	w.create(newApp("a", keyFrom("keys", "k")))
@@ -155,7 +155,7 @@ func TestSecretThatIsGoneBeforeItIsRead(t *testing.T) {
 	equal(t, "Ready", "False SecretNotFound", w.conditions("a")["Ready"])
 }
 
-func TestSecretThatCannotBeRead(t *testing.T) {
+func TestUnreadableSecretIsRetried(t *testing.T) {
 	w := newWorld(t)
 	w.secret(map[string]string{"k": plainKey})
 	w.create(newApp("a", keyFrom("keys", "k")))

@@ -25,7 +25,7 @@ func AuditKeys() audit.Keys {
 	}
 }
 
-// auditRecord is what is kept of a deleted app. It holds no secret.
+// auditRecord is the audit record of a deleted app. It holds no secret.
 func auditRecord(app *v1alpha1.DemoApp) audit.Record {
 	spec := app.Spec.DeepCopy()
 	if spec.APIKey != "" {
@@ -33,7 +33,7 @@ func auditRecord(app *v1alpha1.DemoApp) audit.Record {
 	}
 	status := app.Status.DeepCopy()
 	for i := range status.Conditions {
-		// No other field of a status repeats the text of others.
+		// Only messages of conditions repeat text that may hold the key.
 		status.Conditions[i].Message = redact.Text([]string{app.Spec.APIKey}, status.Conditions[i].Message)
 	}
 	return audit.Record{

@@ -26,7 +26,7 @@ func TestAuditRecord(t *testing.T) {
 	}{
 		{"key in the spec", func(*v1alpha1.DemoApp) {}, "REDACTED"},
 		{"key in a Secret", keyFrom("keys", "k"), ""},
-		{"key that reads like JSON", func(app *v1alpha1.DemoApp) { app.Spec.APIKey = `"status":` }, "REDACTED"},
+		{"key that looks like JSON", func(app *v1alpha1.DemoApp) { app.Spec.APIKey = `"status":` }, "REDACTED"},
 		{
 			"key in a message",
 			func(app *v1alpha1.DemoApp) { app.Status.Conditions[0].Message = "cannot take " + app.Spec.APIKey },
@@ -56,8 +56,8 @@ func TestAuditRecord(t *testing.T) {
 	}
 }
 
-// TestDeletionOfLargeDemoApp deletes a DemoApp whose values do not fit into an audit record. Escaped for HTML, they would
-// not even fit into a ConfigMap.
+// TestDeletionOfLargeDemoApp: values that do not fit into an audit record do not block
+// the deletion. Escaped for HTML, these values would not even fit into a ConfigMap.
 func TestDeletionOfLargeDemoApp(t *testing.T) {
 	w := newWorld(t)
 	w.makeAuditNamespace()
@@ -70,7 +70,7 @@ func TestDeletionOfLargeDemoApp(t *testing.T) {
 	w.passesUnchecked("a", controller.SpecChange)
 
 	if w.app("a") != nil {
-		t.Error("the app is still there")
+		t.Error("the app still exists")
 	}
 	record := w.records()[onlyKey(t, w.records())]
 	contains(t, "spec", record.Data["spec"], `"message":"hello"`)

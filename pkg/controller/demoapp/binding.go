@@ -25,7 +25,7 @@ import (
 
 type pass = kind.Pass[*v1alpha1.DemoApp]
 
-// binding is what DemoApps state about their releases. It implements [release.Binding].
+// binding implements [release.Binding] for DemoApps.
 type binding struct{ *Controller }
 
 // Status implements [release.Binding].
@@ -33,8 +33,8 @@ func (binding) Status(app *v1alpha1.DemoApp) *releasev1alpha1.ReleaseStatus {
 	return &app.Status.ReleaseStatus
 }
 
-// Desired implements [release.Binding]: the key, the values, what the cluster supports of
-// spec.ingress, and the dependency.
+// Desired implements [release.Binding]. It reads the API key, the values, the
+// capabilities that spec.ingress needs, and the dependency.
 func (b binding) Desired(ctx context.Context, p *pass) (release.Desired, error) {
 	app := p.Object
 	desired := release.Desired{
@@ -78,7 +78,7 @@ func (b binding) Desired(ctx context.Context, p *pass) (release.Desired, error) 
 	return desired, nil
 }
 
-// releaseOf is the app's release, without its values.
+// releaseOf returns the app's release without its values.
 func (c *Controller) releaseOf(app *v1alpha1.DemoApp) helm.Release {
 	owner := ownerReference(app)
 	return helm.Release{
@@ -94,13 +94,14 @@ func (c *Controller) releaseOf(app *v1alpha1.DemoApp) helm.Release {
 	}
 }
 
-// adopts reports whether the app asks for a release that others made.
+// adopts reports whether the app requests the adoption of a release that another client
+// created.
 func adopts(app *v1alpha1.DemoApp) bool {
 	adopt, err := strconv.ParseBool(app.Annotations[releasev1alpha1.AnnotationAdoptRelease])
 	return err == nil && adopt
 }
 
-// redactorOf removes the app's key and what its values have from Secrets.
+// redactorOf returns a redactor for the app's key and for its values from Secrets.
 func redactorOf(app *v1alpha1.DemoApp, apiKey string, collected values.Collected) *redact.Redactor {
 	if collected.SecretsUnknown {
 		return redact.Withholding("a Secret of valuesFrom cannot be used")
@@ -108,9 +109,10 @@ func redactorOf(app *v1alpha1.DemoApp, apiKey string, collected values.Collected
 	return redact.New(append([]string{app.Spec.APIKey, apiKey}, collected.Secrets...))
 }
 
-// inputVersion stands for what the release is made of beside the spec: the chart, what
-// the cluster supports, and the objects that values come from. A digest of the inputs must
-// not be in the status: it is made from Secrets, and that of a short secret can be guessed.
+// inputVersion identifies the inputs of the release besides the spec: the chart, the
+// capabilities of the cluster, and the ConfigMaps and Secrets. It is not a digest of the
+// inputs, because the status must not hold one: a short secret can be guessed from its
+// digest.
 func (c *Controller) inputVersion(app *v1alpha1.DemoApp, found exposure) string {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%q %t %t\n", c.chart.Digest(), found.ingress, found.httpRoute)
@@ -120,7 +122,7 @@ func (c *Controller) inputVersion(app *v1alpha1.DemoApp, found exposure) string 
 	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
-// summarize writes the status that is the app's own.
+// summarize writes the app's own status.
 func summarize(p *pass, found exposure, outcome release.Outcome) {
 	if outcome.Observed {
 		p.Object.Status.URL = serviceURL(p.Object)
@@ -128,7 +130,7 @@ func summarize(p *pass, found exposure, outcome release.Outcome) {
 	summarizeExposure(p, found, outcome)
 }
 
-// transitions are the events that the difference between two versions of an app is worth.
+// transitions returns the events for the difference between two versions of an app.
 func transitions(before, after *v1alpha1.DemoApp) []event.Event {
 	found := release.Events(before.Status.ReleaseStatus, after.Status.ReleaseStatus, after.Spec.ReleasePolicy, v1alpha1.ReasonWaiting)
 	if e, ok := exposureTransition(before.Status, after.Status); ok {
@@ -137,8 +139,8 @@ func transitions(before, after *v1alpha1.DemoApp) []event.Event {
 	return found
 }
 
-// serviceURL is where the app answers inside the cluster. The cluster's domain
-// is left to the resolver.
+// serviceURL is the URL of the app inside the cluster. It omits the cluster domain, which
+// the resolver adds.
 func serviceURL(app *v1alpha1.DemoApp) string {
 	url := fmt.Sprintf("http://%s.%s.svc", app.Name, app.Namespace)
 	if port := orElse(app.Spec.Service.Port, defaultPort); port != defaultPort {

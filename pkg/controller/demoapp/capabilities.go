@@ -16,16 +16,18 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/values"
 )
 
-// HTTPRouteCRD is the CustomResourceDefinition of the Gateway API's HTTPRoutes.
+// HTTPRouteCRD is the name of the CustomResourceDefinition of HTTPRoute in the Gateway
+// API.
 const HTTPRouteCRD = "httproutes.gateway.networking.k8s.io"
 
-// httpRouteVersion is the one that the chart renders.
+// httpRouteVersion is the API version that the chart renders.
 const httpRouteVersion = "v1"
 
-// byCapability indexes DemoApps by what they need the cluster to support.
+// byCapability indexes DemoApps by the capabilities that they need.
 const byCapability = "capabilities"
 
-// httpRoutes is the Gateway API in the index, and ingressClass is a class.
+// httpRoutes is the index value of the Gateway API. ingressClass returns that of an
+// IngressClass.
 const httpRoutes = "HTTPRoute"
 
 func ingressClass(name string) string { return "IngressClass/" + name }
@@ -45,8 +47,8 @@ func capabilityIndex(object any) ([]string, error) {
 	return needed, nil
 }
 
-// capabilities knows what the cluster supports. It asks, and watches, from when
-// an app first needs to know.
+// capabilities knows which optional kinds and classes the cluster supports. Their watches
+// start when an app first needs them.
 type capabilities struct {
 	queue                controller.Enqueuer
 	classWatch, crdWatch values.Watch
@@ -54,8 +56,8 @@ type capabilities struct {
 	crds                 controller.Scoped[*unstructured.Unstructured]
 }
 
-// failureOf is why an informer cannot be filled; nil while it is being filled, and
-// for any other error.
+// failureOf returns why an informer cannot be synced. It returns nil while the informer
+// syncs, and for all other errors.
 func failureOf(err error) error {
 	var unfilled *controller.UnfilledError
 	if errors.As(err, &unfilled) {
@@ -64,8 +66,8 @@ func failureOf(err error) error {
 	return nil
 }
 
-// hasClass reports, for an app, whether there is an IngressClass of the name. The
-// error wraps a *controller.UnfilledError when that is not known yet.
+// hasClass reports whether the IngressClass exists. The error wraps a
+// *controller.UnfilledError if that is not known yet.
 func (c *capabilities) hasClass(app cache.ObjectName, name string) (bool, error) {
 	if err := c.classWatch.Need(app, c.queue); err != nil {
 		return false, fmt.Errorf("IngressClasses cannot be watched: %w", err)
@@ -74,8 +76,8 @@ func (c *capabilities) hasClass(app cache.ObjectName, name string) (bool, error)
 	return ok, nil
 }
 
-// hasHTTPRoutes reports whether the API server has the kind HTTPRoute; for the
-// error, see hasClass.
+// hasHTTPRoutes reports whether the API server serves the kind HTTPRoute. For the error,
+// see hasClass.
 func (c *capabilities) hasHTTPRoutes(app cache.ObjectName) (bool, error) {
 	if err := c.crdWatch.Need(app, c.queue); err != nil {
 		return false, fmt.Errorf("CustomResourceDefinition %s cannot be watched: %w", HTTPRouteCRD, err)
@@ -84,9 +86,9 @@ func (c *capabilities) hasHTTPRoutes(app cache.ObjectName) (bool, error) {
 	return ok && servesHTTPRoutes(crd), nil
 }
 
-// servesHTTPRoutes reports whether the API server serves what the
-// CustomResourceDefinition defines, in the version that the chart renders. One
-// that is being deleted takes all HTTPRoutes with it.
+// servesHTTPRoutes reports whether the API server serves HTTPRoute in the version that
+// the chart renders. A CustomResourceDefinition that is being deleted does not count,
+// because all HTTPRoutes are deleted with it.
 func servesHTTPRoutes(crd *unstructured.Unstructured) bool {
 	if crd == nil || crd.GetName() != HTTPRouteCRD || crd.GetDeletionTimestamp() != nil {
 		return false
@@ -95,7 +97,7 @@ func servesHTTPRoutes(crd *unstructured.Unstructured) bool {
 		hasItem(crd, []string{"spec", "versions"}, map[string]any{"name": httpRouteVersion, "served": true})
 }
 
-// hasItem reports whether a list of an object has an item with these fields.
+// hasItem reports whether a list in the object has an item with these fields.
 func hasItem(object *unstructured.Unstructured, path []string, fields map[string]any) bool {
 	items, _, err := unstructured.NestedSlice(object.Object, path...)
 	if err != nil {
@@ -113,9 +115,8 @@ func hasItem(object *unstructured.Unstructured, path []string, fields map[string
 	return false
 }
 
-// watchCapabilities enqueues the apps that depend on what the cluster supports,
-// when that changes. Like the watches of ConfigMaps, these are no part of what
-// has to be synced before the controller works.
+// watchCapabilities enqueues the apps that depend on a capability when it changes. The
+// controller starts before these watches are synced, as with the watches of ConfigMaps.
 func (c *Controller) watchCapabilities(classes, crds values.Watch) error {
 	c.capabilities = &capabilities{
 		queue: c.Queue(), classWatch: classes, crdWatch: crds,
@@ -146,7 +147,7 @@ func (c *Controller) watchCapabilities(classes, crds values.Watch) error {
 	return err
 }
 
-// dependOn are the apps that need the cluster to support something.
+// dependOn returns the apps that need a capability.
 func (c *Controller) dependOn(capability string) []cache.ObjectName {
 	var keys []cache.ObjectName
 	for namespace := range c.Cached() {

@@ -22,14 +22,15 @@ var (
 	definitions    = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
 
-// classNamed is the metadata of an IngressClass.
+// classNamed returns the metadata of an IngressClass.
 func classNamed(name string) *metav1.PartialObjectMetadata {
 	class := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "class", ResourceVersion: "1"}}
 	class.SetGroupVersionKind(networkingv1.SchemeGroupVersion.WithKind("IngressClass"))
 	return class
 }
 
-// httpRouteDefinition is the definition of HTTPRoutes, as one API server has it.
+// httpRouteDefinition returns the CustomResourceDefinition of HTTPRoute, as an API server
+// stores it.
 func httpRouteDefinition(change ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	definition := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -47,7 +48,7 @@ func httpRouteDefinition(change ...func(*unstructured.Unstructured)) *unstructur
 	return definition
 }
 
-// hasClasses makes the cluster have these IngressClasses, and no others.
+// hasClasses replaces the IngressClasses of the cluster.
 func (w *world) hasClasses(names ...string) {
 	w.t.Helper()
 	var classes []runtime.Object
@@ -57,8 +58,7 @@ func (w *world) hasClasses(names ...string) {
 	fill(w.t, w.classes.informer, classes)
 }
 
-// hasDefinition makes the cluster have this definition of HTTPRoutes; none for
-// nil.
+// hasDefinition replaces the definition of HTTPRoute in the cluster; nil for none.
 func (w *world) hasDefinition(definition *unstructured.Unstructured) {
 	w.t.Helper()
 	var definitions []runtime.Object
@@ -80,14 +80,14 @@ func TestServesHTTPRoutes(t *testing.T) {
 		want       bool
 	}{
 		{"served", httpRouteDefinition(), true},
-		{"none", nil, false},
-		{"another", with("gateways.gateway.networking.k8s.io", "metadata", "name"), false},
-		{"just made", with(map[string]any{}, "status"), false},
+		{"no definition", nil, false},
+		{"definition of another kind", with("gateways.gateway.networking.k8s.io", "metadata", "name"), false},
+		{"without a status", with(map[string]any{}, "status"), false},
 		{"not established", with([]any{map[string]any{"type": "Established", "status": "False"}}, "status", "conditions"), false},
 		{"being deleted", with("2026-01-02T03:04:05Z", "metadata", "deletionTimestamp"), false},
-		{"too old", with([]any{map[string]any{"name": "v1beta1", "served": true}}, "spec", "versions"), false},
+		{"without version v1", with([]any{map[string]any{"name": "v1beta1", "served": true}}, "spec", "versions"), false},
 		{"not served", with([]any{map[string]any{"name": "v1", "served": false}}, "spec", "versions"), false},
-		{"no list of versions", with("v1", "spec", "versions"), false},
+		{"invalid versions", with("v1", "spec", "versions"), false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestCapabilityIndex(t *testing.T) {
 		{"class", newApp("a", exposedBy("nginx")), []string{"IngressClass/nginx"}},
 		{"Gateway", newApp("a", exposedBy("", "public")), []string{"HTTPRoute"}},
 		{"both", newApp("a", exposedBy("nginx", "public")), []string{"IngressClass/nginx", "HTTPRoute"}},
-		{"no app", &metav1.PartialObjectMetadata{}, nil},
+		{"not a DemoApp", &metav1.PartialObjectMetadata{}, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestCapabilityIndex(t *testing.T) {
 	}
 }
 
-func TestCapabilitiesThatComeAndGo(t *testing.T) {
+func TestCapabilityChangesUpgrade(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.create(newApp("a", exposedBy("nginx")))
 		w.create(newApp("b", exposedBy("", "public"), atHost("b.example.com")))
@@ -126,17 +126,17 @@ func TestCapabilitiesThatComeAndGo(t *testing.T) {
 		settle()
 		why := func(name string) releasev1alpha1.UpgradeReason { return w.app(name).Status.LastUpgradeReason }
 		revision := func(name string) int64 { return w.app(name).Status.DeployedRelease.Revision }
-		looks := map[string]int{}
+		observations := map[string]int{}
 		for _, name := range []string{"a", "b", "c", "d"} {
 			equal(t, "revision of "+name, int64(1), revision(name))
-			looks[name] = w.engine.passesOver(name)
+			observations[name] = w.engine.observationsOf(name)
 		}
 		must(t, w.metadata.Tracker().Create(ingressClasses, classNamed("nginx"), ""))
 		must(t, w.dynamic.Tracker().Create(definitions, httpRouteDefinition(), ""))
 		settle()
 		for _, name := range []string{"a", "b"} {
 			equal(t, "Exposed of "+name, "True RouteDeployed", w.is(name, v1alpha1.ConditionExposed))
-			equal(t, "why "+name+" changed", releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged, why(name))
+			equal(t, "lastUpgradeReason of "+name, releasev1alpha1.UpgradeReasonClusterCapabilitiesChanged, why(name))
 		}
 		must(t, w.metadata.Tracker().Delete(ingressClasses, "", "nginx"))
 		must(t, w.dynamic.Tracker().Update(definitions, httpRouteDefinition(func(definition *unstructured.Unstructured) {
@@ -148,23 +148,23 @@ func TestCapabilitiesThatComeAndGo(t *testing.T) {
 		equal(t, "Exposed of b", "False GatewayAPIMissing", w.is("b", v1alpha1.ConditionExposed))
 		for _, name := range []string{"a", "b"} {
 			equal(t, "revision of "+name, int64(3), revision(name))
-			looks[name] = w.engine.passesOver(name)
+			observations[name] = w.engine.observationsOf(name)
 		}
 		must(t, w.dynamic.Tracker().Delete(definitions, "", HTTPRouteCRD))
 		settle()
 		for _, name := range []string{"a", "b", "c", "d"} {
-			equal(t, "looks at "+name+", for which nothing changed", looks[name], w.engine.passesOver(name))
+			equal(t, "observations of "+name, observations[name], w.engine.observationsOf(name))
 		}
 	})
 }
 
-func TestNobodyWatchesWhatNobodyNeeds(t *testing.T) {
+func TestCapabilitiesAreWatchedOnDemand(t *testing.T) {
 	w := deployed(t)
-	equal(t, "needs of IngressClasses and of the definition", []int{0, 0}, []int{w.classes.needed, w.definition.needed})
+	equal(t, "Need calls of IngressClasses and of the definition", []int{0, 0}, []int{w.classes.needed, w.definition.needed})
 	w.change("a", exposedBy("nginx"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "needs of the definition", 0, w.definition.needed)
+	equal(t, "Need calls of the definition", 0, w.definition.needed)
 	if w.classes.needed == 0 {
-		t.Error("nobody watches IngressClasses")
+		t.Error("IngressClasses are not watched")
 	}
 }

@@ -19,10 +19,9 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 )
 
-// checkConditions holds an app's conditions to what is promised of all of them.
-// Deployed, Failed and Drifted may still speak of an earlier generation, until
-// something is known of this one, and so may all of them once the app is
-// deleted.
+// checkConditions checks the rules that hold for all conditions of an app. Deployed,
+// Failed and Drifted may have an earlier generation until the new one is observed. During
+// deletion, all conditions may have an earlier generation.
 func checkConditions(t *testing.T, app *v1alpha1.DemoApp) {
 	t.Helper()
 	older := []string{releasev1alpha1.ConditionDeployed, releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionDrifted}
@@ -30,10 +29,10 @@ func checkConditions(t *testing.T, app *v1alpha1.DemoApp) {
 	for _, c := range app.Status.Conditions {
 		mayBeOlder := slices.Contains(older, c.Type) || app.DeletionTimestamp != nil && !slices.Contains(ends, c.Reason)
 		if c.ObservedGeneration < 1 || c.ObservedGeneration > app.Generation || !mayBeOlder && c.ObservedGeneration != app.Generation {
-			t.Errorf("condition %s is of generation %d, not %d", c.Type, c.ObservedGeneration, app.Generation)
+			t.Errorf("condition %s has generation %d, want %d", c.Type, c.ObservedGeneration, app.Generation)
 		}
 		if c.Reason == "" || c.Message == "" || c.LastTransitionTime.IsZero() {
-			t.Errorf("condition %s lacks something: %+v", c.Type, c)
+			t.Errorf("condition %s is incomplete: %+v", c.Type, c)
 		}
 	}
 	is := func(conditionType string) bool {
@@ -41,7 +40,7 @@ func checkConditions(t *testing.T, app *v1alpha1.DemoApp) {
 	}
 	ready := meta.FindStatusCondition(app.Status.Conditions, apimeta.ConditionReady)
 	if ready == nil {
-		t.Error("there is no condition Ready")
+		t.Error("condition Ready is missing")
 	}
 	if is(apimeta.ConditionStalled) && is(apimeta.ConditionReconciling) {
 		t.Error("Stalled and Reconciling at once")
@@ -51,7 +50,7 @@ func checkConditions(t *testing.T, app *v1alpha1.DemoApp) {
 	}
 	for _, onlyTrue := range []string{apimeta.ConditionStalled, apimeta.ConditionReconciling, releasev1alpha1.ConditionFailed, releasev1alpha1.ConditionDrifted, releasev1alpha1.ConditionSuspended, releasev1alpha1.ConditionUpgradeHeld} {
 		if meta.FindStatusCondition(app.Status.Conditions, onlyTrue) != nil && !is(onlyTrue) {
-			t.Errorf("condition %s is there and not True", onlyTrue)
+			t.Errorf("condition %s is present but not True", onlyTrue)
 		}
 	}
 	if app.Status.ObservedGeneration > app.Generation {
@@ -59,7 +58,8 @@ func checkConditions(t *testing.T, app *v1alpha1.DemoApp) {
 	}
 }
 
-// checkSecrecy looks for the key wherever it must not be.
+// checkSecrecy checks that errors, events, statuses and audit records do not show the
+// key.
 func (w *world) checkSecrecy(err error) {
 	w.t.Helper()
 	said := []string{fmt.Sprint(err), strings.Join(w.recorder.all(), "\n")}
@@ -81,8 +81,8 @@ func (w *world) checkSecrecy(err error) {
 	}
 }
 
-// showsKey reports whether a text holds the key, in any of the ways in which a
-// message or a Secret writes one.
+// showsKey reports whether a text contains the key, in any form in which a message or a
+// Secret may write it.
 func showsKey(text string) bool {
 	quoted := strings.Trim(fmt.Sprintf("%q", plainKey), `"`)
 	asJSON, _ := json.Marshal(plainKey) //nolint:errchkjson // A string always has a form in JSON.

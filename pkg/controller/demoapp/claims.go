@@ -18,25 +18,25 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// byClaim indexes DemoApps by what only one of them may have in a namespace.
+// byClaim indexes DemoApps by their claims.
 const byClaim = "claims"
 
-// claim is something that only one DemoApp of a namespace may have.
+// claim is a host or node port. Only one DemoApp of a namespace may have it.
 type claim struct {
 	kind, value string
 }
 
-// isExclusive reports whether the operator alone keeps two DemoApps from having the claim. The API server does so for
-// node ports, which it allocates atomically, and for nothing else.
+// isExclusive reports whether only the operator can keep two DemoApps from having the
+// claim. That is the case for hosts. The API server allocates node ports atomically.
 func (c claim) isExclusive() bool { return c.kind == hostKind }
 
-// String names the claim in a sentence.
+// String names the claim in messages.
 func (c claim) String() string { return c.kind + " " + c.value }
 
-// in is the claim's value in the index.
+// in is the index value of the claim in a namespace.
 func (c claim) in(namespace string) string { return namespace + "/" + c.String() }
 
-// desiredClaims are what a spec asks for.
+// desiredClaims returns the claims that a spec requests.
 func desiredClaims(spec v1alpha1.DemoAppSpec) []claim {
 	var claims []claim
 	if port := nodePort(spec); port != 0 {
@@ -48,8 +48,8 @@ func desiredClaims(spec v1alpha1.DemoAppSpec) []claim {
 	return claims
 }
 
-// usedClaims are what the deployed release has, which the spec may no longer ask
-// for.
+// usedClaims returns the claims of the deployed release, which the spec may no longer
+// request.
 func usedClaims(s v1alpha1.DemoAppStatus) []claim {
 	var claims []claim
 	if s.NodePort != 0 {
@@ -61,14 +61,14 @@ func usedClaims(s v1alpha1.DemoAppStatus) []claim {
 	return claims
 }
 
-// hostKind is the kind of a host's claim.
+// hostKind is the kind of a claim of a host.
 const hostKind = "host"
 
 func hostClaim(host string) claim { return claim{hostKind, host} }
 
 func nodePortClaim(port int64) claim { return claim{"node port", strconv.FormatInt(port, 10)} }
 
-// claimsOf are what an app asks for or has.
+// claimsOf returns the claims that an app requests or uses.
 func claimsOf(app *v1alpha1.DemoApp) []claim {
 	claims := desiredClaims(app.Spec)
 	for _, used := range usedClaims(app.Status) {
@@ -79,25 +79,25 @@ func claimsOf(app *v1alpha1.DemoApp) []claim {
 	return claims
 }
 
-// recordClaims writes down what the release has after a success, of which the status
-// does not know yet. A repair of what is deployed tells nothing of it while a change
-// waits. What the release has of spec.ingress is seen later, see summarizeExposure.
+// recordClaims records the claims of the release after a success, before its status is
+// updated. A repair changes no claims while a change waits. Claims of spec.ingress are
+// recorded later, see summarizeExposure.
 func recordClaims(app *v1alpha1.DemoApp, change release.Change) {
 	s := &app.Status
 	switch {
 	case change.Decision.Action == helm.ActionRollback:
 		if last := s.DeployedRelease; last == nil || last.Revision != int64(change.Decision.To) {
-			s.NodePort, s.IngressHost, s.ExternalURL = 0, "", "" // Of an older spec, which is not known any more.
+			s.NodePort, s.IngressHost, s.ExternalURL = 0, "", "" // The claims of the older spec are not known.
 		}
 	case !change.Desired:
 	case nodePort(app.Spec) == 0 && hasNodePort(app.Spec) && keepsService(s.Inventory, change.Deployed.Inventory):
-		// The API server leaves a Service that asks for none the port that it has.
+		// Without a requested port, the Service keeps the port that it has.
 	default:
-		s.NodePort = int32(nodePort(app.Spec)) //nolint:gosec // It was one before.
+		s.NodePort = int32(nodePort(app.Spec)) //nolint:gosec // nodePort converts an int32.
 	}
 }
 
-// keepsService reports whether the Service is the one that it was, and not made anew.
+// keepsService reports whether the Service is still the same object.
 func keepsService(before []releasev1alpha1.InventoryEntry, after []helm.InventoryEntry) bool {
 	return slices.ContainsFunc(before, func(was releasev1alpha1.InventoryEntry) bool {
 		return was.Kind == "Service" && slices.ContainsFunc(after, func(is helm.InventoryEntry) bool {
@@ -118,8 +118,7 @@ func claimIndex(object any) ([]string, error) {
 	return values, nil
 }
 
-// rivals are the other apps that ask for something that this one asks for or
-// has.
+// rivals returns the other apps that request a claim of this app.
 func (c *Controller) rivals(app *v1alpha1.DemoApp) []cache.ObjectName {
 	var rivals []cache.ObjectName
 	for _, claim := range claimsOf(app) {
@@ -130,8 +129,8 @@ func (c *Controller) rivals(app *v1alpha1.DemoApp) []cache.ObjectName {
 	return rivals
 }
 
-// claimants are the apps beside this one that ask for a claim or have it, the
-// oldest first. Their statuses are those that this process wrote last.
+// claimants returns the other apps that request or use a claim, the oldest first. Their
+// statuses are the newest that this process wrote.
 func (c *Controller) claimants(app *v1alpha1.DemoApp, claim claim) []*v1alpha1.DemoApp {
 	var others []*v1alpha1.DemoApp
 	for _, other := range c.Cached().ByIndex(app.Namespace, byClaim, claim.in(app.Namespace)) {
@@ -143,7 +142,7 @@ func (c *Controller) claimants(app *v1alpha1.DemoApp, claim claim) []*v1alpha1.D
 	return others
 }
 
-// claimsChanged tells whether a change of an app matters to its rivals.
+// claimsChanged returns the reason to enqueue the rivals of a changed app.
 func claimsChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 	if before != nil && after != nil &&
 		slices.Equal(desiredClaims(before.Spec), desiredClaims(after.Spec)) &&
@@ -153,16 +152,16 @@ func claimsChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 	return controller.SpecChange
 }
 
-// obstacle says why an app cannot have what it asks for, given the others that
-// ask for it or have it, the oldest first; nothing when it can. It stalls unless the
-// other one is about to give it up.
+// obstacle returns why an app cannot have a requested claim, given the other claimants,
+// the oldest first; empty if it can. stalled is false if the other app no longer requests
+// the claim.
 func obstacle(app *v1alpha1.DemoApp, claim claim, others []*v1alpha1.DemoApp) (message string, stalled bool) {
 	for _, other := range others {
 		if !slices.Contains(desiredClaims(other.Spec), claim) {
 			continue
 		}
 		uses, mine := slices.Contains(usedClaims(other.Status), claim), slices.Contains(usedClaims(app.Status), claim)
-		// Who of two of the same second was seen first is chance, and settled.
+		// If two apps have the same age, the one that uses the claim keeps it.
 		settled := other.CreationTimestamp.Equal(&app.CreationTimestamp) && uses != mine
 		switch {
 		case settled && mine:
@@ -180,18 +179,18 @@ func obstacle(app *v1alpha1.DemoApp, claim claim, others []*v1alpha1.DemoApp) (m
 	return "", false
 }
 
-// isRing reports whether the app that has a host waits, directly or not, for the host of this app: none of them would
-// ever get what it asks for.
-func (c *Controller) isRing(app *v1alpha1.DemoApp, wanted claim) bool {
-	return c.leadsTo(app, app, wanted, map[string]bool{})
+// isRing reports whether the app that uses a host waits, directly or not, for the host of
+// this app. None of the apps in such a ring would ever get its host.
+func (c *Controller) isRing(app *v1alpha1.DemoApp, desired claim) bool {
+	return c.leadsTo(app, app, desired, map[string]bool{})
 }
 
-// leadsTo follows what an app waits for, from holder to holder, until it comes to the
-// one that it looks for.
-func (c *Controller) leadsTo(goal, waiting *v1alpha1.DemoApp, wanted claim, seen map[string]bool) bool {
-	for _, holder := range c.claimants(waiting, wanted) {
+// leadsTo follows the claims that apps wait for, from holder to holder, and reports
+// whether it reaches goal.
+func (c *Controller) leadsTo(goal, waiting *v1alpha1.DemoApp, desired claim, seen map[string]bool) bool {
+	for _, holder := range c.claimants(waiting, desired) {
 		used := usedClaims(holder.Status)
-		if holder.DeletionTimestamp != nil || !slices.Contains(used, wanted) || slices.Contains(desiredClaims(holder.Spec), wanted) {
+		if holder.DeletionTimestamp != nil || !slices.Contains(used, desired) || slices.Contains(desiredClaims(holder.Spec), desired) {
 			continue
 		}
 		if holder.Name == goal.Name {
@@ -210,8 +209,8 @@ func (c *Controller) leadsTo(goal, waiting *v1alpha1.DemoApp, wanted claim, seen
 	return false
 }
 
-// compareAge puts the older of two apps first. Ages are whole seconds; of two
-// that are of the same, the order of their names decides.
+// compareAge orders apps by age, the oldest first. Ages are whole seconds. Ties are
+// broken by name.
 func compareAge(a, b *v1alpha1.DemoApp) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }

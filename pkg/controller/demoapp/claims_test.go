@@ -17,27 +17,27 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// atNodePort asks for a port on the nodes.
+// atNodePort requests a node port.
 func atNodePort(port int32) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) {
 		app.Spec.Service = v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeNodePort, NodePort: port}
 	}
 }
 
-// bornAfter sets when an app was created.
+// bornAfter sets the creation time of an app.
 func bornAfter(age time.Duration) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) { app.CreationTimestamp = metav1.NewTime(began.Add(age)) }
 }
 
-// atNoNodePort has no port on the nodes.
+// atNoNodePort requests a Service without a node port.
 func atNoNodePort(app *v1alpha1.DemoApp) { app.Spec.Service = v1alpha1.ServiceSpec{} }
 
-// usesNodePort has a port on the nodes deployed.
+// usesNodePort records a deployed node port.
 func usesNodePort(port int32) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) { app.Status.NodePort = port }
 }
 
-// usesHost has a host deployed.
+// usesHost records a deployed host.
 func usesHost(host string) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) { app.Status.IngressHost = host }
 }
@@ -50,17 +50,17 @@ func TestClaims(t *testing.T) {
 	}{
 		{"nothing", newApp("a"), nil},
 		{"node port", newApp("a", atNodePort(30080)), []string{"ns/node port 30080"}},
-		{"node port that is deployed, too", newApp("a", atNodePort(30080), usesNodePort(30080)), []string{"ns/node port 30080"}},
-		{"one that is deployed, and another", newApp("a", atNodePort(30080), usesNodePort(30081)), []string{"ns/node port 30080", "ns/node port 30081"}},
-		{"one that is only deployed", newApp("a", usesNodePort(30080)), []string{"ns/node port 30080"}},
-		{"one that the cluster chooses", newApp("a", atNodePort(0)), nil},
-		{"one that its type has no place for", newApp("a", func(app *v1alpha1.DemoApp) { app.Spec.Service.NodePort = 30080 }), nil},
+		{"node port, requested and used", newApp("a", atNodePort(30080), usesNodePort(30080)), []string{"ns/node port 30080"}},
+		{"node port, requested and another used", newApp("a", atNodePort(30080), usesNodePort(30081)), []string{"ns/node port 30080", "ns/node port 30081"}},
+		{"node port, only used", newApp("a", usesNodePort(30080)), []string{"ns/node port 30080"}},
+		{"node port, chosen by the cluster", newApp("a", atNodePort(0)), nil},
+		{"node port, ignored for the type", newApp("a", func(app *v1alpha1.DemoApp) { app.Spec.Service.NodePort = 30080 }), nil},
 		{"host", newApp("a", exposedBy("nginx")), []string{"ns/host web.example.com"}},
-		{"host that is deployed, too", newApp("a", exposedBy("nginx"), usesHost("web.example.com")), []string{"ns/host web.example.com"}},
-		{"one that is deployed, and another host", newApp("a", exposedBy("nginx"), usesHost("old.example.com")), []string{
+		{"host, requested and used", newApp("a", exposedBy("nginx"), usesHost("web.example.com")), []string{"ns/host web.example.com"}},
+		{"host, requested and another used", newApp("a", exposedBy("nginx"), usesHost("old.example.com")), []string{
 			"ns/host web.example.com", "ns/host old.example.com",
 		}},
-		{"no app", &metav1.PartialObjectMetadata{}, nil},
+		{"not a DemoApp", &metav1.PartialObjectMetadata{}, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -79,12 +79,12 @@ func TestClaimsChanged(t *testing.T) {
 		want          controller.Reason
 	}{
 		{"appears", nil, app(atNodePort(1)), controller.SpecChange},
-		{"is gone", app(atNodePort(1)), nil, controller.SpecChange},
-		{"asks for another", app(atNodePort(1)), app(atNodePort(2)), controller.SpecChange},
-		{"asks for none", app(atNodePort(1)), app(), controller.SpecChange},
-		{"has given it up", app(usesNodePort(1)), app(), controller.SpecChange},
-		{"asks for the same", app(atNodePort(1)), app(atNodePort(1), says("other"), isUp), 0},
-		{"asks for none as before", app(), app(says("other")), 0},
+		{"is deleted", app(atNodePort(1)), nil, controller.SpecChange},
+		{"requests another", app(atNodePort(1)), app(atNodePort(2)), controller.SpecChange},
+		{"requests none", app(atNodePort(1)), app(), controller.SpecChange},
+		{"no longer uses it", app(usesNodePort(1)), app(), controller.SpecChange},
+		{"requests the same", app(atNodePort(1)), app(atNodePort(1), says("other"), isUp), 0},
+		{"requests none as before", app(), app(says("other")), 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -106,16 +106,16 @@ func TestObstacle(t *testing.T) {
 		want    string
 		stalled bool
 	}{
-		{"nobody else", nil, "", false},
-		{"an older one", []*v1alpha1.DemoApp{other(atNodePort(1), bornAfter(-time.Second))}, older, true},
-		{"an older one that has it", []*v1alpha1.DemoApp{other(atNodePort(1), usesNodePort(1), bornAfter(-time.Second))}, older, true},
-		{"an older one that is about to give it up", []*v1alpha1.DemoApp{other(atNodePort(2), usesNodePort(1), bornAfter(-time.Second))}, inUse, false},
-		{"one of the same second whose name comes later", []*v1alpha1.DemoApp{other(atNodePort(1), bornAfter(0))}, "", false},
-		{"one of the same second that has it", []*v1alpha1.DemoApp{other(atNodePort(1), usesNodePort(1), bornAfter(0))}, has, true},
-		{"a younger one", []*v1alpha1.DemoApp{other(atNodePort(1), bornAfter(time.Second))}, "", false},
-		{"a younger one that has it", []*v1alpha1.DemoApp{other(atNodePort(1), usesNodePort(1), bornAfter(time.Second))}, inUse, true},
-		{"a younger one that is about to give it up", []*v1alpha1.DemoApp{other(usesNodePort(1), bornAfter(time.Second))}, inUse, false},
-		{"one that has it, and an older one", []*v1alpha1.DemoApp{
+		{"no other app", nil, "", false},
+		{"an older app", []*v1alpha1.DemoApp{other(atNodePort(1), bornAfter(-time.Second))}, older, true},
+		{"an older app that uses it", []*v1alpha1.DemoApp{other(atNodePort(1), usesNodePort(1), bornAfter(-time.Second))}, older, true},
+		{"an older app that no longer requests it", []*v1alpha1.DemoApp{other(atNodePort(2), usesNodePort(1), bornAfter(-time.Second))}, inUse, false},
+		{"same age, later name", []*v1alpha1.DemoApp{other(atNodePort(1), bornAfter(0))}, "", false},
+		{"same age, uses it", []*v1alpha1.DemoApp{other(atNodePort(1), usesNodePort(1), bornAfter(0))}, has, true},
+		{"a younger app", []*v1alpha1.DemoApp{other(atNodePort(1), bornAfter(time.Second))}, "", false},
+		{"a younger app that uses it", []*v1alpha1.DemoApp{other(atNodePort(1), usesNodePort(1), bornAfter(time.Second))}, inUse, true},
+		{"a younger app that no longer requests it", []*v1alpha1.DemoApp{other(usesNodePort(1), bornAfter(time.Second))}, inUse, false},
+		{"an app that uses it, and an older app", []*v1alpha1.DemoApp{
 			newApp("p", usesNodePort(1), bornAfter(-time.Hour)), other(atNodePort(1), bornAfter(-time.Second)),
 		}, older, true},
 	}
@@ -136,8 +136,8 @@ func TestCompareAge(t *testing.T) {
 	}{
 		{"older", newApp("b", bornAfter(0)), newApp("a", bornAfter(time.Second)), -1},
 		{"younger", newApp("a", bornAfter(time.Second)), newApp("b", bornAfter(0)), 1},
-		{"of the same second, by name", newApp("a", bornAfter(0)), newApp("b", bornAfter(0)), -1},
-		{"of the same second, by name, the other way round", newApp("b", bornAfter(0)), newApp("a", bornAfter(0)), 1},
+		{"same age, by name", newApp("a", bornAfter(0)), newApp("b", bornAfter(0)), -1},
+		{"same age, by name, reversed", newApp("b", bornAfter(0)), newApp("a", bornAfter(0)), 1},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -146,9 +146,9 @@ func TestCompareAge(t *testing.T) {
 	}
 }
 
-// TestHolderThatIsHeld: who gives a claim up keeps it until its release has
-// followed.
-func TestHolderThatIsHeld(t *testing.T) {
+// TestHeldAppKeepsClaim: an app that no longer requests a node port keeps it until its
+// release is upgraded.
+func TestHeldAppKeepsClaim(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", atNodePort(30080), opensAt("10 3 * * *", "UTC")))
 	w.create(newApp("b", atNodePort(30080)))
@@ -157,11 +157,11 @@ func TestHolderThatIsHeld(t *testing.T) {
 	w.change("a", atNoNodePort)
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.SpecChange)
-	equal(t, "Ready while the other is held", "False ValidationFailed", w.is("b", apimeta.ConditionReady))
+	equal(t, "Ready while the other app is held", "False ValidationFailed", w.is("b", apimeta.ConditionReady))
 	equal(t, "Reconciling", "True ValidationFailed", w.is("b", apimeta.ConditionReconciling))
 	equal(t, "message", `Node port 30080 is still in use by DemoApp "a"`, w.message("b", apimeta.ConditionReady))
 
-	w.engine.meddle("a", edits("Service"))
+	w.engine.mutate("a", edits("Service"))
 	w.passes("a", controller.Drift)
 	equal(t, "nodePort after a repair", int32(30080), w.app("a").Status.NodePort)
 
@@ -172,9 +172,9 @@ func TestHolderThatIsHeld(t *testing.T) {
 	equal(t, "Ready in the end", "True Healthy", w.is("b", apimeta.ConditionReady))
 }
 
-// TestHolderThatAsksForNone: the API server leaves a Service the port that it has
-// when it merely asks for none in particular.
-func TestHolderThatAsksForNone(t *testing.T) {
+// TestServiceKeepsUnrequestedNodePort: the API server keeps the node port of a Service
+// that no longer requests a specific one.
+func TestServiceKeepsUnrequestedNodePort(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", atNodePort(30080)))
 	w.create(newApp("b", atNodePort(30080)))
@@ -190,41 +190,43 @@ func TestHolderThatAsksForNone(t *testing.T) {
 	equal(t, "Ready in the end", "True Healthy", w.is("b", apimeta.ConditionReady))
 }
 
-// TestServiceThatIsMadeAnew: it does not have the port any more that the old one kept.
-func TestServiceThatIsMadeAnew(t *testing.T) {
+// TestRecreatedServiceLosesUnrequestedNodePort: a recreated Service does not have the
+// node port of the deleted one.
+func TestRecreatedServiceLosesUnrequestedNodePort(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", atNodePort(30080)))
 	w.create(newApp("b", atNodePort(30080)))
 	w.passes("a", controller.SpecChange)
 	w.change("a", atNodePort(0))
 	w.passes("a", controller.SpecChange)
-	w.engine.meddle("a", edits("Service"))
+	w.engine.mutate("a", edits("Service"))
 	w.passes("a", controller.Drift)
-	equal(t, "nodePort of one that was changed", int32(30080), w.app("a").Status.NodePort)
-	w.engine.meddle("a", removes("Service"))
+	equal(t, "nodePort after a repair", int32(30080), w.app("a").Status.NodePort)
+	w.engine.mutate("a", removes("Service"))
 	w.passes("a", controller.Drift)
 	equal(t, "nodePort", int32(0), w.app("a").Status.NodePort)
 	w.passes("b", controller.SpecChange)
 	equal(t, "Ready of the other", "True Healthy", w.is("b", apimeta.ConditionReady))
-	w.engine.meddle("b", removes("Service"))
+	w.engine.mutate("b", removes("Service"))
 	w.passes("b", controller.Drift)
-	equal(t, "nodePort of one that asks for it", int32(30080), w.app("b").Status.NodePort)
+	equal(t, "nodePort of an app that requests it", int32(30080), w.app("b").Status.NodePort)
 }
 
-// TestClaimsAfterARollback: an upgrade that left nothing behind took nothing away.
-func TestClaimsAfterARollback(t *testing.T) {
+// TestClaimsAfterRollback: a failed upgrade without a revision does not release the
+// claims.
+func TestClaimsAfterRollback(t *testing.T) {
 	tests := []struct {
 		name string
 		fail func(w *world)
 		want int32
 	}{
-		{"from what never was deployed", func(w *world) {
+		{"failed upgrade without a revision", func(w *world) {
 			w.engine.failures = []error{errPlain}
-			_, _ = w.pass("a", controller.SpecChange) // What comes of it is the status.
+			_, _ = w.pass("a", controller.SpecChange) // The status reports the error.
 		}, 30080},
-		{"from what was", func(w *world) {
-			w.engine.meddle("a", becomes(status.InProgressStatus, "0 of 1", 0))
-			w.onItsWay("a")
+		{"unhealthy revision", func(w *world) {
+			w.engine.mutate("a", becomes(status.InProgressStatus, "0 of 1", 0))
+			w.passesUntilWritten("a")
 		}, 0},
 	}
 	for _, test := range tests {
@@ -244,8 +246,8 @@ func TestClaimsAfterARollback(t *testing.T) {
 	}
 }
 
-// TestHostsInRing: each app would wait forever for the host of the next one.
-func TestHostsInRing(t *testing.T) {
+// TestRingOfHostsStalls: each app would wait forever for the host of the next one.
+func TestRingOfHostsStalls(t *testing.T) {
 	ring := func(host, other string) string {
 		return "Host " + host + ` is still in use by DemoApp "` + other + `", which waits for the host of this DemoApp: give one of them another host for a while`
 	}
@@ -294,13 +296,13 @@ func TestHostsInRing(t *testing.T) {
 		w.delete("b")
 		w.passes("b", controller.SpecChange)
 		w.passes("a", controller.SpecChange)
-		equal(t, "Ready when one is gone", "True Healthy", w.is("a", apimeta.ConditionReady))
+		equal(t, "Ready after one app is deleted", "True Healthy", w.is("a", apimeta.ConditionReady))
 	})
 }
 
-// TestClaimsThatWereNotRecorded: the process ended before it could write what it
-// had deployed.
-func TestClaimsThatWereNotRecorded(t *testing.T) {
+// TestUnrecordedClaimsAreRecordedAfterRestart: the first process ended before it wrote
+// the status.
+func TestUnrecordedClaimsAreRecordedAfterRestart(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", atNodePort(30080)))
 	w.passes("a", controller.SpecChange)
@@ -313,9 +315,9 @@ func TestClaimsThatWereNotRecorded(t *testing.T) {
 	equal(t, "nodePort", int32(30080), w.app("a").Status.NodePort)
 }
 
-// TestHostThatIsBeingTaken: an older app that asks for the host meanwhile does not get it, even if the caches do not have
-// the newest status.
-func TestHostThatIsBeingTaken(t *testing.T) {
+// TestReservedHostIsRefused: an older app does not get a reserved host, even if the
+// caches are stale.
+func TestReservedHostIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.hasClasses("nginx")
 	for _, name := range []string{"a", "b"} {
@@ -329,7 +331,7 @@ func TestHostThatIsBeingTaken(t *testing.T) {
 		w.sync()
 		_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
 		must(t, err)
-		equal(t, "message while it is", `Host web.example.com is about to go to DemoApp "b"`, w.message("a", apimeta.ConditionReady))
+		equal(t, "message while message", `Host web.example.com is being assigned to DemoApp "b"`, w.message("a", apimeta.ConditionReady))
 		equal(t, "Reconciling", "True ValidationFailed", w.is("a", apimeta.ConditionReconciling))
 	}
 	w.sync()
@@ -338,13 +340,14 @@ func TestHostThatIsBeingTaken(t *testing.T) {
 	equal(t, "ingressHost", "web.example.com", w.app("b").Status.IngressHost)
 	_, err = w.latePass("a", controller.SpecChange)
 	must(t, err)
-	equal(t, "Stalled when the other has it", "True ValidationFailed", w.is("a", apimeta.ConditionStalled))
+	equal(t, "Stalled once the other app uses it", "True ValidationFailed", w.is("a", apimeta.ConditionStalled))
 	w.passes("a", controller.SpecChange)
 	equal(t, "ingressHost of the older app", "", w.app("a").Status.IngressHost)
 }
 
-// TestHostThatIsNotTaken: an app that was refused a reserved host gets it when the reservation was not used.
-func TestHostThatIsNotTaken(t *testing.T) {
+// TestUnusedReservationIsReleased: an app that was refused a reserved host gets it if the
+// reservation ends unused.
+func TestUnusedReservationIsReleased(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.hasClasses("nginx")
 		for _, name := range []string{"a", "b"} {
@@ -359,7 +362,7 @@ func TestHostThatIsNotTaken(t *testing.T) {
 		settle()
 		w.change("a", exposedBy("nginx"))
 		settle()
-		equal(t, "message", `Host web.example.com is about to go to DemoApp "b"`, w.message("a", apimeta.ConditionReady))
+		equal(t, "message", `Host web.example.com is being assigned to DemoApp "b"`, w.message("a", apimeta.ConditionReady))
 		close(goOn)
 		advance(time.Second)
 		equal(t, "Ready in the end", "True Healthy", w.is("a", apimeta.ConditionReady))
@@ -369,7 +372,7 @@ func TestHostThatIsNotTaken(t *testing.T) {
 	})
 }
 
-// TestNodePortIsNotReserved: the API server decides which of two apps gets a node port at the same time.
+// TestNodePortIsNotReserved: the API server decides which of two apps gets a node port.
 func TestNodePortIsNotReserved(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"a", "b"} {
@@ -392,7 +395,7 @@ func TestNodePortIsNotReserved(t *testing.T) {
 	equal(t, "message", "Node port 30080 is this DemoApp's", w.message("a", v1alpha1.ConditionValidated))
 }
 
-func TestHolderThatChangesAndGoes(t *testing.T) {
+func TestReleasedClaimGoesToNextOldest(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		for _, name := range []string{"c", "b", "a"} {
 			w.create(newApp(name, atNodePort(30080)))
@@ -405,7 +408,7 @@ func TestHolderThatChangesAndGoes(t *testing.T) {
 			equal(t, "Ready of "+name, "False ValidationFailed", w.is(name, apimeta.ConditionReady))
 			equal(t, "message of "+name, `Node port 30080 belongs to DemoApp "c", which is older`, w.message(name, apimeta.ConditionReady))
 		}
-		looks := w.engine.passesOver("other")
+		observations := w.engine.observationsOf("other")
 		w.change("c", atNodePort(30082))
 		settle()
 		equal(t, "Ready of the next", "True Healthy", w.is("b", apimeta.ConditionReady))
@@ -416,6 +419,6 @@ func TestHolderThatChangesAndGoes(t *testing.T) {
 		w.delete("b")
 		settle()
 		equal(t, "Ready of the last", "True Healthy", w.is("a", apimeta.ConditionReady))
-		equal(t, "looks at one with another port", looks, w.engine.passesOver("other"))
+		equal(t, "observations of an app with another port", observations, w.engine.observationsOf("other"))
 	})
 }

@@ -33,30 +33,29 @@ import (
 // Name is the controller's name in logs and metrics.
 const Name = "demoapp"
 
-// fieldManager owns the statuses that the controller writes. The objects of
-// releases are the Helm engine's.
+// fieldManager is the field manager of the statuses. The Helm engine has its own for the
+// objects of releases.
 const fieldManager = "demoapp-controller"
 
-// Deps are what the controller is built from.
+// Deps are the dependencies of the controller.
 type Deps struct {
-	// Apps writes DemoApps; AppInformers read them, keyed by the namespace that
-	// each watches.
+	// Apps writes DemoApps. AppInformers read them, keyed by the watched namespace.
 	Apps         democlient.DemoAppsGetter
 	AppInformers map[string]cache.SharedIndexInformer
-	// Secrets reads the ones that apiKeyFrom and valuesFrom name; SecretInformers
+	// Secrets reads the Secrets that apiKeyFrom and valuesFrom name. SecretInformers
 	// watch the metadata of all Secrets, keyed like AppInformers.
 	Secrets         corev1client.SecretsGetter
 	SecretInformers map[string]cache.SharedIndexInformer
-	// ConfigMapWatches watch the metadata of all ConfigMaps, keyed like
-	// AppInformers, from when a DemoApp first names one in valuesFrom.
+	// ConfigMapWatches watch the metadata of all ConfigMaps, keyed like AppInformers.
+	// They start when a DemoApp first names a ConfigMap in valuesFrom.
 	ConfigMapWatches map[string]values.Watch
-	// IngressClasses watches the metadata of all IngressClasses, and
-	// HTTPRouteDefinition the CustomResourceDefinition [HTTPRouteCRD] as an
-	// unstructured object, from when a DemoApp first needs to know of them.
+	// IngressClasses watches the metadata of all IngressClasses. HTTPRouteDefinition
+	// watches the CustomResourceDefinition [HTTPRouteCRD] as an unstructured object. Both
+	// start when a DemoApp first needs them.
 	IngressClasses, HTTPRouteDefinition values.Watch
-	// ConfigMaps reads those.
+	// ConfigMaps reads the ConfigMaps that valuesFrom names.
 	ConfigMaps corev1client.ConfigMapsGetter
-	// Audit keeps the records of deleted DemoApps.
+	// Audit stores the audit records of deleted DemoApps.
 	Audit *audit.Trail
 
 	Engine   release.Engine
@@ -65,23 +64,23 @@ type Deps struct {
 	Metrics  *controller.Metrics
 	Clock    clock.WithTicker
 
-	// ResyncPeriod is the time after which an app is looked at although nothing
-	// happened, give or take a tenth.
+	// ResyncPeriod is the time between two reconciles of an app without events, plus or
+	// minus 10%.
 	ResyncPeriod time.Duration
-	// Licenses is asked before something is rolled out; nil for no license server.
+	// Licenses is asked before a change is rolled out; nil for no license server.
 	Licenses gates.Licenses
-	// LicenseRetry is when it is asked again after it did not agree, give or take a
-	// tenth.
+	// LicenseRetry is the delay before the server is asked again after a refusal, plus or
+	// minus 10%.
 	LicenseRetry time.Duration
 	// RolloutLimits bound the rollout of a newer chart.
 	RolloutLimits rollout.Limits
-	// Registries are where images may come from.
+	// Registries are the allowed registries.
 	Registries registries.List
-	// Workers is how many apps are worked on at once.
+	// Workers is the number of apps reconciled in parallel.
 	Workers int
 }
 
-// Controller keeps DemoApps.
+// Controller reconciles DemoApps.
 type Controller struct {
 	*kind.Loop[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus]
 
@@ -96,12 +95,11 @@ type Controller struct {
 	registries   registries.List
 	licenses     gates.Licenses
 	licenseRetry time.Duration
-	// valueNames are the chart's own words for values, which are no secrets.
+	// valueNames are the names of values that the chart itself uses. They are not secret.
 	valueNames map[string]bool
 }
 
-// New wires the controller to its informers and to the engine. It starts
-// nothing.
+// New connects the controller to its informers and to the engine. It starts nothing.
 func New(deps Deps) (*Controller, error) {
 	c := &Controller{
 		chart: deps.Chart, audit: deps.Audit, recorder: deps.Recorder, valueNames: deps.Chart.ValueNames(),
@@ -119,8 +117,8 @@ func New(deps Deps) (*Controller, error) {
 	c.Await(deps.Audit.Synced()...)
 	c.Await(controller.NamedSync{Name: "release records", HasSynced: deps.Engine.HasSynced})
 	deps.Engine.Subscribe(func(release cache.ObjectName, change helm.Change) {
-		// Most releases of a cluster may belong to others. An app that is not in the cache
-		// yet brings its own reason.
+		// Most releases of a cluster may have other owners. An app that is not cached yet
+		// is enqueued by its own event.
 		if _, ours := c.Cached().Get(release); ours {
 			c.Queue().Enqueue(release, reasonOf(change))
 		}
@@ -128,8 +126,8 @@ func New(deps Deps) (*Controller, error) {
 	return c, nil
 }
 
-// newLoop returns the loop of the kind. Its functions use what New sets afterwards, and
-// are not called before Run.
+// newLoop returns the loop of the kind. Its functions use fields that New sets later.
+// They are not called before Run.
 func (c *Controller) newLoop(deps Deps) (*kind.Loop[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus], error) {
 	return kind.New(kind.Kind[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus]{
 		Name: Name, GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("DemoApp"), FieldManager: fieldManager,
@@ -151,7 +149,7 @@ func (c *Controller) newLoop(deps Deps) (*kind.Loop[*v1alpha1.DemoApp, v1alpha1.
 	})
 }
 
-// roll sets the lifecycle, with the rollout of the operator's chart.
+// roll creates the lifecycle, with the rollout of the operator's chart.
 func (c *Controller) roll(engine release.Engine, recorder events.EventRecorder, limits rollout.Limits) {
 	c.rollout = gates.NewRollout(gates.RolloutConfig{
 		Chart: c.chart, Plural: "DemoApps", Limits: limits, Observer: engine, Queue: c.Queue(), Objects: c.rolloutObjects,
@@ -159,12 +157,12 @@ func (c *Controller) roll(engine release.Engine, recorder events.EventRecorder, 
 	c.lifecycle = release.New(engine, recorder, c.rollout, gates.Suspend, gates.Window)
 }
 
-// Rollouts are how many apps wait for the operator's chart, are on their way to
-// it, and have failed with it.
+// Rollouts counts the apps that wait for the operator's chart, are being upgraded to it,
+// or failed with it.
 func (c *Controller) Rollouts() rollout.Counts { return c.rollout.Counts() }
 
-// steps make one pass over an app: the lifecycle of its release. What the app has reserved
-// ends when its status says what it has.
+// steps make one pass over an app. The reservations of the app end once its status is
+// written.
 func (c *Controller) steps(ctx context.Context, p *pass) error {
 	p.AfterCommit(func(committed bool) {
 		if committed {
@@ -174,14 +172,14 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 	return release.Steps(c.lifecycle, binding{c})(ctx, p)
 }
 
-// forget lets go of what is kept of an app that is gone.
+// forget removes the state of a deleted app.
 func (c *Controller) forget(key cache.ObjectName) {
 	c.lifecycle.Forget(key)
 	c.sources.Use(key, nil)
 	c.releaseClaims(key)
 }
 
-// rolloutObjects are the apps that may count for the rollout of a newer chart.
+// rolloutObjects returns the apps that may count for the rollout of a newer chart.
 func (c *Controller) rolloutObjects() []gates.RolloutObject {
 	var found []gates.RolloutObject
 	for _, indexer := range c.Cached() {
@@ -196,7 +194,7 @@ func (c *Controller) rolloutObjects() []gates.RolloutObject {
 	return found
 }
 
-// watch adds the handlers of all that apps depend on.
+// watch adds the handlers for all objects that apps depend on.
 func (c *Controller) watch(deps Deps) error {
 	for _, informer := range deps.AppInformers {
 		if err := c.watchApps(informer); err != nil {
@@ -211,8 +209,8 @@ func (c *Controller) watch(deps Deps) error {
 		}
 		c.Await(synced)
 	}
-	// The first pass does not wait for watches on demand: an app that needs one waits for
-	// it, in the queue.
+	// The controller starts before the watches on demand are synced. An app that needs
+	// one waits in the queue.
 	for namespace, watch := range deps.ConfigMapWatches {
 		c.sources.WatchOnDemand(releasev1alpha1.ValuesFromConfigMap, namespace, watch)
 		if _, err := controller.AddHandler("configmaps", watch.Informer(), c.sourceHandler(releasev1alpha1.ValuesFromConfigMap)); err != nil {
@@ -239,7 +237,7 @@ func (c *Controller) watchApps(informer cache.SharedIndexInformer) error {
 	return errors.Join(err1, err2)
 }
 
-// reasonOf says in the queue's words what the engine tells.
+// reasonOf converts a change that the engine reports to a reason of the queue.
 func reasonOf(change helm.Change) controller.Reason {
 	if change == helm.HealthChanged {
 		return controller.HealthChange

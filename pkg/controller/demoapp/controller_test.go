@@ -51,8 +51,7 @@ func TestReasonOf(t *testing.T) {
 	}
 }
 
-// live runs the controller of a world on real informers, in a bubble where
-// time passes only when everything rests.
+// live runs the controller on real informers, in a synctest bubble.
 func live(t *testing.T, play func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,8 +98,8 @@ func metadataClient(t *testing.T) *metadatafake.FakeMetadataClient {
 	return metadatafake.NewSimpleMetadataClient(scheme)
 }
 
-// applyInOneStep has watches see one update for an applied status, as those of
-// an API server do, where the fake clientset lets them see two.
+// applyInOneStep makes watches see one update for an applied status, as with an API
+// server. The fake clientset alone would send two.
 func applyInOneStep(w *world) {
 	chain := slices.Clone(w.demo.ReactionChain[1:]) // All but the journal.
 	w.demo.PrependReactor("patch", "demoapps", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -131,13 +130,13 @@ func applyInOneStep(w *world) {
 	})
 }
 
-// advance lets time pass, and all happen that is then due.
+// advance lets time pass, and waits until all goroutines are blocked.
 func advance(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// settle lets everything happen that takes no time to speak of.
+// settle waits until all events are handled.
 func settle() { advance(10 * time.Millisecond) }
 
 func (w *world) is(name, conditionType string) string {
@@ -145,7 +144,7 @@ func (w *world) is(name, conditionType string) string {
 	return w.conditions(name)[conditionType]
 }
 
-func TestDependencyThatBecomesReady(t *testing.T) {
+func TestDependantsInstallAfterDependency(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.create(newApp("c", waitsFor("b")))
 		w.create(newApp("b", waitsFor("a")))
@@ -156,16 +155,16 @@ func TestDependencyThatBecomesReady(t *testing.T) {
 		settle()
 		for _, name := range []string{"b", "c"} {
 			equal(t, name+" after", "True Healthy", w.is(name, apimeta.ConditionReady))
-			equal(t, "why "+name+" changed", releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady, w.app(name).Status.LastUpgradeReason)
+			equal(t, "lastUpgradeReason of "+name, releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady, w.app(name).Status.LastUpgradeReason)
 		}
-		looks := w.engine.passesOver("b")
+		observations := w.engine.observationsOf("b")
 		w.change("a", says("other"))
 		settle()
-		equal(t, "looks at b for a change of a that is no news", looks, w.engine.passesOver("b"))
+		equal(t, "observations of b after an unrelated change of a", observations, w.engine.observationsOf("b"))
 	})
 }
 
-func TestCycleThatFormsAndBreaks(t *testing.T) {
+func TestBrokenCycleInstalls(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.create(newApp("a", waitsFor("b")))
 		w.create(newApp("b", waitsFor("c")))
@@ -182,7 +181,7 @@ func TestCycleThatFormsAndBreaks(t *testing.T) {
 	})
 }
 
-func TestSecretThatAppearsAndChanges(t *testing.T) {
+func TestSecretEventsReconcileApp(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		secrets := corev1.SchemeGroupVersion.WithResource("secrets")
 		metadata := func() *metav1.PartialObjectMetadata {
@@ -200,7 +199,7 @@ func TestSecretThatAppearsAndChanges(t *testing.T) {
 		w.create(newApp("b", keyFrom("others", "k")))
 		settle()
 		equal(t, "Ready before", "False SecretNotFound", w.is("a", apimeta.ConditionReady))
-		looks := w.engine.passesOver("b")
+		observations := w.engine.observationsOf("b")
 
 		w.secret(map[string]string{"k": "first-secret"})
 		must(t, w.metadata.Tracker().Create(secrets, metadata(), namespace))
@@ -209,45 +208,45 @@ func TestSecretThatAppearsAndChanges(t *testing.T) {
 		w.secret(map[string]string{"k": plainKey})
 		must(t, w.metadata.Tracker().Update(secrets, metadata(), namespace))
 		settle()
-		equal(t, "key", any(plainKey), w.engine.wanted.Values["apiKey"])
+		equal(t, "key", any(plainKey), w.engine.desired.Values["apiKey"])
 		equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
 		must(t, w.metadata.Tracker().Delete(secrets, namespace, "keys"))
 		settle()
 		equal(t, "Ready in the end", "False SecretNotFound", w.is("a", apimeta.ConditionReady))
-		equal(t, "looks at the user of another Secret", looks, w.engine.passesOver("b"))
+		equal(t, "observations of the app with another Secret", observations, w.engine.observationsOf("b"))
 	})
 }
 
-func TestNewsFromTheEngine(t *testing.T) {
+func TestEngineEventsReconcileApp(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.create(newApp("a"))
 		settle()
 		w.calls.take()
 		steps := []struct {
 			name   string
-			meddle func(*fakeRelease)
+			mutate func(*fakeRelease)
 			tell   func()
 			want   releasev1alpha1.UpgradeReason
 		}{
 			{"object", edits("Secret"), func() { w.engine.publish("a", helm.ObjectChanged) }, releasev1alpha1.UpgradeReasonDriftDetected},
-			{"nothing told", edits("Secret"), func() { advance(resync * 11 / 10) }, releasev1alpha1.UpgradeReasonPeriodicResync},
+			{"without an event", edits("Secret"), func() { advance(resync * 11 / 10) }, releasev1alpha1.UpgradeReasonPeriodicResync},
 			{"record", rewrites(2, "deployed"), func() { w.engine.publish("a", helm.RecordChanged) }, releasev1alpha1.UpgradeReasonDriftDetected},
 		}
 		for _, step := range steps {
-			w.engine.meddle("a", step.meddle)
+			w.engine.mutate("a", step.mutate)
 			step.tell()
 			settle()
 			equal(t, step.name+": reason", step.want, w.app("a").Status.LastUpgradeReason)
 			equal(t, step.name+": Ready", "True Healthy", w.is("a", apimeta.ConditionReady))
 		}
-		w.engine.meddle("a", becomes("Failed", "Progress deadline exceeded", 0))
+		w.engine.mutate("a", becomes("Failed", "Progress deadline exceeded", 0))
 		w.engine.publish("a", helm.HealthChanged)
 		settle()
 		equal(t, "Ready", "False Unhealthy", w.is("a", apimeta.ConditionReady))
 	})
 }
 
-func TestIdle(t *testing.T) {
+func TestIdleAppsSendNoRequests(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.create(newApp("a"))
 		w.create(newApp("b", waitsFor("none")))
@@ -255,30 +254,30 @@ func TestIdle(t *testing.T) {
 		w.calls.take()
 		advance(time.Hour)
 		synctest.Wait()
-		equal(t, "requests of an idle hour", []string(nil), w.calls.take())
-		if looks := w.engine.passesOver("a"); looks < 6 {
-			t.Errorf("%d looks in an hour", looks)
+		equal(t, "requests in an idle hour", []string(nil), w.calls.take())
+		if observations := w.engine.observationsOf("a"); observations < 6 {
+			t.Errorf("observed %d times in an hour", observations)
 		}
 	})
 }
 
-func TestRolloutThatIsWrittenLater(t *testing.T) {
+func TestProgressingStatusIsDelayed(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.create(newApp("a"))
 		settle()
 		w.calls.take()
-		w.engine.meddle("a", becomes("InProgress", "Available: 0/1", 0))
+		w.engine.mutate("a", becomes("InProgress", "Available: 0/1", 0))
 		w.engine.publish("a", helm.HealthChanged)
 		settle()
 		equal(t, "requests at first", []string(nil), w.calls.take())
 		advance(settleTime)
 		settle()
-		equal(t, "requests when it takes long", []string{"apply demoapps/status a"}, w.calls.take())
+		equal(t, "requests after the delay", []string{"apply demoapps/status a"}, w.calls.take())
 		equal(t, "Ready", "False Progressing", w.is("a", apimeta.ConditionReady))
 	})
 }
 
-func TestRefusalAmongEvents(t *testing.T) {
+func TestRefusedInstallIsNotRetriedOnEvents(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.engine.failures = []error{&helm.RefusedError{Err: errPlain}}
 		w.create(newApp("a"))
@@ -290,10 +289,10 @@ func TestRefusalAmongEvents(t *testing.T) {
 			w.engine.publish("a", helm.HealthChanged)
 			settle()
 		}
-		equal(t, "requests on news of the objects", []string(nil), w.calls.take())
+		equal(t, "requests on events", []string(nil), w.calls.take())
 		advance(refusedRetry * 11 / 10)
 		settle()
-		equal(t, "requests after a while", []string{"Install a Failed", "apply demoapps/status a"}, w.calls.take())
+		equal(t, "requests after the retry delay", []string{"Install a Failed", "apply demoapps/status a"}, w.calls.take())
 		equal(t, "Ready", "True Healthy", w.is("a", apimeta.ConditionReady))
 		equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonRetryAfterFailure, w.app("a").Status.LastUpgradeReason)
 	})
@@ -313,7 +312,7 @@ func TestFailureIsRetried(t *testing.T) {
 	})
 }
 
-func TestLifeOfAnApp(t *testing.T) {
+func TestCreateUpdateDeleteRecreate(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.create(newApp("a"))
 		settle()
@@ -322,7 +321,7 @@ func TestLifeOfAnApp(t *testing.T) {
 		w.delete("a")
 		settle()
 		if w.app("a") != nil {
-			t.Error("the app is still there")
+			t.Error("the app still exists")
 		}
 		equal(t, "records", 1, len(w.records()))
 		w.create(newApp("a"))
@@ -340,7 +339,7 @@ func TestDeletionIsRetried(t *testing.T) {
 		w.delete("a")
 		settle()
 		equal(t, "Ready", "False AuditFailed", w.is("a", apimeta.ConditionReady))
-		w.demo.Lock() // The reactors read what is changed here.
+		w.demo.Lock() // The reactors read auditErr under these locks.
 		w.kube.Lock()
 		w.auditErr = nil
 		w.kube.Unlock()
@@ -348,18 +347,18 @@ func TestDeletionIsRetried(t *testing.T) {
 		advance(time.Minute)
 		settle()
 		if w.app("a") != nil {
-			t.Error("the app is still there")
+			t.Error("the app still exists")
 		}
 		equal(t, "records", 1, len(w.records()))
 	})
 }
 
-func TestSynced(t *testing.T) {
+func TestCachesToSync(t *testing.T) {
 	var names []string
 	for _, synced := range newWorld(t).controller.Synced() {
 		names = append(names, synced.Name)
 	}
-	equal(t, "what work waits for", []string{"demoapp", "dependants of demoapps", "rivals of demoapps", "secrets", "audit records", "release records"}, names)
+	equal(t, "caches", []string{"demoapp", "dependants of demoapps", "rivals of demoapps", "secrets", "audit records", "release records"}, names)
 }
 
 func TestNewFails(t *testing.T) {

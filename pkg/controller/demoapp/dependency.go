@@ -18,7 +18,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release"
 )
 
-// byDependency indexes DemoApps by the one that they wait for.
+// byDependency indexes DemoApps by the DemoApp that they wait for.
 const byDependency = "waitFor"
 
 func dependencyIndex(object any) ([]string, error) {
@@ -29,7 +29,7 @@ func dependencyIndex(object any) ([]string, error) {
 	return []string{cache.ObjectName{Namespace: app.Namespace, Name: app.Spec.WaitFor}.String()}, nil
 }
 
-// dependants are the apps that wait for this one.
+// dependants returns the apps that wait for this one.
 func (c *Controller) dependants(app *v1alpha1.DemoApp) []cache.ObjectName {
 	waiting := c.Cached().ByIndex(app.Namespace, byDependency, cache.MetaObjectToName(app).String())
 	dependants := make([]cache.ObjectName, 0, len(waiting))
@@ -39,9 +39,8 @@ func (c *Controller) dependants(app *v1alpha1.DemoApp) []cache.ObjectName {
 	return dependants
 }
 
-// dependencyChanged tells whether a change of an app matters to those that wait
-// for it: whether it is deployed or being deleted, and whether it is part of a
-// cycle.
+// dependencyChanged returns the reason to enqueue the dependants of a changed app. They
+// depend on whether the app is deployed, being deleted, or part of a cycle.
 func dependencyChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 	if before != nil && after != nil &&
 		isDeployed(before) == isDeployed(after) &&
@@ -53,16 +52,16 @@ func dependencyChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 	return controller.DependencyReady
 }
 
-// isDeployed reports whether those that wait for the app may go on. An app that is
-// being deleted satisfies none: its release goes, if it is not gone already. With
-// waitForReady, a revision has to have been healthy once.
+// isDeployed reports whether the dependants of the app may be deployed. An app that is
+// being deleted does not count, because its release is being uninstalled. With
+// waitForReady, a revision must have been healthy once.
 func isDeployed(app *v1alpha1.DemoApp) bool {
 	return app.DeletionTimestamp == nil && meta.IsStatusConditionTrue(app.Status.Conditions, releasev1alpha1.ConditionDeployed) &&
 		(!app.Spec.WaitForReady || wasHealthy(app.Status))
 }
 
-// wasHealthy reports whether a revision was healthy once. While a newer one is on its way,
-// Deployed stays True until it is known to have failed.
+// wasHealthy reports whether a revision was healthy once. While a newer revision is
+// rolled out, Deployed stays True until that revision fails.
 func wasHealthy(s v1alpha1.DemoAppStatus) bool { return s.LastGoodRevision > 0 }
 
 func inCycle(app *v1alpha1.DemoApp) bool {
@@ -70,8 +69,8 @@ func inCycle(app *v1alpha1.DemoApp) bool {
 	return condition != nil && condition.Reason == v1alpha1.ReasonDependencyCycle
 }
 
-// observeDependency reports whether the app that this one waits for is deployed, and
-// returns what holds a change, and whether this is the first pass after a wait.
+// observeDependency observes the app that waitFor names. It returns the blocker of a
+// change, and whether this is the first pass after the wait.
 func (c *Controller) observeDependency(p *pass) (becameReady bool, blockers []release.Blocker) {
 	app := p.Object
 	if app.Spec.WaitFor == "" {
@@ -94,7 +93,7 @@ func (c *Controller) observeDependency(p *pass) (becameReady bool, blockers []re
 	}}
 }
 
-// dependencyState decides on what is known of the apps.
+// dependencyState decides whether the dependency is deployed, from the cached apps.
 func dependencyState(app *v1alpha1.DemoApp, lookup func(name string) *v1alpha1.DemoApp) (ready bool, reason, message string) {
 	if cycle := findCycle(app, lookup); cycle != nil {
 		return false, v1alpha1.ReasonDependencyCycle,
@@ -116,9 +115,9 @@ func dependencyState(app *v1alpha1.DemoApp, lookup func(name string) *v1alpha1.D
 	}
 }
 
-// findCycle returns the names on the way from the app back to itself, both ends
-// included; nil when there is none. A cycle further down the way, which the app
-// is not part of, is that of others.
+// findCycle returns the names on the path from the app back to itself, both ends
+// included; nil if there is none. A cycle that the app leads to, but is not part of, does
+// not count.
 func findCycle(app *v1alpha1.DemoApp, lookup func(name string) *v1alpha1.DemoApp) []string {
 	path := []string{app.Name}
 	for at := app; at != nil && at.Spec.WaitFor != ""; at = lookup(at.Spec.WaitFor) {

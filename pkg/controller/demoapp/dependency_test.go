@@ -25,7 +25,7 @@ func TestDependencyState(t *testing.T) {
 		waiting = v1alpha1.ReasonWaiting
 		cycle   = v1alpha1.ReasonDependencyCycle
 	)
-	// Each app waits for the one that it is paired with.
+	// waits maps each app to the app that it waits for.
 	tests := []struct {
 		name    string
 		waits   map[string]string
@@ -37,8 +37,8 @@ func TestDependencyState(t *testing.T) {
 		{"deployed", map[string]string{"a": "b", "b": ""}, "b", true, v1alpha1.ReasonDependencyDeployed, `DemoApp "b" is deployed`},
 		{"not deployed", map[string]string{"a": "b", "b": ""}, "", false, waiting, `Waiting for DemoApp "b" to be deployed`},
 		{"missing", map[string]string{"a": "b"}, "", false, waiting, `Waiting for DemoApp "b", which does not exist`},
-		{"chain that ends", map[string]string{"a": "b", "b": "c", "c": ""}, "c", false, waiting, `Waiting for DemoApp "b" to be deployed`},
-		{"chain into nothing", map[string]string{"a": "b", "b": "c"}, "", false, waiting, `Waiting for DemoApp "b" to be deployed`},
+		{"chain with an end", map[string]string{"a": "b", "b": "c", "c": ""}, "c", false, waiting, `Waiting for DemoApp "b" to be deployed`},
+		{"chain to a missing app", map[string]string{"a": "b", "b": "c"}, "", false, waiting, `Waiting for DemoApp "b" to be deployed`},
 		{
 			"itself",
 			map[string]string{"a": "a"},
@@ -46,19 +46,19 @@ func TestDependencyState(t *testing.T) {
 			"waitFor leads back to this DemoApp: a -> a; change waitFor of one of them",
 		},
 		{
-			"two in a circle",
+			"cycle of two",
 			map[string]string{"a": "b", "b": "a"},
 			"b", false, cycle,
 			"waitFor leads back to this DemoApp: a -> b -> a; change waitFor of one of them",
 		},
 		{
-			"three in a circle",
+			"cycle of three",
 			map[string]string{"a": "b", "b": "c", "c": "a"},
 			"", false, cycle,
 			"waitFor leads back to this DemoApp: a -> b -> c -> a; change waitFor of one of them",
 		},
-		{"circle of others", map[string]string{"a": "b", "b": "c", "c": "b"}, "", false, waiting, `Waiting for DemoApp "b" to be deployed`},
-		{"one that waits for itself", map[string]string{"a": "b", "b": "b"}, "b", true, v1alpha1.ReasonDependencyDeployed, `DemoApp "b" is deployed`},
+		{"cycle of other apps", map[string]string{"a": "b", "b": "c", "c": "b"}, "", false, waiting, `Waiting for DemoApp "b" to be deployed`},
+		{"other app that waits for itself", map[string]string{"a": "b", "b": "b"}, "b", true, v1alpha1.ReasonDependencyDeployed, `DemoApp "b" is deployed`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestDependencyState(t *testing.T) {
 	}
 }
 
-func TestDependencyThatIsBeingDeleted(t *testing.T) {
+func TestDeletedDependencyHoldsUpgrade(t *testing.T) {
 	w := newWorld(t)
 	w.makeAuditNamespace()
 	w.create(newApp("a", func(app *v1alpha1.DemoApp) { app.Finalizers = []string{"example.com/theirs"} }))
@@ -99,7 +99,7 @@ func TestDependencyThatIsBeingDeleted(t *testing.T) {
 
 	w.passes("a", controller.SpecChange)
 	w.passes("b", controller.DependencyReady)
-	equal(t, "requests while others hold it", []string(nil), w.calls.take())
+	equal(t, "requests while a finalizer remains", []string(nil), w.calls.take())
 	equal(t, "message", message, w.message("b", v1alpha1.ConditionDependencyReady))
 
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Finalizers = nil })
@@ -116,14 +116,14 @@ func TestDependencyChanged(t *testing.T) {
 		want          controller.Reason
 	}{
 		{"appears", nil, app(), controller.DependencyReady},
-		{"is gone", app(), nil, controller.DependencyReady},
+		{"is deleted", app(), nil, controller.DependencyReady},
 		{"becomes deployed", app(), app(isUp), controller.DependencyReady},
-		{"is deployed no longer", app(isUp), app(isDown), controller.DependencyReady},
+		{"is no longer deployed", app(isUp), app(isDown), controller.DependencyReady},
 		{"waits for another", app(), app(waitsFor("c")), controller.DependencyReady},
 		{"becomes part of a cycle", app(waitsFor("c")), app(waitsFor("c"), isRound), controller.DependencyReady},
-		{"is part of a cycle no longer", app(waitsFor("c"), isRound), app(waitsFor("c")), controller.DependencyReady},
+		{"is no longer part of a cycle", app(waitsFor("c"), isRound), app(waitsFor("c")), controller.DependencyReady},
 		{"is being deleted", app(isUp), app(isUp, isLeaving), controller.DependencyReady},
-		{"is being deleted, and never was deployed", app(), app(isLeaving), controller.DependencyReady},
+		{"is being deleted, never deployed", app(), app(isLeaving), controller.DependencyReady},
 		{"is being deleted as before", app(isUp, isLeaving), app(isDown, isLeaving), 0},
 		{"is deployed as before", app(isUp), app(isUp, says("other")), 0},
 		{"fails as before", app(), app(isDown), 0},
@@ -145,7 +145,7 @@ func TestIndexes(t *testing.T) {
 		{"waitFor", newApp("a", waitsFor("b")), []string{"ns/b"}, nil},
 		{"apiKeyFrom", newApp("a", keyFrom("keys", "k")), nil, []string{"Secret/ns/keys"}},
 		{"valuesFrom", newApp("a", valuesFrom(configMapValues, secretValues)), nil, []string{"ConfigMap/ns/base", "Secret/ns/private"}},
-		{"no app", &metav1.PartialObjectMetadata{}, nil, nil},
+		{"not a DemoApp", &metav1.PartialObjectMetadata{}, nil, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestWaitFor(t *testing.T) {
 	equal(t, "observedGeneration", int64(-1), w.app("b").Status.ObservedGeneration)
 	equal(t, "events", []string{`b Normal Waiting Reconcile Waiting for DemoApp "a", which does not exist`}, w.recorder.take())
 	if result.RequeueAfter <= 0 {
-		t.Error("no timer stands behind the events")
+		t.Error("no requeue as a fallback for events")
 	}
 	w.passes("b", controller.PeriodicResync)
 	equal(t, "requests while it waits", []string(nil), w.calls.take())
@@ -194,18 +194,18 @@ func TestWaitFor(t *testing.T) {
 
 	w.report("a", isDown)
 	w.passes("b", controller.DependencyReady)
-	equal(t, "conditions of what runs while its dependency fails", conditions(
+	equal(t, "conditions while the dependency fails", conditions(
 		"DependencyReady", waiting, "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("b"))
 	w.change("b", says("other"))
 	w.passes("b", controller.SpecChange)
-	equal(t, "requests of a change that has to wait", []string{"apply demoapps/status b"}, w.calls.take())
-	equal(t, "conditions of a change that has to wait", conditions("DependencyReady", waiting,
+	equal(t, "requests of a held change", []string{"apply demoapps/status b"}, w.calls.take())
+	equal(t, "conditions of a held change", conditions("DependencyReady", waiting,
 		"Ready", waiting, "Reconciling", "True Waiting", "Deployed", "True InstallSucceeded"), w.conditions("b"))
-	equal(t, "observedGeneration of a change that has to wait", int64(1), w.app("b").Status.ObservedGeneration)
+	equal(t, "observedGeneration of a held change", int64(1), w.app("b").Status.ObservedGeneration)
 
-	w.engine.meddle("b", edits("Service"))
+	w.engine.mutate("b", edits("Service"))
 	w.passes("b", controller.Drift)
-	equal(t, "requests for drift in the meantime",
+	equal(t, "requests for drift",
 		[]string{"apply demoapps/status b", "Repair b Drift", "apply demoapps/status b"}, w.calls.take())
 
 	w.change("b", waitsFor(""))
@@ -215,7 +215,7 @@ func TestWaitFor(t *testing.T) {
 	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("b").Status.LastUpgradeReason)
 }
 
-func TestCycle(t *testing.T) {
+func TestCycleStalls(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", waitsFor("b")))
 	w.create(newApp("b", waitsFor("a")))
@@ -230,7 +230,7 @@ func TestCycle(t *testing.T) {
 
 	w.change("a", keyFrom("keys", "k"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "conditions where a key is missing, too", want, w.conditions("a"))
+	equal(t, "conditions with a missing key", want, w.conditions("a"))
 	contains(t, "message", w.message("a", apimeta.ConditionStalled), `Secret "keys"`)
 	contains(t, "message", w.message("a", apimeta.ConditionStalled), "a -> b -> a")
 
@@ -238,6 +238,6 @@ func TestCycle(t *testing.T) {
 	w.change("b", waitsFor(""))
 	w.passes("b", controller.SpecChange)
 	w.passes("a", controller.DependencyReady)
-	equal(t, "conditions when it is broken", conditions(
+	equal(t, "conditions after the cycle is broken", conditions(
 		"DependencyReady", "True DependencyDeployed", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }

@@ -19,15 +19,16 @@ func policy(p releasev1alpha1.DriftPolicy) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) { app.Spec.Drift = &p }
 }
 
-// driftStep is something that happens, and what the next pass makes of it.
+// driftStep is a change, and the expected result of the next pass.
 type driftStep struct {
 	name string
-	// meddle is what others do to the release, spec how the policy changes.
-	meddle []func(*fakeRelease)
+	// mutate lists the changes of other clients, and spec changes the policy.
+	mutate []func(*fakeRelease)
 	spec   *releasev1alpha1.DriftPolicy
 
 	requests []string
-	// drifted is reason and message of the condition, repaired what was repaired.
+	// drifted is the reason and message of the condition. repaired lists the repaired
+	// objects.
 	drifted  string
 	repaired []string
 	events   []string
@@ -36,24 +37,24 @@ type driftStep struct {
 func TestDriftPolicy(t *testing.T) {
 	const warn, remove = releasev1alpha1.DriftWarn, releasev1alpha1.ForeignFieldsRemove
 	var (
-		written    = []string{"apply demoapps/status a"}
-		looked     = []string{"explain a"}
-		told       = slices.Concat(looked, written)
-		mended     = slices.Concat(written, []string{"Repair a Drift"}, written)
-		lookedAt   = slices.Concat(looked, mended)
-		ignored    = []releasev1alpha1.DriftIgnore{{Kind: "Deployment", Paths: []string{"/spec/replicas"}}}
-		meddle     = func(change ...func(*fakeRelease)) []func(*fakeRelease) { return change }
-		scales     = changes("Deployment", "/spec/replicas")
-		setsImage  = changes("Deployment", "/spec/image")
-		backImage  = putsBack("Deployment", "/spec/image")
-		defaces    = changes("ConfigMap", "/data/page")
-		restores   = putsBack("ConfigMap", "/data/page")
-		defaced    = "ObjectsChanged ConfigMap a (changed): /data/page"
-		otherImage = "ObjectsChanged Deployment a (changed): /spec/image"
-		detected   = func(message string) []string { return []string{"a Warning DriftDetected Reconcile " + message} }
-		corrected  = func(message string) []string { return []string{"a Normal DriftCorrected Repair Corrected " + message} }
-		defaceStep = driftStep{
-			name: "defaced", meddle: meddle(defaces), requests: told, drifted: defaced,
+		statusWrite      = []string{"apply demoapps/status a"}
+		explainOnly      = []string{"explain a"}
+		explainAndReport = slices.Concat(explainOnly, statusWrite)
+		repairOnly       = slices.Concat(statusWrite, []string{"Repair a Drift"}, statusWrite)
+		explainAndRepair = slices.Concat(explainOnly, repairOnly)
+		ignored          = []releasev1alpha1.DriftIgnore{{Kind: "Deployment", Paths: []string{"/spec/replicas"}}}
+		mutate           = func(change ...func(*fakeRelease)) []func(*fakeRelease) { return change }
+		scales           = changes("Deployment", "/spec/replicas")
+		setsImage        = changes("Deployment", "/spec/image")
+		restoresImage    = restores("Deployment", "/spec/image")
+		changesPage      = changes("ConfigMap", "/data/page")
+		restoresPage     = restores("ConfigMap", "/data/page")
+		pageChanged      = "ObjectsChanged ConfigMap a (changed): /data/page"
+		otherImage       = "ObjectsChanged Deployment a (changed): /spec/image"
+		detected         = func(message string) []string { return []string{"a Warning DriftDetected Reconcile " + message} }
+		corrected        = func(message string) []string { return []string{"a Normal DriftCorrected Repair Corrected " + message} }
+		pageChangedStep  = driftStep{
+			name: "page changed", mutate: mutate(changesPage), requests: explainAndReport, drifted: pageChanged,
 			events: detected("ConfigMap a (changed): /data/page"),
 		}
 	)
@@ -63,88 +64,88 @@ func TestDriftPolicy(t *testing.T) {
 		steps  []driftStep
 	}{
 		{"corrected", releasev1alpha1.DriftPolicy{}, []driftStep{{
-			name: "defaced", meddle: meddle(defaces), requests: mended,
+			name: "page changed", mutate: mutate(changesPage), requests: repairOnly,
 			repaired: []string{"ConfigMap Changed"}, events: corrected("ConfigMap a (changed)"),
 		}}},
-		{"reported, put back, and reported again", releasev1alpha1.DriftPolicy{Mode: warn}, []driftStep{
-			defaceStep,
-			{name: "put back", meddle: meddle(restores), requests: told},
-			defaceStep,
+		{"reported, restored, and reported again", releasev1alpha1.DriftPolicy{Mode: warn}, []driftStep{
+			pageChangedStep,
+			{name: "page restored", mutate: mutate(restoresPage), requests: explainAndReport},
+			pageChangedStep,
 			{
-				name: "more of it", meddle: meddle(removes("Service")), requests: told,
-				drifted: defaced + "; Service a (missing)",
+				name: "more drift", mutate: mutate(removes("Service")), requests: explainAndReport,
+				drifted: pageChanged + "; Service a (missing)",
 				events:  detected("ConfigMap a (changed): /data/page; Service a (missing)"),
 			},
 		}},
-		{"left alone", releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}, []driftStep{
-			{name: "defaced", meddle: meddle(defaces, removes("Service"))},
+		{"off", releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}, []driftStep{
+			{name: "page changed", mutate: mutate(changesPage, removes("Service"))},
 		}},
-		{"reported, and then nobody's business", releasev1alpha1.DriftPolicy{Mode: warn}, []driftStep{
-			defaceStep,
-			{name: "off", spec: &releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}, requests: written},
+		{"reported, then off", releasev1alpha1.DriftPolicy{Mode: warn}, []driftStep{
+			pageChangedStep,
+			{name: "off", spec: &releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}, requests: statusWrite},
 		}},
-		{"reported, and then ignored", releasev1alpha1.DriftPolicy{Mode: warn}, []driftStep{
-			defaceStep,
+		{"reported, then ignored", releasev1alpha1.DriftPolicy{Mode: warn}, []driftStep{
+			pageChangedStep,
 			{
-				name: "ignored", requests: told,
+				name: "ignored", requests: explainAndReport,
 				spec: &releasev1alpha1.DriftPolicy{Mode: warn, Ignore: []releasev1alpha1.DriftIgnore{{Kind: "ConfigMap", Paths: []string{"/data/page"}}}},
 			},
 		}},
-		{"reported, and then corrected", releasev1alpha1.DriftPolicy{Mode: warn}, []driftStep{
-			defaceStep,
+		{"reported, then corrected", releasev1alpha1.DriftPolicy{Mode: warn}, []driftStep{
+			pageChangedStep,
 			{
-				name: "corrected", spec: &releasev1alpha1.DriftPolicy{}, requests: mended,
+				name: "corrected", spec: &releasev1alpha1.DriftPolicy{}, requests: repairOnly,
 				repaired: []string{"ConfigMap Changed"}, events: corrected("ConfigMap a (changed)"),
 			},
 		}},
 		{"ignored", releasev1alpha1.DriftPolicy{Ignore: ignored}, []driftStep{
-			{name: "scaled", meddle: meddle(scales), requests: told},
-			{name: "scaled again", meddle: meddle(scales)},
+			{name: "scaled", mutate: mutate(scales), requests: explainAndReport},
+			{name: "scaled again", mutate: mutate(scales)},
 			{
-				name: "another image", meddle: meddle(setsImage), requests: lookedAt,
+				name: "another image", mutate: mutate(setsImage), requests: explainAndRepair,
 				repaired: []string{"Deployment Changed"}, events: corrected("Deployment a (changed)"),
 			},
-			{name: "scaled after the repair", meddle: meddle(scales), requests: told},
+			{name: "scaled after the repair", mutate: mutate(scales), requests: explainAndReport},
 			{
-				name: "an object without ignored fields", meddle: meddle(defaces), requests: mended,
+				name: "an object without ignored fields", mutate: mutate(changesPage), requests: repairOnly,
 				repaired: []string{"ConfigMap Changed"}, events: corrected("ConfigMap a (changed)"),
 			},
-			{name: "scaled after that repair", meddle: meddle(scales)},
+			{name: "scaled after that repair", mutate: mutate(scales)},
 		}},
-		{"ignored, and a field that is not was put back", releasev1alpha1.DriftPolicy{Ignore: ignored}, []driftStep{{
-			name: "scaled, another image and back", meddle: meddle(scales, setsImage, backImage), requests: lookedAt,
+		{"ignored field changed, another field restored", releasev1alpha1.DriftPolicy{Ignore: ignored}, []driftStep{{
+			name: "scaled, another image and back", mutate: mutate(scales, setsImage, restoresImage), requests: explainAndRepair,
 			repaired: []string{"Deployment Changed"}, events: corrected("Deployment a (changed)"),
 		}}},
-		{"reported, and a field was put back beside an ignored one", releasev1alpha1.DriftPolicy{Mode: warn, Ignore: ignored}, []driftStep{
-			{name: "scaled, another image and back", meddle: meddle(scales, setsImage, backImage), requests: looked},
+		{"reported, ignored field changed, another field restored", releasev1alpha1.DriftPolicy{Mode: warn, Ignore: ignored}, []driftStep{
+			{name: "scaled, another image and back", mutate: mutate(scales, setsImage, restoresImage), requests: explainOnly},
 			{
-				name: "another image again", meddle: meddle(setsImage), requests: told, drifted: otherImage,
+				name: "another image again", mutate: mutate(setsImage), requests: explainAndReport, drifted: otherImage,
 				events: detected("Deployment a (changed): /spec/image"),
 			},
 		}},
 		{"additions removed", releasev1alpha1.DriftPolicy{ForeignFields: remove}, []driftStep{{
-			name: "added", meddle: meddle(adds("ConfigMap", ".data.more")), requests: mended,
+			name: "added", mutate: mutate(adds("ConfigMap", ".data.more")), requests: repairOnly,
 			repaired: []string{"ConfigMap Foreign"}, events: corrected("ConfigMap a (foreign)"),
 		}}},
-		{"additions kept", releasev1alpha1.DriftPolicy{}, []driftStep{{name: "added", meddle: meddle(adds("ConfigMap", ".data.more"))}}},
+		{"additions kept", releasev1alpha1.DriftPolicy{}, []driftStep{{name: "added", mutate: mutate(adds("ConfigMap", ".data.more"))}}},
 		{"additions reported", releasev1alpha1.DriftPolicy{Mode: warn, ForeignFields: remove}, []driftStep{
 			{
-				name: "added", meddle: meddle(adds("ConfigMap", ".data.more")), requests: told,
+				name: "added", mutate: mutate(adds("ConfigMap", ".data.more")), requests: explainAndReport,
 				drifted: "ForeignFields ConfigMap a (foreign): .data.more", events: detected("ConfigMap a (foreign): .data.more"),
 			},
-			{name: "taken away", meddle: meddle(takesAway("ConfigMap")), requests: written},
+			{name: "additions removed", mutate: mutate(removesAdded("ConfigMap")), requests: statusWrite},
 		}},
-		{"reported, put back, and others own it alone", releasev1alpha1.DriftPolicy{Mode: warn, ForeignFields: remove}, []driftStep{
+		{"reported, restored, owned by another client", releasev1alpha1.DriftPolicy{Mode: warn, ForeignFields: remove}, []driftStep{
 			{
-				name: "defaced", meddle: meddle(defaces), requests: told, drifted: defaced,
+				name: "page changed", mutate: mutate(changesPage), requests: explainAndReport, drifted: pageChanged,
 				events: detected("ConfigMap a (changed): /data/page"),
 			},
-			{name: "put back", meddle: meddle(restores), requests: told},
+			{name: "page restored", mutate: mutate(restoresPage), requests: explainAndReport},
 		}},
-		{"ignored, and others own it alone", releasev1alpha1.DriftPolicy{Ignore: ignored, ForeignFields: remove}, []driftStep{
-			{name: "scaled", meddle: meddle(scales), requests: told},
+		{"ignored, owned by another client", releasev1alpha1.DriftPolicy{Ignore: ignored, ForeignFields: remove}, []driftStep{
+			{name: "scaled", mutate: mutate(scales), requests: explainAndReport},
 			{
-				name: "scaled and added", meddle: meddle(scales, adds("Deployment", ".metadata.labels.more")), requests: lookedAt,
+				name: "scaled and added", mutate: mutate(scales, adds("Deployment", ".metadata.labels.more")), requests: explainAndRepair,
 				repaired: []string{"Deployment Foreign"}, events: corrected("Deployment a (foreign)"),
 			},
 		}},
@@ -159,15 +160,15 @@ func TestDriftPolicy(t *testing.T) {
 	}
 }
 
-// followsDriftPolicy lets something happen, and holds what the next pass makes of it, and
-// that the one after it does nothing.
+// followsDriftPolicy applies the change and checks the next pass. It also checks that the
+// pass after that does nothing.
 func (w *world) followsDriftPolicy(step driftStep) {
 	w.t.Helper()
 	if step.spec != nil {
 		w.change("a", policy(*step.spec))
 	}
-	for _, change := range step.meddle {
-		w.engine.meddle("a", change)
+	for _, change := range step.mutate {
+		w.engine.mutate("a", change)
 	}
 	w.engine.repaired = nil
 	w.passes("a", controller.Drift)
@@ -175,7 +176,7 @@ func (w *world) followsDriftPolicy(step driftStep) {
 	equal(w.t, step.name+": requests", step.requests, calls)
 	if slices.Contains(calls, "explain a") {
 		reports := w.app("a").Spec.Drift != nil && w.app("a").Spec.Drift.Mode == releasev1alpha1.DriftWarn
-		equal(w.t, step.name+": what is found counts as reported", reports, w.engine.reports)
+		equal(w.t, step.name+": LeaveDrift", reports, w.engine.leaveDrift)
 	}
 	drifted := ""
 	if is := meta.FindStatusCondition(w.app("a").Status.Conditions, releasev1alpha1.ConditionDrifted); is != nil {

@@ -24,16 +24,16 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// exposure is what of spec.ingress the cluster supports, once that is known.
+// exposure says which objects of spec.ingress the cluster supports, if that is known.
 type exposure struct {
 	known, ingress, httpRoute bool
-	// ingressFailure and httpRouteFailure are why it cannot be found out. What is
-	// deployed then stands for what is supported.
+	// ingressFailure and httpRouteFailure say why the support cannot be observed. The
+	// deployed objects then count as supported.
 	ingressFailure, httpRouteFailure error
 }
 
-// observeExposure finds out what of spec.ingress the cluster supports. Where the
-// operator may not know, what is deployed is kept: Exposed holds nothing.
+// observeExposure finds out which objects of spec.ingress the cluster supports. If the
+// operator may not watch a kind, its deployed objects are kept.
 func (c *Controller) observeExposure(app *v1alpha1.DemoApp) (exposure, error) {
 	spec, found := app.Spec.Ingress, exposure{known: true}
 	if spec == nil {
@@ -61,16 +61,17 @@ func (c *Controller) observeExposure(app *v1alpha1.DemoApp) (exposure, error) {
 	return found, nil
 }
 
-// hasDeployed reports whether the deployed release has an object of a kind under the
-// app's own name, which is what the chart calls it.
+// hasDeployed reports whether the deployed release has an object of the kind with the
+// app's name. The chart uses this name.
 func hasDeployed(app *v1alpha1.DemoApp, kind string) bool {
 	return slices.ContainsFunc(app.Status.Inventory, func(entry releasev1alpha1.InventoryEntry) bool {
 		return entry.Kind == kind && entry.Name == app.Name
 	})
 }
 
-// holdUnknownExposure is the gate of a release that the status does not know: what it
-// has of spec.ingress, an upgrade could take away while the cluster cannot be asked.
+// holdUnknownExposure is the gate of a release that the status did not record. While the
+// support cannot be observed, an upgrade could delete the deployed objects of
+// spec.ingress.
 func holdUnknownExposure(found exposure) release.Gate {
 	return func(_ context.Context, in release.GateInput) release.Verdict {
 		failure := errors.Join(found.ingressFailure, found.httpRouteFailure)
@@ -83,8 +84,8 @@ func holdUnknownExposure(found exposure) release.Gate {
 	}
 }
 
-// ingressValues and httpRouteValues are the chart's values for spec.ingress. All
-// but "enabled" follow the spec alone: see capabilitiesChanged.
+// ingressValues and httpRouteValues are the chart's values for spec.ingress. All values
+// except "enabled" depend on the spec alone: see capabilitiesChanged.
 func ingressValues(spec *v1alpha1.IngressSpec, found exposure) map[string]any {
 	if spec == nil {
 		spec = &v1alpha1.IngressSpec{}
@@ -107,8 +108,8 @@ func httpRouteValues(spec *v1alpha1.IngressSpec, found exposure) map[string]any 
 	}
 }
 
-// variants are the release as it would be desired if the cluster supported nothing or
-// something else of spec.ingress.
+// variants returns the desired releases for each possible support of spec.ingress by the
+// cluster. The first is for no support.
 func variants(spec v1alpha1.DemoAppSpec, desired helm.Release) []helm.Release {
 	if spec.Ingress == nil {
 		return nil
@@ -125,8 +126,8 @@ func variants(spec v1alpha1.DemoAppSpec, desired helm.Release) []helm.Release {
 	return found
 }
 
-// missing says what of spec.ingress the cluster does not support, or may not; nothing
-// when it supports all of it.
+// missing returns which objects of spec.ingress the cluster does not support; empty if it
+// supports all of them.
 func (e exposure) missing(spec v1alpha1.IngressSpec) (reason, message string) {
 	var messages []string
 	if spec.Gateway != nil && !e.httpRoute {
@@ -141,7 +142,7 @@ func (e exposure) missing(spec v1alpha1.IngressSpec) (reason, message string) {
 	return reason, strings.Join(messages, "; ")
 }
 
-// orFailure is what is missing or, where that cannot be told, why.
+// orFailure returns the failure if there is one, and the given reason otherwise.
 func orFailure(failure error, reason, message string) (why, text string) {
 	if failure != nil {
 		return apimeta.ReasonObserveFailed, failure.Error()
@@ -149,9 +150,8 @@ func orFailure(failure error, reason, message string) (why, text string) {
 	return reason, message
 }
 
-// summarizeExposure says whether the app can be reached from outside the
-// cluster, and under which host. While a change waits, what was deployed before
-// counts.
+// summarizeExposure reports whether the app can be reached from outside the cluster, and
+// its host. While a change waits, the deployed objects count.
 func summarizeExposure(p *pass, found exposure, outcome release.Outcome) {
 	s, spec := &p.Object.Status, p.Object.Spec.Ingress
 	settled := outcome.Settled && s.DeployedRelease != nil
@@ -190,7 +190,7 @@ func summarizeExposure(p *pass, found exposure, outcome release.Outcome) {
 	}
 }
 
-// String names what is rendered.
+// String names the rendered kinds.
 func (e exposure) String() string {
 	var kinds []string
 	if e.ingress {
@@ -202,14 +202,14 @@ func (e exposure) String() string {
 	return strings.Join(kinds, " and ")
 }
 
-// routesWent reports whether all that the release had for the outside were
-// HTTPRoutes, which went together with their kind.
+// routesWent reports whether all deployed objects of spec.ingress were HTTPRoutes that
+// were deleted with their kind.
 func (e exposure) routesWent(app *v1alpha1.DemoApp) bool {
 	return !e.httpRoute && e.httpRouteFailure == nil && hasDeployed(app, "HTTPRoute") && !hasDeployed(app, "Ingress")
 }
 
-// address is under which URL and which host a deployed release answers outside the
-// cluster; nothing when nothing of spec.ingress is deployed.
+// address returns the URL and the host of the app outside the cluster; empty if no object
+// of spec.ingress is deployed.
 func (e exposure) address(spec v1alpha1.IngressSpec) (address, host string) {
 	if !e.ingress && !e.httpRoute {
 		return "", ""
@@ -217,8 +217,7 @@ func (e exposure) address(spec v1alpha1.IngressSpec) (address, host string) {
 	return externalURL(spec), spec.Host
 }
 
-// externalURL is where the app answers outside the cluster; nothing for a host
-// that stands for many.
+// externalURL is the URL of the app outside the cluster; empty for a wildcard host.
 func externalURL(spec v1alpha1.IngressSpec) string {
 	if strings.HasPrefix(spec.Host, "*") {
 		return ""
@@ -230,8 +229,8 @@ func externalURL(spec v1alpha1.IngressSpec) string {
 	return address.String()
 }
 
-// exposureTransition tells that the cluster does not support, or no longer,
-// what spec.ingress asks for. That it does has the event of the upgrade.
+// exposureTransition reports that the cluster does not support spec.ingress. New support
+// is reported by the event of the upgrade.
 func exposureTransition(before, after v1alpha1.DemoAppStatus) (event.Event, bool) {
 	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionExposed)
 	if is == nil || is.Status == metav1.ConditionTrue || is.Reason == v1alpha1.ReasonRouteNotDeployed {
@@ -244,9 +243,9 @@ func exposureTransition(before, after v1alpha1.DemoAppStatus) (event.Event, bool
 	return event.Warning(is.Reason, "Reconcile", is.Message), true
 }
 
-// awaitsKind returns the reason of an operation that failed because the API server does
-// not serve HTTPRoutes everywhere yet: their CustomResourceDefinition has come a moment
-// ago. Nothing was changed, and trying again soon helps.
+// awaitsKind returns the reason of an operation that failed because not all API servers
+// serve HTTPRoute yet. Their CustomResourceDefinition was just created. Nothing was
+// changed, and a retry soon succeeds.
 func (e exposure) awaitsKind(err error) string {
 	if e.httpRoute && meta.IsNoMatchError(err) {
 		return v1alpha1.ReasonGatewayAPIMissing

@@ -31,7 +31,7 @@ const (
 	noRouteText = "The cluster does not have the kind HTTPRoute of gateway.networking.k8s.io/v1"
 )
 
-// exposedBy asks for an Ingress of a class and for an HTTPRoute of a Gateway.
+// exposedBy requests an Ingress of a class and an HTTPRoute of a Gateway.
 func exposedBy(class string, gateway ...string) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) {
 		app.Spec.Ingress = &v1alpha1.IngressSpec{Host: "web.example.com", ClassName: class}
@@ -45,12 +45,11 @@ func atHost(host string) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) { app.Spec.Ingress.Host = host }
 }
 
-// renders reports whether the release that was deployed last has an
-// Ingress, and an HTTPRoute.
+// renders reports whether the last deployed values enable the Ingress and the HTTPRoute.
 func (w *world) renders() (ingress, httpRoute any) {
 	w.t.Helper()
 	of := func(name string) any {
-		values, ok := w.engine.wanted.Values[name].(map[string]any)
+		values, ok := w.engine.desired.Values[name].(map[string]any)
 		if !ok {
 			w.t.Fatalf("no values for %s", name)
 		}
@@ -67,7 +66,7 @@ func TestExternalURL(t *testing.T) {
 	}{
 		{"http", v1alpha1.IngressSpec{Host: "web.example.com"}, "http://web.example.com"},
 		{"https", v1alpha1.IngressSpec{Host: "web.example.com", TLS: &v1alpha1.IngressTLS{}}, "https://web.example.com"},
-		{"many hosts", v1alpha1.IngressSpec{Host: "*.example.com"}, ""},
+		{"wildcard host", v1alpha1.IngressSpec{Host: "*.example.com"}, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -76,7 +75,7 @@ func TestExternalURL(t *testing.T) {
 	}
 }
 
-func TestIngressClassThatComesAndGoes(t *testing.T) {
+func TestIngressFollowsIngressClass(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", exposedBy("nginx")))
 	w.hasClasses("traefik")
@@ -91,7 +90,7 @@ func TestIngressClassThatComesAndGoes(t *testing.T) {
 		"a Warning IngressClassMissing Reconcile " + noClassText,
 	}, w.recorder.take())
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "requests of another look", []string(nil), w.calls.take())
+	equal(t, "requests of another pass", []string(nil), w.calls.take())
 
 	w.hasClasses("traefik", "nginx")
 	w.passes("a", controller.SpecChange)
@@ -106,11 +105,11 @@ func TestIngressClassThatComesAndGoes(t *testing.T) {
 		"a Normal Upgraded Upgrade Upgraded to revision 2 of chart demo-app 1.0.0 (ClusterCapabilitiesChanged)",
 	}, w.recorder.take())
 
-	// A new process knows as much.
+	// A new process sends no requests.
 	w.start(testChart(t, "1.0.0"))
 	w.hasClasses("nginx")
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests of a new process", []string(nil), w.calls.take())
+	equal(t, "requests after a restart", []string(nil), w.calls.take())
 
 	w.hasClasses()
 	w.passes("a", controller.SpecChange)
@@ -125,7 +124,7 @@ func TestIngressClassThatComesAndGoes(t *testing.T) {
 	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
 }
 
-func TestGatewayBesideIngress(t *testing.T) {
+func TestIngressAndHTTPRoute(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", exposedBy("nginx", "public"), func(app *v1alpha1.DemoApp) { app.Spec.Ingress.TLS = &v1alpha1.IngressTLS{} }))
 	w.passes("a", controller.SpecChange)
@@ -142,7 +141,7 @@ func TestGatewayBesideIngress(t *testing.T) {
 	equal(t, "message", "Ingress and HTTPRoute for host web.example.com", w.message("a", v1alpha1.ConditionExposed))
 	ingress, httpRoute := w.renders()
 	equal(t, "rendered", []any{true, true}, []any{ingress, httpRoute})
-	// Both go at once.
+	// Both are removed at the same time.
 	w.hasClasses()
 	w.hasDefinition(nil)
 	w.passes("a", controller.SpecChange)
@@ -150,7 +149,7 @@ func TestGatewayBesideIngress(t *testing.T) {
 	equal(t, "revision", int64(4), w.app("a").Status.DeployedRelease.Revision)
 }
 
-func TestClassThatComesWithAnotherChange(t *testing.T) {
+func TestIngressClassWithAnotherChange(t *testing.T) {
 	tests := map[string]struct {
 		change func(w *world)
 		want   releasev1alpha1.UpgradeReason
@@ -176,7 +175,7 @@ func TestClassThatComesWithAnotherChange(t *testing.T) {
 	}
 }
 
-func TestExposureOfAChangeThatWaits(t *testing.T) {
+func TestExposureWhileChangeIsHeld(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", exposedBy("nginx"), opensAt("10 3 * * *", "UTC")))
 	w.hasClasses("nginx")
@@ -184,27 +183,27 @@ func TestExposureOfAChangeThatWaits(t *testing.T) {
 	equal(t, "Exposed", isExposed, w.is("a", v1alpha1.ConditionExposed))
 	w.change("a", atHost("new.example.com"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "conditions of a host that waits", heldConditions("Validated", isValid, "Exposed", isExposed), w.conditions("a"))
+	equal(t, "conditions of a held host", heldConditions("Validated", isValid, "Exposed", isExposed), w.conditions("a"))
 	equal(t, "message", "Ingress for host web.example.com", w.message("a", v1alpha1.ConditionExposed))
 	equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
 	w.hasClasses()
 	w.passes("a", controller.SpecChange)
 	equal(t, "conditions without the class", heldConditions("Validated", isValid, "Exposed", noClass), w.conditions("a"))
-	// The Ingress is there as long as the change that takes it away waits.
+	// The Ingress stays until the held upgrade removes it.
 	equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
 	equal(t, "ingressHost", "web.example.com", w.app("a").Status.IngressHost)
 	w.hasClasses("nginx")
 	w.passes("a", controller.SpecChange)
-	equal(t, "conditions of what came back", heldConditions("Validated", isValid, "Exposed", "False RouteNotDeployed"), w.conditions("a"))
+	equal(t, "conditions after the class is back", heldConditions("Validated", isValid, "Exposed", "False RouteNotDeployed"), w.conditions("a"))
 	w.clock.Step(10 * time.Minute)
 	w.passes("a", controller.PeriodicResync)
 	equal(t, "Exposed in the end", isExposed, w.is("a", v1alpha1.ConditionExposed))
 	equal(t, "externalURL", "http://new.example.com", w.app("a").Status.ExternalURL)
 }
 
-// TestRoutesThatGoWhileAChangeWaits: they went together with their kind, and nothing
-// is left that would keep the host.
-func TestRoutesThatGoWhileAChangeWaits(t *testing.T) {
+// TestRemovedHTTPRouteReleasesHostWhileChangeIsHeld: HTTPRoutes are deleted with their
+// kind, and no object keeps the host.
+func TestRemovedHTTPRouteReleasesHostWhileChangeIsHeld(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", exposedBy("", "public"), opensAt("10 3 * * *", "UTC")))
 	w.hasDefinition(httpRouteDefinition())
@@ -220,11 +219,11 @@ func TestRoutesThatGoWhileAChangeWaits(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	equal(t, "Ready", "False OutsideWindow", w.is("a", apimeta.ConditionReady))
 	equal(t, "Exposed", noGateway, w.is("a", v1alpha1.ConditionExposed))
-	equal(t, "what it has", []string{"", ""}, []string{w.app("a").Status.ExternalURL, w.app("a").Status.IngressHost})
+	equal(t, "externalURL and ingressHost", []string{"", ""}, []string{w.app("a").Status.ExternalURL, w.app("a").Status.IngressHost})
 }
 
-// TestExposureAfterARollback: the host of the revision that was given up is none.
-func TestExposureAfterARollback(t *testing.T) {
+// TestExposureAfterRollback: the host of the abandoned revision is released.
+func TestExposureAfterRollback(t *testing.T) {
 	w := newWorld(t)
 	w.hasClasses("nginx")
 	w.create(newApp("a", exposedBy("nginx"), func(app *v1alpha1.DemoApp) {
@@ -232,18 +231,18 @@ func TestExposureAfterARollback(t *testing.T) {
 	}))
 	w.passes("a", controller.SpecChange)
 	w.change("a", atHost("new.example.com"))
-	w.engine.meddle("a", becomes(status.InProgressStatus, "0 of 1", 0))
-	w.onItsWay("a")
+	w.engine.mutate("a", becomes(status.InProgressStatus, "0 of 1", 0))
+	w.passesUntilWritten("a")
 	equal(t, "externalURL", "http://new.example.com", w.app("a").Status.ExternalURL)
 	w.clock.Step(10 * time.Minute)
 	w.passes("a", controller.Retry)
 	w.passes("a", controller.HealthChange)
 	equal(t, "Ready", "False RolledBack", w.is("a", apimeta.ConditionReady))
 	equal(t, "Exposed", "False RouteNotDeployed", w.is("a", v1alpha1.ConditionExposed))
-	equal(t, "what it has", []string{"", ""}, []string{w.app("a").Status.ExternalURL, w.app("a").Status.IngressHost})
+	equal(t, "externalURL and ingressHost", []string{"", ""}, []string{w.app("a").Status.ExternalURL, w.app("a").Status.IngressHost})
 }
 
-func TestClassThatComesWhileSuspended(t *testing.T) {
+func TestIngressClassWhileSuspended(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", exposedBy("nginx")))
 	w.passes("a", controller.SpecChange)
@@ -256,13 +255,13 @@ func TestClassThatComesWhileSuspended(t *testing.T) {
 	w.delete("a")
 	w.passes("a", controller.SpecChange)
 	if w.app("a") != nil {
-		t.Error("the app is still there")
+		t.Error("the app still exists")
 	}
 }
 
-// TestHTTPRoutesThatAreNotServedEverywhere: the definition is there, and the
-// engine has not heard of it yet.
-func TestHTTPRoutesThatAreNotServedEverywhere(t *testing.T) {
+// TestUpgradeRetriesUntilHTTPRouteIsServed: the definition exists, but the engine does
+// not find the kind yet.
+func TestUpgradeRetriesUntilHTTPRouteIsServed(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", exposedBy("", "public")))
 	w.passes("a", controller.SpecChange)
@@ -270,14 +269,14 @@ func TestHTTPRoutesThatAreNotServedEverywhere(t *testing.T) {
 	unknown := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}}
 	w.engine.failures = []error{fmt.Errorf("build: %w", unknown)}
 	if _, err := w.pass("a", controller.SpecChange); !errors.Is(err, unknown) {
-		t.Errorf("the pass returned %v, which does not bring about another one", err)
+		t.Errorf("the pass returned %v, want an error that is retried", err)
 	}
 	equal(t, "conditions", conditions("Validated", isValid, "Exposed", "False RouteNotDeployed", "Deployed", "True InstallSucceeded",
 		"Ready", noGateway, "Reconciling", "True GatewayAPIMissing"), w.conditions("a"))
 	equal(t, "failures", (*releasev1alpha1.FailureCounts)(nil), w.app("a").Status.Failures)
 }
 
-func TestExposureThatIsNotKnown(t *testing.T) {
+func TestExposureIsKeptWhileUnknown(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", exposedBy("nginx")))
 	w.hasClasses("nginx")
@@ -291,7 +290,7 @@ func TestExposureThatIsNotKnown(t *testing.T) {
 	equal(t, "externalURL", "http://web.example.com", w.app("a").Status.ExternalURL)
 }
 
-func TestHostThatTwoWant(t *testing.T) {
+func TestOlderAppKeepsHost(t *testing.T) {
 	w := newWorld(t)
 	w.hasClasses("nginx")
 	w.create(newApp("a", exposedBy("nginx")))
@@ -308,8 +307,9 @@ func TestHostThatTwoWant(t *testing.T) {
 	equal(t, "Ready", "True Healthy", w.is("b", apimeta.ConditionReady))
 }
 
-// TestManyHostsThatTwoWant: they have no URL, and are kept until the Ingress is gone all the same.
-func TestManyHostsThatTwoWant(t *testing.T) {
+// TestOlderAppKeepsWildcardHost: a wildcard host has no URL, but is kept until the
+// Ingress is deleted.
+func TestOlderAppKeepsWildcardHost(t *testing.T) {
 	w := newWorld(t)
 	w.hasClasses("nginx")
 	w.create(newApp("a", exposedBy("nginx"), atHost("*.example.com"), opensAt("10 3 * * *", "UTC")))
@@ -326,7 +326,7 @@ func TestManyHostsThatTwoWant(t *testing.T) {
 	equal(t, "Ready", "True Healthy", w.is("b", apimeta.ConditionReady))
 }
 
-// errForbidden is what an informer that may not watch says.
+// errForbidden is the error of an informer without permission to watch.
 func errForbidden(resource string) error {
 	return &controller.UnfilledError{
 		Failure: apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("no rule allows it")),
@@ -335,7 +335,7 @@ func errForbidden(resource string) error {
 
 const classesForbidden = "IngressClasses cannot be watched: ingressclasses is forbidden: no rule allows it"
 
-func TestNothingIsSaidBeforeTheClusterHasAnswered(t *testing.T) {
+func TestNoStatusBeforeCapabilitiesAreKnown(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", exposedBy("nginx")))
 	w.classes.err = &controller.UnfilledError{}
@@ -345,7 +345,7 @@ func TestNothingIsSaidBeforeTheClusterHasAnswered(t *testing.T) {
 	equal(t, "requests", []string{"patch demoapps a"}, w.calls.take())
 }
 
-func TestAppIsInstalledWithoutWhatMayNotBeWatched(t *testing.T) {
+func TestInstallWithoutPermissionToWatchIngressClasses(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", exposedBy("nginx", "public")))
 	w.classes.err = errForbidden("ingressclasses")
@@ -355,30 +355,30 @@ func TestAppIsInstalledWithoutWhatMayNotBeWatched(t *testing.T) {
 	equal(t, "message", classesForbidden+"; "+noRouteText, w.message("a", v1alpha1.ConditionExposed))
 	ingress, httpRoute := w.renders()
 	equal(t, "rendered", []any{false, false}, []any{ingress, httpRoute})
-	equal(t, "event", true, slices.Contains(w.recorder.take(), "a Warning ObserveFailed Reconcile "+classesForbidden+"; "+noRouteText))
+	equal(t, "event emitted", true, slices.Contains(w.recorder.take(), "a Warning ObserveFailed Reconcile "+classesForbidden+"; "+noRouteText))
 
-	w.engine.meddle("a", removes("Service"))
+	w.engine.mutate("a", removes("Service"))
 	w.passes("a", controller.Drift)
-	equal(t, "requests when there is drift", true, slices.Contains(w.calls.take(), "Repair a Drift"))
+	equal(t, "drift is repaired", true, slices.Contains(w.calls.take(), "Repair a Drift"))
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "conditions after it", without, w.conditions("a"))
+	equal(t, "conditions after the repair", without, w.conditions("a"))
 
 	w.classes.err = nil
 	w.hasClasses("nginx")
 	w.passes("a", controller.DependencyReady)
-	equal(t, "Exposed when it may be watched", noGateway, w.is("a", v1alpha1.ConditionExposed))
+	equal(t, "Exposed with permission to watch", noGateway, w.is("a", v1alpha1.ConditionExposed))
 	ingress, _ = w.renders()
 	equal(t, "rendered", true, ingress)
 }
 
-func TestDeployedIngressIsKeptWhileItMayNotBeKnown(t *testing.T) {
+func TestDeployedIngressIsKeptWithoutPermissionToWatch(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", exposedBy("nginx")))
 	w.hasClasses("nginx")
 	w.passes("a", controller.SpecChange)
 	entry := releasev1alpha1.InventoryEntry{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Namespace: namespace, Name: "a", UID: "u", Digest: "d"}
 	w.report("a", func(app *v1alpha1.DemoApp) { app.Status.Inventory = append(app.Status.Inventory, entry) })
-	w.engine.meddle("a", func(r *fakeRelease) {
+	w.engine.mutate("a", func(r *fakeRelease) {
 		r.live["Ingress"] = helm.InventoryEntry{ObjectReference: helm.ObjectReference{
 			APIVersion: entry.APIVersion, Kind: entry.Kind, Namespace: namespace, Name: "a",
 		}, UID: entry.UID, Digest: entry.Digest}
@@ -393,10 +393,10 @@ func TestDeployedIngressIsKeptWhileItMayNotBeKnown(t *testing.T) {
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
 	ingress, _ := w.renders()
-	equal(t, "rendered with another message", []any{true, "other"}, []any{ingress, w.engine.wanted.Values["message"]})
+	equal(t, "rendered with another message", []any{true, "other"}, []any{ingress, w.engine.desired.Values["message"]})
 }
 
-func TestReleaseThatTheStatusDoesNotKnowIsHeldWhileItMayNotBeKnown(t *testing.T) {
+func TestUnrecordedReleaseIsHeldWithoutPermissionToWatch(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", exposedBy("nginx")))
 	w.hasClasses("nginx")
@@ -407,7 +407,7 @@ func TestReleaseThatTheStatusDoesNotKnowIsHeldWhileItMayNotBeKnown(t *testing.T)
 	w.start(testChart(t, "1.0.0"))
 	w.classes.err = errForbidden("ingressclasses")
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests", false, slices.ContainsFunc(w.calls.take(), func(call string) bool { return strings.HasPrefix(call, "Upgrade") }))
+	equal(t, "upgraded", false, slices.ContainsFunc(w.calls.take(), func(call string) bool { return strings.HasPrefix(call, "Upgrade") }))
 	equal(t, "Ready", "False ObserveFailed", w.is("a", apimeta.ConditionReady))
 	equal(t, "message", classesForbidden, w.message("a", apimeta.ConditionReady))
 }

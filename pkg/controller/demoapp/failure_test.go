@@ -16,7 +16,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-func TestTransientFailure(t *testing.T) {
+func TestTransientFailureIsRetried(t *testing.T) {
 	tests := []struct {
 		name     string
 		world    func(t *testing.T) *world
@@ -40,7 +40,7 @@ func TestTransientFailure(t *testing.T) {
 		{"repair", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t)
-			w.engine.meddle("a", edits("Secret"))
+			w.engine.mutate("a", edits("Secret"))
 			return w
 		}, releasev1alpha1.ReasonRepairFailed, "True InstallSucceeded", []string{"Drifted", "True ObjectsChanged"}, releasev1alpha1.UpgradeReasonDriftDetected},
 	}
@@ -75,8 +75,8 @@ func TestTransientFailure(t *testing.T) {
 	}
 }
 
-func TestLookThatFails(t *testing.T) {
-	t.Run("caches that are not filled yet", func(t *testing.T) {
+func TestObserveFailure(t *testing.T) {
+	t.Run("caches are not synced", func(t *testing.T) {
 		w := deployed(t)
 		w.engine.observeErr = fmt.Errorf("observe: %w", helm.ErrNotSynced)
 		_, err := w.pass("a", controller.SpecChange)
@@ -85,7 +85,7 @@ func TestLookThatFails(t *testing.T) {
 		}
 		equal(t, "requests", []string(nil), w.calls.take())
 	})
-	t.Run("anything else", func(t *testing.T) {
+	t.Run("another error", func(t *testing.T) {
 		w := deployed(t)
 		w.engine.observeErr = errPlain
 		_, err := w.pass("a", controller.SpecChange)
@@ -94,7 +94,7 @@ func TestLookThatFails(t *testing.T) {
 		}
 		equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	})
-	t.Run("after the change", func(t *testing.T) {
+	t.Run("after a change", func(t *testing.T) {
 		w := newWorld(t)
 		w.create(newApp("a"))
 		w.engine.executing = func() { w.engine.observeErr = errPlain }
@@ -111,7 +111,7 @@ func TestLookThatFails(t *testing.T) {
 	})
 }
 
-// terminalFailures are the failures that come again until something changes.
+// terminalFailures returns terminal errors by their reason.
 func terminalFailures() map[string]error {
 	object := helm.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: "a"}
 	return map[string]error{
@@ -122,7 +122,7 @@ func terminalFailures() map[string]error {
 	}
 }
 
-func TestTerminalFailure(t *testing.T) {
+func TestTerminalFailureStalls(t *testing.T) {
 	for reason, failure := range terminalFailures() {
 		t.Run(reason, func(t *testing.T) {
 			w := newWorld(t)
@@ -133,7 +133,7 @@ func TestTerminalFailure(t *testing.T) {
 				t.Errorf("error is %v", err)
 			}
 			if result.RequeueAfter < refusedRetry*9/10 || result.RequeueAfter > refusedRetry*11/10 {
-				t.Errorf("next look in %v", result.RequeueAfter)
+				t.Errorf("requeued after %v", result.RequeueAfter)
 			}
 			want := conditions("Ready", "False "+reason, "Stalled", "True "+reason, "Failed", "True "+reason, "Deployed", "False "+reason)
 			equal(t, "conditions", want, w.conditions("a"))
@@ -141,12 +141,12 @@ func TestTerminalFailure(t *testing.T) {
 			equal(t, "observedGeneration", int64(1), w.app("a").Status.ObservedGeneration)
 			equal(t, "events", []string{"a Warning " + reason + " Reconcile " + redact.Text([]string{plainKey}, failure.Error())}, w.recorder.take())
 
-			// After a failure the queue hands its reasons to the next pass.
+			// After a failure, the queue passes its reasons to the next pass.
 			for _, why := range []controller.Reason{controller.Drift, controller.HealthChange, controller.SpecChange | controller.Retry} {
 				result := w.passes("a", why)
 				equal(t, "requests on "+why.String(), []string(nil), w.calls.take())
 				if result.RequeueAfter > refusedRetry*11/10 {
-					t.Errorf("on %v, next look in %v", why, result.RequeueAfter)
+					t.Errorf("on %v, requeued after %v", why, result.RequeueAfter)
 				}
 			}
 
@@ -159,7 +159,7 @@ func TestTerminalFailure(t *testing.T) {
 	}
 }
 
-func TestWhatEndsARest(t *testing.T) {
+func TestRetryAfterRefusal(t *testing.T) {
 	fromSecret := keyFrom("keys", "k")
 	tests := []struct {
 		name     string
@@ -170,7 +170,7 @@ func TestWhatEndsARest(t *testing.T) {
 		{"nothing", func(*world) {}, false, ""},
 		{"another spec", func(w *world) { w.change("a", says("other")) }, true, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
 		{
-			"another spec that means the same", func(w *world) {
+			"another spec with the same values", func(w *world) {
 				w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Image = defaultImage })
 			}, true, releasev1alpha1.UpgradeReasonSpecGenerationChanged,
 		},
@@ -200,7 +200,7 @@ func TestWhatEndsARest(t *testing.T) {
 	}
 }
 
-func TestRefusedKeyThatComesBack(t *testing.T) {
+func TestRefusedKeyIsRetriedAfterAnotherKey(t *testing.T) {
 	w := newWorld(t)
 	w.secret(map[string]string{"k": plainKey})
 	w.create(newApp("a", keyFrom("keys", "k")))
@@ -211,7 +211,7 @@ func TestRefusedKeyThatComesBack(t *testing.T) {
 	for _, key := range []string{"another-secret", plainKey} {
 		w.secret(map[string]string{"k": key})
 		w.passes("a", controller.SpecChange)
-		equal(t, "key", any(key), w.engine.wanted.Values["apiKey"])
+		equal(t, "key", any(key), w.engine.desired.Values["apiKey"])
 		equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
 	}
 }
@@ -231,7 +231,7 @@ func TestRefusedUpgrade(t *testing.T) {
 		equal(t, "deployed revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
 		return w
 	}
-	t.Run("taken back and asked for again", func(t *testing.T) {
+	t.Run("reverted and requested again", func(t *testing.T) {
 		w := refused(t)
 		w.change("a", says("hello"))
 		w.passes("a", controller.SpecChange|controller.Retry)
@@ -244,7 +244,7 @@ func TestRefusedUpgrade(t *testing.T) {
 		}
 		equal(t, "Ready", "False RenderFailed", w.conditions("a")["Ready"])
 	})
-	t.Run("beside a dependency that goes away", func(t *testing.T) {
+	t.Run("with a dependency that is no longer deployed", func(t *testing.T) {
 		w := newWorld(t)
 		w.create(newApp("b"))
 		w.passes("b", controller.SpecChange)
@@ -256,27 +256,27 @@ func TestRefusedUpgrade(t *testing.T) {
 			t.Fatalf("error is %v", err)
 		}
 		w.report("b", isDown)
-		w.engine.meddle("a", removes("ConfigMap"))
+		w.engine.mutate("a", removes("ConfigMap"))
 		w.passes("a", controller.DependencyReady|controller.Drift)
 		equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 		equal(t, "Ready", "False Waiting", w.conditions("a")["Ready"])
 	})
-	t.Run("beside a key that goes missing", func(t *testing.T) {
+	t.Run("with a missing key", func(t *testing.T) {
 		w := refused(t)
 		w.change("a", keyFrom("keys", "k"))
 		w.passes("a", controller.SpecChange|controller.Retry)
 		equal(t, "Ready", "False SecretNotFound", w.conditions("a")["Ready"])
 		equal(t, "Stalled", "", w.conditions("a")["Stalled"])
-		w.engine.meddle("a", removes("ConfigMap"))
+		w.engine.mutate("a", removes("ConfigMap"))
 		w.passes("a", controller.Drift)
-		equal(t, "requests for drift in the meantime",
+		equal(t, "requests for drift",
 			[]string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 	})
 }
 
-func TestRepairThatIsRefused(t *testing.T) {
+func TestRefusedRepairStalls(t *testing.T) {
 	w := deployed(t)
-	w.engine.meddle("a", removes("ConfigMap"))
+	w.engine.mutate("a", removes("ConfigMap"))
 	w.engine.failures = []error{terminalFailures()[apimeta.ReasonRefused]}
 	result, err := w.pass("a", controller.Drift)
 	if !controller.IsTerminal(err) {
@@ -292,9 +292,9 @@ func TestRepairThatIsRefused(t *testing.T) {
 	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonDriftDetected, w.app("a").Status.LastUpgradeReason)
 }
 
-// TestNoRoomToWaitIsNoFailedAttempt: an operator that waits for too many others says
-// nothing about this release.
-func TestNoRoomToWaitIsNoFailedAttempt(t *testing.T) {
+// TestTooManyWaitingIsNoFailedAttempt: the limit of waiting workers says nothing about
+// this release.
+func TestTooManyWaitingIsNoFailedAttempt(t *testing.T) {
 	w := deployed(t, remediating(0, releasev1alpha1.RemediationRollback))
 	w.change("a", says("other"))
 	w.engine.failures = []error{fmt.Errorf("hook: %w", controller.ErrTooManyWaiting)}

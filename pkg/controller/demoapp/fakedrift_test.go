@@ -13,29 +13,29 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// others is what others did to one object.
-type others struct {
-	// taken are the chart's fields that they own now, and differing those of them
-	// that have another value.
+// foreignChanges are the changes of other clients to one object.
+type foreignChanges struct {
+	// taken are the chart's fields that other clients own now. differing are those of
+	// them with another value.
 	taken, differing []string
-	// added are the fields that only they have.
+	// added are the fields that only other clients have.
 	added []string
-	// edits counts what they did, and accepted is the state in which there was
-	// nothing to remove.
+	// edits counts the changes. accepted is the state in which there was nothing to
+	// remove.
 	edits    int
 	accepted string
 }
 
-// touch lets others change an object.
-func touch(kind string, change func(*others)) func(*fakeRelease) {
+// touch changes an object as another client.
+func touch(kind string, change func(*foreignChanges)) func(*fakeRelease) {
 	return func(r *fakeRelease) {
-		if r.others == nil {
-			r.others = map[string]*others{}
+		if r.foreign == nil {
+			r.foreign = map[string]*foreignChanges{}
 		}
-		if r.others[kind] == nil {
-			r.others[kind] = &others{}
+		if r.foreign[kind] == nil {
+			r.foreign[kind] = &foreignChanges{}
 		}
-		o := r.others[kind]
+		o := r.foreign[kind]
 		change(o)
 		o.edits++
 		entry := r.live[kind]
@@ -46,50 +46,51 @@ func touch(kind string, change func(*others)) func(*fakeRelease) {
 
 // changes gives a field of the chart another value.
 func changes(kind, field string) func(*fakeRelease) {
-	return touch(kind, func(o *others) {
+	return touch(kind, func(o *foreignChanges) {
 		o.taken = slices.Compact(slices.Sorted(slices.Values(append(o.taken, field))))
 		o.differing = append(o.differing, field)
 	})
 }
 
-// putsBack gives a field of the chart its value again, which does not make it the
-// engine's.
-func putsBack(kind, field string) func(*fakeRelease) {
-	return touch(kind, func(o *others) {
+// restores sets a field of the chart to its desired value, without a change of its owner.
+func restores(kind, field string) func(*fakeRelease) {
+	return touch(kind, func(o *foreignChanges) {
 		o.differing = slices.DeleteFunc(o.differing, func(differing string) bool { return differing == field })
 	})
 }
 
 // adds adds a field that the chart does not have.
 func adds(kind, field string) func(*fakeRelease) {
-	return touch(kind, func(o *others) { o.added = append(o.added, field) })
+	return touch(kind, func(o *foreignChanges) { o.added = append(o.added, field) })
 }
 
-// takesAway removes all fields that the chart does not have.
-func takesAway(kind string) func(*fakeRelease) {
-	return touch(kind, func(o *others) { o.added = nil })
+// removesAdded removes all fields that the chart does not have.
+func removesAdded(kind string) func(*fakeRelease) {
+	return touch(kind, func(o *foreignChanges) { o.added = nil })
 }
 
-func (r *fakeRelease) othersOf(kind string) *others {
-	if o := r.others[kind]; o != nil {
+func (r *fakeRelease) foreignOf(kind string) *foreignChanges {
+	if o := r.foreign[kind]; o != nil {
 		return o
 	}
-	return &others{}
+	return &foreignChanges{}
 }
 
-// digest stands for the fields that the engine owns.
+// digest is the digest of the fields that the engine owns.
 func (r *fakeRelease) digest(taken []string) string {
 	return strings.TrimSpace("applied-" + r.record.Inputs + " " + strings.Join(taken, " "))
 }
 
-// state is one of an object, and of the rules that it is looked at by.
-func (o *others) state(baseline helm.Baseline) string { return fmt.Sprint(o.edits, baseline.Ignore) }
+// state identifies the state of an object, and the rules for ignored fields.
+func (o *foreignChanges) state(baseline helm.Baseline) string {
+	return fmt.Sprint(o.edits, baseline.Ignore)
+}
 
-// drifts are those of one object.
+// drifts returns the drift of one object.
 func (r *fakeRelease) drifts(entry helm.InventoryEntry, baseline helm.Baseline) []helm.Drift {
 	var found []helm.Drift
 	live, ok := r.live[entry.Kind]
-	o := r.othersOf(entry.Kind)
+	o := r.foreignOf(entry.Kind)
 	if ok && baseline.RemoveForeign && len(o.taken)+len(o.added) > 0 && o.accepted != o.state(baseline) {
 		found = append(found, helm.Drift{Object: entry.ObjectReference, Kind: helm.DriftForeign})
 	}
@@ -104,13 +105,13 @@ func (r *fakeRelease) drifts(entry helm.InventoryEntry, baseline helm.Baseline) 
 	return found
 }
 
-// explain tells what is different about an object, as the engine does.
+// explain returns the drifted fields of an object, as the engine does.
 func (r *fakeRelease) explain(drift helm.Drift, baseline helm.Baseline) helm.Explanation {
 	ignored := helm.IgnoredPaths(baseline.Ignore, drift.Object)
 	counted := func(fields []string) []string {
 		return slices.DeleteFunc(slices.Clone(fields), func(field string) bool { return slices.Contains(ignored, field) })
 	}
-	o := r.othersOf(drift.Object.Kind)
+	o := r.foreignOf(drift.Object.Kind)
 	explanation := helm.Explanation{Drift: drift, Live: r.live[drift.Object.Kind]}
 	switch drift.Kind {
 	case helm.DriftForeign:
@@ -128,7 +129,7 @@ func (r *fakeRelease) explain(drift helm.Drift, baseline helm.Baseline) helm.Exp
 	return explanation
 }
 
-// repair mends what has drifted, and keeps what is remembered of all else.
+// repair corrects the drift, and keeps the other entries of the inventory.
 func (r *fakeRelease) repair(key cache.ObjectName, drifts []helm.Drift, baseline helm.Baseline) {
 	for _, entry := range baseline.Inventory {
 		r.applied[entry.Kind] = entry
@@ -140,7 +141,7 @@ func (r *fakeRelease) repair(key cache.ObjectName, drifts []helm.Drift, baseline
 			r.apply(key, []string{kind})
 			continue
 		}
-		takesAway(kind)(r)
-		r.others[kind].accepted = r.others[kind].state(baseline)
+		removesAdded(kind)(r)
+		r.foreign[kind].accepted = r.foreign[kind].state(baseline)
 	}
 }

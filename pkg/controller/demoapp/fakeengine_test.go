@@ -18,52 +18,51 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// engine is an Engine that keeps releases in memory. It decides as the real
-// one does.
+// engine is an Engine that keeps releases in memory. It uses the real decision function.
 type engine struct {
 	calls *journal
 
 	mu       sync.Mutex
 	releases map[cache.ObjectName]*fakeRelease
-	// failures are what the next calls of Execute return.
+	// failures are the errors of the next calls of Execute.
 	failures                 []error
 	observeErr, uninstallErr error
-	// inTheWay is what InTheWay returns.
-	inTheWay string
-	// taken are the kinds of objects that a repair finds to be somebody else's.
+	// conflictState is the result of InTheWay.
+	conflictState string
+	// taken are the kinds whose objects a repair finds to have another owner.
 	taken []string
-	// uninstallTimeout is what Uninstall was called with last.
+	// uninstallTimeout is the timeout of the last Uninstall.
 	uninstallTimeout time.Duration
-	// repaired is what the last Repair was for.
+	// repaired is the drift of the last repair.
 	repaired []helm.Drift
-	// reports says that the last Explain was told that drift is left.
-	reports bool
-	// begins is the health of a new release, if it is not healthy.
-	begins *helm.Health
-	// executing is called by Execute before it does anything.
+	// leaveDrift is Baseline.LeaveDrift of the last Explain.
+	leaveDrift bool
+	// initialHealth is the health of a new release; nil for healthy.
+	initialHealth *helm.Health
+	// executing is called at the beginning of Execute.
 	executing func()
-	// wanted is what Execute was called with last.
-	wanted      helm.Release
-	looks       map[cache.ObjectName]int
-	forgotten   []string
-	subscribers []func(cache.ObjectName, helm.Change)
+	// desired is the release of the last Execute.
+	desired      helm.Release
+	observations map[cache.ObjectName]int
+	forgotten    []string
+	subscribers  []func(cache.ObjectName, helm.Change)
 }
 
-// fakeRelease is a release and its objects: as applied, and as they are now.
+// fakeRelease is a release with its objects, as applied and as they are now.
 type fakeRelease struct {
 	record  *helm.Record
 	applied map[string]helm.InventoryEntry
 	live    map[string]helm.InventoryEntry
-	others  map[string]*others
+	foreign map[string]*foreignChanges
 	health  helm.Health
 	writes  int
-	// inputs are those of each revision.
+	// inputs are the input digests of the revisions.
 	inputs map[int]string
-	// past are the records before the newest one.
+	// past are the records of earlier revisions.
 	past []helm.Record
 }
 
-// kinds are those of the objects of a release, in the order of its inventory.
+// kinds are the kinds of the objects of a release, in the order of its inventory.
 var kinds = []string{"ConfigMap", "Deployment", "Secret", "Service"}
 
 var healthy = helm.Health{Status: status.CurrentStatus, Replicas: 1, ReadyReplicas: 1, Selector: "app=a"}
@@ -72,10 +71,10 @@ var healthy = helm.Health{Status: status.CurrentStatus, Replicas: 1, ReadyReplic
 func (e *engine) Observe(_ context.Context, key cache.ObjectName, baseline helm.Baseline) (helm.Snapshot, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.looks == nil {
-		e.looks = map[cache.ObjectName]int{}
+	if e.observations == nil {
+		e.observations = map[cache.ObjectName]int{}
 	}
-	e.looks[key]++
+	e.observations[key]++
 	if e.observeErr != nil {
 		return helm.Snapshot{}, e.observeErr
 	}
@@ -97,7 +96,7 @@ func (e *engine) Observe(_ context.Context, key cache.ObjectName, baseline helm.
 	for _, entry := range baseline.Inventory {
 		drifts := r.drifts(entry, baseline)
 		if snapshot.Drifts = append(snapshot.Drifts, drifts...); len(drifts) > 0 {
-			snapshot.Drifted += fmt.Sprintln(drifts, r.live[entry.Kind], r.othersOf(entry.Kind).edits)
+			snapshot.Drifted += fmt.Sprintln(drifts, r.live[entry.Kind], r.foreignOf(entry.Kind).edits)
 		}
 		if _, ok := r.live[entry.Kind]; !ok {
 			continue
@@ -112,8 +111,8 @@ func (e *engine) Observe(_ context.Context, key cache.ObjectName, baseline helm.
 }
 
 // Decide implements Engine.
-func (e *engine) Decide(wanted helm.Release, observed helm.Snapshot) (helm.Decision, error) {
-	inputs, err := wanted.InputDigest()
+func (e *engine) Decide(desired helm.Release, observed helm.Snapshot) (helm.Decision, error) {
+	inputs, err := desired.InputDigest()
 	if err != nil {
 		return helm.Decision{}, err
 	}
@@ -121,40 +120,40 @@ func (e *engine) Decide(wanted helm.Release, observed helm.Snapshot) (helm.Decis
 }
 
 // Execute implements Engine.
-func (e *engine) Execute(_ context.Context, wanted helm.Release, decision helm.Decision, baseline helm.Baseline) (*helm.Deployed, error) {
-	e.calls.add(fmt.Sprintf("%s %s %s", decision.Action, wanted.Name, decision.Cause))
+func (e *engine) Execute(_ context.Context, desired helm.Release, decision helm.Decision, baseline helm.Baseline) (*helm.Deployed, error) {
+	e.calls.add(fmt.Sprintf("%s %s %s", decision.Action, desired.Name, decision.Cause))
 	if e.executing != nil {
 		e.executing()
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.wanted = wanted
-	r := e.releases[wanted.Key()]
+	e.desired = desired
+	r := e.releases[desired.Key()]
 	if r == nil {
 		r = &fakeRelease{live: map[string]helm.InventoryEntry{}, health: healthy}
-		if e.begins != nil {
-			r.health = *e.begins
+		if e.initialHealth != nil {
+			r.health = *e.initialHealth
 		}
-		e.releases[wanted.Key()] = r
+		e.releases[desired.Key()] = r
 	}
 	switch decision.Action {
 	case helm.ActionWait:
-		return nil, &helm.BusyError{Release: wanted.Key().String(), Status: "being changed", RetryAfter: decision.RetryAfter}
+		return nil, &helm.BusyError{Release: desired.Key().String(), Status: "being changed", RetryAfter: decision.RetryAfter}
 	case helm.ActionInstall, helm.ActionUpgrade:
-		inputs, err := wanted.InputDigest()
+		inputs, err := desired.InputDigest()
 		if err != nil {
 			return nil, err
 		}
 		err = e.nextFailure()
 		if err == nil || leavesRecord(err) {
-			r.attempt(wanted.Chart, inputs, decision.Replace != 0, err == nil)
+			r.attempt(desired.Chart, inputs, decision.Replace != 0, err == nil)
 		}
 		if err != nil {
 			return nil, err
 		}
-		r.apply(wanted.Key(), kinds)
+		r.apply(desired.Key(), kinds)
 	case helm.ActionRollback:
-		inputs, err := wanted.InputDigest()
+		inputs, err := desired.InputDigest()
 		if err != nil {
 			return nil, err
 		}
@@ -162,26 +161,26 @@ func (e *engine) Execute(_ context.Context, wanted helm.Release, decision helm.D
 			return nil, err
 		}
 		r.rollBack(decision.To, inputs)
-		r.apply(wanted.Key(), kinds)
+		r.apply(desired.Key(), kinds)
 	case helm.ActionReapply:
 		if err := e.nextFailure(); err != nil {
 			return nil, err
 		}
-		r.apply(wanted.Key(), kinds)
+		r.apply(desired.Key(), kinds)
 	case helm.ActionRepair:
 		if err := e.nextFailure(); err != nil {
 			return nil, err
 		}
 		e.repaired = decision.Drifts
-		mended := slices.DeleteFunc(slices.Clone(decision.Drifts), func(drift helm.Drift) bool { return slices.Contains(e.taken, drift.Object.Kind) })
-		r.repair(wanted.Key(), mended, baseline)
-		if len(mended) < len(decision.Drifts) {
-			return r.deployed(wanted.Chart), &helm.OwnershipConflictError{
-				Object: helm.ObjectReference{APIVersion: "v1", Kind: e.taken[0], Namespace: wanted.Namespace, Name: wanted.Name},
+		repairable := slices.DeleteFunc(slices.Clone(decision.Drifts), func(drift helm.Drift) bool { return slices.Contains(e.taken, drift.Object.Kind) })
+		r.repair(desired.Key(), repairable, baseline)
+		if len(repairable) < len(decision.Drifts) {
+			return r.deployed(desired.Chart), &helm.OwnershipConflictError{
+				Object: helm.ObjectReference{APIVersion: "v1", Kind: e.taken[0], Namespace: desired.Namespace, Name: desired.Name},
 			}
 		}
 	}
-	return r.deployed(wanted.Chart), nil
+	return r.deployed(desired.Chart), nil
 }
 
 func (e *engine) nextFailure() error {
@@ -193,7 +192,7 @@ func (e *engine) nextFailure() error {
 	return err
 }
 
-// leavesRecord tells the failures that come after the record is written.
+// leavesRecord reports whether a failure happens after the record is written.
 func leavesRecord(err error) bool {
 	var busy *helm.BusyError
 	var refused *helm.RefusedError
@@ -222,7 +221,7 @@ func (r *fakeRelease) attempt(chart *helm.Chart, inputs string, replace, succeed
 	r.inputs[revision] = inputs
 }
 
-// rollBack makes a new revision of an older one, and gives up those inputs.
+// rollBack makes a new revision from an earlier one, and abandons the inputs.
 func (r *fakeRelease) rollBack(to int, inputs string) {
 	rolledBack := *r.record
 	r.past = append(r.past, *r.record)
@@ -237,7 +236,7 @@ func (r *fakeRelease) rollBack(to int, inputs string) {
 	r.record = &rolledBack
 }
 
-// lastGood is the newest record before the present one that was deployed.
+// lastGood returns the newest earlier record with the status deployed.
 func (r *fakeRelease) lastGood() *helm.Record {
 	for _, record := range slices.Backward(r.past) {
 		if record.Status == "deployed" {
@@ -247,7 +246,7 @@ func (r *fakeRelease) lastGood() *helm.Record {
 	return nil
 }
 
-// apply makes the objects of these kinds what they should be.
+// apply restores the objects of these kinds to their desired state.
 func (r *fakeRelease) apply(key cache.ObjectName, kinds []string) {
 	if r.applied == nil {
 		r.applied = map[string]helm.InventoryEntry{}
@@ -261,7 +260,7 @@ func (r *fakeRelease) apply(key cache.ObjectName, kinds []string) {
 		entry.ObjectReference = helm.ObjectReference{APIVersion: "v1", Kind: kind, Namespace: key.Namespace, Name: key.Name}
 		entry.Digest = r.digest(nil)
 		r.live[kind], r.applied[kind] = entry, entry
-		delete(r.others, kind)
+		delete(r.foreign, kind)
 	}
 }
 
@@ -281,7 +280,7 @@ func (e *engine) Explain(_ context.Context, key cache.ObjectName, baseline helm.
 	e.calls.add("explain " + key.Name)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.reports = baseline.LeaveDrift
+	e.leaveDrift = baseline.LeaveDrift
 	found := make([]helm.Explanation, 0, len(drifts))
 	for _, drift := range drifts {
 		found = append(found, e.releases[key].explain(drift, baseline))
@@ -330,7 +329,7 @@ func (e *engine) InTheWay(_ context.Context, object helm.ObjectReference) (strin
 	e.calls.add("look " + object.Kind)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.inTheWay, e.nextFailure()
+	return e.conflictState, e.nextFailure()
 }
 
 // Forget implements Engine.
@@ -350,25 +349,25 @@ func (e *engine) Subscribe(subscriber func(cache.ObjectName, helm.Change)) {
 	e.subscribers = append(e.subscribers, subscriber)
 }
 
-// publish tells the subscribers of a change.
+// publish sends a change to the subscribers.
 func (e *engine) publish(name string, change helm.Change) {
 	for _, subscriber := range e.subscribers {
 		subscriber(keyOf(name), change)
 	}
 }
 
-// meddle lets somebody else change a release.
-func (e *engine) meddle(name string, change func(*fakeRelease)) {
+// mutate changes a release as another client.
+func (e *engine) mutate(name string, change func(*fakeRelease)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	change(e.releases[keyOf(name)])
 }
 
-// passesOver is how often a release was looked at.
-func (e *engine) passesOver(name string) int {
+// observationsOf returns how often a release was observed.
+func (e *engine) observationsOf(name string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.looks[keyOf(name)]
+	return e.observations[keyOf(name)]
 }
 
 func edits(kind string) func(*fakeRelease) { return changes(kind, "/edited") }
@@ -385,8 +384,7 @@ func replaces(kind string) func(*fakeRelease) {
 	}
 }
 
-// rewrites lets somebody else write the newest record, as the helm command
-// does.
+// rewrites replaces the newest record, as the helm command does.
 func rewrites(revision int, status string) func(*fakeRelease) {
 	return func(r *fakeRelease) {
 		r.record = &helm.Record{Revision: revision, Status: status, Changed: began}

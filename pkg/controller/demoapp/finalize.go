@@ -18,14 +18,13 @@ import (
 )
 
 // finalize writes the audit record of an app and uninstalls its release, in this order.
-// Each step may have been done by an earlier pass. A step that fails holds up the rest,
-// and the status says so.
+// Both steps are idempotent. A failed step holds the deletion, and the status reports it.
 func (c *Controller) finalize(ctx context.Context, p *pass) (event.Event, error) {
 	app := p.Observed
 	c.rollout.Forget(p.Key())
 	written, err := c.audit.Ensure(ctx, auditRecord(app))
 	if err != nil && app.Namespace == c.audit.Namespace() && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		// The record would go with the namespace that the app goes with.
+		// The audit record would be deleted with the namespace, as the app is.
 		err = nil
 	}
 	if err != nil {
@@ -41,8 +40,8 @@ func (c *Controller) finalize(ctx context.Context, p *pass) (event.Event, error)
 	return done, nil
 }
 
-// reportUninstalled leaves in the status what is true without a release, where finalizers
-// of others keep the app.
+// reportUninstalled clears the release from the status while finalizers of other owners
+// keep the app.
 func reportUninstalled(p *pass) {
 	s := &p.Object.Status
 	s.URL, s.ExternalURL, s.IngressHost, s.NodePort = "", "", "", 0
@@ -50,8 +49,7 @@ func reportUninstalled(p *pass) {
 	release.ReportUninstalled(&s.ReleaseStatus, p.Conditions(), p.Object.Name, kind.OthersFinalizers(p.Object, v1alpha1.Finalizer))
 }
 
-// blockDeletion reports why a deletion does not come to its end. The deletion is retried,
-// because each obstacle has to go at some time.
+// blockDeletion reports why the deletion cannot complete. The deletion is always retried.
 func (c *Controller) blockDeletion(ctx context.Context, p *pass, reason string, cause error) error {
 	cause = c.redact(ctx, p.Object, cause)
 	p.Conditions().MarkReconciling(reason, "Deletion waits: "+cause.Error())

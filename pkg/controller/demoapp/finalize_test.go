@@ -21,7 +21,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// deleting is a world whose app "a" was deployed and is asked to go.
+// deleting returns a world whose app "a" is deployed and being deleted.
 func deleting(t *testing.T, change ...func(*v1alpha1.DemoApp)) *world {
 	t.Helper()
 	w := deployed(t, change...)
@@ -44,13 +44,13 @@ func TestDeletion(t *testing.T) {
 	result := w.passes("a", controller.SpecChange)
 	equal(t, "steps", []string{"create configmaps", "uninstall a", "patch demoapps a"}, w.calls.take())
 	equal(t, "timeout", helm.DefaultTimeout, w.engine.uninstallTimeout)
-	equal(t, "next look", time.Duration(0), result.RequeueAfter)
+	equal(t, "requeue after", time.Duration(0), result.RequeueAfter)
 	equal(t, "events", []string{
 		"a Normal Audited Delete Wrote audit record demoapp-audit/" + name,
 		"a Normal Uninstalled Delete Uninstalled release a",
 	}, w.recorder.take())
 	if w.app("a") != nil {
-		t.Error("the app is still there")
+		t.Error("the app still exists")
 	}
 	record, ok := w.records()[name]
 	if !ok {
@@ -60,22 +60,22 @@ func TestDeletion(t *testing.T) {
 	contains(t, "status in the record", record.Data["status"], `"deployedRelease":{"name":"a","revision":1,`)
 	contains(t, "spec in the record", record.Data["spec"], `"message":"hello"`)
 
-	// The cache may hold the app for a while.
+	// The cache may still contain the app.
 	_, err := w.latePass("a", controller.HealthChange)
 	must(t, err)
-	equal(t, "requests while the cache still has it", []string(nil), w.calls.take())
+	equal(t, "requests while the cache is stale", []string(nil), w.calls.take())
 	w.passes("a", controller.Deleted)
 	equal(t, "requests in the end", []string(nil), w.calls.take())
 	equal(t, "events in the end", []string(nil), w.recorder.take())
-	equal(t, "forgotten by the engine", []string{"a", "a"}, w.engine.forgotten)
+	equal(t, "names passed to Forget", []string{"a", "a"}, w.engine.forgotten)
 
 	created := w.create(newApp("a"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests for a successor", []string{"patch demoapps a", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "owner of the successor's release", created.UID, w.engine.wanted.Owner.UID)
+	equal(t, "owner of the successor's release", created.UID, w.engine.desired.Owner.UID)
 }
 
-func TestDeletionBeforeTheFirstVisit(t *testing.T) {
+func TestDeletionBeforeFirstPass(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", func(app *v1alpha1.DemoApp) { app.Finalizers = []string{"example.com/theirs"} }))
 	w.delete("a")
@@ -92,10 +92,10 @@ func (w *world) passesUnchecked(name string, why controller.Reason) {
 	must(w.t, err)
 }
 
-func theirs(app *v1alpha1.DemoApp) { app.Finalizers = []string{"example.com/theirs"} }
+func foreignFinalizer(app *v1alpha1.DemoApp) { app.Finalizers = []string{"example.com/theirs"} }
 
-func TestDeletionWithFinalizersOfOthers(t *testing.T) {
-	w := deleting(t, theirs)
+func TestDeletionWithForeignFinalizers(t *testing.T) {
+	w := deleting(t, foreignFinalizer)
 	w.makeAuditNamespace()
 	w.passes("a", controller.SpecChange)
 	equal(t, "steps", []string{"create configmaps", "uninstall a", "apply demoapps/status a", "patch demoapps a"}, w.calls.take())
@@ -104,7 +104,7 @@ func TestDeletionWithFinalizersOfOthers(t *testing.T) {
 	equal(t, "message", "Release a is uninstalled; the deletion waits for finalizers of others: example.com/theirs", w.message("a", apimeta.ConditionReady))
 	status := w.app("a").Status
 	if status.DeployedRelease != nil || status.Inventory != nil || status.AppliedManifestHash != "" || status.URL != "" {
-		t.Errorf("the status still tells of the release: %s", asJSON(t, status))
+		t.Errorf("the status still has the release: %s", asJSON(t, status))
 	}
 	events := w.recorder.take()
 	equal(t, "events", 2, len(events))
@@ -112,14 +112,14 @@ func TestDeletionWithFinalizersOfOthers(t *testing.T) {
 
 	_, err := w.latePass("a", controller.HealthChange)
 	must(t, err)
-	equal(t, "requests while the cache is behind", []string(nil), w.calls.take())
+	equal(t, "requests while the cache is stale", []string(nil), w.calls.take())
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests while others hold it", []string(nil), w.calls.take())
+	equal(t, "requests while a finalizer remains", []string(nil), w.calls.take())
 	equal(t, "records", 1, len(w.records()))
 }
 
-func TestDeletionWithFinalizersOfOthersThatIsRefused(t *testing.T) {
-	w := deleting(t, theirs)
+func TestFinalizerFailureWithForeignFinalizers(t *testing.T) {
+	w := deleting(t, foreignFinalizer)
 	w.makeAuditNamespace()
 	w.patchErr = errPlain
 	_, err := w.pass("a", controller.SpecChange)
@@ -141,8 +141,8 @@ func TestDeletionWithFinalizersOfOthersThatIsRefused(t *testing.T) {
 	equal(t, "Ready", "False Uninstalled", w.conditions("a")["Ready"])
 }
 
-func TestDeletionWithFinalizersOfOthersThatCannotSaySo(t *testing.T) {
-	w := deleting(t, theirs)
+func TestStatusFailureWithForeignFinalizers(t *testing.T) {
+	w := deleting(t, foreignFinalizer)
 	w.makeAuditNamespace()
 	w.statusErr = apierrors.NewInternalError(errors.New("no leader"))
 	_, err := w.pass("a", controller.SpecChange)
@@ -157,14 +157,14 @@ func TestDeletionWithFinalizersOfOthersThatCannotSaySo(t *testing.T) {
 	equal(t, "finalizers", []string{"example.com/theirs"}, w.app("a").Finalizers)
 }
 
-func TestDeletionMakesTheAuditNamespace(t *testing.T) {
+func TestDeletionCreatesAuditNamespace(t *testing.T) {
 	tests := []struct {
 		name string
 		err  error
 		fail bool
 	}{
 		{"missing", nil, false},
-		{"made by another replica, and gone again", apierrors.NewAlreadyExists(corev1.Resource("namespaces"), auditNamespace), true},
+		{"created by another replica and deleted", apierrors.NewAlreadyExists(corev1.Resource("namespaces"), auditNamespace), true},
 		{"forbidden", apierrors.NewForbidden(corev1.Resource("namespaces"), auditNamespace, errPlain), true},
 	}
 	for _, test := range tests {
@@ -182,13 +182,13 @@ func TestDeletionMakesTheAuditNamespace(t *testing.T) {
 			must(t, err)
 			equal(t, "records", 1, len(w.records()))
 			if w.app("a") != nil {
-				t.Error("the app is still there")
+				t.Error("the app still exists")
 			}
 		})
 	}
 }
 
-func TestDeletionThatCannotBeAudited(t *testing.T) {
+func TestDeletionWaitsForAuditAndUninstall(t *testing.T) {
 	w := deleting(t)
 	w.makeAuditNamespace()
 	w.auditErr = apierrors.NewForbidden(corev1.Resource("configmaps"), "x", fmt.Errorf("quota of %s", plainKey))
@@ -228,11 +228,11 @@ func TestDeletionThatCannotBeAudited(t *testing.T) {
 	equal(t, "records", 1, len(w.records()))
 	equal(t, "events", []string{"a Normal Uninstalled Delete Uninstalled release a"}, w.recorder.take())
 	if w.app("a") != nil {
-		t.Error("the app is still there")
+		t.Error("the app still exists")
 	}
 }
 
-func TestDeletionThatIsBlockedAndCannotSaySo(t *testing.T) {
+func TestAuditAndStatusFailure(t *testing.T) {
 	w := deleting(t)
 	w.makeAuditNamespace()
 	w.auditErr = errPlain
@@ -244,18 +244,18 @@ func TestDeletionThatIsBlockedAndCannotSaySo(t *testing.T) {
 	}
 }
 
-func TestFinalizerThatCannotBeRemoved(t *testing.T) {
+func TestFinalizerRemovalFailure(t *testing.T) {
 	tests := []struct {
 		name  string
 		err   error
 		check func(error) bool
-		// blocked says that the status and an event tell of it.
+		// blocked says that the status and an event report the failure.
 		blocked bool
-		// requests are those of the next pass, on the same cache.
+		// requests are those of the next pass, with the same cache.
 		requests []string
 	}{
 		{
-			"gone meanwhile", apierrors.NewNotFound(demoApps.GroupResource(), "a"), func(err error) bool { return err == nil },
+			"deleted meanwhile", apierrors.NewNotFound(demoApps.GroupResource(), "a"), func(err error) bool { return err == nil },
 			false,
 			nil,
 		},
@@ -302,7 +302,7 @@ func TestFinalizerThatCannotBeRemoved(t *testing.T) {
 	}
 }
 
-// onlyKey returns the name of the only record.
+// onlyKey returns the name of the only audit record.
 func onlyKey(t *testing.T, records map[string]corev1.ConfigMap) string {
 	t.Helper()
 	names := slices.Collect(maps.Keys(records))

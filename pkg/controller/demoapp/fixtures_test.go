@@ -44,7 +44,7 @@ const (
 	resync         = 10 * time.Minute
 )
 
-// Times of package release, which tests step over.
+// Delays of package release, by which tests step the clock.
 const (
 	settleTime      = time.Second
 	newRevisionTime = 100 * time.Millisecond
@@ -52,7 +52,8 @@ const (
 	retrySoon       = time.Second
 	refusedRetry    = 5 * time.Minute
 	haltNotice      = 5 * time.Second
-	// maxRequestLength is the longest value of the annotation requested-at, in characters.
+	// maxRequestLength is the maximum length of the annotation requested-at, in
+	// characters.
 	maxRequestLength = 256
 )
 
@@ -62,8 +63,8 @@ var (
 	errPlain = errors.New("connection refused")
 )
 
-// world is what the controller lives in: fake API servers and a fake engine
-// that write down, in one list, what they are asked to do.
+// world is the environment of a controller under test: fake API servers and a fake
+// engine. They record all requests in one journal.
 type world struct {
 	t        *testing.T
 	demo     *demofake.Clientset
@@ -75,22 +76,22 @@ type world struct {
 	clock    *clocktesting.FakeClock
 	calls    *journal
 
-	// The errors with which requests fail, while they are set.
+	// Errors for requests, while they are set.
 	auditErr, namespaceErr, patchErr, statusErr, secretErr error
 
 	// licenses is the license server; nil for none.
 	licenses gates.Licenses
-	// rolloutLimits bound the rollout of a newer chart; zero for none.
+	// rolloutLimits limit the rollout of a newer chart; zero for no limit.
 	rolloutLimits rollout.Limits
-	// registries are those that images may come from; all by default.
+	// registries are the allowed registries; all by default.
 	registries registries.List
 
 	apps, secrets cache.SharedIndexInformer
-	// audited watches the audit records.
+	// audited is the informer of audit records.
 	audited    cache.SharedIndexInformer
 	configMaps *watched
-	// classes are the IngressClasses, and definition the CustomResourceDefinition
-	// of HTTPRoutes.
+	// classes are the IngressClasses. definition is the CustomResourceDefinition of
+	// HTTPRoute.
 	classes, definition *watched
 	controller          *Controller
 }
@@ -122,7 +123,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// start makes a new controller, as a new process would.
+// start creates a new controller, as a new process would.
 func (w *world) start(chart *helm.Chart) {
 	w.t.Helper()
 	w.apps = externalversions.NewSharedInformerFactory(w.demo, 0).Demo().V1alpha1().DemoApps().Informer()
@@ -138,7 +139,7 @@ func newWatched() *watched {
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
 }
 
-// watched is a Watch that is filled by hand and counts who needs it.
+// watched is a Watch that the test fills. It counts calls of Need.
 type watched struct {
 	informer cache.SharedIndexInformer
 	needed   int
@@ -154,7 +155,7 @@ func (w *watched) Need(cache.ObjectName, controller.Enqueuer) error {
 	return w.err
 }
 
-// build makes a controller on the world's informers.
+// build creates a controller on the world's informers.
 func (w *world) build(chart *helm.Chart, clock clock.WithTicker) {
 	w.t.Helper()
 	trail, err := audit.New(audit.Config{
@@ -178,8 +179,7 @@ func (w *world) build(chart *helm.Chart, clock clock.WithTicker) {
 	}
 }
 
-// needNamespace refuses objects in namespaces that do not exist, as an API
-// server does.
+// needNamespace refuses objects in namespaces that do not exist, as an API server does.
 func (w *world) needNamespace(action clienttesting.Action) (bool, runtime.Object, error) {
 	gvr := corev1.SchemeGroupVersion.WithResource("namespaces")
 	_, err := w.kube.Tracker().Get(gvr, "", action.GetNamespace())
@@ -190,7 +190,7 @@ func failing(err *error) clienttesting.ReactionFunc {
 	return func(clienttesting.Action) (bool, runtime.Object, error) { return *err != nil, nil, *err }
 }
 
-// create makes an app as the API server would store it.
+// create stores an app as the API server would.
 func (w *world) create(app *v1alpha1.DemoApp) *v1alpha1.DemoApp {
 	w.t.Helper()
 	created, err := w.demo.DemoV1alpha1().DemoApps(app.Namespace).Create(w.t.Context(), app, metav1.CreateOptions{})
@@ -198,7 +198,7 @@ func (w *world) create(app *v1alpha1.DemoApp) *v1alpha1.DemoApp {
 	return created
 }
 
-// change changes an app's spec or metadata.
+// change updates an app's spec or metadata.
 func (w *world) change(name string, change func(*v1alpha1.DemoApp)) {
 	w.t.Helper()
 	app := w.app(name)
@@ -207,7 +207,7 @@ func (w *world) change(name string, change func(*v1alpha1.DemoApp)) {
 	must(w.t, err)
 }
 
-// report changes an app's status as its own controller would.
+// report updates an app's status as its own controller would.
 func (w *world) report(name string, change func(*v1alpha1.DemoApp)) {
 	w.t.Helper()
 	app := w.app(name)
@@ -221,7 +221,7 @@ func (w *world) delete(name string) {
 	must(w.t, w.demo.DemoV1alpha1().DemoApps(namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// app is a copy of the stored app; nil when there is none.
+// app returns a copy of the stored app; nil if there is none.
 func (w *world) app(name string) *v1alpha1.DemoApp {
 	w.t.Helper()
 	found, err := w.demo.Tracker().Get(demoApps, namespace, name)
@@ -236,7 +236,7 @@ func (w *world) app(name string) *v1alpha1.DemoApp {
 	return app.DeepCopy()
 }
 
-// secret makes or replaces the Secret "keys".
+// secret creates or replaces the Secret "keys".
 func (w *world) secret(data map[string]string) {
 	w.t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "keys"}, Data: map[string][]byte{}}
@@ -251,7 +251,7 @@ func (w *world) secret(data map[string]string) {
 	must(w.t, err)
 }
 
-// records are the audit records, by name.
+// records returns the audit records, by name.
 func (w *world) records() map[string]corev1.ConfigMap {
 	w.t.Helper()
 	list, err := w.kube.Tracker().List(corev1.SchemeGroupVersion.WithResource("configmaps"),
@@ -268,7 +268,7 @@ func (w *world) records() map[string]corev1.ConfigMap {
 	return found
 }
 
-// sync brings the caches up to date.
+// sync updates the caches.
 func (w *world) sync() {
 	w.t.Helper()
 	apps, err := w.demo.Tracker().List(demoApps, v1alpha1.SchemeGroupVersion.WithKind("DemoApp"), "")
@@ -304,8 +304,7 @@ func metadataOf(t *testing.T, items []runtime.Object) []runtime.Object {
 	return found
 }
 
-// fill replaces what an informer holds. What is there already stays, as the
-// very same object.
+// fill replaces the content of an informer. Unchanged objects keep their identity.
 func fill(t *testing.T, informer cache.SharedIndexInformer, items []runtime.Object) {
 	t.Helper()
 	list := make([]any, 0, len(items))
@@ -321,14 +320,14 @@ func fill(t *testing.T, informer cache.SharedIndexInformer, items []runtime.Obje
 	must(t, informer.GetIndexer().Replace(list, ""))
 }
 
-// pass brings the caches up to date and makes one pass over the app.
+// pass updates the caches and makes one pass over the app.
 func (w *world) pass(name string, why controller.Reason) (controller.Result, error) {
 	w.t.Helper()
 	w.sync()
 	return w.latePass(name, why)
 }
 
-// latePass makes a pass over the caches as they are.
+// latePass makes a pass without updating the caches.
 func (w *world) latePass(name string, why controller.Reason) (controller.Result, error) {
 	w.t.Helper()
 	w.calls.take()
@@ -348,7 +347,7 @@ func (w *world) passes(name string, why controller.Reason) controller.Result {
 	return result
 }
 
-// deployed is a world with the app "a", deployed, and nothing left to do.
+// deployed returns a world with the deployed app "a", and nothing left to do.
 func deployed(t *testing.T, change ...func(*v1alpha1.DemoApp)) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -360,7 +359,7 @@ func deployed(t *testing.T, change ...func(*v1alpha1.DemoApp)) *world {
 	return w
 }
 
-// conditions are an app's conditions without their messages.
+// conditions returns an app's conditions without their messages.
 func (w *world) conditions(name string) map[string]string {
 	w.t.Helper()
 	found := map[string]string{}
@@ -370,17 +369,17 @@ func (w *world) conditions(name string) map[string]string {
 	return found
 }
 
-// conditions pairs types with their status and reason; Initialized is always
-// one of them.
+// conditions returns expected conditions from pairs of a type and its status and reason.
+// It adds Initialized.
 func conditions(pairs ...string) map[string]string {
-	wanted := map[string]string{releasev1alpha1.ConditionInitialized: "True " + releasev1alpha1.ReasonChartLoaded}
+	want := map[string]string{releasev1alpha1.ConditionInitialized: "True " + releasev1alpha1.ReasonChartLoaded}
 	for i := 0; i < len(pairs); i += 2 {
-		wanted[pairs[i]] = pairs[i+1]
+		want[pairs[i]] = pairs[i+1]
 	}
-	return wanted
+	return want
 }
 
-// message is the message of one of an app's conditions.
+// message returns the message of one of an app's conditions.
 func (w *world) message(name, conditionType string) string {
 	w.t.Helper()
 	condition := meta.FindStatusCondition(w.app(name).Status.Conditions, conditionType)
@@ -421,7 +420,7 @@ func keyFrom(secret, key string) func(*v1alpha1.DemoApp) {
 func condition(conditionType string, is metav1.ConditionStatus, reason string) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) {
 		meta.SetStatusCondition(&app.Status.Conditions, metav1.Condition{
-			Type: conditionType, Status: is, Reason: reason, Message: reason + " it is",
+			Type: conditionType, Status: is, Reason: reason, Message: reason + " message",
 			ObservedGeneration: app.Generation, LastTransitionTime: metav1.NewTime(began),
 		})
 	}
@@ -429,8 +428,8 @@ func condition(conditionType string, is metav1.ConditionStatus, reason string) f
 
 func keyOf(name string) cache.ObjectName { return cache.NewObjectName(namespace, name) }
 
-// testChart is a chart without templates. Its own words for values are extraEnv, name
-// and value.
+// testChart returns a chart without templates. Its names of values are extraEnv, name and
+// value.
 func testChart(t *testing.T, version string) *helm.Chart {
 	t.Helper()
 	chart, err := helm.LoadFS(fstest.MapFS{

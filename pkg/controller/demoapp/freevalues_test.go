@@ -36,7 +36,7 @@ func specValues(raw string) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) { app.Spec.Values = &runtime.RawExtension{Raw: []byte(raw)} }
 }
 
-// configMap makes or replaces the ConfigMap "base".
+// configMap creates or replaces the ConfigMap "base".
 func (w *world) configMap(data map[string]string) {
 	w.t.Helper()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "base"}, Data: data}
@@ -51,7 +51,7 @@ func (w *world) configMap(data map[string]string) {
 	must(w.t, err)
 }
 
-// private makes or replaces the Secret "private".
+// private creates or replaces the Secret "private".
 func (w *world) private(text string) {
 	w.t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "private"}, Data: map[string][]byte{"more": []byte(text)}}
@@ -69,7 +69,7 @@ func TestValuesAreMergedInOrder(t *testing.T) {
 	w.private("b: private\nc: private")
 	w.create(newApp("a", valuesFrom(configMapValues, secretValues), specValues(`{"c": "own", "message": "not this"}`)))
 	w.passes("a", controller.SpecChange)
-	got := w.engine.wanted.Values
+	got := w.engine.desired.Values
 	for key, want := range map[string]any{
 		"a": "base", "b": "private", "c": "own", "d": "base", "message": "hello", "apiKey": plainKey,
 		"service": map[string]any{"type": "ClusterIP", "port": int64(80), "nodePort": int64(0), "extra": "base"},
@@ -85,32 +85,32 @@ func TestValuesAreMergedInOrder(t *testing.T) {
 	w.configMap(map[string]string{"values.yaml": "a: new"})
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests for other values", []string{"get configmaps base", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "a", any("new"), w.engine.wanted.Values["a"])
+	equal(t, "a", any("new"), w.engine.desired.Values["a"])
 	w.configMap(map[string]string{"values.yaml": "a: new", "other": "x"})
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests for another key", []string{"get configmaps base"}, w.calls.take())
 
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.ValuesFrom, app.Spec.Values = nil, nil })
 	w.passes("a", controller.SpecChange)
-	equal(t, "bytes that are kept when nothing is in use", 0, w.controller.sources.Kept())
-	equal(t, "a", nil, w.engine.wanted.Values["a"])
+	equal(t, "cached bytes without users", 0, w.controller.sources.Kept())
+	equal(t, "a", nil, w.engine.desired.Values["a"])
 }
 
 func TestConfigMapsAreWatchedOnDemand(t *testing.T) {
 	w := deployed(t)
 	w.create(newApp("b", keyFrom("keys", "k"), specValues(`{"a": 1}`)))
 	w.passes("b", controller.SpecChange)
-	equal(t, "needs without valuesFrom", 0, w.configMaps.needed)
+	equal(t, "Need calls without valuesFrom", 0, w.configMaps.needed)
 	w.create(newApp("c", valuesFrom(configMapValues)))
 	w.configMaps.err = controller.ErrNotSynced
 	_, err := w.pass("c", controller.SpecChange)
 	if !errors.Is(err, controller.ErrNotSynced) {
 		t.Errorf("error is %v", err)
 	}
-	equal(t, "conditions while nothing is known", conditions(), w.conditions("c"))
+	equal(t, "conditions while the watch syncs", conditions(), w.conditions("c"))
 }
 
-func TestValuesThatCannotBeHad(t *testing.T) {
+func TestInstallWaitsForValues(t *testing.T) {
 	tests := []struct {
 		name     string
 		from     releasev1alpha1.ValuesReference
@@ -132,7 +132,7 @@ func TestValuesThatCannotBeHad(t *testing.T) {
 			`valuesFrom[0]: Key "values.yaml" of ConfigMap "base" is not a YAML or JSON object: it is not an object (key: value)`, "False ValuesInvalid",
 		},
 		{
-			"a Secret that is no YAML", secretValues, func(w *world) { w.private("{hidden-secret: [") }, true,
+			"Secret with invalid YAML", secretValues, func(w *world) { w.private("{hidden-secret: [") }, true,
 			`valuesFrom[0]: Key "more" of Secret "private" is not a YAML or JSON object`, "False ValuesInvalid",
 		},
 	}
@@ -154,20 +154,20 @@ func TestValuesThatCannotBeHad(t *testing.T) {
 			from.Optional = true
 			w.create(newApp("b", valuesFrom(from)))
 			w.passes("b", controller.SpecChange)
-			equal(t, "Ready where it is optional", test.optional, w.conditions("b")["Ready"])
+			equal(t, "Ready with an optional reference", test.optional, w.conditions("b")["Ready"])
 
 			w.configMap(map[string]string{"values.yaml": "x: 1"})
 			w.private("x: 1")
 			w.passes("a", controller.SpecChange)
 			equal(t, "conditions afterwards", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-			equal(t, "x", any(int64(1)), w.engine.wanted.Values["x"])
+			equal(t, "x", any(int64(1)), w.engine.desired.Values["x"])
 		})
 	}
 }
 
-// TestWhatRunsIsKeptWithoutItsValues: drift is repaired, nothing is rolled out,
-// and all that is missing is told of.
-func TestWhatRunsIsKeptWithoutItsValues(t *testing.T) {
+// TestReleaseIsKeptWithoutValues: drift is corrected, nothing is rolled out, and all
+// blockers are reported.
+func TestReleaseIsKeptWithoutValues(t *testing.T) {
 	w := newWorld(t)
 	w.private("x: 1")
 	w.create(newApp("a", valuesFrom(secretValues)))
@@ -179,7 +179,7 @@ func TestWhatRunsIsKeptWithoutItsValues(t *testing.T) {
 	equal(t, "Deployed", "True InstallSucceeded", w.conditions("a")["Deployed"])
 	contains(t, "message", w.message("a", apimeta.ConditionReady), `Secret "private"`)
 	contains(t, "message", w.message("a", apimeta.ConditionReady), `DemoApp "b"`)
-	w.engine.meddle("a", removes("Secret"))
+	w.engine.mutate("a", removes("Secret"))
 	w.passes("a", controller.Drift)
 	equal(t, "requests for drift", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 }
@@ -194,7 +194,7 @@ func TestValuesFromSecretsStaySecret(t *testing.T) {
 		"error": err.Error(), "status": asJSON(t, w.app("a").Status), "events": strings.Join(w.recorder.all(), "\n"),
 	} {
 		if strings.Contains(text, "hidden-secret") {
-			t.Errorf("%s shows it: %s", what, text)
+			t.Errorf("%s shows the secret: %s", what, text)
 		}
 	}
 	contains(t, "message", w.message("a", apimeta.ConditionStalled), "at '/extraEnv/0': got \"REDACTED\"")
@@ -257,17 +257,17 @@ func TestKeysFromSecretsStaySecret(t *testing.T) {
 
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
-	w.engine.meddle("a", changes("Deployment", "/metadata/labels/hidden-secret"))
+	w.engine.mutate("a", changes("Deployment", "/metadata/labels/hidden-secret"))
 	w.passes("a", controller.Drift)
 	equal(t, "drift", "Deployment a (changed): /metadata/labels/REDACTED", w.message("a", releasev1alpha1.ConditionDrifted))
 	if events := strings.Join(w.recorder.all(), "\n"); strings.Contains(events, "hidden-secret") {
-		t.Errorf("events show it: %s", events)
+		t.Errorf("events show the secret: %s", events)
 	}
 }
 
-// TestErrorsAreCutEverywhere: of an error of megabytes, a few KiB reach the log, the
-// status and the events.
-func TestErrorsAreCutEverywhere(t *testing.T) {
+// TestLongErrorsAreTruncated: only a few KiB of a huge error reach the log, the status
+// and the events.
+func TestLongErrorsAreTruncated(t *testing.T) {
 	w := newWorld(t)
 	w.private("extraEnv: [{name: A, value: hidden-secret}]")
 	w.create(newApp("a", valuesFrom(secretValues)))
@@ -282,27 +282,28 @@ func TestErrorsAreCutEverywhere(t *testing.T) {
 		}
 	}
 	if !errors.Is(err, long) || !controller.IsTerminal(err) {
-		t.Errorf("the error does not match what it wraps: %T", err)
+		t.Errorf("the error does not wrap the original error: %T", err)
 	}
 }
 
-// TestDetailIsLeftOutWhileASecretCannotBeUsed: what its values were is not known then.
-func TestDetailIsLeftOutWhileASecretCannotBeUsed(t *testing.T) {
+// TestErrorsAreWithheldWhileSecretIsInvalid: the values of an invalid Secret are unknown
+// and cannot be redacted.
+func TestErrorsAreWithheldWhileSecretIsInvalid(t *testing.T) {
 	w := newWorld(t)
 	w.private("extraEnv: [{name: A, value: hidden-secret}]")
 	w.create(newApp("a", valuesFrom(secretValues)))
 	w.passes("a", controller.SpecChange)
 	w.private("extraEnv: &x [{name: A, value: hidden-secret}]")
-	w.engine.meddle("a", removes("Service"))
+	w.engine.mutate("a", removes("Service"))
 	w.engine.failures = []error{fmt.Errorf("refused hidden-secret: %w", errPlain)}
 	_, err := w.pass("a", controller.Drift)
 	contains(t, "error", err.Error(), "the detail is left out")
 	if status := asJSON(t, w.app("a").Status); strings.Contains(status, "hidden-secret") {
-		t.Errorf("the status shows it: %s", status)
+		t.Errorf("the status shows the secret: %s", status)
 	}
 }
 
-func TestConfigMapsThatMayNotBeWatched(t *testing.T) {
+func TestValuesWithoutPermissionToWatchConfigMaps(t *testing.T) {
 	const message = "valuesFrom[0]: ConfigMaps cannot be watched: configmaps is forbidden: no rule allows it"
 	w := deployed(t)
 	w.configMaps.err = errForbidden("configmaps")
@@ -313,9 +314,9 @@ func TestConfigMapsThatMayNotBeWatched(t *testing.T) {
 	equal(t, "message", message, w.message("b", apimeta.ConditionReady))
 
 	w.change("a", valuesFrom(configMapValues))
-	w.engine.meddle("a", removes("Service"))
+	w.engine.mutate("a", removes("Service"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests when there is drift", true, slices.Contains(w.calls.take(), "Repair a Drift"))
-	equal(t, "Ready of one that runs", "False ObserveFailed", w.is("a", apimeta.ConditionReady))
+	equal(t, "drift is repaired", true, slices.Contains(w.calls.take(), "Repair a Drift"))
+	equal(t, "Ready of a deployed app", "False ObserveFailed", w.is("a", apimeta.ConditionReady))
 	equal(t, "Reconciling", "True ObserveFailed", w.is("a", apimeta.ConditionReconciling))
 }

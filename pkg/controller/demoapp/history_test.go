@@ -14,8 +14,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// history is that of an app: what was done, how it ended, why, the revision, and how
-// many times.
+// history returns an app's history: action, outcome, reason, revision and count.
 func (w *world) history(name string) []string {
 	w.t.Helper()
 	var lines []string
@@ -40,7 +39,7 @@ func TestHistory(t *testing.T) {
 		Inputs: w.app("a").Status.Failures.Inputs, Chart: w.controller.chart.Digest(),
 	}, w.app("a").Status.Failures)
 	w.passes("a", controller.Retry)
-	w.engine.meddle("a", removes("Secret"))
+	w.engine.mutate("a", removes("Secret"))
 	w.passes("a", controller.Drift)
 	equal(t, "history", []string{
 		`Repair Succeeded "DriftDetected" 2 0`,
@@ -52,7 +51,7 @@ func TestHistory(t *testing.T) {
 	equal(t, "failures in the end", &releasev1alpha1.FailureCounts{Upgrades: 2}, w.app("a").Status.Failures)
 }
 
-// TestHistoryOfFailures: they tell why as a success would have, and which revision they
+// TestHistoryOfFailures: a failure has the reason of its attempt and the revision that it
 // left.
 func TestHistoryOfFailures(t *testing.T) {
 	refused := terminalFailures()[apimeta.ReasonRefused]
@@ -77,7 +76,7 @@ func TestHistoryOfFailures(t *testing.T) {
 			w.start(testChart(t, "1.1.0"))
 			return w
 		}, []error{refused}, []string{`Upgrade Failed "ChartChanged" 2 0`, `Install Succeeded "SpecGenerationChanged" 1 0`}},
-		{"upgrade that leaves no record, after one that did", func(t *testing.T) *world {
+		{"upgrade without a record, after one with a record", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t)
 			w.failing(1)
@@ -87,7 +86,7 @@ func TestHistoryOfFailures(t *testing.T) {
 			`Upgrade Failed "SpecGenerationChanged" 0 0`, `Upgrade Failed "SpecGenerationChanged" 2 0`,
 			`Install Succeeded "SpecGenerationChanged" 1 0`,
 		}},
-		{"upgrade that was asked for, and leaves no record", func(t *testing.T) *world {
+		{"forced upgrade without a record", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t)
 			w.change("a", asks("now", "now"))
@@ -96,7 +95,7 @@ func TestHistoryOfFailures(t *testing.T) {
 		{"repair", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t)
-			w.engine.meddle("a", edits("Secret"))
+			w.engine.mutate("a", edits("Secret"))
 			return w
 		}, []error{errPlain}, []string{`Repair Failed "DriftDetected" 0 0`, `Install Succeeded "SpecGenerationChanged" 1 0`}},
 		{"rollback", func(t *testing.T) *world {
@@ -121,9 +120,10 @@ func TestHistoryOfFailures(t *testing.T) {
 	}
 }
 
-// TestHistoryOfAnUnhealthyRevision: it was a success first, and is counted once.
-func TestHistoryOfAnUnhealthyRevision(t *testing.T) {
-	w := starts(t, 1)
+// TestHistoryOfUnhealthyRevision: the revision is recorded as a success first, and then
+// once as a failure.
+func TestHistoryOfUnhealthyRevision(t *testing.T) {
+	w := neverReadyAfterChange(t, 1)
 	w.engine.failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
 	equal(t, "failed", true, err != nil)

@@ -10,7 +10,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// failedInputs is status.failures.inputs of an app whose install failed with a key.
+// failedInputs returns status.failures.inputs of an app whose install failed with a key.
 func failedInputs(t *testing.T, key string) string {
 	t.Helper()
 	w := newWorld(t)
@@ -24,16 +24,16 @@ func failedInputs(t *testing.T, key string) string {
 	return w.app("a").Status.Failures.Inputs
 }
 
-// TestFailuresDoNotTellTheKey: objects of the same versions give the same inputs,
-// whatever they hold, so there is nothing to guess from.
-func TestFailuresDoNotTellTheKey(t *testing.T) {
+// TestFailureInputsDoNotRevealKey: objects of the same versions give the same inputs,
+// whatever their content is.
+func TestFailureInputsDoNotRevealKey(t *testing.T) {
 	one, other := failedInputs(t, "verysecret"), failedInputs(t, "othersecret")
 	equal(t, "inputs of another key", one, other)
 	equal(t, "length", 32, len(one))
 }
 
-// TestFailuresCountByContent: another content of a source begins a new row of failures,
-// and the same content written again does not.
+// TestFailuresCountByContent: other content of a source resets the consecutive failures.
+// The same content written again does not.
 func TestFailuresCountByContent(t *testing.T) {
 	w := newWorld(t)
 	w.secret(map[string]string{"k": "verysecret"})

@@ -38,7 +38,7 @@ var (
 	unavailable = license.Answer{Verdict: license.Unavailable, Message: "silence"}
 )
 
-// licensed is a world with a license server and the app "a", deployed.
+// licensed returns a world with a license server and the deployed app "a".
 func licensed(t *testing.T, change ...func(*v1alpha1.DemoApp)) (*world, *licenses) {
 	t.Helper()
 	w, server := newWorld(t), &licenses{answer: granted}
@@ -53,7 +53,7 @@ func licensed(t *testing.T, change ...func(*v1alpha1.DemoApp)) (*world, *license
 	return w, server
 }
 
-func TestLicenseHoldsTheInstall(t *testing.T) {
+func TestInstallWaitsForLicense(t *testing.T) {
 	tests := map[string]struct {
 		answer license.Answer
 		reason string
@@ -73,7 +73,7 @@ func TestLicenseHoldsTheInstall(t *testing.T) {
 				"Ready", "False "+test.reason, "Reconciling", "True "+test.reason), w.conditions("a"))
 			equal(t, "events", []string{"a Warning Held Hold " + test.reason + ": " + test.answer.Message}, w.recorder.take())
 			if result.RequeueAfter < 108*time.Second || result.RequeueAfter > 132*time.Second {
-				t.Errorf("next question in %v", result.RequeueAfter)
+				t.Errorf("requeued after %v", result.RequeueAfter)
 			}
 			server.answer = granted
 			w.passes("a", controller.PeriodicResync)
@@ -83,16 +83,16 @@ func TestLicenseHoldsTheInstall(t *testing.T) {
 	}
 }
 
-func TestLicenseIsLostInTheMiddle(t *testing.T) {
+func TestDeniedLicenseHoldsUpgradeOnly(t *testing.T) {
 	w, server := licensed(t)
 	server.answer = denied
-	w.engine.meddle("a", edits("ConfigMap"))
+	w.engine.mutate("a", edits("ConfigMap"))
 	w.passes("a", controller.Drift)
-	equal(t, "requests about drift", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "asked about drift", 0, len(server.asked))
+	equal(t, "requests for drift", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
+	equal(t, "questions about drift", 0, len(server.asked))
 
 	w.change("a", says("other"))
-	w.engine.meddle("a", edits("Service"))
+	w.engine.mutate("a", edits("Service"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 	held := conditions("Licensed", "False LicenseDenied", "Deployed", "True InstallSucceeded", "Ready", "False LicenseDenied", "Reconciling", "True LicenseDenied")
@@ -100,16 +100,16 @@ func TestLicenseIsLostInTheMiddle(t *testing.T) {
 
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "requests of a new process", []string(nil), w.calls.take())
+	equal(t, "requests after a restart", []string(nil), w.calls.take())
 	equal(t, "conditions", held, w.conditions("a"))
 
-	// The change is taken back.
+	// The change is reverted.
 	w.change("a", says("hello"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }
 
-func TestLicenseIsNotForced(t *testing.T) {
+func TestForcedUpgradeNeedsLicense(t *testing.T) {
 	w, server := licensed(t)
 	server.answer = denied
 	w.change("a", asks("now", "now"))
@@ -131,11 +131,11 @@ func TestLicenseAndWindow(t *testing.T) {
 	equal(t, "conditions", heldConditions("Licensed", "False LicenseDenied"), w.conditions("a"))
 	equal(t, "message of Ready", "A change waits for the upgrade window, which opens at 2026-01-02T04:15:00Z (UTC); no", w.message("a", apimeta.ConditionReady))
 	if result.RequeueAfter < resync*9/10 {
-		t.Errorf("next look in %v", result.RequeueAfter)
+		t.Errorf("requeued after %v", result.RequeueAfter)
 	}
 }
 
-func TestLicenseServerIsNoMore(t *testing.T) {
+func TestLicenseServerRemoved(t *testing.T) {
 	w, _ := licensed(t)
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Image = defaultImage })
 	w.passes("a", controller.SpecChange)
@@ -146,18 +146,18 @@ func TestLicenseServerIsNoMore(t *testing.T) {
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }
 
-func TestLicenseOfAStatusThatWasHeldBack(t *testing.T) {
+func TestLicenseOfDelayedStatus(t *testing.T) {
 	w, server := newWorld(t), &licenses{answer: denied}
 	w.licenses = server
 	w.start(testChart(t, "1.0.0"))
 	w.create(newApp("a"))
 	w.passes("a", controller.SpecChange)
 	server.answer = granted
-	w.engine.executing = func() { w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	w.engine.executing = func() { w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
 	w.engine.releases[keyOf("a")] = &fakeRelease{live: map[string]helm.InventoryEntry{}}
 	w.passes("a", controller.PeriodicResync)
 	equal(t, "requests", []string{"Install a NotInstalled"}, w.calls.take())
-	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	equal(t, "conditions", conditions("Licensed", "True LicenseGranted", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }

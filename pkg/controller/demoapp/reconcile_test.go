@@ -21,31 +21,31 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-func TestFirstVisit(t *testing.T) {
+func TestFirstPass(t *testing.T) {
 	w := newWorld(t)
 	created := w.create(newApp("a"))
 	w.engine.executing = func() {
 		if app := w.app("a"); len(app.Finalizers) != 1 || app.Finalizers[0] != v1alpha1.Finalizer || app.Status.ObservedGeneration != -1 {
-			t.Errorf("when the engine begins, finalizers are %v and observedGeneration is %d", app.Finalizers, app.Status.ObservedGeneration)
+			t.Errorf("when Execute begins, finalizers are %v and observedGeneration is %d", app.Finalizers, app.Status.ObservedGeneration)
 		}
 	}
 	result := w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"patch demoapps a", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
 	if result.RequeueAfter < resync*9/10 || result.RequeueAfter > resync*11/10 {
-		t.Errorf("next look in %v", result.RequeueAfter)
+		t.Errorf("requeued after %v", result.RequeueAfter)
 	}
 	equal(t, "events", []string{
 		"a Normal Installed Install Installed revision 1 of chart demo-app 1.0.0 (SpecGenerationChanged)",
 	}, w.recorder.take())
 
-	wanted := w.engine.wanted
+	desired := w.engine.desired
 	isController := true
-	equal(t, "values", desiredValues(created.Spec, plainKey, exposure{}), wanted.Values)
+	equal(t, "values", desiredValues(created.Spec, plainKey, exposure{}), desired.Values)
 	equal(t, "owner", &metav1.OwnerReference{
 		APIVersion: "demo.example.com/v1alpha1", Kind: "DemoApp", Name: "a", UID: created.UID, Controller: &isController,
-	}, wanted.Owner)
+	}, desired.Owner)
 
-	inputs, err := wanted.InputDigest()
+	inputs, err := desired.InputDigest()
 	must(t, err)
 	at := metav1.NewTime(began)
 	want := v1alpha1.DemoAppStatus{URL: "http://a.ns.svc", ReleaseStatus: releasev1alpha1.ReleaseStatus{
@@ -77,7 +77,7 @@ func TestFirstVisit(t *testing.T) {
 	equal(t, "message of Ready", "Revision 1 is deployed and healthy", w.message("a", apimeta.ConditionReady))
 }
 
-func TestAdoptionOfARelease(t *testing.T) {
+func TestAdoption(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a"))
 	w.engine.releases[keyOf("a")] = &fakeRelease{
@@ -89,15 +89,15 @@ func TestAdoptionOfARelease(t *testing.T) {
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
-func TestNothingChangedMeansNoRequest(t *testing.T) {
+func TestUnchangedAppSendsNoRequest(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(w *world)
 		why    controller.Reason
 	}{
-		{"another event", func(*world) {}, controller.SpecChange},
-		{"an event of an object, without drift", func(*world) {}, controller.Drift},
-		{"the periodic look", func(*world) {}, controller.PeriodicResync},
+		{"another event without a change", func(*world) {}, controller.SpecChange},
+		{"event of an object without drift", func(*world) {}, controller.Drift},
+		{"the periodic resync", func(*world) {}, controller.PeriodicResync},
 		{"a dependency", func(*world) {}, controller.DependencyReady},
 		{"a new process", func(w *world) { w.start(testChart(t, "1.0.0")) }, controller.SpecChange},
 		{"metadata of the app", func(w *world) {
@@ -113,13 +113,13 @@ func TestNothingChangedMeansNoRequest(t *testing.T) {
 			equal(t, "requests", []string(nil), w.calls.take())
 			equal(t, "events", []string(nil), w.recorder.take())
 			if result.RequeueAfter < resync*9/10 || result.RequeueAfter > resync*11/10 {
-				t.Errorf("next look in %v", result.RequeueAfter)
+				t.Errorf("requeued after %v", result.RequeueAfter)
 			}
 		})
 	}
 }
 
-func TestCacheThatIsBehind(t *testing.T) {
+func TestStaleCache(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a"))
 	w.passes("a", controller.SpecChange)
@@ -130,7 +130,7 @@ func TestCacheThatIsBehind(t *testing.T) {
 	equal(t, "app", before, w.app("a"))
 }
 
-func TestChangesThatAreRolledOut(t *testing.T) {
+func TestChangesUpgrade(t *testing.T) {
 	tests := []struct {
 		name    string
 		change  func(w *world)
@@ -149,7 +149,7 @@ func TestChangesThatAreRolledOut(t *testing.T) {
 			w.start(testChart(t, "1.1.0"))
 			w.change("a", says("other"))
 		}, true, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
-		{"a default that is written out", func(w *world) {
+		{"explicit default", func(w *world) {
 			w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Image = defaultImage })
 		}, false, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
 	}
@@ -185,7 +185,7 @@ func TestHealth(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a"))
 	w.engine.executing = func() {
-		w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0))
+		w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0))
 	}
 	w.engine.releases[keyOf("a")] = &fakeRelease{live: map[string]helm.InventoryEntry{}}
 	steps := []struct {
@@ -201,16 +201,16 @@ func TestHealth(t *testing.T) {
 			[]string{"a Normal Installed Install Installed revision 1 of chart demo-app 1.0.0 (SpecGenerationChanged)"},
 		},
 		{
-			"they are ready", becomes(status.CurrentStatus, "", 1),
+			"pods are ready", becomes(status.CurrentStatus, "", 1),
 			conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), 1, nil,
 		},
 		{
-			"past their deadline", becomes(status.FailedStatus, "Progress deadline exceeded", 0),
+			"past the progress deadline", becomes(status.FailedStatus, "Progress deadline exceeded", 0),
 			conditions("Ready", "False Unhealthy", "Stalled", "True Unhealthy", "Deployed", "True InstallSucceeded"), 0,
 			[]string{"a Warning Unhealthy Reconcile Deployment a: Progress deadline exceeded"},
 		},
 		{
-			"still past it", becomes(status.FailedStatus, "Progress deadline exceeded", 0),
+			"still past the deadline", becomes(status.FailedStatus, "Progress deadline exceeded", 0),
 			conditions("Ready", "False Unhealthy", "Stalled", "True Unhealthy", "Deployed", "True InstallSucceeded"), 0, nil,
 		},
 		{
@@ -221,10 +221,10 @@ func TestHealth(t *testing.T) {
 	w.sync()
 	_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
 	must(t, err)
-	equal(t, "conditions right after the install", map[string]string{}, w.conditions("a"))
+	equal(t, "conditions while the status is delayed", map[string]string{}, w.conditions("a"))
 	w.clock.Step(newRevisionTime)
 	for _, step := range steps {
-		w.engine.meddle("a", step.change)
+		w.engine.mutate("a", step.change)
 		w.passes("a", controller.HealthChange)
 		equal(t, step.name+": conditions", step.want, w.conditions("a"))
 		equal(t, step.name+": ready pods", step.ready, w.app("a").Status.ReadyReplicas)
@@ -232,52 +232,52 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-func TestStatusThatWaits(t *testing.T) {
+func TestDelayedStatus(t *testing.T) {
 	w := deployed(t)
 	written := func(step string, want ...string) {
 		t.Helper()
 		equal(t, step, want, w.calls.take())
 	}
-	w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/2", 0))
+	w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/2", 0))
 	w.passes("a", controller.HealthChange)
-	written("pods on their way")
+	written("pods start")
 	w.clock.Step(settleTime / 2)
-	w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 1/2", 1))
+	w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 1/2", 1))
 	w.passes("a", controller.HealthChange)
-	written("still on their way")
+	written("pods still start")
 	equal(t, "ready pods meanwhile", int32(1), w.app("a").Status.ReadyReplicas)
 	w.clock.Step(settleTime / 2)
 	w.passes("a", controller.HealthChange)
-	written("long enough", "apply demoapps/status a")
+	written("after the delay", "apply demoapps/status a")
 	equal(t, "message", "Deployment a: Available: 1/2", w.message("a", apimeta.ConditionReady))
 
-	w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/2", 0))
+	w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/2", 0))
 	w.passes("a", controller.HealthChange)
-	written("worse again")
-	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	written("not ready again")
+	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
-	written("healthy cannot wait", "apply demoapps/status a")
+	written("healthy is not delayed", "apply demoapps/status a")
 	equal(t, "events", []string(nil), w.recorder.take())
 
-	w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/2", 0))
+	w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/2", 0))
 	w.passes("a", controller.HealthChange)
-	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
-	written("over before it was told")
+	written("healthy again before the write")
 }
 
-// TestDriftBeforeTheStatusIsWritten: the status that announces drift is complete
-// also when the one before it was held back.
-func TestDriftBeforeTheStatusIsWritten(t *testing.T) {
+// TestDriftDuringDelayedStatus: the status that reports drift is complete, even if the
+// previous status was delayed.
+func TestDriftDuringDelayedStatus(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a"))
 	w.engine.releases[keyOf("a")] = &fakeRelease{live: map[string]helm.InventoryEntry{}}
-	w.engine.executing = func() { w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	w.engine.executing = func() { w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
 	w.sync()
 	_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
 	must(t, err)
-	equal(t, "conditions right after the install", map[string]string{}, w.conditions("a"))
-	w.engine.meddle("a", removes("Secret"))
+	equal(t, "conditions while the status is delayed", map[string]string{}, w.conditions("a"))
+	w.engine.mutate("a", removes("Secret"))
 	var announced map[string]string
 	w.engine.executing = func() { announced = w.conditions("a") }
 	w.passes("a", controller.Drift)
@@ -285,22 +285,22 @@ func TestDriftBeforeTheStatusIsWritten(t *testing.T) {
 		conditions("Drifted", "True ObjectsChanged", "Deployed", "True InstallSucceeded", "Ready", "False Progressing", "Reconciling", "True Progressing"), announced)
 }
 
-func TestRepairThatIsNotWrittenYet(t *testing.T) {
+func TestDelayedStatusOfRepair(t *testing.T) {
 	w := deployed(t)
-	w.engine.meddle("a", edits("ConfigMap"))
-	w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0))
+	w.engine.mutate("a", edits("ConfigMap"))
+	w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0))
 	w.passes("a", controller.Drift)
 	equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift"}, w.calls.take())
 	w.passes("a", controller.HealthChange)
 	equal(t, "requests of the next pass", []string(nil), w.calls.take())
-	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
-	equal(t, "requests when it is healthy", []string{"apply demoapps/status a"}, w.calls.take())
+	equal(t, "requests after it became healthy", []string{"apply demoapps/status a"}, w.calls.take())
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonDriftDetected, w.app("a").Status.LastUpgradeReason)
 }
 
-func TestStatusThatCannotBeWritten(t *testing.T) {
+func TestStatusWriteFailure(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a"))
 	w.statusErr = errPlain
@@ -317,12 +317,12 @@ func TestStatusThatCannotBeWritten(t *testing.T) {
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }
 
-func TestAppThatIsGone(t *testing.T) {
+func TestDeletedApp(t *testing.T) {
 	t.Run("before the pass", func(t *testing.T) {
 		w := newWorld(t)
 		w.passes("a", controller.Deleted)
 		equal(t, "requests", []string(nil), w.calls.take())
-		equal(t, "forgotten by the engine", []string{"a"}, w.engine.forgotten)
+		equal(t, "names passed to Forget", []string{"a"}, w.engine.forgotten)
 	})
 	t.Run("before the status is written", func(t *testing.T) {
 		w := deployed(t)
@@ -345,14 +345,14 @@ func TestAppThatIsGone(t *testing.T) {
 	})
 }
 
-func TestSuccessorOfTheSameName(t *testing.T) {
+func TestRecreatedAppOfSameName(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a"))
 	w.sync()
 	w.delete("a")
 	w.create(newApp("a"))
 	if _, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange); !apierrors.IsConflict(err) {
-		t.Errorf("a pass over the predecessor: %v", err)
+		t.Errorf("pass over the deleted app: %v", err)
 	}
 	equal(t, "finalizers", []string(nil), w.app("a").Finalizers)
 	w.passes("a", controller.SpecChange)

@@ -15,7 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// journal is the list of what the fakes were asked to do, in order.
+// journal records the calls of the fakes, in order.
 type journal struct {
 	mu      sync.Mutex
 	entries []string
@@ -27,7 +27,7 @@ func (j *journal) add(entry string) {
 	j.entries = append(j.entries, entry)
 }
 
-// take returns what was added since the last call.
+// take returns the entries since the last call.
 func (j *journal) take() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -36,7 +36,7 @@ func (j *journal) take() []string {
 	return entries
 }
 
-// react notes a request and leaves the answer to others.
+// react records a request and does not handle it.
 func (j *journal) react(action clienttesting.Action) (bool, runtime.Object, error) {
 	j.note(action)
 	return false, nil, nil
@@ -59,11 +59,11 @@ func (j *journal) note(action clienttesting.Action) {
 	j.add(strings.TrimSuffix(verb+" "+what+" "+name, " "))
 }
 
-// recorder is an events.EventRecorder that remembers.
+// recorder is an events.EventRecorder that keeps events in memory.
 type recorder struct {
-	mu   sync.Mutex
-	old  []string
-	news []string
+	mu     sync.Mutex
+	old    []string
+	recent []string
 }
 
 // Eventf implements events.EventRecorder.
@@ -74,19 +74,19 @@ func (r *recorder) Eventf(regarding, _ runtime.Object, eventType, reason, action
 	if object, err := meta.Accessor(regarding); err == nil {
 		name = object.GetName()
 	}
-	r.news = append(r.news, strings.Join([]string{name, eventType, reason, action, fmt.Sprintf(note, args...)}, " "))
+	r.recent = append(r.recent, strings.Join([]string{name, eventType, reason, action, fmt.Sprintf(note, args...)}, " "))
 }
 
-// take returns what was emitted since the last call.
+// take returns the events since the last call.
 func (r *recorder) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	news := r.news
-	r.old, r.news = append(r.old, news...), nil
-	return news
+	recent := r.recent
+	r.old, r.recent = append(r.old, recent...), nil
+	return recent
 }
 
-// of are all events about an app.
+// of returns all events of an app.
 func (r *recorder) of(name string) []string {
 	var found []string
 	for _, e := range r.all() {
@@ -100,5 +100,5 @@ func (r *recorder) of(name string) []string {
 func (r *recorder) all() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append(slices.Clone(r.old), r.news...)
+	return append(slices.Clone(r.old), r.recent...)
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// endsWhileExecuting makes a pass after which nothing is known of what it did but the
-// release, and starts a new process.
+// endsWhileExecuting makes a pass whose status is not written, and starts a new process.
 func (w *world) endsWhileExecuting(name string) {
 	w.t.Helper()
 	executing := w.engine.executing
@@ -27,15 +26,15 @@ func (w *world) endsWhileExecuting(name string) {
 		}
 	}
 	w.sync()
-	_, _ = w.controller.Reconcile(w.t.Context(), keyOf(name), controller.SpecChange) // A status may be held back, or fail.
+	_, _ = w.controller.Reconcile(w.t.Context(), keyOf(name), controller.SpecChange) // The status write may be delayed or fail.
 	w.engine.executing, w.statusErr = executing, nil
 	w.recorder.take()
 	w.start(w.controller.chart)
 }
 
-// TestWhatTheStatusMissed: a revision that the status does not know of is told of as
-// what it is.
-func TestWhatTheStatusMissed(t *testing.T) {
+// TestUnrecordedRevisionIsReported: a revision that the status did not record is reported
+// with its original action and reason.
+func TestUnrecordedRevisionIsReported(t *testing.T) {
 	tests := []struct {
 		name  string
 		world func(t *testing.T) *world
@@ -88,62 +87,64 @@ func TestWhatTheStatusMissed(t *testing.T) {
 	}
 }
 
-// starts is a world whose app "a" is deployed, and whose pods never come up after a
-// change of its spec. The time for them is a minute.
-func starts(t *testing.T, retries int32) *world {
+// neverReadyAfterChange returns a world whose app "a" is deployed. After a change of its
+// spec, its pods never become ready within the timeout of a minute.
+func neverReadyAfterChange(t *testing.T, retries int32) *world {
 	t.Helper()
 	w := deployed(t, remediating(retries, releasev1alpha1.RemediationRollback), func(app *v1alpha1.DemoApp) {
 		app.Spec.WaitForReady, app.Spec.Timeout = true, &metav1.Duration{Duration: time.Minute}
 	})
-	w.engine.executing = func() { w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	w.engine.executing = func() { w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
 	w.clock.SetTime(began)
 	w.change("a", says("crashes"))
 	return w
 }
 
-// TestRevisionsOfAProcessThatEndsAgainAndAgain: there are as many as without that.
-func TestRevisionsOfAProcessThatEndsAgainAndAgain(t *testing.T) {
-	w := starts(t, 1)
+// TestRestartsDoNotAddRevisions: restarts during a rollout do not increase the number of
+// revisions.
+func TestRestartsDoNotAddRevisions(t *testing.T) {
+	w := neverReadyAfterChange(t, 1)
 	for revision := 2; revision <= 4; revision++ {
 		w.endsWhileExecuting("a")
 		equal(t, "revision", revision, w.engine.releases[keyOf("a")].record.Revision)
-		w.engine.meddle("a", func(r *fakeRelease) { r.record.Changed = w.clock.Now() })
+		w.engine.mutate("a", func(r *fakeRelease) { r.record.Changed = w.clock.Now() })
 		w.unfinished("a", controller.SpecChange)
 		w.clock.Step(time.Minute)
 	}
-	equal(t, "revision that was brought back", 1, w.engine.releases[keyOf("a")].record.RolledBackTo)
+	equal(t, "RolledBackTo", 1, w.engine.releases[keyOf("a")].record.RolledBackTo)
 	w.passes("a", controller.HealthChange)
 	equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
 }
 
-// TestFailureIsWrittenBeforeTheNextAttempt: and told, each of them once.
-func TestFailureIsWrittenBeforeTheNextAttempt(t *testing.T) {
-	w := starts(t, 1)
+// TestFailureIsWrittenBeforeNextAttempt: each failure is written and emitted once.
+func TestFailureIsWrittenBeforeNextAttempt(t *testing.T) {
+	w := neverReadyAfterChange(t, 1)
 	w.unfinished("a", controller.SpecChange)
 	w.clock.SetTime(began.Add(30 * time.Second))
 	w.passes("a", controller.HealthChange)
 	w.recorder.take()
 	w.engine.executing = func() {
-		equal(t, "failed upgrades when the engine begins", int64(1), w.app("a").Status.Failures.Upgrades)
-		equal(t, "conditions when the engine begins", conditions("Ready", "False Progressing", "Reconciling", "True Progressing",
+		equal(t, "failed upgrades when Execute begins", int64(1), w.app("a").Status.Failures.Upgrades)
+		equal(t, "conditions when Execute begins", conditions("Ready", "False Progressing", "Reconciling", "True Progressing",
 			"Failed", "True HealthTimeout", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 	}
 	w.clock.SetTime(began.Add(time.Minute))
 	w.passes("a", controller.PeriodicResync)
-	// The time of the next revision is up as well: the fake records are all of one age.
+	// All fake records have the same age, so the timeout of the next revision is over,
+	// too.
 	equal(t, "events", []string{
 		"a Warning HealthTimeout Reconcile Revision 2 did not become healthy in time",
 		"a Normal Upgraded Upgrade Upgraded to revision 3 of chart demo-app 1.0.0 (RetryAfterFailure)",
 	}, w.recorder.take()[:2])
 }
 
-// TestTimeThatIsUpBeforeTheRestart: the next attempt does not wait for an event.
-func TestTimeThatIsUpBeforeTheRestart(t *testing.T) {
-	w := starts(t, 1)
+// TestHealthTimeoutBeforeRestart: the next attempt does not wait for an event.
+func TestHealthTimeoutBeforeRestart(t *testing.T) {
+	w := neverReadyAfterChange(t, 1)
 	w.endsWhileExecuting("a")
 	w.clock.SetTime(began.Add(time.Hour))
 	result := w.passes("a", controller.SpecChange)
-	equal(t, "next look", retrySoon, result.RequeueAfter)
+	equal(t, "requeue after", retrySoon, result.RequeueAfter)
 	equal(t, "Reconciling", "True HealthTimeout", w.conditions("a")["Reconciling"])
 	w.passes("a", controller.PeriodicResync)
 	equal(t, "revision", 3, w.engine.releases[keyOf("a")].record.Revision)

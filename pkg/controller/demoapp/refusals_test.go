@@ -12,13 +12,13 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// inConflict is a world in which an object of another owner is in the way of the
+// inConflict returns a world in which an object of another owner conflicts with the
 // release "a".
 func inConflict(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
 	w.create(newApp("a"))
-	w.engine.inTheWay = "theirs"
+	w.engine.conflictState = "theirs"
 	w.engine.failures = []error{&helm.OwnershipConflictError{
 		Object: helm.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "a"}, Holder: "their tool", Seen: "theirs",
 	}}
@@ -27,14 +27,14 @@ func inConflict(t *testing.T) *world {
 		t.Fatalf("error is %v, want a terminal one", err)
 	}
 	if after := result.RequeueAfter; after <= 30*time.Second || after >= time.Minute {
-		t.Errorf("looks again after %s, want less than a minute", after)
+		t.Errorf("requeued after %s, want less than a minute", after)
 	}
 	equal(t, "Ready", "False OwnershipConflict", w.conditions("a")["Ready"])
 	w.calls.take()
 	return w
 }
 
-func TestObjectInTheWayIsLookedAt(t *testing.T) {
+func TestConflictingObjectIsChecked(t *testing.T) {
 	w := inConflict(t)
 	for range 4 {
 		w.passes("a", controller.Drift)
@@ -46,11 +46,11 @@ func TestObjectInTheWayIsLookedAt(t *testing.T) {
 	}
 }
 
-func TestConflictEndsWhenTheObjectIsGone(t *testing.T) {
+func TestConflictEndsAfterObjectIsDeleted(t *testing.T) {
 	for name, seen := range map[string]string{"gone": "", "of another owner": "other"} {
 		t.Run(name, func(t *testing.T) {
 			w := inConflict(t)
-			w.engine.inTheWay = seen
+			w.engine.conflictState = seen
 			w.clock.Step(time.Minute)
 
 			w.passes("a", controller.PeriodicResync)
@@ -64,7 +64,7 @@ func TestConflictEndsWhenTheObjectIsGone(t *testing.T) {
 	}
 }
 
-func TestLookThatFailsIsNoEndOfConflict(t *testing.T) {
+func TestFailedCheckDoesNotEndConflict(t *testing.T) {
 	w := inConflict(t)
 	w.engine.failures = []error{errPlain}
 	w.clock.Step(time.Minute)
@@ -74,6 +74,6 @@ func TestLookThatFailsIsNoEndOfConflict(t *testing.T) {
 	equal(t, "calls", []string{"look Secret"}, w.calls.take())
 	equal(t, "Stalled", "True "+apimeta.ReasonOwnershipConflict, w.conditions("a")["Stalled"])
 	if result.RequeueAfter >= time.Minute {
-		t.Errorf("looks again after %s", result.RequeueAfter)
+		t.Errorf("requeued after %s", result.RequeueAfter)
 	}
 }

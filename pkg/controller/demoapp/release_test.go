@@ -21,22 +21,22 @@ import (
 func TestDrift(t *testing.T) {
 	tests := []struct {
 		name    string
-		meddle  func(*fakeRelease)
+		mutate  func(*fakeRelease)
 		message string
 		why     controller.Reason
 		reason  releasev1alpha1.UpgradeReason
 	}{
 		{"edited", edits("ConfigMap"), "ConfigMap a (changed)", controller.Drift, releasev1alpha1.UpgradeReasonDriftDetected},
 		{"deleted", removes("Deployment"), "Deployment a (missing)", controller.Drift, releasev1alpha1.UpgradeReasonDriftDetected},
-		{"made anew", replaces("Secret"), "Secret a (replaced)", controller.Drift, releasev1alpha1.UpgradeReasonDriftDetected},
+		{"recreated", replaces("Secret"), "Secret a (replaced)", controller.Drift, releasev1alpha1.UpgradeReasonDriftDetected},
 		{
-			"two of them", func(r *fakeRelease) { edits("ConfigMap")(r); removes("Service")(r) },
+			"two objects", func(r *fakeRelease) { edits("ConfigMap")(r); removes("Service")(r) },
 			"ConfigMap a (changed), Service a (missing)", controller.Drift, releasev1alpha1.UpgradeReasonDriftDetected,
 		},
-		{"no event told", edits("Service"), "Service a (changed)", controller.PeriodicResync, releasev1alpha1.UpgradeReasonPeriodicResync},
+		{"without an event", edits("Service"), "Service a (changed)", controller.PeriodicResync, releasev1alpha1.UpgradeReasonPeriodicResync},
 		{"found after a restart", edits("Service"), "Service a (changed)", controller.SpecChange, releasev1alpha1.UpgradeReasonDriftDetected},
 		{
-			"beside the periodic look", edits("Service"), "Service a (changed)", controller.PeriodicResync | controller.HealthChange,
+			"with the periodic resync", edits("Service"), "Service a (changed)", controller.PeriodicResync | controller.HealthChange,
 			releasev1alpha1.UpgradeReasonDriftDetected,
 		},
 	}
@@ -44,9 +44,9 @@ func TestDrift(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := deployed(t)
 			before := w.app("a").Status
-			w.engine.meddle("a", test.meddle)
+			w.engine.mutate("a", test.mutate)
 			w.engine.executing = func() {
-				equal(t, "conditions when the engine begins", conditions("Drifted", "True ObjectsChanged",
+				equal(t, "conditions when Execute begins", conditions("Drifted", "True ObjectsChanged",
 					"Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 				equal(t, "what drifted", test.message, w.message("a", releasev1alpha1.ConditionDrifted))
 			}
@@ -64,10 +64,10 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-func TestReleaseChangedByHand(t *testing.T) {
+func TestReleaseChangedByAnotherClient(t *testing.T) {
 	tests := []struct {
 		name    string
-		meddle  func(*fakeRelease)
+		mutate  func(*fakeRelease)
 		why     controller.Reason
 		action  string
 		message string
@@ -81,7 +81,7 @@ func TestReleaseChangedByHand(t *testing.T) {
 			"Normal Upgraded Upgrade Upgraded to revision 3 of chart demo-app 1.0.0 (DriftDetected)",
 		},
 		{
-			"rolled back, and no event told", rewrites(2, "deployed"), controller.PeriodicResync, "Upgrade a ReleaseChanged",
+			"rolled back without an event", rewrites(2, "deployed"), controller.PeriodicResync, "Upgrade a ReleaseChanged",
 			"Revision 2 (deployed) of the release was not made by this operator", 3, releasev1alpha1.UpgradeReasonPeriodicResync,
 			"Normal Upgraded Upgrade Upgraded to revision 3 of chart demo-app 1.0.0 (PeriodicResync)",
 		},
@@ -104,9 +104,9 @@ func TestReleaseChangedByHand(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := deployed(t)
-			w.engine.meddle("a", test.meddle)
+			w.engine.mutate("a", test.mutate)
 			w.engine.executing = func() {
-				equal(t, "Drifted when the engine begins", "True ReleaseChanged", w.conditions("a")["Drifted"])
+				equal(t, "Drifted when Execute begins", "True ReleaseChanged", w.conditions("a")["Drifted"])
 				equal(t, "what drifted", test.message, w.message("a", releasev1alpha1.ConditionDrifted))
 			}
 			w.passes("a", test.why)
@@ -121,13 +121,13 @@ func TestReleaseChangedByHand(t *testing.T) {
 	}
 }
 
-func TestAttemptThatWasCutOff(t *testing.T) {
+func TestInterruptedAttemptIsRepeated(t *testing.T) {
 	w := deployed(t)
 	w.change("a", says("other"))
-	w.engine.meddle("a", func(r *fakeRelease) {
+	w.engine.mutate("a", func(r *fakeRelease) {
 		inputs, err := helm.Release{
 			Namespace: namespace, Name: "a", Chart: testChart(t, "1.0.0"),
-			Values: desiredValues(w.app("a").Spec, plainKey, exposure{}), Owner: w.engine.wanted.Owner,
+			Values: desiredValues(w.app("a").Spec, plainKey, exposure{}), Owner: w.engine.desired.Owner,
 		}.InputDigest()
 		must(t, err)
 		r.record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: inputs, Changed: began}
@@ -139,7 +139,7 @@ func TestAttemptThatWasCutOff(t *testing.T) {
 	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonRetryAfterFailure, w.app("a").Status.LastUpgradeReason)
 }
 
-func TestReleaseThatIsBusy(t *testing.T) {
+func TestBusyReleaseIsRetried(t *testing.T) {
 	busy := &helm.BusyError{Release: "ns/a", Status: "being changed"}
 	tests := []struct {
 		name     string
@@ -147,20 +147,20 @@ func TestReleaseThatIsBusy(t *testing.T) {
 		deployed string
 		next     time.Duration
 	}{
-		{"upgraded by somebody else", func(t *testing.T) *world {
+		{"upgraded by another client", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t)
-			w.engine.meddle("a", rewrites(2, "pending-upgrade"))
+			w.engine.mutate("a", rewrites(2, "pending-upgrade"))
 			return w
 		}, "True InstallSucceeded", time.Minute},
-		{"installed by somebody else at the same moment", func(t *testing.T) *world {
+		{"installed by another client at the same time", func(t *testing.T) *world {
 			t.Helper()
 			w := newWorld(t)
 			w.create(newApp("a"))
 			w.engine.failures = []error{busy}
 			return w
 		}, "False ReleaseBusy", busyRetry},
-		{"upgraded by somebody else at the same moment", func(t *testing.T) *world {
+		{"upgraded by another client at the same time", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t)
 			w.change("a", says("other"))
@@ -173,7 +173,7 @@ func TestReleaseThatIsBusy(t *testing.T) {
 			w := test.world(t)
 			generation := w.app("a").Status.ObservedGeneration
 			result := w.passes("a", controller.Drift)
-			equal(t, "next look", test.next, result.RequeueAfter)
+			equal(t, "requeue after", test.next, result.RequeueAfter)
 			equal(t, "conditions", conditions("Ready", "False ReleaseBusy", "Reconciling", "True ReleaseBusy",
 				"Deployed", test.deployed), w.conditions("a"))
 			equal(t, "events", []string{"a Warning ReleaseBusy Reconcile release ns/a is being changed by another client: wait until its operation ends"}, w.recorder.take())
@@ -187,13 +187,13 @@ func TestReleaseThatIsBusy(t *testing.T) {
 	}
 }
 
-// TestRepairInPart: what could be mended is watched on, although something else is
-// somebody else's now and rests until that changes.
-func TestRepairInPart(t *testing.T) {
+// TestPartialRepair: repaired objects stay watched while an object of another owner
+// blocks the rest of the repair.
+func TestPartialRepair(t *testing.T) {
 	w := deployed(t)
 	w.engine.taken = []string{"Secret"}
-	w.engine.meddle("a", removes("ConfigMap"))
-	w.engine.meddle("a", replaces("Secret"))
+	w.engine.mutate("a", removes("ConfigMap"))
+	w.engine.mutate("a", replaces("Secret"))
 	drifted := func() string { return w.message("a", releasev1alpha1.ConditionDrifted) }
 	_, err := w.pass("a", controller.Drift)
 	if !controller.IsTerminal(err) {
@@ -207,7 +207,7 @@ func TestRepairInPart(t *testing.T) {
 	w.calls.take()
 	w.passes("a", controller.PeriodicResync)
 	equal(t, "requests while nothing else changes", []string(nil), w.calls.take())
-	w.engine.meddle("a", edits("ConfigMap"))
+	w.engine.mutate("a", edits("ConfigMap"))
 	_, err = w.pass("a", controller.Drift)
 	if !controller.IsTerminal(err) {
 		t.Errorf("error is %v, want a terminal one", err)
@@ -215,9 +215,9 @@ func TestRepairInPart(t *testing.T) {
 	equal(t, "the ConfigMap", w.engine.releases[keyOf("a")].applied["ConfigMap"], w.engine.releases[keyOf("a")].live["ConfigMap"])
 }
 
-func TestDriftThatCannotBeAnnounced(t *testing.T) {
+func TestDriftStatusWriteFailure(t *testing.T) {
 	w := deployed(t)
-	w.engine.meddle("a", edits("Secret"))
+	w.engine.mutate("a", edits("Secret"))
 	w.statusErr = errPlain
 	_, err := w.pass("a", controller.Drift)
 	if !errors.Is(err, errPlain) || controller.IsTerminal(err) {
@@ -230,7 +230,7 @@ func TestDriftThatCannotBeAnnounced(t *testing.T) {
 	equal(t, "requests of the retry", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 }
 
-func TestTransitionTimesStay(t *testing.T) {
+func TestTransitionTimesAreKept(t *testing.T) {
 	w := deployed(t)
 	before := meta.FindStatusCondition(w.app("a").Status.Conditions, apimeta.ConditionReady).LastTransitionTime
 	w.change("a", says("other"))

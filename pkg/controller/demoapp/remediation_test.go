@@ -24,7 +24,7 @@ func remediating(retries int32, strategy releasev1alpha1.RemediationStrategy) fu
 	}
 }
 
-// failing changes the spec and lets the attempts fail.
+// failing changes the spec and makes attempts that fail.
 func (w *world) failing(times int) {
 	w.t.Helper()
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "bad" })
@@ -37,7 +37,7 @@ func (w *world) failing(times int) {
 	w.recorder.take()
 }
 
-// unfinished makes a pass whose status may be held back.
+// unfinished makes a pass whose status write may be delayed.
 func (w *world) unfinished(name string, why controller.Reason) controller.Result {
 	w.t.Helper()
 	w.sync()
@@ -46,7 +46,7 @@ func (w *world) unfinished(name string, why controller.Reason) controller.Result
 	return result
 }
 
-func TestRollbackAfterTheLastRetry(t *testing.T) {
+func TestRollbackAfterLastRetry(t *testing.T) {
 	w := deployed(t, remediating(1, releasev1alpha1.RemediationRollback))
 	w.failing(2)
 	equal(t, "conditions before", conditions("Ready", "False UpgradeFailed", "Reconciling", "True UpgradeFailed",
@@ -71,16 +71,16 @@ func TestRollbackAfterTheLastRetry(t *testing.T) {
 
 	w.calls.take()
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "requests while it rests", []string(nil), w.calls.take())
+	equal(t, "requests while stalled", []string(nil), w.calls.take())
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests after a restart", []string(nil), w.calls.take())
 	check("after a restart")
-	w.engine.meddle("a", removes("Secret"))
+	w.engine.mutate("a", removes("Secret"))
 	w.passes("a", controller.Drift)
 	check2 := w.conditions("a")
-	equal(t, "conditions after drift of the old revision", stalled, check2)
-	equal(t, "failures in a row, which a repair does not end", int64(2), w.app("a").Status.Failures.Consecutive)
+	equal(t, "conditions after drift of the earlier revision", stalled, check2)
+	equal(t, "consecutive failures after a repair", int64(2), w.app("a").Status.Failures.Consecutive)
 	w.recorder.take()
 
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "good" })
@@ -89,9 +89,9 @@ func TestRollbackAfterTheLastRetry(t *testing.T) {
 	equal(t, "last good revision", int64(4), w.app("a").Status.LastGoodRevision)
 }
 
-// TestBadSpecsInARow: each is rolled back, however many come after one another, and
-// to what was brought back before: the first good revision leaves the history.
-func TestBadSpecsInARow(t *testing.T) {
+// TestConsecutiveRollbacks: each bad spec is rolled back to the previous rollback,
+// because the first good revision leaves the history.
+func TestConsecutiveRollbacks(t *testing.T) {
 	w := deployed(t, remediating(0, releasev1alpha1.RemediationRollback))
 	for _, message := range []string{"bad", "worse", "worst"} {
 		w.change("a", says(message))
@@ -106,10 +106,11 @@ func TestBadSpecsInARow(t *testing.T) {
 	}
 }
 
-// TestHealthOfWhatRunsWhileAChangeIsHeld: it is what to go back to.
-func TestHealthOfWhatRunsWhileAChangeIsHeld(t *testing.T) {
+// TestHealthyRevisionIsRecordedWhileChangeIsHeld: a later rollback needs the healthy
+// revision.
+func TestHealthyRevisionIsRecordedWhileChangeIsHeld(t *testing.T) {
 	w := deployed(t)
-	w.engine.executing = func() { w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	w.engine.executing = func() { w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
 	w.change("a", says("second"))
 	w.unfinished("a", controller.SpecChange)
 	w.engine.executing = nil
@@ -119,14 +120,14 @@ func TestHealthOfWhatRunsWhileAChangeIsHeld(t *testing.T) {
 	})
 	w.passes("a", controller.SpecChange)
 	equal(t, "last good revision before", int64(1), w.app("a").Status.LastGoodRevision)
-	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	equal(t, "Ready", "False OutsideWindow", w.conditions("a")["Ready"])
 	equal(t, "last good revision", int64(2), w.app("a").Status.LastGoodRevision)
 }
 
-// TestRollbackWaitsForNobody: the way back brings nothing new.
-func TestRollbackWaitsForNobody(t *testing.T) {
+// TestRollbackDoesNotWaitForDependency: a rollback brings back an earlier revision.
+func TestRollbackDoesNotWaitForDependency(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("b"))
 	w.passes("b", controller.SpecChange)
@@ -151,7 +152,7 @@ func TestRetriesExhausted(t *testing.T) {
 				"Deployed", "False RetriesExhausted", "Failed", "True UpgradeFailed", "Remediated", "True RetriesExhausted"), w.conditions("a"))
 			equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
 			w.passes("a", controller.PeriodicResync)
-			equal(t, "requests while it rests", []string(nil), w.calls.take())
+			equal(t, "requests while stalled", []string(nil), w.calls.take())
 			w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "good" })
 			w.passes("a", controller.SpecChange)
 			equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
@@ -159,10 +160,10 @@ func TestRetriesExhausted(t *testing.T) {
 	}
 }
 
-// TestGivenUpStaysGivenUp: a repair that fails while the key is missing is no reason to
-// begin anew when it is back.
-func TestGivenUpStaysGivenUp(t *testing.T) {
-	// Nothing is repaired while the record of an attempt that failed is the newest.
+// TestRemediationSurvivesFailedRepair: a repair that fails while the key is missing does
+// not restart the attempts.
+func TestRemediationSurvivesFailedRepair(t *testing.T) {
+	// Drift is not corrected while the newest record is that of a failed attempt.
 	withoutRecord := terminalFailures()[releasev1alpha1.ReasonRenderFailed]
 	tests := []struct {
 		name            string
@@ -172,7 +173,7 @@ func TestGivenUpStaysGivenUp(t *testing.T) {
 	}{
 		{"left", releasev1alpha1.RemediationNone, withoutRecord, errPlain, releasev1alpha1.ReasonRetriesExhausted},
 		{
-			"left, and the repair is refused", releasev1alpha1.RemediationNone,
+			"left, refused repair", releasev1alpha1.RemediationNone,
 			withoutRecord, terminalFailures()[apimeta.ReasonRefused], releasev1alpha1.ReasonRetriesExhausted,
 		},
 		{"rolled back", releasev1alpha1.RemediationRollback, errPlain, errPlain, releasev1alpha1.ReasonRolledBack},
@@ -193,7 +194,7 @@ func TestGivenUpStaysGivenUp(t *testing.T) {
 			before := w.app("a").Status
 
 			must(t, w.kube.CoreV1().Secrets(namespace).Delete(t.Context(), "keys", metav1.DeleteOptions{}))
-			w.engine.meddle("a", edits("ConfigMap"))
+			w.engine.mutate("a", edits("ConfigMap"))
 			w.engine.failures = []error{test.repair}
 			_, err = w.pass("a", controller.Drift)
 			equal(t, "the repair failed", true, err != nil)
@@ -212,7 +213,7 @@ func TestGivenUpStaysGivenUp(t *testing.T) {
 	}
 }
 
-func TestFirstInstallThatFailsForGood(t *testing.T) {
+func TestFailedFirstInstallIsLeft(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", remediating(0, releasev1alpha1.RemediationRollback)))
 	w.engine.failures = []error{errPlain}
@@ -223,7 +224,7 @@ func TestFirstInstallThatFailsForGood(t *testing.T) {
 	equal(t, "Ready", "False RetriesExhausted", w.conditions("a")["Ready"])
 }
 
-func TestRefusedUpgradeIsRolledBackAtOnce(t *testing.T) {
+func TestRefusedUpgradeIsRolledBackWithoutRetries(t *testing.T) {
 	w := deployed(t, remediating(5, releasev1alpha1.RemediationRollback))
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "bad" })
 	w.engine.failures = []error{&helm.RefusedError{Object: helm.ObjectReference{Kind: "Secret", Name: "a"}, Err: errPlain}}
@@ -239,7 +240,7 @@ func TestWaitForReady(t *testing.T) {
 		app.Spec.WaitForReady = true
 		app.Spec.Timeout = &metav1.Duration{Duration: time.Minute}
 	})
-	starting := func() { w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	starting := func() { w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
 	w.engine.executing = starting
 	w.clock.SetTime(began)
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "crashes" })
@@ -249,11 +250,11 @@ func TestWaitForReady(t *testing.T) {
 		result := w.unfinished("a", controller.HealthChange)
 		equal(t, "revision", 1+attempt, w.app("a").Status.DeployedRelease.Revision)
 		if result.RequeueAfter > 30*time.Second {
-			t.Errorf("looks again after %s, the time is up in 30 s", result.RequeueAfter)
+			t.Errorf("requeued after %s, the timeout ends in 30 s", result.RequeueAfter)
 		}
 		w.clock.SetTime(began.Add(time.Minute))
 		if attempt == 2 {
-			w.engine.executing = func() { w.engine.meddle("a", becomes(status.CurrentStatus, "", 1)) }
+			w.engine.executing = func() { w.engine.mutate("a", becomes(status.CurrentStatus, "", 1)) }
 		}
 		w.unfinished("a", controller.PeriodicResync)
 	}
@@ -266,32 +267,32 @@ func TestWaitForReady(t *testing.T) {
 
 func TestWaitForReadyWithoutRemediation(t *testing.T) {
 	w := deployed(t, func(app *v1alpha1.DemoApp) { app.Spec.WaitForReady = true })
-	w.engine.executing = func() { w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	w.engine.executing = func() { w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "slow" })
 	w.unfinished("a", controller.SpecChange)
 	w.clock.SetTime(began.Add(helm.DefaultTimeout))
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "conditions when the time is up", conditions("Ready", "False HealthTimeout", "Stalled", "True HealthTimeout",
+	equal(t, "conditions after the timeout", conditions("Ready", "False HealthTimeout", "Stalled", "True HealthTimeout",
 		"Deployed", "False HealthTimeout", "Failed", "True HealthTimeout"), w.conditions("a"))
 	w.calls.take()
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "requests while it stays so", []string(nil), w.calls.take())
-	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	equal(t, "requests while stalled", []string(nil), w.calls.take())
+	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
-// TestHealthIsJudgedDespiteDrift: drift that is left as it is does not keep a revision
-// from being judged.
+// TestHealthIsJudgedDespiteDrift: uncorrected drift does not prevent the judgement of a
+// revision.
 func TestHealthIsJudgedDespiteDrift(t *testing.T) {
 	w := deployed(t, func(app *v1alpha1.DemoApp) {
 		app.Spec.WaitForReady = true
 		app.Spec.Drift = &releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}
 	})
-	w.engine.executing = func() { w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	w.engine.executing = func() { w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
 	w.change("a", says("slow"))
 	w.unfinished("a", controller.SpecChange)
-	w.engine.meddle("a", edits("ConfigMap"))
+	w.engine.mutate("a", edits("ConfigMap"))
 	w.clock.SetTime(began.Add(helm.DefaultTimeout))
 	w.passes("a", controller.PeriodicResync)
 	equal(t, "Ready", "False HealthTimeout", w.conditions("a")["Ready"])

@@ -13,31 +13,31 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// TestRepairThatWorksWhileAChangeIsHeld: a failure of a repair is over when a later
-// one works, and not when the change that waits is rolled out.
-func TestRepairThatWorksWhileAChangeIsHeld(t *testing.T) {
-	drifts := func(w *world) { w.engine.meddle("a", edits("ConfigMap")) }
+// TestRepairFailureEndsWhileChangeIsHeld: a repair failure ends with the next successful
+// repair, not with the held upgrade.
+func TestRepairFailureEndsWhileChangeIsHeld(t *testing.T) {
+	drifts := func(w *world) { w.engine.mutate("a", edits("ConfigMap")) }
 	tests := []struct {
 		name    string
 		failure error
 		failed  []string
-		mend    func(w *world)
+		next    func(w *world)
 	}{
 		{
-			"the retry of one that failed", errPlain,
+			"retry of a failed repair", errPlain,
 			[]string{"Ready", "False RepairFailed", "Reconciling", "True RepairFailed", "Failed", "True RepairFailed"},
 			func(*world) {},
 		},
 		{
-			"one that was refused", terminalFailures()[apimeta.ReasonRefused],
+			"refused repair", terminalFailures()[apimeta.ReasonRefused],
 			[]string{"Ready", "False Refused", "Stalled", "True Refused", "Failed", "True Refused", "Deployed", "False Refused"},
 			func(w *world) { w.change("a", asks("now", "")) },
 		},
 		{
-			"somebody undoes the drift", terminalFailures()[apimeta.ReasonRefused],
+			"drift undone by another client", terminalFailures()[apimeta.ReasonRefused],
 			[]string{"Ready", "False Refused", "Stalled", "True Refused", "Failed", "True Refused", "Deployed", "False Refused"},
 			func(w *world) {
-				w.engine.meddle("a", func(r *fakeRelease) { r.live["ConfigMap"] = r.applied["ConfigMap"] })
+				w.engine.mutate("a", func(r *fakeRelease) { r.live["ConfigMap"] = r.applied["ConfigMap"] })
 			},
 		},
 	}
@@ -55,21 +55,21 @@ func TestRepairThatWorksWhileAChangeIsHeld(t *testing.T) {
 				delete(want, "Reconciling")
 			}
 			equal(t, "conditions after the failure", want, w.conditions("a"))
-			test.mend(w)
+			test.next(w)
 			w.passes("a", controller.Drift|controller.Retry)
 			equal(t, "conditions in the end", heldConditions(), w.conditions("a"))
 			equal(t, "message of Deployed", "Revision 1 of chart demo-app 1.0.0 is deployed", w.message("a", releasev1alpha1.ConditionDeployed))
 			is := meta.FindStatusCondition(w.app("a").Status.Conditions, releasev1alpha1.ConditionDeployed)
-			equal(t, "generation that is deployed", int64(1), is.ObservedGeneration)
+			equal(t, "observed generation of Deployed", int64(1), is.ObservedGeneration)
 		})
 	}
 }
 
-// TestRepairDoesNotMakeUpForAnUpgrade: what is said of an upgrade that failed stays
-// until there is another, whatever becomes of drift meanwhile.
-func TestRepairDoesNotMakeUpForAnUpgrade(t *testing.T) {
+// TestRepairKeepsFailedUpgrade: a reported upgrade failure stays until the next upgrade,
+// whatever repairs do.
+func TestRepairKeepsFailedUpgrade(t *testing.T) {
 	refused := terminalFailures()[apimeta.ReasonRefused]
-	// Nothing is repaired while the record of an attempt that failed is the newest.
+	// Drift is not corrected while the newest record is that of a failed attempt.
 	forgets := func(r *fakeRelease) { r.record = &r.past[0] }
 	tests := []struct {
 		reason  string
@@ -87,10 +87,10 @@ func TestRepairDoesNotMakeUpForAnUpgrade(t *testing.T) {
 			w.engine.failures = []error{test.failure}
 			_, err := w.pass("a", controller.SpecChange)
 			equal(t, "failed", true, err != nil)
-			w.engine.meddle("a", test.after)
-			w.change("a", waitsFor("nobody"))
+			w.engine.mutate("a", test.after)
+			w.change("a", waitsFor("missing"))
 			w.passes("a", controller.SpecChange)
-			w.engine.meddle("a", edits("ConfigMap"))
+			w.engine.mutate("a", edits("ConfigMap"))
 			for _, failure := range []error{errPlain, refused} {
 				w.engine.failures = []error{failure}
 				_, err = w.pass("a", controller.Drift)

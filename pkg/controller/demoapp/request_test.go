@@ -16,8 +16,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// asks sets the annotations by which a user asks for something; an empty value
-// leaves one out.
+// asks sets the annotations of a user's request; an empty value sets none.
 func asks(requestedAt, forceAt string) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) {
 		app.Annotations = map[string]string{}
@@ -35,22 +34,22 @@ func TestRequest(t *testing.T) {
 	answer := []string{"apply demoapps/status a"}
 	upgrade := []string{"Upgrade a Requested", "apply demoapps/status a"}
 	tests := []struct {
-		name              string
-		asks              func(*v1alpha1.DemoApp)
-		calls             []string
-		handled, handled2 string
-		event             string
+		name            string
+		asks            func(*v1alpha1.DemoApp)
+		calls           []string
+		handled, forced string
+		event           string
 	}{
 		{"nothing", asks("", ""), nil, "", "", ""},
-		{"a pass", asks("now", ""), answer, "now", "", ""},
-		{"as long as may be", asks(longest, ""), answer, longest, "", ""},
+		{"requested pass", asks("now", ""), answer, "now", "", ""},
+		{"longest value", asks(longest, ""), answer, longest, "", ""},
 		{"too long", asks(longest+"x", longest+"x"), nil, "", "", "its value has 257 characters; it may have 256"},
 		{"no value", func(app *v1alpha1.DemoApp) {
 			app.Annotations = map[string]string{releasev1alpha1.AnnotationRequestedAt: "", releasev1alpha1.AnnotationForceAt: ""}
 		}, nil, "", "", "it has no value"},
-		{"an upgrade", asks("now", "now"), upgrade, "now", "now", ""},
-		{"an upgrade of another time", asks("now", "then"), answer, "now", "", ""},
-		{"an upgrade without a request", asks("", "now"), nil, "", "", ""},
+		{"forced upgrade", asks("now", "now"), upgrade, "now", "now", ""},
+		{"forced upgrade with another value", asks("now", "then"), answer, "now", "", ""},
+		{"forced upgrade without a request", asks("", "now"), nil, "", "", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -59,7 +58,7 @@ func TestRequest(t *testing.T) {
 			w.passes("a", controller.SpecChange)
 			equal(t, "requests", test.calls, w.calls.take())
 			equal(t, "lastHandledRequestedAt", test.handled, w.app("a").Status.LastHandledRequestedAt)
-			equal(t, "lastHandledForceAt", test.handled2, w.app("a").Status.LastHandledForceAt)
+			equal(t, "lastHandledForceAt", test.forced, w.app("a").Status.LastHandledForceAt)
 			if test.event != "" {
 				events := w.recorder.take()
 				equal(t, "number of events", 1, len(events))
@@ -79,14 +78,14 @@ func TestRequest(t *testing.T) {
 
 func TestForcedUpgrade(t *testing.T) {
 	w := deployed(t)
-	w.engine.meddle("a", edits("ConfigMap"))
+	w.engine.mutate("a", edits("ConfigMap"))
 	w.change("a", asks("now", "now"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonUserRequested, w.app("a").Status.LastUpgradeReason)
 	equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
 	equal(t, "events", []string{"a Normal Upgraded Upgrade Upgraded to revision 2 of chart demo-app 1.0.0 (UserRequested)"}, w.recorder.take())
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
-	// The value is added where the request has been answered already.
+	// The force-at value is added after the request was handled.
 	w.change("a", asks("later", ""))
 	w.passes("a", controller.SpecChange)
 	w.change("a", asks("later", "later"))
@@ -105,7 +104,7 @@ func TestForcedUpgradeFails(t *testing.T) {
 	equal(t, "requests", []string{"Upgrade a Failed", "apply demoapps/status a"}, w.calls.take())
 	equal(t, "answer", "now", w.app("a").Status.LastHandledForceAt)
 
-	// What cannot succeed is not tried again and again.
+	// A terminal failure is not retried.
 	w.engine.failures = []error{&helm.RenderError{Chart: "demo-app", Err: errPlain}}
 	w.change("a", asks("later", "later"))
 	_, err = w.pass("a", controller.SpecChange)
@@ -113,11 +112,11 @@ func TestForcedUpgradeFails(t *testing.T) {
 	equal(t, "answer", "later", w.app("a").Status.LastHandledForceAt)
 }
 
-func TestForcedUpgradeThatIsHeld(t *testing.T) {
+func TestHeldForcedUpgrade(t *testing.T) {
 	w := deployed(t)
 	w.change("a", waitsFor("b"))
 	w.change("a", asks("now", "now"))
-	w.engine.meddle("a", edits("ConfigMap"))
+	w.engine.mutate("a", edits("ConfigMap"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 	equal(t, "Ready", "False Waiting", w.conditions("a")["Ready"])
@@ -131,14 +130,14 @@ func TestForcedUpgradeThatIsHeld(t *testing.T) {
 	equal(t, "requests", []string{"Upgrade a Requested", "apply demoapps/status a"}, w.calls.take())
 }
 
-func TestRequestIsAnsweredWhateverComesOfIt(t *testing.T) {
+func TestRequestIsHandledDespiteFailure(t *testing.T) {
 	w := deployed(t)
 	w.change("a", says("other"))
 	w.change("a", asks("now", ""))
 	w.engine.observeErr = helm.ErrNotSynced
 	_, err := w.pass("a", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
-	equal(t, "answer to a pass that could not begin", "", w.app("a").Status.LastHandledRequestedAt)
+	equal(t, "lastHandledRequestedAt of a pass that could not begin", "", w.app("a").Status.LastHandledRequestedAt)
 	w.engine.observeErr = nil
 	w.engine.failures = []error{errPlain}
 	_, err = w.pass("a", controller.SpecChange)
@@ -146,16 +145,16 @@ func TestRequestIsAnsweredWhateverComesOfIt(t *testing.T) {
 	equal(t, "answer", "now", w.app("a").Status.LastHandledRequestedAt)
 }
 
-func TestRequestIsAnsweredAtOnceWhilePodsStart(t *testing.T) {
+func TestRequestIsHandledWhilePodsStart(t *testing.T) {
 	w := deployed(t)
-	w.engine.meddle("a", becomes(status.InProgressStatus, "Available: 0/1", 0))
+	w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0))
 	w.change("a", asks("now", ""))
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
 	equal(t, "answer", "now", w.app("a").Status.LastHandledRequestedAt)
 }
 
-func TestRequestTriesAgainWhatRests(t *testing.T) {
+func TestRequestRetriesRefusedAttempt(t *testing.T) {
 	w := deployed(t)
 	w.change("a", says("other"))
 	w.engine.failures = []error{&helm.RenderError{Chart: "demo-app", Err: errPlain}}
@@ -163,7 +162,7 @@ func TestRequestTriesAgainWhatRests(t *testing.T) {
 	equal(t, "terminal", true, controller.IsTerminal(err))
 	w.clock.Step(time.Second)
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "requests while it rests", []string(nil), w.calls.take())
+	equal(t, "requests while stalled", []string(nil), w.calls.take())
 	w.change("a", asks("now", ""))
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())

@@ -17,12 +17,13 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// reservations are the hosts that apps are about to have, from the gate that lets an app through until its status says
-// that it has the host. No other app may take the host meanwhile, whatever the caches know. The zero value is ready to
-// use. A new process has none.
+// reservations are the hosts that apps are about to use. A reservation lasts from the
+// gate that admits the change until the app's status records the host. No other app gets
+// the host meanwhile, whatever the caches contain. The zero value is ready to use. A new
+// process has no reservations.
 type reservations struct {
 	mu sync.Mutex
-	// held is who has which claim, as it is in the index.
+	// held maps claims, by their index values, to their reservations.
 	held map[string]*reservation
 }
 
@@ -31,7 +32,8 @@ type reservation struct {
 	refused sets.Set[cache.ObjectName]
 }
 
-// take reserves a claim for an app. It returns who has it: another one keeps it.
+// take reserves a claim for an app, unless another app has reserved it. It returns the
+// holder.
 func (r *reservations) take(key cache.ObjectName, claim string) (holder cache.ObjectName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,7 +51,7 @@ func (r *reservations) take(key cache.ObjectName, claim string) (holder cache.Ob
 	return held.holder
 }
 
-// release lets go of what an app has reserved, and returns who was refused it.
+// release ends the reservations of an app, and returns the apps that were refused one.
 func (r *reservations) release(key cache.ObjectName) []cache.ObjectName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,16 +65,16 @@ func (r *reservations) release(key cache.ObjectName) []cache.ObjectName {
 	return refused
 }
 
-// releaseClaims ends what an app has reserved. Who was refused it looks again: perhaps
-// it was not used.
+// releaseClaims ends the reservations of an app. Refused apps are enqueued, because the
+// claim may be free.
 func (c *Controller) releaseClaims(key cache.ObjectName) {
 	for _, refused := range c.reservations.release(key) {
 		c.Queue().Enqueue(refused, controller.SpecChange)
 	}
 }
 
-// refusal says why an app cannot have a claim; nothing when it can. It stalls when a
-// person has to decide. The host that a new revision is about to have is reserved.
+// refusal returns why an app cannot have a claim; empty if it can. It stalls if a user
+// must decide. A host that a new revision will use is reserved.
 func (c *Controller) refusal(app *v1alpha1.DemoApp, in release.GateInput, desired claim) (message string, stalled bool) {
 	message, stalled = c.obstacleOf(app, desired)
 	rollsOut := in.Plan.RollsOut() && in.Plan.Next.Action != helm.ActionRollback && !in.Blocked
@@ -80,12 +82,12 @@ func (c *Controller) refusal(app *v1alpha1.DemoApp, in release.GateInput, desire
 		return message, stalled
 	}
 	if holder := c.reservations.take(in.Key, desired.in(app.Namespace)); holder != in.Key {
-		return fmt.Sprintf("%s is about to go to DemoApp %q", desired, holder.Name), false
+		return fmt.Sprintf("%s is being assigned to DemoApp %q", desired, holder.Name), false
 	}
-	return c.obstacleOf(app, desired) // Another app may have got it just before.
+	return c.obstacleOf(app, desired) // Another app may have recorded it before the reservation.
 }
 
-// obstacleOf is what is in an app's way to a claim, as far as it is known of the others.
+// obstacleOf returns why an app cannot have a claim, as far as the other apps are known.
 func (c *Controller) obstacleOf(app *v1alpha1.DemoApp, desired claim) (message string, stalled bool) {
 	message, stalled = obstacle(app, desired, c.claimants(app, desired))
 	if message != "" && !stalled && desired.isExclusive() && c.isRing(app, desired) {

@@ -15,24 +15,24 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// TestMendOfWhatFailedWithTheChart: whoever mends an app that the newer chart failed
-// for does not wait until others are mended.
-func TestMendOfWhatFailedWithTheChart(t *testing.T) {
-	mends := map[string]func(w *world){
-		"spec": func(w *world) { w.change("a", says("something that works")) },
+// TestChangedInputsPassHaltedRollout: an app that failed with the newer chart and has
+// changed inputs does not wait for the rollout.
+func TestChangedInputsPassHaltedRollout(t *testing.T) {
+	changes := map[string]func(w *world){
+		"spec": func(w *world) { w.change("a", says("good")) },
 		"key":  func(w *world) { w.secret(map[string]string{"k": "second-key"}) },
-		"key, and a restart": func(w *world) {
+		"key after a restart": func(w *world) {
 			w.start(testChart(w.t, "1.1.0"))
 			w.secret(map[string]string{"k": "second-key"})
 		},
-		"key, while it is suspended": func(w *world) {
+		"key while suspended": func(w *world) {
 			w.secret(map[string]string{"k": "second-key"})
 			w.change("a", suspended(true))
 			w.passes("a", controller.SpecChange)
 			w.change("a", suspended(false))
 		},
 	}
-	for name, mend := range mends {
+	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.secret(map[string]string{"k": "first-key"})
@@ -48,8 +48,8 @@ func TestMendOfWhatFailedWithTheChart(t *testing.T) {
 				_, err := w.pass(name, controller.SpecChange)
 				equal(t, name+" failed", true, err != nil)
 			}
-			w.waits("c", releasev1alpha1.ReasonRolloutHalted)
-			mend(w)
+			w.rolloutWaits("c", releasev1alpha1.ReasonRolloutHalted)
+			change(w)
 			w.passes("a", controller.SpecChange)
 			equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
 			equal(t, "chart", "1.1.0", w.app("a").Status.DeployedRelease.ChartVersion)
@@ -57,9 +57,9 @@ func TestMendOfWhatFailedWithTheChart(t *testing.T) {
 	}
 }
 
-// TestChangeThatAPersonHadToLetThrough: after a restart, too, it is known to be more
-// than the newer chart.
-func TestChangeThatAPersonHadToLetThrough(t *testing.T) {
+// TestValidatedChangePassesHaltedRollout: a change that was invalid before is not
+// mistaken for a chart upgrade after a restart.
+func TestValidatedChangePassesHaltedRollout(t *testing.T) {
 	w := allowing(t, "docker.io/library")
 	for _, name := range []string{"a", "b", "c"} {
 		w.create(newApp(name))
@@ -74,14 +74,14 @@ func TestChangeThatAPersonHadToLetThrough(t *testing.T) {
 	w.engine.failures = []error{errPlain}
 	_, err := w.pass("b", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
-	w.waits("c", releasev1alpha1.ReasonRolloutHalted)
+	w.rolloutWaits("c", releasev1alpha1.ReasonRolloutHalted)
 	w.passes("a", controller.SpecChange)
 	equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
 }
 
-// TestGivenUpAppsWaitForTheirTurn: an app whose own change was given up before gets
-// nothing but the newer chart by the next upgrade.
-func TestGivenUpAppsWaitForTheirTurn(t *testing.T) {
+// TestRemediatedAppsWaitForTurn: for an app whose own change was rolled back, only the
+// chart changes.
+func TestRemediatedAppsWaitForTurn(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"a", "b"} {
 		w.create(newApp(name, func(app *v1alpha1.DemoApp) { app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: new(int32)} }))
@@ -95,7 +95,7 @@ func TestGivenUpAppsWaitForTheirTurn(t *testing.T) {
 	}
 	w.rolloutLimits = rollout.Limits{Active: 1}
 	w.start(testChart(t, "1.1.0"))
-	w.begins("a")
+	w.beginRollout("a")
 	w.passes("b", controller.SpecChange)
 	equal(t, "UpgradeHeld", "True RolloutQueued", w.is("b", releasev1alpha1.ConditionUpgradeHeld))
 	equal(t, "chart of b", "1.0.0", w.app("b").Status.DeployedRelease.ChartVersion)

@@ -27,8 +27,8 @@ const (
 		"it goes on when they recover, change or are deleted, and demo.example.com/force-at upgrades this one now"
 )
 
-// fleet is a world with these apps deployed, and an operator with a newer chart
-// that has not looked at them yet.
+// fleet returns a world with these deployed apps, and a new process with a newer chart
+// that has not reconciled them yet.
 func fleet(t *testing.T, limits rollout.Limits, names ...string) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -45,23 +45,23 @@ func fleet(t *testing.T, limits rollout.Limits, names ...string) *world {
 	return w
 }
 
-// rolloutConditions are those of an app whose newer chart waits.
+// rolloutConditions are the conditions of an app whose newer chart waits.
 func rolloutConditions(reason string, more ...string) map[string]string {
 	return conditions(append([]string{
 		"UpgradeHeld", "True " + reason, "Ready", "False " + reason, "Reconciling", "True " + reason, "Deployed", "True InstallSucceeded",
 	}, more...)...)
 }
 
-// begins gets an app the newer chart, with pods that take their time.
-func (w *world) begins(name string) {
+// beginRollout upgrades an app to the newer chart, with pods that are not ready yet.
+func (w *world) beginRollout(name string) {
 	w.t.Helper()
-	w.engine.meddle(name, becomes(status.InProgressStatus, "0 of 1 pods are ready", 0))
-	w.onItsWay(name)
+	w.engine.mutate(name, becomes(status.InProgressStatus, "0 of 1 pods are ready", 0))
+	w.passesUntilWritten(name)
 	equal(w.t, "chart of "+name, "1.1.0", w.app(name).Status.DeployedRelease.ChartVersion)
 }
 
-// onItsWay makes passes over an app until its status is not held back any longer.
-func (w *world) onItsWay(name string) {
+// passesUntilWritten makes passes over an app until its delayed status is written.
+func (w *world) passesUntilWritten(name string) {
 	w.t.Helper()
 	w.sync()
 	_, err := w.controller.Reconcile(w.t.Context(), keyOf(name), controller.SpecChange)
@@ -70,17 +70,17 @@ func (w *world) onItsWay(name string) {
 	w.passes(name, controller.HealthChange)
 }
 
-// waits holds that the newer chart waits for that reason.
-func (w *world) waits(name, reason string) {
+// rolloutWaits checks that the newer chart waits for the reason.
+func (w *world) rolloutWaits(name, reason string) {
 	w.t.Helper()
 	w.passes(name, controller.SpecChange)
 	equal(w.t, "conditions of "+name, rolloutConditions(reason), w.conditions(name))
 	equal(w.t, "chart of "+name, "1.0.0", w.app(name).Status.DeployedRelease.ChartVersion)
 }
 
-func TestNewerChartWaitsForItsTurn(t *testing.T) {
+func TestNewerChartWaitsForTurn(t *testing.T) {
 	w := fleet(t, rollout.Limits{Active: 1}, "a", "b")
-	w.begins("a")
+	w.beginRollout("a")
 	equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
 
 	w.recorder.take()
@@ -91,29 +91,29 @@ func TestNewerChartWaitsForItsTurn(t *testing.T) {
 	equal(t, "message of Ready", queued, w.message("b", apimeta.ConditionReady))
 	equal(t, "events", []string{"b Normal Held Hold RolloutQueued: " + queued}, w.recorder.take())
 	if result.RequeueAfter < resync*9/10 {
-		t.Errorf("the next look is after %s", result.RequeueAfter)
+		t.Errorf("requeued after %s", result.RequeueAfter)
 	}
 	w.passes("b", controller.PeriodicResync)
-	equal(t, "requests of another look", []string(nil), w.calls.take())
+	equal(t, "requests of another pass", []string(nil), w.calls.take())
 	equal(t, "counts", rollout.Counts{Queued: 1, Active: 1}, w.controller.Rollouts())
 
-	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
 	w.passes("b", controller.DependencyReady)
-	equal(t, "requests of its turn", []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, w.calls.take())
+	equal(t, "requests at its turn", []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, w.calls.take())
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("b"))
 	equal(t, "reason", releasev1alpha1.UpgradeReasonChartChanged, w.app("b").Status.LastUpgradeReason)
 	equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
 }
 
-func TestChartThatIsTheSameCostsNothing(t *testing.T) {
+func TestSameChartTakesNoTurn(t *testing.T) {
 	w := fleet(t, rollout.Limits{Active: 1, Failed: 1}, "a")
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string(nil), w.calls.take())
 
-	// Neither what is wrong with an app's own change nor what is new counts.
+	// Neither a failure of the app's own change nor a new app counts.
 	w.change("a", says("other"))
 	w.engine.failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
@@ -123,7 +123,7 @@ func TestChartThatIsTheSameCostsNothing(t *testing.T) {
 	equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
 }
 
-func TestWhatDoesNotWaitForItsTurn(t *testing.T) {
+func TestChangesThatPassRolloutQueue(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(w *world)
@@ -132,14 +132,14 @@ func TestWhatDoesNotWaitForItsTurn(t *testing.T) {
 	}{
 		{"spec", func(w *world) { w.change("b", says("other")) }, []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
 		{"forced", func(w *world) { w.change("b", asks("now", "now")) }, []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, releasev1alpha1.UpgradeReasonChartChanged},
-		{"uninstalled by hand", func(w *world) { w.engine.meddle("b", func(r *fakeRelease) { r.record = nil; clear(r.live) }) }, []string{
+		{"uninstalled by hand", func(w *world) { w.engine.mutate("b", func(r *fakeRelease) { r.record = nil; clear(r.live) }) }, []string{
 			"apply demoapps/status b", "Install b NotInstalled", "apply demoapps/status b",
 		}, releasev1alpha1.UpgradeReasonDriftDetected},
-		{"rolled back by hand", func(w *world) { w.engine.meddle("b", rewrites(2, "deployed")) }, []string{
+		{"rolled back by hand", func(w *world) { w.engine.mutate("b", rewrites(2, "deployed")) }, []string{
 			"apply demoapps/status b", "Upgrade b ReleaseChanged", "apply demoapps/status b",
 		}, releasev1alpha1.UpgradeReasonDriftDetected},
-		{"cut off", func(w *world) {
-			w.engine.meddle("b", func(r *fakeRelease) {
+		{"interrupted", func(w *world) {
+			w.engine.mutate("b", func(r *fakeRelease) {
 				r.record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: "older", Changed: began}
 			})
 		}, []string{"Upgrade b Interrupted", "apply demoapps/status b"}, releasev1alpha1.UpgradeReasonRetryAfterFailure},
@@ -147,8 +147,8 @@ func TestWhatDoesNotWaitForItsTurn(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := fleet(t, rollout.Limits{Active: 1}, "a", "b")
-			w.begins("a")
-			w.waits("b", releasev1alpha1.ReasonRolloutQueued)
+			w.beginRollout("a")
+			w.rolloutWaits("b", releasev1alpha1.ReasonRolloutQueued)
 			test.change(w)
 			w.passes("b", controller.SpecChange)
 			equal(t, "requests", test.calls, w.calls.take())
@@ -159,7 +159,7 @@ func TestWhatDoesNotWaitForItsTurn(t *testing.T) {
 	}
 }
 
-func TestKeyOfAnAppThatWaits(t *testing.T) {
+func TestChangedKeyPassesRolloutQueue(t *testing.T) {
 	w := newWorld(t)
 	w.secret(map[string]string{"k": "first-key"})
 	w.create(newApp("a"))
@@ -168,70 +168,70 @@ func TestKeyOfAnAppThatWaits(t *testing.T) {
 	w.passes("b", controller.SpecChange)
 	w.rolloutLimits = rollout.Limits{Active: 1}
 	w.start(testChart(t, "1.1.0"))
-	w.begins("a")
-	w.waits("b", releasev1alpha1.ReasonRolloutQueued)
+	w.beginRollout("a")
+	w.rolloutWaits("b", releasev1alpha1.ReasonRolloutQueued)
 
 	w.secret(map[string]string{"k": "second-key"})
 	w.change("b", suspended(true))
 	w.passes("b", controller.SpecChange)
-	equal(t, "while it is suspended", "1.0.0", w.app("b").Status.DeployedRelease.ChartVersion)
+	equal(t, "chart while suspended", "1.0.0", w.app("b").Status.DeployedRelease.ChartVersion)
 	w.change("b", suspended(false))
-	w.begins("b")
+	w.beginRollout("b")
 	equal(t, "counts", rollout.Counts{Active: 2}, w.controller.Rollouts())
 }
 
-// TestOwnChangeTakesATurn: who did not have to wait counts all the same.
-func TestOwnChangeTakesATurn(t *testing.T) {
+// TestOwnChangeTakesTurn: an app that does not wait still takes a turn.
+func TestOwnChangeTakesTurn(t *testing.T) {
 	w := fleet(t, rollout.Limits{Active: 1}, "a", "b")
 	w.change("a", says("other"))
-	w.begins("a")
-	w.waits("b", releasev1alpha1.ReasonRolloutQueued)
+	w.beginRollout("a")
+	w.rolloutWaits("b", releasev1alpha1.ReasonRolloutQueued)
 }
 
-func TestRolloutIsHalted(t *testing.T) {
+func TestFailureHaltsRollout(t *testing.T) {
 	fails := map[string]func(w *world){
 		"an upgrade that fails": func(w *world) { w.engine.failures = []error{errPlain} },
 		"an upgrade that is refused": func(w *world) {
 			w.engine.failures = []error{&helm.RefusedError{Err: errPlain}}
 		},
 		"a chart that does not render": func(w *world) { w.engine.failures = []error{&helm.RenderError{Err: errPlain}} },
-		"an unhealthy workload":        func(w *world) { w.engine.meddle("a", becomes(status.FailedStatus, "gave up", 0)) },
+		"an unhealthy workload":        func(w *world) { w.engine.mutate("a", becomes(status.FailedStatus, "gave up", 0)) },
 	}
 	for name, fail := range fails {
 		t.Run(name, func(t *testing.T) {
 			w := fleet(t, rollout.Limits{Active: 5, Failed: 1}, "a", "b", "c")
 			fail(w)
-			_, _ = w.pass("a", controller.SpecChange) // What comes of it is the status.
+			_, _ = w.pass("a", controller.SpecChange) // The status reports the error.
 			equal(t, "Ready", "False", w.conditions("a")["Ready"][:5])
 			equal(t, "counts", rollout.Counts{Failed: 1}, w.controller.Rollouts())
-			w.waits("b", releasev1alpha1.ReasonRolloutHalted)
+			w.rolloutWaits("b", releasev1alpha1.ReasonRolloutHalted)
 			equal(t, "message", halted, w.message("b", apimeta.ConditionReady))
 			contains(t, "events", fmt.Sprint(w.recorder.take()), "b Warning Held Hold RolloutHalted: "+halted)
 			w.passes("b", controller.PeriodicResync)
-			equal(t, "requests of another look", []string(nil), w.calls.take())
+			equal(t, "requests of another pass", []string(nil), w.calls.take())
 
-			// It is known to the next process, too.
+			// A new process has the same counts.
 			w.start(testChart(t, "1.1.0"))
 			w.passes("b", controller.SpecChange)
-			equal(t, "requests of the next process", []string(nil), w.calls.take())
+			equal(t, "requests after a restart", []string(nil), w.calls.take())
 			equal(t, "counts", rollout.Counts{Queued: 1, Failed: 1}, w.controller.Rollouts())
 
 			w.change("c", asks("now", "now"))
 			w.passes("c", controller.SpecChange)
-			equal(t, "who is forced", "True Healthy", w.conditions("c")["Ready"])
+			equal(t, "Ready of the forced app", "True Healthy", w.conditions("c")["Ready"])
 
-			w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+			w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
 			w.change("a", asks("now", ""))
 			w.passes("a", controller.SpecChange)
-			equal(t, "counts when it has recovered", rollout.Counts{Active: 1}, w.controller.Rollouts())
+			equal(t, "counts after the recovery", rollout.Counts{Active: 1}, w.controller.Rollouts())
 			w.passes("b", controller.DependencyReady)
-			equal(t, "who has waited", "True Healthy", w.conditions("b")["Ready"])
+			equal(t, "Ready of the waiting app", "True Healthy", w.conditions("b")["Ready"])
 			equal(t, "counts at the end", rollout.Counts{}, w.controller.Rollouts())
 		})
 	}
 }
 
-func TestRollbackHaltsTheRollout(t *testing.T) {
+func TestRollbackHaltsRollout(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", func(app *v1alpha1.DemoApp) { app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: new(int32)} }))
 	w.create(newApp("b"))
@@ -244,19 +244,19 @@ func TestRollbackHaltsTheRollout(t *testing.T) {
 	equal(t, "failed", true, err != nil)
 	w.passes("a", controller.Retry)
 	equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
-	w.waits("b", releasev1alpha1.ReasonRolloutHalted)
+	w.rolloutWaits("b", releasev1alpha1.ReasonRolloutHalted)
 	w.start(testChart(t, "1.1.0"))
-	w.waits("b", releasev1alpha1.ReasonRolloutHalted)
+	w.rolloutWaits("b", releasev1alpha1.ReasonRolloutHalted)
 	w.passes("a", controller.SpecChange)
 	equal(t, "counts", rollout.Counts{Queued: 1, Failed: 1}, w.controller.Rollouts())
 	w.start(testChart(t, "1.2.0"))
 	w.passes("b", controller.SpecChange)
-	equal(t, "who gets a chart that is mended", "True Healthy", w.conditions("b")["Ready"])
+	equal(t, "Ready with a fixed chart", "True Healthy", w.conditions("b")["Ready"])
 }
 
-// TestCapabilitiesDoNotPassTheRollout: what the cluster begins to support changes for
-// many apps at once, which then wait for the newer chart as before.
-func TestCapabilitiesDoNotPassTheRollout(t *testing.T) {
+// TestCapabilityChangeWaitsForRollout: a capability changes for many apps at once, so
+// they still wait for their turn.
+func TestCapabilityChangeWaitsForRollout(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a"))
 	w.create(newApp("b", exposedBy("nginx")))
@@ -271,12 +271,13 @@ func TestCapabilitiesDoNotPassTheRollout(t *testing.T) {
 	equal(t, "Ready", "False RolloutHalted", w.is("b", apimeta.ConditionReady))
 	w.hasClasses("nginx")
 	w.passes("b", controller.DependencyReady)
-	equal(t, "Ready when the class is there", "False RolloutHalted", w.is("b", apimeta.ConditionReady))
+	equal(t, "Ready with the class", "False RolloutHalted", w.is("b", apimeta.ConditionReady))
 	equal(t, "chart", "1.0.0", w.app("b").Status.DeployedRelease.ChartVersion)
 }
 
-// TestOldFailuresDoNotHaltTheRollout: what did not work before says nothing about the chart.
-func TestOldFailuresDoNotHaltTheRollout(t *testing.T) {
+// TestEarlierFailuresDoNotHaltRollout: apps that failed before say nothing about the
+// chart.
+func TestEarlierFailuresDoNotHaltRollout(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"a", "b"} {
 		w.create(newApp(name))
@@ -292,27 +293,27 @@ func TestOldFailuresDoNotHaltTheRollout(t *testing.T) {
 	_, err = w.pass("a", controller.SpecChange)
 	equal(t, "failed again", true, err != nil)
 	equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
-	w.begins("b")
+	w.beginRollout("b")
 	equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
 }
 
-func TestDeletionEndsTheHalt(t *testing.T) {
+func TestDeletionEndsHalt(t *testing.T) {
 	w := fleet(t, rollout.Limits{Active: 5, Failed: 1}, "a", "b")
 	w.engine.failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
-	w.waits("b", releasev1alpha1.ReasonRolloutHalted)
+	w.rolloutWaits("b", releasev1alpha1.ReasonRolloutHalted)
 	now := metav1.NewTime(w.clock.Now())
 	w.change("a", func(app *v1alpha1.DemoApp) { app.DeletionTimestamp = &now })
 	w.passes("a", controller.SpecChange)
 	equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
 }
 
-func TestRestartInTheMiddleOfARollout(t *testing.T) {
+func TestRestartDuringRollout(t *testing.T) {
 	w := fleet(t, rollout.Limits{Active: 2}, "a", "b", "c")
-	w.begins("a")
-	w.begins("b")
-	w.waits("c", releasev1alpha1.ReasonRolloutQueued)
+	w.beginRollout("a")
+	w.beginRollout("b")
+	w.rolloutWaits("c", releasev1alpha1.ReasonRolloutQueued)
 
 	w.start(testChart(t, "1.1.0"))
 	w.passes("c", controller.SpecChange)
@@ -320,8 +321,8 @@ func TestRestartInTheMiddleOfARollout(t *testing.T) {
 	equal(t, "counts", rollout.Counts{Queued: 1, Active: 2}, w.controller.Rollouts())
 	w.passes("b", controller.SpecChange)
 	w.change("a", suspended(true))
-	w.onItsWay("a")
-	equal(t, "counts when one is suspended", rollout.Counts{Active: 2}, w.controller.Rollouts())
+	w.passesUntilWritten("a")
+	equal(t, "counts after one is suspended", rollout.Counts{Active: 2}, w.controller.Rollouts())
 }
 
 func TestHeldAppsTakeNoTurn(t *testing.T) {
@@ -334,7 +335,7 @@ func TestHeldAppsTakeNoTurn(t *testing.T) {
 	}{
 		{"suspended", suspended(true), releasev1alpha1.ReasonSuspendedBySpec, releasev1alpha1.ReasonRolloutHalted},
 		{"outside of its window", opensAt("10 3 * * *", "UTC"), releasev1alpha1.ReasonOutsideWindow, releasev1alpha1.ReasonOutsideWindow},
-		{"waiting for another", waitsFor("nobody"), v1alpha1.ReasonWaiting, releasev1alpha1.ReasonRolloutHalted},
+		{"waiting for a dependency", waitsFor("missing"), v1alpha1.ReasonWaiting, releasev1alpha1.ReasonRolloutHalted},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -343,7 +344,7 @@ func TestHeldAppsTakeNoTurn(t *testing.T) {
 				app.Status.ObservedGeneration = 2
 				meta.FindStatusCondition(app.Status.Conditions, releasev1alpha1.ConditionDeployed).ObservedGeneration = 2
 			})
-			w.change("a", test.change) // Only the chart is new to it, all the same.
+			w.change("a", test.change) // The observed generation makes the chart the only change.
 			w.passes("a", controller.SpecChange)
 			equal(t, "Ready", "False "+test.reason, w.conditions("a")["Ready"])
 			if got := w.message("a", apimeta.ConditionReady); slices.Contains([]string{queued, halted}, got) {
@@ -359,11 +360,11 @@ func TestHeldAppsTakeNoTurn(t *testing.T) {
 			contains(t, "message of Ready", w.message("a", apimeta.ConditionReady), "; "+halted)
 			equal(t, "UpgradeHeld", "True "+test.held, w.conditions("a")["UpgradeHeld"])
 
-			w.change("b", says("something that works"))
+			w.change("b", says("good"))
 			w.passes("b", controller.SpecChange)
 			w.passes("a", controller.DependencyReady)
 			if held := w.conditions("a")["UpgradeHeld"]; held == "True "+releasev1alpha1.ReasonRolloutHalted {
-				t.Errorf("UpgradeHeld is %q when the rollout goes on", held)
+				t.Errorf("UpgradeHeld is %q while the rollout continues", held)
 			}
 		})
 	}
@@ -378,11 +379,11 @@ func TestUnreadableKeyLosesItsTurn(t *testing.T) {
 	}
 	w.rolloutLimits = rollout.Limits{Active: 1}
 	w.start(testChart(t, "1.1.0"))
-	w.begins("a")
-	w.waits("b", releasev1alpha1.ReasonRolloutQueued)
+	w.beginRollout("a")
+	w.rolloutWaits("b", releasev1alpha1.ReasonRolloutQueued)
 	w.secret(map[string]string{"k": "second-key"})
 	w.secretErr = errPlain
-	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
 	_, err := w.pass("b", controller.DependencyReady)
@@ -407,7 +408,7 @@ func TestLiveRollout(t *testing.T) {
 		settle()
 		w.controller.roll(w.engine, w.recorder, rollout.Limits{Active: 1, Failed: 1})
 		for _, name := range names {
-			w.engine.meddle(name, func(r *fakeRelease) {
+			w.engine.mutate(name, func(r *fakeRelease) {
 				r.record.ChartDigest, r.record.Inputs = "older", "older"
 				r.health = helm.Health{Status: status.InProgressStatus, Message: "0 of 1"}
 			})
@@ -423,17 +424,17 @@ func TestLiveRollout(t *testing.T) {
 			return found
 		}
 		first := count("False Progressing")
-		equal(t, "on their way", 1, len(first))
+		equal(t, "upgrading", 1, len(first))
 		equal(t, "queued", 2, len(count("False RolloutQueued")))
 
-		w.engine.meddle(first[0], becomes(status.CurrentStatus, "", 1))
+		w.engine.mutate(first[0], becomes(status.CurrentStatus, "", 1))
 		w.engine.publish(first[0], helm.HealthChanged)
 		advance(2 * time.Second)
 		equal(t, "done", first, count("True Healthy"))
 		second := count("False Progressing")
-		equal(t, "on their way then", 1, len(second))
+		equal(t, "upgrading next", 1, len(second))
 
-		w.engine.meddle(second[0], becomes(status.FailedStatus, "gave up", 0))
+		w.engine.mutate(second[0], becomes(status.FailedStatus, "gave up", 0))
 		w.engine.publish(second[0], helm.HealthChanged)
 		advance(2 * haltNotice)
 		equal(t, "halted", 1, len(count("False RolloutHalted")))

@@ -28,9 +28,9 @@ func TestSuspend(t *testing.T) {
 		name   string
 		change func(w *world)
 		want   map[string]string
-		// drifted is the message of Drifted, ready that of Ready.
+		// drifted is the message of Drifted, and ready the message of Ready.
 		drifted, ready string
-		// handled says that the generation counts as reconciled.
+		// handled says that the generation is observed.
 		handled bool
 	}{
 		{
@@ -39,7 +39,7 @@ func TestSuspend(t *testing.T) {
 			"", "Revision 1 is deployed and healthy", true,
 		},
 		{
-			"a change of the spec", func(w *world) { w.change("a", says("other")) },
+			"changed spec", func(w *world) { w.change("a", says("other")) },
 			conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
 			"", "A change waits until spec.suspend is false", false,
 		},
@@ -49,37 +49,37 @@ func TestSuspend(t *testing.T) {
 			"", "A change waits until spec.suspend is false", false,
 		},
 		{
-			"drift", func(w *world) { w.engine.meddle("a", edits("ConfigMap")) },
+			"drift", func(w *world) { w.engine.mutate("a", edits("ConfigMap")) },
 			conditions("Suspended", isSuspended, "Drifted", "True ObjectsChanged", "Ready", "True Healthy", "Deployed", installed),
 			"ConfigMap a (changed)", "Revision 1 is deployed and healthy", true,
 		},
 		{
-			"a deleted object", func(w *world) { w.engine.meddle("a", removes("Deployment")) },
+			"a deleted object", func(w *world) { w.engine.mutate("a", removes("Deployment")) },
 			conditions("Suspended", isSuspended, "Drifted", "True ObjectsChanged", "Ready", "False Unhealthy", "Stalled", "True Unhealthy", "Deployed", installed),
 			"Deployment a (missing)", "Missing while spec.suspend is true: Deployment a", true,
 		},
 		{
-			"drift and a change", func(w *world) { w.engine.meddle("a", edits("Service")); w.change("a", says("other")) },
+			"drift and a changed spec", func(w *world) { w.engine.mutate("a", edits("Service")); w.change("a", says("other")) },
 			conditions("Suspended", isSuspended, "Drifted", "True ObjectsChanged", "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
 			"Service a (changed)", "A change waits until spec.suspend is false", false,
 		},
 		{
-			"rolled back by hand", func(w *world) { w.engine.meddle("a", rewrites(2, "deployed")) },
+			"rolled back by hand", func(w *world) { w.engine.mutate("a", rewrites(2, "deployed")) },
 			conditions("Suspended", isSuspended, "Drifted", "True ReleaseChanged", "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
 			"Revision 2 (deployed) of the release was not made by this operator", "A change waits until spec.suspend is false", false,
 		},
 		{
-			"uninstalled by hand", func(w *world) { w.engine.meddle("a", func(r *fakeRelease) { r.record = nil; clear(r.live) }) },
+			"uninstalled by hand", func(w *world) { w.engine.mutate("a", func(r *fakeRelease) { r.record = nil; clear(r.live) }) },
 			conditions("Suspended", isSuspended, "Drifted", "True ReleaseChanged", "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
 			"Release a was uninstalled", "A change waits until spec.suspend is false", false,
 		},
 		{
-			"somebody else in the middle of it", func(w *world) { w.engine.meddle("a", rewrites(2, "pending-upgrade")) },
+			"another client is changing the release", func(w *world) { w.engine.mutate("a", rewrites(2, "pending-upgrade")) },
 			conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
 			"", "A change waits until spec.suspend is false", false,
 		},
 		{
-			"a release that the status does not know", func(w *world) {
+			"unrecorded release", func(w *world) {
 				w.report("a", func(app *v1alpha1.DemoApp) {
 					app.Status = v1alpha1.DemoAppStatus{ReleaseStatus: releasev1alpha1.ReleaseStatus{ObservedGeneration: -1}}
 				})
@@ -88,7 +88,7 @@ func TestSuspend(t *testing.T) {
 			"", "A change waits until spec.suspend is false", false,
 		},
 		{
-			"another gate is closed", func(w *world) {
+			"held by another gate, too", func(w *world) {
 				w.change("a", says("other"))
 				w.change("a", waitsFor("b"))
 			},
@@ -108,12 +108,12 @@ func TestSuspend(t *testing.T) {
 			test.change(w)
 			for range 2 {
 				w.passes("a", controller.SpecChange)
-				equal(t, "requests about the release", 0, releaseCalls(w.calls.take()))
+				equal(t, "engine calls", 0, releaseCalls(w.calls.take()))
 				equal(t, "conditions", test.want, w.conditions("a"))
 				equal(t, "what drifted", test.drifted, w.message("a", releasev1alpha1.ConditionDrifted))
 				equal(t, "message of Ready", test.ready, w.message("a", apimeta.ConditionReady))
 				equal(t, "handled", test.handled, w.app("a").Status.ObservedGeneration == w.app("a").Generation)
-				// A new process says the same again.
+				// A new process reports the same.
 				w.start(w.controller.chart)
 			}
 			w.passes("a", controller.PeriodicResync)
@@ -122,7 +122,7 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
-// releaseCalls counts what the engine was asked to do.
+// releaseCalls counts the calls of Execute.
 func releaseCalls(calls []string) int {
 	count := 0
 	for _, call := range calls {
@@ -136,7 +136,7 @@ func releaseCalls(calls []string) int {
 func TestResume(t *testing.T) {
 	w := deployed(t)
 	w.change("a", suspended(true))
-	w.engine.meddle("a", edits("ConfigMap"))
+	w.engine.mutate("a", edits("ConfigMap"))
 	w.passes("a", controller.SpecChange)
 	w.recorder.take()
 	w.change("a", suspended(false))
@@ -159,15 +159,15 @@ func TestDriftThatEndsWhileSuspended(t *testing.T) {
 	w := deployed(t)
 	w.change("a", suspended(true))
 	var before helm.InventoryEntry
-	w.engine.meddle("a", func(r *fakeRelease) { before = r.live["ConfigMap"]; edits("ConfigMap")(r) })
+	w.engine.mutate("a", func(r *fakeRelease) { before = r.live["ConfigMap"]; edits("ConfigMap")(r) })
 	w.passes("a", controller.Drift)
-	w.engine.meddle("a", func(r *fakeRelease) { r.live["ConfigMap"] = before })
+	w.engine.mutate("a", func(r *fakeRelease) { r.live["ConfigMap"] = before })
 	w.passes("a", controller.Drift)
 	equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	equal(t, "events", []string(nil), w.recorder.take())
 }
 
-func TestSuspendedFromTheStart(t *testing.T) {
+func TestSuspendedBeforeInstall(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", suspended(true)))
 	w.passes("a", controller.SpecChange)
@@ -180,7 +180,7 @@ func TestSuspendedFromTheStart(t *testing.T) {
 	equal(t, "requests", []string{"Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
 }
 
-func TestSuspendAfterAFailure(t *testing.T) {
+func TestSuspendAfterFailure(t *testing.T) {
 	w := deployed(t)
 	w.change("a", says("other"))
 	w.engine.failures = []error{errPlain}
@@ -197,14 +197,14 @@ func TestSuspendAfterAFailure(t *testing.T) {
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
-func TestSuspendedIsDeleted(t *testing.T) {
+func TestDeletionWhileSuspended(t *testing.T) {
 	w := deployed(t)
 	w.change("a", suspended(true))
 	w.passes("a", controller.SpecChange)
 	w.delete("a")
 	w.passes("a", controller.SpecChange)
 	if app := w.app("a"); app != nil {
-		t.Errorf("it is still there: %+v", app.ObjectMeta)
+		t.Errorf("the app still exists: %+v", app.ObjectMeta)
 	}
 	equal(t, "releases", 0, len(w.engine.releases))
 }
@@ -214,7 +214,7 @@ func TestDriftPolicyWhileSuspended(t *testing.T) {
 		app.Spec.Drift = &releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}
 	})
 	w.change("a", suspended(true))
-	w.engine.meddle("a", edits("ConfigMap"))
+	w.engine.mutate("a", edits("ConfigMap"))
 	w.passes("a", controller.Drift)
 	equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	w.change("a", says("other"))

@@ -19,23 +19,23 @@ import (
 
 func waitsForReady(app *v1alpha1.DemoApp) { app.Spec.WaitForReady = true }
 
-// neverHealthy is a world whose workloads do not become healthy by themselves.
+// neverHealthy returns a world whose workloads do not become healthy by themselves.
 func neverHealthy(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.engine.begins = &helm.Health{Status: status.InProgressStatus, Message: "Available: 0/1", Replicas: 1, Selector: "app=a"}
+	w.engine.initialHealth = &helm.Health{Status: status.InProgressStatus, Message: "Available: 0/1", Replicas: 1, Selector: "app=a"}
 	return w
 }
 
-// timesOut lets the health timeout of the newest revision pass.
+// timesOut steps the clock past the health timeout of the newest revision.
 func (w *world) timesOut(name string) {
 	w.t.Helper()
-	w.engine.meddle(name, func(r *fakeRelease) { r.record.Changed = w.clock.Now() })
+	w.engine.mutate(name, func(r *fakeRelease) { r.record.Changed = w.clock.Now() })
 	w.clock.Step(helm.DefaultTimeout)
 	w.unfinished(name, controller.PeriodicResync)
 }
 
-// marks are the calls that marked a revision, of those since the last one.
+// marks returns the calls since the last one that marked a revision.
 func (w *world) marks() []string {
 	var found []string
 	for _, call := range w.calls.take() {
@@ -46,9 +46,9 @@ func (w *world) marks() []string {
 	return found
 }
 
-// TestReleaseThatWasNeverHealthy: there is nothing to go back to, however many
-// revisions a record calls superseded.
-func TestReleaseThatWasNeverHealthy(t *testing.T) {
+// TestNeverHealthyReleaseIsLeft: there is no good revision to roll back to, whatever the
+// records say.
+func TestNeverHealthyReleaseIsLeft(t *testing.T) {
 	w := neverHealthy(t)
 	w.create(newApp("a", waitsForReady, remediating(1, releasev1alpha1.RemediationRollback)))
 	w.create(newApp("b", waitsFor("a")))
@@ -77,7 +77,7 @@ func TestReleaseThatWasNeverHealthy(t *testing.T) {
 		equal(t, spec+": Ready of the dependant", "False Waiting", w.conditions("b")["Ready"])
 		w.passes("a", controller.PeriodicResync)
 		equal(t, spec+": conditions later", exhausted, w.conditions("a"))
-		equal(t, spec+": calls while it rests", []string(nil), w.calls.take())
+		equal(t, spec+": calls while stalled", []string(nil), w.calls.take())
 	}
 }
 
@@ -92,11 +92,11 @@ func TestUnhealthyRevisionsAreMarkedAsFailed(t *testing.T) {
 	w.timesOut("a")
 	equal(t, "marks after the last attempt", []string{"mark a v2 failed"}, w.marks())
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "marks while it rests", []string(nil), w.marks())
+	equal(t, "marks while stalled", []string(nil), w.marks())
 
-	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
 	w.unfinished("a", controller.HealthChange)
-	equal(t, "marks when it is healthy after all", []string{"mark a v2 deployed"}, w.marks())
+	equal(t, "marks after it became healthy", []string{"mark a v2 deployed"}, w.marks())
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 	equal(t, "last good revision", int64(2), w.app("a").Status.LastGoodRevision)
 }
@@ -122,7 +122,7 @@ func TestDriftOfUnhealthyRevisionIsCorrected(t *testing.T) {
 	w.create(newApp("a", waitsForReady, remediating(0, releasev1alpha1.RemediationNone)))
 	w.unfinished("a", controller.SpecChange)
 	w.timesOut("a")
-	w.engine.meddle("a", edits("ConfigMap"))
+	w.engine.mutate("a", edits("ConfigMap"))
 	w.calls.take()
 
 	w.passes("a", controller.Drift)
@@ -143,7 +143,7 @@ func TestSuspendedRevisionIsNotMarked(t *testing.T) {
 	equal(t, "marks", []string(nil), w.marks())
 }
 
-func TestMarkThatFailsIsTriedAgain(t *testing.T) {
+func TestFailedMarkIsRetried(t *testing.T) {
 	w := neverHealthy(t)
 	w.create(newApp("a", waitsForReady, remediating(3, releasev1alpha1.RemediationRollback)))
 	w.unfinished("a", controller.SpecChange)
@@ -161,9 +161,9 @@ func TestMarkThatFailsIsTriedAgain(t *testing.T) {
 	equal(t, "revision in the end", int64(2), w.app("a").Status.DeployedRelease.Revision)
 }
 
-// TestDependantOfAppThatWaitsForReady: it goes on when the revision was healthy, and
-// not before.
-func TestDependantOfAppThatWaitsForReady(t *testing.T) {
+// TestDependantWaitsForHealthyRevision: the dependant is deployed only after the revision
+// was healthy.
+func TestDependantWaitsForHealthyRevision(t *testing.T) {
 	w := neverHealthy(t)
 	w.create(newApp("a", waitsForReady))
 	w.create(newApp("b", waitsFor("a")))
@@ -177,16 +177,16 @@ func TestDependantOfAppThatWaitsForReady(t *testing.T) {
 	contains(t, "message", w.message("b", "DependencyReady"), `Waiting for DemoApp "a" to become healthy`)
 
 	before := w.app("a")
-	w.engine.meddle("a", becomes(status.CurrentStatus, "", 1))
+	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
-	equal(t, "the dependant is told", controller.DependencyReady, dependencyChanged(before, w.app("a")))
-	w.engine.begins = nil
+	equal(t, "reason to enqueue the dependant", controller.DependencyReady, dependencyChanged(before, w.app("a")))
+	w.engine.initialHealth = nil
 	w.passes("b", controller.DependencyReady)
 	equal(t, "DependencyReady in the end", "True DependencyDeployed", w.conditions("b")["DependencyReady"])
 }
 
-// TestNoRollbackToRevisionThatWasNotSeenHealthy: also without waitForReady.
-func TestNoRollbackToRevisionThatWasNotSeenHealthy(t *testing.T) {
+// TestNoRollbackToNeverHealthyRevision: the rule also holds without waitForReady.
+func TestNoRollbackToNeverHealthyRevision(t *testing.T) {
 	w := neverHealthy(t)
 	w.create(newApp("a", remediating(0, releasev1alpha1.RemediationRollback)))
 	w.unfinished("a", controller.SpecChange)

@@ -18,13 +18,13 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// validationRetry is when to look again at an app that is not valid, although
-// whatever it depends on is watched.
+// validationRetry is the delay before an invalid app is reconciled again. It is a
+// fallback: everything that the validation depends on is watched.
 const validationRetry = 5 * time.Minute
 
-// validate is the gate of the rules that the API server cannot check. An app that breaks
-// a rule is reported also when nothing is to be rolled out: what runs is left alone, and a
-// person has to decide.
+// validate is the gate of the rules that the API server cannot check. A broken rule is
+// reported even if nothing is to be rolled out. The deployed release is kept, because a
+// user must decide.
 func (c *Controller) validate(app *v1alpha1.DemoApp) release.Gate {
 	return func(_ context.Context, in release.GateInput) release.Verdict {
 		claims := desiredClaims(app.Spec)
@@ -41,14 +41,14 @@ func (c *Controller) validate(app *v1alpha1.DemoApp) release.Gate {
 			Condition: release.Condition(v1alpha1.ConditionValidated, metav1.ConditionFalse, v1alpha1.ReasonValidationFailed, message),
 			LookAgain: controller.Jitter(validationRetry),
 		}
-		if in.Plan.Next.Action != helm.ActionRollback { // A rollback brings nothing new, and must stay possible.
+		if in.Plan.Next.Action != helm.ActionRollback { // A rollback must stay possible.
 			verdict.Blockers = []release.Blocker{{Reason: v1alpha1.ReasonValidationFailed, Message: message, Stalled: stalled}}
 		}
 		return verdict
 	}
 }
 
-// check returns which rules the app keeps and which it breaks, and whether a person has to
+// check returns which rules the app keeps and which it breaks, and whether a user must
 // act.
 func (c *Controller) check(app *v1alpha1.DemoApp, in release.GateInput, claims []claim) (kept, broken []string, stalled bool) {
 	if !c.registries.IsEmpty() {
@@ -73,7 +73,7 @@ func (c *Controller) check(app *v1alpha1.DemoApp, in release.GateInput, claims [
 	return kept, broken, stalled
 }
 
-// sentence puts parts together for a person to read.
+// sentence joins the parts of a message.
 func sentence(parts []string) string {
 	text := strings.Join(parts, "; ")
 	return strings.ToUpper(text[:1]) + text[1:]

@@ -26,7 +26,7 @@ func hasImage(image string) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) { app.Spec.Image = image }
 }
 
-// allowing is a world with an operator that allows these registries.
+// allowing returns a world whose operator allows these registries.
 func allowing(t *testing.T, entries ...string) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -34,7 +34,7 @@ func allowing(t *testing.T, entries ...string) *world {
 	return w
 }
 
-// allow starts a new process with another flag.
+// allow starts a new process with other allowed registries.
 func (w *world) allow(entries ...string) {
 	w.t.Helper()
 	var err error
@@ -43,7 +43,7 @@ func (w *world) allow(entries ...string) {
 	w.start(testChart(w.t, "1.0.0"))
 }
 
-func TestImageThatIsNotAllowed(t *testing.T) {
+func TestImageOutsideAllowedRegistries(t *testing.T) {
 	w := allowing(t, "quay.io")
 	w.create(newApp("a"))
 	result := w.passes("a", controller.SpecChange)
@@ -52,10 +52,10 @@ func TestImageThatIsNotAllowed(t *testing.T) {
 	equal(t, "message", notAllowed, w.message("a", apimeta.ConditionReady))
 	equal(t, "events", []string{"a Warning ValidationFailed Reconcile " + notAllowed}, w.recorder.take())
 	if wait := result.RequeueAfter; wait < validationRetry*9/10 || wait > validationRetry*11/10 {
-		t.Errorf("next look in %v", wait)
+		t.Errorf("requeued after %v", wait)
 	}
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "requests of another look", []string(nil), w.calls.take())
+	equal(t, "requests of another pass", []string(nil), w.calls.take())
 	w.change("a", hasImage("quay.io/team/web:v1"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
@@ -63,13 +63,13 @@ func TestImageThatIsNotAllowed(t *testing.T) {
 	equal(t, "message", "Image quay.io/team/web is from an allowed registry", w.message("a", v1alpha1.ConditionValidated))
 }
 
-func TestRegistriesThatAreAllowedNoMore(t *testing.T) {
+func TestRegistryNoLongerAllowed(t *testing.T) {
 	w := deployed(t)
 	w.allow("quay.io")
-	w.engine.meddle("a", edits("ConfigMap"))
+	w.engine.mutate("a", edits("ConfigMap"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "conditions of what runs", conditions("Validated", isInvalid, "Deployed", "True InstallSucceeded",
+	equal(t, "conditions of the deployed app", conditions("Validated", isInvalid, "Deployed", "True InstallSucceeded",
 		"Ready", isInvalid, "Stalled", isStalled), w.conditions("a"))
 
 	w.change("a", says("other"))
@@ -82,7 +82,7 @@ func TestRegistriesThatAreAllowedNoMore(t *testing.T) {
 	equal(t, "conditions", conditions("Deployed", "True UpgradeSucceeded", "Ready", "True Healthy"), w.conditions("a"))
 }
 
-func TestEverythingThatIsNotValid(t *testing.T) {
+func TestAllValidationFailuresAreReported(t *testing.T) {
 	w := allowing(t, "quay.io")
 	w.create(newApp("a", hasImage("quay.io/web"), atNodePort(30080)))
 	w.create(newApp("b", atNodePort(30080), waitsFor("db"), opensAt("10 3 * * *", "UTC")))
@@ -104,7 +104,7 @@ func TestEverythingThatIsNotValid(t *testing.T) {
 	equal(t, "Ready", "False Waiting", w.is("b", apimeta.ConditionReady))
 }
 
-func TestNotValidAndHeld(t *testing.T) {
+func TestInvalidOutsideWindow(t *testing.T) {
 	w := deployed(t, opensAt("10 3 * * *", "UTC"))
 	w.allow("quay.io")
 	w.change("a", says("other"))
@@ -114,24 +114,24 @@ func TestNotValidAndHeld(t *testing.T) {
 	equal(t, "message of Ready", outside+"; "+notAllowed, w.message("a", apimeta.ConditionReady))
 }
 
-// TestNotValidIsNoWayAroundTheWindow: what the helm command did is set back at
-// any time, but not together with a change that was not valid so far.
-func TestNotValidIsNoWayAroundTheWindow(t *testing.T) {
+// TestInvalidChangeDoesNotPassWindow: changes of the helm command are corrected outside
+// the window, but not together with an invalid change.
+func TestInvalidChangeDoesNotPassWindow(t *testing.T) {
 	w := deployed(t, opensAt("0 3 * * *", "UTC"))
 	w.allow("quay.io")
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
-	equal(t, "UpgradeHeld while it is open", "", w.is("a", releasev1alpha1.ConditionUpgradeHeld))
+	equal(t, "UpgradeHeld inside the window", "", w.is("a", releasev1alpha1.ConditionUpgradeHeld))
 
 	w.clock.Step(2 * time.Hour)
-	w.engine.meddle("a", rewrites(2, "deployed"))
+	w.engine.mutate("a", rewrites(2, "deployed"))
 	w.allow()
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
 	equal(t, "Ready", isNotReady, w.is("a", apimeta.ConditionReady))
 }
 
-func TestNotValidAndSuspended(t *testing.T) {
+func TestInvalidWhileSuspended(t *testing.T) {
 	w := deployed(t)
 	w.allow("quay.io")
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Suspend, app.Spec.Message = true, "other" })
@@ -142,11 +142,11 @@ func TestNotValidAndSuspended(t *testing.T) {
 	w.delete("a")
 	w.passes("a", controller.SpecChange)
 	if w.app("a") != nil {
-		t.Error("the app is still there")
+		t.Error("the app still exists")
 	}
 }
 
-func TestNotValidAndWithoutLicense(t *testing.T) {
+func TestInvalidWithoutLicense(t *testing.T) {
 	w, server := licensed(t)
 	server.answer = denied
 	w.allow("quay.io")

@@ -13,9 +13,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// TestLimitsHoldForAllSourcesTogether: sources that are within the limits each are
-// refused from the one on that exceeds them, and deployed once they fit.
-func TestLimitsHoldForAllSourcesTogether(t *testing.T) {
+// TestLimitsHoldOverAllSources: each source is within the limits, but the first that
+// exceeds them in total is refused.
+func TestLimitsHoldOverAllSources(t *testing.T) {
 	tests := map[string]struct{ text, says string }{
 		"bytes": {"a: " + strings.Repeat("x", 400_000), "it has 400003 bytes, and all values of a DemoApp together may have 1048576, of which 248570 are left"},
 		"nodes": {"a: [" + strings.Repeat("0,", 8_000) + "0]", "it has 8004 keys, scalars, lists and objects, and all values of a DemoApp together may have 20000, of which 3992 are left"},
@@ -37,12 +37,12 @@ func TestLimitsHoldForAllSourcesTogether(t *testing.T) {
 
 			w.change("a", valuesFrom(references[:2]...))
 			w.passes("a", controller.SpecChange)
-			equal(t, "Ready of two", "True Healthy", w.conditions("a")["Ready"])
+			equal(t, "Ready with two sources", "True Healthy", w.conditions("a")["Ready"])
 		})
 	}
 }
 
-func TestAnchorsInASecretAreRefused(t *testing.T) {
+func TestAnchorsInSecretAreRefused(t *testing.T) {
 	w := newWorld(t)
 	w.private("password: &hidden-secret hunter22\nagain: *hidden-secret")
 	w.create(newApp("a", valuesFrom(secretValues)))
@@ -51,12 +51,12 @@ func TestAnchorsInASecretAreRefused(t *testing.T) {
 		`which are not supported; write the value in full, or quote it if it is a text`, w.message("a", apimeta.ConditionStalled))
 	w.private("password: hunter22")
 	w.passes("a", controller.SpecChange)
-	equal(t, "Ready of the value in full", "True Healthy", w.conditions("a")["Ready"])
+	equal(t, "Ready without an anchor", "True Healthy", w.conditions("a")["Ready"])
 }
 
-// TestSourcesKeepWithinTheirLimit: the largest objects are read again in each pass, and
-// small ones of others stay.
-func TestSourcesKeepWithinTheirLimit(t *testing.T) {
+// TestSourcesCacheIsLimited: the largest objects are read again in each pass, and small
+// ones stay cached.
+func TestSourcesCacheIsLimited(t *testing.T) {
 	w := newWorld(t)
 	w.controller.sources.Limit = 1000
 	w.configMap(map[string]string{"values.yaml": "a: " + strings.Repeat("x", 2000)})
@@ -71,10 +71,10 @@ func TestSourcesKeepWithinTheirLimit(t *testing.T) {
 	w.passes("big", controller.PeriodicResync)
 
 	equal(t, "requests", []string{"get configmaps base"}, w.calls.take())
-	equal(t, "bytes kept", len("b: small"), w.controller.sources.Kept())
+	equal(t, "cached bytes", len("b: small"), w.controller.sources.Kept())
 	for _, name := range []string{"small", "big"} {
 		w.change(name, valuesFrom())
 		w.passes(name, controller.SpecChange)
 	}
-	equal(t, "bytes kept in the end", 0, w.controller.sources.Kept())
+	equal(t, "cached bytes in the end", 0, w.controller.sources.Kept())
 }

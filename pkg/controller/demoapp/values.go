@@ -9,7 +9,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 )
 
-// The defaults of the API, for objects that were stored before a field had one.
+// The defaults of the API, for objects that were stored before a field had a default.
 const (
 	defaultReplicas = 1
 	defaultImage    = "nginx:1.27-alpine"
@@ -17,8 +17,8 @@ const (
 	defaultPort     = 80
 )
 
-// desiredValues are the chart's values for a spec. All of them are set, so that
-// a chart's own defaults never show through.
+// desiredValues returns the chart's values for a spec. It sets all of them, so that the
+// chart's own defaults never apply.
 func desiredValues(spec v1alpha1.DemoAppSpec, apiKey string, found exposure) map[string]any {
 	return map[string]any{
 		"replicaCount": orDefault(spec.ReplicaCount, defaultReplicas),
@@ -28,7 +28,7 @@ func desiredValues(spec v1alpha1.DemoAppSpec, apiKey string, found exposure) map
 		"service": map[string]any{
 			"type": string(orElse(spec.Service.Type, v1alpha1.ServiceTypeClusterIP)),
 			"port": int64(orElse(spec.Service.Port, defaultPort)),
-			// 0 lets the cluster choose. Without a port on the nodes there is none to choose.
+			// 0 lets the cluster choose, and also stands for no node port.
 			"nodePort": nodePort(spec),
 		},
 		"nodeName":  spec.NodeName,
@@ -37,10 +37,10 @@ func desiredValues(spec v1alpha1.DemoAppSpec, apiKey string, found exposure) map
 	}
 }
 
-// imageOf is the image that a spec asks for.
+// imageOf is the image of a spec.
 func imageOf(spec v1alpha1.DemoAppSpec) string { return orElse(spec.Image, defaultImage) }
 
-// nodePort is the port on every node that a spec asks for; 0 for none.
+// nodePort is the node port that a spec requests; 0 for none.
 func nodePort(spec v1alpha1.DemoAppSpec) int64 {
 	if !hasNodePort(spec) {
 		return 0
@@ -48,7 +48,7 @@ func nodePort(spec v1alpha1.DemoAppSpec) int64 {
 	return int64(spec.Service.NodePort)
 }
 
-// hasNodePort reports whether the Service has a port on every node, asked for or not.
+// hasNodePort reports whether the Service has a node port, requested or not.
 func hasNodePort(spec v1alpha1.DemoAppSpec) bool {
 	return orElse(spec.Service.Type, v1alpha1.ServiceTypeClusterIP) != v1alpha1.ServiceTypeClusterIP
 }
@@ -68,9 +68,9 @@ func orElse[T comparable](value, fallback T) T {
 	return value
 }
 
-// ownerReference makes the app the controller of its release's objects, so that
-// ownership is visible. It does not block the deletion of the app, which would
-// take permission on its finalizers where that is enforced.
+// ownerReference makes the app the controller of its release's objects. It does not set
+// blockOwnerDeletion, which would require permission on the app's finalizers in some
+// clusters.
 func ownerReference(app *v1alpha1.DemoApp) metav1.OwnerReference {
 	isController := true
 	return metav1.OwnerReference{

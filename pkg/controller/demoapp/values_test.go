@@ -49,7 +49,7 @@ func TestDesiredValues(t *testing.T) {
 			},
 		},
 		{
-			"a node port that its type has no place for",
+			"node port that the type does not allow",
 			v1alpha1.DemoAppSpec{Service: v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeClusterIP, NodePort: 30080}},
 			"key",
 			map[string]any{
@@ -69,7 +69,7 @@ func TestDesiredValues(t *testing.T) {
 			},
 		},
 		{
-			"a way in from outside that the cluster supports half of",
+			"ingress that the cluster partly supports",
 			v1alpha1.DemoAppSpec{Ingress: &v1alpha1.IngressSpec{
 				Host: "web.example.com", ClassName: "nginx", TLS: &v1alpha1.IngressTLS{SecretName: "cert"},
 				Gateway: &v1alpha1.GatewayReference{Name: "public", Namespace: "infra"},

@@ -16,7 +16,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// opensAt sets a window that opens for an hour. The tests begin at 03:04 UTC.
+// opensAt sets a window of one hour. The tests begin at 03:04 UTC.
 func opensAt(schedule, zone string) func(*v1alpha1.DemoApp) {
 	return func(app *v1alpha1.DemoApp) {
 		app.Spec.UpgradeWindow = &releasev1alpha1.UpgradeWindow{
@@ -31,14 +31,14 @@ const (
 	isNotReady = "False OutsideWindow"
 )
 
-// heldConditions are those of an app whose upgrade waits for the window.
+// heldConditions are the conditions of an app whose upgrade waits for the window.
 func heldConditions(more ...string) map[string]string {
 	return conditions(append([]string{
 		"UpgradeHeld", isHeld, "Ready", isNotReady, "Reconciling", isHeld, "Deployed", "True InstallSucceeded",
 	}, more...)...)
 }
 
-func TestUpgradeWaitsForTheWindow(t *testing.T) {
+func TestUpgradeWaitsForWindow(t *testing.T) {
 	changes := map[string]func(w *world){
 		"spec":  func(w *world) { w.change("a", says("other")) },
 		"key":   func(w *world) { w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.APIKey = "another-secret" }) },
@@ -54,12 +54,12 @@ func TestUpgradeWaitsForTheWindow(t *testing.T) {
 			equal(t, "message of UpgradeHeld", outside, w.message("a", releasev1alpha1.ConditionUpgradeHeld))
 			equal(t, "events", []string{"a Normal Held Hold OutsideWindow: " + outside}, w.recorder.take())
 			opens := time.Date(2026, 1, 2, 3, 10, 0, 0, time.UTC)
-			equal(t, "next look", opens.Sub(w.clock.Now()), result.RequeueAfter)
+			equal(t, "requeue after", opens.Sub(w.clock.Now()), result.RequeueAfter)
 
-			// Neither another look nor a new process changes anything.
+			// Neither another pass nor a restart changes anything.
 			w.start(w.controller.chart)
 			w.passes("a", controller.SpecChange)
-			equal(t, "requests of another look", []string(nil), w.calls.take())
+			equal(t, "requests of another pass", []string(nil), w.calls.take())
 
 			w.clock.SetTime(opens)
 			w.passes("a", controller.PeriodicResync)
@@ -69,30 +69,30 @@ func TestUpgradeWaitsForTheWindow(t *testing.T) {
 	}
 }
 
-func TestWhatTheWindowDoesNotHold(t *testing.T) {
+func TestActionsThatDoNotWaitForWindow(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(w *world)
 		calls  []string
 	}{
 		{"nothing to do", func(*world) {}, nil},
-		{"drift", func(w *world) { w.engine.meddle("a", edits("ConfigMap")) }, []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}},
-		{"rolled back by hand", func(w *world) { w.engine.meddle("a", rewrites(2, "deployed")) }, []string{
+		{"drift", func(w *world) { w.engine.mutate("a", edits("ConfigMap")) }, []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}},
+		{"rolled back by hand", func(w *world) { w.engine.mutate("a", rewrites(2, "deployed")) }, []string{
 			"apply demoapps/status a", "Upgrade a ReleaseChanged", "apply demoapps/status a",
 		}},
-		{"uninstalled by hand", func(w *world) { w.engine.meddle("a", func(r *fakeRelease) { r.record = nil; clear(r.live) }) }, []string{
+		{"uninstalled by hand", func(w *world) { w.engine.mutate("a", func(r *fakeRelease) { r.record = nil; clear(r.live) }) }, []string{
 			"apply demoapps/status a", "Install a NotInstalled", "apply demoapps/status a",
 		}},
 		{"forced", func(w *world) { w.change("a", asks("now", "now")) }, []string{"Upgrade a Requested", "apply demoapps/status a"}},
-		{"forced, with a change", func(w *world) {
+		{"forced with a changed spec", func(w *world) {
 			w.change("a", says("other"))
 			w.passes("a", controller.SpecChange)
 			w.change("a", asks("now", "now"))
 		}, []string{"Upgrade a InputsChanged", "apply demoapps/status a"}},
-		{"cut off", func(w *world) {
-			inputs, err := w.engine.wanted.InputDigest()
+		{"interrupted", func(w *world) {
+			inputs, err := w.engine.desired.InputDigest()
 			must(t, err)
-			w.engine.meddle("a", func(r *fakeRelease) {
+			w.engine.mutate("a", func(r *fakeRelease) {
 				r.record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: inputs, Changed: began}
 			})
 		}, []string{"Upgrade a Interrupted", "apply demoapps/status a"}},
@@ -109,7 +109,7 @@ func TestWhatTheWindowDoesNotHold(t *testing.T) {
 	}
 }
 
-func TestWhatTheWindowHoldsBesides(t *testing.T) {
+func TestChangesThatWaitForWindow(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(w *world)
@@ -117,26 +117,26 @@ func TestWhatTheWindowHoldsBesides(t *testing.T) {
 		want   map[string]string
 	}{
 		{
-			"drift and a change", func(w *world) { w.engine.meddle("a", edits("ConfigMap")); w.change("a", says("other")) },
+			"drift and a changed spec", func(w *world) { w.engine.mutate("a", edits("ConfigMap")); w.change("a", says("other")) },
 			[]string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"},
 			heldConditions(),
 		},
 		{
-			"rolled back by hand, and a change", func(w *world) {
+			"rolled back by hand, and a changed spec", func(w *world) {
 				w.change("a", says("other"))
 				w.passes("a", controller.SpecChange)
-				w.engine.meddle("a", rewrites(2, "deployed"))
+				w.engine.mutate("a", rewrites(2, "deployed"))
 			}, nil, heldConditions(),
 		},
 		{
-			"cut off, and a change", func(w *world) {
-				w.engine.meddle("a", func(r *fakeRelease) {
+			"interrupted with other inputs", func(w *world) {
+				w.engine.mutate("a", func(r *fakeRelease) {
 					r.record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: "older", Changed: began}
 				})
 			}, []string{"apply demoapps/status a"}, heldConditions(),
 		},
 		{
-			"the retry of a failed upgrade", func(w *world) {
+			"retry of a failed upgrade", func(w *world) {
 				w.clock.SetTime(time.Date(2026, 1, 2, 3, 10, 0, 0, time.UTC))
 				w.change("a", says("other"))
 				w.engine.failures = []error{errPlain}
@@ -146,7 +146,7 @@ func TestWhatTheWindowHoldsBesides(t *testing.T) {
 			}, []string{"apply demoapps/status a"}, heldConditions("Failed", "True UpgradeFailed", "Deployed", "False UpgradeFailed"),
 		},
 		{
-			"suspended as well", func(w *world) { w.change("a", says("other")); w.change("a", suspended(true)) },
+			"suspended, too", func(w *world) { w.change("a", says("other")); w.change("a", suspended(true)) },
 			[]string{"apply demoapps/status a"},
 			heldConditions(
 				"Suspended", "True SuspendedBySpec", "Ready", "False SuspendedBySpec", "Reconciling", "True SuspendedBySpec"),
@@ -164,7 +164,7 @@ func TestWhatTheWindowHoldsBesides(t *testing.T) {
 	}
 }
 
-func TestFirstInstallOutsideTheWindow(t *testing.T) {
+func TestFirstInstallDoesNotWaitForWindow(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", opensAt("10 3 * * *", "UTC")))
 	w.engine.failures = []error{errPlain}
@@ -175,7 +175,7 @@ func TestFirstInstallOutsideTheWindow(t *testing.T) {
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }
 
-func TestChangeThatIsTakenBack(t *testing.T) {
+func TestRevertedChangeEndsHold(t *testing.T) {
 	w := deployed(t, opensAt("10 3 * * *", "UTC"))
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
@@ -184,7 +184,7 @@ func TestChangeThatIsTakenBack(t *testing.T) {
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }
 
-func TestInvalidWindow(t *testing.T) {
+func TestInvalidWindowStalls(t *testing.T) {
 	tests := map[string]struct {
 		window  func(*v1alpha1.DemoApp)
 		message string
@@ -207,7 +207,7 @@ func TestInvalidWindow(t *testing.T) {
 
 			w.change("a", test.window)
 			w.change("a", asks("now", "now"))
-			w.engine.meddle("a", edits("ConfigMap"))
+			w.engine.mutate("a", edits("ConfigMap"))
 			w.passes("a", controller.SpecChange)
 			equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 			equal(t, "conditions", conditions("UpgradeHeld", "True InvalidSchedule", "Deployed", "True InstallSucceeded",

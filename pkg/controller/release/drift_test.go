@@ -22,12 +22,12 @@ func TestDriftOf(t *testing.T) {
 		want     string
 	}{
 		{"nothing to do", app, helm.Decision{Action: helm.ActionNone}, ""},
-		{"other inputs", app, helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseInputsChanged}, ""},
-		{"a failure", app, helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseFailed}, ""},
-		{"cut off", app, helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseInterrupted}, ""},
+		{"changed inputs", app, helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseInputsChanged}, ""},
+		{"failed attempt", app, helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseFailed}, ""},
+		{"interrupted", app, helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseInterrupted}, ""},
 		{"unknown", app, helm.Decision{Action: helm.ActionReapply, Cause: helm.CauseBaselineUnknown}, ""},
 		{"first install", newSample(), helm.Decision{Action: helm.ActionInstall, Cause: helm.CauseNotInstalled}, ""},
-		{"somebody else at work", app, helm.Decision{Action: helm.ActionWait, Cause: helm.CauseReleaseChanged}, ""},
+		{"another client is changing the release", app, helm.Decision{Action: helm.ActionWait, Cause: helm.CauseReleaseChanged}, ""},
 		{"uninstalled", app, helm.Decision{Action: helm.ActionInstall, Cause: helm.CauseNotInstalled}, releasev1alpha1.ReasonReleaseChanged},
 		{"rolled back", app, helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseReleaseChanged}, releasev1alpha1.ReasonReleaseChanged},
 		{"drift", app, helm.Decision{Action: helm.ActionRepair, Cause: helm.CauseDrift}, releasev1alpha1.ReasonObjectsChanged},

@@ -17,11 +17,11 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/event"
 )
 
-// Events returns the events for the difference between two statuses. There is one for
-// each of: a revision that did not become healthy in time, a change of the release, a new
-// reason of Ready=False, and drift that is not corrected. Two events about the same fact,
-// such as a rollback, are merged. Reasons in expected are part of normal operation, and
-// emit no warning.
+// Events returns the events for the difference between two statuses. The following
+// differences have an event: an unhealthy revision after its timeout, a change of the
+// release, a new reason of Ready=False, and uncorrected drift. Two events about the same
+// fact, such as a rollback, are merged. Reasons in expected are part of normal operation,
+// and emit no warning.
 func Events(before, after releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy, expected ...string) []event.Event {
 	found := transitions(before, after, expected)
 	if e, ok := driftTransition(before, after, policy); ok {

@@ -17,7 +17,7 @@ import (
 func TestFailureReason(t *testing.T) {
 	plain := errors.New("connection refused")
 	refused := &helm.RefusedError{Object: object("Deployment", "a"), Err: plain}
-	conflict := &helm.OwnershipConflictError{Object: object("Service", "a"), Holder: "somebody"}
+	conflict := &helm.OwnershipConflictError{Object: object("Service", "a"), Holder: "another owner"}
 	tests := []struct {
 		name     string
 		err      error
@@ -29,15 +29,15 @@ func TestFailureReason(t *testing.T) {
 		{"upgrade", plain, helm.ActionUpgrade, releasev1alpha1.ReasonUpgradeFailed, false},
 		{"repair", plain, helm.ActionRepair, releasev1alpha1.ReasonRepairFailed, false},
 		{"reapply", plain, helm.ActionReapply, releasev1alpha1.ReasonRepairFailed, false},
-		{"look", plain, "", apimeta.ReasonObserveFailed, false},
-		{"look before nothing", plain, helm.ActionNone, apimeta.ReasonObserveFailed, false},
+		{"observe", plain, "", apimeta.ReasonObserveFailed, false},
+		{"no action", plain, helm.ActionNone, apimeta.ReasonObserveFailed, false},
 		{"template", &helm.RenderError{Chart: "web", Err: plain}, helm.ActionInstall, releasev1alpha1.ReasonRenderFailed, true},
 		{"values", &helm.RenderError{Chart: "web", Err: plain}, "", releasev1alpha1.ReasonRenderFailed, true},
 		{"chart", fmt.Errorf("load: %w", helm.ErrInvalidChart), helm.ActionUpgrade, releasev1alpha1.ReasonRenderFailed, true},
 		{"refused install", refused, helm.ActionInstall, apimeta.ReasonRefused, true},
 		{"refused repair", refused, helm.ActionRepair, apimeta.ReasonRefused, true},
-		{"somebody else's object", conflict, helm.ActionInstall, apimeta.ReasonOwnershipConflict, true},
-		{"somebody else's object beside another error", errors.Join(conflict, plain), helm.ActionInstall, apimeta.ReasonOwnershipConflict, true},
+		{"object of another owner", conflict, helm.ActionInstall, apimeta.ReasonOwnershipConflict, true},
+		{"object of another owner, and another error", errors.Join(conflict, plain), helm.ActionInstall, apimeta.ReasonOwnershipConflict, true},
 		{"too large", &helm.ReleaseTooLargeError{Release: "ns/a", Err: plain}, helm.ActionUpgrade, releasev1alpha1.ReasonReleaseTooLarge, true},
 		{"wrapped", fmt.Errorf("execute: %w", refused), helm.ActionUpgrade, apimeta.ReasonRefused, true},
 	}
@@ -74,31 +74,31 @@ func TestClassify(t *testing.T) {
 			failure{Reason: apimeta.ReasonRefused, Terminal: true, Counts: true, Reports: true},
 		},
 		{
-			"the kind knows that the error passes", plain, failureState{Action: helm.ActionUpgrade, Transient: transient},
+			"transient error of the kind", plain, failureState{Action: helm.ActionUpgrade, Transient: transient},
 			failure{Reason: "ComesSoon", Reports: true},
 		},
 		{
-			"the kind knows another error", waiting, failureState{Action: helm.ActionUpgrade, Transient: transient},
+			"no transient error of the kind", waiting, failureState{Action: helm.ActionUpgrade, Transient: transient},
 			failure{Reason: releasev1alpha1.ReasonUpgradeFailed, Reports: true},
 		},
 		{
-			"no room to wait for a hook", waiting, failureState{Action: helm.ActionInstall},
+			"too many workers wait", waiting, failureState{Action: helm.ActionInstall},
 			failure{Reason: releasev1alpha1.ReasonInstallFailed, Reports: true},
 		},
 		{
-			"nothing can be observed, and nothing is deployed", plain, failureState{Reported: true},
+			"observe fails, nothing is deployed", plain, failureState{Reported: true},
 			failure{Reason: apimeta.ReasonObserveFailed, Reports: true},
 		},
 		{
-			"nothing can be observed, and nothing is reported", plain, failureState{Deployed: true},
+			"observe fails, nothing is reported", plain, failureState{Deployed: true},
 			failure{Reason: apimeta.ReasonObserveFailed, Reports: true},
 		},
 		{
-			"nothing can be observed of what is deployed", plain, failureState{Deployed: true, Reported: true},
+			"observe fails while deployed and reported", plain, failureState{Deployed: true, Reported: true},
 			failure{Reason: apimeta.ReasonObserveFailed},
 		},
 		{
-			"the values render nothing", &helm.RenderError{Chart: "web", Err: plain}, failureState{Deployed: true, Reported: true},
+			"values do not render", &helm.RenderError{Chart: "web", Err: plain}, failureState{Deployed: true, Reported: true},
 			failure{Reason: releasev1alpha1.ReasonRenderFailed, Terminal: true, Counts: true, Reports: true},
 		},
 	}

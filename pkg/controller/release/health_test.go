@@ -37,16 +37,16 @@ func TestSummarize(t *testing.T) {
 			Summary{Healthy: true, Selector: "app=a"},
 		},
 		{
-			"two on their way",
+			"two in progress",
 			[]helm.ObjectHealth{is("Service", status.InProgressStatus, "no address"), is("Deployment", status.InProgressStatus, "1 of 2")},
 			Summary{Message: "Service a: no address; Deployment a: 1 of 2"},
 		},
 		{
-			"one failed, one on its way",
+			"one failed, one in progress",
 			[]helm.ObjectHealth{is("Deployment", status.FailedStatus, "deadline exceeded"), is("Service", status.InProgressStatus, "no address")},
 			Summary{Failed: true, Message: "Deployment a: deadline exceeded; Service a: no address"},
 		},
-		{"going away", []helm.ObjectHealth{is("Secret", status.TerminatingStatus, "scheduled for deletion")}, Summary{Message: "Secret a: scheduled for deletion"}},
+		{"terminating", []helm.ObjectHealth{is("Secret", status.TerminatingStatus, "scheduled for deletion")}, Summary{Message: "Secret a: scheduled for deletion"}},
 		{"unknown", []helm.ObjectHealth{is("Job", status.UnknownStatus, "odd")}, Summary{Message: "Job a: odd"}},
 		{
 			"the first workload counts",

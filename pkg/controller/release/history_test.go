@@ -29,10 +29,10 @@ func TestRemember(t *testing.T) {
 	}{
 		{"the first", nil, entry(1, ok, 1, 0), []releasev1alpha1.HistoryEntry{entry(1, ok, 1, 0)}},
 		{"the newest comes first", full[4:], entry(2, failed, 2, 0), []releasev1alpha1.HistoryEntry{entry(2, failed, 2, 0), entry(1, ok, 1, 0)}},
-		{"again", []releasev1alpha1.HistoryEntry{entry(2, failed, 2, 0)}, entry(3, failed, 2, 0), []releasev1alpha1.HistoryEntry{entry(3, failed, 2, 2)}},
-		{"and again", []releasev1alpha1.HistoryEntry{entry(3, failed, 2, 2)}, entry(4, failed, 2, 0), []releasev1alpha1.HistoryEntry{entry(4, failed, 2, 3)}},
-		{"the oldest goes", full, entry(6, ok, 6, 0), append([]releasev1alpha1.HistoryEntry{entry(6, ok, 6, 0)}, full[:4]...)},
-		{"a repetition pushes nothing out", full, entry(6, ok, 5, 0), append([]releasev1alpha1.HistoryEntry{entry(6, ok, 5, 2)}, full[1:]...)},
+		{"repeated", []releasev1alpha1.HistoryEntry{entry(2, failed, 2, 0)}, entry(3, failed, 2, 0), []releasev1alpha1.HistoryEntry{entry(3, failed, 2, 2)}},
+		{"repeated again", []releasev1alpha1.HistoryEntry{entry(3, failed, 2, 2)}, entry(4, failed, 2, 0), []releasev1alpha1.HistoryEntry{entry(4, failed, 2, 3)}},
+		{"oldest entry is dropped", full, entry(6, ok, 6, 0), append([]releasev1alpha1.HistoryEntry{entry(6, ok, 6, 0)}, full[:4]...)},
+		{"repetition drops no entry", full, entry(6, ok, 5, 0), append([]releasev1alpha1.HistoryEntry{entry(6, ok, 5, 2)}, full[1:]...)},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

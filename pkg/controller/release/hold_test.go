@@ -29,16 +29,16 @@ func TestHold(t *testing.T) {
 		written, next releasev1alpha1.ReleaseStatus
 		want          time.Duration
 	}{
-		{"a rollout gets on", status(), status(), settleTime},
-		{"a rollout begins by itself", status(heals), status(), settleTime},
+		{"rollout continues", status(), status(), settleTime},
+		{"rollout begins without a new revision", status(heals), status(), settleTime},
 		{"a new revision", status(heals), status(upgrades), newRevisionTime},
 		{"the first revision", releasev1alpha1.ReleaseStatus{ObservedGeneration: -1}, status(), newRevisionTime},
 		{"a new generation of the same revision", status(heals), status(func(app *sample) { app.Status.ObservedGeneration = 2 }), newRevisionTime},
 		{"healthy", status(), status(heals), 0},
 		{"unhealthy", status(), status(condition(apimeta.ConditionReady, "False", apimeta.ReasonUnhealthy)), 0},
-		{"a failure that is over", status(fails), status(), 0},
+		{"recovered failure", status(fails), status(), 0},
 		{"not deployed yet", releasev1alpha1.ReleaseStatus{}, status(func(app *sample) { app.Status.DeployedRelease = nil }), 0},
-		{"nothing is said", status(), releasev1alpha1.ReleaseStatus{}, 0},
+		{"no conditions", status(), releasev1alpha1.ReleaseStatus{}, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -5,9 +5,9 @@ package release
 
 // inputVersion is the version in the status of the inputs with a digest.
 //
-// The digest of the inputs must not be in the status: it is derived from Secrets, and a
-// short secret can be guessed offline from its digest. The version is derived from UIDs
-// and resource versions instead. If an object is written again with the same content, its
+// The digest of the inputs must not be in the status. It is derived from Secrets, and a
+// short secret can be guessed from its digest. The version is derived from UIDs and
+// resource versions instead. If an object is written again with the same content, its
 // version stays the same while the process runs.
 type inputVersion struct{ digest, version string }
 

@@ -35,17 +35,17 @@ func TestObserve(t *testing.T) {
 		want     helm.Decision
 		withheld bool
 	}{
-		{"nothing there", old, false, helm.Snapshot{}, helm.Decision{Action: helm.ActionInstall, Cause: helm.CauseNotInstalled}, false},
+		{"not installed", old, false, helm.Snapshot{}, helm.Decision{Action: helm.ActionInstall, Cause: helm.CauseNotInstalled}, false},
 		{"as desired", old, false, healthy, none, false},
 		{"changed inputs", changed, false, healthy, upgrade, false},
 		{"drift", old, false, drifted, repair, false},
 		{
-			"somebody else in the middle of it", old, false,
+			"another client is changing the release", old, false,
 			helm.Snapshot{Record: foreign("pending-upgrade")},
 			helm.Decision{Action: helm.ActionWait, Cause: helm.CauseReleaseChanged, RetryAfter: 50 * time.Second},
 			false,
 		},
-		{"held: nothing there", old, true, helm.Snapshot{}, none, true},
+		{"held: not installed", old, true, helm.Snapshot{}, none, true},
 		{"held: as desired", old, true, healthy, none, false},
 		{"held: changed inputs", changed, true, healthy, none, true},
 		{"held: drift of what is deployed", old, true, drifted, repair, false},
@@ -53,21 +53,21 @@ func TestObserve(t *testing.T) {
 		{"held: unknown baseline", old, true, helm.Snapshot{Record: record("deployed")}, reapply, false},
 		{"held: unknown baseline and changed inputs", changed, true, helm.Snapshot{Record: record("deployed")}, reapply, true},
 		{"held: the last attempt failed", old, true, helm.Snapshot{Record: record("failed")}, none, true},
-		{"held: the last attempt was cut off", old, true, helm.Snapshot{Record: record("pending-upgrade")}, none, true},
-		{"held: a release of somebody else", old, true, helm.Snapshot{Record: foreign("deployed")}, none, true},
+		{"held: the last attempt was interrupted", old, true, helm.Snapshot{Record: record("pending-upgrade")}, none, true},
+		{"held: a release of another client", old, true, helm.Snapshot{Record: foreign("deployed")}, none, true},
 		{
-			"held: somebody else in the middle of it", old, true,
+			"held: another client is changing the release", old, true,
 			helm.Snapshot{Record: foreign("pending-upgrade")},
 			helm.Decision{Action: helm.ActionWait, Cause: helm.CauseReleaseChanged, RetryAfter: 50 * time.Second},
 			false,
 		},
-		{"unknown: nothing there", nil, false, helm.Snapshot{}, none, true},
+		{"unknown: not installed", nil, false, helm.Snapshot{}, none, true},
 		{"unknown: deployed", nil, false, healthy, none, true},
 		{"unknown: drift of what is deployed", nil, true, drifted, repair, true},
 		{"unknown: the last attempt failed", nil, true, helm.Snapshot{Record: record("failed")}, none, true},
-		{"unknown: a release of somebody else", nil, true, helm.Snapshot{Record: foreign("deployed")}, none, true},
-		{"unknown: somebody else in the middle of it", nil, true, helm.Snapshot{Record: foreign("pending-rollback")}, none, true},
-		{"unknown: uninstalled but for its history", nil, true, helm.Snapshot{Record: foreign("uninstalled")}, none, true},
+		{"unknown: a release of another client", nil, true, helm.Snapshot{Record: foreign("deployed")}, none, true},
+		{"unknown: another client is changing the release", nil, true, helm.Snapshot{Record: foreign("pending-rollback")}, none, true},
+		{"unknown: uninstalled with history kept", nil, true, helm.Snapshot{Record: foreign("uninstalled")}, none, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestObserve(t *testing.T) {
 			if plan.Observed.Record != test.observed.Record {
 				t.Error("the plan does not hold what was observed")
 			}
-			equal(t, "release that was asked for", key, engine.asked)
+			equal(t, "requested release", key, engine.asked)
 			equal(t, "baseline", baseline, engine.baseline)
 		})
 	}
@@ -101,7 +101,7 @@ func TestObserveFails(t *testing.T) {
 		want   error
 	}{
 		{"not synced", observer{observeErr: helm.ErrNotSynced}, helm.ErrNotSynced},
-		{"values that are none", observer{decideErr: render}, render},
+		{"invalid values", observer{decideErr: render}, render},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestForce(t *testing.T) {
 		{"nothing installed", install, install},
 		{"rolled back", helm.Decision{Action: helm.ActionNone, RolledBack: true}, helm.Decision{Action: helm.ActionNone, RolledBack: true}},
 		{"a failed attempt", failed, failed},
-		{"somebody else in the middle of it", wait, wait},
+		{"another client is changing the release", wait, wait},
 		{"unknown", helm.Decision{}, helm.Decision{}},
 	}
 	for _, test := range tests {

@@ -12,7 +12,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-func TestChooseRemedy(t *testing.T) {
+func TestChooseStrategy(t *testing.T) {
 	remediation := func(retries int32, strategy releasev1alpha1.RemediationStrategy) *releasev1alpha1.Remediation {
 		return &releasev1alpha1.Remediation{Retries: ptr.To(retries), Strategy: strategy}
 	}
@@ -28,10 +28,10 @@ func TestChooseRemedy(t *testing.T) {
 		{"retries are left", remediation(2, releasev1alpha1.RemediationRollback), 2, 1, retry},
 		{"no retries are left", remediation(2, releasev1alpha1.RemediationRollback), 3, 1, rollBack},
 		{"no retries at all", remediation(0, releasev1alpha1.RemediationRollback), 1, 1, rollBack},
-		{"nothing to go back to", remediation(0, releasev1alpha1.RemediationRollback), 1, 0, leave},
-		{"not to go back", remediation(0, releasev1alpha1.RemediationNone), 1, 1, leave},
-		{"the defaults: retries are left", &releasev1alpha1.Remediation{}, 3, 1, retry},
-		{"the defaults: no retries are left", &releasev1alpha1.Remediation{}, 4, 1, rollBack},
+		{"no good revision", remediation(0, releasev1alpha1.RemediationRollback), 1, 0, leave},
+		{"strategy None", remediation(0, releasev1alpha1.RemediationNone), 1, 1, leave},
+		{"defaults: retries are left", &releasev1alpha1.Remediation{}, 3, 1, retry},
+		{"defaults: no retries are left", &releasev1alpha1.Remediation{}, 4, 1, rollBack},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -47,9 +47,9 @@ func TestMaxHistory(t *testing.T) {
 		want int
 	}{
 		{"the default", releasev1alpha1.ReleasePolicy{}, helm.DefaultMaxHistory},
-		{"as the spec says", releasev1alpha1.ReleasePolicy{MaxHistory: ptr.To[int32](2)}, 2},
+		{"from the spec", releasev1alpha1.ReleasePolicy{MaxHistory: ptr.To[int32](2)}, 2},
 		{
-			"every retry is a revision",
+			"enough for all retries",
 			releasev1alpha1.ReleasePolicy{
 				MaxHistory: ptr.To[int32](2), WaitForReady: true, Remediation: &releasev1alpha1.Remediation{Retries: ptr.To[int32](5)},
 			},

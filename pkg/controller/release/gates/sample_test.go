@@ -36,7 +36,7 @@ func newSample(change ...func(*sample)) *sample {
 func condition(conditionType string, is metav1.ConditionStatus, reason string) func(*sample) {
 	return func(s *sample) {
 		meta.SetStatusCondition(&s.Status.Conditions, metav1.Condition{
-			Type: conditionType, Status: is, Reason: reason, Message: reason + " it is",
+			Type: conditionType, Status: is, Reason: reason, Message: reason + " message",
 			LastTransitionTime: metav1.NewTime(began),
 		})
 	}

@@ -50,34 +50,34 @@ func TestStanding(t *testing.T) {
 		want     rollout.Standing
 	}{
 		{"not installed", helm.Snapshot{}, nil, rollout.Settled},
-		{"a revision of another client", helm.Snapshot{Record: &helm.Record{Revision: 2}, LastGood: older(1)}, nil, rollout.Settled},
-		{"installed with it", helm.Snapshot{Record: newer(1)}, nil, rollout.Settled},
-		{"does not have it", helm.Snapshot{Record: older(1)}, []func(*sample){healthyAt(1)}, rollout.Due},
-		{"has it, and pods start", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){healthyAt(1)}, rollout.Active},
-		{"has it, and is healthy", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){healthyAt(2)}, rollout.Settled},
-		{"has it, and gave up", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){
+		{"revision of another client", helm.Snapshot{Record: &helm.Record{Revision: 2}, LastGood: older(1)}, nil, rollout.Settled},
+		{"installed with the chart", helm.Snapshot{Record: newer(1)}, nil, rollout.Settled},
+		{"not upgraded", helm.Snapshot{Record: older(1)}, []func(*sample){healthyAt(1)}, rollout.Due},
+		{"upgraded, pods start", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){healthyAt(1)}, rollout.Active},
+		{"upgraded, healthy", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){healthyAt(2)}, rollout.Settled},
+		{"upgraded, unhealthy", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){
 			healthyAt(1), condition(apimeta.ConditionStalled, metav1.ConditionTrue, apimeta.ReasonUnhealthy),
 		}, rollout.Failed},
-		{"has it, and another spec since, and pods start", helm.Snapshot{Record: newer(3), LastGood: newer(2)}, []func(*sample){
+		{"upgraded, then another spec, pods start", helm.Snapshot{Record: newer(3), LastGood: newer(2)}, []func(*sample){
 			healthyAt(1), past(gotChart),
 		}, rollout.Active},
-		{"was healthy with it, and another spec fails", helm.Snapshot{Record: newer(3), LastGood: newer(2)}, []func(*sample){
+		{"was healthy with the chart, another spec fails", helm.Snapshot{Record: newer(3), LastGood: newer(2)}, []func(*sample){
 			healthyAt(2), fails(inputs), past(gotChart),
 		}, rollout.Settled},
-		{"is healthy with it, and another spec does not render", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){
+		{"healthy with the chart, another spec does not render", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){
 			healthyAt(2), fails(inputs),
 		}, rollout.Settled},
-		{"never was healthy", helm.Snapshot{Record: newer(2), LastGood: older(1)}, nil, rollout.Settled},
-		{"was not healthy lately", helm.Snapshot{Record: newer(3), LastGood: older(2)}, []func(*sample){healthyAt(1)}, rollout.Settled},
-		{"has it, and is suspended", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){healthyAt(1), func(app *sample) { app.suspended = true }}, rollout.Settled},
-		{"failed with it", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){fails(inputs)}, rollout.Failed},
+		{"never healthy", helm.Snapshot{Record: newer(2), LastGood: older(1)}, nil, rollout.Settled},
+		{"last revision before the chart was unhealthy", helm.Snapshot{Record: newer(3), LastGood: older(2)}, []func(*sample){healthyAt(1)}, rollout.Settled},
+		{"upgraded, suspended", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){healthyAt(1), func(app *sample) { app.suspended = true }}, rollout.Settled},
+		{"failed with the chart", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){fails(inputs)}, rollout.Failed},
 		{"failed without a revision", helm.Snapshot{Record: older(1)}, []func(*sample){fails(inputs)}, rollout.Failed},
-		{"failed with what is desired no more", helm.Snapshot{Record: older(1)}, []func(*sample){fails("others")}, rollout.Due},
+		{"failed with other inputs", helm.Snapshot{Record: older(1)}, []func(*sample){fails("others")}, rollout.Due},
 		{"rolled back", helm.Snapshot{Record: rolledBack, LastGood: older(1)}, []func(*sample){healthyAt(1), fails(inputs)}, rollout.Failed},
-		{"failed with the older one, too", helm.Snapshot{Record: newer(3), LastGood: older(1)}, []func(*sample){
+		{"failed with the older chart, too", helm.Snapshot{Record: newer(3), LastGood: older(1)}, []func(*sample){
 			fails(inputs), past(releasev1alpha1.HistoryEntry{Action: releasev1alpha1.HistoryUpgrade, Outcome: releasev1alpha1.HistoryFailed, ChartVersion: "1.0.0"}),
 		}, rollout.Settled},
-		{"worked with the older one", helm.Snapshot{Record: newer(3), LastGood: older(1)}, []func(*sample){
+		{"succeeded with the older chart", helm.Snapshot{Record: newer(3), LastGood: older(1)}, []func(*sample){
 			fails(inputs), past(releasev1alpha1.HistoryEntry{Action: releasev1alpha1.HistoryUpgrade, Outcome: releasev1alpha1.HistorySucceeded, ChartVersion: "1.0.0"}),
 		}, rollout.Failed},
 	}
@@ -85,8 +85,8 @@ func TestStanding(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			app := newSample(test.app...)
 			equal(t, "standing", test.want, standing(1, app.suspended, app.Status, test.observed, chart, inputs))
-			if test.name != "failed with what is desired no more" {
-				equal(t, "standing as far as it is stored", test.want, standing(1, app.suspended, app.Status, test.observed, chart, ""))
+			if test.name != "failed with other inputs" {
+				equal(t, "standing without inputs", test.want, standing(1, app.suspended, app.Status, test.observed, chart, ""))
 			}
 		})
 	}
@@ -110,18 +110,18 @@ func TestDeployedGeneration(t *testing.T) {
 		app  []func(*sample)
 		want int64
 	}{
-		{"nothing is known", nil, 0},
+		{"no history", nil, 0},
 		{"deployed", []func(*sample){deployed("True", 3), past(installed)}, 3},
-		{"the next one fails", []func(*sample){
+		{"next upgrade fails", []func(*sample){
 			deployed("False", 3), past(entry(releasev1alpha1.HistoryUpgrade, releasev1alpha1.HistoryFailed, 3), installed),
 		}, 1},
-		{"the next one is rolled back", []func(*sample){
+		{"next upgrade is rolled back", []func(*sample){
 			deployed("False", 3), past(entry(releasev1alpha1.HistoryRollback, releasev1alpha1.HistorySucceeded, 3), installed),
 		}, 1},
-		{"repaired while the next one fails", []func(*sample){
+		{"repaired while the next upgrade fails", []func(*sample){
 			deployed("False", 3), past(entry(releasev1alpha1.HistoryRepair, releasev1alpha1.HistorySucceeded, 3), installed),
 		}, 1},
-		{"the next one is unhealthy", []func(*sample){
+		{"next upgrade is unhealthy", []func(*sample){
 			deployed("False", 2), past(entry(releasev1alpha1.HistoryUpgrade, releasev1alpha1.HistorySucceeded, 2), installed),
 		}, 2},
 	}

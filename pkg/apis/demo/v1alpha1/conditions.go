@@ -3,99 +3,96 @@
 
 package v1alpha1
 
-// Condition types that tell more than the kstatus contract does.
+// Condition types of a DemoApp besides those of the kstatus contract.
 const (
-	// ConditionDependencyReady tells whether the DemoApp named in waitFor is
-	// deployed. It is absent without waitFor.
+	// ConditionDependencyReady says whether the DemoApp named in waitFor is deployed. The
+	// condition is absent without waitFor.
 	ConditionDependencyReady = "DependencyReady"
 )
 
-// Condition types of the gates. Each is absent while its feature is not used.
-// While several hold a change, each says so, and the message of Ready lists all
-// of them.
+// Condition types of the gates. Each is absent while its feature is not used. If several
+// gates hold a change, each sets its own condition, and the message of Ready lists all of
+// them.
 const (
-	// ConditionValidated tells whether the app keeps the rules that only the
-	// operator can check: its image is from an allowed registry, and no older app
-	// of its namespace has its node port or its host. It is absent while all
-	// registries are allowed and the app asks for nothing that another may have.
+	// ConditionValidated says whether the DemoApp passes the checks that only the
+	// operator can make. The image must be from an allowed registry. No older DemoApp of
+	// the namespace may have the same node port or host. The condition is absent if all
+	// registries are allowed and the DemoApp requests neither a node port nor a host.
 	ConditionValidated = "Validated"
-	// ConditionExposed tells whether all that spec.ingress asks for is deployed. It
-	// is absent without spec.ingress, and holds nothing.
+	// ConditionExposed says whether every object that spec.ingress requests is deployed.
+	// The condition is absent without spec.ingress. It holds no change.
 	ConditionExposed = "Exposed"
 )
 
-// Reasons of Validated, which Ready and Deployed repeat where they are the
-// cause.
+// Reasons of Validated. Ready and Deployed repeat them when they are the cause.
 const (
-	// ReasonValidationSucceeded is an app that keeps the rules.
+	// ReasonValidationSucceeded means that all checks passed.
 	ReasonValidationSucceeded = "ValidationSucceeded"
-	// ReasonValidationFailed is an app that breaks them. A person must act: nothing
-	// new is rolled out meanwhile. Of a DemoAppCluster, it is a template or a
-	// selector that the API server refuses.
+	// ReasonValidationFailed means that a check failed. No change is rolled out until a
+	// user corrects the object. On a DemoAppCluster, the API server refused the template
+	// or the selector.
 	ReasonValidationFailed = "ValidationFailed"
 )
 
 // Reasons of Exposed.
 const (
-	// ReasonRouteDeployed is an app whose Ingress and HTTPRoute are deployed, as far
-	// as they are asked for.
+	// ReasonRouteDeployed means that the requested Ingress and HTTPRoute are deployed.
 	ReasonRouteDeployed = "RouteDeployed"
-	// ReasonRouteNotDeployed is an app whose Ingress or HTTPRoute is not deployed
-	// yet. Ready says what it waits for.
+	// ReasonRouteNotDeployed means that the Ingress or HTTPRoute is not deployed yet.
+	// Ready has the cause.
 	ReasonRouteNotDeployed = "RouteNotDeployed"
-	// ReasonIngressClassMissing is an IngressClass that the cluster does not have.
-	// The Ingress is made as soon as it does.
+	// ReasonIngressClassMissing means that the IngressClass does not exist. The Ingress
+	// is created as soon as the IngressClass exists.
 	ReasonIngressClassMissing = "IngressClassMissing"
-	// ReasonGatewayAPIMissing is a cluster without the kind HTTPRoute of
-	// gateway.networking.k8s.io/v1. The HTTPRoute is made as soon as it has it.
+	// ReasonGatewayAPIMissing means that the cluster does not serve HTTPRoute of
+	// gateway.networking.k8s.io/v1. The HTTPRoute is created as soon as the cluster
+	// serves the kind.
 	ReasonGatewayAPIMissing = "GatewayAPIMissing"
 )
 
-// Reasons of DependencyReady, which Ready and Deployed repeat where they are
-// the cause.
+// Reasons of DependencyReady. Ready and Deployed repeat them when they are the cause.
 const (
-	// ReasonWaiting is a DemoApp named in waitFor that does not exist, is not
-	// deployed yet, is being deleted or, if it has waitForReady, was not healthy yet.
+	// ReasonWaiting means that the DemoApp named in waitFor does not exist, is not
+	// deployed, or is being deleted. If that DemoApp sets waitForReady, the reason also
+	// stands until its deployed revision has been healthy once.
 	ReasonWaiting = "Waiting"
-	// ReasonDependencyDeployed is a DemoApp named in waitFor that is deployed.
+	// ReasonDependencyDeployed means that the DemoApp named in waitFor is deployed.
 	ReasonDependencyDeployed = "DependencyDeployed"
-	// ReasonDependencyCycle is a chain of waitFor that leads back to this DemoApp.
-	// It is terminal: one of those named in the message must change.
+	// ReasonDependencyCycle means that the chain of waitFor leads back to this DemoApp.
+	// The reason is terminal: one of the DemoApps in the message must change.
 	ReasonDependencyCycle = "DependencyCycle"
 )
 
-// Reasons why the API key that apiKeyFrom names cannot be had. Ready, Deployed
-// and Reconciling carry them; the release is deployed as soon as the key
-// appears.
+// Reasons why the API key that apiKeyFrom names is unavailable. Ready, Deployed and
+// Reconciling carry them. The release is deployed as soon as the key is available.
 const (
-	// ReasonSecretNotFound is a Secret that does not exist.
+	// ReasonSecretNotFound means that the Secret does not exist.
 	ReasonSecretNotFound = "SecretNotFound"
-	// ReasonKeyNotFound is a Secret without the key.
+	// ReasonKeyNotFound means that the Secret does not have the key.
 	ReasonKeyNotFound = "KeyNotFound"
-	// ReasonKeyInvalid is a value outside the limits of apiKey, or not valid
-	// UTF-8.
+	// ReasonKeyInvalid means that the value is outside the limits of apiKey or is not
+	// valid UTF-8.
 	ReasonKeyInvalid = "KeyInvalid"
 )
 
 // Reasons of Ready and Reconciling during deletion.
 const (
-	// ReasonAuditFailed is an audit record that could not be written. The deletion
-	// waits and is retried.
+	// ReasonAuditFailed means that the audit record could not be written. The deletion
+	// waits, and the write is retried.
 	ReasonAuditFailed = "AuditFailed"
 )
 
 // Reasons of Ready of a DemoAppCluster.
 const (
-	// ReasonAllReady is a DemoAppCluster whose nodes all have their DemoApp, up to
-	// date and ready.
+	// ReasonAllReady means that every selected node has its DemoApp, and all DemoApps are
+	// up to date and ready.
 	ReasonAllReady = "AllReady"
-	// ReasonRollingOut is a DemoAppCluster that makes, changes or deletes DemoApps,
-	// or waits for them to become ready.
+	// ReasonRollingOut means that DemoApps are being created, updated or deleted, or are
+	// not ready yet.
 	ReasonRollingOut = "RollingOut"
-	// ReasonAppsFailed is a DemoAppCluster with DemoApps that a person must look
-	// at.
+	// ReasonAppsFailed means that DemoApps failed and need a user's attention.
 	ReasonAppsFailed = "AppsFailed"
-	// ReasonNameConflict is a DemoApp that exists already and does not belong to
-	// the DemoAppCluster that would make it.
+	// ReasonNameConflict means that a DemoApp of the desired name exists and has another
+	// owner.
 	ReasonNameConflict = "NameConflict"
 )

@@ -28,7 +28,7 @@ func TestDemoAppDefaults(t *testing.T) {
 		want v1alpha1.DemoAppSpec
 	}{
 		{
-			name: "only what is needed",
+			name: "required fields only",
 			spec: `{apiKey: verysecret}`,
 			want: v1alpha1.DemoAppSpec{ReplicaCount: &one, Image: image, Message: message, APIKey: "verysecret", Service: defaultService},
 		},
@@ -48,7 +48,7 @@ func TestDemoAppDefaults(t *testing.T) {
 			want: v1alpha1.DemoAppSpec{ReplicaCount: &one, Image: image, Message: message, APIKey: "verysecret", Service: v1alpha1.ServiceSpec{Type: v1alpha1.ServiceTypeNodePort, Port: 80}},
 		},
 		{
-			name: "everything set",
+			name: "all fields set",
 			spec: `{apiKeyFrom: {name: s, key: k}, replicaCount: 3, image: a, message: m, waitFor: b, service: {type: LoadBalancer, port: 443}}`,
 			want: v1alpha1.DemoAppSpec{
 				ReplicaCount: &three, Image: "a", Message: "m", WaitFor: "b",
@@ -85,20 +85,20 @@ func TestDemoAppAccepted(t *testing.T) {
 		{"name with dash and digit", "app-2", `{apiKey: verysecret}`},
 		{"key from a Secret", "web", `{apiKeyFrom: {name: my.secret-1, key: _API-key.1}}`},
 		{"shortest key", "web", `{apiKey: "12345678"}`},
-		{"no replicas", "web", `{apiKey: verysecret, replicaCount: 0}`},
-		{"most replicas", "web", `{apiKey: verysecret, replicaCount: 100}`},
+		{"zero replicas", "web", `{apiKey: verysecret, replicaCount: 0}`},
+		{"maximum replicas", "web", `{apiKey: verysecret, replicaCount: 100}`},
 		{"highest port", "web", `{apiKey: verysecret, service: {port: 65535}}`},
-		{"message of several lines and scripts", "web", `{apiKey: verysecret, message: "<b>Grüße</b>\n今日は 🎉"}`},
-		{"ingress of a class", "web", `{apiKey: verysecret, ingress: {host: web.example.com, className: nginx}}`},
-		{"ingress of a class, and TLS", "web", `{apiKey: verysecret, ingress: {host: web.example.com, className: nginx, tls: {secretName: cert}}}`},
-		{"ingress with TLS of the controller", "web", `{apiKey: verysecret, ingress: {host: web.example.com, className: nginx, tls: {}}}`},
-		{"ingress of a Gateway elsewhere", "web", `{apiKey: verysecret, ingress: {host: a-1.b2.example.com, gateway: {name: public, namespace: infra}}}`},
-		{"ingress for many hosts", "web", `{apiKey: verysecret, ingress: {host: "*.example.com", className: nginx, gateway: {name: public}}}`},
-		{"waits for another", "web", `{apiKey: verysecret, waitFor: app-a}`},
+		{"message with several lines and non-Latin text", "web", `{apiKey: verysecret, message: "<b>Grüße</b>\n今日は 🎉"}`},
+		{"ingress with a class", "web", `{apiKey: verysecret, ingress: {host: web.example.com, className: nginx}}`},
+		{"ingress with a class and TLS", "web", `{apiKey: verysecret, ingress: {host: web.example.com, className: nginx, tls: {secretName: cert}}}`},
+		{"ingress with the default certificate", "web", `{apiKey: verysecret, ingress: {host: web.example.com, className: nginx, tls: {}}}`},
+		{"ingress with a Gateway of another namespace", "web", `{apiKey: verysecret, ingress: {host: a-1.b2.example.com, gateway: {name: public, namespace: infra}}}`},
+		{"ingress with a wildcard host", "web", `{apiKey: verysecret, ingress: {host: "*.example.com", className: nginx, gateway: {name: public}}}`},
+		{"waits for another DemoApp", "web", `{apiKey: verysecret, waitFor: app-a}`},
 		{"image without a tag", "web", `{apiKey: verysecret, image: nginx}`},
 		{"image with a registry and port", "web", `{apiKey: verysecret, image: "registry.example.com:5000/team/my_web__x/a.b-c:v1.2_3"}`},
-		{"image of a host without dots", "web", `{apiKey: verysecret, image: "localhost:5000/web"}`},
-		{"image of an IPv6 host", "web", `{apiKey: verysecret, image: "[fd00::1]:5000/web:v1"}`},
+		{"image from a host without dots", "web", `{apiKey: verysecret, image: "localhost:5000/web"}`},
+		{"image from an IPv6 host", "web", `{apiKey: verysecret, image: "[fd00::1]:5000/web:v1"}`},
 		{"image with a digest", "web", `{apiKey: verysecret, image: "nginx@sha256:` + strings.Repeat("0f", 32) + `"}`},
 		{"image with a tag and a digest", "web", `{apiKey: verysecret, image: "nginx:1@sha256:` + strings.Repeat("0f", 32) + `"}`},
 	}
@@ -122,39 +122,39 @@ func TestDemoAppRefused(t *testing.T) {
 		{"key is a number", "web", `{apiKey: 12345678}`, "spec.apiKey", "must be of type string"},
 		{"Secret without a name", "web", `{apiKeyFrom: {key: k}}`, "spec.apiKeyFrom.name", "Required value"},
 		{"Secret without a key", "web", `{apiKeyFrom: {name: s}}`, "spec.apiKeyFrom.key", "Required value"},
-		{"bad name of a Secret", "web", `{apiKeyFrom: {name: My_Secret, key: k}}`, "spec.apiKeyFrom.name", "should match"},
-		{"bad key of a Secret", "web", `{apiKeyFrom: {name: s, key: "a/b"}}`, "spec.apiKeyFrom.key", "should match"},
+		{"invalid name of a Secret", "web", `{apiKeyFrom: {name: My_Secret, key: k}}`, "spec.apiKeyFrom.name", "should match"},
+		{"invalid key of a Secret", "web", `{apiKeyFrom: {name: s, key: "a/b"}}`, "spec.apiKeyFrom.key", "should match"},
 		{"too few replicas", "web", `{apiKey: verysecret, replicaCount: -1}`, "spec.replicaCount", "greater than or equal to 0"},
 		{"too many replicas", "web", `{apiKey: verysecret, replicaCount: 101}`, "spec.replicaCount", "less than or equal to 100"},
 		{"replicas as text", "web", `{apiKey: verysecret, replicaCount: many}`, "spec.replicaCount", "must be of type integer"},
 		{"empty image", "web", `{apiKey: verysecret, image: ""}`, "spec.image", "at least 1"},
 		{"image with a space", "web", `{apiKey: verysecret, image: "nginx latest"}`, "spec.image", "image must be an image reference"},
-		{"image with a space before", "web", `{apiKey: verysecret, image: " nginx"}`, "spec.image", "image must be an image reference"},
-		{"image with a newline after", "web", `{apiKey: verysecret, image: "nginx\n"}`, "spec.image", "image must be an image reference"},
+		{"image with a leading space", "web", `{apiKey: verysecret, image: " nginx"}`, "spec.image", "image must be an image reference"},
+		{"image with a trailing newline", "web", `{apiKey: verysecret, image: "nginx\n"}`, "spec.image", "image must be an image reference"},
 		{"image with an empty tag", "web", `{apiKey: verysecret, image: "nginx:"}`, "spec.image", "image must be an image reference"},
-		{"image in capitals", "web", `{apiKey: verysecret, image: "Nginx"}`, "spec.image", "image must be an image reference"},
+		{"image in upper case", "web", `{apiKey: verysecret, image: "Nginx"}`, "spec.image", "image must be an image reference"},
 		{"image with a short digest", "web", `{apiKey: verysecret, image: "nginx@sha256:0f"}`, "spec.image", "image must be an image reference"},
 		{"image with a scheme", "web", `{apiKey: verysecret, image: "https://example.com/nginx"}`, "spec.image", "image must be an image reference"},
 		{"image too long", "web", `{apiKey: verysecret, image: ` + strings.Repeat("i", 513) + `}`, "spec.image", "512"},
 		{"empty message", "web", `{apiKey: verysecret, message: ""}`, "spec.message", "at least 1"},
 		{"message too long", "web", `{apiKey: verysecret, message: ` + strings.Repeat("m", 4097) + `}`, "spec.message", "4096"},
-		{"unknown type of service", "web", `{apiKey: verysecret, service: {type: ExternalName}}`, "spec.service.type", "Unsupported value"},
+		{"unknown Service type", "web", `{apiKey: verysecret, service: {type: ExternalName}}`, "spec.service.type", "Unsupported value"},
 		{"port 0", "web", `{apiKey: verysecret, service: {port: 0}}`, "spec.service.port", "greater than or equal to 1"},
 		{"port too high", "web", `{apiKey: verysecret, service: {port: 65536}}`, "spec.service.port", "less than or equal to 65535"},
-		{"ingress of nothing", "web", `{apiKey: verysecret, ingress: {host: web.example.com}}`, "spec.ingress", "className or gateway is required"},
+		{"ingress without class and Gateway", "web", `{apiKey: verysecret, ingress: {host: web.example.com}}`, "spec.ingress", "className or gateway is required"},
 		{"ingress without a host", "web", `{apiKey: verysecret, ingress: {className: nginx}}`, "spec.ingress.host", "Required value"},
-		{"ingress for a host in capitals", "web", `{apiKey: verysecret, ingress: {host: Web.example.com, className: nginx}}`, "spec.ingress.host", "should match"},
-		{"ingress for a URL", "web", `{apiKey: verysecret, ingress: {host: "https://web", className: nginx}}`, "spec.ingress.host", "should match"},
-		{"ingress for a host with a port", "web", `{apiKey: verysecret, ingress: {host: "web:80", className: nginx}}`, "spec.ingress.host", "should match"},
-		{"ingress for a host with a wildcard inside", "web", `{apiKey: verysecret, ingress: {host: "a.*.com", className: nginx}}`, "spec.ingress.host", "should match"},
-		{"ingress for a wildcard only", "web", `{apiKey: verysecret, ingress: {host: "*", className: nginx}}`, "spec.ingress.host", "should match"},
-		{"ingress for an address", "web", `{apiKey: verysecret, ingress: {host: 10.0.0.1, className: nginx}}`, "spec.ingress.host", "not an IP address"},
-		{"ingress for a long host", "web", `{apiKey: verysecret, ingress: {host: ` + strings.Repeat("a", 254) + `, className: nginx}}`, "spec.ingress.host", "253"},
-		{"bad name of a class", "web", `{apiKey: verysecret, ingress: {host: web, className: Nginx_1}}`, "spec.ingress.className", "should match"},
+		{"host in upper case", "web", `{apiKey: verysecret, ingress: {host: Web.example.com, className: nginx}}`, "spec.ingress.host", "should match"},
+		{"host is a URL", "web", `{apiKey: verysecret, ingress: {host: "https://web", className: nginx}}`, "spec.ingress.host", "should match"},
+		{"host with a port", "web", `{apiKey: verysecret, ingress: {host: "web:80", className: nginx}}`, "spec.ingress.host", "should match"},
+		{"host with an inner wildcard", "web", `{apiKey: verysecret, ingress: {host: "a.*.com", className: nginx}}`, "spec.ingress.host", "should match"},
+		{"host is only a wildcard", "web", `{apiKey: verysecret, ingress: {host: "*", className: nginx}}`, "spec.ingress.host", "should match"},
+		{"host is an IP address", "web", `{apiKey: verysecret, ingress: {host: 10.0.0.1, className: nginx}}`, "spec.ingress.host", "not an IP address"},
+		{"host too long", "web", `{apiKey: verysecret, ingress: {host: ` + strings.Repeat("a", 254) + `, className: nginx}}`, "spec.ingress.host", "253"},
+		{"invalid name of a class", "web", `{apiKey: verysecret, ingress: {host: web, className: Nginx_1}}`, "spec.ingress.className", "should match"},
 		{"Gateway without a name", "web", `{apiKey: verysecret, ingress: {host: web, gateway: {namespace: infra}}}`, "spec.ingress.gateway.name", "Required value"},
 		{"waits for itself", "web", `{apiKey: verysecret, waitFor: web}`, "spec.waitFor", "must name another DemoApp"},
-		{"waits for no name", "web", `{apiKey: verysecret, waitFor: App_A}`, "spec.waitFor", "should match"},
-		{"waits for a name too long", "web", `{apiKey: verysecret, waitFor: ` + strings.Repeat("a", 54) + `}`, "spec.waitFor", "53"},
+		{"invalid waitFor", "web", `{apiKey: verysecret, waitFor: App_A}`, "spec.waitFor", "should match"},
+		{"waitFor too long", "web", `{apiKey: verysecret, waitFor: ` + strings.Repeat("a", 54) + `}`, "spec.waitFor", "53"},
 		{"name too long", strings.Repeat("a", 54), `{apiKey: verysecret}`, "metadata", "metadata.name must have at most 53 characters"},
 		{"name with a dot", "web.example", `{apiKey: verysecret}`, "metadata", "metadata.name must be a DNS-1035 label"},
 		{"name beginning with a digit", "1web", `{apiKey: verysecret}`, "metadata", "metadata.name must be a DNS-1035 label"},
@@ -172,13 +172,13 @@ func TestDemoAppRefused(t *testing.T) {
 	}
 }
 
-// TestIgnoredPaths: a path that would make each repair fail, or hide the object from the
-// operator, is refused with a message that says what to do.
+// TestIgnoredPaths: a path is refused if it would make every repair fail, or hide the
+// object from the operator. The message says what to do.
 func TestIgnoredPaths(t *testing.T) {
 	const (
 		kind     = "apiVersion and kind cannot be ignored"
-		metadata = "of the metadata, only single labels and annotations can be ignored"
-		marks    = "cannot be ignored: the operator knows its objects by them"
+		metadata = "in the metadata, only single labels and annotations can be ignored"
+		identity = "cannot be ignored: the operator identifies its objects by them"
 	)
 	tests := map[string]string{
 		"/spec":                          "",
@@ -212,10 +212,10 @@ func TestIgnoredPaths(t *testing.T) {
 		"/metadata/finalizers":        metadata,
 		"/metadata/labels":            metadata,
 		"/metadata/annotations":       metadata,
-		"/metadata/labels/app.kubernetes.io~1managed-by":        marks,
-		"/metadata/labels/app.kubernetes.io~1managed-by/x":      marks,
-		"/metadata/annotations/meta.helm.sh~1release-name":      marks,
-		"/metadata/annotations/meta.helm.sh~1release-namespace": marks,
+		"/metadata/labels/app.kubernetes.io~1managed-by":        identity,
+		"/metadata/labels/app.kubernetes.io~1managed-by/x":      identity,
+		"/metadata/annotations/meta.helm.sh~1release-name":      identity,
+		"/metadata/annotations/meta.helm.sh~1release-namespace": identity,
 		"/":                 "should be at least 2 chars long",
 		"":                  "should be at least 2 chars long",
 		"/metadata/labels/": "should match",
@@ -240,8 +240,8 @@ func TestIgnoredPaths(t *testing.T) {
 	}
 }
 
-// FuzzIgnoredPaths: no path that is admitted reaches what the operator knows an object
-// by, however it is written.
+// FuzzIgnoredPaths: no admitted path reaches the fields by which the operator identifies
+// an object, in whatever form the path is written.
 func FuzzIgnoredPaths(f *testing.F) {
 	for _, seed := range []string{
 		"/spec/replicas", "/metadata", "/metadata/labels/a", "/metadata~1labels", "/metadata//labels", "/metadata/labels/app.kubernetes.io~1managed-by",

@@ -3,15 +3,14 @@
 
 package v1alpha1
 
-// IngressSpec says how the app is reached from outside the cluster: by an
-// Ingress, by an HTTPRoute, or by both. Each is there as long as the cluster
-// supports it.
+// IngressSpec says how the app is reached from outside the cluster: by an Ingress, by an
+// HTTPRoute, or by both. Each object exists only while the cluster supports its kind.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.className) || has(self.gateway)",message="className or gateway is required",reason=FieldValueRequired
 type IngressSpec struct {
-	// host is the name by which the app is reached: a DNS name in lower case of at
-	// most 253 characters. Its first part may be "*". Of two DemoApps in a
-	// namespace with the same host, the older keeps it.
+	// host is the DNS name of the app: lower case, at most 253 characters. The first
+	// label may be "*". If two DemoApps of a namespace have the same host, the older
+	// DemoApp keeps it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([*][.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
@@ -19,31 +18,31 @@ type IngressSpec struct {
 	// +required
 	Host string `json:"host"`
 
-	// className is the name of the IngressClass of an Ingress. As long as the
-	// cluster has no such IngressClass, there is no Ingress. Absent means none.
+	// className is the name of the IngressClass. It requests an Ingress. The Ingress
+	// exists only while the IngressClass exists. Absent means no Ingress.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	// +optional
 	ClassName string `json:"className,omitempty"`
 
-	// tls says that the app is reached by https. A Gateway has certificates of its
-	// own; for one, tls only tells what status.externalURL begins with. Absent
+	// tls says that the app is reached by https. For an HTTPRoute, tls sets only the
+	// scheme of status.externalURL, because a Gateway has its own certificates. Absent
 	// means http.
 	// +optional
 	TLS *IngressTLS `json:"tls,omitempty"`
 
-	// gateway names the Gateway of an HTTPRoute. As long as the cluster does not
-	// have the Gateway API, there is no HTTPRoute. Absent means none.
+	// gateway names the Gateway of an HTTPRoute. It requests an HTTPRoute. The HTTPRoute
+	// exists only while the cluster has the Gateway API. Absent means no HTTPRoute.
 	// +optional
 	Gateway *GatewayReference `json:"gateway,omitempty"`
 }
 
-// IngressTLS says how an Ingress does TLS.
+// IngressTLS configures TLS for the Ingress.
 type IngressTLS struct {
-	// secretName is the name of the Secret, of type kubernetes.io/tls and in the
-	// namespace of the DemoApp, with the certificate of the Ingress. Absent means
-	// the one that the ingress controller has for all.
+	// secretName is the name of a Secret of type kubernetes.io/tls with the certificate
+	// of the Ingress. The Secret is in the namespace of the DemoApp. Absent means the
+	// default certificate of the ingress controller.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
@@ -60,8 +59,8 @@ type GatewayReference struct {
 	// +required
 	Name string `json:"name"`
 
-	// namespace is the namespace of the Gateway, which has to allow routes from
-	// that of the DemoApp. Absent means that of the DemoApp.
+	// namespace is the namespace of the Gateway. The Gateway must allow routes from the
+	// namespace of the DemoApp. Absent means the namespace of the DemoApp.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`

@@ -8,15 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Labels of the DemoApps that a DemoAppCluster makes.
+// Labels of the DemoApps of a DemoAppCluster.
 const (
 	// LabelCluster holds the name of the DemoAppCluster.
 	LabelCluster = "demo.example.com/cluster"
-	// LabelNode holds the name of the node, shortened with a hash where it is too
-	// long for a label.
+	// LabelNode holds the name of the node. A name that is too long for a label is
+	// shortened and gets a hash.
 	LabelNode = "demo.example.com/node"
-	// LabelTemplateHash holds the hash of the template that the DemoApp was made
-	// from.
+	// LabelTemplateHash holds the hash of the template that the DemoApp was created from.
 	LabelTemplateHash = "demo.example.com/template-hash"
 )
 
@@ -25,9 +24,9 @@ const (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=demoappclusters,singular=demoappcluster,scope=Namespaced,shortName=dac,categories=all;demo
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether every node has its app, up to date and ready."
-// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why it is ready, or why it is not, in one word."
-// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desired`,description="Number of nodes that are to have an app."
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether every selected node has an app that is up to date and ready."
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the DemoAppCluster is ready or not ready, in one word."
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desired`,description="Number of selected nodes, each of which gets an app."
 // +kubebuilder:printcolumn:name="Current",type=integer,JSONPath=`.status.current`,description="Number of apps that exist."
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updated`,description="Number of apps of the current template."
 // +kubebuilder:printcolumn:name="AppsReady",type=integer,JSONPath=`.status.ready`,description="Number of apps that are ready."
@@ -36,8 +35,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 42",message="metadata.name must have at most 42 characters: the DemoApps are named after it and their nodes",fieldPath=".metadata"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label (lower-case letters, digits and '-', beginning with a letter, ending with a letter or digit): the DemoApps are named after it",fieldPath=".metadata"
 
-// DemoAppCluster keeps one DemoApp for each node that matches. The DemoApps
-// belong to it: when it is deleted, they are, and each leaves its audit record.
+// DemoAppCluster creates one DemoApp for each selected node. It owns the DemoApps: they
+// are deleted with it, and each leaves its audit record.
 type DemoAppCluster struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -46,11 +45,11 @@ type DemoAppCluster struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what there should be.
+	// spec is the desired state.
 	// +required
 	Spec DemoAppClusterSpec `json:"spec"`
 
-	// status is what the operator last saw. It is written by the operator only.
+	// status is the observed state. Only the operator writes it.
 	// +kubebuilder:default={"observedGeneration":-1}
 	// +optional
 	Status DemoAppClusterStatus `json:"status,omitempty"`
@@ -71,15 +70,15 @@ type DemoAppClusterList struct {
 	Items []DemoAppCluster `json:"items"`
 }
 
-// DemoAppClusterSpec is what there should be.
+// DemoAppClusterSpec is the desired state of a DemoAppCluster.
 type DemoAppClusterSpec struct {
-	// nodeSelector selects the nodes by their labels, at most 32 of them; all must
-	// match. Absent or empty selects every node.
+	// nodeSelector selects nodes by their labels, at most 32. A node must match all of
+	// them. Absent or empty selects every node.
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
 	NodeSelector map[string]LabelValue `json:"nodeSelector,omitempty"`
 
-	// template is what the DemoApps are made from.
+	// template describes the DemoApps.
 	// +required
 	Template DemoAppTemplate `json:"template"`
 
@@ -89,27 +88,28 @@ type DemoAppClusterSpec struct {
 	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitzero"`
 }
 
-// DemoAppTemplate is what the DemoApps of a DemoAppCluster are made from.
+// DemoAppTemplate describes the DemoApps of a DemoAppCluster.
 type DemoAppTemplate struct {
 	// metadata holds the labels and annotations of the DemoApps.
 	// +optional
 	Metadata TemplateMetadata `json:"metadata,omitzero"`
 
-	// spec is the spec of the DemoApps. Its nodeName is set to the node of each.
-	// +kubebuilder:validation:XValidation:rule="!has(self.nodeName)",message="nodeName must not be set: each DemoApp has that of its node",fieldPath=".nodeName",reason=FieldValueForbidden
+	// spec is the spec of the DemoApps. The operator sets nodeName to the node of each
+	// DemoApp.
+	// +kubebuilder:validation:XValidation:rule="!has(self.nodeName)",message="nodeName must not be set: the operator sets it to the node of each DemoApp",fieldPath=".nodeName",reason=FieldValueForbidden
 	// +required
 	Spec DemoAppSpec `json:"spec"`
 }
 
-// TemplateMetadata is the part of an object's metadata that a template has.
+// TemplateMetadata is the metadata that a template may set.
 type TemplateMetadata struct {
-	// labels of the DemoApps, at most 32. Those of the operator win over them.
+	// labels of the DemoApps, at most 32. Labels that the operator sets override them.
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
 	Labels map[string]LabelValue `json:"labels,omitempty"`
 
-	// annotations of the DemoApps, at most 32. A template cannot have DemoApps adopt
-	// releases that others made.
+	// annotations of the DemoApps, at most 32. demo.example.com/adopt-release is not
+	// allowed, because each adoption must be requested on the DemoApp itself.
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="!('demo.example.com/adopt-release' in self)",message="demo.example.com/adopt-release must be set on a DemoApp itself"
 	// +optional
@@ -129,9 +129,9 @@ type AnnotationValue string
 
 // UpdateStrategy says how a change of the template is rolled out.
 type UpdateStrategy struct {
-	// maxUnavailable is how many DemoApps may be not ready because of the rollout,
-	// as a number, at least 1, or as a share of the desired ones, such as 10%,
-	// rounded up. Defaults to 1.
+	// maxUnavailable is how many DemoApps may be unavailable during the rollout. It is a
+	// number, at least 1, or a percentage of the desired DemoApps, such as 10%, rounded
+	// up. Defaults to 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",message="maxUnavailable must be a number, at least 1, or 1% to 100%"
@@ -139,24 +139,23 @@ type UpdateStrategy struct {
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
-// DemoAppClusterStatus is what the operator last saw.
+// DemoAppClusterStatus is the observed state of a DemoAppCluster.
 type DemoAppClusterStatus struct {
-	// conditions say where the rollout stands: Ready, Reconciling and Stalled, as
-	// the kstatus contract has them.
+	// conditions are Ready, Reconciling and Stalled of the kstatus contract.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation of the spec that was last reconciled. It
-	// is -1 before the first time.
+	// observedGeneration is the generation of the spec that was last reconciled. It is -1
+	// before the first reconcile.
 	// +kubebuilder:default=-1
 	// +kubebuilder:validation:Minimum=-1
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// desired is the number of nodes that are to have a DemoApp.
+	// desired is the number of selected nodes. Each of them gets a DemoApp.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Desired int32 `json:"desired"`
@@ -166,7 +165,7 @@ type DemoAppClusterStatus struct {
 	// +optional
 	Current int32 `json:"current"`
 
-	// updated is the number of DemoApps that were made from the current template.
+	// updated is the number of DemoApps of the current template.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Updated int32 `json:"updated"`

@@ -3,14 +3,13 @@
 
 // Package v1alpha1 is version v1alpha1 of the API group demo.example.com.
 //
-// The kind DemoApp stands for one release of the embedded chart demo-app. The
-// types and their markers are the single source of everything generated from
-// them: the CustomResourceDefinition in artifacts/crds, deep copies, clients,
-// informers, listers and apply configurations. Run "make generate" after a
-// change.
+// A DemoApp is one release of the embedded chart demo-app. A DemoAppCluster creates one
+// DemoApp for each selected node. The CustomResourceDefinitions in artifacts/crds, deep
+// copies, clients, informers, listers and apply configurations are generated from these
+// types and their markers. Run "make generate" after a change.
 //
-// The package holds the contract only: types, their limits, and the names of
-// conditions and reasons. It imports nothing else of this project.
+// The package holds the API contract only: types, their limits, and the names of
+// conditions and reasons. It imports only other API packages of this project.
 //
 // +k8s:deepcopy-gen=package
 // +k8s:openapi-gen=true

@@ -3,43 +3,43 @@
 
 package v1
 
-// Condition types of the kstatus contract, which "kubectl wait", Argo CD, Flux
-// and Helm read. All of them carry the observed generation.
+// Condition types of the kstatus contract, which "kubectl wait", Argo CD, Flux and Helm
+// read. Each condition carries the observed generation.
 const (
-	// ConditionReady is True while the object is as its spec says and its workload is
-	// healthy. It is always present after the first pass. Its reason is the most telling
-	// one: that of the condition that keeps the object from being ready.
+	// ConditionReady is True while the desired state is applied and the workload is
+	// healthy. It is always present after the first reconcile. While it is False, its
+	// reason is that of the condition that keeps the object from being ready.
 	ConditionReady = "Ready"
-	// ConditionReconciling is True while the operator works towards the spec or
-	// waits for something that is expected to come by itself. It is absent
-	// otherwise.
+	// ConditionReconciling is True while the operator works towards the desired state, or
+	// waits for an event that needs no user. It is absent otherwise.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is True while the operator cannot go on until a person
-	// acts. It is absent otherwise, and never present together with Reconciling.
+	// ConditionStalled is True while the operator cannot make progress until a user acts.
+	// It is absent otherwise, and never present together with Reconciling.
 	ConditionStalled = "Stalled"
 )
 
-// Reasons of Ready, Reconciling and Stalled that every kind may have.
+// Reasons of Ready, Reconciling and Stalled that all kinds share.
 const (
-	// ReasonHealthy is why Ready is True: every owned object is current by kstatus.
+	// ReasonHealthy is the reason of Ready=True: every owned object is Current by
+	// kstatus.
 	ReasonHealthy = "Healthy"
-	// ReasonProgressing is a workload on its way, for example pods that start. It is
-	// not worth an event.
+	// ReasonProgressing means that the workload is being rolled out, for example that
+	// pods start. It emits no event.
 	ReasonProgressing = "Progressing"
-	// ReasonUnhealthy is a workload that failed by its own account, for example a
-	// Deployment past its progress deadline.
+	// ReasonUnhealthy means that the workload failed by kstatus, for example a Deployment
+	// past its progress deadline.
 	ReasonUnhealthy = "Unhealthy"
-	// ReasonRefused is an object that the API server refuses, by validation or
-	// admission. It is terminal where the same object would be refused again.
+	// ReasonRefused means that the API server refused an object, by validation or
+	// admission. It is terminal if the same object would be refused again.
 	ReasonRefused = "Refused"
-	// ReasonOwnershipConflict is an object of a desired name, or a release, that exists
-	// already and belongs to another owner. It is not touched.
+	// ReasonOwnershipConflict means that an object of a desired name, or the release,
+	// exists and has another owner. The operator does not change it.
 	ReasonOwnershipConflict = "OwnershipConflict"
-	// ReasonObserveFailed is a failure to read what is needed to decide; it is
+	// ReasonObserveFailed means that the observed state could not be read. The read is
 	// retried.
 	ReasonObserveFailed = "ObserveFailed"
-	// ReasonFinalizerFailed is a finalizer that could not be removed, after all
-	// else was done: an admission rule refuses it. The deletion waits and is
-	// retried.
+	// ReasonFinalizerFailed means that the finalizer could not be removed, because an
+	// admission rule refuses the update. All other steps of the deletion are done. The
+	// removal is retried.
 	ReasonFinalizerFailed = "FinalizerFailed"
 )

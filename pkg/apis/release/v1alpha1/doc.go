@@ -1,9 +1,9 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 has the types that every kind with a Helm release inlines: the policy
-// in its spec, what the operator reports in its status, and the conditions and reasons.
-// The package has no kind of its own. The group name is only a heading of docs/api.md.
+// Package v1alpha1 has the types that every kind with a Helm release inlines in its spec
+// and status. It also has the conditions and reasons. The package has no kind of its own.
+// The group name is only a heading of docs/api.md.
 //
 // +k8s:deepcopy-gen=package
 // +k8s:openapi-gen=true

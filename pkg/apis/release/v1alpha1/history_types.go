@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HistoryLimit is how many entries status.history has at most.
+// HistoryLimit is the maximum number of entries in status.history.
 const HistoryLimit = 5
 
 // HistoryAction is what the operator did to a release.
@@ -17,7 +17,7 @@ type HistoryAction string
 
 // The actions of a history.
 const (
-	// HistoryInstall is the first install, or one after the release was gone.
+	// HistoryInstall is the first install, or an install after the release was removed.
 	HistoryInstall HistoryAction = "Install"
 	// HistoryUpgrade is a new revision.
 	HistoryUpgrade HistoryAction = "Upgrade"
@@ -34,15 +34,16 @@ type HistoryOutcome string
 
 // The outcomes of a history.
 const (
-	// HistorySucceeded is an action that did what it was to do.
+	// HistorySucceeded means that the action succeeded.
 	HistorySucceeded HistoryOutcome = "Succeeded"
-	// HistoryFailed is an action that did not.
+	// HistoryFailed means that the action failed.
 	HistoryFailed HistoryOutcome = "Failed"
 )
 
-// HistoryEntry is one thing that the operator did to the release.
+// HistoryEntry is one action of the operator on the release. Equal actions in a row share
+// an entry.
 type HistoryEntry struct {
-	// time is when it last happened.
+	// time is the time of the action, or of the last one in a row.
 	// +required
 	Time metav1.Time `json:"time"`
 
@@ -54,12 +55,12 @@ type HistoryEntry struct {
 	// +required
 	Outcome HistoryOutcome `json:"outcome"`
 
-	// reason is why it was done, as in lastUpgradeReason.
+	// reason is why the action was taken, as in lastUpgradeReason.
 	// +optional
 	Reason UpgradeReason `json:"reason,omitempty"`
 
-	// revision is the revision that it left. It is absent where a failure left
-	// none.
+	// revision is the revision that the action created. It is absent if a failed action
+	// created none.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
@@ -70,22 +71,22 @@ type HistoryEntry struct {
 	// +optional
 	ChartVersion string `json:"chartVersion,omitempty"`
 
-	// generation is the generation of the spec that it was done for.
+	// generation is the generation of the spec that the action applied.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// count is how many times in a row it was done with this outcome. Absent means
+	// count is how many times in a row the action ended with this outcome. Absent means
 	// once.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	Count int64 `json:"count,omitempty"`
 }
 
-// FailureCounts count what failed.
+// FailureCounts count failed actions.
 type FailureCounts struct {
-	// consecutive is how many attempts at the current generation have failed since
-	// the last one that succeeded. Remediation goes by it.
+	// consecutive is the number of failed attempts at the current generation since the
+	// last success. Remediation compares it with spec.remediation.retries.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Consecutive int64 `json:"consecutive,omitempty"`
@@ -95,42 +96,42 @@ type FailureCounts struct {
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// inputs stands for the chart, what the cluster supports, and the versions of the
-	// ConfigMaps and Secrets that consecutive counts for. It is not made from what
-	// they hold. Its form is private to the operator.
+	// inputs identifies the inputs that consecutive counts for: the chart, the
+	// capabilities of the cluster, and the versions of the ConfigMaps and Secrets. It is
+	// not derived from their content. Its format is private to the operator.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Inputs string `json:"inputs,omitempty"`
 
-	// chart identifies the chart that consecutive counts for. Its form is private to the
-	// operator.
+	// chart identifies the chart that consecutive counts for. Its format is private to
+	// the operator.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Chart string `json:"chart,omitempty"`
 
-	// action is what failed last: Install, Upgrade, Repair or Rollback. It is absent
-	// while the condition Failed is.
+	// action is the action that failed last: Install, Upgrade, Repair or Rollback. It is
+	// absent while the condition Failed is absent.
 	// +optional
 	Action HistoryAction `json:"action,omitempty"`
 
-	// installs is how many installs failed, ever.
+	// installs is the total number of failed installs.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Installs int64 `json:"installs,omitempty"`
 
-	// upgrades is how many upgrades failed, ever.
+	// upgrades is the total number of failed upgrades.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Upgrades int64 `json:"upgrades,omitempty"`
 
-	// repairs is how many corrections of drift failed, ever.
+	// repairs is the total number of failed corrections of drift.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Repairs int64 `json:"repairs,omitempty"`
 
-	// rollbacks is how many rollbacks failed, ever.
+	// rollbacks is the total number of failed rollbacks.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Rollbacks int64 `json:"rollbacks,omitempty"`

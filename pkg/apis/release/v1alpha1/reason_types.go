@@ -10,29 +10,28 @@ type UpgradeReason string
 
 // The reasons for a change of the objects of a release.
 const (
-	// UpgradeReasonSpecGenerationChanged is the first install, or a change of
-	// the spec or of what the spec refers to.
+	// UpgradeReasonSpecGenerationChanged is the first install, or a change of the spec or
+	// of an object that the spec refers to.
 	UpgradeReasonSpecGenerationChanged UpgradeReason = "SpecGenerationChanged"
-	// UpgradeReasonDriftDetected is a repair: an event told that somebody else
-	// changed or deleted an object of the release, or the release itself.
+	// UpgradeReasonDriftDetected is a repair after an event: another client changed or
+	// deleted an object of the release, or the release itself.
 	UpgradeReasonDriftDetected UpgradeReason = "DriftDetected"
-	// UpgradeReasonPeriodicResync is a repair of a difference that only the
-	// periodic resync found.
+	// UpgradeReasonPeriodicResync is a repair of drift that only the periodic resync
+	// found.
 	UpgradeReasonPeriodicResync UpgradeReason = "PeriodicResync"
-	// UpgradeReasonCrossCRDependencyBecameReady is a change that had waited
-	// until the DemoApp named in waitFor was deployed.
+	// UpgradeReasonCrossCRDependencyBecameReady is a change that waited until the DemoApp
+	// named in waitFor was deployed.
 	UpgradeReasonCrossCRDependencyBecameReady UpgradeReason = "CrossCRDependencyBecameReady"
-	// UpgradeReasonRetryAfterFailure is a change whose previous attempt failed.
+	// UpgradeReasonRetryAfterFailure is a retry of a change that failed.
 	UpgradeReasonRetryAfterFailure UpgradeReason = "RetryAfterFailure"
-	// UpgradeReasonChartChanged is a change because the operator brought a newer
-	// chart.
+	// UpgradeReasonChartChanged is an upgrade to the newer chart of a newer operator.
 	UpgradeReasonChartChanged UpgradeReason = "ChartChanged"
-	// UpgradeReasonClusterCapabilitiesChanged is a change because the cluster
-	// supports something that spec.ingress asks for now, or no longer.
+	// UpgradeReasonClusterCapabilitiesChanged is a change because the cluster began or
+	// ceased to support a kind that spec.ingress requests.
 	UpgradeReasonClusterCapabilitiesChanged UpgradeReason = "ClusterCapabilitiesChanged"
 	// UpgradeReasonUserRequested is an upgrade that the annotation
-	// demo.example.com/force-at asked for.
+	// demo.example.com/force-at requested.
 	UpgradeReasonUserRequested UpgradeReason = "UserRequested"
-	// UpgradeReasonRemediation is a rollback after an upgrade that failed.
+	// UpgradeReasonRemediation is a rollback after a failed upgrade.
 	UpgradeReasonRemediation UpgradeReason = "Remediation"
 )

@@ -5,6 +5,6 @@ package v1alpha1
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// SchemeGroupVersion is the name under which generated code knows the types. No API
-// server serves it.
+// SchemeGroupVersion is the group and version that generated code uses for these types.
+// No API server serves it.
 var SchemeGroupVersion = schema.GroupVersion{Group: "release.demo.example.com", Version: "v1alpha1"}

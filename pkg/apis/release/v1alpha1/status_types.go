@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ReleaseStatus is what the operator observed of a release and did to it. A kind inlines
-// it in its status.
+// ReleaseStatus is the observed state of a release and the last actions of the operator
+// on it. A kind inlines it in its status.
 type ReleaseStatus struct {
-	// conditions say where the app stands. Ready, Reconciling and Stalled follow
-	// the kstatus contract that "kubectl wait", Argo CD, Flux and Helm read:
-	// Ready means deployed and healthy, Stalled means that a person must act.
-	// Deployed, Failed, Remediated, Initialized, DependencyReady, Validated,
-	// Licensed, UpgradeHeld, Suspended, Exposed and Drifted tell the rest. Each
-	// carries the generation it was seen at.
+	// conditions are the observed conditions of the app. Ready, Reconciling and Stalled
+	// follow the kstatus contract that "kubectl wait", Argo CD, Flux and Helm read: Ready
+	// means deployed and healthy, Stalled means that a user must act. Deployed, Failed,
+	// Remediated, Initialized, DependencyReady, Validated, Licensed, UpgradeHeld,
+	// Suspended, Exposed and Drifted give the details. Each condition carries the
+	// generation for which it was observed.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
@@ -24,14 +24,14 @@ type ReleaseStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// observedGeneration is the generation of the spec that was last reconciled
-	// from end to end. It is -1 before the first time.
+	// completely. It is -1 before the first reconcile.
 	// +kubebuilder:default=-1
 	// +kubebuilder:validation:Minimum=-1
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// deployedRelease is the Helm release that runs. It is absent before the
-	// first install succeeded.
+	// deployedRelease is the deployed Helm release. It is absent until the first install
+	// succeeds.
 	// +optional
 	DeployedRelease *DeployedRelease `json:"deployedRelease,omitempty"`
 
@@ -47,29 +47,28 @@ type ReleaseStatus struct {
 	// +optional
 	LastUpgradeAt *metav1.Time `json:"lastUpgradeAt,omitempty"`
 
-	// appliedManifestHash is the SHA-256 of the deployed manifest, as 64
-	// lower-case hexadecimal digits. The values of Secrets are blanked, and the hash
-	// has a key that is in the Helm record: otherwise it would let them be guessed.
-	// Equal manifests of a release have equal hashes.
+	// appliedManifestHash is the SHA-256 of the deployed manifest, as 64 lower-case
+	// hexadecimal digits. Equal manifests of a release have equal hashes. The values of
+	// Secrets are blanked. The hash is keyed, so that values cannot be guessed from it.
+	// Its key is in the Helm record.
 	// +kubebuilder:validation:MinLength=64
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	// +optional
 	AppliedManifestHash string `json:"appliedManifestHash,omitempty"`
 
-	// revisions are the revisions of the release whose Helm records the operator
-	// relies on, at most 128, each with a digest of its manifest and hooks. The
-	// content of a record that does not match is never applied: such a revision is
-	// made again from the chart.
+	// revisions are the revisions of the release whose Helm records the operator trusts,
+	// at most 128, each with a digest of its manifest and hooks. The content of a record
+	// with another digest is never applied. The operator makes such a revision again from
+	// the chart.
 	// +listType=map
 	// +listMapKey=revision
 	// +kubebuilder:validation:MaxItems=128
 	// +optional
 	Revisions []RevisionDigest `json:"revisions,omitempty"`
 
-	// inventory lists the objects of the release, at most 1000, each with the
-	// digest of the fields that the operator owns. A digest that no longer
-	// agrees with the live object is drift.
+	// inventory lists the objects of the release, at most 1000, each with a digest of the
+	// fields that the operator owns. A live object with another digest has drifted.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	// +optional
@@ -92,42 +91,41 @@ type ReleaseStatus struct {
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
-	// lastHandledRequestedAt is the value of the annotation
-	// demo.example.com/requested-at that was last acted on.
+	// lastHandledRequestedAt is the last value of the annotation
+	// demo.example.com/requested-at that the operator handled.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	LastHandledRequestedAt string `json:"lastHandledRequestedAt,omitempty"`
 
-	// lastHandledForceAt is the value of the annotation demo.example.com/force-at
-	// that was last acted on.
+	// lastHandledForceAt is the last value of the annotation demo.example.com/force-at
+	// that the operator handled.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	LastHandledForceAt string `json:"lastHandledForceAt,omitempty"`
 
-	// lastGoodRevision is the last revision that was deployed and healthy, or that
-	// brought such a one back. It is what remediation goes back to.
+	// lastGoodRevision is the last revision that was deployed and healthy, or the
+	// rollback to it. Remediation rolls back to it.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	LastGoodRevision int64 `json:"lastGoodRevision,omitempty"`
 
-	// history is what the operator last did to the release, the newest first, at
+	// history lists the last actions of the operator on the release, the newest first, at
 	// most 5 entries.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5
 	// +optional
 	History []HistoryEntry `json:"history,omitempty"`
 
-	// failures count what failed. Absent means nothing.
+	// failures count failed actions. Absent means that no action has failed.
 	// +optional
 	Failures *FailureCounts `json:"failures,omitempty"`
 }
 
-// DeployedRelease names a revision of a Helm release and the chart that it
-// was made from.
+// DeployedRelease names a revision of a Helm release and its chart.
 type DeployedRelease struct {
-	// name is the name of the release, that of the DemoApp.
+	// name is the name of the release, which is the name of the DemoApp.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=53
 	// +required
@@ -151,15 +149,14 @@ type DeployedRelease struct {
 	// +required
 	ChartVersion string `json:"chartVersion"`
 
-	// appVersion is the version of the app that the chart says it contains. It
-	// may be absent.
+	// appVersion is the version of the app, according to the chart. It may be absent.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	AppVersion string `json:"appVersion,omitempty"`
 }
 
-// RevisionDigest identifies what the operator recorded for a revision of the release.
+// RevisionDigest identifies the recorded content of one revision of the release.
 type RevisionDigest struct {
 	// revision is the number of the revision.
 	// +kubebuilder:validation:Minimum=1
@@ -167,7 +164,7 @@ type RevisionDigest struct {
 	Revision int64 `json:"revision"`
 
 	// digest is a keyed digest of the revision's manifest and hooks. Its key is in the
-	// Helm record, so that the digest tells nothing to those who may not read that.
+	// Helm record, so the digest reveals nothing to users who may not read the record.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +required
@@ -188,8 +185,7 @@ type InventoryEntry struct {
 	// +required
 	Kind string `json:"kind"`
 
-	// namespace is the namespace of the object. It is absent for an object that
-	// is in none.
+	// namespace is the namespace of the object. It is absent for a cluster-scoped object.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
@@ -201,15 +197,15 @@ type InventoryEntry struct {
 	// +required
 	Name string `json:"name"`
 
-	// uid tells the object from an earlier or later one of the same name.
+	// uid distinguishes the object from an earlier or later object of the same name.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
-	// digest stands for the fields that the operator owns in the object, after
-	// its last write. Its form is private to the operator.
+	// digest identifies the fields that the operator owns in the object, as of its last
+	// write. Its format is private to the operator.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +optional

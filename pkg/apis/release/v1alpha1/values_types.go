@@ -3,26 +3,25 @@
 
 package v1alpha1
 
-// ValuesKind is a kind of object that values of the chart may come from.
+// ValuesKind is a kind of object that values of the chart are read from.
 //
 // +kubebuilder:validation:Enum=ConfigMap;Secret
 type ValuesKind string
 
-// The kinds of objects that values may come from.
+// The kinds of objects that values are read from.
 const (
 	// ValuesFromConfigMap reads values from a ConfigMap.
 	ValuesFromConfigMap ValuesKind = "ConfigMap"
-	// ValuesFromSecret reads values from a Secret. They never appear in status,
+	// ValuesFromSecret reads values from a Secret. These values never appear in status,
 	// events, logs or audit records.
 	ValuesFromSecret ValuesKind = "Secret"
 )
 
-// DefaultValuesKey is the key of valuesFrom that holds the values, unless the
-// reference names another one.
+// DefaultValuesKey is the default key of a reference in valuesFrom.
 const DefaultValuesKey = "values.yaml"
 
-// ValuesReference names values of the chart that are kept in another object in
-// the namespace of the DemoApp.
+// ValuesReference names a key of a ConfigMap or Secret with values of the chart. The
+// object is in the namespace of the DemoApp.
 type ValuesReference struct {
 	// kind is ConfigMap or Secret.
 	// +required
@@ -35,8 +34,8 @@ type ValuesReference struct {
 	// +required
 	Name string `json:"name"`
 
-	// key is the key within the object's data that holds the values, as a YAML or
-	// JSON object. Defaults to values.yaml.
+	// key is the key in the object's data that holds the values, as a YAML or JSON
+	// object. Defaults to values.yaml.
 	// +kubebuilder:default=values.yaml
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -44,8 +43,8 @@ type ValuesReference struct {
 	// +optional
 	Key string `json:"key,omitempty"`
 
-	// optional says that the object, or the key in it, may be absent. Defaults to
-	// false: the operator waits for it.
+	// optional says that the object or the key may be absent. Defaults to false: the
+	// operator waits for the values.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }

@@ -17,27 +17,25 @@ import (
 // DemoAppApplyConfiguration represents a declarative configuration of the DemoApp type for use
 // with apply.
 //
-// DemoApp is a small web page, served by the Helm chart demo-app that is
-// embedded in the operator. The operator installs one release of the chart
-// with the name and namespace of the DemoApp, keeps it as the spec says, and
-// reports in the status what it did and why.
+// DemoApp is a small web page, served by the Helm chart demo-app that is embedded in the
+// operator. The operator installs one release of the chart with the name and namespace of
+// the DemoApp. It keeps the release in the desired state, and reports in the status what
+// it did and why.
 //
-// The release consists of a Deployment, a Service, a ConfigMap and a Secret,
-// and with spec.ingress of an Ingress and an HTTPRoute, all named after the
-// DemoApp. Unless spec.drift says otherwise, whatever others change in them that
-// the chart sets is set back, and what they add is left alone. When the DemoApp is
-// deleted, a record is written to the audit namespace before the release is
-// uninstalled.
+// The release consists of a Deployment, a Service, a ConfigMap and a Secret, all named
+// after the DemoApp. spec.ingress adds an Ingress and an HTTPRoute. If other clients
+// change fields that the chart sets, the operator corrects the drift, unless spec.drift
+// says otherwise. Fields that other clients add are kept. When the DemoApp is deleted, an
+// audit record is written to the audit namespace before the release is uninstalled.
 type DemoAppApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata. The name is at most 53
 	// characters long and a DNS-1035 label, because the Helm release and the
 	// Service are named after the DemoApp.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the app should be.
+	// spec is the desired state of the app.
 	Spec *DemoAppSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what the operator last saw and did. It is written by the
-	// operator only.
+	// status is the observed state of the app. Only the operator writes it.
 	Status *DemoAppStatusApplyConfiguration `json:"status,omitempty"`
 }
 

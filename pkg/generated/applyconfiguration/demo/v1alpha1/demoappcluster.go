@@ -17,16 +17,16 @@ import (
 // DemoAppClusterApplyConfiguration represents a declarative configuration of the DemoAppCluster type for use
 // with apply.
 //
-// DemoAppCluster keeps one DemoApp for each node that matches. The DemoApps
-// belong to it: when it is deleted, they are, and each leaves its audit record.
+// DemoAppCluster creates one DemoApp for each selected node. It owns the DemoApps: they
+// are deleted with it, and each leaves its audit record.
 type DemoAppClusterApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata. The name is at most 42 characters
 	// long and a DNS-1035 label, because the DemoApps are named after it.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what there should be.
+	// spec is the desired state.
 	Spec *DemoAppClusterSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what the operator last saw. It is written by the operator only.
+	// status is the observed state. Only the operator writes it.
 	Status *DemoAppClusterStatusApplyConfiguration `json:"status,omitempty"`
 }
 

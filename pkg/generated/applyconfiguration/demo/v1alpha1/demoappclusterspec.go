@@ -12,12 +12,12 @@ import (
 // DemoAppClusterSpecApplyConfiguration represents a declarative configuration of the DemoAppClusterSpec type for use
 // with apply.
 //
-// DemoAppClusterSpec is what there should be.
+// DemoAppClusterSpec is the desired state of a DemoAppCluster.
 type DemoAppClusterSpecApplyConfiguration struct {
-	// nodeSelector selects the nodes by their labels, at most 32 of them; all must
-	// match. Absent or empty selects every node.
+	// nodeSelector selects nodes by their labels, at most 32. A node must match all of
+	// them. Absent or empty selects every node.
 	NodeSelector map[string]demov1alpha1.LabelValue `json:"nodeSelector,omitempty"`
-	// template is what the DemoApps are made from.
+	// template describes the DemoApps.
 	Template *DemoAppTemplateApplyConfiguration `json:"template,omitempty"`
 	// updateStrategy says how a change of the template is rolled out.
 	UpdateStrategy *UpdateStrategyApplyConfiguration `json:"updateStrategy,omitempty"`

@@ -12,19 +12,18 @@ import (
 // DemoAppClusterStatusApplyConfiguration represents a declarative configuration of the DemoAppClusterStatus type for use
 // with apply.
 //
-// DemoAppClusterStatus is what the operator last saw.
+// DemoAppClusterStatus is the observed state of a DemoAppCluster.
 type DemoAppClusterStatusApplyConfiguration struct {
-	// conditions say where the rollout stands: Ready, Reconciling and Stalled, as
-	// the kstatus contract has them.
+	// conditions are Ready, Reconciling and Stalled of the kstatus contract.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// observedGeneration is the generation of the spec that was last reconciled. It
-	// is -1 before the first time.
+	// observedGeneration is the generation of the spec that was last reconciled. It is -1
+	// before the first reconcile.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// desired is the number of nodes that are to have a DemoApp.
+	// desired is the number of selected nodes. Each of them gets a DemoApp.
 	Desired *int32 `json:"desired,omitempty"`
 	// current is the number of DemoApps that exist for these nodes.
 	Current *int32 `json:"current,omitempty"`
-	// updated is the number of DemoApps that were made from the current template.
+	// updated is the number of DemoApps of the current template.
 	Updated *int32 `json:"updated,omitempty"`
 	// ready is the number of DemoApps that are ready.
 	Ready *int32 `json:"ready,omitempty"`

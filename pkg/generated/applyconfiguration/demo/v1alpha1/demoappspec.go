@@ -14,50 +14,48 @@ import (
 // DemoAppSpecApplyConfiguration represents a declarative configuration of the DemoAppSpec type for use
 // with apply.
 //
-// DemoAppSpec is what the app should be. Exactly one of apiKey and
-// apiKeyFrom is needed; everything else has a default.
+// DemoAppSpec is the desired state of an app. Exactly one of apiKey and apiKeyFrom is
+// required. All other fields have defaults or are optional.
 type DemoAppSpecApplyConfiguration struct {
-	// replicaCount is the number of pods, 0 to 100. Defaults to 1. It is also
-	// what "kubectl scale" sets.
+	// replicaCount is the number of pods, 0 to 100. Defaults to 1. "kubectl scale" sets
+	// this field.
 	ReplicaCount *int32 `json:"replicaCount,omitempty"`
 	// image is the container image of the web server: a reference with an
 	// optional tag or digest, at most 512 characters. Defaults to
 	// nginx:1.27-alpine.
 	Image *string `json:"image,omitempty"`
-	// message is the text that the page shows, at most 4096 characters. It is
-	// plain text: whatever has a meaning in HTML is escaped. Defaults to "Hello
-	// from the hybrid operator". A change rolls the pods.
+	// message is the plain text that the page shows, at most 4096 characters. HTML in it
+	// is escaped. Defaults to "Hello from the hybrid operator". A change restarts the
+	// pods.
 	Message *string `json:"message,omitempty"`
-	// apiKey is the key that the app is given, 8 to 1024 characters, in plain
-	// sight of everybody who may read the DemoApp. Prefer apiKeyFrom. The two
-	// exclude each other. A change rolls the pods.
+	// apiKey is the API key of the app, 8 to 1024 characters. Every user who may read the
+	// DemoApp can read it: prefer apiKeyFrom. apiKey and apiKeyFrom are mutually
+	// exclusive. A change restarts the pods.
 	APIKey *string `json:"apiKey,omitempty"`
-	// apiKeyFrom names the Secret that holds the key that the app is given. The
-	// value has the limits of apiKey, which this field excludes. The Secret is
-	// watched: when the value changes, the pods are rolled; while it is missing,
-	// the operator waits for it.
+	// apiKeyFrom names the Secret key that holds the API key of the app. The value has
+	// the limits of apiKey. apiKey and apiKeyFrom are mutually exclusive. The Secret is
+	// watched: a changed value restarts the pods, and the operator waits for a missing
+	// Secret.
 	APIKeyFrom *SecretKeyReferenceApplyConfiguration `json:"apiKeyFrom,omitempty"`
-	// service is how the app is reached. Defaults to port 80 of a ClusterIP
-	// Service.
+	// service configures the Service. Defaults to port 80 of a ClusterIP Service.
 	Service *ServiceSpecApplyConfiguration `json:"service,omitempty"`
-	// ingress is how the app is reached from outside the cluster. Absent means not
-	// at all, but for what service says.
+	// ingress says how the app is reached from outside the cluster. Absent means that
+	// only the Service exposes the app.
 	Ingress *IngressSpecApplyConfiguration `json:"ingress,omitempty"`
-	// waitFor is the name of another DemoApp in this namespace. As long as that
-	// one is not deployed, nothing is installed or upgraded for this one. If that one
-	// has waitForReady, its deployed revision also has to have been healthy once.
-	// Absent means not to wait.
+	// waitFor is the name of another DemoApp in this namespace. Nothing is installed or
+	// upgraded until that DemoApp is deployed. If that DemoApp sets waitForReady, its
+	// deployed revision must also have been healthy once. Absent means not to wait.
 	WaitFor *string `json:"waitFor,omitempty"`
-	// nodeName is the name of the node that the pods run on. Absent means any.
+	// nodeName is the name of the node that the pods run on. Absent means any node.
 	NodeName                                        *string `json:"nodeName,omitempty"`
 	releasev1alpha1.ReleasePolicyApplyConfiguration `json:""`
-	// valuesFrom names further values of the chart, at most 16. Later ones win
-	// over earlier ones, spec.values over all of them, and the fields of the spec
-	// that have a value of the chart of their own over everything. The objects are
-	// watched: when the values change, the release follows.
+	// valuesFrom names ConfigMaps and Secrets with further values of the chart, at most
+	// 16. A later reference overrides an earlier one, and spec.values overrides all
+	// references. Fields of the spec that set a value of the chart override all of them.
+	// The objects are watched: a changed value upgrades the release.
 	ValuesFrom []releasev1alpha1.ValuesReferenceApplyConfiguration `json:"valuesFrom,omitempty"`
-	// values are further values of the chart, a free form that the chart's schema
-	// checks. See valuesFrom for what wins.
+	// values are further values of the chart, checked by the chart's schema. See
+	// valuesFrom for the precedence.
 	Values *runtime.RawExtension `json:"values,omitempty"`
 }
 

@@ -15,21 +15,21 @@ import (
 // DemoAppStatusApplyConfiguration represents a declarative configuration of the DemoAppStatus type for use
 // with apply.
 //
-// DemoAppStatus is what the operator last saw and did.
+// DemoAppStatus is the observed state of an app.
 type DemoAppStatusApplyConfiguration struct {
 	releasev1alpha1.ReleaseStatusApplyConfiguration `json:""`
-	// url is where the app answers inside the cluster.
+	// url is the URL of the app inside the cluster.
 	URL *string `json:"url,omitempty"`
-	// externalURL is where the app answers outside the cluster. It is absent while
-	// nothing that spec.ingress asks for is deployed, and for a host with "*".
+	// externalURL is the URL of the app outside the cluster. It is absent while no object
+	// that spec.ingress requests is deployed, and for a host with "*".
 	ExternalURL *string `json:"externalURL,omitempty"`
-	// ingressHost is spec.ingress.host as it was last deployed, with an Ingress or an
-	// HTTPRoute. As long as it is here, no other DemoApp of the namespace gets that
-	// host.
+	// ingressHost is spec.ingress.host as last deployed with an Ingress or an HTTPRoute.
+	// While it is set, no other DemoApp of the namespace gets the host.
 	IngressHost *string `json:"ingressHost,omitempty"`
-	// nodePort is spec.service.nodePort as it was last deployed. A Service that asks
-	// for none later keeps it, unless its type becomes ClusterIP or it is made anew.
-	// As long as it is here, no other DemoApp of the namespace gets that port.
+	// nodePort is spec.service.nodePort as last deployed. While it is set, no other
+	// DemoApp of the namespace gets the port. If the spec no longer requests a port, the
+	// Service keeps this one. The field is cleared when the type becomes ClusterIP or the
+	// Service is created again.
 	NodePort *int32 `json:"nodePort,omitempty"`
 }
 

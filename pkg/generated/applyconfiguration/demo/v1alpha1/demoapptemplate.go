@@ -8,11 +8,12 @@ package v1alpha1
 // DemoAppTemplateApplyConfiguration represents a declarative configuration of the DemoAppTemplate type for use
 // with apply.
 //
-// DemoAppTemplate is what the DemoApps of a DemoAppCluster are made from.
+// DemoAppTemplate describes the DemoApps of a DemoAppCluster.
 type DemoAppTemplateApplyConfiguration struct {
 	// metadata holds the labels and annotations of the DemoApps.
 	Metadata *TemplateMetadataApplyConfiguration `json:"metadata,omitempty"`
-	// spec is the spec of the DemoApps. Its nodeName is set to the node of each.
+	// spec is the spec of the DemoApps. The operator sets nodeName to the node of each
+	// DemoApp.
 	Spec *DemoAppSpecApplyConfiguration `json:"spec,omitempty"`
 }
 

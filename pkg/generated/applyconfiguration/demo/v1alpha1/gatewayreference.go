@@ -12,8 +12,8 @@ package v1alpha1
 type GatewayReferenceApplyConfiguration struct {
 	// name is the name of the Gateway.
 	Name *string `json:"name,omitempty"`
-	// namespace is the namespace of the Gateway, which has to allow routes from
-	// that of the DemoApp. Absent means that of the DemoApp.
+	// namespace is the namespace of the Gateway. The Gateway must allow routes from the
+	// namespace of the DemoApp. Absent means the namespace of the DemoApp.
 	Namespace *string `json:"namespace,omitempty"`
 }
 

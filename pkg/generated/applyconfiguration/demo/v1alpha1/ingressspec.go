@@ -8,23 +8,22 @@ package v1alpha1
 // IngressSpecApplyConfiguration represents a declarative configuration of the IngressSpec type for use
 // with apply.
 //
-// IngressSpec says how the app is reached from outside the cluster: by an
-// Ingress, by an HTTPRoute, or by both. Each is there as long as the cluster
-// supports it.
+// IngressSpec says how the app is reached from outside the cluster: by an Ingress, by an
+// HTTPRoute, or by both. Each object exists only while the cluster supports its kind.
 type IngressSpecApplyConfiguration struct {
-	// host is the name by which the app is reached: a DNS name in lower case of at
-	// most 253 characters. Its first part may be "*". Of two DemoApps in a
-	// namespace with the same host, the older keeps it.
+	// host is the DNS name of the app: lower case, at most 253 characters. The first
+	// label may be "*". If two DemoApps of a namespace have the same host, the older
+	// DemoApp keeps it.
 	Host *string `json:"host,omitempty"`
-	// className is the name of the IngressClass of an Ingress. As long as the
-	// cluster has no such IngressClass, there is no Ingress. Absent means none.
+	// className is the name of the IngressClass. It requests an Ingress. The Ingress
+	// exists only while the IngressClass exists. Absent means no Ingress.
 	ClassName *string `json:"className,omitempty"`
-	// tls says that the app is reached by https. A Gateway has certificates of its
-	// own; for one, tls only tells what status.externalURL begins with. Absent
+	// tls says that the app is reached by https. For an HTTPRoute, tls sets only the
+	// scheme of status.externalURL, because a Gateway has its own certificates. Absent
 	// means http.
 	TLS *IngressTLSApplyConfiguration `json:"tls,omitempty"`
-	// gateway names the Gateway of an HTTPRoute. As long as the cluster does not
-	// have the Gateway API, there is no HTTPRoute. Absent means none.
+	// gateway names the Gateway of an HTTPRoute. It requests an HTTPRoute. The HTTPRoute
+	// exists only while the cluster has the Gateway API. Absent means no HTTPRoute.
 	Gateway *GatewayReferenceApplyConfiguration `json:"gateway,omitempty"`
 }
 

@@ -8,11 +8,11 @@ package v1alpha1
 // IngressTLSApplyConfiguration represents a declarative configuration of the IngressTLS type for use
 // with apply.
 //
-// IngressTLS says how an Ingress does TLS.
+// IngressTLS configures TLS for the Ingress.
 type IngressTLSApplyConfiguration struct {
-	// secretName is the name of the Secret, of type kubernetes.io/tls and in the
-	// namespace of the DemoApp, with the certificate of the Ingress. Absent means
-	// the one that the ingress controller has for all.
+	// secretName is the name of a Secret of type kubernetes.io/tls with the certificate
+	// of the Ingress. The Secret is in the namespace of the DemoApp. Absent means the
+	// default certificate of the ingress controller.
 	SecretName *string `json:"secretName,omitempty"`
 }
 

@@ -8,8 +8,8 @@ package v1alpha1
 // SecretKeyReferenceApplyConfiguration represents a declarative configuration of the SecretKeyReference type for use
 // with apply.
 //
-// SecretKeyReference names one key of a Secret in the namespace of the
-// referrer.
+// SecretKeyReference names one key of a Secret in the namespace of the object that refers
+// to it.
 type SecretKeyReferenceApplyConfiguration struct {
 	// name is the name of the Secret.
 	Name *string `json:"name,omitempty"`

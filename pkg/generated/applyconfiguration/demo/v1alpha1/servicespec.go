@@ -12,17 +12,17 @@ import (
 // ServiceSpecApplyConfiguration represents a declarative configuration of the ServiceSpec type for use
 // with apply.
 //
-// ServiceSpec is how the app is reached.
+// ServiceSpec configures the Service.
 type ServiceSpecApplyConfiguration struct {
-	// type is ClusterIP (inside the cluster only), NodePort (also a port on
-	// every node) or LoadBalancer (also a load balancer of the cloud provider).
-	// Defaults to ClusterIP.
+	// type is ClusterIP (reachable inside the cluster only), NodePort (also a port on
+	// every node) or LoadBalancer (also a load balancer of the cloud provider). Defaults
+	// to ClusterIP.
 	Type *demov1alpha1.ServiceType `json:"type,omitempty"`
 	// port is the port of the Service, 1 to 65535. Defaults to 80.
 	Port *int32 `json:"port,omitempty"`
-	// nodePort is the port on every node, 1 to 65535, within the range that the
-	// cluster allows; for the types NodePort and LoadBalancer only. Absent means
-	// one that the cluster chooses.
+	// nodePort is the port on every node, 1 to 65535, within the node port range of the
+	// cluster. It is allowed for the types NodePort and LoadBalancer only. Absent means
+	// that the cluster chooses a port.
 	NodePort *int32 `json:"nodePort,omitempty"`
 }
 

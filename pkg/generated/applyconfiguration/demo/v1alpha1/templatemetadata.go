@@ -12,12 +12,12 @@ import (
 // TemplateMetadataApplyConfiguration represents a declarative configuration of the TemplateMetadata type for use
 // with apply.
 //
-// TemplateMetadata is the part of an object's metadata that a template has.
+// TemplateMetadata is the metadata that a template may set.
 type TemplateMetadataApplyConfiguration struct {
-	// labels of the DemoApps, at most 32. Those of the operator win over them.
+	// labels of the DemoApps, at most 32. Labels that the operator sets override them.
 	Labels map[string]demov1alpha1.LabelValue `json:"labels,omitempty"`
-	// annotations of the DemoApps, at most 32. A template cannot have DemoApps adopt
-	// releases that others made.
+	// annotations of the DemoApps, at most 32. demo.example.com/adopt-release is not
+	// allowed, because each adoption must be requested on the DemoApp itself.
 	Annotations map[string]demov1alpha1.AnnotationValue `json:"annotations,omitempty"`
 }
 

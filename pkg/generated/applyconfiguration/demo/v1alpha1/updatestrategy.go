@@ -14,9 +14,9 @@ import (
 //
 // UpdateStrategy says how a change of the template is rolled out.
 type UpdateStrategyApplyConfiguration struct {
-	// maxUnavailable is how many DemoApps may be not ready because of the rollout,
-	// as a number, at least 1, or as a share of the desired ones, such as 10%,
-	// rounded up. Defaults to 1.
+	// maxUnavailable is how many DemoApps may be unavailable during the rollout. It is a
+	// number, at least 1, or a percentage of the desired DemoApps, such as 10%, rounded
+	// up. Defaults to 1.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 

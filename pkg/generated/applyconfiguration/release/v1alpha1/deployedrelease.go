@@ -8,10 +8,9 @@ package v1alpha1
 // DeployedReleaseApplyConfiguration represents a declarative configuration of the DeployedRelease type for use
 // with apply.
 //
-// DeployedRelease names a revision of a Helm release and the chart that it
-// was made from.
+// DeployedRelease names a revision of a Helm release and its chart.
 type DeployedReleaseApplyConfiguration struct {
-	// name is the name of the release, that of the DemoApp.
+	// name is the name of the release, which is the name of the DemoApp.
 	Name *string `json:"name,omitempty"`
 	// revision counts the installs, upgrades and rollbacks of the release, from
 	// 1.
@@ -20,8 +19,7 @@ type DeployedReleaseApplyConfiguration struct {
 	Chart *string `json:"chart,omitempty"`
 	// chartVersion is the version of the chart.
 	ChartVersion *string `json:"chartVersion,omitempty"`
-	// appVersion is the version of the app that the chart says it contains. It
-	// may be absent.
+	// appVersion is the version of the app, according to the chart. It may be absent.
 	AppVersion *string `json:"appVersion,omitempty"`
 }
 

@@ -8,16 +8,16 @@ package v1alpha1
 // DriftIgnoreApplyConfiguration represents a declarative configuration of the DriftIgnore type for use
 // with apply.
 //
-// DriftIgnore names fields of objects of the release that others may change.
+// DriftIgnore names fields that other clients may change in objects of the release.
 type DriftIgnoreApplyConfiguration struct {
 	// kind is the kind of the objects, such as Deployment.
 	Kind *string `json:"kind,omitempty"`
 	// name is the name of the object. Absent means all objects of the kind.
 	Name *string `json:"name,omitempty"`
-	// paths are the fields, as JSON pointers (RFC 6901) such as /spec/replicas, 1
-	// to 32. All that lies below a path is ignored, too. Of the metadata, only single
-	// labels and annotations can be ignored, and not those by which Helm knows its
-	// objects; apiVersion and kind cannot.
+	// paths are the fields, 1 to 32 JSON pointers (RFC 6901) such as /spec/replicas. All
+	// fields below a path are ignored, too. In the metadata, only single labels and
+	// annotations can be ignored, except those by which Helm identifies its objects.
+	// apiVersion and kind cannot be ignored.
 	Paths []string `json:"paths,omitempty"`
 }
 

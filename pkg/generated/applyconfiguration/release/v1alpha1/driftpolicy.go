@@ -12,20 +12,19 @@ import (
 // DriftPolicyApplyConfiguration represents a declarative configuration of the DriftPolicy type for use
 // with apply.
 //
-// DriftPolicy says what to do when somebody else changed objects of the
-// release.
+// DriftPolicy says what to do when other clients change objects of the release.
 type DriftPolicyApplyConfiguration struct {
-	// mode is Correct (drift is reported and corrected), Warn (drift is reported
-	// and left) or Off (drift is neither reported nor corrected). Defaults to
-	// Correct. The next upgrade overwrites what was left.
+	// mode is Correct (drift is reported and corrected), Warn (drift is reported only) or
+	// Off (drift is neither reported nor corrected). Defaults to Correct. In all modes,
+	// the next upgrade overwrites the drift.
 	Mode *releasev1alpha1.DriftMode `json:"mode,omitempty"`
-	// ignore lists fields that others may change, at most 32 entries. Neither a
-	// repair nor an upgrade sets them back.
+	// ignore lists fields that other clients may change, at most 32 entries. Neither a
+	// repair nor an upgrade sets these fields back.
 	Ignore []DriftIgnoreApplyConfiguration `json:"ignore,omitempty"`
-	// foreignFields is Keep, which leaves alone what others add inside objects of
-	// the release (a key of a ConfigMap, a container, a label), or Remove, which
-	// treats it as drift. Defaults to Keep. What the cluster's own controllers add
-	// is never removed.
+	// foreignFields is Keep or Remove. Keep keeps what other clients add to objects of
+	// the release, such as a key of a ConfigMap, a container or a label. Remove treats
+	// these fields as drift. Defaults to Keep. Fields that the cluster's own controllers
+	// add are never removed.
 	ForeignFields *releasev1alpha1.ForeignFieldsPolicy `json:"foreignFields,omitempty"`
 }
 

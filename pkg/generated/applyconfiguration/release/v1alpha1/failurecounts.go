@@ -12,30 +12,30 @@ import (
 // FailureCountsApplyConfiguration represents a declarative configuration of the FailureCounts type for use
 // with apply.
 //
-// FailureCounts count what failed.
+// FailureCounts count failed actions.
 type FailureCountsApplyConfiguration struct {
-	// consecutive is how many attempts at the current generation have failed since
-	// the last one that succeeded. Remediation goes by it.
+	// consecutive is the number of failed attempts at the current generation since the
+	// last success. Remediation compares it with spec.remediation.retries.
 	Consecutive *int64 `json:"consecutive,omitempty"`
 	// generation is the generation of the spec that consecutive counts for.
 	Generation *int64 `json:"generation,omitempty"`
-	// inputs stands for the chart, what the cluster supports, and the versions of the
-	// ConfigMaps and Secrets that consecutive counts for. It is not made from what
-	// they hold. Its form is private to the operator.
+	// inputs identifies the inputs that consecutive counts for: the chart, the
+	// capabilities of the cluster, and the versions of the ConfigMaps and Secrets. It is
+	// not derived from their content. Its format is private to the operator.
 	Inputs *string `json:"inputs,omitempty"`
-	// chart identifies the chart that consecutive counts for. Its form is private to the
-	// operator.
+	// chart identifies the chart that consecutive counts for. Its format is private to
+	// the operator.
 	Chart *string `json:"chart,omitempty"`
-	// action is what failed last: Install, Upgrade, Repair or Rollback. It is absent
-	// while the condition Failed is.
+	// action is the action that failed last: Install, Upgrade, Repair or Rollback. It is
+	// absent while the condition Failed is absent.
 	Action *releasev1alpha1.HistoryAction `json:"action,omitempty"`
-	// installs is how many installs failed, ever.
+	// installs is the total number of failed installs.
 	Installs *int64 `json:"installs,omitempty"`
-	// upgrades is how many upgrades failed, ever.
+	// upgrades is the total number of failed upgrades.
 	Upgrades *int64 `json:"upgrades,omitempty"`
-	// repairs is how many corrections of drift failed, ever.
+	// repairs is the total number of failed corrections of drift.
 	Repairs *int64 `json:"repairs,omitempty"`
-	// rollbacks is how many rollbacks failed, ever.
+	// rollbacks is the total number of failed rollbacks.
 	Rollbacks *int64 `json:"rollbacks,omitempty"`
 }
 

@@ -13,24 +13,25 @@ import (
 // HistoryEntryApplyConfiguration represents a declarative configuration of the HistoryEntry type for use
 // with apply.
 //
-// HistoryEntry is one thing that the operator did to the release.
+// HistoryEntry is one action of the operator on the release. Equal actions in a row share
+// an entry.
 type HistoryEntryApplyConfiguration struct {
-	// time is when it last happened.
+	// time is the time of the action, or of the last one in a row.
 	Time *v1.Time `json:"time,omitempty"`
 	// action is Install, Upgrade, Repair or Rollback.
 	Action *releasev1alpha1.HistoryAction `json:"action,omitempty"`
 	// outcome is Succeeded or Failed.
 	Outcome *releasev1alpha1.HistoryOutcome `json:"outcome,omitempty"`
-	// reason is why it was done, as in lastUpgradeReason.
+	// reason is why the action was taken, as in lastUpgradeReason.
 	Reason *releasev1alpha1.UpgradeReason `json:"reason,omitempty"`
-	// revision is the revision that it left. It is absent where a failure left
-	// none.
+	// revision is the revision that the action created. It is absent if a failed action
+	// created none.
 	Revision *int64 `json:"revision,omitempty"`
 	// chartVersion is the version of the chart.
 	ChartVersion *string `json:"chartVersion,omitempty"`
-	// generation is the generation of the spec that it was done for.
+	// generation is the generation of the spec that the action applied.
 	Generation *int64 `json:"generation,omitempty"`
-	// count is how many times in a row it was done with this outcome. Absent means
+	// count is how many times in a row the action ended with this outcome. Absent means
 	// once.
 	Count *int64 `json:"count,omitempty"`
 }

@@ -18,15 +18,14 @@ type InventoryEntryApplyConfiguration struct {
 	APIVersion *string `json:"apiVersion,omitempty"`
 	// kind is the kind of the object.
 	Kind *string `json:"kind,omitempty"`
-	// namespace is the namespace of the object. It is absent for an object that
-	// is in none.
+	// namespace is the namespace of the object. It is absent for a cluster-scoped object.
 	Namespace *string `json:"namespace,omitempty"`
 	// name is the name of the object.
 	Name *string `json:"name,omitempty"`
-	// uid tells the object from an earlier or later one of the same name.
+	// uid distinguishes the object from an earlier or later object of the same name.
 	UID *types.UID `json:"uid,omitempty"`
-	// digest stands for the fields that the operator owns in the object, after
-	// its last write. Its form is private to the operator.
+	// digest identifies the fields that the operator owns in the object, as of its last
+	// write. Its format is private to the operator.
 	Digest *string `json:"digest,omitempty"`
 }
 

@@ -12,32 +12,32 @@ import (
 // ReleasePolicyApplyConfiguration represents a declarative configuration of the ReleasePolicy type for use
 // with apply.
 //
-// ReleasePolicy is how the operator treats a release: when it may change it, and what it
-// does when an attempt fails or others change the objects. A kind inlines it in its spec.
+// ReleasePolicy says when the operator may change a release, and what it does about
+// failed attempts and drift. A kind inlines it in its spec.
 type ReleasePolicyApplyConfiguration struct {
-	// suspend holds everything: nothing is installed, upgraded or repaired. Drift
-	// is still reported, and deletion works. Defaults to false.
+	// suspend holds all changes: nothing is installed, upgraded or repaired. Drift is
+	// still reported, and deletion still works. Defaults to false.
 	Suspend *bool `json:"suspend,omitempty"`
-	// upgradeWindow says when changes may be rolled out. Outside of it they wait;
-	// the first install, the correction of drift and the deletion do not. Absent
-	// means at any time.
+	// upgradeWindow says when changes may be rolled out. Outside of the window, changes
+	// wait. The first install, the correction of drift and the deletion do not wait.
+	// Absent means at any time.
 	UpgradeWindow *UpgradeWindowApplyConfiguration `json:"upgradeWindow,omitempty"`
-	// remediation says what to do about an install or upgrade that fails. Absent
-	// means to try again with backoff for as long as it takes.
+	// remediation says what to do after an install or upgrade failed. Absent means to
+	// retry with backoff without a limit.
 	Remediation *RemediationApplyConfiguration `json:"remediation,omitempty"`
-	// drift says what to do when somebody else changed objects of the release.
-	// Absent means to correct it.
+	// drift says what to do when other clients change objects of the release. Absent
+	// means to correct the drift.
 	Drift *DriftPolicyApplyConfiguration `json:"drift,omitempty"`
-	// maxHistory is how many revisions of the release are kept, 1 to 100. Defaults
-	// to 10.
+	// maxHistory is the number of revisions of the release to keep, 1 to 100. Defaults to
+	// 10.
 	MaxHistory *int32 `json:"maxHistory,omitempty"`
-	// timeout bounds one operation on the release and, with waitForReady, the time
-	// in which the workload is to become healthy; 1s to 24h. Defaults to 5m. An
-	// operation takes at most 1h, whatever the timeout is.
+	// timeout limits one operation on the release, 1s to 24h. With waitForReady, it also
+	// limits the time in which the workload must become healthy. Defaults to 5m. An
+	// operation takes at most 1h even if timeout is longer.
 	Timeout *v1.Duration `json:"timeout,omitempty"`
-	// waitForReady says that an install or upgrade has failed when its workload is
-	// not healthy within timeout. Defaults to false: it succeeds when the API
-	// server has taken the objects.
+	// waitForReady says that an install or upgrade fails if its workload is not healthy
+	// within timeout. Defaults to false: the install or upgrade succeeds once the API
+	// server has accepted the objects.
 	WaitForReady *bool `json:"waitForReady,omitempty"`
 }
 

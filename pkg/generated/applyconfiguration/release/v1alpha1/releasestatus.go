@@ -14,21 +14,21 @@ import (
 // ReleaseStatusApplyConfiguration represents a declarative configuration of the ReleaseStatus type for use
 // with apply.
 //
-// ReleaseStatus is what the operator observed of a release and did to it. A kind inlines
-// it in its status.
+// ReleaseStatus is the observed state of a release and the last actions of the operator
+// on it. A kind inlines it in its status.
 type ReleaseStatusApplyConfiguration struct {
-	// conditions say where the app stands. Ready, Reconciling and Stalled follow
-	// the kstatus contract that "kubectl wait", Argo CD, Flux and Helm read:
-	// Ready means deployed and healthy, Stalled means that a person must act.
-	// Deployed, Failed, Remediated, Initialized, DependencyReady, Validated,
-	// Licensed, UpgradeHeld, Suspended, Exposed and Drifted tell the rest. Each
-	// carries the generation it was seen at.
+	// conditions are the observed conditions of the app. Ready, Reconciling and Stalled
+	// follow the kstatus contract that "kubectl wait", Argo CD, Flux and Helm read: Ready
+	// means deployed and healthy, Stalled means that a user must act. Deployed, Failed,
+	// Remediated, Initialized, DependencyReady, Validated, Licensed, UpgradeHeld,
+	// Suspended, Exposed and Drifted give the details. Each condition carries the
+	// generation for which it was observed.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// observedGeneration is the generation of the spec that was last reconciled
-	// from end to end. It is -1 before the first time.
+	// completely. It is -1 before the first reconcile.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// deployedRelease is the Helm release that runs. It is absent before the
-	// first install succeeded.
+	// deployedRelease is the deployed Helm release. It is absent until the first install
+	// succeeds.
 	DeployedRelease *DeployedReleaseApplyConfiguration `json:"deployedRelease,omitempty"`
 	// lastUpgradeReason is why the operator last changed the objects of the
 	// release: SpecGenerationChanged, DriftDetected, PeriodicResync,
@@ -38,19 +38,18 @@ type ReleaseStatusApplyConfiguration struct {
 	// lastUpgradeAt is when the operator last changed the objects of the
 	// release.
 	LastUpgradeAt *metav1.Time `json:"lastUpgradeAt,omitempty"`
-	// appliedManifestHash is the SHA-256 of the deployed manifest, as 64
-	// lower-case hexadecimal digits. The values of Secrets are blanked, and the hash
-	// has a key that is in the Helm record: otherwise it would let them be guessed.
-	// Equal manifests of a release have equal hashes.
+	// appliedManifestHash is the SHA-256 of the deployed manifest, as 64 lower-case
+	// hexadecimal digits. Equal manifests of a release have equal hashes. The values of
+	// Secrets are blanked. The hash is keyed, so that values cannot be guessed from it.
+	// Its key is in the Helm record.
 	AppliedManifestHash *string `json:"appliedManifestHash,omitempty"`
-	// revisions are the revisions of the release whose Helm records the operator
-	// relies on, at most 128, each with a digest of its manifest and hooks. The
-	// content of a record that does not match is never applied: such a revision is
-	// made again from the chart.
+	// revisions are the revisions of the release whose Helm records the operator trusts,
+	// at most 128, each with a digest of its manifest and hooks. The content of a record
+	// with another digest is never applied. The operator makes such a revision again from
+	// the chart.
 	Revisions []RevisionDigestApplyConfiguration `json:"revisions,omitempty"`
-	// inventory lists the objects of the release, at most 1000, each with the
-	// digest of the fields that the operator owns. A digest that no longer
-	// agrees with the live object is drift.
+	// inventory lists the objects of the release, at most 1000, each with a digest of the
+	// fields that the operator owns. A live object with another digest has drifted.
 	Inventory []InventoryEntryApplyConfiguration `json:"inventory,omitempty"`
 	// replicas is the number of pods that exist.
 	Replicas *int32 `json:"replicas,omitempty"`
@@ -59,19 +58,19 @@ type ReleaseStatusApplyConfiguration struct {
 	// selector selects the pods of the app, in the form that "kubectl get -l"
 	// takes. Autoscalers read it through the scale subresource.
 	Selector *string `json:"selector,omitempty"`
-	// lastHandledRequestedAt is the value of the annotation
-	// demo.example.com/requested-at that was last acted on.
+	// lastHandledRequestedAt is the last value of the annotation
+	// demo.example.com/requested-at that the operator handled.
 	LastHandledRequestedAt *string `json:"lastHandledRequestedAt,omitempty"`
-	// lastHandledForceAt is the value of the annotation demo.example.com/force-at
-	// that was last acted on.
+	// lastHandledForceAt is the last value of the annotation demo.example.com/force-at
+	// that the operator handled.
 	LastHandledForceAt *string `json:"lastHandledForceAt,omitempty"`
-	// lastGoodRevision is the last revision that was deployed and healthy, or that
-	// brought such a one back. It is what remediation goes back to.
+	// lastGoodRevision is the last revision that was deployed and healthy, or the
+	// rollback to it. Remediation rolls back to it.
 	LastGoodRevision *int64 `json:"lastGoodRevision,omitempty"`
-	// history is what the operator last did to the release, the newest first, at
+	// history lists the last actions of the operator on the release, the newest first, at
 	// most 5 entries.
 	History []HistoryEntryApplyConfiguration `json:"history,omitempty"`
-	// failures count what failed. Absent means nothing.
+	// failures count failed actions. Absent means that no action has failed.
 	Failures *FailureCountsApplyConfiguration `json:"failures,omitempty"`
 }
 

@@ -12,15 +12,15 @@ import (
 // RemediationApplyConfiguration represents a declarative configuration of the Remediation type for use
 // with apply.
 //
-// Remediation says what to do about an install or upgrade that fails.
+// Remediation says what to do after an install or upgrade failed.
 type RemediationApplyConfiguration struct {
-	// retries is how many times a failed install or upgrade is tried again, with
-	// backoff, before the strategy is carried out, 0 to 100. Defaults to 3. A
-	// change of the spec starts afresh.
+	// retries is how many times a failed install or upgrade is retried, with backoff,
+	// before the strategy applies, 0 to 100. Defaults to 3. A change of the spec resets
+	// the count.
 	Retries *int32 `json:"retries,omitempty"`
-	// strategy is Rollback, which brings back the last revision that was good, or
-	// None, which leaves everything as it is. Defaults to Rollback. A first install
-	// has nothing to go back to and is left as it is.
+	// strategy is Rollback (roll back to the last good revision) or None (leave the
+	// release as it is). Defaults to Rollback. A failed first install is left as it is,
+	// because there is no good revision.
 	Strategy *releasev1alpha1.RemediationStrategy `json:"strategy,omitempty"`
 }
 

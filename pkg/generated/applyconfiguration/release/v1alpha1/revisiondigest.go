@@ -8,12 +8,12 @@ package v1alpha1
 // RevisionDigestApplyConfiguration represents a declarative configuration of the RevisionDigest type for use
 // with apply.
 //
-// RevisionDigest identifies what the operator recorded for a revision of the release.
+// RevisionDigest identifies the recorded content of one revision of the release.
 type RevisionDigestApplyConfiguration struct {
 	// revision is the number of the revision.
 	Revision *int64 `json:"revision,omitempty"`
 	// digest is a keyed digest of the revision's manifest and hooks. Its key is in the
-	// Helm record, so that the digest tells nothing to those who may not read that.
+	// Helm record, so the digest reveals nothing to users who may not read the record.
 	Digest *string `json:"digest,omitempty"`
 }
 

@@ -15,16 +15,15 @@ import (
 // UpgradeWindow says when changes may be rolled out. It opens at each time of
 // the schedule and stays open for the duration.
 type UpgradeWindowApplyConfiguration struct {
-	// schedule says when the window opens, in the five fields of cron (minute,
-	// hour, day of month, month, day of week) or as @hourly, @daily, @weekly,
-	// @monthly or @yearly; at most 100 characters. A time that the change to
-	// daylight-saving time skips opens the window one hour later; a time that
-	// comes twice opens it once.
+	// schedule says when the window opens. It has the five fields of cron (minute, hour,
+	// day of month, month, day of week) or is @hourly, @daily, @weekly, @monthly or
+	// @yearly. It has at most 100 characters. A time that daylight-saving time skips
+	// opens the window one hour later. A time that occurs twice opens the window once.
 	Schedule *string `json:"schedule,omitempty"`
 	// duration is how long the window stays open, 1m to 168h.
 	Duration *v1.Duration `json:"duration,omitempty"`
-	// timeZone is the time zone of the schedule, by its name in the IANA
-	// database, such as Europe/Berlin. Defaults to UTC.
+	// timeZone is the time zone of the schedule: a name of the IANA database, such as
+	// Europe/Berlin. Defaults to UTC.
 	TimeZone *string `json:"timeZone,omitempty"`
 }
 

@@ -12,18 +12,18 @@ import (
 // ValuesReferenceApplyConfiguration represents a declarative configuration of the ValuesReference type for use
 // with apply.
 //
-// ValuesReference names values of the chart that are kept in another object in
-// the namespace of the DemoApp.
+// ValuesReference names a key of a ConfigMap or Secret with values of the chart. The
+// object is in the namespace of the DemoApp.
 type ValuesReferenceApplyConfiguration struct {
 	// kind is ConfigMap or Secret.
 	Kind *releasev1alpha1.ValuesKind `json:"kind,omitempty"`
 	// name is the name of the object.
 	Name *string `json:"name,omitempty"`
-	// key is the key within the object's data that holds the values, as a YAML or
-	// JSON object. Defaults to values.yaml.
+	// key is the key in the object's data that holds the values, as a YAML or JSON
+	// object. Defaults to values.yaml.
 	Key *string `json:"key,omitempty"`
-	// optional says that the object, or the key in it, may be absent. Defaults to
-	// false: the operator waits for it.
+	// optional says that the object or the key may be absent. Defaults to false: the
+	// operator waits for the values.
 	Optional *bool `json:"optional,omitempty"`
 }
 

@@ -257,7 +257,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoApp(ref common.ReferenceCallback) common.
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DemoApp is a small web page, served by the Helm chart demo-app that is embedded in the operator. The operator installs one release of the chart with the name and namespace of the DemoApp, keeps it as the spec says, and reports in the status what it did and why.\n\nThe release consists of a Deployment, a Service, a ConfigMap and a Secret, and with spec.ingress of an Ingress and an HTTPRoute, all named after the DemoApp. Unless spec.drift says otherwise, whatever others change in them that the chart sets is set back, and what they add is left alone. When the DemoApp is deleted, a record is written to the audit namespace before the release is uninstalled.",
+				Description: "DemoApp is a small web page, served by the Helm chart demo-app that is embedded in the operator. The operator installs one release of the chart with the name and namespace of the DemoApp. It keeps the release in the desired state, and reports in the status what it did and why.\n\nThe release consists of a Deployment, a Service, a ConfigMap and a Secret, all named after the DemoApp. spec.ingress adds an Ingress and an HTTPRoute. If other clients change fields that the chart sets, the operator corrects the drift, unless spec.drift says otherwise. Fields that other clients add are kept. When the DemoApp is deleted, an audit record is written to the audit namespace before the release is uninstalled.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -283,14 +283,14 @@ func schema_pkg_apis_demo_v1alpha1_DemoApp(ref common.ReferenceCallback) common.
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "spec is what the app should be.",
+							Description: "spec is the desired state of the app.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(demov1alpha1.DemoAppSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "status is what the operator last saw and did. It is written by the operator only.",
+							Description: "status is the observed state of the app. Only the operator writes it.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(demov1alpha1.DemoAppStatus{}.OpenAPIModelName()),
 						},
@@ -308,7 +308,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppCluster(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DemoAppCluster keeps one DemoApp for each node that matches. The DemoApps belong to it: when it is deleted, they are, and each leaves its audit record.",
+				Description: "DemoAppCluster creates one DemoApp for each selected node. It owns the DemoApps: they are deleted with it, and each leaves its audit record.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -334,14 +334,14 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppCluster(ref common.ReferenceCallback) 
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "spec is what there should be.",
+							Description: "spec is the desired state.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(demov1alpha1.DemoAppClusterSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "status is what the operator last saw. It is written by the operator only.",
+							Description: "status is the observed state. Only the operator writes it.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(demov1alpha1.DemoAppClusterStatus{}.OpenAPIModelName()),
 						},
@@ -409,12 +409,12 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppClusterSpec(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DemoAppClusterSpec is what there should be.",
+				Description: "DemoAppClusterSpec is the desired state of a DemoAppCluster.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"nodeSelector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "nodeSelector selects the nodes by their labels, at most 32 of them; all must match. Absent or empty selects every node.",
+							Description: "nodeSelector selects nodes by their labels, at most 32. A node must match all of them. Absent or empty selects every node.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -429,7 +429,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppClusterSpec(ref common.ReferenceCallba
 					},
 					"template": {
 						SchemaProps: spec.SchemaProps{
-							Description: "template is what the DemoApps are made from.",
+							Description: "template describes the DemoApps.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(demov1alpha1.DemoAppTemplate{}.OpenAPIModelName()),
 						},
@@ -454,7 +454,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppClusterStatus(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DemoAppClusterStatus is what the operator last saw.",
+				Description: "DemoAppClusterStatus is the observed state of a DemoAppCluster.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"conditions": {
@@ -467,7 +467,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppClusterStatus(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions say where the rollout stands: Ready, Reconciling and Stalled, as the kstatus contract has them.",
+							Description: "conditions are Ready, Reconciling and Stalled of the kstatus contract.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -480,14 +480,14 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppClusterStatus(ref common.ReferenceCall
 					},
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "observedGeneration is the generation of the spec that was last reconciled. It is -1 before the first time.",
+							Description: "observedGeneration is the generation of the spec that was last reconciled. It is -1 before the first reconcile.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"desired": {
 						SchemaProps: spec.SchemaProps{
-							Description: "desired is the number of nodes that are to have a DemoApp.",
+							Description: "desired is the number of selected nodes. Each of them gets a DemoApp.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -503,7 +503,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppClusterStatus(ref common.ReferenceCall
 					},
 					"updated": {
 						SchemaProps: spec.SchemaProps{
-							Description: "updated is the number of DemoApps that were made from the current template.",
+							Description: "updated is the number of DemoApps of the current template.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -587,12 +587,12 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref common.ReferenceCallback) com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DemoAppSpec is what the app should be. Exactly one of apiKey and apiKeyFrom is needed; everything else has a default.",
+				Description: "DemoAppSpec is the desired state of an app. Exactly one of apiKey and apiKeyFrom is required. All other fields have defaults or are optional.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"replicaCount": {
 						SchemaProps: spec.SchemaProps{
-							Description: "replicaCount is the number of pods, 0 to 100. Defaults to 1. It is also what \"kubectl scale\" sets.",
+							Description: "replicaCount is the number of pods, 0 to 100. Defaults to 1. \"kubectl scale\" sets this field.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -606,92 +606,92 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref common.ReferenceCallback) com
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "message is the text that the page shows, at most 4096 characters. It is plain text: whatever has a meaning in HTML is escaped. Defaults to \"Hello from the hybrid operator\". A change rolls the pods.",
+							Description: "message is the plain text that the page shows, at most 4096 characters. HTML in it is escaped. Defaults to \"Hello from the hybrid operator\". A change restarts the pods.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"apiKey": {
 						SchemaProps: spec.SchemaProps{
-							Description: "apiKey is the key that the app is given, 8 to 1024 characters, in plain sight of everybody who may read the DemoApp. Prefer apiKeyFrom. The two exclude each other. A change rolls the pods.",
+							Description: "apiKey is the API key of the app, 8 to 1024 characters. Every user who may read the DemoApp can read it: prefer apiKeyFrom. apiKey and apiKeyFrom are mutually exclusive. A change restarts the pods.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"apiKeyFrom": {
 						SchemaProps: spec.SchemaProps{
-							Description: "apiKeyFrom names the Secret that holds the key that the app is given. The value has the limits of apiKey, which this field excludes. The Secret is watched: when the value changes, the pods are rolled; while it is missing, the operator waits for it.",
+							Description: "apiKeyFrom names the Secret key that holds the API key of the app. The value has the limits of apiKey. apiKey and apiKeyFrom are mutually exclusive. The Secret is watched: a changed value restarts the pods, and the operator waits for a missing Secret.",
 							Ref:         ref(demov1alpha1.SecretKeyReference{}.OpenAPIModelName()),
 						},
 					},
 					"service": {
 						SchemaProps: spec.SchemaProps{
-							Description: "service is how the app is reached. Defaults to port 80 of a ClusterIP Service.",
+							Description: "service configures the Service. Defaults to port 80 of a ClusterIP Service.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(demov1alpha1.ServiceSpec{}.OpenAPIModelName()),
 						},
 					},
 					"ingress": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ingress is how the app is reached from outside the cluster. Absent means not at all, but for what service says.",
+							Description: "ingress says how the app is reached from outside the cluster. Absent means that only the Service exposes the app.",
 							Ref:         ref(demov1alpha1.IngressSpec{}.OpenAPIModelName()),
 						},
 					},
 					"waitFor": {
 						SchemaProps: spec.SchemaProps{
-							Description: "waitFor is the name of another DemoApp in this namespace. As long as that one is not deployed, nothing is installed or upgraded for this one. If that one has waitForReady, its deployed revision also has to have been healthy once. Absent means not to wait.",
+							Description: "waitFor is the name of another DemoApp in this namespace. Nothing is installed or upgraded until that DemoApp is deployed. If that DemoApp sets waitForReady, its deployed revision must also have been healthy once. Absent means not to wait.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"nodeName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "nodeName is the name of the node that the pods run on. Absent means any.",
+							Description: "nodeName is the name of the node that the pods run on. Absent means any node.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"suspend": {
 						SchemaProps: spec.SchemaProps{
-							Description: "suspend holds everything: nothing is installed, upgraded or repaired. Drift is still reported, and deletion works. Defaults to false.",
+							Description: "suspend holds all changes: nothing is installed, upgraded or repaired. Drift is still reported, and deletion still works. Defaults to false.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"upgradeWindow": {
 						SchemaProps: spec.SchemaProps{
-							Description: "upgradeWindow says when changes may be rolled out. Outside of it they wait; the first install, the correction of drift and the deletion do not. Absent means at any time.",
+							Description: "upgradeWindow says when changes may be rolled out. Outside of the window, changes wait. The first install, the correction of drift and the deletion do not wait. Absent means at any time.",
 							Ref:         ref(releasev1alpha1.UpgradeWindow{}.OpenAPIModelName()),
 						},
 					},
 					"remediation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "remediation says what to do about an install or upgrade that fails. Absent means to try again with backoff for as long as it takes.",
+							Description: "remediation says what to do after an install or upgrade failed. Absent means to retry with backoff without a limit.",
 							Ref:         ref(releasev1alpha1.Remediation{}.OpenAPIModelName()),
 						},
 					},
 					"drift": {
 						SchemaProps: spec.SchemaProps{
-							Description: "drift says what to do when somebody else changed objects of the release. Absent means to correct it.",
+							Description: "drift says what to do when other clients change objects of the release. Absent means to correct the drift.",
 							Ref:         ref(releasev1alpha1.DriftPolicy{}.OpenAPIModelName()),
 						},
 					},
 					"maxHistory": {
 						SchemaProps: spec.SchemaProps{
-							Description: "maxHistory is how many revisions of the release are kept, 1 to 100. Defaults to 10.",
+							Description: "maxHistory is the number of revisions of the release to keep, 1 to 100. Defaults to 10.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"timeout": {
 						SchemaProps: spec.SchemaProps{
-							Description: "timeout bounds one operation on the release and, with waitForReady, the time in which the workload is to become healthy; 1s to 24h. Defaults to 5m. An operation takes at most 1h, whatever the timeout is.",
+							Description: "timeout limits one operation on the release, 1s to 24h. With waitForReady, it also limits the time in which the workload must become healthy. Defaults to 5m. An operation takes at most 1h even if timeout is longer.",
 							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
 					"waitForReady": {
 						SchemaProps: spec.SchemaProps{
-							Description: "waitForReady says that an install or upgrade has failed when its workload is not healthy within timeout. Defaults to false: it succeeds when the API server has taken the objects.",
+							Description: "waitForReady says that an install or upgrade fails if its workload is not healthy within timeout. Defaults to false: the install or upgrade succeeds once the API server has accepted the objects.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -703,7 +703,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref common.ReferenceCallback) com
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "valuesFrom names further values of the chart, at most 16. Later ones win over earlier ones, spec.values over all of them, and the fields of the spec that have a value of the chart of their own over everything. The objects are watched: when the values change, the release follows.",
+							Description: "valuesFrom names ConfigMaps and Secrets with further values of the chart, at most 16. A later reference overrides an earlier one, and spec.values overrides all references. Fields of the spec that set a value of the chart override all of them. The objects are watched: a changed value upgrades the release.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -716,7 +716,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref common.ReferenceCallback) com
 					},
 					"values": {
 						SchemaProps: spec.SchemaProps{
-							Description: "values are further values of the chart, a free form that the chart's schema checks. See valuesFrom for what wins.",
+							Description: "values are further values of the chart, checked by the chart's schema. See valuesFrom for the precedence.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
@@ -732,7 +732,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DemoAppStatus is what the operator last saw and did.",
+				Description: "DemoAppStatus is the observed state of an app.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"conditions": {
@@ -745,7 +745,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions say where the app stands. Ready, Reconciling and Stalled follow the kstatus contract that \"kubectl wait\", Argo CD, Flux and Helm read: Ready means deployed and healthy, Stalled means that a person must act. Deployed, Failed, Remediated, Initialized, DependencyReady, Validated, Licensed, UpgradeHeld, Suspended, Exposed and Drifted tell the rest. Each carries the generation it was seen at.",
+							Description: "conditions are the observed conditions of the app. Ready, Reconciling and Stalled follow the kstatus contract that \"kubectl wait\", Argo CD, Flux and Helm read: Ready means deployed and healthy, Stalled means that a user must act. Deployed, Failed, Remediated, Initialized, DependencyReady, Validated, Licensed, UpgradeHeld, Suspended, Exposed and Drifted give the details. Each condition carries the generation for which it was observed.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -758,14 +758,14 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 					},
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "observedGeneration is the generation of the spec that was last reconciled from end to end. It is -1 before the first time.",
+							Description: "observedGeneration is the generation of the spec that was last reconciled completely. It is -1 before the first reconcile.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"deployedRelease": {
 						SchemaProps: spec.SchemaProps{
-							Description: "deployedRelease is the Helm release that runs. It is absent before the first install succeeded.",
+							Description: "deployedRelease is the deployed Helm release. It is absent until the first install succeeds.",
 							Ref:         ref(releasev1alpha1.DeployedRelease{}.OpenAPIModelName()),
 						},
 					},
@@ -784,7 +784,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 					},
 					"appliedManifestHash": {
 						SchemaProps: spec.SchemaProps{
-							Description: "appliedManifestHash is the SHA-256 of the deployed manifest, as 64 lower-case hexadecimal digits. The values of Secrets are blanked, and the hash has a key that is in the Helm record: otherwise it would let them be guessed. Equal manifests of a release have equal hashes.",
+							Description: "appliedManifestHash is the SHA-256 of the deployed manifest, as 64 lower-case hexadecimal digits. Equal manifests of a release have equal hashes. The values of Secrets are blanked. The hash is keyed, so that values cannot be guessed from it. Its key is in the Helm record.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -799,7 +799,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "revisions are the revisions of the release whose Helm records the operator relies on, at most 128, each with a digest of its manifest and hooks. The content of a record that does not match is never applied: such a revision is made again from the chart.",
+							Description: "revisions are the revisions of the release whose Helm records the operator trusts, at most 128, each with a digest of its manifest and hooks. The content of a record with another digest is never applied. The operator makes such a revision again from the chart.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -817,7 +817,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "inventory lists the objects of the release, at most 1000, each with the digest of the fields that the operator owns. A digest that no longer agrees with the live object is drift.",
+							Description: "inventory lists the objects of the release, at most 1000, each with a digest of the fields that the operator owns. A live object with another digest has drifted.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -853,21 +853,21 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 					},
 					"lastHandledRequestedAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastHandledRequestedAt is the value of the annotation demo.example.com/requested-at that was last acted on.",
+							Description: "lastHandledRequestedAt is the last value of the annotation demo.example.com/requested-at that the operator handled.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"lastHandledForceAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastHandledForceAt is the value of the annotation demo.example.com/force-at that was last acted on.",
+							Description: "lastHandledForceAt is the last value of the annotation demo.example.com/force-at that the operator handled.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"lastGoodRevision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastGoodRevision is the last revision that was deployed and healthy, or that brought such a one back. It is what remediation goes back to.",
+							Description: "lastGoodRevision is the last revision that was deployed and healthy, or the rollback to it. Remediation rolls back to it.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -879,7 +879,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "history is what the operator last did to the release, the newest first, at most 5 entries.",
+							Description: "history lists the last actions of the operator on the release, the newest first, at most 5 entries.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -892,34 +892,34 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 					},
 					"failures": {
 						SchemaProps: spec.SchemaProps{
-							Description: "failures count what failed. Absent means nothing.",
+							Description: "failures count failed actions. Absent means that no action has failed.",
 							Ref:         ref(releasev1alpha1.FailureCounts{}.OpenAPIModelName()),
 						},
 					},
 					"url": {
 						SchemaProps: spec.SchemaProps{
-							Description: "url is where the app answers inside the cluster.",
+							Description: "url is the URL of the app inside the cluster.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"externalURL": {
 						SchemaProps: spec.SchemaProps{
-							Description: "externalURL is where the app answers outside the cluster. It is absent while nothing that spec.ingress asks for is deployed, and for a host with \"*\".",
+							Description: "externalURL is the URL of the app outside the cluster. It is absent while no object that spec.ingress requests is deployed, and for a host with \"*\".",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"ingressHost": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ingressHost is spec.ingress.host as it was last deployed, with an Ingress or an HTTPRoute. As long as it is here, no other DemoApp of the namespace gets that host.",
+							Description: "ingressHost is spec.ingress.host as last deployed with an Ingress or an HTTPRoute. While it is set, no other DemoApp of the namespace gets the host.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"nodePort": {
 						SchemaProps: spec.SchemaProps{
-							Description: "nodePort is spec.service.nodePort as it was last deployed. A Service that asks for none later keeps it, unless its type becomes ClusterIP or it is made anew. As long as it is here, no other DemoApp of the namespace gets that port.",
+							Description: "nodePort is spec.service.nodePort as last deployed. While it is set, no other DemoApp of the namespace gets the port. If the spec no longer requests a port, the Service keeps this one. The field is cleared when the type becomes ClusterIP or the Service is created again.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -936,7 +936,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppTemplate(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DemoAppTemplate is what the DemoApps of a DemoAppCluster are made from.",
+				Description: "DemoAppTemplate describes the DemoApps of a DemoAppCluster.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"metadata": {
@@ -948,7 +948,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppTemplate(ref common.ReferenceCallback)
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "spec is the spec of the DemoApps. Its nodeName is set to the node of each.",
+							Description: "spec is the spec of the DemoApps. The operator sets nodeName to the node of each DemoApp.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(demov1alpha1.DemoAppSpec{}.OpenAPIModelName()),
 						},
@@ -979,7 +979,7 @@ func schema_pkg_apis_demo_v1alpha1_GatewayReference(ref common.ReferenceCallback
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "namespace is the namespace of the Gateway, which has to allow routes from that of the DemoApp. Absent means that of the DemoApp.",
+							Description: "namespace is the namespace of the Gateway. The Gateway must allow routes from the namespace of the DemoApp. Absent means the namespace of the DemoApp.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -995,12 +995,12 @@ func schema_pkg_apis_demo_v1alpha1_IngressSpec(ref common.ReferenceCallback) com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "IngressSpec says how the app is reached from outside the cluster: by an Ingress, by an HTTPRoute, or by both. Each is there as long as the cluster supports it.",
+				Description: "IngressSpec says how the app is reached from outside the cluster: by an Ingress, by an HTTPRoute, or by both. Each object exists only while the cluster supports its kind.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"host": {
 						SchemaProps: spec.SchemaProps{
-							Description: "host is the name by which the app is reached: a DNS name in lower case of at most 253 characters. Its first part may be \"*\". Of two DemoApps in a namespace with the same host, the older keeps it.",
+							Description: "host is the DNS name of the app: lower case, at most 253 characters. The first label may be \"*\". If two DemoApps of a namespace have the same host, the older DemoApp keeps it.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1008,20 +1008,20 @@ func schema_pkg_apis_demo_v1alpha1_IngressSpec(ref common.ReferenceCallback) com
 					},
 					"className": {
 						SchemaProps: spec.SchemaProps{
-							Description: "className is the name of the IngressClass of an Ingress. As long as the cluster has no such IngressClass, there is no Ingress. Absent means none.",
+							Description: "className is the name of the IngressClass. It requests an Ingress. The Ingress exists only while the IngressClass exists. Absent means no Ingress.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"tls": {
 						SchemaProps: spec.SchemaProps{
-							Description: "tls says that the app is reached by https. A Gateway has certificates of its own; for one, tls only tells what status.externalURL begins with. Absent means http.",
+							Description: "tls says that the app is reached by https. For an HTTPRoute, tls sets only the scheme of status.externalURL, because a Gateway has its own certificates. Absent means http.",
 							Ref:         ref(demov1alpha1.IngressTLS{}.OpenAPIModelName()),
 						},
 					},
 					"gateway": {
 						SchemaProps: spec.SchemaProps{
-							Description: "gateway names the Gateway of an HTTPRoute. As long as the cluster does not have the Gateway API, there is no HTTPRoute. Absent means none.",
+							Description: "gateway names the Gateway of an HTTPRoute. It requests an HTTPRoute. The HTTPRoute exists only while the cluster has the Gateway API. Absent means no HTTPRoute.",
 							Ref:         ref(demov1alpha1.GatewayReference{}.OpenAPIModelName()),
 						},
 					},
@@ -1038,12 +1038,12 @@ func schema_pkg_apis_demo_v1alpha1_IngressTLS(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "IngressTLS says how an Ingress does TLS.",
+				Description: "IngressTLS configures TLS for the Ingress.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"secretName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "secretName is the name of the Secret, of type kubernetes.io/tls and in the namespace of the DemoApp, with the certificate of the Ingress. Absent means the one that the ingress controller has for all.",
+							Description: "secretName is the name of a Secret of type kubernetes.io/tls with the certificate of the Ingress. The Secret is in the namespace of the DemoApp. Absent means the default certificate of the ingress controller.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1058,7 +1058,7 @@ func schema_pkg_apis_demo_v1alpha1_SecretKeyReference(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SecretKeyReference names one key of a Secret in the namespace of the referrer.",
+				Description: "SecretKeyReference names one key of a Secret in the namespace of the object that refers to it.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
@@ -1088,12 +1088,12 @@ func schema_pkg_apis_demo_v1alpha1_ServiceSpec(ref common.ReferenceCallback) com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ServiceSpec is how the app is reached.",
+				Description: "ServiceSpec configures the Service.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
 						SchemaProps: spec.SchemaProps{
-							Description: "type is ClusterIP (inside the cluster only), NodePort (also a port on every node) or LoadBalancer (also a load balancer of the cloud provider). Defaults to ClusterIP.",
+							Description: "type is ClusterIP (reachable inside the cluster only), NodePort (also a port on every node) or LoadBalancer (also a load balancer of the cloud provider). Defaults to ClusterIP.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1107,7 +1107,7 @@ func schema_pkg_apis_demo_v1alpha1_ServiceSpec(ref common.ReferenceCallback) com
 					},
 					"nodePort": {
 						SchemaProps: spec.SchemaProps{
-							Description: "nodePort is the port on every node, 1 to 65535, within the range that the cluster allows; for the types NodePort and LoadBalancer only. Absent means one that the cluster chooses.",
+							Description: "nodePort is the port on every node, 1 to 65535, within the node port range of the cluster. It is allowed for the types NodePort and LoadBalancer only. Absent means that the cluster chooses a port.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1122,12 +1122,12 @@ func schema_pkg_apis_demo_v1alpha1_TemplateMetadata(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TemplateMetadata is the part of an object's metadata that a template has.",
+				Description: "TemplateMetadata is the metadata that a template may set.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"labels": {
 						SchemaProps: spec.SchemaProps{
-							Description: "labels of the DemoApps, at most 32. Those of the operator win over them.",
+							Description: "labels of the DemoApps, at most 32. Labels that the operator sets override them.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -1142,7 +1142,7 @@ func schema_pkg_apis_demo_v1alpha1_TemplateMetadata(ref common.ReferenceCallback
 					},
 					"annotations": {
 						SchemaProps: spec.SchemaProps{
-							Description: "annotations of the DemoApps, at most 32. A template cannot have DemoApps adopt releases that others made.",
+							Description: "annotations of the DemoApps, at most 32. demo.example.com/adopt-release is not allowed, because each adoption must be requested on the DemoApp itself.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -1170,7 +1170,7 @@ func schema_pkg_apis_demo_v1alpha1_UpdateStrategy(ref common.ReferenceCallback) 
 				Properties: map[string]spec.Schema{
 					"maxUnavailable": {
 						SchemaProps: spec.SchemaProps{
-							Description: "maxUnavailable is how many DemoApps may be not ready because of the rollout, as a number, at least 1, or as a share of the desired ones, such as 10%, rounded up. Defaults to 1.",
+							Description: "maxUnavailable is how many DemoApps may be unavailable during the rollout. It is a number, at least 1, or a percentage of the desired DemoApps, such as 10%, rounded up. Defaults to 1.",
 							Ref:         ref(intstr.IntOrString{}.OpenAPIModelName()),
 						},
 					},
@@ -1186,12 +1186,12 @@ func schema_pkg_apis_release_v1alpha1_DeployedRelease(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DeployedRelease names a revision of a Helm release and the chart that it was made from.",
+				Description: "DeployedRelease names a revision of a Helm release and its chart.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "name is the name of the release, that of the DemoApp.",
+							Description: "name is the name of the release, which is the name of the DemoApp.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1223,7 +1223,7 @@ func schema_pkg_apis_release_v1alpha1_DeployedRelease(ref common.ReferenceCallba
 					},
 					"appVersion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "appVersion is the version of the app that the chart says it contains. It may be absent.",
+							Description: "appVersion is the version of the app, according to the chart. It may be absent.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1239,7 +1239,7 @@ func schema_pkg_apis_release_v1alpha1_DriftIgnore(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DriftIgnore names fields of objects of the release that others may change.",
+				Description: "DriftIgnore names fields that other clients may change in objects of the release.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -1264,7 +1264,7 @@ func schema_pkg_apis_release_v1alpha1_DriftIgnore(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "paths are the fields, as JSON pointers (RFC 6901) such as /spec/replicas, 1 to 32. All that lies below a path is ignored, too. Of the metadata, only single labels and annotations can be ignored, and not those by which Helm knows its objects; apiVersion and kind cannot.",
+							Description: "paths are the fields, 1 to 32 JSON pointers (RFC 6901) such as /spec/replicas. All fields below a path are ignored, too. In the metadata, only single labels and annotations can be ignored, except those by which Helm identifies its objects. apiVersion and kind cannot be ignored.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1287,12 +1287,12 @@ func schema_pkg_apis_release_v1alpha1_DriftPolicy(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DriftPolicy says what to do when somebody else changed objects of the release.",
+				Description: "DriftPolicy says what to do when other clients change objects of the release.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"mode": {
 						SchemaProps: spec.SchemaProps{
-							Description: "mode is Correct (drift is reported and corrected), Warn (drift is reported and left) or Off (drift is neither reported nor corrected). Defaults to Correct. The next upgrade overwrites what was left.",
+							Description: "mode is Correct (drift is reported and corrected), Warn (drift is reported only) or Off (drift is neither reported nor corrected). Defaults to Correct. In all modes, the next upgrade overwrites the drift.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1304,7 +1304,7 @@ func schema_pkg_apis_release_v1alpha1_DriftPolicy(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "ignore lists fields that others may change, at most 32 entries. Neither a repair nor an upgrade sets them back.",
+							Description: "ignore lists fields that other clients may change, at most 32 entries. Neither a repair nor an upgrade sets these fields back.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1317,7 +1317,7 @@ func schema_pkg_apis_release_v1alpha1_DriftPolicy(ref common.ReferenceCallback) 
 					},
 					"foreignFields": {
 						SchemaProps: spec.SchemaProps{
-							Description: "foreignFields is Keep, which leaves alone what others add inside objects of the release (a key of a ConfigMap, a container, a label), or Remove, which treats it as drift. Defaults to Keep. What the cluster's own controllers add is never removed.",
+							Description: "foreignFields is Keep or Remove. Keep keeps what other clients add to objects of the release, such as a key of a ConfigMap, a container or a label. Remove treats these fields as drift. Defaults to Keep. Fields that the cluster's own controllers add are never removed.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1334,12 +1334,12 @@ func schema_pkg_apis_release_v1alpha1_FailureCounts(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FailureCounts count what failed.",
+				Description: "FailureCounts count failed actions.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"consecutive": {
 						SchemaProps: spec.SchemaProps{
-							Description: "consecutive is how many attempts at the current generation have failed since the last one that succeeded. Remediation goes by it.",
+							Description: "consecutive is the number of failed attempts at the current generation since the last success. Remediation compares it with spec.remediation.retries.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -1353,49 +1353,49 @@ func schema_pkg_apis_release_v1alpha1_FailureCounts(ref common.ReferenceCallback
 					},
 					"inputs": {
 						SchemaProps: spec.SchemaProps{
-							Description: "inputs stands for the chart, what the cluster supports, and the versions of the ConfigMaps and Secrets that consecutive counts for. It is not made from what they hold. Its form is private to the operator.",
+							Description: "inputs identifies the inputs that consecutive counts for: the chart, the capabilities of the cluster, and the versions of the ConfigMaps and Secrets. It is not derived from their content. Its format is private to the operator.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"chart": {
 						SchemaProps: spec.SchemaProps{
-							Description: "chart identifies the chart that consecutive counts for. Its form is private to the operator.",
+							Description: "chart identifies the chart that consecutive counts for. Its format is private to the operator.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"action": {
 						SchemaProps: spec.SchemaProps{
-							Description: "action is what failed last: Install, Upgrade, Repair or Rollback. It is absent while the condition Failed is.",
+							Description: "action is the action that failed last: Install, Upgrade, Repair or Rollback. It is absent while the condition Failed is absent.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"installs": {
 						SchemaProps: spec.SchemaProps{
-							Description: "installs is how many installs failed, ever.",
+							Description: "installs is the total number of failed installs.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"upgrades": {
 						SchemaProps: spec.SchemaProps{
-							Description: "upgrades is how many upgrades failed, ever.",
+							Description: "upgrades is the total number of failed upgrades.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"repairs": {
 						SchemaProps: spec.SchemaProps{
-							Description: "repairs is how many corrections of drift failed, ever.",
+							Description: "repairs is the total number of failed corrections of drift.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"rollbacks": {
 						SchemaProps: spec.SchemaProps{
-							Description: "rollbacks is how many rollbacks failed, ever.",
+							Description: "rollbacks is the total number of failed rollbacks.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -1410,12 +1410,12 @@ func schema_pkg_apis_release_v1alpha1_HistoryEntry(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "HistoryEntry is one thing that the operator did to the release.",
+				Description: "HistoryEntry is one action of the operator on the release. Equal actions in a row share an entry.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"time": {
 						SchemaProps: spec.SchemaProps{
-							Description: "time is when it last happened.",
+							Description: "time is the time of the action, or of the last one in a row.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -1437,14 +1437,14 @@ func schema_pkg_apis_release_v1alpha1_HistoryEntry(ref common.ReferenceCallback)
 					},
 					"reason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "reason is why it was done, as in lastUpgradeReason.",
+							Description: "reason is why the action was taken, as in lastUpgradeReason.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"revision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "revision is the revision that it left. It is absent where a failure left none.",
+							Description: "revision is the revision that the action created. It is absent if a failed action created none.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -1458,14 +1458,14 @@ func schema_pkg_apis_release_v1alpha1_HistoryEntry(ref common.ReferenceCallback)
 					},
 					"generation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "generation is the generation of the spec that it was done for.",
+							Description: "generation is the generation of the spec that the action applied.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"count": {
 						SchemaProps: spec.SchemaProps{
-							Description: "count is how many times in a row it was done with this outcome. Absent means once.",
+							Description: "count is how many times in a row the action ended with this outcome. Absent means once.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -1504,7 +1504,7 @@ func schema_pkg_apis_release_v1alpha1_InventoryEntry(ref common.ReferenceCallbac
 					},
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "namespace is the namespace of the object. It is absent for an object that is in none.",
+							Description: "namespace is the namespace of the object. It is absent for a cluster-scoped object.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1519,14 +1519,14 @@ func schema_pkg_apis_release_v1alpha1_InventoryEntry(ref common.ReferenceCallbac
 					},
 					"uid": {
 						SchemaProps: spec.SchemaProps{
-							Description: "uid tells the object from an earlier or later one of the same name.",
+							Description: "uid distinguishes the object from an earlier or later object of the same name.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"digest": {
 						SchemaProps: spec.SchemaProps{
-							Description: "digest stands for the fields that the operator owns in the object, after its last write. Its form is private to the operator.",
+							Description: "digest identifies the fields that the operator owns in the object, as of its last write. Its format is private to the operator.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1542,50 +1542,50 @@ func schema_pkg_apis_release_v1alpha1_ReleasePolicy(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ReleasePolicy is how the operator treats a release: when it may change it, and what it does when an attempt fails or others change the objects. A kind inlines it in its spec.",
+				Description: "ReleasePolicy says when the operator may change a release, and what it does about failed attempts and drift. A kind inlines it in its spec.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"suspend": {
 						SchemaProps: spec.SchemaProps{
-							Description: "suspend holds everything: nothing is installed, upgraded or repaired. Drift is still reported, and deletion works. Defaults to false.",
+							Description: "suspend holds all changes: nothing is installed, upgraded or repaired. Drift is still reported, and deletion still works. Defaults to false.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"upgradeWindow": {
 						SchemaProps: spec.SchemaProps{
-							Description: "upgradeWindow says when changes may be rolled out. Outside of it they wait; the first install, the correction of drift and the deletion do not. Absent means at any time.",
+							Description: "upgradeWindow says when changes may be rolled out. Outside of the window, changes wait. The first install, the correction of drift and the deletion do not wait. Absent means at any time.",
 							Ref:         ref(releasev1alpha1.UpgradeWindow{}.OpenAPIModelName()),
 						},
 					},
 					"remediation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "remediation says what to do about an install or upgrade that fails. Absent means to try again with backoff for as long as it takes.",
+							Description: "remediation says what to do after an install or upgrade failed. Absent means to retry with backoff without a limit.",
 							Ref:         ref(releasev1alpha1.Remediation{}.OpenAPIModelName()),
 						},
 					},
 					"drift": {
 						SchemaProps: spec.SchemaProps{
-							Description: "drift says what to do when somebody else changed objects of the release. Absent means to correct it.",
+							Description: "drift says what to do when other clients change objects of the release. Absent means to correct the drift.",
 							Ref:         ref(releasev1alpha1.DriftPolicy{}.OpenAPIModelName()),
 						},
 					},
 					"maxHistory": {
 						SchemaProps: spec.SchemaProps{
-							Description: "maxHistory is how many revisions of the release are kept, 1 to 100. Defaults to 10.",
+							Description: "maxHistory is the number of revisions of the release to keep, 1 to 100. Defaults to 10.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"timeout": {
 						SchemaProps: spec.SchemaProps{
-							Description: "timeout bounds one operation on the release and, with waitForReady, the time in which the workload is to become healthy; 1s to 24h. Defaults to 5m. An operation takes at most 1h, whatever the timeout is.",
+							Description: "timeout limits one operation on the release, 1s to 24h. With waitForReady, it also limits the time in which the workload must become healthy. Defaults to 5m. An operation takes at most 1h even if timeout is longer.",
 							Ref:         ref(metav1.Duration{}.OpenAPIModelName()),
 						},
 					},
 					"waitForReady": {
 						SchemaProps: spec.SchemaProps{
-							Description: "waitForReady says that an install or upgrade has failed when its workload is not healthy within timeout. Defaults to false: it succeeds when the API server has taken the objects.",
+							Description: "waitForReady says that an install or upgrade fails if its workload is not healthy within timeout. Defaults to false: the install or upgrade succeeds once the API server has accepted the objects.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -1602,7 +1602,7 @@ func schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ReleaseStatus is what the operator observed of a release and did to it. A kind inlines it in its status.",
+				Description: "ReleaseStatus is the observed state of a release and the last actions of the operator on it. A kind inlines it in its status.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"conditions": {
@@ -1615,7 +1615,7 @@ func schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions say where the app stands. Ready, Reconciling and Stalled follow the kstatus contract that \"kubectl wait\", Argo CD, Flux and Helm read: Ready means deployed and healthy, Stalled means that a person must act. Deployed, Failed, Remediated, Initialized, DependencyReady, Validated, Licensed, UpgradeHeld, Suspended, Exposed and Drifted tell the rest. Each carries the generation it was seen at.",
+							Description: "conditions are the observed conditions of the app. Ready, Reconciling and Stalled follow the kstatus contract that \"kubectl wait\", Argo CD, Flux and Helm read: Ready means deployed and healthy, Stalled means that a user must act. Deployed, Failed, Remediated, Initialized, DependencyReady, Validated, Licensed, UpgradeHeld, Suspended, Exposed and Drifted give the details. Each condition carries the generation for which it was observed.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1628,14 +1628,14 @@ func schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref common.ReferenceCallback
 					},
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "observedGeneration is the generation of the spec that was last reconciled from end to end. It is -1 before the first time.",
+							Description: "observedGeneration is the generation of the spec that was last reconciled completely. It is -1 before the first reconcile.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"deployedRelease": {
 						SchemaProps: spec.SchemaProps{
-							Description: "deployedRelease is the Helm release that runs. It is absent before the first install succeeded.",
+							Description: "deployedRelease is the deployed Helm release. It is absent until the first install succeeds.",
 							Ref:         ref(releasev1alpha1.DeployedRelease{}.OpenAPIModelName()),
 						},
 					},
@@ -1654,7 +1654,7 @@ func schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref common.ReferenceCallback
 					},
 					"appliedManifestHash": {
 						SchemaProps: spec.SchemaProps{
-							Description: "appliedManifestHash is the SHA-256 of the deployed manifest, as 64 lower-case hexadecimal digits. The values of Secrets are blanked, and the hash has a key that is in the Helm record: otherwise it would let them be guessed. Equal manifests of a release have equal hashes.",
+							Description: "appliedManifestHash is the SHA-256 of the deployed manifest, as 64 lower-case hexadecimal digits. Equal manifests of a release have equal hashes. The values of Secrets are blanked. The hash is keyed, so that values cannot be guessed from it. Its key is in the Helm record.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1669,7 +1669,7 @@ func schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "revisions are the revisions of the release whose Helm records the operator relies on, at most 128, each with a digest of its manifest and hooks. The content of a record that does not match is never applied: such a revision is made again from the chart.",
+							Description: "revisions are the revisions of the release whose Helm records the operator trusts, at most 128, each with a digest of its manifest and hooks. The content of a record with another digest is never applied. The operator makes such a revision again from the chart.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1687,7 +1687,7 @@ func schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "inventory lists the objects of the release, at most 1000, each with the digest of the fields that the operator owns. A digest that no longer agrees with the live object is drift.",
+							Description: "inventory lists the objects of the release, at most 1000, each with a digest of the fields that the operator owns. A live object with another digest has drifted.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1723,21 +1723,21 @@ func schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref common.ReferenceCallback
 					},
 					"lastHandledRequestedAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastHandledRequestedAt is the value of the annotation demo.example.com/requested-at that was last acted on.",
+							Description: "lastHandledRequestedAt is the last value of the annotation demo.example.com/requested-at that the operator handled.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"lastHandledForceAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastHandledForceAt is the value of the annotation demo.example.com/force-at that was last acted on.",
+							Description: "lastHandledForceAt is the last value of the annotation demo.example.com/force-at that the operator handled.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"lastGoodRevision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastGoodRevision is the last revision that was deployed and healthy, or that brought such a one back. It is what remediation goes back to.",
+							Description: "lastGoodRevision is the last revision that was deployed and healthy, or the rollback to it. Remediation rolls back to it.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -1749,7 +1749,7 @@ func schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "history is what the operator last did to the release, the newest first, at most 5 entries.",
+							Description: "history lists the last actions of the operator on the release, the newest first, at most 5 entries.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1762,7 +1762,7 @@ func schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref common.ReferenceCallback
 					},
 					"failures": {
 						SchemaProps: spec.SchemaProps{
-							Description: "failures count what failed. Absent means nothing.",
+							Description: "failures count failed actions. Absent means that no action has failed.",
 							Ref:         ref(releasev1alpha1.FailureCounts{}.OpenAPIModelName()),
 						},
 					},
@@ -1778,19 +1778,19 @@ func schema_pkg_apis_release_v1alpha1_Remediation(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Remediation says what to do about an install or upgrade that fails.",
+				Description: "Remediation says what to do after an install or upgrade failed.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"retries": {
 						SchemaProps: spec.SchemaProps{
-							Description: "retries is how many times a failed install or upgrade is tried again, with backoff, before the strategy is carried out, 0 to 100. Defaults to 3. A change of the spec starts afresh.",
+							Description: "retries is how many times a failed install or upgrade is retried, with backoff, before the strategy applies, 0 to 100. Defaults to 3. A change of the spec resets the count.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"strategy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "strategy is Rollback, which brings back the last revision that was good, or None, which leaves everything as it is. Defaults to Rollback. A first install has nothing to go back to and is left as it is.",
+							Description: "strategy is Rollback (roll back to the last good revision) or None (leave the release as it is). Defaults to Rollback. A failed first install is left as it is, because there is no good revision.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1805,7 +1805,7 @@ func schema_pkg_apis_release_v1alpha1_RevisionDigest(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "RevisionDigest identifies what the operator recorded for a revision of the release.",
+				Description: "RevisionDigest identifies the recorded content of one revision of the release.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"revision": {
@@ -1818,7 +1818,7 @@ func schema_pkg_apis_release_v1alpha1_RevisionDigest(ref common.ReferenceCallbac
 					},
 					"digest": {
 						SchemaProps: spec.SchemaProps{
-							Description: "digest is a keyed digest of the revision's manifest and hooks. Its key is in the Helm record, so that the digest tells nothing to those who may not read that.",
+							Description: "digest is a keyed digest of the revision's manifest and hooks. Its key is in the Helm record, so the digest reveals nothing to users who may not read the record.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1840,7 +1840,7 @@ func schema_pkg_apis_release_v1alpha1_UpgradeWindow(ref common.ReferenceCallback
 				Properties: map[string]spec.Schema{
 					"schedule": {
 						SchemaProps: spec.SchemaProps{
-							Description: "schedule says when the window opens, in the five fields of cron (minute, hour, day of month, month, day of week) or as @hourly, @daily, @weekly, @monthly or @yearly; at most 100 characters. A time that the change to daylight-saving time skips opens the window one hour later; a time that comes twice opens it once.",
+							Description: "schedule says when the window opens. It has the five fields of cron (minute, hour, day of month, month, day of week) or is @hourly, @daily, @weekly, @monthly or @yearly. It has at most 100 characters. A time that daylight-saving time skips opens the window one hour later. A time that occurs twice opens the window once.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1854,7 +1854,7 @@ func schema_pkg_apis_release_v1alpha1_UpgradeWindow(ref common.ReferenceCallback
 					},
 					"timeZone": {
 						SchemaProps: spec.SchemaProps{
-							Description: "timeZone is the time zone of the schedule, by its name in the IANA database, such as Europe/Berlin. Defaults to UTC.",
+							Description: "timeZone is the time zone of the schedule: a name of the IANA database, such as Europe/Berlin. Defaults to UTC.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1872,7 +1872,7 @@ func schema_pkg_apis_release_v1alpha1_ValuesReference(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ValuesReference names values of the chart that are kept in another object in the namespace of the DemoApp.",
+				Description: "ValuesReference names a key of a ConfigMap or Secret with values of the chart. The object is in the namespace of the DemoApp.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -1893,14 +1893,14 @@ func schema_pkg_apis_release_v1alpha1_ValuesReference(ref common.ReferenceCallba
 					},
 					"key": {
 						SchemaProps: spec.SchemaProps{
-							Description: "key is the key within the object's data that holds the values, as a YAML or JSON object. Defaults to values.yaml.",
+							Description: "key is the key in the object's data that holds the values, as a YAML or JSON object. Defaults to values.yaml.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"optional": {
 						SchemaProps: spec.SchemaProps{
-							Description: "optional says that the object, or the key in it, may be absent. Defaults to false: the operator waits for it.",
+							Description: "optional says that the object or the key may be absent. Defaults to false: the operator waits for the values.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

@@ -71,7 +71,7 @@ func BenchmarkRecords(b *testing.B) {
 // benchmarkRelease is a release with a manifest of about that many bytes. Its names and
 // values differ, as those of a chart's objects do.
 func benchmarkRelease(chart *chartv2.Chart, size int) *releasev1.Release {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // The benchmark has to repeat.
+	random := rand.New(rand.NewPCG(1, 2))
 	var manifest strings.Builder
 	for manifest.Len() < size {
 		fmt.Fprintf(&manifest, "---\n# Source: demo-app/templates/configmap.yaml\n%s", configMap(fmt.Sprintf("web-%x", random.Uint32()), fmt.Sprintf("%x", random.Uint64())))

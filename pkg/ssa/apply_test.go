@@ -112,7 +112,6 @@ func TestRequest(t *testing.T) {
 			before := given.DeepCopy()
 
 			data, options, err := Request(given, "ours", tc.mode, tc.uid)
-
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -53,7 +53,7 @@ func (s *Server) Remove(kind, name string) {
 	s.happened(key, live, nil)
 }
 
-// object returns an object; nil when there is none.
+// Object returns an object; nil when there is none.
 func (s *Server) Object(kind, name string) *unstructured.Unstructured {
 	s.t.Helper()
 	s.mu.Lock()

@@ -224,7 +224,7 @@ func TestDriftIsCorrectedWithOneApply(t *testing.T) {
 		"a deletion": {
 			func(f *family) {
 				f.Act(func() error {
-					return f.kube.CoreV1().ConfigMaps("ns").Delete(context.Background(), "web", metav1.DeleteOptions{})
+					return f.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
 				})
 			}, []string{"patch configmaps/web"},
 		},
@@ -267,10 +267,10 @@ func TestSecretValueThatOthersChangedIsRestored(t *testing.T) {
 		secrets := f.kube.CoreV1().Secrets("ns")
 
 		f.Act(func() error {
-			found, err := secrets.Get(context.Background(), "web", metav1.GetOptions{})
+			found, err := secrets.Get(t.Context(), "web", metav1.GetOptions{})
 			must(t, err)
 			found.Data["password"] = []byte("theirs")
-			_, err = secrets.Update(context.Background(), found, others)
+			_, err = secrets.Update(t.Context(), found, others)
 			return err
 		})
 		first := f.Take()
@@ -350,7 +350,7 @@ func TestStrangersAreRefused(t *testing.T) {
 				equal(t, "data", map[string]string{"key": "theirs"}, f.configMap().Data)
 				equal(t, "the other child", []string{"deployments"}, applied(f))
 				f.Act(func() error {
-					return f.kube.CoreV1().ConfigMaps("ns").Delete(context.Background(), "web", metav1.DeleteOptions{})
+					return f.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
 				})
 				f.Wait(2 * conflictRetry)
 				must(t, f.err)
@@ -400,7 +400,7 @@ func TestChildOfAPredecessorIsAwaited(t *testing.T) {
 				f.start()
 				waiting, err, before := f.state.Waiting, f.err, f.configMap()
 				f.Act(func() error { // As the garbage collector does.
-					return f.kube.CoreV1().ConfigMaps("ns").Delete(context.Background(), "web", metav1.DeleteOptions{})
+					return f.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
 				})
 				f.Wait(2 * conflictRetry)
 

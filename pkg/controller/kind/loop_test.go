@@ -244,7 +244,7 @@ func TestHeldStatus(t *testing.T) {
 	w := newWorld(t, func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Steps = func(_ context.Context, p *pass) error {
 			passes++
-			p.Object.Status.Ready = p.Object.Status.Ready*10 + int32(passes) //nolint:gosec // A few passes.
+			p.Object.Status.Ready = p.Object.Status.Ready*10 + int32(passes)
 			return nil
 		}
 		k.Hold = func(v1alpha1.DemoAppClusterStatus, v1alpha1.DemoAppClusterStatus) time.Duration { return time.Second }
@@ -366,20 +366,28 @@ func TestFinalizer(t *testing.T) {
 	}{
 		{
 			"no other finalizer", nil, nil, nil, nil,
-			[]string{"patch "}, []string{"Normal CleanedUp: Done"}, nil,
+			[]string{"patch "},
+			[]string{"Normal CleanedUp: Done"},
+			nil,
 		},
 		{
 			"Finalize fails", nil, nil, errStep, errStep,
-			[]string{"patch status"}, []string{"Warning CleanUpFailed: step failed"},
+			[]string{"patch status"},
+			[]string{"Warning CleanUpFailed: step failed"},
 			map[string]string{"Ready": "False CleanUpFailed", "Reconciling": "True CleanUpFailed"},
 		},
 		{
-			"another finalizer keeps the object", []string{theirs}, nil, nil, nil,
-			[]string{"patch status", "patch "}, []string{"Warning CleanedUp: Waiting for others", "Normal CleanedUp: Done"},
+			"another finalizer keeps the object",
+			[]string{theirs},
+			nil, nil, nil,
+			[]string{"patch status", "patch "},
+			[]string{"Warning CleanedUp: Waiting for others", "Normal CleanedUp: Done"},
 			map[string]string{"Ready": "False CleanedUp", "Reconciling": "True CleanedUp"},
 		},
 		{
-			"the finalizer cannot be removed", nil, map[string]error{"": refused}, nil, refused,
+			"the finalizer cannot be removed", nil,
+			map[string]error{"": refused},
+			nil, refused,
 			[]string{"patch ", "patch status"},
 			[]string{`Warning FinalizerFailed: Deletion waits: remove finalizer "example.com/ours": ` + refused.Error()},
 			map[string]string{"Ready": "False FinalizerFailed", "Reconciling": "True FinalizerFailed"},

@@ -66,39 +66,48 @@ func TestClassify(t *testing.T) {
 		want  failure
 	}{
 		{
-			"an attempt fails", plain, failureState{Action: helm.ActionUpgrade, Deployed: true, Reported: true},
+			"an attempt fails", plain,
+			failureState{Action: helm.ActionUpgrade, Deployed: true, Reported: true},
 			failure{Reason: releasev1alpha1.ReasonUpgradeFailed, Counts: true, Reports: true},
 		},
 		{
-			"an attempt is refused", &helm.RefusedError{Err: plain}, failureState{Action: helm.ActionInstall},
+			"an attempt is refused", &helm.RefusedError{Err: plain},
+			failureState{Action: helm.ActionInstall},
 			failure{Reason: apimeta.ReasonRefused, Terminal: true, Counts: true, Reports: true},
 		},
 		{
-			"transient error of the kind", plain, failureState{Action: helm.ActionUpgrade, Transient: transient},
+			"transient error of the kind", plain,
+			failureState{Action: helm.ActionUpgrade, Transient: transient},
 			failure{Reason: "ComesSoon", Reports: true},
 		},
 		{
-			"no transient error of the kind", waiting, failureState{Action: helm.ActionUpgrade, Transient: transient},
+			"no transient error of the kind", waiting,
+			failureState{Action: helm.ActionUpgrade, Transient: transient},
 			failure{Reason: releasev1alpha1.ReasonUpgradeFailed, Reports: true},
 		},
 		{
-			"too many workers wait", waiting, failureState{Action: helm.ActionInstall},
+			"too many workers wait", waiting,
+			failureState{Action: helm.ActionInstall},
 			failure{Reason: releasev1alpha1.ReasonInstallFailed, Reports: true},
 		},
 		{
-			"observe fails, nothing is deployed", plain, failureState{Reported: true},
+			"observe fails, nothing is deployed", plain,
+			failureState{Reported: true},
 			failure{Reason: apimeta.ReasonObserveFailed, Reports: true},
 		},
 		{
-			"observe fails, nothing is reported", plain, failureState{Deployed: true},
+			"observe fails, nothing is reported", plain,
+			failureState{Deployed: true},
 			failure{Reason: apimeta.ReasonObserveFailed, Reports: true},
 		},
 		{
-			"observe fails while deployed and reported", plain, failureState{Deployed: true, Reported: true},
+			"observe fails while deployed and reported", plain,
+			failureState{Deployed: true, Reported: true},
 			failure{Reason: apimeta.ReasonObserveFailed},
 		},
 		{
-			"values do not render", &helm.RenderError{Chart: "web", Err: plain}, failureState{Deployed: true, Reported: true},
+			"values do not render", &helm.RenderError{Chart: "web", Err: plain},
+			failureState{Deployed: true, Reported: true},
 			failure{Reason: releasev1alpha1.ReasonRenderFailed, Terminal: true, Counts: true, Reports: true},
 		},
 	}

@@ -89,8 +89,10 @@ type remedy struct {
 // waits until the spec changes.
 func remediate(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) remedy {
 	if plan.Next.RolledBack {
-		return remedy{plan: plan, reason: releasev1alpha1.ReasonRolledBack,
-			message: fmt.Sprintf("Rolled back to revision %d; a change of the spec starts afresh", plan.Observed.Record.RolledBackTo)}
+		return remedy{
+			plan: plan, reason: releasev1alpha1.ReasonRolledBack,
+			message: fmt.Sprintf("Rolled back to revision %d; a change of the spec starts afresh", plan.Observed.Record.RolledBackTo),
+		}
 	}
 	if !f.Desired.Known && isCurrent(s, releasev1alpha1.ConditionRemediated, f.Generation) {
 		return remedy{plan: plan, keep: true}
@@ -107,8 +109,10 @@ func remediate(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) remedy {
 	case leave:
 		plan = plan.hold()
 		plan.Next = helm.Decision{Action: helm.ActionNone}
-		return remedy{plan: plan, reason: releasev1alpha1.ReasonRetriesExhausted,
-			message: fmt.Sprintf("Gave up after %d failed attempts; a change of the spec starts afresh", failed)}
+		return remedy{
+			plan: plan, reason: releasev1alpha1.ReasonRetriesExhausted,
+			message: fmt.Sprintf("Gave up after %d failed attempts; a change of the spec starts afresh", failed),
+		}
 	case retry:
 	}
 	return remedy{plan: plan}

@@ -75,7 +75,7 @@ func (s *Sources) Collect(
 		found.Problems = append(found.Problems, Problem{
 			Reason: releasev1alpha1.ReasonValuesInvalid, Message: "spec.values: " + redact.Text(nil, err.Error()), Stalled: true,
 		})
-		return found, nil //nolint:nilerr // A retry cannot succeed, and the problem reports the error.
+		return found, nil
 	}
 	found.Values = Merge(found.Values, values)
 	return found, nil
@@ -91,7 +91,7 @@ func (s *Sources) readReference(
 	if errors.As(err, &unfilled) && unfilled.Failure != nil {
 		// The deployed release is kept meanwhile. The watch retries, and then enqueues
 		// the owner.
-		return nil, &Problem{Reason: apimeta.ReasonObserveFailed, Message: err.Error()}, nil
+		return nil, &Problem{Reason: apimeta.ReasonObserveFailed, Message: err.Error()}, nil //nolint:nilerr // The problem reports it.
 	}
 	if err != nil {
 		return nil, nil, err

@@ -189,17 +189,17 @@ func TestDriftIsCorrected(t *testing.T) {
 	}{
 		"a changed page": {
 			func(w *world) error {
-				found, err := w.kube.CoreV1().ConfigMaps("ns").Get(context.Background(), "web", metav1.GetOptions{})
+				found, err := w.kube.CoreV1().ConfigMaps("ns").Get(t.Context(), "web", metav1.GetOptions{})
 				must(w.t, err)
 				found.Data["index.html"] = "theirs"
-				_, err = w.kube.CoreV1().ConfigMaps("ns").Update(context.Background(), found, metav1.UpdateOptions{FieldManager: "theirs"})
+				_, err = w.kube.CoreV1().ConfigMaps("ns").Update(t.Context(), found, metav1.UpdateOptions{FieldManager: "theirs"})
 				return err
 			},
 			[]string{"patch configmaps/web", "patch websites/web status", "event Normal DriftCorrected"},
 		},
 		"a deleted Service": {
 			func(w *world) error {
-				return w.kube.CoreV1().Services("ns").Delete(context.Background(), "web", metav1.DeleteOptions{})
+				return w.kube.CoreV1().Services("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
 			},
 			[]string{"patch services/web", "patch websites/web status", "event Normal DriftCorrected"},
 		},
@@ -261,7 +261,7 @@ func TestObjectOfOthersStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.Act(func() error {
-			_, err := w.kube.CoreV1().Services("ns").Create(context.Background(),
+			_, err := w.kube.CoreV1().Services("ns").Create(t.Context(),
 				&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{FieldManager: "theirs"})
 			return err
 		})

@@ -5,6 +5,7 @@ package demoapp
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -142,8 +143,10 @@ func newWatched() *watched {
 // watched is a Watch that the test fills. It counts calls of Need.
 type watched struct {
 	informer cache.SharedIndexInformer
-	needed   int
-	err      error
+	// mu guards needed, which several workers count.
+	mu     sync.Mutex
+	needed int
+	err    error
 }
 
 // Informer implements Watch.
@@ -151,6 +154,8 @@ func (w *watched) Informer() cache.SharedIndexInformer { return w.informer }
 
 // Need implements Watch.
 func (w *watched) Need(cache.ObjectName, controller.Enqueuer) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.needed++
 	return w.err
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestNewerChart asserts that the overlay replaces existing files, and the content of the replacements.
+// TestNewerChart asserts which files of the chart the overlay replaces, and what the replacements contain.
 func TestNewerChart(t *testing.T) {
 	chart := filepath.Join("..", "..", chartFolder)
 	overlay, err := newerChart(chart, t.TempDir())
@@ -45,12 +45,12 @@ func TestNewerChart(t *testing.T) {
 		}
 	}
 	if len(got.Replace) != 2 {
-		t.Errorf("replaced: %v", got.Replace)
+		t.Errorf("overlay replaces %v, want two files", got.Replace)
 	}
 }
 
-func TestNewerChartOfNothing(t *testing.T) {
+func TestNewerChartOfEmptyFolder(t *testing.T) {
 	if overlay, err := newerChart(t.TempDir(), t.TempDir()); err == nil {
-		t.Errorf("no error, and %s", overlay)
+		t.Errorf("newerChart() = %s, want an error", overlay)
 	}
 }

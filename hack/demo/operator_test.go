@@ -41,14 +41,14 @@ func TestWithToken(t *testing.T) {
 	}
 }
 
-func TestWithTokenRefuses(t *testing.T) {
+func TestWithTokenRefusesInvalidConfig(t *testing.T) {
 	for name, config := range map[string]string{
-		"what is not JSON":   "kind: Config",
-		"no current context": `{"clusters": [], "contexts": null}`,
+		"YAML instead of JSON": "kind: Config",
+		"no current context":   `{"clusters": [], "contexts": null}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, err := withToken([]byte(config), "t0ken"); err == nil {
-				t.Errorf("no error, and %s", got)
+				t.Errorf("withToken() = %s, want an error", got)
 			}
 		})
 	}
@@ -58,7 +58,7 @@ func TestLogTail(t *testing.T) {
 	log := newLog(t)
 	op := &operator{log: log}
 	if got := op.logTail(2); got != "" {
-		t.Errorf("of an empty log: %q", got)
+		t.Errorf("logTail(2) of an empty log = %q", got)
 	}
 	if _, err := log.WriteString("a\nb\nc\n"); err != nil {
 		t.Fatal(err)

@@ -14,25 +14,25 @@ func TestHolder(t *testing.T) {
 		metadata string
 		want     string
 	}{
-		"nobody": {"", "somebody else"},
+		"no owner and no managers": {"", "somebody else"},
 		"another release": {
 			"annotations: {meta.helm.sh/release-name: other, meta.helm.sh/release-namespace: space}", "the Helm release space/other",
 		},
-		"a release comes before an owner": {
+		"another release takes precedence over an owner": {
 			`annotations: {meta.helm.sh/release-name: other, meta.helm.sh/release-namespace: space},
 			 ownerReferences: [{apiVersion: v1, kind: DemoApp, name: app, uid: u, controller: true}]`, "the Helm release space/other",
 		},
-		"an owner comes before marks of the release itself": {
+		"an owner takes precedence over annotations of the same release": {
 			`annotations: {meta.helm.sh/release-name: web, meta.helm.sh/release-namespace: default},
 			 ownerReferences: [{apiVersion: v1, kind: Site, name: app, uid: u, controller: true}]`, `Site "app"`,
 		},
 		"an owner": {
 			"ownerReferences: [{apiVersion: v1, kind: DemoApp, name: app, uid: u, controller: true}]", `DemoApp "app"`,
 		},
-		"an owner that is no controller": {
+		"an owner that is not the controller": {
 			"ownerReferences: [{apiVersion: v1, kind: DemoApp, name: app, uid: u}]", "somebody else",
 		},
-		"managers, each once": {
+		"field managers without duplicates": {
 			`managedFields: [{manager: kubectl, operation: Apply}, {manager: kubectl, operation: Update}, {manager: argocd}, {manager: kubelet, subresource: status}]`,
 			"somebody else (made with kubectl, argocd)",
 		},

@@ -16,7 +16,7 @@ import (
 )
 
 // verified returns the release of a revision. It fails with errUnverified when the
-// record's content is not what the engine recorded.
+// record's content does not match the digest that the engine recorded.
 func (s *store) verified(revision int) (*releasev1.Release, error) {
 	rls, genuine, err := s.read(revision)
 	if err != nil {
@@ -29,12 +29,12 @@ func (s *store) verified(revision int) (*releasev1.Release, error) {
 	if digestFor(s.digests, revision) != "" {
 		s.engine.digests.note(s.release, revision, "")
 	}
-	s.unverified[revision] = rls // A cached record may have been verified by a digest that is no longer known.
+	s.unverified[revision] = rls // A cached record is unverified, too, if its digest is no longer known.
 	return nil, fmt.Errorf("revision %d of release %s: %w", revision, s.release, errUnverified)
 }
 
-// isVerified reports whether the record of a revision is verified. It reads a record
-// only once in an operation.
+// isVerified reports whether the record of a revision is verified. It reads each record
+// only once per operation.
 func (s *store) isVerified(revision int) (bool, error) {
 	if s.checked.Has(revision) {
 		return true, nil
@@ -46,8 +46,8 @@ func (s *store) isVerified(revision int) (bool, error) {
 	return err == nil, err
 }
 
-// read returns the release of a revision as its record has it, and whether its digest
-// matches. The release is nil when the record cannot be decoded. It sends a request
+// read returns the release in the record of a revision, and whether the record matches
+// its digest. The release is nil when the record cannot be decoded. read sends a request
 // only when the newest known version of the record is not cached.
 func (s *store) read(revision int) (rls *releasev1.Release, genuine bool, err error) {
 	if rls, ok := s.unverified[revision]; ok {
@@ -85,8 +85,8 @@ func (s *store) read(revision int) (rls *releasev1.Release, genuine bool, err er
 	return rls, false, nil
 }
 
-// cached returns the release of a record from the cache, which holds verified content
-// only; nil when the newest known version is not there.
+// cached returns the release of a record from the cache, which holds only verified
+// content. It returns nil when the cache lacks the newest known version of the record.
 func (s *store) cached(key string) (*releasev1.Release, error) {
 	known, ok := s.secrets.view.Get(s.release.Namespace, key)
 	if !ok {
@@ -107,9 +107,9 @@ func (s *store) cached(key string) (*releasev1.Release, error) {
 	return rls, nil
 }
 
-// decode returns the release in a Secret; nil when the Secret does not hold the record
-// of this revision. The status is that of the Secret's labels, as in the index. The log
-// does not say what is wrong, because whoever wrote the record controls that text.
+// decode returns the release in a Secret, or nil when the Secret does not hold the record
+// of this revision. The release status comes from the Secret's labels, as in the index.
+// The log omits the error, because the author of the record controls its text.
 func (s *store) decode(secret *corev1.Secret, revision int, limit recordSize) (*releasev1.Release, recordSize) {
 	rls, size, err := decodeRecord(secret.Data["release"], limit)
 	if err != nil || rls.Name != s.release.Name || rls.Namespace != s.release.Namespace || rls.Version != revision || rls.Info == nil {

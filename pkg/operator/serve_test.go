@@ -82,9 +82,9 @@ func TestProbes(t *testing.T) {
 
 func get(t *testing.T, handler http.Handler, path string) (code int, body string) {
 	t.Helper()
-	answer := httptest.NewRecorder()
-	handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
-	return answer.Code, answer.Body.String()
+	response := httptest.NewRecorder()
+	handler.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+	return response.Code, response.Body.String()
 }
 
 func TestPprof(t *testing.T) {
@@ -98,20 +98,20 @@ func TestPprof(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := server.Client().Do(request)
+		response, err := server.Client().Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := answer.Body.Close(); err != nil {
+		if err := response.Body.Close(); err != nil {
 			t.Error(err)
 		}
-		if answer.StatusCode != want {
-			t.Errorf("%s: status %d, want %d", path, answer.StatusCode, want)
+		if response.StatusCode != want {
+			t.Errorf("%s: status %d, want %d", path, response.StatusCode, want)
 		}
 	}
 }
 
-func TestServerOff(t *testing.T) {
+func TestServerDisabled(t *testing.T) {
 	s, err := listen(t.Context(), "metrics", "--metrics-bind-address", "0", http.NotFoundHandler())
 	if s != nil || err != nil {
 		t.Errorf("listen() = %v, %v, want nothing", s, err)
@@ -146,20 +146,20 @@ func TestServer(t *testing.T) {
 			answered <- err.Error()
 			return
 		}
-		answer, err := http.DefaultClient.Do(request)
+		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			answered <- err.Error()
 			return
 		}
-		defer func() { _ = answer.Body.Close() }()
-		body, _ := io.ReadAll(answer.Body)
+		defer func() { _ = response.Body.Close() }()
+		body, _ := io.ReadAll(response.Body)
 		answered <- string(body)
 	}()
 	<-entered
 	cancel()
 	close(leave)
 	if got := <-answered; got != "done" {
-		t.Errorf("a request in flight got %q", got)
+		t.Errorf("the in-flight request got %q, want done", got)
 	}
 	if err := <-ended; err != nil {
 		t.Errorf("run() = %v", err)

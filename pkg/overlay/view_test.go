@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// The story of an object in a view: what the store holds, how far the store has
-// come, and what this process did.
+// TestViewGet combines the object in the store, the resource version of the store,
+// and the last write or delete of this process.
 func TestViewGet(t *testing.T) {
 	type version struct {
 		uid     types.UID
@@ -30,28 +30,28 @@ func TestViewGet(t *testing.T) {
 		written *version
 		deleted *version
 		want    *version
-		forgets bool // The own write is of no more use.
+		drops   bool // The view drops the own write.
 	}{
-		"nothing":                        {},
-		"only the store":                 {stored: &version{"a", "5"}, want: &version{"a", "5"}},
-		"written, store is behind":       {stored: &version{"a", "5"}, storeAt: "5", written: &version{"a", "7"}, want: &version{"a", "7"}},
-		"written, store has it":          {stored: &version{"a", "7"}, written: &version{"a", "7"}, want: &version{"a", "7"}, forgets: true},
-		"written, store has a newer one": {stored: &version{"a", "9"}, written: &version{"a", "7"}, want: &version{"a", "9"}, forgets: true},
-		"versions are numbers":           {stored: &version{"a", "9"}, storeAt: "9", written: &version{"a", "10"}, want: &version{"a", "10"}},
-		"created, store knows nothing":   {storeAt: "5", written: &version{"a", "7"}, want: &version{"a", "7"}},
-		"created, and gone since":        {storeAt: "9", written: &version{"a", "7"}, forgets: true},
-		"written, replaced since":        {stored: &version{"b", "9"}, written: &version{"a", "7"}, want: &version{"b", "9"}, forgets: true},
-		"recreated, store has the old one": {
+		"no object":                                 {},
+		"object only in the store":                  {stored: &version{"a", "5"}, want: &version{"a", "5"}},
+		"written, store is behind":                  {stored: &version{"a", "5"}, storeAt: "5", written: &version{"a", "7"}, want: &version{"a", "7"}},
+		"written, store has the written version":    {stored: &version{"a", "7"}, written: &version{"a", "7"}, want: &version{"a", "7"}, drops: true},
+		"written, store has a newer version":        {stored: &version{"a", "9"}, written: &version{"a", "7"}, want: &version{"a", "9"}, drops: true},
+		"resource versions compare as numbers":      {stored: &version{"a", "9"}, storeAt: "9", written: &version{"a", "10"}, want: &version{"a", "10"}},
+		"created, store is behind":                  {storeAt: "5", written: &version{"a", "7"}, want: &version{"a", "7"}},
+		"created, then deleted by another client":   {storeAt: "9", written: &version{"a", "7"}, drops: true},
+		"written, then recreated by another client": {stored: &version{"b", "9"}, written: &version{"a", "7"}, want: &version{"b", "9"}, drops: true},
+		"recreated, store has the old object": {
 			stored: &version{"a", "5"}, storeAt: "5", written: &version{"b", "7"}, want: &version{"b", "7"},
 		},
-		"store is ahead with an old object": { // It was written, and the write undone in between: the store knows best.
-			stored: &version{"a", "5"}, storeAt: "9", written: &version{"a", "7"}, want: &version{"a", "5"}, forgets: true,
+		"store is ahead with an old object": { // The store has passed the write, so its object is authoritative.
+			stored: &version{"a", "5"}, storeAt: "9", written: &version{"a", "7"}, want: &version{"a", "5"}, drops: true,
 		},
-		"deleted, store has it still":        {stored: &version{"a", "5"}, storeAt: "5", deleted: &version{"a", "5"}},
-		"deleted, store has a later version": {stored: &version{"a", "6"}, storeAt: "6", deleted: &version{"a", "5"}},
-		"deleted, store knows":               {storeAt: "7", deleted: &version{"a", "5"}, forgets: true},
-		"deleted, and made anew by others":   {stored: &version{"b", "8"}, storeAt: "8", deleted: &version{"a", "5"}, want: &version{"b", "8"}, forgets: true},
-		"versions that are no numbers":       {stored: &version{"a", "x"}, storeAt: "x", written: &version{"a", "y"}, want: &version{"a", "x"}, forgets: true},
+		"deleted, store still has the object":       {stored: &version{"a", "5"}, storeAt: "5", deleted: &version{"a", "5"}},
+		"deleted, store has a later version":        {stored: &version{"a", "6"}, storeAt: "6", deleted: &version{"a", "5"}},
+		"deleted, store has no object":              {storeAt: "7", deleted: &version{"a", "5"}, drops: true},
+		"deleted, then recreated by another client": {stored: &version{"b", "8"}, storeAt: "8", deleted: &version{"a", "5"}, want: &version{"b", "8"}, drops: true},
+		"resource versions are not numbers":         {stored: &version{"a", "x"}, storeAt: "x", written: &version{"a", "y"}, want: &version{"a", "x"}, drops: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -81,14 +81,14 @@ func TestViewGet(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" || ok != (want != nil) {
 				t.Errorf("Get = %t (-want +got):\n%s", ok, diff)
 			}
-			if forgot := len(v.written) == 0; (tc.written != nil || tc.deleted != nil) && forgot != tc.forgets {
-				t.Errorf("own write forgotten: %t, want %t", forgot, tc.forgets)
+			if dropped := len(v.written) == 0; (tc.written != nil || tc.deleted != nil) && dropped != tc.drops {
+				t.Errorf("own write dropped: %t, want %t", dropped, tc.drops)
 			}
 		})
 	}
 }
 
-// TestViewOwnEvents distinguishes the echo of an own write from changes by others.
+// TestViewOwnEvents distinguishes the event of an own write or delete from events that other clients cause.
 func TestViewOwnEvents(t *testing.T) {
 	object := func(uid types.UID, version string) *metav1.PartialObjectMetadata {
 		o := &metav1.PartialObjectMetadata{}
@@ -101,16 +101,16 @@ func TestViewOwnEvents(t *testing.T) {
 		own       bool
 		ownDelete bool
 	}{
-		"nothing done": {func(*View[*metav1.PartialObjectMetadata]) {}, object("a", "5"), false, false},
+		"no own write": {func(*View[*metav1.PartialObjectMetadata]) {}, object("a", "5"), false, false},
 		"own write":    {func(v *View[*metav1.PartialObjectMetadata]) { v.Wrote(object("a", "5")) }, object("a", "5"), true, false},
-		"an older write": {func(v *View[*metav1.PartialObjectMetadata]) {
+		"older own write": {func(v *View[*metav1.PartialObjectMetadata]) {
 			v.Wrote(object("a", "5"))
 			v.Wrote(object("a", "7"))
 		}, object("a", "5"), true, false},
-		"a write by others": {func(v *View[*metav1.PartialObjectMetadata]) { v.Wrote(object("a", "5")) }, object("a", "6"), false, false},
-		"own delete":        {func(v *View[*metav1.PartialObjectMetadata]) { v.Deleted(object("a", "5")) }, object("a", "8"), false, true},
-		"delete of a later": {func(v *View[*metav1.PartialObjectMetadata]) { v.Deleted(object("a", "5")) }, object("b", "8"), false, false},
-		"own delete of what was deleted": {func(v *View[*metav1.PartialObjectMetadata]) {
+		"write by another client":      {func(v *View[*metav1.PartialObjectMetadata]) { v.Wrote(object("a", "5")) }, object("a", "6"), false, false},
+		"own delete":                   {func(v *View[*metav1.PartialObjectMetadata]) { v.Deleted(object("a", "5")) }, object("a", "8"), false, true},
+		"delete of a recreated object": {func(v *View[*metav1.PartialObjectMetadata]) { v.Deleted(object("a", "5")) }, object("b", "8"), false, false},
+		"own write, then own delete": {func(v *View[*metav1.PartialObjectMetadata]) {
 			v.Wrote(object("a", "5"))
 			v.Deleted(object("a", "5"))
 		}, object("a", "5"), true, true},
@@ -140,13 +140,13 @@ func TestViewSettle(t *testing.T) {
 	v.Wrote(o)
 	v.Settle(o)
 	if len(v.written) != 1 {
-		t.Error("forgot a write that the store does not have")
+		t.Error("Settle dropped a write that the store does not have")
 	}
 	if err := indexer.Add(o); err != nil {
 		t.Fatal(err)
 	}
 	v.Settle(o)
 	if len(v.written) != 0 {
-		t.Error("remembers a write that the store has")
+		t.Error("Settle kept a write that the store has")
 	}
 }

@@ -25,22 +25,22 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// world is the result of one player's steps, without differences that cannot be avoided.
+// world is the observed state after a step of one player. Unavoidable differences between players are removed.
 type world struct {
 	// Error is the class of the step's error.
 	Error string
-	// Objects are the live objects by "kind.group namespace/name".
+	// Objects maps "kind.group namespace/name" to the live object.
 	Objects map[string]any
-	// Records are the release records by the names of their Secrets.
+	// Records maps the name of a Secret to the release record in it.
 	Records map[string]any
-	// Hooks are the events of hooks in this step, in order.
+	// Hooks are the hook events of this step, in order.
 	Hooks []string
-	// Created and Deleted are the resources of the objects that this step created and deleted, in order.
+	// Created and Deleted are the resources of the created and the deleted objects of this step, in order.
 	Created, Deleted []string
 }
 
-// preferred are the versions for reading objects, by resource, whichever version a player uses. Resources of CRDs in
-// charts are absent, because they have one version.
+// preferred maps a resource to the version in which objects are read, because players may write different versions.
+// Resources of CRDs in charts are absent, because they have one version.
 var preferred = sync.OnceValues(func() (map[schema.GroupResource]string, error) {
 	lists, err := discovery.ServerPreferredResources(shared.Client.Discovery())
 	if err != nil {
@@ -59,8 +59,8 @@ var preferred = sync.OnceValues(func() (map[schema.GroupResource]string, error) 
 	return versions, nil
 })
 
-// liveObjects returns the objects in a player's namespaces, and the cluster-scoped objects with the namespace's name in
-// theirs. Objects of controllers are left out. liveObjects waits for the removal of objects that are being deleted.
+// liveObjects returns the objects in a player's namespaces, and the cluster-scoped objects whose names contain the
+// namespace. Objects that controllers created are omitted. liveObjects waits until no object is being deleted.
 func liveObjects(ctx context.Context, t testing.TB, touched []place, namespace string) []*unstructured.Unstructured {
 	t.Helper()
 	versions, err := preferred()
@@ -68,7 +68,7 @@ func liveObjects(ctx context.Context, t testing.TB, touched []place, namespace s
 		t.Fatalf("discover the kinds of the API server: %v", err)
 	}
 	places := map[place]bool{
-		// Other clients create objects there, too.
+		// Other clients also create ConfigMaps, which the player's journal does not record.
 		{corev1.SchemeGroupVersion.WithResource("configmaps"), namespace}: true,
 	}
 	for _, p := range touched {
@@ -147,7 +147,7 @@ func nameOf(object *unstructured.Unstructured) string {
 	return object.GroupVersionKind().GroupKind().String() + " " + name
 }
 
-// look returns the world of a player after a step. The step's error must be of a known class.
+// look returns the world of a player after a step. failure is the step's error; its class must be known.
 func look(ctx context.Context, t testing.TB, p player, failure error) world {
 	t.Helper()
 	namespace, journal := p.home()
@@ -170,12 +170,12 @@ func look(ctx context.Context, t testing.TB, p player, failure error) world {
 // otherNamespace is the suffix of a second namespace for objects of a chart.
 const otherNamespace = "-other"
 
-// anonymous replaces what differs between two players in a text.
+// anonymous replaces the namespace in a text, because each player has another namespace.
 func anonymous(text, namespace string) string {
 	return strings.ReplaceAll(text, namespace, "NAMESPACE")
 }
 
-// anonymize replaces what differs between two players in all texts and keys.
+// anonymize replaces the namespace and the UID in all strings and keys of a value, because they differ between players.
 func anonymize(value any, namespace, uid string) any {
 	clean := func(text string) string {
 		if uid != "" {
@@ -203,8 +203,8 @@ func anonymize(value any, namespace, uid string) any {
 	}
 }
 
-// newNamespace creates a namespace for a test. The namespace is not deleted, because the deletions would be most of the API
-// server's work. The control plane ends with the tests.
+// newNamespace creates a namespace for a test. The namespace is not deleted, because deletions would be most of the API
+// server's work. The control plane stops after the tests.
 func newNamespace(t testing.TB) string {
 	t.Helper()
 	created, err := shared.Client.CoreV1().Namespaces().

@@ -28,7 +28,7 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// ownedKinds are the kinds of a release's objects, each with a change of a field of the chart.
+// ownedKinds are the kinds of a release's objects, each with a patch that changes a field of the chart.
 var ownedKinds = []struct {
 	kind     string
 	resource schema.GroupVersionResource
@@ -56,36 +56,36 @@ var ownedKinds = []struct {
 	},
 }
 
-// driftWays are the ways in which an object can drift.
-var driftWays = []struct {
+// driftCases are the changes by other clients that make an object drift.
+var driftCases = []struct {
 	name string
-	// drift is the word of the Drifted condition for it.
-	drift string
-	do    func(t *testing.T, client dynamic.ResourceInterface, change string)
+	// reported is how the message of the condition Drifted describes the drift.
+	reported string
+	do       func(t *testing.T, client dynamic.ResourceInterface, change string)
 }{
-	{name: "changed", drift: "changed", do: func(t *testing.T, client dynamic.ResourceInterface, change string) {
+	{name: "changed", reported: "changed", do: func(t *testing.T, client dynamic.ResourceInterface, change string) {
 		t.Helper()
 		patch(t, client, "web", change)
 	}},
-	{name: "deleted", drift: "missing", do: func(t *testing.T, client dynamic.ResourceInterface, _ string) {
+	{name: "deleted", reported: "missing", do: func(t *testing.T, client dynamic.ResourceInterface, _ string) {
 		t.Helper()
 		if err := client.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}},
-	{name: "managed-by label removed", drift: "missing", do: func(t *testing.T, client dynamic.ResourceInterface, _ string) {
+	{name: "managed-by label removed", reported: "missing", do: func(t *testing.T, client dynamic.ResourceInterface, _ string) {
 		t.Helper()
 		patch(t, client, "web", `{"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}`)
 	}},
-	{name: "app label changed", drift: "changed", do: func(t *testing.T, client dynamic.ResourceInterface, _ string) {
+	{name: "app label changed", reported: "changed", do: func(t *testing.T, client dynamic.ResourceInterface, _ string) {
 		t.Helper()
 		patch(t, client, "web", `{"metadata": {"labels": {"app.kubernetes.io/name": "other"}}}`)
 	}},
-	{name: "release annotations removed", drift: "changed", do: func(t *testing.T, client dynamic.ResourceInterface, _ string) {
+	{name: "release annotations removed", reported: "changed", do: func(t *testing.T, client dynamic.ResourceInterface, _ string) {
 		t.Helper()
 		patch(t, client, "web", `{"metadata": {"annotations": {"meta.helm.sh/release-name": null, "meta.helm.sh/release-namespace": null}}}`)
 	}},
-	{name: "taken by server-side apply", drift: "changed", do: func(t *testing.T, client dynamic.ResourceInterface, change string) {
+	{name: "field taken over by server-side apply", reported: "changed", do: func(t *testing.T, client dynamic.ResourceInterface, change string) {
 		t.Helper()
 		live := get(t, client, "web")
 		taken := &unstructured.Unstructured{}
@@ -99,7 +99,7 @@ var driftWays = []struct {
 			t.Fatal(err)
 		}
 	}},
-	{name: "owner removed", drift: "changed", do: func(t *testing.T, client dynamic.ResourceInterface, _ string) {
+	{name: "owner reference removed", reported: "changed", do: func(t *testing.T, client dynamic.ResourceInterface, _ string) {
 		t.Helper()
 		patch(t, client, "web", `{"metadata": {"ownerReferences": null}}`)
 	}},
@@ -108,8 +108,8 @@ var driftWays = []struct {
 func TestDriftIsCorrected(t *testing.T) {
 	t.Parallel()
 	for _, owned := range ownedKinds {
-		for _, way := range driftWays {
-			t.Run(owned.kind+" "+way.name, func(t *testing.T) {
+		for _, drift := range driftCases {
+			t.Run(owned.kind+" "+drift.name, func(t *testing.T) {
 				t.Parallel()
 				ns := newNamespace(t)
 				ns.Create(apps.Named("web"))
@@ -118,11 +118,11 @@ func TestDriftIsCorrected(t *testing.T) {
 				want := get(t, client, "web")
 
 				begin := time.Now()
-				way.do(t, client, owned.change)
+				drift.do(t, client, owned.change)
 				took := awaitSame(t, client, want, begin)
 				t.Logf("corrected after %s", took)
 
-				assertDriftWasReported(t, ns, before, fmt.Sprintf("%s web (%s)", owned.kind, way.drift))
+				assertDriftWasReported(t, ns, before, fmt.Sprintf("%s web (%s)", owned.kind, drift.reported))
 				assertRecords(t, ns, "web v1 deployed")
 			})
 		}
@@ -174,7 +174,7 @@ func TestForeignFieldsAreKept(t *testing.T) {
 			ns := newNamespace(t)
 			ns.Create(apps.Named("web"))
 			before := ns.AwaitReady("web")
-			// The last status and event of the rollout may still follow.
+			// The operator may still write the last status and event of the rollout.
 			ns.AwaitQuiet(quiet)
 			client := shared.Dynamic.Resource(owned.resource).Namespace(ns.Name)
 
@@ -188,7 +188,7 @@ func TestForeignFieldsAreKept(t *testing.T) {
 
 			requests := slices.DeleteFunc(ns.Requests(begin), func(request cluster.AuditEvent) bool {
 				// An annotation increments the generation of a Deployment. The Deployment is unhealthy until its
-				// controller has observed the generation. If that takes long, the status may say so.
+				// controller has observed the generation. The operator may report the unhealthy Deployment in the status.
 				return owned.kind == "Deployment" && request.Resource == "demoapps" && request.Subresource == "status"
 			})
 			if len(requests) > 0 {
@@ -203,7 +203,7 @@ func TestForeignFieldsAreKept(t *testing.T) {
 				t.Errorf("labels %v, annotations %v", after.GetLabels(), after.GetAnnotations())
 			}
 			if value, _, _ := unstructured.NestedString(after.Object, "data", "theirs"); value == "" && (owned.kind == "ConfigMap" || owned.kind == "Secret") {
-				t.Error("their key is gone")
+				t.Error("the key of the other client is gone")
 			}
 		})
 	}
@@ -244,7 +244,8 @@ func TestForeignFieldsSurviveUpgrade(t *testing.T) {
 	}
 }
 
-// assertDriftWasReported waits until a drift is over, and asserts that the status reported it meanwhile.
+// assertDriftWasReported waits until the drift is corrected. It asserts that the condition Drifted named the object before
+// the correction.
 func assertDriftWasReported(t *testing.T, ns *apps.Namespace, before *v1alpha1.DemoApp, object string) {
 	t.Helper()
 	app := ns.Await("web", "ready without the condition Drifted", func(app *v1alpha1.DemoApp) bool {
@@ -257,16 +258,16 @@ func assertDriftWasReported(t *testing.T, ns *apps.Namespace, before *v1alpha1.D
 	if app.Status.LastUpgradeAt.Before(before.Status.LastUpgradeAt) {
 		t.Errorf("lastUpgradeAt went from %s to %s", before.Status.LastUpgradeAt, app.Status.LastUpgradeAt)
 	}
-	var told []string
+	var messages []string
 	for _, version := range ns.Versions("web") {
 		if drifted := apps.Condition(version.App, releasev1alpha1.ConditionDrifted); drifted.Status == metav1.ConditionTrue {
 			if strings.Contains(drifted.Message, object) {
 				return
 			}
-			told = append(told, drifted.Message)
+			messages = append(messages, drifted.Message)
 		}
 	}
-	t.Errorf("Drifted never named %q, only %q", object, told)
+	t.Errorf("Drifted never named %q, only %q", object, messages)
 }
 
 func get(t *testing.T, client dynamic.ResourceInterface, name string) *unstructured.Unstructured {
@@ -278,7 +279,7 @@ func get(t *testing.T, client dynamic.ResourceInterface, name string) *unstructu
 	return object
 }
 
-// patch changes an object as kubectl edit does.
+// patch changes an object, like kubectl edit.
 func patch(t *testing.T, client dynamic.ResourceInterface, name, change string) {
 	t.Helper()
 	_, err := client.Patch(t.Context(), name, types.MergePatchType, []byte(change), metav1.PatchOptions{})
@@ -287,8 +288,8 @@ func patch(t *testing.T, client dynamic.ResourceInterface, name, change string) 
 	}
 }
 
-// replace does what kubectl replace --force does, with changed content. The operator recreates a deleted object at
-// once, so replace tries until its object comes first.
+// replace deletes an object and creates it with changed content, like kubectl replace --force. The operator also
+// recreates a deleted object, so replace retries until its own create succeeds.
 func replace(t *testing.T, client dynamic.ResourceInterface, name, change string) {
 	t.Helper()
 	changed, err := client.Patch(t.Context(), name, types.MergePatchType, []byte(change),
@@ -310,29 +311,29 @@ func replace(t *testing.T, client dynamic.ResourceInterface, name, change string
 	})
 }
 
-// awaitSame waits until an object has its earlier content, and returns how long after begin that was.
+// awaitSame waits until an object has the same content as want again. It returns the time from begin until then.
 func awaitSame(t *testing.T, client dynamic.ResourceInterface, want *unstructured.Unstructured, begin time.Time) time.Duration {
 	t.Helper()
 	var took time.Duration
-	cluster.Eventually(t.Context(), t, want.GetKind()+" as it was", func(ctx context.Context) (bool, error) {
+	cluster.Eventually(t.Context(), t, want.GetKind()+" with its earlier content", func(ctx context.Context) (bool, error) {
 		live, err := client.Get(ctx, want.GetName(), metav1.GetOptions{})
 		if err != nil {
 			return false, err
 		}
 		took = time.Since(begin)
 		if diff := cmp.Diff(content(want), content(live)); diff != "" {
-			return false, fmt.Errorf("it differs (-want +got):\n%s", diff)
+			return false, fmt.Errorf("content differs (-want +got):\n%s", diff)
 		}
 		return true, nil
 	})
 	return took
 }
 
-// content returns what the chart and users define of an object, without what the API server adds.
+// content returns the fields of an object that the chart or a user sets, without the fields that the API server adds.
 func content(object *unstructured.Unstructured) map[string]any {
 	object = object.DeepCopy()
 	annotations := object.GetAnnotations()
-	// The Deployment controller increments its annotation.
+	// The Deployment controller increments this annotation.
 	delete(annotations, "deployment.kubernetes.io/revision")
 	unstructured.RemoveNestedField(object.Object, "spec", "clusterIP")
 	unstructured.RemoveNestedField(object.Object, "spec", "clusterIPs")

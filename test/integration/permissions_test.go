@@ -26,15 +26,15 @@ import (
 	"github.com/example/demoapp-controller/test/cluster"
 )
 
-// rulesFile has the rules that the operator runs under, and kindRules those of the kinds that are opted in.
+// rulesFile holds the RBAC rules of the operator. kindRules matches the files with the RBAC rules of opt-in kinds.
 const (
 	rulesFile = "artifacts/deploy/10-rbac.yaml"
 	kindRules = "artifacts/kinds/*/rbac.yaml"
 )
 
-// awaitedGroups are the API groups of kinds that are opted in. Until a test has installed such a kind, the operator asks
-// in vain whether it may watch it.
-var awaitedGroups = []string{webappv1.GroupName}
+// optInGroups are the API groups of opt-in kinds. Until a test installs an opt-in kind and its rules, the API server refuses
+// the operator's requests for that kind.
+var optInGroups = []string{webappv1.GroupName}
 
 // permission is one verb on one resource, for all objects or for one name.
 type permission struct {
@@ -53,8 +53,8 @@ func (p permission) String() string {
 	return text
 }
 
-// checkPermissions compares the operator's requests with its permissions when all tests have run. Unused permissions
-// can only be found when the whole package has passed.
+// checkPermissions compares the operator's requests with its permissions after the tests. It reports unused permissions
+// only if whole is true, that is, if all tests of the package ran and passed.
 func checkPermissions(ctx context.Context, whole bool) (code int) {
 	requests, err := shared.AuditRequests(time.Time{}, cluster.ByOperator())
 	if err != nil {
@@ -79,23 +79,23 @@ func checkPermissions(ctx context.Context, whole bool) (code int) {
 		return 1
 	}
 	for _, unused := range unusedPermissions(granted, requests) {
-		fmt.Fprintf(os.Stderr, "FAIL: %s grants what no test made the operator use: %s\n", rulesFile, unused)
+		fmt.Fprintf(os.Stderr, "FAIL: %s grants a permission that no test needed: %s\n", rulesFile, unused)
 		code = 1
 	}
 	return code
 }
 
-// refusedByRules returns the requests that RBAC refused: those that the authorizer still refuses. Admission refuses
-// others, because of a quota or a terminating namespace.
+// refusedByRules returns the forbidden requests that RBAC refused. It asks the authorizer again, because admission also
+// answers Forbidden, for example for a quota or a terminating namespace.
 func refusedByRules(ctx context.Context, requests []cluster.AuditEvent) ([]cluster.AuditEvent, error) {
 	var refused []cluster.AuditEvent
 	for _, request := range requests {
-		if request.Code != http.StatusForbidden || slices.Contains(awaitedGroups, request.Group) {
+		if request.Code != http.StatusForbidden || slices.Contains(optInGroups, request.Group) {
 			continue
 		}
 		verbs := []string{request.Verb}
 		if request.Verb == "patch" {
-			// Server-side apply may also create.
+			// Server-side apply may also create the object.
 			verbs = append(verbs, "create")
 		}
 		for _, verb := range verbs {
@@ -132,7 +132,7 @@ func isAllowed(ctx context.Context, verb string, request cluster.AuditEvent) (bo
 	return review.Status.Allowed, nil
 }
 
-// grantedPermissions reads the rules.
+// grantedPermissions returns the permissions in the files of rulesFile and kindRules.
 func grantedPermissions() ([]permission, error) {
 	files, err := filepath.Glob(filepath.Join(shared.Root(), kindRules))
 	if err != nil {
@@ -190,18 +190,19 @@ func permissionsOf(rule rbacv1.PolicyRule) []permission {
 	return permissions
 }
 
-// seldom are permissions that the operator uses by chance only: two equal events about one version of an object.
-var seldom = []permission{{group: "events.k8s.io", resource: "events", verb: "patch"}}
+// rarelyUsed are permissions that a test run may leave unused. The operator patches an event only after two equal events
+// about one version of an object.
+var rarelyUsed = []permission{{group: "events.k8s.io", resource: "events", verb: "patch"}}
 
 // unusedPermissions returns the permissions that no request needed.
 func unusedPermissions(granted []permission, requests []cluster.AuditEvent) []permission {
 	return slices.DeleteFunc(slices.Clone(granted), func(p permission) bool {
 		if p.verb == "list" {
-			// A watch begins with a list. The client sends a list of its own only if the API server does not support
-			// that.
+			// A watch also streams the initial list. The client sends a separate list only if the API server does not
+			// support streaming.
 			p.verb = "watch"
 		}
-		return slices.Contains(seldom, p) || slices.ContainsFunc(requests, p.isUsedBy)
+		return slices.Contains(rarelyUsed, p) || slices.ContainsFunc(requests, p.isUsedBy)
 	})
 }
 
@@ -214,6 +215,6 @@ func (p permission) isUsedBy(request cluster.AuditEvent) bool {
 		return false
 	}
 	// Server-side apply of an absent object needs the permission to create it.
-	appliedNew := request.Verb == "patch" && request.Code == http.StatusCreated
-	return request.Verb == p.verb || p.verb == "create" && appliedNew
+	createdByApply := request.Verb == "patch" && request.Code == http.StatusCreated
+	return request.Verb == p.verb || p.verb == "create" && createdByApply
 }

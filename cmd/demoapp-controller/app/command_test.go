@@ -50,7 +50,7 @@ func TestExecuteUsage(t *testing.T) {
 	}
 }
 
-// keepLogging restores the logging of the process at the end of the test.
+// keepLogging restores the logging configuration of the process when the test ends.
 func keepLogging(t *testing.T) {
 	state, logger, flags, out := klog.CaptureState(), slog.Default(), log.Flags(), log.Writer()
 	t.Cleanup(func() {
@@ -74,7 +74,7 @@ func TestExecuteFailureIsOneLine(t *testing.T) {
 	}
 }
 
-func TestCommandRuns(t *testing.T) {
+func TestCommandPassesParsedOptions(t *testing.T) {
 	keepLogging(t)
 	failure := errors.New("failed")
 	var got *Options

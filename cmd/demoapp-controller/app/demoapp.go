@@ -81,13 +81,13 @@ func buildDemoApps(env *operator.Environment, options *Options) error {
 	if deps.Audit, err = newAuditTrail(env, options); err != nil {
 		return err
 	}
-	room, err := demoapp.New(deps)
+	ctrl, err := demoapp.New(deps)
 	if err != nil {
 		return err
 	}
-	observeRollouts(env.Registry, room.Rollouts)
+	observeRollouts(env.Registry, ctrl.Rollouts)
 	addEngine(env, engine)
-	env.AddController(demoapp.Name, room.Run, room.Synced()...)
+	env.AddController(demoapp.Name, ctrl.Run, ctrl.Synced()...)
 	env.AddController(audit.Name, deps.Audit.Run)
 	return nil
 }
@@ -101,7 +101,7 @@ func demoClient(env *operator.Environment) (versioned.Interface, error) {
 	return client, nil
 }
 
-// demoAppInformers returns the informers of DemoApps. Both kinds share them.
+// demoAppInformers returns the informers of DemoApps. The kinds DemoApp and DemoAppCluster share the informers.
 func demoAppInformers(env *operator.Environment, client versioned.Interface) (map[string]cache.SharedIndexInformer, error) {
 	return env.Informers("DemoApps", func(namespace string) (cache.SharedIndexInformer, error) {
 		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
@@ -138,13 +138,13 @@ func watchForDemoApps(env *operator.Environment, client versioned.Interface, dep
 	return err
 }
 
-// notReleaseRecords selects all Secrets except Helm's release records. The records are many, change often, and are not
-// referenced by DemoApps.
+// notReleaseRecords selects all Secrets except Helm's release records. DemoApps do not reference the records, which are
+// many and change often.
 func notReleaseRecords(options *metav1.ListOptions) {
 	options.FieldSelector = fields.OneTermNotEqualSelector("type", "helm.sh/release.v1").String()
 }
 
-// identities returns a metadata informer that keeps only the fields of identityOnly.
+// identities returns a metadata informer that caches only namespace, name, UID and resourceVersion of each object.
 func identities(
 	env *operator.Environment, resource schema.GroupVersionResource, namespace string, selected func(*metav1.ListOptions),
 ) (cache.SharedIndexInformer, error) {
@@ -202,7 +202,7 @@ func newLicenses(options *Options) (gates.Licenses, error) {
 	}), nil
 }
 
-// observeRollouts registers the metric of DemoApps in the rollout of a newer chart, by state.
+// observeRollouts registers one gauge per rollout state. A gauge counts the DemoApps in that state of a chart rollout.
 func observeRollouts(registry prometheus.Registerer, counts func() rollout.Counts) {
 	for state, count := range map[string]func(rollout.Counts) int{
 		"queued": func(c rollout.Counts) int { return c.Queued },
@@ -228,8 +228,8 @@ func identityOnly(object any) (any, error) {
 	}}, nil
 }
 
-// servedOnly drops all fields of a CustomResourceDefinition that do not say which versions are served. The schemas are
-// the largest part.
+// servedOnly keeps only the fields of a CustomResourceDefinition that say which versions are served. The dropped schemas
+// are the largest part of the object.
 func servedOnly(object any) (any, error) {
 	whole, ok := object.(*unstructured.Unstructured)
 	if !ok {

@@ -55,7 +55,7 @@ func TestClassify(t *testing.T) {
 	waiting := fmt.Errorf("hook: %w", controller.ErrTooManyWaiting)
 	transient := func(err error) string {
 		if errors.Is(err, plain) {
-			return "ComesSoon"
+			return "KindTransient"
 		}
 		return ""
 	}
@@ -76,12 +76,12 @@ func TestClassify(t *testing.T) {
 			failure{Reason: apimeta.ReasonRefused, Terminal: true, Counts: true, Reports: true},
 		},
 		{
-			"transient error of the kind", plain,
+			"error that the kind classifies as transient", plain,
 			failureState{Action: helm.ActionUpgrade, Transient: transient},
-			failure{Reason: "ComesSoon", Reports: true},
+			failure{Reason: "KindTransient", Reports: true},
 		},
 		{
-			"no transient error of the kind", waiting,
+			"error that the kind does not classify as transient", waiting,
 			failureState{Action: helm.ActionUpgrade, Transient: transient},
 			failure{Reason: releasev1alpha1.ReasonUpgradeFailed, Reports: true},
 		},
@@ -91,7 +91,7 @@ func TestClassify(t *testing.T) {
 			failure{Reason: releasev1alpha1.ReasonInstallFailed, Reports: true},
 		},
 		{
-			"observe fails, nothing is deployed", plain,
+			"observe fails while no release is deployed", plain,
 			failureState{Reported: true},
 			failure{Reason: apimeta.ReasonObserveFailed, Reports: true},
 		},
@@ -106,7 +106,7 @@ func TestClassify(t *testing.T) {
 			failure{Reason: apimeta.ReasonObserveFailed},
 		},
 		{
-			"values do not render", &helm.RenderError{Chart: "web", Err: plain},
+			"values fail to render", &helm.RenderError{Chart: "web", Err: plain},
 			failureState{Deployed: true, Reported: true},
 			failure{Reason: releasev1alpha1.ReasonRenderFailed, Terminal: true, Counts: true, Reports: true},
 		},

@@ -12,8 +12,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// suspend holds what the gates let through, mainly the correction of drift, and reports
-// the drift that stays.
+// suspend withholds the changes that the gates allow, mainly the correction of drift. It
+// reports the drift that remains.
 func suspend(s *subject, f Facts, found look) look {
 	if !f.Desired.Policy.Suspend {
 		return found
@@ -34,7 +34,7 @@ func suspend(s *subject, f Facts, found look) look {
 }
 
 // SuspendBlocker is the blocker of a change that spec.suspend holds. It precedes all
-// other blockers, because they matter only after it.
+// other blockers, because they apply only when the object is no longer suspended.
 func SuspendBlocker() Blocker {
 	return Blocker{Reason: releasev1alpha1.ReasonSuspendedBySpec, Message: "A change waits until spec.suspend is false"}
 }
@@ -48,8 +48,8 @@ func suspendedDrift(s *subject, plan Plan) (reason, message string) {
 	return driftOf(s, plan, plan.Next)
 }
 
-// missingObjects names the missing objects of a suspended release. They have no health to
-// report.
+// missingObjects names the missing objects of a suspended release. The health summary
+// does not count them, because a missing object has no health.
 func missingObjects(plan Plan) string {
 	if !plan.Suspended {
 		return ""

@@ -31,8 +31,8 @@ func (l *Lifecycle) Uninstall(
 	return event.Normal("Uninstalled", "Delete", fmt.Sprintf("Uninstalled release %s", release.Name)), err
 }
 
-// ReportUninstalled clears the release from the status while finalizers of other owners
-// keep the object. The history stays.
+// ReportUninstalled clears the uninstalled release from the status. The object still exists,
+// because other clients' finalizers hold it. The history stays in the status.
 func ReportUninstalled(s *releasev1alpha1.ReleaseStatus, conditions status.Editor, release, finalizers string) {
 	s.DeployedRelease, s.Inventory, s.AppliedManifestHash = nil, nil, ""
 	s.LastGoodRevision, s.Failures = 0, nil

@@ -27,7 +27,7 @@ const (
 	Settled Standing = iota
 	// Due means that the object has not adopted the change yet.
 	Due
-	// Active means that the object has begun, and its outcome is not known yet.
+	// Active means that the object has begun to adopt the change, and the outcome is not known yet.
 	Active
 	// Failed means that the change failed for the object.
 	Failed
@@ -65,7 +65,7 @@ type Queue struct {
 	// waiting are the objects in line and the objects that stand aside.
 	waiting map[cache.ObjectName]*ticket
 	line    line
-	// halted is the state in the last notification.
+	// halted reports whether the last notification was of a halt.
 	halted bool
 }
 
@@ -83,8 +83,8 @@ func NewQueue(limits Limits, wake, notify func(cache.ObjectName)) *Queue {
 }
 
 // Ask decides whether an object may begin. Queued objects begin in the order of
-// since. Equal times are ordered by namespace and name. The inputs describe the
-// request, see [Queue.Asked].
+// since. Ties are broken by namespace and name. The queue keeps the inputs for
+// [Queue.Asked].
 func (q *Queue) Ask(key cache.ObjectName, since time.Time, inputs string) Answer {
 	defer q.lock()()
 	if _, ok := q.active[key]; ok {
@@ -98,7 +98,7 @@ func (q *Queue) Ask(key cache.ObjectName, since time.Time, inputs string) Answer
 		q.waiting[key] = t
 		heap.Push(&q.line, t)
 	}
-	// An object that is earlier in line begins before this object.
+	// Objects that are earlier in line begin first.
 	q.advance(key)
 	switch _, granted := q.active[key]; {
 	case granted:
@@ -110,7 +110,7 @@ func (q *Queue) Ask(key cache.ObjectName, since time.Time, inputs string) Answer
 	}
 }
 
-// Asked returns the inputs of a waiting object.
+// Asked returns the inputs with which a waiting object entered the queue.
 func (q *Queue) Asked(key cache.ObjectName) (inputs string, waits bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -134,7 +134,7 @@ func (q *Queue) StandAside(key cache.ObjectName, inputs string) (halted bool) {
 }
 
 // Set sets the standing of an object. A waiting object that is Due keeps waiting. Any
-// other object that is Due leaves the queue.
+// other object that is Due is removed from the queue.
 func (q *Queue) Set(key cache.ObjectName, standing Standing) {
 	defer q.lock()()
 	if _, waits := q.waiting[key]; waits && standing == Due {
@@ -144,8 +144,8 @@ func (q *Queue) Set(key cache.ObjectName, standing Standing) {
 	q.put(key, standing)
 }
 
-// Miss records that the standing of an object is not known. If the object was woken
-// and has not called Ask since, it is no longer active.
+// Miss records that the standing of an object is not known. An object that was woken
+// and has not called Ask since is then no longer active.
 func (q *Queue) Miss(key cache.ObjectName) {
 	defer q.lock()()
 	if _, woken := q.woken[key]; woken {
@@ -211,7 +211,7 @@ func (q *Queue) isHalted() bool {
 
 // advance makes objects active, in the order of the line, up to the limits. It
 // notifies the waiting objects if the rollout was halted or resumed. It neither wakes
-// nor notifies the caller of Ask, which gets an answer.
+// nor notifies the caller, because Ask returns the answer to the caller.
 func (q *Queue) advance(caller cache.ObjectName) {
 	for !q.isHalted() && q.line.Len() > 0 && (q.limits.Active == 0 || len(q.active) < q.limits.Active) {
 		next := q.line[0].key
@@ -241,7 +241,7 @@ type ticket struct {
 	index int
 }
 
-// line is a heap of tickets. The first in line is on top.
+// line is a heap of tickets. The ticket at index 0 is the first in line.
 type line []*ticket
 
 // Len implements heap.Interface.

@@ -3,13 +3,12 @@
 
 // Package charts holds the Helm charts that are compiled into the operator.
 //
-// A chart is an ordinary folder beside this file, so that it can be rendered and linted with the helm CLI as it stands:
+// A chart is an ordinary folder beside this file. The helm CLI can therefore render and lint it:
 //
 //	helm template demoapp-sample pkg/helm/charts/demo-app --set apiKey=verysecret
 //
-// The folders are embedded whole ("all:"). Without that prefix, go:embed leaves out files whose names begin with an
-// underscore, and templates/_helpers.tpl with them.
+// The folders are embedded with the prefix "all:". Without the prefix, go:embed omits files whose names begin with an
+// underscore, for example templates/_helpers.tpl.
 //
-// This package imports nothing but the standard library: it hands out file systems, and package helm makes charts of
-// them.
+// This package imports only the standard library. It returns file systems, from which package helm loads charts.
 package charts

@@ -22,9 +22,9 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// TestRequestsOfInstall also counts requests outside of the namespace: an operation sends no discovery and no list.
+// TestRequestBudgets also counts requests outside the namespace, because an operation must send no discovery and no list.
 // Before and after each operation, the operator must be silent for three seconds.
-func TestRequestsOfInstall(t *testing.T) {
+func TestRequestBudgets(t *testing.T) {
 	ns := newNamespace(t)
 	awaitLead(t, cluster.StartOperator(t.Context(), t, shared))
 	ns.Create(apps.WithoutPods("first")) // The first release starts the watches of the chart's kinds.
@@ -42,7 +42,7 @@ func TestRequestsOfInstall(t *testing.T) {
 	spendAtMost(t, "an uninstall", 4+8, all, func() { ns.Delete("web"); ns.AwaitGone("web") })
 }
 
-// TestDriftOfAllObjectsAtOnce: the correction of four objects takes one request for each and three that report it.
+// TestDriftOfAllObjectsAtOnce allows one request for each of four corrected objects, and three requests for the report.
 // After a restart, the operator also reads the release record. Before and after each correction, the operator must be
 // silent for three seconds.
 func TestDriftOfAllObjectsAtOnce(t *testing.T) {
@@ -83,7 +83,7 @@ func TestDriftOfAllObjectsAtOnce(t *testing.T) {
 	}
 }
 
-// changeAll changes a field of each object of a release, as another client.
+// changeAll patches one field of each object of a release, like another client.
 func changeAll(t *testing.T, ns *apps.Namespace, name, value string) {
 	t.Helper()
 	for resource, change := range map[schema.GroupVersionResource]string{
@@ -100,7 +100,8 @@ func changeAll(t *testing.T, ns *apps.Namespace, name, value string) {
 	}
 }
 
-// spendAtMost counts the requests that filter selects, from before do until the operator has no work left.
+// spendAtMost calls do and waits until the operator is silent. It asserts that the operator sent at most `most` requests
+// that filter selects.
 func spendAtMost(t *testing.T, what string, most int, filter cluster.AuditFilter, do func()) {
 	t.Helper()
 	awaitQuiet(t)

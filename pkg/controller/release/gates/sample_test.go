@@ -32,11 +32,11 @@ func newSample(change ...func(*sample)) *sample {
 	return s
 }
 
-// condition sets a condition of the status.
-func condition(conditionType string, is metav1.ConditionStatus, reason string) func(*sample) {
+// condition returns a change that sets a condition in the status of a sample.
+func condition(conditionType string, status metav1.ConditionStatus, reason string) func(*sample) {
 	return func(s *sample) {
 		meta.SetStatusCondition(&s.Status.Conditions, metav1.Condition{
-			Type: conditionType, Status: is, Reason: reason, Message: reason + " message",
+			Type: conditionType, Status: status, Reason: reason, Message: reason + " message",
 			LastTransitionTime: metav1.NewTime(began),
 		})
 	}

@@ -86,7 +86,7 @@ func (o *operation) put(info *resource.Info, object *unstructured.Unstructured) 
 // ensure creates an object that is expected to be absent, or takes over one
 // that belongs to the release already. It reports whether it created it.
 func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructured) (metav1.Object, bool, error) {
-	applied, err := o.apply(info, object, ssa.Create, "")
+	applied, err := o.createObject(info, object)
 	if err == nil || !apierrors.IsConflict(err) {
 		return applied, err == nil, err
 	}
@@ -99,12 +99,21 @@ func (o *operation) ensure(info *resource.Info, object *unstructured.Unstructure
 	return o.settle(info, object, made, err)
 }
 
+// createObject applies an object that must not exist, and remembers it.
+func (o *operation) createObject(info *resource.Info, object *unstructured.Unstructured) (metav1.Object, error) {
+	applied, err := o.apply(info, object, ssa.Create, "")
+	if err == nil {
+		o.engine.creations.note(o.release, o.ownerID.UID, applied.GetUID())
+	}
+	return applied, err
+}
+
 // settle looks at what is there, after an apply to the object with the UID was
 // answered with the error, and applies the object if that is the release's.
 func (o *operation) settle(info *resource.Info, object *unstructured.Unstructured, uid types.UID, answer error) (metav1.Object, bool, error) {
 	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && (uid != "" || answer == nil) {
-		applied, err := o.apply(info, object, ssa.Create, "")
+		applied, err := o.createObject(info, object)
 		return applied, err == nil, err
 	}
 	if err != nil {
@@ -127,11 +136,14 @@ func (o *operation) settle(info *resource.Info, object *unstructured.Unstructure
 }
 
 // ours reports whether a live object belongs to the release: because the engine made
-// it, by the UID that the baseline has of it; or, in a release that was the owner's
+// it, by the UID that the baseline or this process has of it; or, in a release that was the owner's
 // before, by its marks or its owner. Marks and owner references alone prove nothing:
 // everybody can write them who may write the object.
 func (o *operation) ours(info *resource.Info, live *unstructured.Unstructured) bool {
 	if made := o.known[reference(info)].UID; made != "" && made == live.GetUID() {
+		return true
+	}
+	if o.engine.creations.has(o.release, o.ownerID.UID, live.GetUID()) {
 		return true
 	}
 	return o.established && (o.isController(live) || o.claimed(live) && !o.hasOtherController(live))

@@ -116,6 +116,7 @@ type Engine struct {
 	drifted   driftWatch
 	attempts  attempts
 	digests   digests
+	creations creations
 	// largestChart is the size in bytes of the largest chart so far.
 	largestChart atomic.Int64
 	namespaces   []string
@@ -301,6 +302,7 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 		return snapshot, fmt.Errorf("observe release %s: %w", release, err)
 	}
 	snapshot.BaselineKnown = true
+	e.creations.forget(release)
 	e.foreign.set(release, baseline.RemoveForeign, baseline.Ignore)
 	var drifted []types.UID
 	states := sha256.New()
@@ -404,6 +406,7 @@ func (e *Engine) Forget(release cache.ObjectName) {
 	e.watcher.forget(release)
 	e.attempts.forget(release)
 	e.digests.forget(release)
+	e.creations.forget(release)
 	e.foreign.set(release, false, nil)
 	e.drifted.note(release, nil)
 }

@@ -165,3 +165,20 @@ func TestInstallOverOwnObject(t *testing.T) {
 		}
 	})
 }
+
+// TestRecordDeletedDuringInstall: the first record is deleted before the caller knows of
+// the install. The objects are known as the engine's own, by their UIDs.
+func TestRecordDeletedDuringInstall(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		desired := owned(t, nil)
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		f.baseline = Baseline{}
+		f.Remove("Secret", "default/"+recordSecretName("web", 1))
+		synctest.Wait()
+
+		f.must(desired, ActionInstall, CauseNotInstalled)
+
+		wantRecords(t, f, "web.v1 deployed")
+		f.must(desired, ActionNone, CauseNone)
+	})
+}

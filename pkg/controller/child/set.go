@@ -204,7 +204,8 @@ func (p *pass) write(ctx context.Context, kind Kind, desired desiredChild, recor
 		case apierrors.IsNotFound(err):
 			got = nil
 		case err != nil:
-			return nil, writeError(desired.id, errors.Join(answer, err))
+			// The live object decides whether the answer is terminal, so a failed GET is retried.
+			return nil, writeError(desired.id, fmt.Errorf("%v; get the object: %w", answer, err)) //nolint:errorlint // See above.
 		case got != nil && live.GetUID() == got.UID && apierrors.IsInvalid(answer):
 			return nil, writeError(desired.id, answer)
 		default:
@@ -239,7 +240,8 @@ func (p *pass) apply(ctx context.Context, client client, desired desiredChild, g
 		return applied, err
 	}
 	if restoreErr := p.restoreLists(ctx, client, desired, got, lists); restoreErr != nil {
-		return nil, fmt.Errorf("%w (restore its lists: %w)", err, restoreErr)
+		// The apply can succeed after the lists are restored, so its own error is not terminal.
+		return nil, fmt.Errorf("%v; restore its lists: %w", err, restoreErr) //nolint:errorlint // See above.
 	}
 	return client.patch(ctx, desired.name, applyPatch, data, options)
 }

@@ -87,7 +87,8 @@
 // unless [Release.Adopt] is set.
 //
 // The baseline has the UID of each object, and an object with this UID belongs to the
-// release. Helm's marks and the controller reference also count if the release had
+// release. Until a baseline has them, the engine remembers the UIDs of the objects that
+// it created for the owner, as long as the process runs. Helm's marks and the controller reference also count if the release had
 // records before the operation. They do not count before the first record, because
 // everyone who may write the object can write them. An existing hook is replaced only if
 // it is marked as a hook and belongs to no other release or controller.

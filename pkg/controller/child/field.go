@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/example/demoapp-controller/pkg/controller/status"
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
@@ -21,7 +21,7 @@ import (
 // that fields which a later call leaves out are removed. Callers skip what is set already.
 //
 // An object that is gone or was replaced is a conflict or invalid, wrapped.
-func ApplyFields[T any](ctx context.Context, patcher status.Patcher[T], manager string, uid types.UID, fields Desired) (T, error) {
+func ApplyFields[T any](ctx context.Context, patcher controller.Patcher[T], manager string, uid types.UID, fields Desired) (T, error) {
 	var none T
 	data, err := json.Marshal(fields)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/audit"
-	"github.com/example/demoapp-controller/pkg/controller/finalizer"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/registries"
 	"github.com/example/demoapp-controller/pkg/controller/release"
@@ -131,7 +130,7 @@ func New(deps Deps) (*Controller, error) {
 func (c *Controller) newLoop(deps Deps) (*kind.Loop[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus], error) {
 	return kind.New(kind.Kind[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus]{
 		Name: Name, GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("DemoApp"), FieldManager: fieldManager,
-		Client:      func(namespace string) finalizer.Patcher[*v1alpha1.DemoApp] { return deps.Apps.DemoApps(namespace) },
+		Client:      func(namespace string) controller.Patcher[*v1alpha1.DemoApp] { return deps.Apps.DemoApps(namespace) },
 		Status:      func(app *v1alpha1.DemoApp) *v1alpha1.DemoAppStatus { return &app.Status },
 		Conditions:  func(s *v1alpha1.DemoAppStatus) *[]metav1.Condition { return &s.Conditions },
 		Annotations: []string{releasev1alpha1.AnnotationRequestedAt, releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease},

@@ -21,7 +21,6 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
-	"github.com/example/demoapp-controller/pkg/controller/finalizer"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/redact"
 	democlient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
@@ -82,7 +81,7 @@ func New(deps Deps) (*Controller, error) {
 	var err error
 	c.Loop, err = kind.New(kind.Kind[*v1alpha1.DemoAppCluster, v1alpha1.DemoAppClusterStatus]{
 		Name: Name, GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind(clusterKind.Kind), FieldManager: fieldManager,
-		Client: func(namespace string) finalizer.Patcher[*v1alpha1.DemoAppCluster] {
+		Client: func(namespace string) controller.Patcher[*v1alpha1.DemoAppCluster] {
 			return deps.Client.DemoAppClusters(namespace)
 		},
 		Status:     func(cluster *v1alpha1.DemoAppCluster) *v1alpha1.DemoAppClusterStatus { return &cluster.Status },

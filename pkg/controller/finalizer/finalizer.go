@@ -12,15 +12,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-)
 
-// Patcher is the part of a generated typed client that this package uses.
-type Patcher[T any] interface {
-	Patch(
-		ctx context.Context, name string, pt types.PatchType, data []byte,
-		opts metav1.PatchOptions, subresources ...string,
-	) (T, error)
-}
+	"github.com/example/demoapp-controller/pkg/controller"
+)
 
 // Has reports whether obj has the finalizer name.
 func Has(obj metav1.Object, name string) bool {
@@ -31,7 +25,7 @@ func Has(obj metav1.Object, name string) bool {
 // obj itself if obj has the finalizer. It also returns obj itself if obj is being
 // deleted, because the API server then rejects new finalizers. The error wraps a
 // conflict.
-func Ensure[T metav1.Object](ctx context.Context, patcher Patcher[T], obj T, name string) (T, error) {
+func Ensure[T metav1.Object](ctx context.Context, patcher controller.Patcher[T], obj T, name string) (T, error) {
 	if Has(obj, name) || obj.GetDeletionTimestamp() != nil {
 		return obj, nil
 	}
@@ -46,7 +40,7 @@ func Ensure[T metav1.Object](ctx context.Context, patcher Patcher[T], obj T, nam
 // Remove removes the finalizer name from obj and returns the updated object. It
 // returns obj itself if obj lacks the finalizer or is gone. The error wraps a
 // conflict.
-func Remove[T metav1.Object](ctx context.Context, patcher Patcher[T], obj T, name string) (T, error) {
+func Remove[T metav1.Object](ctx context.Context, patcher controller.Patcher[T], obj T, name string) (T, error) {
 	if !Has(obj, name) {
 		return obj, nil
 	}
@@ -62,7 +56,7 @@ func Remove[T metav1.Object](ctx context.Context, patcher Patcher[T], obj T, nam
 	}
 }
 
-func patch[T metav1.Object](ctx context.Context, patcher Patcher[T], obj T, finalizers []string) (T, error) {
+func patch[T metav1.Object](ctx context.Context, patcher controller.Patcher[T], obj T, finalizers []string) (T, error) {
 	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":             obj.GetUID(),
 		"resourceVersion": obj.GetResourceVersion(),

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 )
 
@@ -21,7 +22,7 @@ const (
 	theirs = "example.com/theirs"
 )
 
-type write func(context.Context, Patcher[*corev1.ConfigMap], *corev1.ConfigMap, string) (*corev1.ConfigMap, error)
+type write func(context.Context, controller.Patcher[*corev1.ConfigMap], *corev1.ConfigMap, string) (*corev1.ConfigMap, error)
 
 func TestFinalizer(t *testing.T) {
 	tests := []struct {

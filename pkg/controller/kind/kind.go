@@ -14,7 +14,6 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/event"
-	"github.com/example/demoapp-controller/pkg/controller/finalizer"
 	"github.com/example/demoapp-controller/pkg/controller/status"
 )
 
@@ -34,7 +33,7 @@ type Kind[T Object[T], S any] struct {
 	// FieldManager owns the status. Status fields of other field managers are removed.
 	FieldManager string
 	// Client returns the client for a namespace.
-	Client func(namespace string) finalizer.Patcher[T]
+	Client func(namespace string) controller.Patcher[T]
 	// Status returns the status of an object.
 	Status func(T) *S
 	// Conditions returns the conditions of a status.

@@ -221,14 +221,17 @@ func OthersFinalizers(object metav1.Object, own string) string {
 // hold holds the status of a pass if the kind allows it, and returns for how long. hold
 // uses the current time instead of p.Now, because a pass may take long.
 func (l *Loop[T, S]) hold(p *Pass[T], err error) time.Duration {
-	status.KeepTransitionTimes(*p.conditions(p.Observed), *p.conditions(p.Object))
 	written, next := l.kind.Status(p.Observed), l.kind.Status(p.Object)
-	if apiequality.Semantic.DeepEqual(written, next) {
-		return 0
-	}
 	var d time.Duration
 	if l.kind.Hold != nil && err == nil {
 		d = l.kind.Hold(*written, *next)
+	}
+	if d <= 0 && l.kind.Interval <= 0 {
+		return 0
+	}
+	status.KeepTransitionTimes(*p.conditions(p.Observed), *p.conditions(p.Object))
+	if apiequality.Semantic.DeepEqual(written, next) {
+		return 0
 	}
 	return l.held.Hold(p.Key(), p.Object, d, l.kind.Interval, l.clock.Now())
 }

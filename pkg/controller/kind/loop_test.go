@@ -24,7 +24,6 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/pkg/controller/event"
-	"github.com/example/demoapp-controller/pkg/controller/finalizer"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	demofake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
@@ -81,7 +80,7 @@ func newWorld(t *testing.T, change func(w *world, k *kind.Kind[*cluster, v1alpha
 	w.informer = externalversions.NewSharedInformerFactory(w.client, 0).Demo().V1alpha1().DemoAppClusters().Informer()
 	k := kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]{
 		Name: "clusters", GroupVersionKind: v1alpha1.SchemeGroupVersion.WithKind("DemoAppCluster"), FieldManager: "test",
-		Client: func(namespace string) finalizer.Patcher[*cluster] {
+		Client: func(namespace string) controller.Patcher[*cluster] {
 			return w.client.DemoV1alpha1().DemoAppClusters(namespace)
 		},
 		Status:     func(c *cluster) *v1alpha1.DemoAppClusterStatus { return &c.Status },

@@ -11,15 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-)
 
-// Patcher is the part of a generated typed client that this package uses.
-type Patcher[T any] interface {
-	Patch(
-		ctx context.Context, name string, pt types.PatchType, data []byte,
-		opts metav1.PatchOptions, subresources ...string,
-	) (T, error)
-}
+	"github.com/example/demoapp-controller/pkg/controller"
+)
 
 // Target is an object whose status is written, and the field manager of the write.
 type Target struct {
@@ -32,7 +26,7 @@ type Target struct {
 // becomes the only owner of the fields: fields of other managers are taken over or
 // removed. The patch names the object's UID. If another object has the name now, the API
 // server answers with a conflict.
-func Apply[T any](ctx context.Context, patcher Patcher[T], target Target, status any) (T, error) {
+func Apply[T any](ctx context.Context, patcher controller.Patcher[T], target Target, status any) (T, error) {
 	data, err := json.Marshal(map[string]any{
 		"apiVersion": target.GroupVersionKind.GroupVersion().String(),
 		"kind":       target.GroupVersionKind.Kind,

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
-	"github.com/example/demoapp-controller/pkg/controller/finalizer"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	webappclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/webapp/v1"
 )
@@ -31,7 +31,7 @@ type (
 func New(client webappclient.WebsitesGetter, children *child.Set, deps kind.Deps) (*loop, error) {
 	l, err := kind.New(kind.Kind[*webappv1.Website, webappv1.WebsiteStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
-		Client:     func(namespace string) finalizer.Patcher[*webappv1.Website] { return client.Websites(namespace) },
+		Client:     func(namespace string) controller.Patcher[*webappv1.Website] { return client.Websites(namespace) },
 		Status:     func(w *webappv1.Website) *webappv1.WebsiteStatus { return &w.Status },
 		Conditions: func(s *webappv1.WebsiteStatus) *[]metav1.Condition { return &s.Conditions },
 		Steps: func(ctx context.Context, p *pass) error {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 )
@@ -20,6 +21,15 @@ type View[T metav1.Object] struct {
 
 	mu      sync.Mutex
 	written map[string]ownWrite[T]
+	// echoes are own writes whose watch event may not have been handled yet. They stay
+	// longer than the written objects, because handlers run after the store has changed.
+	echoes map[string]echo
+}
+
+// echo identifies the version of an object that this process last wrote.
+type echo struct {
+	uid             types.UID
+	resourceVersion string
 }
 
 // ownWrite is an own write that the store may not show yet.
@@ -31,7 +41,7 @@ type ownWrite[T metav1.Object] struct {
 
 // New returns a view of an informer's store.
 func New[T metav1.Object](indexer cache.Indexer) *View[T] {
-	return &View[T]{indexer: indexer, written: map[string]ownWrite[T]{}}
+	return &View[T]{indexer: indexer, written: map[string]ownWrite[T]{}, echoes: map[string]echo{}}
 }
 
 func objectKey(namespace, name string) string {
@@ -42,7 +52,9 @@ func objectKey(namespace, name string) string {
 func (v *View[T]) Wrote(object T) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.written[objectKey(object.GetNamespace(), object.GetName())] = ownWrite[T]{object: object}
+	key := objectKey(object.GetNamespace(), object.GetName())
+	v.written[key] = ownWrite[T]{object: object}
+	v.echoes[key] = echo{object.GetUID(), object.GetResourceVersion()}
 }
 
 // Deleted notes that this process deleted the object. Often the store shows the deletion
@@ -66,8 +78,8 @@ func (v *View[T]) Deleted(object T) {
 func (v *View[T]) IsOwn(object T) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	own, ok := v.written[objectKey(object.GetNamespace(), object.GetName())]
-	return ok && own.object.GetUID() == object.GetUID() && AtLeast(own.object.GetResourceVersion(), object.GetResourceVersion())
+	own, ok := v.echoes[objectKey(object.GetNamespace(), object.GetName())]
+	return ok && own.uid == object.GetUID() && AtLeast(own.resourceVersion, object.GetResourceVersion())
 }
 
 // Own returns the version of the object that this process wrote and that the store does not
@@ -91,9 +103,16 @@ func (v *View[T]) IsOwnDelete(object T) bool {
 	return ok && own.deleted && own.object.GetUID() == object.GetUID()
 }
 
-// Settle drops the own write of the object once the store has caught up.
+// Settle drops the own write of the object once the store has caught up. Handlers call it
+// at the end of each event with the version of the event.
 func (v *View[T]) Settle(object T) {
-	v.Get(object.GetNamespace(), object.GetName())
+	_, exists := v.Get(object.GetNamespace(), object.GetName())
+	key := objectKey(object.GetNamespace(), object.GetName())
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if own, ok := v.echoes[key]; ok && (!exists || AtLeast(object.GetResourceVersion(), own.resourceVersion)) {
+		delete(v.echoes, key)
+	}
 }
 
 // Get returns the newest known version of the object.

@@ -150,3 +150,40 @@ func TestViewSettle(t *testing.T) {
 		t.Error("Settle kept a write that the store has")
 	}
 }
+
+// TestViewIsOwnUntilSettled: a reader sees the store before the informer's handler runs.
+// The handler must still recognize the event of the own write, and no event after it.
+func TestViewIsOwnUntilSettled(t *testing.T) {
+	object := func(version string) *metav1.PartialObjectMetadata {
+		o := &metav1.PartialObjectMetadata{}
+		o.Namespace, o.Name, o.UID, o.ResourceVersion = "default", "web", "a", version
+		return o
+	}
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+	v := New[*metav1.PartialObjectMetadata](indexer)
+	v.Wrote(object("7"))
+	if err := indexer.Add(object("7")); err != nil {
+		t.Fatal(err)
+	}
+	v.Get("default", "web")
+	if !v.IsOwn(object("7")) {
+		t.Error("the event of the own write counts as another client's after the store has caught up")
+	}
+	v.Settle(object("6"))
+	if !v.IsOwn(object("7")) {
+		t.Error("an older event settled the own write")
+	}
+	v.Settle(object("7"))
+	if v.IsOwn(object("7")) || len(v.echoes) != 0 {
+		t.Error("the own write is kept after its event")
+	}
+	v.Wrote(object("9"))
+	if err := indexer.Delete(object("9")); err != nil {
+		t.Fatal(err)
+	}
+	indexer.Bookmark("10")
+	v.Settle(object("8"))
+	if len(v.echoes) != 0 {
+		t.Error("the own write is kept after the object is gone")
+	}
+}

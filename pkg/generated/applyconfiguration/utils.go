@@ -6,15 +6,17 @@
 package applyconfiguration
 
 import (
+	v1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
-	v1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
+	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
+	cachev1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/cache/v1"
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/child/v1alpha1"
 	applyconfigurationdemov1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/demo/v1alpha1"
 	internal "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/internal"
 	applyconfigurationreleasev1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/release/v1alpha1"
-	webappv1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/webapp/v1"
+	applyconfigurationwebappv1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/webapp/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	managedfields "k8s.io/apimachinery/pkg/util/managedfields"
@@ -24,7 +26,15 @@ import (
 // apply configuration type exists for the given GroupVersionKind.
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
-	// Group=children.demo.example.com, Version=v1alpha1
+	// Group=cache.my.domain, Version=v1
+	case v1.SchemeGroupVersion.WithKind("MemcachedBackup"):
+		return &cachev1.MemcachedBackupApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("MemcachedBackupSpec"):
+		return &cachev1.MemcachedBackupSpecApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("MemcachedBackupStatus"):
+		return &cachev1.MemcachedBackupStatusApplyConfiguration{}
+
+		// Group=children.demo.example.com, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithKind("AppliedChild"):
 		return &childv1alpha1.AppliedChildApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ChildrenStatus"):
@@ -89,12 +99,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationreleasev1alpha1.ValuesReferenceApplyConfiguration{}
 
 		// Group=webapp.example.com, Version=v1
-	case v1.SchemeGroupVersion.WithKind("Website"):
-		return &webappv1.WebsiteApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("WebsiteSpec"):
-		return &webappv1.WebsiteSpecApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("WebsiteStatus"):
-		return &webappv1.WebsiteStatusApplyConfiguration{}
+	case webappv1.SchemeGroupVersion.WithKind("Website"):
+		return &applyconfigurationwebappv1.WebsiteApplyConfiguration{}
+	case webappv1.SchemeGroupVersion.WithKind("WebsiteSpec"):
+		return &applyconfigurationwebappv1.WebsiteSpecApplyConfiguration{}
+	case webappv1.SchemeGroupVersion.WithKind("WebsiteStatus"):
+		return &applyconfigurationwebappv1.WebsiteStatusApplyConfiguration{}
 
 	}
 	return nil

@@ -9,10 +9,11 @@
 package openapi
 
 import (
+	v1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
-	v1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
+	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	resource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
@@ -24,6 +25,10 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
+		v1.MemcachedBackup{}.OpenAPIModelName():                schema_pkg_apis_cache_v1_MemcachedBackup(ref),
+		v1.MemcachedBackupList{}.OpenAPIModelName():            schema_pkg_apis_cache_v1_MemcachedBackupList(ref),
+		v1.MemcachedBackupSpec{}.OpenAPIModelName():            schema_pkg_apis_cache_v1_MemcachedBackupSpec(ref),
+		v1.MemcachedBackupStatus{}.OpenAPIModelName():          schema_pkg_apis_cache_v1_MemcachedBackupStatus(ref),
 		v1alpha1.AppliedChild{}.OpenAPIModelName():             schema_pkg_apis_child_v1alpha1_AppliedChild(ref),
 		v1alpha1.ChildrenStatus{}.OpenAPIModelName():           schema_pkg_apis_child_v1alpha1_ChildrenStatus(ref),
 		v1alpha1.Correction{}.OpenAPIModelName():               schema_pkg_apis_child_v1alpha1_Correction(ref),
@@ -55,10 +60,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		releasev1alpha1.RevisionDigest{}.OpenAPIModelName():    schema_pkg_apis_release_v1alpha1_RevisionDigest(ref),
 		releasev1alpha1.UpgradeWindow{}.OpenAPIModelName():     schema_pkg_apis_release_v1alpha1_UpgradeWindow(ref),
 		releasev1alpha1.ValuesReference{}.OpenAPIModelName():   schema_pkg_apis_release_v1alpha1_ValuesReference(ref),
-		v1.Website{}.OpenAPIModelName():                        schema_pkg_apis_webapp_v1_Website(ref),
-		v1.WebsiteList{}.OpenAPIModelName():                    schema_pkg_apis_webapp_v1_WebsiteList(ref),
-		v1.WebsiteSpec{}.OpenAPIModelName():                    schema_pkg_apis_webapp_v1_WebsiteSpec(ref),
-		v1.WebsiteStatus{}.OpenAPIModelName():                  schema_pkg_apis_webapp_v1_WebsiteStatus(ref),
+		webappv1.Website{}.OpenAPIModelName():                  schema_pkg_apis_webapp_v1_Website(ref),
+		webappv1.WebsiteList{}.OpenAPIModelName():              schema_pkg_apis_webapp_v1_WebsiteList(ref),
+		webappv1.WebsiteSpec{}.OpenAPIModelName():              schema_pkg_apis_webapp_v1_WebsiteSpec(ref),
+		webappv1.WebsiteStatus{}.OpenAPIModelName():            schema_pkg_apis_webapp_v1_WebsiteStatus(ref),
 		resource.Quantity{}.OpenAPIModelName():                 schema_apimachinery_pkg_api_resource_Quantity(ref),
 		metav1.APIGroup{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_APIGroup(ref),
 		metav1.APIGroupList{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_APIGroupList(ref),
@@ -115,6 +120,203 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		runtime.Unknown{}.OpenAPIModelName():                   schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
 		intstr.IntOrString{}.OpenAPIModelName():                schema_apimachinery_pkg_util_intstr_IntOrString(ref),
 		version.Info{}.OpenAPIModelName():                      schema_k8sio_apimachinery_pkg_version_Info(ref),
+	}
+}
+
+func schema_pkg_apis_cache_v1_MemcachedBackup(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemcachedBackup runs a number of memcached pods.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata. The name has at most 63 characters, because the pods have a label with the name.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the desired state.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.MemcachedBackupSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the observed state. The operator alone writes it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.MemcachedBackupStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.MemcachedBackupSpec{}.OpenAPIModelName(), v1.MemcachedBackupStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_cache_v1_MemcachedBackupList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemcachedBackupList is a list of MemcachedBackups.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the MemcachedBackups.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.MemcachedBackup{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1.MemcachedBackup{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_cache_v1_MemcachedBackupSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemcachedBackupSpec is the desired state of a MemcachedBackup.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"size": {
+						SchemaProps: spec.SchemaProps{
+							Description: "size is the number of pods, at least 0. Defaults to 1.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_cache_v1_MemcachedBackupStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "MemcachedBackupStatus is the observed state of a MemcachedBackup.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are Ready, Reconciling and Stalled, as in the kstatus contract.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the spec that was last reconciled. It is -1 before the first time.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"nodes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "nodes are the names of the pods, sorted. Pods that are being deleted are left out. Of more than 1000 pods, the first 1000 are listed.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"readyReplicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "readyReplicas is the number of pods that are ready.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"children": {
+						SchemaProps: spec.SchemaProps{
+							Description: "children is what the operator knows of the children.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ChildrenStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ChildrenStatus{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -1944,14 +2146,14 @@ func schema_pkg_apis_webapp_v1_Website(ref common.ReferenceCallback) common.Open
 						SchemaProps: spec.SchemaProps{
 							Description: "spec is the desired state.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.WebsiteSpec{}.OpenAPIModelName()),
+							Ref:         ref(webappv1.WebsiteSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is the observed state. The operator alone writes it.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.WebsiteStatus{}.OpenAPIModelName()),
+							Ref:         ref(webappv1.WebsiteStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -1959,7 +2161,7 @@ func schema_pkg_apis_webapp_v1_Website(ref common.ReferenceCallback) common.Open
 			},
 		},
 		Dependencies: []string{
-			v1.WebsiteSpec{}.OpenAPIModelName(), v1.WebsiteStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+			webappv1.WebsiteSpec{}.OpenAPIModelName(), webappv1.WebsiteStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1998,7 +2200,7 @@ func schema_pkg_apis_webapp_v1_WebsiteList(ref common.ReferenceCallback) common.
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.Website{}.OpenAPIModelName()),
+										Ref: ref(webappv1.Website{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -2009,7 +2211,7 @@ func schema_pkg_apis_webapp_v1_WebsiteList(ref common.ReferenceCallback) common.
 			},
 		},
 		Dependencies: []string{
-			v1.Website{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+			webappv1.Website{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 

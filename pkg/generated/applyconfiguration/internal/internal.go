@@ -26,6 +26,61 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: com.github.example.demoapp-controller.pkg.apis.cache.v1.MemcachedBackup
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.cache.v1.MemcachedBackupSpec
+      default: {}
+    - name: status
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.cache.v1.MemcachedBackupStatus
+      default: {}
+- name: com.github.example.demoapp-controller.pkg.apis.cache.v1.MemcachedBackupSpec
+  map:
+    fields:
+    - name: size
+      type:
+        scalar: numeric
+- name: com.github.example.demoapp-controller.pkg.apis.cache.v1.MemcachedBackupStatus
+  map:
+    fields:
+    - name: children
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.ChildrenStatus
+      default: {}
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: nodes
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: readyReplicas
+      type:
+        scalar: numeric
+      default: 0
 - name: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.AppliedChild
   map:
     fields:

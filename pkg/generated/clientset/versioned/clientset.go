@@ -9,6 +9,7 @@ import (
 	fmt "fmt"
 	http "net/http"
 
+	cachev1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/cache/v1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
 	webappv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/webapp/v1"
 	discovery "k8s.io/client-go/discovery"
@@ -18,6 +19,7 @@ import (
 
 type Interface interface {
 	Discovery() discovery.DiscoveryInterfaces
+	CacheV1() cachev1.CacheV1Interface
 	DemoV1alpha1() demov1alpha1.DemoV1alpha1Interface
 	WebappV1() webappv1.WebappV1Interface
 }
@@ -25,8 +27,14 @@ type Interface interface {
 // Clientset contains the clients for groups.
 type Clientset struct {
 	*discovery.DiscoveryClient
+	cacheV1      *cachev1.CacheV1Client
 	demoV1alpha1 *demov1alpha1.DemoV1alpha1Client
 	webappV1     *webappv1.WebappV1Client
+}
+
+// CacheV1 retrieves the CacheV1Client
+func (c *Clientset) CacheV1() cachev1.CacheV1Interface {
+	return c.cacheV1
 }
 
 // DemoV1alpha1 retrieves the DemoV1alpha1Client
@@ -83,6 +91,10 @@ func NewForConfigAndClient(c *rest.Config, httpClient *http.Client) (*Clientset,
 
 	var cs Clientset
 	var err error
+	cs.cacheV1, err = cachev1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
 	cs.demoV1alpha1, err = demov1alpha1.NewForConfigAndClient(&configShallowCopy, httpClient)
 	if err != nil {
 		return nil, err
@@ -112,6 +124,7 @@ func NewForConfigOrDie(c *rest.Config) *Clientset {
 // New creates a new Clientset for the given RESTClient.
 func New(c rest.Interface) *Clientset {
 	var cs Clientset
+	cs.cacheV1 = cachev1.New(c)
 	cs.demoV1alpha1 = demov1alpha1.New(c)
 	cs.webappV1 = webappv1.New(c)
 

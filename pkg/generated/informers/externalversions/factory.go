@@ -12,6 +12,7 @@ import (
 	time "time"
 
 	versioned "github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
+	externalversionscache "github.com/example/demoapp-controller/pkg/generated/informers/externalversions/cache"
 	demo "github.com/example/demoapp-controller/pkg/generated/informers/externalversions/demo"
 	internalinterfaces "github.com/example/demoapp-controller/pkg/generated/informers/externalversions/internalinterfaces"
 	webapp "github.com/example/demoapp-controller/pkg/generated/informers/externalversions/webapp"
@@ -313,8 +314,13 @@ type SharedInformerFactory interface {
 	// client.
 	InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer
 
+	Cache() externalversionscache.Interface
 	Demo() demo.Interface
 	Webapp() webapp.Interface
+}
+
+func (f *sharedInformerFactory) Cache() externalversionscache.Interface {
+	return externalversionscache.New(f, f.namespace, f.tweakListOptions)
 }
 
 func (f *sharedInformerFactory) Demo() demo.Interface {

@@ -8,8 +8,9 @@ package externalversions
 import (
 	fmt "fmt"
 
+	v1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-	v1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
+	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	cache "k8s.io/client-go/tools/cache"
 )
@@ -40,14 +41,18 @@ func (f *genericInformer) Lister() cache.GenericLister {
 // TODO extend this to unknown resources with a client pool
 func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource) (GenericInformer, error) {
 	switch resource {
-	// Group=demo.example.com, Version=v1alpha1
+	// Group=cache.my.domain, Version=v1
+	case v1.SchemeGroupVersion.WithResource("memcachedbackups"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Cache().V1().MemcachedBackups().Informer()}, nil
+
+		// Group=demo.example.com, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithResource("demoapps"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Demo().V1alpha1().DemoApps().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("demoappclusters"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Demo().V1alpha1().DemoAppClusters().Informer()}, nil
 
 		// Group=webapp.example.com, Version=v1
-	case v1.SchemeGroupVersion.WithResource("websites"):
+	case webappv1.SchemeGroupVersion.WithResource("websites"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Webapp().V1().Websites().Informer()}, nil
 
 	}

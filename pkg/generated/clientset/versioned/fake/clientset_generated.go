@@ -8,6 +8,8 @@ package fake
 import (
 	applyconfiguration "github.com/example/demoapp-controller/pkg/generated/applyconfiguration"
 	clientset "github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
+	cachev1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/cache/v1"
+	fakecachev1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/cache/v1/fake"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
 	fakedemov1alpha1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1/fake"
 	webappv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/webapp/v1"
@@ -124,6 +126,11 @@ var (
 	_ clientset.Interface = &Clientset{}
 	_ testing.FakeClient  = &Clientset{}
 )
+
+// CacheV1 retrieves the CacheV1Client
+func (c *Clientset) CacheV1() cachev1.CacheV1Interface {
+	return &fakecachev1.FakeCacheV1{Fake: &c.Fake}
+}
 
 // DemoV1alpha1 retrieves the DemoV1alpha1Client
 func (c *Clientset) DemoV1alpha1() demov1alpha1.DemoV1alpha1Interface {

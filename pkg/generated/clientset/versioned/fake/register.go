@@ -6,6 +6,7 @@
 package fake
 
 import (
+	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,7 @@ var scheme = runtime.NewScheme()
 var codecs = serializer.NewCodecFactory(scheme)
 
 var localSchemeBuilder = runtime.SchemeBuilder{
+	cachev1.AddToScheme,
 	demov1alpha1.AddToScheme,
 	webappv1.AddToScheme,
 }

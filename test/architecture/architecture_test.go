@@ -70,6 +70,7 @@ var rooms = []struct {
 }{
 	{folder: "pkg/controller/demoapp"},
 	{folder: "pkg/controller/demoappcluster", plain: true},
+	{folder: "pkg/controller/memcachedbackup", plain: true},
 	{folder: "pkg/controller/website", plain: true},
 }
 

@@ -11,5 +11,6 @@ func kinds(options *Options) []operator.Kind {
 		demoApps(options),
 		demoAppClusters(options),
 		websites(options),
+		memcachedBackups(options),
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/audit"
 	"github.com/example/demoapp-controller/pkg/controller/demoapp"
 	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
+	"github.com/example/demoapp-controller/pkg/controller/memcachedbackup"
 	"github.com/example/demoapp-controller/pkg/controller/website"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
@@ -49,6 +50,12 @@ func TestKinds(t *testing.T) {
 					},
 					Controllers: []string{website.Name},
 				},
+				memcachedbackup.Name: {
+					Services: []string{
+						"informer of MemcachedBackups", "informer of pods with label cache.my.domain/memcachedbackup",
+					},
+					Controllers: []string{memcachedbackup.Name},
+				},
 			},
 		},
 		{
@@ -77,6 +84,14 @@ func TestKinds(t *testing.T) {
 						"informer of children of kind Service in a", "informer of children of kind Service in b",
 					},
 					Controllers: []string{website.Name},
+				},
+				memcachedbackup.Name: {
+					Services: []string{
+						"informer of MemcachedBackups in a", "informer of MemcachedBackups in b",
+						"informer of pods with label cache.my.domain/memcachedbackup in a",
+						"informer of pods with label cache.my.domain/memcachedbackup in b",
+					},
+					Controllers: []string{memcachedbackup.Name},
 				},
 			},
 		},

@@ -1,0 +1,58 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/memcachedbackup"
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
+	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/pkg/operator"
+)
+
+// memcachedBackups registers the kind MemcachedBackup.
+func memcachedBackups(options *Options) operator.Kind {
+	return operator.Kind{
+		Name:      memcachedbackup.Name,
+		Resources: []schema.GroupVersionResource{cachev1.SchemeGroupVersion.WithResource("memcachedbackups")},
+		Build:     func(env *operator.Environment) error { return buildMemcachedBackups(env, options) },
+	}
+}
+
+func buildMemcachedBackups(env *operator.Environment, options *Options) error {
+	client, err := demoClient(env)
+	if err != nil {
+		return err
+	}
+	informers, err := env.Informers("MemcachedBackups", func(namespace string) (cache.SharedIndexInformer, error) {
+		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
+		return factory.Cache().V1().MemcachedBackups().Informer(), nil
+	})
+	if err != nil {
+		return err
+	}
+	children, err := child.Builtin(env, env.Clients.Kube, "Deployment")
+	if err != nil {
+		return err
+	}
+	pods, err := child.NewPods(env, env.Clients.Metadata, cachev1.LabelMemcachedBackup)
+	if err != nil {
+		return err
+	}
+	loop, err := memcachedbackup.New(client.CacheV1(), child.NewSet(memcachedbackup.Kind, children...), pods, kind.Deps{
+		Informers: informers, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
+		ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
+	})
+	if err != nil {
+		return err
+	}
+	env.AddController(memcachedbackup.Name, loop.Run, loop.Synced()...)
+	return nil
+}

@@ -185,7 +185,7 @@ func TestMemcachedOptions(t *testing.T) {
 		"pull secrets":       {[]corev1.LocalObjectReference{{Name: "pull"}}, pod.ImagePullSecrets},
 		"fsGroup":            {ptr.To(int64(2000)), pod.SecurityContext.FSGroup},
 		"privileged":         {ptr.To(false), pod.Containers[0].SecurityContext.Privileged},
-		"requested CPU":      {resource.MustParse("1"), pod.Containers[0].Resources.Requests[corev1.ResourceCPU]},
+		"requested CPU":      {resource.MustParse("250m"), pod.Containers[0].Resources.Requests[corev1.ResourceCPU]},
 		"limit of memory":    {resource.MustParse("1Gi"), pod.Containers[0].Resources.Limits[corev1.ResourceMemory]},
 		"node selector":      {map[string]string{"disk": "ssd"}, pod.NodeSelector},
 		"tolerations":        {[]corev1.Toleration{{Key: "cache", Operator: corev1.TolerationOpExists}}, pod.Tolerations},

@@ -52,7 +52,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.create()
-		w.createPods(labelled("b"), labelled("a"))
+		w.createPods(podOfCache("b"), podOfCache("a"))
 		w.makePodsReady()
 		w.Wait(time.Second)
 		w.Take()
@@ -127,8 +127,8 @@ func (w *world) deployment() *appsv1.Deployment {
 	return found
 }
 
-// labelled returns a pod of the MemcachedBackup "cache".
-func labelled(name string) *metav1.PartialObjectMetadata {
+// podOfCache returns a pod of the MemcachedBackup "cache".
+func podOfCache(name string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -154,7 +154,7 @@ func (w *world) createPods(created ...*metav1.PartialObjectMetadata) {
 // changePod changes the metadata of a pod of the MemcachedBackup.
 func (w *world) changePod(name string, change func(*metav1.PartialObjectMetadata)) {
 	w.t.Helper()
-	pod := labelled(name)
+	pod := podOfCache(name)
 	pod.ResourceVersion = "later"
 	change(pod)
 	w.Act(func() error { return w.metadata.Tracker().Update(pods, pod, pod.Namespace) })
@@ -212,7 +212,7 @@ func TestRequestBudget(t *testing.T) {
 		equal(t, "requests of the creation", []string{
 			"patch deployments/cache", "patch memcachedbackups/cache status", "event Normal Created",
 		}, w.Take())
-		w.createPods(labelled("a"), labelled("b"))
+		w.createPods(podOfCache("a"), podOfCache("b"))
 		w.makePodsReady()
 		w.Wait(time.Second)
 		equal(t, "requests when the pods are ready", []string{"patch memcachedbackups/cache status", "event Normal Healthy"}, w.Take())
@@ -241,7 +241,7 @@ func TestNodesFollowThePods(t *testing.T) {
 		act   func(w *world)
 		nodes []string
 	}{
-		"a new pod":        {func(w *world) { w.createPods(labelled("aa")) }, []string{"a", "aa", "b"}},
+		"a new pod":        {func(w *world) { w.createPods(podOfCache("aa")) }, []string{"a", "aa", "b"}},
 		"a deleted pod":    {func(w *world) { w.Act(func() error { return w.metadata.Tracker().Delete(pods, "ns", "a") }) }, []string{"b"}},
 		"a pod of another": {func(w *world) { w.createPods(ofOther("c", "ns", "other")) }, []string{"a", "b"}},
 		"a pod elsewhere":  {func(w *world) { w.createPods(ofOther("c", "elsewhere", "cache")) }, []string{"a", "b"}},
@@ -265,7 +265,7 @@ func TestNodesFollowThePods(t *testing.T) {
 
 // ofOther returns a pod that belongs to another MemcachedBackup.
 func ofOther(name, namespace, owner string) *metav1.PartialObjectMetadata {
-	pod := labelled(name)
+	pod := podOfCache(name)
 	pod.Namespace, pod.Labels[cachev1.LabelMemcachedBackup] = namespace, owner
 	return pod
 }
@@ -282,13 +282,13 @@ func TestReadyWaitsForNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.create()
-		w.createPods(labelled("a"))
+		w.createPods(podOfCache("a"))
 		w.makePodsReady()
 		w.Wait(time.Second)
 		equal(t, "reason without a pod", apimeta.ReasonProgressing, w.ready().Reason)
 		equal(t, "message without a pod", "1 of 2 pods are observed", w.ready().Message)
 
-		w.createPods(labelled("b"))
+		w.createPods(podOfCache("b"))
 		w.Wait(time.Second)
 
 		equal(t, "reason with all pods", apimeta.ReasonHealthy, w.ready().Reason)
@@ -299,7 +299,7 @@ func TestNodesAreLimited(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var many []*metav1.PartialObjectMetadata
 		for i := range cachev1.MaxNodes {
-			many = append(many, labelled(fmt.Sprintf("c%04d", i)))
+			many = append(many, podOfCache(fmt.Sprintf("c%04d", i)))
 		}
 		w.Stop() // A fake watch holds 100 events.
 

@@ -58,6 +58,7 @@ var steps = []string{
 	"pkg/controller/rollout",
 	"pkg/controller/status",
 	"pkg/controller/values",
+	"pkg/controller/watches/file",
 	"pkg/controller/window",
 }
 
@@ -123,6 +124,11 @@ var layers = []layer{
 		plumbing, "pkg/controller/child", "pkg/controller/event", "pkg/controller/finalizer",
 		"pkg/controller/kind", "pkg/controller/naming", "pkg/controller/redact", "pkg/controller/status",
 	}},
+	{
+		folder:     "pkg/controller/watches/file",
+		may:        []string{"pkg/apis/release", "pkg/controller/message"},
+		mayInTests: []string{"test/crd"},
+	},
 	{folder: "pkg/controller/window"},
 	{folder: "pkg/operator", may: []string{plumbing}},
 	// What only tests use.

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -64,31 +65,33 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Join joins errors of one file. Those of type [*Error] come first, sorted by line. Joined errors are taken apart before.
-// Join returns nil if all errors are nil.
-func Join(errs ...error) error {
-	flat := flatten(nil, errs)
-	slices.SortStableFunc(flat, func(a, b error) int {
-		return cmp.Compare(lineOf(a), lineOf(b))
-	})
-	return errors.Join(flat...)
-}
+// errorList are several errors, one a line.
+type errorList []error
 
-func flatten(flat, errs []error) []error {
+// Error implements error.
+func (l errorList) Error() string { return errors.Join(l...).Error() }
+
+// Unwrap returns the errors.
+func (l errorList) Unwrap() []error { return l }
+
+// Join joins errors of one file, among them those that Parse or Join returned. Those of type [*Error] come first, sorted
+// by line. Join returns nil if all errors are nil.
+func Join(errs ...error) error {
+	var all errorList
 	for _, err := range errs {
-		var joined interface{ Unwrap() []error }
-		var single *Error
+		var list errorList
 		switch {
-		case err == nil:
-		case !errors.As(err, &single) || !errors.As(err, &joined):
-			flat = append(flat, err)
-		case err == error(single):
-			flat = append(flat, err)
-		default:
-			flat = flatten(flat, joined.Unwrap())
+		case errors.As(err, &list):
+			all = append(all, list...)
+		case err != nil:
+			all = append(all, err)
 		}
 	}
-	return flat
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(all, func(a, b error) int { return cmp.Compare(lineOf(a), lineOf(b)) })
+	return all
 }
 
 // lineOf returns the line of an error. Errors without a line come last.
@@ -97,7 +100,7 @@ func lineOf(err error) int {
 	if errors.As(err, &located) && located.Line > 0 {
 		return located.Line
 	}
-	return int(^uint(0) >> 1)
+	return math.MaxInt
 }
 
 // oneLine returns a text without line breaks and with at most limit bytes.

@@ -27,6 +27,10 @@ const (
 	maxExpressionBytes = 32 << 10
 	// maxIssues limits the errors of one expression that are reported.
 	maxIssues = 3
+	// maxCost limits the cost of an evaluation, in the units of CEL: about 20,000 steps of a comprehension. It is a tenth of
+	// that of the API server (PerCallLimit). The tracker of the cost takes a time that grows with the square of the steps:
+	// half a second at most for this limit, and ten seconds for PerCallLimit.
+	maxCost = 100_000
 	// maxValueBytes, maxValueNodes and maxValueDepth limit the result, as those of valuesFrom are limited.
 	maxValueBytes = 1 << 20
 	maxValueNodes = 20_000
@@ -94,7 +98,7 @@ func (c *Compiler) Compile(text string) (*Expression, error) {
 	}
 	program, err := env.Program(compiled,
 		cel.EvalOptions(cel.OptOptimize, cel.OptTrackCost),
-		cel.CostLimit(celconfig.PerCallLimit),
+		cel.CostLimit(maxCost),
 		cel.CostTracking(&library.CostEstimator{}),
 		cel.InterruptCheckFrequency(celconfig.CheckFrequency),
 	)

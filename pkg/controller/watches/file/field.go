@@ -200,12 +200,12 @@ func (f field) boolean(target *bool) {
 
 // number reads a whole number.
 func (f field) number(target *int32, least, most int32) {
-	var value int64
-	if f.Kind != yaml.ScalarNode || f.ShortTag() != "!!int" || f.Decode(&value) != nil || value < int64(least) || value > int64(most) {
+	var value int32
+	if f.Kind != yaml.ScalarNode || f.ShortTag() != "!!int" || f.Decode(&value) != nil || value < least || value > most {
 		f.refuse("must be a whole number from %d to %d, got %s", least, most, describe(f.Node))
 		return
 	}
-	*target = int32(value)
+	*target = value
 }
 
 // duration reads a Go duration.

@@ -65,21 +65,21 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// errorList are several errors, one a line.
-type errorList []error
+// joinedErrors are several errors, one a line.
+type joinedErrors []error
 
 // Error implements error.
-func (l errorList) Error() string { return errors.Join(l...).Error() }
+func (l joinedErrors) Error() string { return errors.Join(l...).Error() }
 
 // Unwrap returns the errors.
-func (l errorList) Unwrap() []error { return l }
+func (l joinedErrors) Unwrap() []error { return l }
 
 // Join joins errors of one file, among them those that Parse or Join returned. Those of type [*Error] come first, sorted
 // by line. Join returns nil if all errors are nil.
 func Join(errs ...error) error {
-	var all errorList
+	var all joinedErrors
 	for _, err := range errs {
-		var list errorList
+		var list joinedErrors
 		switch {
 		case errors.As(err, &list):
 			all = append(all, list...)

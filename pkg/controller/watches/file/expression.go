@@ -81,6 +81,9 @@ func (c *Compiler) environment() (*cel.Env, error) {
 
 // Compile compiles a CEL expression. Its variable self is the resource, and its result must be an object. The error says
 // what is wrong, with the line and column within the expression.
+//
+// The result of a function is computed before its cost is known. So an expression should not pass several texts of a
+// resource to replace, whose result can be as long as their product.
 func (c *Compiler) Compile(text string) (*Expression, error) {
 	if len(text) > maxExpressionBytes {
 		return nil, fmt.Errorf("has %d bytes, and may have %d", len(text), maxExpressionBytes)

@@ -330,9 +330,9 @@ func TestErrors(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			entries, err := file.Parse(fileName, []byte(memcached+", "+test.field+"}"), environment)
 
-			want := "watches.yaml:1: entry 1 (cache.my.domain/v1 Memcached): " + test.want
-			if text := fmt.Sprint(err); !strings.HasPrefix(text, want) && !strings.Contains(text, test.want) || strings.Contains(text, "\n") {
-				t.Errorf("got %v\nwant %s", err, want)
+			const place = "watches.yaml:1: entry 1 (cache.my.domain/v1 Memcached): "
+			if text := fmt.Sprint(err); !strings.HasPrefix(text, place) || !strings.Contains(text, test.want) || strings.Contains(text, "\n") {
+				t.Errorf("got %v\nwant %s%s", err, place, test.want)
 			}
 			if len(entries) != 0 {
 				t.Errorf("got entries %v, want none", entries)

@@ -60,8 +60,11 @@ type archiveRemote struct {
 
 func (a *archiveRemote) resolve(ctx context.Context) (string, error) {
 	archive, err := a.download(ctx)
+	if err != nil {
+		return "", err
+	}
 	a.archive = archive
-	return contentDigest(archive), err
+	return contentDigest(archive), nil
 }
 
 func (a *archiveRemote) pull(ctx context.Context, digest string) (pulledChart, error) {
@@ -76,7 +79,7 @@ func (a *archiveRemote) pull(ctx context.Context, digest string) (pulledChart, e
 }
 
 func (a *archiveRemote) download(ctx context.Context) ([]byte, error) {
-	// A request with a body, and be it http.NoBody, is not retried.
+	// A request with http.NoBody would not be retried.
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.location, nil)
 	if err != nil {
 		return nil, err

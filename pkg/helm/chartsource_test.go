@@ -383,6 +383,29 @@ func TestDamagedCache(t *testing.T) {
 	}
 }
 
+// TestLostConnectionWithoutCachedChart holds that half an answer is not taken for the chart
+// when only the digest of the version is remembered.
+func TestLostConnectionWithoutCachedChart(t *testing.T) {
+	archive := archiveOf(t, "first")
+	server, source := newChartServer(t, httptest.NewServer, serve(archive)), newSource(t)
+	reference := server.URL + "/test-1.2.3.tgz"
+	mustLoadChart(t, reference, source)
+	if err := os.Remove(filepath.Join(source.CacheDir, contentDigest(archive)[7:]+".tgz")); err != nil {
+		t.Fatal(err)
+	}
+	var lost atomic.Bool
+	server.intercept(func(w http.ResponseWriter, _ *http.Request) bool {
+		if lost.Swap(true) {
+			return false
+		}
+		w.Header().Set("Content-Length", "1000")
+		_, _ = w.Write(archive[:10])
+		return true
+	})
+
+	mustLoadChart(t, reference, source)
+}
+
 func TestRefusedPulls(t *testing.T) {
 	archive := archiveOf(t, "first")
 	zeros := "sha256:" + strings.Repeat("0", 64)

@@ -16,6 +16,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/controller/values"
 )
 
@@ -104,7 +105,7 @@ func TestInstallWaitsForKey(t *testing.T) {
 			equal(t, "requests", []string{"get secrets keys", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
 			equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 			equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
-			equal(t, "key", any(plainKey), w.engine.desired.Values["apiKey"])
+			equal(t, "key", any(plainKey), w.engine.Desired.Values["apiKey"])
 		})
 	}
 }
@@ -121,7 +122,7 @@ func TestChangedKeyUpgrades(t *testing.T) {
 	w.secret(map[string]string{"k": plainKey})
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests for a new key", []string{"get secrets keys", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "key", any(plainKey), w.engine.desired.Values["apiKey"])
+	equal(t, "key", any(plainKey), w.engine.Desired.Values["apiKey"])
 	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("a").Status.LastUpgradeReason)
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests when nothing changed", []string(nil), w.calls.take())
@@ -135,7 +136,7 @@ func TestChangedKeyUpgrades(t *testing.T) {
 	equal(t, "requests without the key", []string{"get secrets keys", "apply demoapps/status a"}, w.calls.take())
 	equal(t, "conditions without the key", conditions("Ready", "False KeyNotFound", "Reconciling", "True KeyNotFound",
 		"Deployed", "True UpgradeSucceeded"), w.conditions("a"))
-	w.engine.mutate("a", removes("Secret"))
+	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
 	w.passes("a", controller.Drift)
 	equal(t, "requests for drift",
 		[]string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())

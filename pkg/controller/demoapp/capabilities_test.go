@@ -129,7 +129,7 @@ func TestCapabilityChangesUpgrade(t *testing.T) {
 		observations := map[string]int{}
 		for _, name := range []string{"a", "b", "c", "d"} {
 			equal(t, "revision of "+name, int64(1), revision(name))
-			observations[name] = w.engine.observationsOf(name)
+			observations[name] = w.engine.ObservationsOf(keyOf(name))
 		}
 		must(t, w.metadata.Tracker().Create(ingressClasses, classNamed("nginx"), ""))
 		must(t, w.dynamic.Tracker().Create(definitions, httpRouteDefinition(), ""))
@@ -148,12 +148,12 @@ func TestCapabilityChangesUpgrade(t *testing.T) {
 		equal(t, "Exposed of b", "False GatewayAPIMissing", w.is("b", v1alpha1.ConditionExposed))
 		for _, name := range []string{"a", "b"} {
 			equal(t, "revision of "+name, int64(3), revision(name))
-			observations[name] = w.engine.observationsOf(name)
+			observations[name] = w.engine.ObservationsOf(keyOf(name))
 		}
 		must(t, w.dynamic.Tracker().Delete(definitions, "", HTTPRouteCRD))
 		settle()
 		for _, name := range []string{"a", "b", "c", "d"} {
-			equal(t, "observations of "+name, observations[name], w.engine.observationsOf(name))
+			equal(t, "observations of "+name, observations[name], w.engine.ObservationsOf(keyOf(name)))
 		}
 	})
 }

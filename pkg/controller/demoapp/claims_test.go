@@ -15,6 +15,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 )
 
 // atNodePort requests a node port.
@@ -161,7 +162,7 @@ func TestHeldAppKeepsClaim(t *testing.T) {
 	equal(t, "Reconciling", "True ValidationFailed", w.is("b", apimeta.ConditionReconciling))
 	equal(t, "message", `Node port 30080 is still in use by DemoApp "a"`, w.message("b", apimeta.ConditionReady))
 
-	w.engine.mutate("a", edits("Service"))
+	w.engine.Mutate(keyOf("a"), releasetest.Edit("Service"))
 	w.passes("a", controller.Drift)
 	equal(t, "nodePort after a repair", int32(30080), w.app("a").Status.NodePort)
 
@@ -199,15 +200,15 @@ func TestRecreatedServiceLosesUnrequestedNodePort(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	w.change("a", atNodePort(0))
 	w.passes("a", controller.SpecChange)
-	w.engine.mutate("a", edits("Service"))
+	w.engine.Mutate(keyOf("a"), releasetest.Edit("Service"))
 	w.passes("a", controller.Drift)
 	equal(t, "nodePort after a repair", int32(30080), w.app("a").Status.NodePort)
-	w.engine.mutate("a", removes("Service"))
+	w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
 	w.passes("a", controller.Drift)
 	equal(t, "nodePort", int32(0), w.app("a").Status.NodePort)
 	w.passes("b", controller.SpecChange)
 	equal(t, "Ready of the other", "True Healthy", w.is("b", apimeta.ConditionReady))
-	w.engine.mutate("b", removes("Service"))
+	w.engine.Mutate(keyOf("b"), releasetest.Remove("Service"))
 	w.passes("b", controller.Drift)
 	equal(t, "nodePort of an app that requests it", int32(30080), w.app("b").Status.NodePort)
 }
@@ -221,11 +222,11 @@ func TestClaimsAfterRollback(t *testing.T) {
 		want int32
 	}{
 		{"failed upgrade without a revision", func(w *world) {
-			w.engine.failures = []error{errPlain}
+			w.engine.Failures = []error{errPlain}
 			_, _ = w.pass("a", controller.SpecChange) // The status reports the error.
 		}, 30080},
 		{"unhealthy revision", func(w *world) {
-			w.engine.mutate("a", becomes(status.InProgressStatus, "0 of 1", 0))
+			w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "0 of 1", 0))
 			w.passesUntilWritten("a")
 		}, 0},
 	}
@@ -325,8 +326,8 @@ func TestReservedHostIsRefused(t *testing.T) {
 		w.passes(name, controller.SpecChange)
 	}
 	w.change("b", exposedBy("nginx"))
-	w.engine.executing = func() {
-		w.engine.executing = nil
+	w.engine.Executing = func() {
+		w.engine.Executing = nil
 		w.change("a", exposedBy("nginx"))
 		w.sync()
 		_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
@@ -356,8 +357,8 @@ func TestUnusedReservationIsReleased(t *testing.T) {
 		}
 		var once sync.Once
 		goOn := make(chan struct{})
-		w.engine.executing = func() { once.Do(func() { <-goOn }) }
-		w.engine.failures = []error{errPlain}
+		w.engine.Executing = func() { once.Do(func() { <-goOn }) }
+		w.engine.Failures = []error{errPlain}
 		w.change("b", exposedBy("nginx"))
 		settle()
 		w.change("a", exposedBy("nginx"))
@@ -380,8 +381,8 @@ func TestNodePortIsNotReserved(t *testing.T) {
 		w.passes(name, controller.SpecChange)
 	}
 	w.change("b", atNodePort(30080))
-	w.engine.executing = func() {
-		w.engine.executing = nil
+	w.engine.Executing = func() {
+		w.engine.Executing = nil
 		w.change("a", atNodePort(30080))
 		w.sync()
 		_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
@@ -408,7 +409,7 @@ func TestReleasedClaimGoesToNextOldest(t *testing.T) {
 			equal(t, "Ready of "+name, "False ValidationFailed", w.is(name, apimeta.ConditionReady))
 			equal(t, "message of "+name, `Node port 30080 belongs to DemoApp "c", which is older`, w.message(name, apimeta.ConditionReady))
 		}
-		observations := w.engine.observationsOf("other")
+		observations := w.engine.ObservationsOf(keyOf("other"))
 		w.change("c", atNodePort(30082))
 		settle()
 		equal(t, "Ready of the next", "True Healthy", w.is("b", apimeta.ConditionReady))
@@ -419,6 +420,6 @@ func TestReleasedClaimGoesToNextOldest(t *testing.T) {
 		w.delete("b")
 		settle()
 		equal(t, "Ready of the last", "True Healthy", w.is("a", apimeta.ConditionReady))
-		equal(t, "observations of an app with another port", observations, w.engine.observationsOf("other"))
+		equal(t, "observations of an app with another port", observations, w.engine.ObservationsOf(keyOf("other")))
 	})
 }

@@ -30,6 +30,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -69,7 +70,7 @@ func live(t *testing.T, play func(t *testing.T, w *world)) {
 			map[schema.GroupVersionResource]string{definitions: "CustomResourceDefinitionList"})
 		crds := dynamicinformer.NewDynamicSharedInformerFactory(w.dynamic, 0)
 		w.definition = &watched{informer: crds.ForResource(definitions).Informer()}
-		w.engine.subscribers = nil
+		w.engine.Unsubscribe()
 		w.build(testChart(t, "1.0.0"), clock.RealClock{})
 		apps.StartWithContext(ctx)
 		secrets.Start(ctx.Done())
@@ -157,10 +158,10 @@ func TestDependantsInstallAfterDependency(t *testing.T) {
 			equal(t, name+" after", "True Healthy", w.is(name, apimeta.ConditionReady))
 			equal(t, "lastUpgradeReason of "+name, releasev1alpha1.UpgradeReasonCrossCRDependencyBecameReady, w.app(name).Status.LastUpgradeReason)
 		}
-		observations := w.engine.observationsOf("b")
+		observations := w.engine.ObservationsOf(keyOf("b"))
 		w.change("a", says("other"))
 		settle()
-		equal(t, "observations of b after an unrelated change of a", observations, w.engine.observationsOf("b"))
+		equal(t, "observations of b after an unrelated change of a", observations, w.engine.ObservationsOf(keyOf("b")))
 	})
 }
 
@@ -199,7 +200,7 @@ func TestSecretEventsReconcileApp(t *testing.T) {
 		w.create(newApp("b", keyFrom("others", "k")))
 		settle()
 		equal(t, "Ready before", "False SecretNotFound", w.is("a", apimeta.ConditionReady))
-		observations := w.engine.observationsOf("b")
+		observations := w.engine.ObservationsOf(keyOf("b"))
 
 		w.secret(map[string]string{"k": "first-secret"})
 		must(t, w.metadata.Tracker().Create(secrets, metadata(), namespace))
@@ -208,12 +209,12 @@ func TestSecretEventsReconcileApp(t *testing.T) {
 		w.secret(map[string]string{"k": plainKey})
 		must(t, w.metadata.Tracker().Update(secrets, metadata(), namespace))
 		settle()
-		equal(t, "key", any(plainKey), w.engine.desired.Values["apiKey"])
+		equal(t, "key", any(plainKey), w.engine.Desired.Values["apiKey"])
 		equal(t, "revision", int64(2), w.app("a").Status.DeployedRelease.Revision)
 		must(t, w.metadata.Tracker().Delete(secrets, namespace, "keys"))
 		settle()
 		equal(t, "Ready in the end", "False SecretNotFound", w.is("a", apimeta.ConditionReady))
-		equal(t, "observations of the app with another Secret", observations, w.engine.observationsOf("b"))
+		equal(t, "observations of the app with another Secret", observations, w.engine.ObservationsOf(keyOf("b")))
 	})
 }
 
@@ -224,23 +225,23 @@ func TestEngineEventsReconcileApp(t *testing.T) {
 		w.calls.take()
 		steps := []struct {
 			name   string
-			mutate func(*fakeRelease)
+			mutate func(*releasetest.Release)
 			tell   func()
 			want   releasev1alpha1.UpgradeReason
 		}{
-			{"object", edits("Secret"), func() { w.engine.publish("a", helm.ObjectChanged) }, releasev1alpha1.UpgradeReasonDriftDetected},
-			{"without an event", edits("Secret"), func() { advance(resync * 11 / 10) }, releasev1alpha1.UpgradeReasonPeriodicResync},
-			{"record", rewrites(2, "deployed"), func() { w.engine.publish("a", helm.RecordChanged) }, releasev1alpha1.UpgradeReasonDriftDetected},
+			{"object", releasetest.Edit("Secret"), func() { w.engine.Publish(keyOf("a"), helm.ObjectChanged) }, releasev1alpha1.UpgradeReasonDriftDetected},
+			{"without an event", releasetest.Edit("Secret"), func() { advance(resync * 11 / 10) }, releasev1alpha1.UpgradeReasonPeriodicResync},
+			{"record", releasetest.RewriteRecord(2, "deployed"), func() { w.engine.Publish(keyOf("a"), helm.RecordChanged) }, releasev1alpha1.UpgradeReasonDriftDetected},
 		}
 		for _, step := range steps {
-			w.engine.mutate("a", step.mutate)
+			w.engine.Mutate(keyOf("a"), step.mutate)
 			step.tell()
 			settle()
 			equal(t, step.name+": reason", step.want, w.app("a").Status.LastUpgradeReason)
 			equal(t, step.name+": Ready", "True Healthy", w.is("a", apimeta.ConditionReady))
 		}
-		w.engine.mutate("a", becomes("Failed", "Progress deadline exceeded", 0))
-		w.engine.publish("a", helm.HealthChanged)
+		w.engine.Mutate(keyOf("a"), releasetest.SetHealth("Failed", "Progress deadline exceeded", 0))
+		w.engine.Publish(keyOf("a"), helm.HealthChanged)
 		settle()
 		equal(t, "Ready", "False Unhealthy", w.is("a", apimeta.ConditionReady))
 	})
@@ -255,7 +256,7 @@ func TestIdleAppsSendNoRequests(t *testing.T) {
 		advance(time.Hour)
 		synctest.Wait()
 		equal(t, "requests in an idle hour", []string(nil), w.calls.take())
-		if observations := w.engine.observationsOf("a"); observations < 6 {
+		if observations := w.engine.ObservationsOf(keyOf("a")); observations < 6 {
 			t.Errorf("observed %d times in an hour", observations)
 		}
 	})
@@ -266,8 +267,8 @@ func TestProgressingStatusIsDelayed(t *testing.T) {
 		w.create(newApp("a"))
 		settle()
 		w.calls.take()
-		w.engine.mutate("a", becomes("InProgress", "Available: 0/1", 0))
-		w.engine.publish("a", helm.HealthChanged)
+		w.engine.Mutate(keyOf("a"), releasetest.SetHealth("InProgress", "Available: 0/1", 0))
+		w.engine.Publish(keyOf("a"), helm.HealthChanged)
 		settle()
 		equal(t, "requests at first", []string(nil), w.calls.take())
 		advance(settleTime)
@@ -279,14 +280,14 @@ func TestProgressingStatusIsDelayed(t *testing.T) {
 
 func TestRefusedInstallIsNotRetriedOnEvents(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
-		w.engine.failures = []error{&helm.RefusedError{Err: errPlain}}
+		w.engine.Failures = []error{&helm.RefusedError{Err: errPlain}}
 		w.create(newApp("a"))
 		settle()
 		equal(t, "Stalled", "True Refused", w.is("a", apimeta.ConditionStalled))
 		w.calls.take()
 		for range 5 {
-			w.engine.publish("a", helm.ObjectChanged)
-			w.engine.publish("a", helm.HealthChanged)
+			w.engine.Publish(keyOf("a"), helm.ObjectChanged)
+			w.engine.Publish(keyOf("a"), helm.HealthChanged)
 			settle()
 		}
 		equal(t, "requests on events", []string(nil), w.calls.take())
@@ -300,7 +301,7 @@ func TestRefusedInstallIsNotRetriedOnEvents(t *testing.T) {
 
 func TestFailureIsRetried(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
-		w.engine.failures = []error{errPlain, errPlain, errPlain}
+		w.engine.Failures = []error{errPlain, errPlain, errPlain}
 		w.create(newApp("a"))
 		settle()
 		equal(t, "Ready at first", "False InstallFailed", w.is("a", apimeta.ConditionReady))

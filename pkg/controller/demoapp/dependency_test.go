@@ -12,6 +12,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 )
 
 var (
@@ -203,7 +204,7 @@ func TestWaitFor(t *testing.T) {
 		"Ready", waiting, "Reconciling", "True Waiting", "Deployed", "True InstallSucceeded"), w.conditions("b"))
 	equal(t, "observedGeneration of a held change", int64(1), w.app("b").Status.ObservedGeneration)
 
-	w.engine.mutate("b", edits("Service"))
+	w.engine.Mutate(keyOf("b"), releasetest.Edit("Service"))
 	w.passes("b", controller.Drift)
 	equal(t, "requests for drift",
 		[]string{"apply demoapps/status b", "Repair b Drift", "apply demoapps/status b"}, w.calls.take())

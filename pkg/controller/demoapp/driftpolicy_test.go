@@ -12,6 +12,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 )
 
 // policy sets spec.drift.
@@ -23,7 +24,7 @@ func policy(p releasev1alpha1.DriftPolicy) func(*v1alpha1.DemoApp) {
 type driftStep struct {
 	name string
 	// mutate lists the changes of other clients, and spec changes the policy.
-	mutate []func(*fakeRelease)
+	mutate []func(*releasetest.Release)
 	spec   *releasev1alpha1.DriftPolicy
 
 	requests []string
@@ -43,12 +44,12 @@ func TestDriftPolicy(t *testing.T) {
 		repairOnly       = slices.Concat(statusWrite, []string{"Repair a Drift"}, statusWrite)
 		explainAndRepair = slices.Concat(explainOnly, repairOnly)
 		ignored          = []releasev1alpha1.DriftIgnore{{Kind: "Deployment", Paths: []string{"/spec/replicas"}}}
-		mutate           = func(change ...func(*fakeRelease)) []func(*fakeRelease) { return change }
-		scales           = changes("Deployment", "/spec/replicas")
-		setsImage        = changes("Deployment", "/spec/image")
-		restoresImage    = restores("Deployment", "/spec/image")
-		changesPage      = changes("ConfigMap", "/data/page")
-		restoresPage     = restores("ConfigMap", "/data/page")
+		mutate           = func(change ...func(*releasetest.Release)) []func(*releasetest.Release) { return change }
+		scales           = releasetest.ChangeField("Deployment", "/spec/replicas")
+		setsImage        = releasetest.ChangeField("Deployment", "/spec/image")
+		restoresImage    = releasetest.RestoreField("Deployment", "/spec/image")
+		changesPage      = releasetest.ChangeField("ConfigMap", "/data/page")
+		restoresPage     = releasetest.RestoreField("ConfigMap", "/data/page")
 		pageChanged      = "ObjectsChanged ConfigMap a (changed): /data/page"
 		otherImage       = "ObjectsChanged Deployment a (changed): /spec/image"
 		detected         = func(message string) []string { return []string{"a Warning DriftDetected Reconcile " + message} }
@@ -72,13 +73,13 @@ func TestDriftPolicy(t *testing.T) {
 			{name: "page restored", mutate: mutate(restoresPage), requests: explainAndReport},
 			pageChangedStep,
 			{
-				name: "more drift", mutate: mutate(removes("Service")), requests: explainAndReport,
+				name: "more drift", mutate: mutate(releasetest.Remove("Service")), requests: explainAndReport,
 				drifted: pageChanged + "; Service a (missing)",
 				events:  detected("ConfigMap a (changed): /data/page; Service a (missing)"),
 			},
 		}},
 		{"off", releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}, []driftStep{
-			{name: "page changed", mutate: mutate(changesPage, removes("Service"))},
+			{name: "page changed", mutate: mutate(changesPage, releasetest.Remove("Service"))},
 		}},
 		{"reported, then off", releasev1alpha1.DriftPolicy{Mode: warn}, []driftStep{
 			pageChangedStep,
@@ -124,16 +125,16 @@ func TestDriftPolicy(t *testing.T) {
 			},
 		}},
 		{"additions removed", releasev1alpha1.DriftPolicy{ForeignFields: remove}, []driftStep{{
-			name: "added", mutate: mutate(adds("ConfigMap", ".data.more")), requests: repairOnly,
+			name: "added", mutate: mutate(releasetest.AddField("ConfigMap", ".data.more")), requests: repairOnly,
 			repaired: []string{"ConfigMap Foreign"}, events: corrected("ConfigMap a (foreign)"),
 		}}},
-		{"additions kept", releasev1alpha1.DriftPolicy{}, []driftStep{{name: "added", mutate: mutate(adds("ConfigMap", ".data.more"))}}},
+		{"additions kept", releasev1alpha1.DriftPolicy{}, []driftStep{{name: "added", mutate: mutate(releasetest.AddField("ConfigMap", ".data.more"))}}},
 		{"additions reported", releasev1alpha1.DriftPolicy{Mode: warn, ForeignFields: remove}, []driftStep{
 			{
-				name: "added", mutate: mutate(adds("ConfigMap", ".data.more")), requests: explainAndReport,
+				name: "added", mutate: mutate(releasetest.AddField("ConfigMap", ".data.more")), requests: explainAndReport,
 				drifted: "ForeignFields ConfigMap a (foreign): .data.more", events: detected("ConfigMap a (foreign): .data.more"),
 			},
-			{name: "additions removed", mutate: mutate(removesAdded("ConfigMap")), requests: statusWrite},
+			{name: "additions removed", mutate: mutate(releasetest.RemoveAddedFields("ConfigMap")), requests: statusWrite},
 		}},
 		{"reported, restored, owned by another client", releasev1alpha1.DriftPolicy{Mode: warn, ForeignFields: remove}, []driftStep{
 			{
@@ -145,7 +146,7 @@ func TestDriftPolicy(t *testing.T) {
 		{"ignored, owned by another client", releasev1alpha1.DriftPolicy{Ignore: ignored, ForeignFields: remove}, []driftStep{
 			{name: "scaled", mutate: mutate(scales), requests: explainAndReport},
 			{
-				name: "scaled and added", mutate: mutate(scales, adds("Deployment", ".metadata.labels.more")), requests: explainAndRepair,
+				name: "scaled and added", mutate: mutate(scales, releasetest.AddField("Deployment", ".metadata.labels.more")), requests: explainAndRepair,
 				repaired: []string{"Deployment Foreign"}, events: corrected("Deployment a (foreign)"),
 			},
 		}},
@@ -168,15 +169,15 @@ func (w *world) followsDriftPolicy(step driftStep) {
 		w.change("a", policy(*step.spec))
 	}
 	for _, change := range step.mutate {
-		w.engine.mutate("a", change)
+		w.engine.Mutate(keyOf("a"), change)
 	}
-	w.engine.repaired = nil
+	w.engine.Repaired = nil
 	w.passes("a", controller.Drift)
 	calls := w.calls.take()
 	equal(w.t, step.name+": requests", step.requests, calls)
 	if slices.Contains(calls, "explain a") {
 		reports := w.app("a").Spec.Drift != nil && w.app("a").Spec.Drift.Mode == releasev1alpha1.DriftWarn
-		equal(w.t, step.name+": LeaveDrift", reports, w.engine.leaveDrift)
+		equal(w.t, step.name+": LeaveDrift", reports, w.engine.LeaveDrift)
 	}
 	drifted := ""
 	if is := meta.FindStatusCondition(w.app("a").Status.Conditions, releasev1alpha1.ConditionDrifted); is != nil {
@@ -184,7 +185,7 @@ func (w *world) followsDriftPolicy(step driftStep) {
 	}
 	equal(w.t, step.name+": Drifted", step.drifted, drifted)
 	var repaired []string
-	for _, drift := range w.engine.repaired {
+	for _, drift := range w.engine.Repaired {
 		repaired = append(repaired, drift.Object.Kind+" "+string(drift.Kind))
 	}
 	equal(w.t, step.name+": repaired", step.repaired, repaired)

@@ -20,6 +20,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -49,7 +50,7 @@ func atHost(host string) func(*v1alpha1.DemoApp) {
 func (w *world) renders() (ingress, httpRoute any) {
 	w.t.Helper()
 	of := func(name string) any {
-		values, ok := w.engine.desired.Values[name].(map[string]any)
+		values, ok := w.engine.Desired.Values[name].(map[string]any)
 		if !ok {
 			w.t.Fatalf("no values for %s", name)
 		}
@@ -231,7 +232,7 @@ func TestExposureAfterRollback(t *testing.T) {
 	}))
 	w.passes("a", controller.SpecChange)
 	w.change("a", atHost("new.example.com"))
-	w.engine.mutate("a", becomes(status.InProgressStatus, "0 of 1", 0))
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "0 of 1", 0))
 	w.passesUntilWritten("a")
 	equal(t, "externalURL", "http://new.example.com", w.app("a").Status.ExternalURL)
 	w.clock.Step(10 * time.Minute)
@@ -267,7 +268,7 @@ func TestUpgradeRetriesUntilHTTPRouteIsServed(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	w.hasDefinition(httpRouteDefinition())
 	unknown := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}}
-	w.engine.failures = []error{fmt.Errorf("build: %w", unknown)}
+	w.engine.Failures = []error{fmt.Errorf("build: %w", unknown)}
 	if _, err := w.pass("a", controller.SpecChange); !errors.Is(err, unknown) {
 		t.Errorf("the pass returned %v, want an error that is retried", err)
 	}
@@ -357,7 +358,7 @@ func TestInstallWithoutPermissionToWatchIngressClasses(t *testing.T) {
 	equal(t, "rendered", []any{false, false}, []any{ingress, httpRoute})
 	equal(t, "event emitted", true, slices.Contains(w.recorder.take(), "a Warning ObserveFailed Reconcile "+classesForbidden+"; "+noRouteText))
 
-	w.engine.mutate("a", removes("Service"))
+	w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
 	w.passes("a", controller.Drift)
 	equal(t, "drift is repaired", true, slices.Contains(w.calls.take(), "Repair a Drift"))
 	w.passes("a", controller.PeriodicResync)
@@ -378,8 +379,8 @@ func TestDeployedIngressIsKeptWithoutPermissionToWatch(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	entry := releasev1alpha1.InventoryEntry{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Namespace: namespace, Name: "a", UID: "u", Digest: "d"}
 	w.report("a", func(app *v1alpha1.DemoApp) { app.Status.Inventory = append(app.Status.Inventory, entry) })
-	w.engine.mutate("a", func(r *fakeRelease) {
-		r.live["Ingress"] = helm.InventoryEntry{ObjectReference: helm.ObjectReference{
+	w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) {
+		r.Live["Ingress"] = helm.InventoryEntry{ObjectReference: helm.ObjectReference{
 			APIVersion: entry.APIVersion, Kind: entry.Kind, Namespace: namespace, Name: "a",
 		}, UID: entry.UID, Digest: entry.Digest}
 	})
@@ -393,7 +394,7 @@ func TestDeployedIngressIsKeptWithoutPermissionToWatch(t *testing.T) {
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
 	ingress, _ := w.renders()
-	equal(t, "rendered with another message", []any{true, "other"}, []any{ingress, w.engine.desired.Values["message"]})
+	equal(t, "rendered with another message", []any{true, "other"}, []any{ingress, w.engine.Desired.Values["message"]})
 }
 
 func TestUnrecordedReleaseIsHeldWithoutPermissionToWatch(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/redact"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -40,7 +41,7 @@ func TestTransientFailureIsRetried(t *testing.T) {
 		{"repair", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t)
-			w.engine.mutate("a", edits("Secret"))
+			w.engine.Mutate(keyOf("a"), releasetest.Edit("Secret"))
 			return w
 		}, releasev1alpha1.ReasonRepairFailed, "True InstallSucceeded", []string{"Drifted", "True ObjectsChanged"}, releasev1alpha1.UpgradeReasonDriftDetected},
 	}
@@ -49,7 +50,7 @@ func TestTransientFailureIsRetried(t *testing.T) {
 			w := test.world(t)
 			before := w.app("a").Status
 			failure := fmt.Errorf("apply Secret with %q: %w", plainKey, errPlain)
-			w.engine.failures = []error{failure, failure}
+			w.engine.Failures = []error{failure, failure}
 			for _, why := range []controller.Reason{controller.Drift, controller.Drift | controller.Retry} {
 				_, err := w.pass("a", why)
 				if !errors.Is(err, errPlain) || controller.IsTerminal(err) {
@@ -78,7 +79,7 @@ func TestTransientFailureIsRetried(t *testing.T) {
 func TestObserveFailure(t *testing.T) {
 	t.Run("caches are not synced", func(t *testing.T) {
 		w := deployed(t)
-		w.engine.observeErr = fmt.Errorf("observe: %w", helm.ErrNotSynced)
+		w.engine.ObserveErr = fmt.Errorf("observe: %w", helm.ErrNotSynced)
 		_, err := w.pass("a", controller.SpecChange)
 		if !errors.Is(err, helm.ErrNotSynced) || controller.IsTerminal(err) {
 			t.Errorf("error is %v", err)
@@ -87,7 +88,7 @@ func TestObserveFailure(t *testing.T) {
 	})
 	t.Run("another error", func(t *testing.T) {
 		w := deployed(t)
-		w.engine.observeErr = errPlain
+		w.engine.ObserveErr = errPlain
 		_, err := w.pass("a", controller.SpecChange)
 		if !errors.Is(err, errPlain) || controller.IsTerminal(err) {
 			t.Errorf("error is %v", err)
@@ -97,13 +98,13 @@ func TestObserveFailure(t *testing.T) {
 	t.Run("after a change", func(t *testing.T) {
 		w := newWorld(t)
 		w.create(newApp("a"))
-		w.engine.executing = func() { w.engine.observeErr = errPlain }
+		w.engine.Executing = func() { w.engine.ObserveErr = errPlain }
 		_, err := w.pass("a", controller.SpecChange)
 		if !errors.Is(err, errPlain) {
 			t.Errorf("error is %v", err)
 		}
 		equal(t, "conditions", conditions("Ready", "False ObserveFailed", "Reconciling", "True ObserveFailed"), w.conditions("a"))
-		w.engine.observeErr, w.engine.executing = nil, nil
+		w.engine.ObserveErr, w.engine.Executing = nil, nil
 		w.passes("a", controller.SpecChange|controller.Retry)
 		equal(t, "requests of the retry", []string{"apply demoapps/status a"}, w.calls.take())
 		equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
@@ -127,7 +128,7 @@ func TestTerminalFailureStalls(t *testing.T) {
 		t.Run(reason, func(t *testing.T) {
 			w := newWorld(t)
 			w.create(newApp("a"))
-			w.engine.failures = []error{failure}
+			w.engine.Failures = []error{failure}
 			result, err := w.pass("a", controller.SpecChange)
 			if !controller.IsTerminal(err) || !errors.Is(err, failure) {
 				t.Errorf("error is %v", err)
@@ -184,7 +185,7 @@ func TestRetryAfterRefusal(t *testing.T) {
 			w := newWorld(t)
 			w.secret(map[string]string{"k": plainKey})
 			w.create(newApp("a", fromSecret))
-			w.engine.failures = []error{terminalFailures()[apimeta.ReasonOwnershipConflict]}
+			w.engine.Failures = []error{terminalFailures()[apimeta.ReasonOwnershipConflict]}
 			if _, err := w.pass("a", controller.SpecChange); !controller.IsTerminal(err) {
 				t.Fatalf("error is %v", err)
 			}
@@ -204,14 +205,14 @@ func TestRefusedKeyIsRetriedAfterAnotherKey(t *testing.T) {
 	w := newWorld(t)
 	w.secret(map[string]string{"k": plainKey})
 	w.create(newApp("a", keyFrom("keys", "k")))
-	w.engine.failures = []error{terminalFailures()[apimeta.ReasonOwnershipConflict]}
+	w.engine.Failures = []error{terminalFailures()[apimeta.ReasonOwnershipConflict]}
 	if _, err := w.pass("a", controller.SpecChange); !controller.IsTerminal(err) {
 		t.Fatalf("error is %v", err)
 	}
 	for _, key := range []string{"another-secret", plainKey} {
 		w.secret(map[string]string{"k": key})
 		w.passes("a", controller.SpecChange)
-		equal(t, "key", any(key), w.engine.desired.Values["apiKey"])
+		equal(t, "key", any(key), w.engine.Desired.Values["apiKey"])
 		equal(t, "Ready", "True Healthy", w.conditions("a")["Ready"])
 	}
 }
@@ -222,7 +223,7 @@ func TestRefusedUpgrade(t *testing.T) {
 		t.Helper()
 		w := deployed(t)
 		w.change("a", says("bad"))
-		w.engine.failures = []error{failure}
+		w.engine.Failures = []error{failure}
 		if _, err := w.pass("a", controller.SpecChange); !controller.IsTerminal(err) {
 			t.Fatalf("error is %v", err)
 		}
@@ -238,7 +239,7 @@ func TestRefusedUpgrade(t *testing.T) {
 		equal(t, "requests when it is taken back", []string{"apply demoapps/status a"}, w.calls.take())
 		equal(t, "conditions when it is taken back", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 		w.change("a", says("bad"))
-		w.engine.failures = []error{failure}
+		w.engine.Failures = []error{failure}
 		if _, err := w.pass("a", controller.SpecChange); !controller.IsTerminal(err) {
 			t.Errorf("error is %v", err)
 		}
@@ -251,12 +252,12 @@ func TestRefusedUpgrade(t *testing.T) {
 		w.create(newApp("a", waitsFor("b")))
 		w.passes("a", controller.SpecChange)
 		w.change("a", says("bad"))
-		w.engine.failures = []error{failure}
+		w.engine.Failures = []error{failure}
 		if _, err := w.pass("a", controller.SpecChange); !controller.IsTerminal(err) {
 			t.Fatalf("error is %v", err)
 		}
 		w.report("b", isDown)
-		w.engine.mutate("a", removes("ConfigMap"))
+		w.engine.Mutate(keyOf("a"), releasetest.Remove("ConfigMap"))
 		w.passes("a", controller.DependencyReady|controller.Drift)
 		equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 		equal(t, "Ready", "False Waiting", w.conditions("a")["Ready"])
@@ -267,7 +268,7 @@ func TestRefusedUpgrade(t *testing.T) {
 		w.passes("a", controller.SpecChange|controller.Retry)
 		equal(t, "Ready", "False SecretNotFound", w.conditions("a")["Ready"])
 		equal(t, "Stalled", "", w.conditions("a")["Stalled"])
-		w.engine.mutate("a", removes("ConfigMap"))
+		w.engine.Mutate(keyOf("a"), releasetest.Remove("ConfigMap"))
 		w.passes("a", controller.Drift)
 		equal(t, "requests for drift",
 			[]string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
@@ -276,8 +277,8 @@ func TestRefusedUpgrade(t *testing.T) {
 
 func TestRefusedRepairStalls(t *testing.T) {
 	w := deployed(t)
-	w.engine.mutate("a", removes("ConfigMap"))
-	w.engine.failures = []error{terminalFailures()[apimeta.ReasonRefused]}
+	w.engine.Mutate(keyOf("a"), releasetest.Remove("ConfigMap"))
+	w.engine.Failures = []error{terminalFailures()[apimeta.ReasonRefused]}
 	result, err := w.pass("a", controller.Drift)
 	if !controller.IsTerminal(err) {
 		t.Errorf("error is %v", err)
@@ -297,7 +298,7 @@ func TestRefusedRepairStalls(t *testing.T) {
 func TestTooManyWaitingIsNoFailedAttempt(t *testing.T) {
 	w := deployed(t, remediating(0, releasev1alpha1.RemediationRollback))
 	w.change("a", says("other"))
-	w.engine.failures = []error{fmt.Errorf("hook: %w", controller.ErrTooManyWaiting)}
+	w.engine.Failures = []error{fmt.Errorf("hook: %w", controller.ErrTooManyWaiting)}
 
 	_, err := w.pass("a", controller.SpecChange)
 

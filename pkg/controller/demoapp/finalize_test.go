@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
@@ -43,7 +44,7 @@ func TestDeletion(t *testing.T) {
 	name := fmt.Sprintf("ns-a-%d", app.DeletionTimestamp.Unix())
 	result := w.passes("a", controller.SpecChange)
 	equal(t, "steps", []string{"create configmaps", "uninstall a", "patch demoapps a"}, w.calls.take())
-	equal(t, "timeout", helm.DefaultTimeout, w.engine.uninstallTimeout)
+	equal(t, "timeout", helm.DefaultTimeout, w.engine.UninstallTimeout)
 	equal(t, "requeue after", time.Duration(0), result.RequeueAfter)
 	equal(t, "events", []string{
 		"a Normal Audited Delete Wrote audit record demoapp-audit/" + name,
@@ -67,12 +68,12 @@ func TestDeletion(t *testing.T) {
 	w.passes("a", controller.Deleted)
 	equal(t, "requests in the end", []string(nil), w.calls.take())
 	equal(t, "events in the end", []string(nil), w.recorder.take())
-	equal(t, "names passed to Forget", []string{"a", "a"}, w.engine.forgotten)
+	equal(t, "releases passed to Forget", []cache.ObjectName{keyOf("a"), keyOf("a")}, w.engine.Forgotten)
 
 	created := w.create(newApp("a"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests for a successor", []string{"patch demoapps a", "Install a NotInstalled", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "owner of the successor's release", created.UID, w.engine.desired.Owner.UID)
+	equal(t, "owner of the successor's release", created.UID, w.engine.Desired.Owner.UID)
 }
 
 func TestDeletionBeforeFirstPass(t *testing.T) {
@@ -209,7 +210,7 @@ func TestDeletionWaitsForAuditAndUninstall(t *testing.T) {
 	contains(t, "event", events[0], "a Warning AuditFailed Reconcile Deletion waits: write audit record")
 
 	w.auditErr = nil
-	w.engine.uninstallErr = errPlain
+	w.engine.UninstallErr = errPlain
 	for range 2 {
 		_, err := w.pass("a", controller.SpecChange|controller.Retry)
 		if !errors.Is(err, errPlain) {
@@ -222,7 +223,7 @@ func TestDeletionWaitsForAuditAndUninstall(t *testing.T) {
 	equal(t, "Reconciling", "True UninstallFailed", w.conditions("a")["Reconciling"])
 	equal(t, "number of events", 2, len(w.recorder.take()))
 
-	w.engine.uninstallErr = nil
+	w.engine.UninstallErr = nil
 	w.passes("a", controller.SpecChange|controller.Retry)
 	equal(t, "requests in the end", []string{"create configmaps", found, "uninstall a", "patch demoapps a"}, w.calls.take())
 	equal(t, "records", 1, len(w.records()))

@@ -31,6 +31,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/pkg/controller/registries"
 	"github.com/example/demoapp-controller/pkg/controller/release/gates"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/controller/values"
 	demofake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
@@ -72,7 +73,7 @@ type world struct {
 	kube     *kubefake.Clientset
 	metadata *metadatafake.FakeMetadataClient
 	dynamic  *dynamicfake.FakeDynamicClient
-	engine   *engine
+	engine   *releasetest.Engine
 	recorder *recorder
 	clock    *clocktesting.FakeClock
 	calls    *journal
@@ -102,7 +103,7 @@ func newWorld(t *testing.T) *world {
 	calls := &journal{}
 	w := &world{
 		t: t, demo: demofake.NewClientset(), kube: kubefake.NewClientset(),
-		engine:   &engine{calls: calls, releases: map[cache.ObjectName]*fakeRelease{}},
+		engine:   releasetest.New(began, calls.add),
 		recorder: &recorder{}, clock: clocktesting.NewFakeClock(began), calls: calls,
 	}
 	controllertest.Stamp(w.demo)

@@ -20,6 +20,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/redact"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -69,7 +70,7 @@ func TestValuesAreMergedInOrder(t *testing.T) {
 	w.private("b: private\nc: private")
 	w.create(newApp("a", valuesFrom(configMapValues, secretValues), specValues(`{"c": "own", "message": "not this"}`)))
 	w.passes("a", controller.SpecChange)
-	got := w.engine.desired.Values
+	got := w.engine.Desired.Values
 	for key, want := range map[string]any{
 		"a": "base", "b": "private", "c": "own", "d": "base", "message": "hello", "apiKey": plainKey,
 		"service": map[string]any{"type": "ClusterIP", "port": int64(80), "nodePort": int64(0), "extra": "base"},
@@ -85,7 +86,7 @@ func TestValuesAreMergedInOrder(t *testing.T) {
 	w.configMap(map[string]string{"values.yaml": "a: new"})
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests for other values", []string{"get configmaps base", "Upgrade a InputsChanged", "apply demoapps/status a"}, w.calls.take())
-	equal(t, "a", any("new"), w.engine.desired.Values["a"])
+	equal(t, "a", any("new"), w.engine.Desired.Values["a"])
 	w.configMap(map[string]string{"values.yaml": "a: new", "other": "x"})
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests for another key", []string{"get configmaps base"}, w.calls.take())
@@ -93,7 +94,7 @@ func TestValuesAreMergedInOrder(t *testing.T) {
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.ValuesFrom, app.Spec.Values = nil, nil })
 	w.passes("a", controller.SpecChange)
 	equal(t, "cached bytes without users", 0, w.controller.sources.Kept())
-	equal(t, "a", nil, w.engine.desired.Values["a"])
+	equal(t, "a", nil, w.engine.Desired.Values["a"])
 }
 
 func TestConfigMapsAreWatchedOnDemand(t *testing.T) {
@@ -160,7 +161,7 @@ func TestInstallWaitsForValues(t *testing.T) {
 			w.private("x: 1")
 			w.passes("a", controller.SpecChange)
 			equal(t, "conditions afterwards", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
-			equal(t, "x", any(int64(1)), w.engine.desired.Values["x"])
+			equal(t, "x", any(int64(1)), w.engine.Desired.Values["x"])
 		})
 	}
 }
@@ -179,7 +180,7 @@ func TestReleaseIsKeptWithoutValues(t *testing.T) {
 	equal(t, "Deployed", "True InstallSucceeded", w.conditions("a")["Deployed"])
 	contains(t, "message", w.message("a", apimeta.ConditionReady), `Secret "private"`)
 	contains(t, "message", w.message("a", apimeta.ConditionReady), `DemoApp "b"`)
-	w.engine.mutate("a", removes("Secret"))
+	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
 	w.passes("a", controller.Drift)
 	equal(t, "requests for drift", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 }
@@ -188,7 +189,7 @@ func TestValuesFromSecretsStaySecret(t *testing.T) {
 	w := newWorld(t)
 	w.private("extraEnv: [{name: PASSWORD, value: hidden-secret}]")
 	w.create(newApp("a", valuesFrom(secretValues)))
-	w.engine.failures = []error{&helm.RenderError{Chart: "demo-app", Err: fmt.Errorf("at '/extraEnv/0': got \"hidden-secret\": %w", errPlain)}}
+	w.engine.Failures = []error{&helm.RenderError{Chart: "demo-app", Err: fmt.Errorf("at '/extraEnv/0': got \"hidden-secret\": %w", errPlain)}}
 	_, err := w.pass("a", controller.SpecChange)
 	for what, text := range map[string]string{
 		"error": err.Error(), "status": asJSON(t, w.app("a").Status), "events": strings.Join(w.recorder.all(), "\n"),
@@ -199,7 +200,7 @@ func TestValuesFromSecretsStaySecret(t *testing.T) {
 	}
 	contains(t, "message", w.message("a", apimeta.ConditionStalled), "at '/extraEnv/0': got \"REDACTED\"")
 
-	w.engine.uninstallErr = fmt.Errorf("refused hidden-secret: %w", errPlain)
+	w.engine.UninstallErr = fmt.Errorf("refused hidden-secret: %w", errPlain)
 	w.delete("a")
 	_, err = w.pass("a", controller.SpecChange)
 	contains(t, "error of the deletion", err.Error(), "refused REDACTED")
@@ -247,7 +248,7 @@ func TestKeysFromSecretsStaySecret(t *testing.T) {
 	w := newWorld(t)
 	w.private("extraEnv: [{name: 1}]\npodLabels: {hidden-secret: 5}")
 	w.create(newApp("a", valuesFrom(secretValues), policy(releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftWarn})))
-	w.engine.failures = []error{&helm.RenderError{
+	w.engine.Failures = []error{&helm.RenderError{
 		Chart: "demo-app", Err: errors.New("values.extraEnv[0].name: got number, want string; values.podLabels.hidden-secret: got number, want string"),
 	}}
 	_, err := w.pass("a", controller.SpecChange)
@@ -257,7 +258,7 @@ func TestKeysFromSecretsStaySecret(t *testing.T) {
 
 	w.change("a", says("other"))
 	w.passes("a", controller.SpecChange)
-	w.engine.mutate("a", changes("Deployment", "/metadata/labels/hidden-secret"))
+	w.engine.Mutate(keyOf("a"), releasetest.ChangeField("Deployment", "/metadata/labels/hidden-secret"))
 	w.passes("a", controller.Drift)
 	equal(t, "drift", "Deployment a (changed): /metadata/labels/REDACTED", w.message("a", releasev1alpha1.ConditionDrifted))
 	if events := strings.Join(w.recorder.all(), "\n"); strings.Contains(events, "hidden-secret") {
@@ -272,7 +273,7 @@ func TestLongErrorsAreTruncated(t *testing.T) {
 	w.private("extraEnv: [{name: A, value: hidden-secret}]")
 	w.create(newApp("a", valuesFrom(secretValues)))
 	long := errors.New(strings.Repeat("got hidden-secret\n", 1<<18))
-	w.engine.failures = []error{&helm.RenderError{Chart: "demo-app", Err: long}}
+	w.engine.Failures = []error{&helm.RenderError{Chart: "demo-app", Err: long}}
 	_, err := w.pass("a", controller.SpecChange)
 	for what, text := range map[string]string{
 		"error": err.Error(), "Stalled": w.message("a", apimeta.ConditionStalled), "events": strings.Join(w.recorder.all(), "\n"),
@@ -294,8 +295,8 @@ func TestErrorsAreWithheldWhileSecretIsInvalid(t *testing.T) {
 	w.create(newApp("a", valuesFrom(secretValues)))
 	w.passes("a", controller.SpecChange)
 	w.private("extraEnv: &x [{name: A, value: hidden-secret}]")
-	w.engine.mutate("a", removes("Service"))
-	w.engine.failures = []error{fmt.Errorf("refused hidden-secret: %w", errPlain)}
+	w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
+	w.engine.Failures = []error{fmt.Errorf("refused hidden-secret: %w", errPlain)}
 	_, err := w.pass("a", controller.Drift)
 	contains(t, "error", err.Error(), "the detail is left out")
 	if status := asJSON(t, w.app("a").Status); strings.Contains(status, "hidden-secret") {
@@ -314,7 +315,7 @@ func TestValuesWithoutPermissionToWatchConfigMaps(t *testing.T) {
 	equal(t, "message", message, w.message("b", apimeta.ConditionReady))
 
 	w.change("a", valuesFrom(configMapValues))
-	w.engine.mutate("a", removes("Service"))
+	w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "drift is repaired", true, slices.Contains(w.calls.take(), "Repair a Drift"))
 	equal(t, "Ready of a deployed app", "False ObserveFailed", w.is("a", apimeta.ConditionReady))

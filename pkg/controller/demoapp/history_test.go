@@ -12,6 +12,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 )
 
 // history returns an app's history: action, outcome, reason, revision and count.
@@ -26,7 +27,7 @@ func (w *world) history(name string) []string {
 
 func TestHistory(t *testing.T) {
 	w := deployed(t)
-	w.engine.failures = []error{errPlain, errPlain}
+	w.engine.Failures = []error{errPlain, errPlain}
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "new" })
 	for range 2 {
 		w.clock.Step(time.Minute)
@@ -39,7 +40,7 @@ func TestHistory(t *testing.T) {
 		Inputs: w.app("a").Status.Failures.Inputs, Chart: w.controller.chart.Digest(),
 	}, w.app("a").Status.Failures)
 	w.passes("a", controller.Retry)
-	w.engine.mutate("a", removes("Secret"))
+	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
 	w.passes("a", controller.Drift)
 	equal(t, "history", []string{
 		`Repair Succeeded "DriftDetected" 2 0`,
@@ -95,7 +96,7 @@ func TestHistoryOfFailures(t *testing.T) {
 		{"repair", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t)
-			w.engine.mutate("a", edits("Secret"))
+			w.engine.Mutate(keyOf("a"), releasetest.Edit("Secret"))
 			return w
 		}, []error{errPlain}, []string{`Repair Failed "DriftDetected" 0 0`, `Install Succeeded "SpecGenerationChanged" 1 0`}},
 		{"rollback", func(t *testing.T) *world {
@@ -110,7 +111,7 @@ func TestHistoryOfFailures(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := test.world(t)
-			w.engine.failures = test.failures
+			w.engine.Failures = test.failures
 			for range test.failures {
 				_, err := w.pass("a", controller.Drift)
 				equal(t, "failed", true, err != nil)
@@ -124,7 +125,7 @@ func TestHistoryOfFailures(t *testing.T) {
 // once as a failure.
 func TestHistoryOfUnhealthyRevision(t *testing.T) {
 	w := neverReadyAfterChange(t, 1)
-	w.engine.failures = []error{errPlain}
+	w.engine.Failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
 	w.unfinished("a", controller.Retry)

@@ -17,7 +17,7 @@ func failedInputs(t *testing.T, key string) string {
 	w.secret(map[string]string{"k": key})
 	w.private("password: " + key)
 	w.create(newApp("a", keyFrom("keys", "k"), valuesFrom(secretValues)))
-	w.engine.failures = []error{errPlain}
+	w.engine.Failures = []error{errPlain}
 	if _, err := w.pass("a", controller.SpecChange); err == nil {
 		t.Fatal("the install did not fail")
 	}
@@ -40,7 +40,7 @@ func TestFailuresCountByContent(t *testing.T) {
 	w.create(newApp("a", keyFrom("keys", "k"), remediating(5, releasev1alpha1.RemediationRollback)))
 	attempt := func(step string, want int64) {
 		t.Helper()
-		w.engine.failures = []error{errPlain}
+		w.engine.Failures = []error{errPlain}
 		if _, err := w.pass("a", controller.SpecChange|controller.Retry); err == nil {
 			t.Errorf("%s: no error", step)
 		}

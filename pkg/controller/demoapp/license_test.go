@@ -15,7 +15,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/license"
-	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 )
 
 // licenses is a license server that gives one answer.
@@ -86,13 +86,13 @@ func TestInstallWaitsForLicense(t *testing.T) {
 func TestDeniedLicenseHoldsUpgradeOnly(t *testing.T) {
 	w, server := licensed(t)
 	server.answer = denied
-	w.engine.mutate("a", edits("ConfigMap"))
+	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.Drift)
 	equal(t, "requests for drift", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 	equal(t, "questions about drift", 0, len(server.asked))
 
 	w.change("a", says("other"))
-	w.engine.mutate("a", edits("Service"))
+	w.engine.Mutate(keyOf("a"), releasetest.Edit("Service"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 	held := conditions("Licensed", "False LicenseDenied", "Deployed", "True InstallSucceeded", "Ready", "False LicenseDenied", "Reconciling", "True LicenseDenied")
@@ -153,11 +153,13 @@ func TestLicenseOfDelayedStatus(t *testing.T) {
 	w.create(newApp("a"))
 	w.passes("a", controller.SpecChange)
 	server.answer = granted
-	w.engine.executing = func() { w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
-	w.engine.releases[keyOf("a")] = &fakeRelease{live: map[string]helm.InventoryEntry{}}
+	w.engine.Executing = func() {
+		w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))
+	}
+	w.engine.Add(keyOf("a"))
 	w.passes("a", controller.PeriodicResync)
 	equal(t, "requests", []string{"Install a NotInstalled"}, w.calls.take())
-	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	equal(t, "conditions", conditions("Licensed", "True LicenseGranted", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 }

@@ -13,18 +13,20 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 func TestFirstPass(t *testing.T) {
 	w := newWorld(t)
 	created := w.create(newApp("a"))
-	w.engine.executing = func() {
+	w.engine.Executing = func() {
 		if app := w.app("a"); len(app.Finalizers) != 1 || app.Finalizers[0] != v1alpha1.Finalizer || app.Status.ObservedGeneration != -1 {
 			t.Errorf("when Execute begins, finalizers are %v and observedGeneration is %d", app.Finalizers, app.Status.ObservedGeneration)
 		}
@@ -38,7 +40,7 @@ func TestFirstPass(t *testing.T) {
 		"a Normal Installed Install Installed revision 1 of chart demo-app 1.0.0 (SpecGenerationChanged)",
 	}, w.recorder.take())
 
-	desired := w.engine.desired
+	desired := w.engine.Desired
 	isController := true
 	equal(t, "values", desiredValues(created.Spec, plainKey, exposure{}), desired.Values)
 	equal(t, "owner", &metav1.OwnerReference{
@@ -62,7 +64,7 @@ func TestFirstPass(t *testing.T) {
 			Reason: releasev1alpha1.UpgradeReasonSpecGenerationChanged, Revision: 1, ChartVersion: "1.0.0", Generation: 1,
 		}},
 	}}
-	for i, kind := range kinds {
+	for i, kind := range w.engine.Kinds {
 		want.Inventory = append(want.Inventory, releasev1alpha1.InventoryEntry{
 			APIVersion: "v1", Kind: kind, Namespace: namespace, Name: "a", UID: w.app("a").Status.Inventory[i].UID, Digest: "applied-" + inputs,
 		})
@@ -80,10 +82,7 @@ func TestFirstPass(t *testing.T) {
 func TestAdoption(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a"))
-	w.engine.releases[keyOf("a")] = &fakeRelease{
-		record: &helm.Record{Revision: 4, Status: "deployed", Changed: began},
-		live:   map[string]helm.InventoryEntry{}, health: healthy,
-	}
+	w.engine.Add(keyOf("a")).Record = &helm.Record{Revision: 4, Status: "deployed", Changed: began}
 	w.passes("a", controller.SpecChange)
 	equal(t, "revision", int64(5), w.app("a").Status.DeployedRelease.Revision)
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
@@ -184,37 +183,37 @@ func TestChangesUpgrade(t *testing.T) {
 func TestHealth(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a"))
-	w.engine.executing = func() {
-		w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0))
+	w.engine.Executing = func() {
+		w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))
 	}
-	w.engine.releases[keyOf("a")] = &fakeRelease{live: map[string]helm.InventoryEntry{}}
+	w.engine.Add(keyOf("a"))
 	steps := []struct {
 		name   string
-		change func(*fakeRelease)
+		change func(*releasetest.Release)
 		want   map[string]string
 		ready  int32
 		events []string
 	}{
 		{
-			"pods start", func(*fakeRelease) {},
+			"pods start", func(*releasetest.Release) {},
 			conditions("Ready", "False Progressing", "Reconciling", "True Progressing", "Deployed", "True InstallSucceeded"), 0,
 			[]string{"a Normal Installed Install Installed revision 1 of chart demo-app 1.0.0 (SpecGenerationChanged)"},
 		},
 		{
-			"pods are ready", becomes(status.CurrentStatus, "", 1),
+			"pods are ready", releasetest.SetHealth(status.CurrentStatus, "", 1),
 			conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), 1, nil,
 		},
 		{
-			"past the progress deadline", becomes(status.FailedStatus, "Progress deadline exceeded", 0),
+			"past the progress deadline", releasetest.SetHealth(status.FailedStatus, "Progress deadline exceeded", 0),
 			conditions("Ready", "False Unhealthy", "Stalled", "True Unhealthy", "Deployed", "True InstallSucceeded"), 0,
 			[]string{"a Warning Unhealthy Reconcile Deployment a: Progress deadline exceeded"},
 		},
 		{
-			"still past the deadline", becomes(status.FailedStatus, "Progress deadline exceeded", 0),
+			"still past the deadline", releasetest.SetHealth(status.FailedStatus, "Progress deadline exceeded", 0),
 			conditions("Ready", "False Unhealthy", "Stalled", "True Unhealthy", "Deployed", "True InstallSucceeded"), 0, nil,
 		},
 		{
-			"ready again", becomes(status.CurrentStatus, "", 1),
+			"ready again", releasetest.SetHealth(status.CurrentStatus, "", 1),
 			conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), 1, nil,
 		},
 	}
@@ -224,7 +223,7 @@ func TestHealth(t *testing.T) {
 	equal(t, "conditions while the status is delayed", map[string]string{}, w.conditions("a"))
 	w.clock.Step(newRevisionTime)
 	for _, step := range steps {
-		w.engine.mutate("a", step.change)
+		w.engine.Mutate(keyOf("a"), step.change)
 		w.passes("a", controller.HealthChange)
 		equal(t, step.name+": conditions", step.want, w.conditions("a"))
 		equal(t, step.name+": ready pods", step.ready, w.app("a").Status.ReadyReplicas)
@@ -238,11 +237,11 @@ func TestDelayedStatus(t *testing.T) {
 		t.Helper()
 		equal(t, step, want, w.calls.take())
 	}
-	w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/2", 0))
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/2", 0))
 	w.passes("a", controller.HealthChange)
 	written("pods start")
 	w.clock.Step(settleTime / 2)
-	w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 1/2", 1))
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 1/2", 1))
 	w.passes("a", controller.HealthChange)
 	written("pods still start")
 	equal(t, "ready pods meanwhile", int32(1), w.app("a").Status.ReadyReplicas)
@@ -251,17 +250,17 @@ func TestDelayedStatus(t *testing.T) {
 	written("after the delay", "apply demoapps/status a")
 	equal(t, "message", "Deployment a: Available: 1/2", w.message("a", apimeta.ConditionReady))
 
-	w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/2", 0))
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/2", 0))
 	w.passes("a", controller.HealthChange)
 	written("not ready again")
-	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	written("healthy is not delayed", "apply demoapps/status a")
 	equal(t, "events", []string(nil), w.recorder.take())
 
-	w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/2", 0))
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/2", 0))
 	w.passes("a", controller.HealthChange)
-	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	written("healthy again before the write")
 }
@@ -271,15 +270,17 @@ func TestDelayedStatus(t *testing.T) {
 func TestDriftDuringDelayedStatus(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a"))
-	w.engine.releases[keyOf("a")] = &fakeRelease{live: map[string]helm.InventoryEntry{}}
-	w.engine.executing = func() { w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	w.engine.Add(keyOf("a"))
+	w.engine.Executing = func() {
+		w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))
+	}
 	w.sync()
 	_, err := w.controller.Reconcile(t.Context(), keyOf("a"), controller.SpecChange)
 	must(t, err)
 	equal(t, "conditions while the status is delayed", map[string]string{}, w.conditions("a"))
-	w.engine.mutate("a", removes("Secret"))
+	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
 	var announced map[string]string
-	w.engine.executing = func() { announced = w.conditions("a") }
+	w.engine.Executing = func() { announced = w.conditions("a") }
 	w.passes("a", controller.Drift)
 	equal(t, "conditions before the repair",
 		conditions("Drifted", "True ObjectsChanged", "Deployed", "True InstallSucceeded", "Ready", "False Progressing", "Reconciling", "True Progressing"), announced)
@@ -287,13 +288,13 @@ func TestDriftDuringDelayedStatus(t *testing.T) {
 
 func TestDelayedStatusOfRepair(t *testing.T) {
 	w := deployed(t)
-	w.engine.mutate("a", edits("ConfigMap"))
-	w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0))
+	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))
 	w.passes("a", controller.Drift)
 	equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift"}, w.calls.take())
 	w.passes("a", controller.HealthChange)
 	equal(t, "requests of the next pass", []string(nil), w.calls.take())
-	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	equal(t, "requests after it became healthy", []string{"apply demoapps/status a"}, w.calls.take())
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
@@ -322,7 +323,7 @@ func TestDeletedApp(t *testing.T) {
 		w := newWorld(t)
 		w.passes("a", controller.Deleted)
 		equal(t, "requests", []string(nil), w.calls.take())
-		equal(t, "names passed to Forget", []string{"a"}, w.engine.forgotten)
+		equal(t, "releases passed to Forget", []cache.ObjectName{keyOf("a")}, w.engine.Forgotten)
 	})
 	t.Run("before the status is written", func(t *testing.T) {
 		w := deployed(t)

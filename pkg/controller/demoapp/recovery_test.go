@@ -13,13 +13,14 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 )
 
 // endsWhileExecuting makes a pass whose status is not written, and starts a new process.
 func (w *world) endsWhileExecuting(name string) {
 	w.t.Helper()
-	executing := w.engine.executing
-	w.engine.executing = func() {
+	executing := w.engine.Executing
+	w.engine.Executing = func() {
 		w.statusErr = errPlain
 		if executing != nil {
 			executing()
@@ -27,7 +28,7 @@ func (w *world) endsWhileExecuting(name string) {
 	}
 	w.sync()
 	_, _ = w.controller.Reconcile(w.t.Context(), keyOf(name), controller.SpecChange) // The status write may be delayed or fail.
-	w.engine.executing, w.statusErr = executing, nil
+	w.engine.Executing, w.statusErr = executing, nil
 	w.recorder.take()
 	w.start(w.controller.chart)
 }
@@ -94,7 +95,9 @@ func neverReadyAfterChange(t *testing.T, retries int32) *world {
 	w := deployed(t, remediating(retries, releasev1alpha1.RemediationRollback), func(app *v1alpha1.DemoApp) {
 		app.Spec.WaitForReady, app.Spec.Timeout = true, &metav1.Duration{Duration: time.Minute}
 	})
-	w.engine.executing = func() { w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	w.engine.Executing = func() {
+		w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))
+	}
 	w.clock.SetTime(began)
 	w.change("a", says("crashes"))
 	return w
@@ -106,12 +109,12 @@ func TestRestartsDoNotAddRevisions(t *testing.T) {
 	w := neverReadyAfterChange(t, 1)
 	for revision := 2; revision <= 4; revision++ {
 		w.endsWhileExecuting("a")
-		equal(t, "revision", revision, w.engine.releases[keyOf("a")].record.Revision)
-		w.engine.mutate("a", func(r *fakeRelease) { r.record.Changed = w.clock.Now() })
+		equal(t, "revision", revision, w.engine.Release(keyOf("a")).Record.Revision)
+		w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) { r.Record.Changed = w.clock.Now() })
 		w.unfinished("a", controller.SpecChange)
 		w.clock.Step(time.Minute)
 	}
-	equal(t, "RolledBackTo", 1, w.engine.releases[keyOf("a")].record.RolledBackTo)
+	equal(t, "RolledBackTo", 1, w.engine.Release(keyOf("a")).Record.RolledBackTo)
 	w.passes("a", controller.HealthChange)
 	equal(t, "Ready", "False RolledBack", w.conditions("a")["Ready"])
 }
@@ -123,7 +126,7 @@ func TestFailureIsWrittenBeforeNextAttempt(t *testing.T) {
 	w.clock.SetTime(began.Add(30 * time.Second))
 	w.passes("a", controller.HealthChange)
 	w.recorder.take()
-	w.engine.executing = func() {
+	w.engine.Executing = func() {
 		equal(t, "failed upgrades when Execute begins", int64(1), w.app("a").Status.Failures.Upgrades)
 		equal(t, "conditions when Execute begins", conditions("Ready", "False Progressing", "Reconciling", "True Progressing",
 			"Failed", "True HealthTimeout", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
@@ -147,5 +150,5 @@ func TestHealthTimeoutBeforeRestart(t *testing.T) {
 	equal(t, "requeue after", retrySoon, result.RequeueAfter)
 	equal(t, "Reconciling", "True HealthTimeout", w.conditions("a")["Reconciling"])
 	w.passes("a", controller.PeriodicResync)
-	equal(t, "revision", 3, w.engine.releases[keyOf("a")].record.Revision)
+	equal(t, "revision", 3, w.engine.Release(keyOf("a")).Record.Revision)
 }

@@ -18,8 +18,8 @@ func inConflict(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
 	w.create(newApp("a"))
-	w.engine.conflictState = "theirs"
-	w.engine.failures = []error{&helm.OwnershipConflictError{
+	w.engine.ConflictState = "theirs"
+	w.engine.Failures = []error{&helm.OwnershipConflictError{
 		Object: helm.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "a"}, Holder: "their tool", Seen: "theirs",
 	}}
 	result, err := w.pass("a", controller.SpecChange)
@@ -50,7 +50,7 @@ func TestConflictEndsAfterObjectIsDeleted(t *testing.T) {
 	for name, seen := range map[string]string{"gone": "", "of another owner": "other"} {
 		t.Run(name, func(t *testing.T) {
 			w := inConflict(t)
-			w.engine.conflictState = seen
+			w.engine.ConflictState = seen
 			w.clock.Step(time.Minute)
 
 			w.passes("a", controller.PeriodicResync)
@@ -66,7 +66,7 @@ func TestConflictEndsAfterObjectIsDeleted(t *testing.T) {
 
 func TestFailedCheckDoesNotEndConflict(t *testing.T) {
 	w := inConflict(t)
-	w.engine.failures = []error{errPlain}
+	w.engine.Failures = []error{errPlain}
 	w.clock.Step(time.Minute)
 
 	result := w.passes("a", controller.PeriodicResync)

@@ -15,28 +15,29 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 func TestDrift(t *testing.T) {
 	tests := []struct {
 		name    string
-		mutate  func(*fakeRelease)
+		mutate  func(*releasetest.Release)
 		message string
 		why     controller.Reason
 		reason  releasev1alpha1.UpgradeReason
 	}{
-		{"edited", edits("ConfigMap"), "ConfigMap a (changed)", controller.Drift, releasev1alpha1.UpgradeReasonDriftDetected},
-		{"deleted", removes("Deployment"), "Deployment a (missing)", controller.Drift, releasev1alpha1.UpgradeReasonDriftDetected},
-		{"recreated", replaces("Secret"), "Secret a (replaced)", controller.Drift, releasev1alpha1.UpgradeReasonDriftDetected},
+		{"edited", releasetest.Edit("ConfigMap"), "ConfigMap a (changed)", controller.Drift, releasev1alpha1.UpgradeReasonDriftDetected},
+		{"deleted", releasetest.Remove("Deployment"), "Deployment a (missing)", controller.Drift, releasev1alpha1.UpgradeReasonDriftDetected},
+		{"recreated", releasetest.Replace("Secret"), "Secret a (replaced)", controller.Drift, releasev1alpha1.UpgradeReasonDriftDetected},
 		{
-			"two objects", func(r *fakeRelease) { edits("ConfigMap")(r); removes("Service")(r) },
+			"two objects", func(r *releasetest.Release) { releasetest.Edit("ConfigMap")(r); releasetest.Remove("Service")(r) },
 			"ConfigMap a (changed), Service a (missing)", controller.Drift, releasev1alpha1.UpgradeReasonDriftDetected,
 		},
-		{"without an event", edits("Service"), "Service a (changed)", controller.PeriodicResync, releasev1alpha1.UpgradeReasonPeriodicResync},
-		{"found after a restart", edits("Service"), "Service a (changed)", controller.SpecChange, releasev1alpha1.UpgradeReasonDriftDetected},
+		{"without an event", releasetest.Edit("Service"), "Service a (changed)", controller.PeriodicResync, releasev1alpha1.UpgradeReasonPeriodicResync},
+		{"found after a restart", releasetest.Edit("Service"), "Service a (changed)", controller.SpecChange, releasev1alpha1.UpgradeReasonDriftDetected},
 		{
-			"with the periodic resync", edits("Service"), "Service a (changed)", controller.PeriodicResync | controller.HealthChange,
+			"with the periodic resync", releasetest.Edit("Service"), "Service a (changed)", controller.PeriodicResync | controller.HealthChange,
 			releasev1alpha1.UpgradeReasonDriftDetected,
 		},
 	}
@@ -44,8 +45,8 @@ func TestDrift(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := deployed(t)
 			before := w.app("a").Status
-			w.engine.mutate("a", test.mutate)
-			w.engine.executing = func() {
+			w.engine.Mutate(keyOf("a"), test.mutate)
+			w.engine.Executing = func() {
 				equal(t, "conditions when Execute begins", conditions("Drifted", "True ObjectsChanged",
 					"Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 				equal(t, "what drifted", test.message, w.message("a", releasev1alpha1.ConditionDrifted))
@@ -67,7 +68,7 @@ func TestDrift(t *testing.T) {
 func TestReleaseChangedByAnotherClient(t *testing.T) {
 	tests := []struct {
 		name    string
-		mutate  func(*fakeRelease)
+		mutate  func(*releasetest.Release)
 		why     controller.Reason
 		action  string
 		message string
@@ -76,27 +77,27 @@ func TestReleaseChangedByAnotherClient(t *testing.T) {
 		event   string
 	}{
 		{
-			"rolled back", rewrites(2, "deployed"), controller.Drift, "Upgrade a ReleaseChanged",
+			"rolled back", releasetest.RewriteRecord(2, "deployed"), controller.Drift, "Upgrade a ReleaseChanged",
 			"Revision 2 (deployed) of the release was not made by this operator", 3, releasev1alpha1.UpgradeReasonDriftDetected,
 			"Normal Upgraded Upgrade Upgraded to revision 3 of chart demo-app 1.0.0 (DriftDetected)",
 		},
 		{
-			"rolled back without an event", rewrites(2, "deployed"), controller.PeriodicResync, "Upgrade a ReleaseChanged",
+			"rolled back without an event", releasetest.RewriteRecord(2, "deployed"), controller.PeriodicResync, "Upgrade a ReleaseChanged",
 			"Revision 2 (deployed) of the release was not made by this operator", 3, releasev1alpha1.UpgradeReasonPeriodicResync,
 			"Normal Upgraded Upgrade Upgraded to revision 3 of chart demo-app 1.0.0 (PeriodicResync)",
 		},
 		{
-			"a failed upgrade", rewrites(2, "failed"), controller.Drift, "Upgrade a ReleaseChanged",
+			"a failed upgrade", releasetest.RewriteRecord(2, "failed"), controller.Drift, "Upgrade a ReleaseChanged",
 			"Revision 2 (failed) of the release was not made by this operator", 3, releasev1alpha1.UpgradeReasonDriftDetected,
 			"Normal Upgraded Upgrade Upgraded to revision 3 of chart demo-app 1.0.0 (DriftDetected)",
 		},
 		{
-			"uninstalled, history kept", rewrites(1, "uninstalled"), controller.Drift, "Install a ReleaseChanged",
+			"uninstalled, history kept", releasetest.RewriteRecord(1, "uninstalled"), controller.Drift, "Install a ReleaseChanged",
 			"Revision 1 (uninstalled) of the release was not made by this operator", 2, releasev1alpha1.UpgradeReasonDriftDetected,
 			"Normal Upgraded Upgrade Upgraded to revision 2 of chart demo-app 1.0.0 (DriftDetected)",
 		},
 		{
-			"uninstalled", func(r *fakeRelease) { r.record = nil; clear(r.live) }, controller.Drift, "Install a NotInstalled",
+			"uninstalled", releasetest.Uninstall, controller.Drift, "Install a NotInstalled",
 			"Release a was uninstalled", 1, releasev1alpha1.UpgradeReasonDriftDetected,
 			"Normal DriftCorrected Repair Corrected Release a was uninstalled",
 		},
@@ -104,8 +105,8 @@ func TestReleaseChangedByAnotherClient(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			w := deployed(t)
-			w.engine.mutate("a", test.mutate)
-			w.engine.executing = func() {
+			w.engine.Mutate(keyOf("a"), test.mutate)
+			w.engine.Executing = func() {
 				equal(t, "Drifted when Execute begins", "True ReleaseChanged", w.conditions("a")["Drifted"])
 				equal(t, "what drifted", test.message, w.message("a", releasev1alpha1.ConditionDrifted))
 			}
@@ -124,13 +125,13 @@ func TestReleaseChangedByAnotherClient(t *testing.T) {
 func TestInterruptedAttemptIsRepeated(t *testing.T) {
 	w := deployed(t)
 	w.change("a", says("other"))
-	w.engine.mutate("a", func(r *fakeRelease) {
+	w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) {
 		inputs, err := helm.Release{
 			Namespace: namespace, Name: "a", Chart: testChart(t, "1.0.0"),
-			Values: desiredValues(w.app("a").Spec, plainKey, exposure{}), Owner: w.engine.desired.Owner,
+			Values: desiredValues(w.app("a").Spec, plainKey, exposure{}), Owner: w.engine.Desired.Owner,
 		}.InputDigest()
 		must(t, err)
-		r.record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: inputs, Changed: began}
+		r.Record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: inputs, Changed: began}
 	})
 	w.start(testChart(t, "1.0.0"))
 	w.passes("a", controller.SpecChange)
@@ -150,21 +151,21 @@ func TestBusyReleaseIsRetried(t *testing.T) {
 		{"upgraded by another client", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t)
-			w.engine.mutate("a", rewrites(2, "pending-upgrade"))
+			w.engine.Mutate(keyOf("a"), releasetest.RewriteRecord(2, "pending-upgrade"))
 			return w
 		}, "True InstallSucceeded", time.Minute},
 		{"installed by another client at the same time", func(t *testing.T) *world {
 			t.Helper()
 			w := newWorld(t)
 			w.create(newApp("a"))
-			w.engine.failures = []error{busy}
+			w.engine.Failures = []error{busy}
 			return w
 		}, "False ReleaseBusy", busyRetry},
 		{"upgraded by another client at the same time", func(t *testing.T) *world {
 			t.Helper()
 			w := deployed(t)
 			w.change("a", says("other"))
-			w.engine.failures = []error{fmt.Errorf("upgrade: %w", busy)}
+			w.engine.Failures = []error{fmt.Errorf("upgrade: %w", busy)}
 			return w
 		}, "True InstallSucceeded", busyRetry},
 	}
@@ -178,8 +179,8 @@ func TestBusyReleaseIsRetried(t *testing.T) {
 				"Deployed", test.deployed), w.conditions("a"))
 			equal(t, "events", []string{"a Warning ReleaseBusy Reconcile release ns/a is being changed by another client: wait until its operation ends"}, w.recorder.take())
 			equal(t, "observedGeneration", generation, w.app("a").Status.ObservedGeneration)
-			if r := w.engine.releases[keyOf("a")]; r.record != nil && !r.record.Own {
-				r.record.Status = "deployed"
+			if r := w.engine.Release(keyOf("a")); r.Record != nil && !r.Record.Own {
+				r.Record.Status = "deployed"
 			}
 			w.passes("a", controller.PeriodicResync)
 			equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
@@ -191,9 +192,9 @@ func TestBusyReleaseIsRetried(t *testing.T) {
 // blocks the rest of the repair.
 func TestPartialRepair(t *testing.T) {
 	w := deployed(t)
-	w.engine.taken = []string{"Secret"}
-	w.engine.mutate("a", removes("ConfigMap"))
-	w.engine.mutate("a", replaces("Secret"))
+	w.engine.Taken = []string{"Secret"}
+	w.engine.Mutate(keyOf("a"), releasetest.Remove("ConfigMap"))
+	w.engine.Mutate(keyOf("a"), releasetest.Replace("Secret"))
 	drifted := func() string { return w.message("a", releasev1alpha1.ConditionDrifted) }
 	_, err := w.pass("a", controller.Drift)
 	if !controller.IsTerminal(err) {
@@ -207,17 +208,17 @@ func TestPartialRepair(t *testing.T) {
 	w.calls.take()
 	w.passes("a", controller.PeriodicResync)
 	equal(t, "requests while nothing else changes", []string(nil), w.calls.take())
-	w.engine.mutate("a", edits("ConfigMap"))
+	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	_, err = w.pass("a", controller.Drift)
 	if !controller.IsTerminal(err) {
 		t.Errorf("error is %v, want a terminal one", err)
 	}
-	equal(t, "the ConfigMap", w.engine.releases[keyOf("a")].applied["ConfigMap"], w.engine.releases[keyOf("a")].live["ConfigMap"])
+	equal(t, "the ConfigMap", w.engine.Release(keyOf("a")).Applied["ConfigMap"], w.engine.Release(keyOf("a")).Live["ConfigMap"])
 }
 
 func TestDriftStatusWriteFailure(t *testing.T) {
 	w := deployed(t)
-	w.engine.mutate("a", edits("Secret"))
+	w.engine.Mutate(keyOf("a"), releasetest.Edit("Secret"))
 	w.statusErr = errPlain
 	_, err := w.pass("a", controller.Drift)
 	if !errors.Is(err, errPlain) || controller.IsTerminal(err) {

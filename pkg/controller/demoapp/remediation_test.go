@@ -15,6 +15,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -29,7 +30,7 @@ func (w *world) failing(times int) {
 	w.t.Helper()
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "bad" })
 	for range times {
-		w.engine.failures = []error{errPlain}
+		w.engine.Failures = []error{errPlain}
 		if _, err := w.pass("a", controller.SpecChange|controller.Retry); err == nil {
 			w.t.Fatal("no error")
 		}
@@ -76,7 +77,7 @@ func TestRollbackAfterLastRetry(t *testing.T) {
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests after a restart", []string(nil), w.calls.take())
 	check("after a restart")
-	w.engine.mutate("a", removes("Secret"))
+	w.engine.Mutate(keyOf("a"), releasetest.Remove("Secret"))
 	w.passes("a", controller.Drift)
 	check2 := w.conditions("a")
 	equal(t, "conditions after drift of the earlier revision", stalled, check2)
@@ -95,7 +96,7 @@ func TestConsecutiveRollbacks(t *testing.T) {
 	w := deployed(t, remediating(0, releasev1alpha1.RemediationRollback))
 	for _, message := range []string{"bad", "worse", "worst"} {
 		w.change("a", says(message))
-		w.engine.failures = []error{errPlain}
+		w.engine.Failures = []error{errPlain}
 		if _, err := w.pass("a", controller.SpecChange); err == nil {
 			t.Fatal("no error")
 		}
@@ -110,17 +111,19 @@ func TestConsecutiveRollbacks(t *testing.T) {
 // revision.
 func TestHealthyRevisionIsRecordedWhileChangeIsHeld(t *testing.T) {
 	w := deployed(t)
-	w.engine.executing = func() { w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	w.engine.Executing = func() {
+		w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))
+	}
 	w.change("a", says("second"))
 	w.unfinished("a", controller.SpecChange)
-	w.engine.executing = nil
+	w.engine.Executing = nil
 	w.change("a", func(app *v1alpha1.DemoApp) {
 		says("third")(app)
 		opensAt("10 3 * * *", "UTC")(app)
 	})
 	w.passes("a", controller.SpecChange)
 	equal(t, "last good revision before", int64(1), w.app("a").Status.LastGoodRevision)
-	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	equal(t, "Ready", "False OutsideWindow", w.conditions("a")["Ready"])
 	equal(t, "last good revision", int64(2), w.app("a").Status.LastGoodRevision)
@@ -186,7 +189,7 @@ func TestRemediationSurvivesFailedRepair(t *testing.T) {
 			w.create(newApp("a", keyFrom("keys", "k"), remediating(0, test.strategy)))
 			w.passes("a", controller.SpecChange)
 			w.change("a", says("bad"))
-			w.engine.failures = []error{test.attempt}
+			w.engine.Failures = []error{test.attempt}
 			_, err := w.pass("a", controller.SpecChange)
 			equal(t, "failed", true, err != nil)
 			w.passes("a", controller.Retry)
@@ -194,8 +197,8 @@ func TestRemediationSurvivesFailedRepair(t *testing.T) {
 			before := w.app("a").Status
 
 			must(t, w.kube.CoreV1().Secrets(namespace).Delete(t.Context(), "keys", metav1.DeleteOptions{}))
-			w.engine.mutate("a", edits("ConfigMap"))
-			w.engine.failures = []error{test.repair}
+			w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
+			w.engine.Failures = []error{test.repair}
 			_, err = w.pass("a", controller.Drift)
 			equal(t, "the repair failed", true, err != nil)
 			want := *before.Failures
@@ -216,7 +219,7 @@ func TestRemediationSurvivesFailedRepair(t *testing.T) {
 func TestFailedFirstInstallIsLeft(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", remediating(0, releasev1alpha1.RemediationRollback)))
-	w.engine.failures = []error{errPlain}
+	w.engine.Failures = []error{errPlain}
 	if _, err := w.pass("a", controller.SpecChange); err == nil {
 		t.Fatal("no error")
 	}
@@ -227,7 +230,7 @@ func TestFailedFirstInstallIsLeft(t *testing.T) {
 func TestRefusedUpgradeIsRolledBackWithoutRetries(t *testing.T) {
 	w := deployed(t, remediating(5, releasev1alpha1.RemediationRollback))
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "bad" })
-	w.engine.failures = []error{&helm.RefusedError{Object: helm.ObjectReference{Kind: "Secret", Name: "a"}, Err: errPlain}}
+	w.engine.Failures = []error{&helm.RefusedError{Object: helm.ObjectReference{Kind: "Secret", Name: "a"}, Err: errPlain}}
 	if _, err := w.pass("a", controller.SpecChange); err == nil || controller.IsTerminal(err) {
 		t.Errorf("error is %v", err)
 	}
@@ -240,8 +243,10 @@ func TestWaitForReady(t *testing.T) {
 		app.Spec.WaitForReady = true
 		app.Spec.Timeout = &metav1.Duration{Duration: time.Minute}
 	})
-	starting := func() { w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
-	w.engine.executing = starting
+	starting := func() {
+		w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))
+	}
+	w.engine.Executing = starting
 	w.clock.SetTime(began)
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "crashes" })
 	w.unfinished("a", controller.SpecChange)
@@ -254,7 +259,7 @@ func TestWaitForReady(t *testing.T) {
 		}
 		w.clock.SetTime(began.Add(time.Minute))
 		if attempt == 2 {
-			w.engine.executing = func() { w.engine.mutate("a", becomes(status.CurrentStatus, "", 1)) }
+			w.engine.Executing = func() { w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1)) }
 		}
 		w.unfinished("a", controller.PeriodicResync)
 	}
@@ -267,7 +272,9 @@ func TestWaitForReady(t *testing.T) {
 
 func TestWaitForReadyWithoutRemediation(t *testing.T) {
 	w := deployed(t, func(app *v1alpha1.DemoApp) { app.Spec.WaitForReady = true })
-	w.engine.executing = func() { w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	w.engine.Executing = func() {
+		w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))
+	}
 	w.change("a", func(app *v1alpha1.DemoApp) { app.Spec.Message = "slow" })
 	w.unfinished("a", controller.SpecChange)
 	w.clock.SetTime(began.Add(helm.DefaultTimeout))
@@ -277,7 +284,7 @@ func TestWaitForReadyWithoutRemediation(t *testing.T) {
 	w.calls.take()
 	w.passes("a", controller.PeriodicResync)
 	equal(t, "requests while stalled", []string(nil), w.calls.take())
-	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
@@ -289,10 +296,12 @@ func TestHealthIsJudgedDespiteDrift(t *testing.T) {
 		app.Spec.WaitForReady = true
 		app.Spec.Drift = &releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}
 	})
-	w.engine.executing = func() { w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0)) }
+	w.engine.Executing = func() {
+		w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))
+	}
 	w.change("a", says("slow"))
 	w.unfinished("a", controller.SpecChange)
-	w.engine.mutate("a", edits("ConfigMap"))
+	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.clock.SetTime(began.Add(helm.DefaultTimeout))
 	w.passes("a", controller.PeriodicResync)
 	equal(t, "Ready", "False HealthTimeout", w.conditions("a")["Ready"])

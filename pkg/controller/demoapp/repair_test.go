@@ -11,12 +11,13 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 )
 
 // TestRepairFailureEndsWhileChangeIsHeld: a repair failure ends with the next successful
 // repair, not with the held upgrade.
 func TestRepairFailureEndsWhileChangeIsHeld(t *testing.T) {
-	drifts := func(w *world) { w.engine.mutate("a", edits("ConfigMap")) }
+	drifts := func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap")) }
 	tests := []struct {
 		name    string
 		failure error
@@ -37,7 +38,7 @@ func TestRepairFailureEndsWhileChangeIsHeld(t *testing.T) {
 			"drift undone by another client", terminalFailures()[apimeta.ReasonRefused],
 			[]string{"Ready", "False Refused", "Stalled", "True Refused", "Failed", "True Refused", "Deployed", "False Refused"},
 			func(w *world) {
-				w.engine.mutate("a", func(r *fakeRelease) { r.live["ConfigMap"] = r.applied["ConfigMap"] })
+				w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) { r.Live["ConfigMap"] = r.Applied["ConfigMap"] })
 			},
 		},
 	}
@@ -47,7 +48,7 @@ func TestRepairFailureEndsWhileChangeIsHeld(t *testing.T) {
 			w.change("a", says("other"))
 			w.passes("a", controller.SpecChange)
 			drifts(w)
-			w.engine.failures = []error{test.failure}
+			w.engine.Failures = []error{test.failure}
 			_, err := w.pass("a", controller.Drift)
 			equal(t, "failed", true, err != nil)
 			want := heldConditions(append([]string{"Drifted", "True ObjectsChanged"}, test.failed...)...)
@@ -70,13 +71,13 @@ func TestRepairFailureEndsWhileChangeIsHeld(t *testing.T) {
 func TestRepairKeepsFailedUpgrade(t *testing.T) {
 	refused := terminalFailures()[apimeta.ReasonRefused]
 	// Drift is not corrected while the newest record is that of a failed attempt.
-	forgets := func(r *fakeRelease) { r.record = &r.past[0] }
+	forgets := func(r *releasetest.Release) { r.Record = &r.Past[0] }
 	tests := []struct {
 		reason  string
 		failure error
-		after   func(*fakeRelease)
+		after   func(*releasetest.Release)
 	}{
-		{releasev1alpha1.ReasonRenderFailed, terminalFailures()[releasev1alpha1.ReasonRenderFailed], func(*fakeRelease) {}},
+		{releasev1alpha1.ReasonRenderFailed, terminalFailures()[releasev1alpha1.ReasonRenderFailed], func(*releasetest.Release) {}},
 		{releasev1alpha1.ReasonUpgradeFailed, errPlain, forgets},
 		{apimeta.ReasonRefused, refused, forgets},
 	}
@@ -84,15 +85,15 @@ func TestRepairKeepsFailedUpgrade(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			w := deployed(t)
 			w.change("a", says("bad"))
-			w.engine.failures = []error{test.failure}
+			w.engine.Failures = []error{test.failure}
 			_, err := w.pass("a", controller.SpecChange)
 			equal(t, "failed", true, err != nil)
-			w.engine.mutate("a", test.after)
+			w.engine.Mutate(keyOf("a"), test.after)
 			w.change("a", waitsFor("missing"))
 			w.passes("a", controller.SpecChange)
-			w.engine.mutate("a", edits("ConfigMap"))
+			w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 			for _, failure := range []error{errPlain, refused} {
-				w.engine.failures = []error{failure}
+				w.engine.Failures = []error{failure}
 				_, err = w.pass("a", controller.Drift)
 				equal(t, "the repair failed", true, err != nil)
 				equal(t, "Failed", "True "+test.reason, w.conditions("a")["Failed"])

@@ -13,6 +13,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -78,7 +79,7 @@ func TestRequest(t *testing.T) {
 
 func TestForcedUpgrade(t *testing.T) {
 	w := deployed(t)
-	w.engine.mutate("a", edits("ConfigMap"))
+	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.change("a", asks("now", "now"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonUserRequested, w.app("a").Status.LastUpgradeReason)
@@ -95,7 +96,7 @@ func TestForcedUpgrade(t *testing.T) {
 
 func TestForcedUpgradeFails(t *testing.T) {
 	w := deployed(t)
-	w.engine.failures = []error{errPlain}
+	w.engine.Failures = []error{errPlain}
 	w.change("a", asks("now", "now"))
 	_, err := w.pass("a", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
@@ -105,7 +106,7 @@ func TestForcedUpgradeFails(t *testing.T) {
 	equal(t, "answer", "now", w.app("a").Status.LastHandledForceAt)
 
 	// A terminal failure is not retried.
-	w.engine.failures = []error{&helm.RenderError{Chart: "demo-app", Err: errPlain}}
+	w.engine.Failures = []error{&helm.RenderError{Chart: "demo-app", Err: errPlain}}
 	w.change("a", asks("later", "later"))
 	_, err = w.pass("a", controller.SpecChange)
 	equal(t, "terminal", true, controller.IsTerminal(err))
@@ -116,7 +117,7 @@ func TestHeldForcedUpgrade(t *testing.T) {
 	w := deployed(t)
 	w.change("a", waitsFor("b"))
 	w.change("a", asks("now", "now"))
-	w.engine.mutate("a", edits("ConfigMap"))
+	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 	equal(t, "Ready", "False Waiting", w.conditions("a")["Ready"])
@@ -134,12 +135,12 @@ func TestRequestIsHandledDespiteFailure(t *testing.T) {
 	w := deployed(t)
 	w.change("a", says("other"))
 	w.change("a", asks("now", ""))
-	w.engine.observeErr = helm.ErrNotSynced
+	w.engine.ObserveErr = helm.ErrNotSynced
 	_, err := w.pass("a", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
 	equal(t, "lastHandledRequestedAt of a pass that could not begin", "", w.app("a").Status.LastHandledRequestedAt)
-	w.engine.observeErr = nil
-	w.engine.failures = []error{errPlain}
+	w.engine.ObserveErr = nil
+	w.engine.Failures = []error{errPlain}
 	_, err = w.pass("a", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
 	equal(t, "answer", "now", w.app("a").Status.LastHandledRequestedAt)
@@ -147,7 +148,7 @@ func TestRequestIsHandledDespiteFailure(t *testing.T) {
 
 func TestRequestIsHandledWhilePodsStart(t *testing.T) {
 	w := deployed(t)
-	w.engine.mutate("a", becomes(status.InProgressStatus, "Available: 0/1", 0))
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.InProgressStatus, "Available: 0/1", 0))
 	w.change("a", asks("now", ""))
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
@@ -157,7 +158,7 @@ func TestRequestIsHandledWhilePodsStart(t *testing.T) {
 func TestRequestRetriesRefusedAttempt(t *testing.T) {
 	w := deployed(t)
 	w.change("a", says("other"))
-	w.engine.failures = []error{&helm.RenderError{Chart: "demo-app", Err: errPlain}}
+	w.engine.Failures = []error{&helm.RenderError{Chart: "demo-app", Err: errPlain}}
 	_, err := w.pass("a", controller.SpecChange)
 	equal(t, "terminal", true, controller.IsTerminal(err))
 	w.clock.Step(time.Second)

@@ -43,7 +43,7 @@ func TestChangedInputsPassHaltedRollout(t *testing.T) {
 			w.rolloutLimits = rollout.Limits{Active: 5, Failed: 1}
 			w.start(testChart(t, "1.1.0"))
 			w.change("b", asks("now", "now"))
-			w.engine.failures = []error{&helm.RenderError{Err: errPlain}, &helm.RenderError{Err: errPlain}}
+			w.engine.Failures = []error{&helm.RenderError{Err: errPlain}, &helm.RenderError{Err: errPlain}}
 			for _, name := range []string{"a", "b"} {
 				_, err := w.pass(name, controller.SpecChange)
 				equal(t, name+" failed", true, err != nil)
@@ -71,7 +71,7 @@ func TestValidatedChangePassesHaltedRollout(t *testing.T) {
 
 	w.registries, w.rolloutLimits = registries.List{}, rollout.Limits{Active: 5, Failed: 1}
 	w.start(testChart(t, "1.1.0"))
-	w.engine.failures = []error{errPlain}
+	w.engine.Failures = []error{errPlain}
 	_, err := w.pass("b", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
 	w.rolloutWaits("c", releasev1alpha1.ReasonRolloutHalted)
@@ -87,7 +87,7 @@ func TestRemediatedAppsWaitForTurn(t *testing.T) {
 		w.create(newApp(name, func(app *v1alpha1.DemoApp) { app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: new(int32)} }))
 		w.passes(name, controller.SpecChange)
 		w.change(name, says("other"))
-		w.engine.failures = []error{errPlain}
+		w.engine.Failures = []error{errPlain}
 		_, err := w.pass(name, controller.SpecChange)
 		equal(t, name+" failed", true, err != nil)
 		w.passes(name, controller.Retry)

@@ -17,6 +17,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -55,7 +56,7 @@ func rolloutConditions(reason string, more ...string) map[string]string {
 // beginRollout upgrades an app to the newer chart, with pods that are not ready yet.
 func (w *world) beginRollout(name string) {
 	w.t.Helper()
-	w.engine.mutate(name, becomes(status.InProgressStatus, "0 of 1 pods are ready", 0))
+	w.engine.Mutate(keyOf(name), releasetest.SetHealth(status.InProgressStatus, "0 of 1 pods are ready", 0))
 	w.passesUntilWritten(name)
 	equal(w.t, "chart of "+name, "1.1.0", w.app(name).Status.DeployedRelease.ChartVersion)
 }
@@ -97,7 +98,7 @@ func TestNewerChartWaitsForTurn(t *testing.T) {
 	equal(t, "requests of another pass", []string(nil), w.calls.take())
 	equal(t, "counts", rollout.Counts{Queued: 1, Active: 1}, w.controller.Rollouts())
 
-	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
 	w.passes("b", controller.DependencyReady)
@@ -115,7 +116,7 @@ func TestSameChartTakesNoTurn(t *testing.T) {
 
 	// Neither a failure of the app's own change nor a new app counts.
 	w.change("a", says("other"))
-	w.engine.failures = []error{errPlain}
+	w.engine.Failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
 	w.create(newApp("b"))
@@ -132,15 +133,15 @@ func TestChangesThatPassRolloutQueue(t *testing.T) {
 	}{
 		{"spec", func(w *world) { w.change("b", says("other")) }, []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, releasev1alpha1.UpgradeReasonSpecGenerationChanged},
 		{"forced", func(w *world) { w.change("b", asks("now", "now")) }, []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, releasev1alpha1.UpgradeReasonChartChanged},
-		{"uninstalled by hand", func(w *world) { w.engine.mutate("b", func(r *fakeRelease) { r.record = nil; clear(r.live) }) }, []string{
+		{"uninstalled by hand", func(w *world) { w.engine.Mutate(keyOf("b"), releasetest.Uninstall) }, []string{
 			"apply demoapps/status b", "Install b NotInstalled", "apply demoapps/status b",
 		}, releasev1alpha1.UpgradeReasonDriftDetected},
-		{"rolled back by hand", func(w *world) { w.engine.mutate("b", rewrites(2, "deployed")) }, []string{
+		{"rolled back by hand", func(w *world) { w.engine.Mutate(keyOf("b"), releasetest.RewriteRecord(2, "deployed")) }, []string{
 			"apply demoapps/status b", "Upgrade b ReleaseChanged", "apply demoapps/status b",
 		}, releasev1alpha1.UpgradeReasonDriftDetected},
 		{"interrupted", func(w *world) {
-			w.engine.mutate("b", func(r *fakeRelease) {
-				r.record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: "older", Changed: began}
+			w.engine.Mutate(keyOf("b"), func(r *releasetest.Release) {
+				r.Record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: "older", Changed: began}
 			})
 		}, []string{"Upgrade b Interrupted", "apply demoapps/status b"}, releasev1alpha1.UpgradeReasonRetryAfterFailure},
 	}
@@ -190,12 +191,12 @@ func TestOwnChangeTakesTurn(t *testing.T) {
 
 func TestFailureHaltsRollout(t *testing.T) {
 	fails := map[string]func(w *world){
-		"an upgrade that fails": func(w *world) { w.engine.failures = []error{errPlain} },
+		"an upgrade that fails": func(w *world) { w.engine.Failures = []error{errPlain} },
 		"an upgrade that is refused": func(w *world) {
-			w.engine.failures = []error{&helm.RefusedError{Err: errPlain}}
+			w.engine.Failures = []error{&helm.RefusedError{Err: errPlain}}
 		},
-		"a chart that does not render": func(w *world) { w.engine.failures = []error{&helm.RenderError{Err: errPlain}} },
-		"an unhealthy workload":        func(w *world) { w.engine.mutate("a", becomes(status.FailedStatus, "gave up", 0)) },
+		"a chart that does not render": func(w *world) { w.engine.Failures = []error{&helm.RenderError{Err: errPlain}} },
+		"an unhealthy workload":        func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.FailedStatus, "gave up", 0)) },
 	}
 	for name, fail := range fails {
 		t.Run(name, func(t *testing.T) {
@@ -220,7 +221,7 @@ func TestFailureHaltsRollout(t *testing.T) {
 			w.passes("c", controller.SpecChange)
 			equal(t, "Ready of the forced app", "True Healthy", w.conditions("c")["Ready"])
 
-			w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
+			w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 			w.change("a", asks("now", ""))
 			w.passes("a", controller.SpecChange)
 			equal(t, "counts after the recovery", rollout.Counts{Active: 1}, w.controller.Rollouts())
@@ -239,7 +240,7 @@ func TestRollbackHaltsRollout(t *testing.T) {
 	w.passes("b", controller.SpecChange)
 	w.rolloutLimits = rollout.Limits{Active: 5, Failed: 1}
 	w.start(testChart(t, "1.1.0"))
-	w.engine.failures = []error{errPlain}
+	w.engine.Failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
 	w.passes("a", controller.Retry)
@@ -264,7 +265,7 @@ func TestCapabilityChangeWaitsForRollout(t *testing.T) {
 	w.passes("b", controller.SpecChange)
 	w.rolloutLimits = rollout.Limits{Active: 5, Failed: 1}
 	w.start(testChart(t, "1.1.0"))
-	w.engine.failures = []error{errPlain}
+	w.engine.Failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
 	w.passes("b", controller.SpecChange)
@@ -284,7 +285,7 @@ func TestEarlierFailuresDoNotHaltRollout(t *testing.T) {
 		w.passes(name, controller.SpecChange)
 	}
 	w.change("a", says("other"))
-	w.engine.failures = []error{&helm.RefusedError{Err: errPlain}, &helm.RefusedError{Err: errPlain}}
+	w.engine.Failures = []error{&helm.RefusedError{Err: errPlain}, &helm.RefusedError{Err: errPlain}}
 	_, err := w.pass("a", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
 
@@ -299,7 +300,7 @@ func TestEarlierFailuresDoNotHaltRollout(t *testing.T) {
 
 func TestDeletionEndsHalt(t *testing.T) {
 	w := fleet(t, rollout.Limits{Active: 5, Failed: 1}, "a", "b")
-	w.engine.failures = []error{errPlain}
+	w.engine.Failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
 	w.rolloutWaits("b", releasev1alpha1.ReasonRolloutHalted)
@@ -352,7 +353,7 @@ func TestHeldAppsTakeNoTurn(t *testing.T) {
 			}
 			equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
 
-			w.engine.failures = []error{errPlain}
+			w.engine.Failures = []error{errPlain}
 			_, err := w.pass("b", controller.SpecChange)
 			equal(t, "failed", true, err != nil)
 			w.passes("a", controller.DependencyReady)
@@ -383,7 +384,7 @@ func TestUnreadableKeyLosesItsTurn(t *testing.T) {
 	w.rolloutWaits("b", releasev1alpha1.ReasonRolloutQueued)
 	w.secret(map[string]string{"k": "second-key"})
 	w.secretErr = errPlain
-	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	equal(t, "counts", rollout.Counts{Active: 1}, w.controller.Rollouts())
 	_, err := w.pass("b", controller.DependencyReady)
@@ -393,7 +394,7 @@ func TestUnreadableKeyLosesItsTurn(t *testing.T) {
 
 func TestBusyReleaseLosesItsTurn(t *testing.T) {
 	w := fleet(t, rollout.Limits{Active: 1}, "a", "b")
-	w.engine.failures = []error{&helm.BusyError{Release: "a", Status: "being changed"}}
+	w.engine.Failures = []error{&helm.BusyError{Release: "a", Status: "being changed"}}
 	w.passes("a", controller.SpecChange)
 	equal(t, "Ready", "False ReleaseBusy", w.conditions("a")["Ready"])
 	equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
@@ -408,11 +409,11 @@ func TestLiveRollout(t *testing.T) {
 		settle()
 		w.controller.roll(w.engine, w.recorder, rollout.Limits{Active: 1, Failed: 1})
 		for _, name := range names {
-			w.engine.mutate(name, func(r *fakeRelease) {
-				r.record.ChartDigest, r.record.Inputs = "older", "older"
-				r.health = helm.Health{Status: status.InProgressStatus, Message: "0 of 1"}
+			w.engine.Mutate(keyOf(name), func(r *releasetest.Release) {
+				r.Record.ChartDigest, r.Record.Inputs = "older", "older"
+				r.Health = helm.Health{Status: status.InProgressStatus, Message: "0 of 1"}
 			})
-			w.engine.publish(name, helm.RecordChanged)
+			w.engine.Publish(keyOf(name), helm.RecordChanged)
 		}
 		advance(2 * time.Second)
 		count := func(reason string) (found []string) {
@@ -427,15 +428,15 @@ func TestLiveRollout(t *testing.T) {
 		equal(t, "upgrading", 1, len(first))
 		equal(t, "queued", 2, len(count("False RolloutQueued")))
 
-		w.engine.mutate(first[0], becomes(status.CurrentStatus, "", 1))
-		w.engine.publish(first[0], helm.HealthChanged)
+		w.engine.Mutate(keyOf(first[0]), releasetest.SetHealth(status.CurrentStatus, "", 1))
+		w.engine.Publish(keyOf(first[0]), helm.HealthChanged)
 		advance(2 * time.Second)
 		equal(t, "done", first, count("True Healthy"))
 		second := count("False Progressing")
 		equal(t, "upgrading next", 1, len(second))
 
-		w.engine.mutate(second[0], becomes(status.FailedStatus, "gave up", 0))
-		w.engine.publish(second[0], helm.HealthChanged)
+		w.engine.Mutate(keyOf(second[0]), releasetest.SetHealth(status.FailedStatus, "gave up", 0))
+		w.engine.Publish(keyOf(second[0]), helm.HealthChanged)
 		advance(2 * haltNotice)
 		equal(t, "halted", 1, len(count("False RolloutHalted")))
 

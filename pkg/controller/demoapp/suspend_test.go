@@ -11,6 +11,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -49,32 +50,32 @@ func TestSuspend(t *testing.T) {
 			"", "A change waits until spec.suspend is false", false,
 		},
 		{
-			"drift", func(w *world) { w.engine.mutate("a", edits("ConfigMap")) },
+			"drift", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap")) },
 			conditions("Suspended", isSuspended, "Drifted", "True ObjectsChanged", "Ready", "True Healthy", "Deployed", installed),
 			"ConfigMap a (changed)", "Revision 1 is deployed and healthy", true,
 		},
 		{
-			"a deleted object", func(w *world) { w.engine.mutate("a", removes("Deployment")) },
+			"a deleted object", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.Remove("Deployment")) },
 			conditions("Suspended", isSuspended, "Drifted", "True ObjectsChanged", "Ready", "False Unhealthy", "Stalled", "True Unhealthy", "Deployed", installed),
 			"Deployment a (missing)", "Missing while spec.suspend is true: Deployment a", true,
 		},
 		{
-			"drift and a changed spec", func(w *world) { w.engine.mutate("a", edits("Service")); w.change("a", says("other")) },
+			"drift and a changed spec", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.Edit("Service")); w.change("a", says("other")) },
 			conditions("Suspended", isSuspended, "Drifted", "True ObjectsChanged", "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
 			"Service a (changed)", "A change waits until spec.suspend is false", false,
 		},
 		{
-			"rolled back by hand", func(w *world) { w.engine.mutate("a", rewrites(2, "deployed")) },
+			"rolled back by hand", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.RewriteRecord(2, "deployed")) },
 			conditions("Suspended", isSuspended, "Drifted", "True ReleaseChanged", "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
 			"Revision 2 (deployed) of the release was not made by this operator", "A change waits until spec.suspend is false", false,
 		},
 		{
-			"uninstalled by hand", func(w *world) { w.engine.mutate("a", func(r *fakeRelease) { r.record = nil; clear(r.live) }) },
+			"uninstalled by hand", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.Uninstall) },
 			conditions("Suspended", isSuspended, "Drifted", "True ReleaseChanged", "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
 			"Release a was uninstalled", "A change waits until spec.suspend is false", false,
 		},
 		{
-			"another client is changing the release", func(w *world) { w.engine.mutate("a", rewrites(2, "pending-upgrade")) },
+			"another client is changing the release", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.RewriteRecord(2, "pending-upgrade")) },
 			conditions("Suspended", isSuspended, "Ready", waits, "Reconciling", isSuspended, "Deployed", installed),
 			"", "A change waits until spec.suspend is false", false,
 		},
@@ -136,7 +137,7 @@ func releaseCalls(calls []string) int {
 func TestResume(t *testing.T) {
 	w := deployed(t)
 	w.change("a", suspended(true))
-	w.engine.mutate("a", edits("ConfigMap"))
+	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.SpecChange)
 	w.recorder.take()
 	w.change("a", suspended(false))
@@ -159,9 +160,9 @@ func TestDriftThatEndsWhileSuspended(t *testing.T) {
 	w := deployed(t)
 	w.change("a", suspended(true))
 	var before helm.InventoryEntry
-	w.engine.mutate("a", func(r *fakeRelease) { before = r.live["ConfigMap"]; edits("ConfigMap")(r) })
+	w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) { before = r.Live["ConfigMap"]; releasetest.Edit("ConfigMap")(r) })
 	w.passes("a", controller.Drift)
-	w.engine.mutate("a", func(r *fakeRelease) { r.live["ConfigMap"] = before })
+	w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) { r.Live["ConfigMap"] = before })
 	w.passes("a", controller.Drift)
 	equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	equal(t, "events", []string(nil), w.recorder.take())
@@ -183,7 +184,7 @@ func TestSuspendedBeforeInstall(t *testing.T) {
 func TestSuspendAfterFailure(t *testing.T) {
 	w := deployed(t)
 	w.change("a", says("other"))
-	w.engine.failures = []error{errPlain}
+	w.engine.Failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
 	w.change("a", suspended(true))
@@ -206,7 +207,9 @@ func TestDeletionWhileSuspended(t *testing.T) {
 	if app := w.app("a"); app != nil {
 		t.Errorf("the app still exists: %+v", app.ObjectMeta)
 	}
-	equal(t, "releases", 0, len(w.engine.releases))
+	if release := w.engine.Release(keyOf("a")); release != nil {
+		t.Errorf("the release still exists: %+v", release.Record)
+	}
 }
 
 func TestDriftPolicyWhileSuspended(t *testing.T) {
@@ -214,7 +217,7 @@ func TestDriftPolicyWhileSuspended(t *testing.T) {
 		app.Spec.Drift = &releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftOff}
 	})
 	w.change("a", suspended(true))
-	w.engine.mutate("a", edits("ConfigMap"))
+	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.Drift)
 	equal(t, "conditions", conditions("Suspended", "True SuspendedBySpec", "Ready", "True Healthy", "Deployed", "True InstallSucceeded"), w.conditions("a"))
 	w.change("a", says("other"))

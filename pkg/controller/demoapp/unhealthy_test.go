@@ -14,6 +14,7 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -23,14 +24,14 @@ func waitsForReady(app *v1alpha1.DemoApp) { app.Spec.WaitForReady = true }
 func neverHealthy(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.engine.initialHealth = &helm.Health{Status: status.InProgressStatus, Message: "Available: 0/1", Replicas: 1, Selector: "app=a"}
+	w.engine.InitialHealth = helm.Health{Status: status.InProgressStatus, Message: "Available: 0/1", Replicas: 1, Selector: "app=a"}
 	return w
 }
 
 // timesOut steps the clock past the health timeout of the newest revision.
 func (w *world) timesOut(name string) {
 	w.t.Helper()
-	w.engine.mutate(name, func(r *fakeRelease) { r.record.Changed = w.clock.Now() })
+	w.engine.Mutate(keyOf(name), func(r *releasetest.Release) { r.Record.Changed = w.clock.Now() })
 	w.clock.Step(helm.DefaultTimeout)
 	w.unfinished(name, controller.PeriodicResync)
 }
@@ -94,7 +95,7 @@ func TestUnhealthyRevisionsAreMarkedAsFailed(t *testing.T) {
 	w.passes("a", controller.PeriodicResync)
 	equal(t, "marks while stalled", []string(nil), w.marks())
 
-	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.unfinished("a", controller.HealthChange)
 	equal(t, "marks after it became healthy", []string{"mark a v2 deployed"}, w.marks())
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
@@ -122,7 +123,7 @@ func TestDriftOfUnhealthyRevisionIsCorrected(t *testing.T) {
 	w.create(newApp("a", waitsForReady, remediating(0, releasev1alpha1.RemediationNone)))
 	w.unfinished("a", controller.SpecChange)
 	w.timesOut("a")
-	w.engine.mutate("a", edits("ConfigMap"))
+	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.calls.take()
 
 	w.passes("a", controller.Drift)
@@ -148,7 +149,7 @@ func TestFailedMarkIsRetried(t *testing.T) {
 	w.create(newApp("a", waitsForReady, remediating(3, releasev1alpha1.RemediationRollback)))
 	w.unfinished("a", controller.SpecChange)
 	w.clock.Step(helm.DefaultTimeout)
-	w.engine.failures = []error{errPlain}
+	w.engine.Failures = []error{errPlain}
 
 	_, err := w.pass("a", controller.PeriodicResync)
 
@@ -177,10 +178,10 @@ func TestDependantWaitsForHealthyRevision(t *testing.T) {
 	contains(t, "message", w.message("b", "DependencyReady"), `Waiting for DemoApp "a" to become healthy`)
 
 	before := w.app("a")
-	w.engine.mutate("a", becomes(status.CurrentStatus, "", 1))
+	w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.CurrentStatus, "", 1))
 	w.passes("a", controller.HealthChange)
 	equal(t, "reason to enqueue the dependant", controller.DependencyReady, dependencyChanged(before, w.app("a")))
-	w.engine.initialHealth = nil
+	w.engine.InitialHealth = releasetest.Healthy
 	w.passes("b", controller.DependencyReady)
 	equal(t, "DependencyReady in the end", "True DependencyDeployed", w.conditions("b")["DependencyReady"])
 }

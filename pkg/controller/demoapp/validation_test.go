@@ -12,6 +12,7 @@ import (
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/registries"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -66,7 +67,7 @@ func TestImageOutsideAllowedRegistries(t *testing.T) {
 func TestRegistryNoLongerAllowed(t *testing.T) {
 	w := deployed(t)
 	w.allow("quay.io")
-	w.engine.mutate("a", edits("ConfigMap"))
+	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 	equal(t, "conditions of the deployed app", conditions("Validated", isInvalid, "Deployed", "True InstallSucceeded",
@@ -124,7 +125,7 @@ func TestInvalidChangeDoesNotPassWindow(t *testing.T) {
 	equal(t, "UpgradeHeld inside the window", "", w.is("a", releasev1alpha1.ConditionUpgradeHeld))
 
 	w.clock.Step(2 * time.Hour)
-	w.engine.mutate("a", rewrites(2, "deployed"))
+	w.engine.Mutate(keyOf("a"), releasetest.RewriteRecord(2, "deployed"))
 	w.allow()
 	w.passes("a", controller.SpecChange)
 	equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
@@ -171,7 +172,7 @@ func TestForcedUpgradeIsValidated(t *testing.T) {
 func TestRollbackIsNotValidated(t *testing.T) {
 	none := int32(0)
 	w := deployed(t, func(app *v1alpha1.DemoApp) { app.Spec.Remediation = &releasev1alpha1.Remediation{Retries: &none} })
-	w.engine.failures = []error{&helm.RefusedError{Err: errPlain}}
+	w.engine.Failures = []error{&helm.RefusedError{Err: errPlain}}
 	w.change("a", says("other"))
 	if _, err := w.pass("a", controller.SpecChange); err == nil {
 		t.Fatal("the upgrade did not fail")

@@ -13,6 +13,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -76,11 +77,11 @@ func TestActionsThatDoNotWaitForWindow(t *testing.T) {
 		calls  []string
 	}{
 		{"nothing to do", func(*world) {}, nil},
-		{"drift", func(w *world) { w.engine.mutate("a", edits("ConfigMap")) }, []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}},
-		{"rolled back by hand", func(w *world) { w.engine.mutate("a", rewrites(2, "deployed")) }, []string{
+		{"drift", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap")) }, []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}},
+		{"rolled back by hand", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.RewriteRecord(2, "deployed")) }, []string{
 			"apply demoapps/status a", "Upgrade a ReleaseChanged", "apply demoapps/status a",
 		}},
-		{"uninstalled by hand", func(w *world) { w.engine.mutate("a", func(r *fakeRelease) { r.record = nil; clear(r.live) }) }, []string{
+		{"uninstalled by hand", func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.Uninstall) }, []string{
 			"apply demoapps/status a", "Install a NotInstalled", "apply demoapps/status a",
 		}},
 		{"forced", func(w *world) { w.change("a", asks("now", "now")) }, []string{"Upgrade a Requested", "apply demoapps/status a"}},
@@ -90,10 +91,10 @@ func TestActionsThatDoNotWaitForWindow(t *testing.T) {
 			w.change("a", asks("now", "now"))
 		}, []string{"Upgrade a InputsChanged", "apply demoapps/status a"}},
 		{"interrupted", func(w *world) {
-			inputs, err := w.engine.desired.InputDigest()
+			inputs, err := w.engine.Desired.InputDigest()
 			must(t, err)
-			w.engine.mutate("a", func(r *fakeRelease) {
-				r.record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: inputs, Changed: began}
+			w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) {
+				r.Record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: inputs, Changed: began}
 			})
 		}, []string{"Upgrade a Interrupted", "apply demoapps/status a"}},
 	}
@@ -117,7 +118,10 @@ func TestChangesThatWaitForWindow(t *testing.T) {
 		want   map[string]string
 	}{
 		{
-			"drift and a changed spec", func(w *world) { w.engine.mutate("a", edits("ConfigMap")); w.change("a", says("other")) },
+			"drift and a changed spec", func(w *world) {
+				w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
+				w.change("a", says("other"))
+			},
 			[]string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"},
 			heldConditions(),
 		},
@@ -125,13 +129,13 @@ func TestChangesThatWaitForWindow(t *testing.T) {
 			"rolled back by hand, and a changed spec", func(w *world) {
 				w.change("a", says("other"))
 				w.passes("a", controller.SpecChange)
-				w.engine.mutate("a", rewrites(2, "deployed"))
+				w.engine.Mutate(keyOf("a"), releasetest.RewriteRecord(2, "deployed"))
 			}, nil, heldConditions(),
 		},
 		{
 			"interrupted with other inputs", func(w *world) {
-				w.engine.mutate("a", func(r *fakeRelease) {
-					r.record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: "older", Changed: began}
+				w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) {
+					r.Record = &helm.Record{Revision: 2, Status: "pending-upgrade", Own: true, Inputs: "older", Changed: began}
 				})
 			}, []string{"apply demoapps/status a"}, heldConditions(),
 		},
@@ -139,7 +143,7 @@ func TestChangesThatWaitForWindow(t *testing.T) {
 			"retry of a failed upgrade", func(w *world) {
 				w.clock.SetTime(time.Date(2026, 1, 2, 3, 10, 0, 0, time.UTC))
 				w.change("a", says("other"))
-				w.engine.failures = []error{errPlain}
+				w.engine.Failures = []error{errPlain}
 				_, err := w.pass("a", controller.SpecChange)
 				equal(t, "failed", true, err != nil)
 				w.clock.SetTime(time.Date(2026, 1, 2, 4, 15, 0, 0, time.UTC))
@@ -167,7 +171,7 @@ func TestChangesThatWaitForWindow(t *testing.T) {
 func TestFirstInstallDoesNotWaitForWindow(t *testing.T) {
 	w := newWorld(t)
 	w.create(newApp("a", opensAt("10 3 * * *", "UTC")))
-	w.engine.failures = []error{errPlain}
+	w.engine.Failures = []error{errPlain}
 	_, err := w.pass("a", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
 	w.passes("a", controller.Retry)
@@ -207,7 +211,7 @@ func TestInvalidWindowStalls(t *testing.T) {
 
 			w.change("a", test.window)
 			w.change("a", asks("now", "now"))
-			w.engine.mutate("a", edits("ConfigMap"))
+			w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
 			w.passes("a", controller.SpecChange)
 			equal(t, "requests", []string{"apply demoapps/status a", "Repair a Drift", "apply demoapps/status a"}, w.calls.take())
 			equal(t, "conditions", conditions("UpgradeHeld", "True InvalidSchedule", "Deployed", "True InstallSucceeded",

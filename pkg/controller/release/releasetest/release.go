@@ -1,0 +1,108 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package releasetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// Release is a release with its objects, by kind: as applied and as they are now.
+type Release struct {
+	// Record is the newest record; nil for none. Past are the earlier records.
+	Record        *helm.Record
+	Past          []helm.Record
+	Applied, Live map[string]helm.InventoryEntry
+	Health        helm.Health
+
+	began   time.Time
+	foreign map[string]*foreignChanges
+	writes  int
+	// inputs are the input digests of the revisions.
+	inputs map[int]string
+}
+
+// leavesRecord reports whether a failure happens after the record is written.
+func leavesRecord(err error) bool {
+	var busy *helm.BusyError
+	var refused *helm.RefusedError
+	return errors.As(err, &refused) || !helm.IsTerminal(err) && !errors.As(err, &busy)
+}
+
+// attempt writes the record of an install or upgrade.
+func (r *Release) attempt(chart *helm.Chart, inputs string, replace, succeeds bool) {
+	revision := 1
+	if r.Record != nil {
+		revision = r.Record.Revision
+		if !replace {
+			revision++
+			r.Past = append(r.Past, *r.Record)
+		}
+	}
+	r.Record = &helm.Record{
+		Revision: revision, Status: "failed", Own: true, Inputs: inputs, ChartDigest: chart.Digest()[:16], Changed: r.began,
+	}
+	if succeeds {
+		r.Record.Status = "deployed"
+	}
+	r.inputs[revision] = inputs
+}
+
+// rollBack makes a new revision from an earlier one, and abandons the inputs.
+func (r *Release) rollBack(to int, inputs string) {
+	rolledBack := *r.Record
+	r.Past = append(r.Past, *r.Record)
+	for _, record := range r.Past {
+		if record.Revision == to {
+			rolledBack.ChartDigest = record.ChartDigest
+		}
+	}
+	rolledBack.Revision++
+	rolledBack.Status, rolledBack.Inputs = "deployed", r.inputs[to]
+	rolledBack.RolledBackTo, rolledBack.Abandoned = to, inputs
+	r.Record = &rolledBack
+}
+
+// lastGood returns the newest earlier record with the status deployed.
+func (r *Release) lastGood() *helm.Record {
+	for _, record := range slices.Backward(r.Past) {
+		if record.Status == "deployed" {
+			return &record
+		}
+	}
+	return nil
+}
+
+// apply restores the objects of these kinds to their desired state.
+func (r *Release) apply(key cache.ObjectName, kinds []string) {
+	for _, kind := range kinds {
+		r.writes++
+		entry, ok := r.Live[kind]
+		if !ok {
+			entry.UID = types.UID(fmt.Sprintf("%s-%d", kind, r.writes))
+		}
+		entry.ObjectReference = helm.ObjectReference{APIVersion: "v1", Kind: kind, Namespace: key.Namespace, Name: key.Name}
+		entry.Digest = r.digest(nil)
+		r.Live[kind], r.Applied[kind] = entry, entry
+		delete(r.foreign, kind)
+	}
+}
+
+func (r *Release) deployed(chart *helm.Chart, kinds []string) *helm.Deployed {
+	d := &helm.Deployed{
+		Revision: r.Record.Revision, Chart: chart.Name(), ChartVersion: chart.Version(), AppVersion: chart.AppVersion(),
+		ManifestHash: "hash-" + r.Record.Inputs,
+	}
+	for _, kind := range kinds {
+		d.Inventory = append(d.Inventory, r.Applied[kind])
+	}
+	return d
+}

@@ -20,15 +20,18 @@ import (
 
 // Defaults of [Options].
 const (
-	DefaultWorkers          = 10
-	DefaultMaxWaiting       = 50
-	DefaultBaseDelay        = 500 * time.Millisecond
-	DefaultMaxDelay         = 5 * time.Minute
-	DefaultCacheSyncTimeout = time.Minute
+	DefaultWorkers    = 10
+	DefaultMaxWaiting = 50
+	DefaultBaseDelay  = 500 * time.Millisecond
+	DefaultMaxDelay   = 5 * time.Minute
 )
 
-// syncPollInterval is the interval at which Run checks whether the caches have synced.
-const syncPollInterval = 50 * time.Millisecond
+const (
+	// syncPollInterval is the interval at which Run checks whether the caches have synced.
+	syncPollInterval = 50 * time.Millisecond
+	// slowSync is the time after which Run logs which caches have not synced.
+	slowSync = time.Minute
+)
 
 // Result is the result of a pass.
 type Result struct {
@@ -71,8 +74,6 @@ type Options struct {
 	// each failure of an object, and has a jitter of 10 %. The defaults are 500 ms
 	// and 5 min.
 	BaseDelay, MaxDelay time.Duration
-	// CacheSyncTimeout bounds the wait for the informers. The default is 1 min.
-	CacheSyncTimeout time.Duration
 	// Metrics receives the measurements. If it is nil, nothing is measured.
 	Metrics *Metrics
 }
@@ -92,9 +93,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxDelay <= 0 {
 		o.MaxDelay = DefaultMaxDelay
-	}
-	if o.CacheSyncTimeout <= 0 {
-		o.CacheSyncTimeout = DefaultCacheSyncTimeout
 	}
 	return o
 }
@@ -151,15 +149,16 @@ func (c *Controller) EnqueueAfter(key cache.ObjectName, d time.Duration, why Rea
 // reconciles until stop or lead ends, and returns after all workers have
 // returned. Call it once.
 //
+// The wait has no limit, because an informer retries until it may list its objects.
+// The log names the informers that take longer than a minute.
+//
 // When stop ends, no further pass starts, passes in flight finish, and Run
 // returns nil. When lead ends, the contexts of passes in flight are canceled, and
 // Run returns an error that wraps the cause. The context of a pass derives from
-// lead, not from stop. An error that wraps [ErrNotSynced] means that no pass ran.
+// lead, not from stop.
 func (c *Controller) Run(stop, lead context.Context, synced ...NamedSync) error {
 	logger := klog.LoggerWithValues(klog.FromContext(lead), "controller", c.opts.Name)
-	if err := c.waitForSync(stop, lead, synced); err != nil {
-		return fmt.Errorf("controller %q: %w", c.opts.Name, err)
-	}
+	c.waitForSync(stop, lead, logger, synced)
 	logger.V(1).Info("Starting", "workers", c.opts.Workers)
 	c.queue.start(c.opts.Name, c.opts.Metrics)
 	ctx := klog.NewContext(lead, logger)
@@ -181,10 +180,9 @@ func (c *Controller) Run(stop, lead context.Context, synced ...NamedSync) error 
 	return nil
 }
 
-// waitForSync returns nil when every cache has synced or a context has ended.
-func (c *Controller) waitForSync(stop, lead context.Context, waiting []NamedSync) error {
-	timeout := c.opts.Clock.NewTimer(c.opts.CacheSyncTimeout)
-	defer timeout.Stop()
+// waitForSync returns when every cache has synced or a context has ended.
+func (c *Controller) waitForSync(stop, lead context.Context, logger klog.Logger, waiting []NamedSync) {
+	begin, logged := c.opts.Clock.Now(), ""
 	poll := c.opts.Clock.NewTicker(syncPollInterval)
 	defer poll.Stop()
 	for {
@@ -195,15 +193,18 @@ func (c *Controller) waitForSync(stop, lead context.Context, waiting []NamedSync
 			}
 		}
 		if len(names) == 0 {
-			return nil
+			return
+		}
+		if missing := strings.Join(names, ", "); missing != logged && c.opts.Clock.Since(begin) >= slowSync {
+			logger.Error(ErrNotSynced, "The controller waits for its caches; check that the operator may list and watch them",
+				"caches", missing)
+			logged = missing
 		}
 		select {
 		case <-stop.Done():
-			return nil
+			return
 		case <-lead.Done():
-			return nil
-		case <-timeout.C():
-			return fmt.Errorf("%w within %v: %s", ErrNotSynced, c.opts.CacheSyncTimeout, strings.Join(names, ", "))
+			return
 		case <-poll.C():
 		}
 	}

@@ -649,54 +649,44 @@ func TestLeadEndCancelsPasses(t *testing.T) {
 }
 
 func TestCacheSync(t *testing.T) {
-	never := func() bool { return false }
-	start := time.Now()
+	const never = 24 * time.Hour
 	tests := []struct {
-		name   string
-		after  time.Duration
-		end    func(r *rig)
-		want   []string
-		is     error
-		passes int
+		name  string
+		after time.Duration
+		end   func(r *rig)
+		want  error
+		logs  []string
 	}{
-		{name: "in time", after: 10 * time.Second, passes: 1},
-		{name: "too late", after: time.Hour, is: ErrNotSynced, want: []string{"30s: deployments, slow", `"test"`}},
-		{name: "stopped meanwhile", after: time.Hour, end: func(r *rig) { r.stop(nil) }},
+		{name: "in time", after: 10 * time.Second},
+		{name: "late", after: time.Hour, logs: []string{"slow, deployments"}},
+		{name: "stopped meanwhile", after: never, end: func(r *rig) { r.stop(nil) }, logs: []string{"slow, deployments"}},
 		{
-			name: "lead lost meanwhile", after: time.Hour,
-			end: func(r *rig) { r.lead(errTransient) }, is: errTransient, want: []string{"lead ended"},
+			name: "lead lost meanwhile", after: never, end: func(r *rig) { r.lead(errTransient) },
+			want: errTransient, logs: []string{"slow, deployments"},
 		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				start = time.Now()
-				slow := func() bool { return time.Since(start) >= test.after }
-				syncs := []NamedSync{{"demoapps", func() bool { return true }}, {"slow", slow}}
-				if test.after == time.Hour {
-					syncs = []NamedSync{{"demoapps", func() bool { return true }}, {"deployments", never}, {"slow", slow}}
-				}
-				r := newRig(t, Options{CacheSyncTimeout: 30 * time.Second})
+				r := newRig(t, Options{})
+				synced := func() bool { return time.Since(r.start) >= test.after }
 				r.Enqueue(keyA, SpecChange)
-				r.run(syncs...)
+
+				r.run(NamedSync{"demoapps", func() bool { return true }}, NamedSync{"slow", synced}, NamedSync{"deployments", synced})
+
 				r.want()
-				if test.end != nil {
-					test.end(r)
+				advance(2 * time.Hour)
+				if logs := r.logged(); len(logs) != len(test.logs) || len(logs) > 0 && !strings.Contains(logs[0], test.logs[0]) {
+					t.Errorf("logged %q, want %q", logs, test.logs)
 				}
-				advance(time.Minute)
-				if test.passes > 0 {
+				if test.end == nil {
 					r.want(pass{keyA, SpecChange, test.after})
 					r.finish()
 					return
 				}
-				err := <-r.ended
-				if !errors.Is(err, test.is) {
-					t.Errorf("Run returned %v, want %v", err, test.is)
-				}
-				for _, part := range test.want {
-					if !strings.Contains(fmt.Sprint(err), part) {
-						t.Errorf("error %q lacks %q", err, part)
-					}
+				test.end(r)
+				if err := <-r.ended; !errors.Is(err, test.want) {
+					t.Errorf("Run returned %v, want %v", err, test.want)
 				}
 				r.want()
 			})

@@ -10,8 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// ErrNotSynced is returned by [Controller.Run] when a cache did not sync in
-// time. The message names the informers.
+// ErrNotSynced means that an informer has not delivered its first list.
 var ErrNotSynced = errors.New("caches not synced")
 
 type terminalError struct{ err error }

@@ -35,9 +35,10 @@ const (
 type Kind struct {
 	// Name identifies the kind in logs, errors and metrics.
 	Name string
-	// Resources are the custom resources that the kind watches, its own first. They must be namespaced. The kind waits
-	// until the API server serves them and the operator may list and watch them in each watched namespace. If a resource
-	// disappears later, its informers retry until it is served again.
+	// Resources are the resources that the kind watches from its start, its own first: its children too, but not what an
+	// OnDemand informer watches. They must be namespaced. The kind waits until the API server serves them and the operator
+	// may list and watch them in each watched namespace. If a resource disappears later, its informers retry until it is
+	// served again.
 	Resources []schema.GroupVersionResource
 	// Build adds the kind's informers, services and controllers to the environment. It is called once, when the Resources
 	// can be watched. An error of Build ends the process.

@@ -35,13 +35,16 @@ import (
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
-var demoAppResource = demov1alpha1.SchemeGroupVersion.WithResource("demoapps")
+var (
+	demoAppResource = demov1alpha1.SchemeGroupVersion.WithResource("demoapps")
+	secretResource  = corev1.SchemeGroupVersion.WithResource("secrets")
+)
 
 // demoApps registers the kind DemoApp.
 func demoApps(options *Options) operator.Kind {
 	return operator.Kind{
 		Name:      demoapp.Name,
-		Resources: []schema.GroupVersionResource{demoAppResource},
+		Resources: []schema.GroupVersionResource{demoAppResource, secretResource},
 		Build:     func(env *operator.Environment) error { return buildDemoApps(env, options) },
 	}
 }
@@ -115,7 +118,7 @@ func watchForDemoApps(env *operator.Environment, client versioned.Interface, dep
 		return err
 	}
 	if deps.SecretInformers, err = env.Informers("Secrets", func(namespace string) (cache.SharedIndexInformer, error) {
-		return identities(env, corev1.SchemeGroupVersion.WithResource("secrets"), namespace, notReleaseRecords)
+		return identities(env, secretResource, namespace, notReleaseRecords)
 	}); err != nil {
 		return err
 	}

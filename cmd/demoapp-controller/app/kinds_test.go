@@ -4,19 +4,30 @@
 package app
 
 import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 
+	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/pkg/controller/audit"
 	"github.com/example/demoapp-controller/pkg/controller/demoapp"
 	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
 	"github.com/example/demoapp-controller/pkg/controller/memcachedbackup"
 	"github.com/example/demoapp-controller/pkg/controller/website"
 	"github.com/example/demoapp-controller/pkg/operator"
+	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 // parts are the names of the parts that a kind adds to the process.
@@ -127,13 +138,63 @@ func TestKindsInAnyOrder(t *testing.T) {
 	}
 }
 
+// TestResourcesAreAllThatCachesNeed: a kind starts when its Resources can be watched. A cache that needs further
+// permissions would not sync. Only the audit namespace is apart.
+func TestResourcesAreAllThatCachesNeed(t *testing.T) {
+	for _, kind := range kinds(parse(t)) {
+		t.Run(kind.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := fakeapi.New(t)
+				server.Serve(demoAppResource, "DemoApp", true)
+				server.Serve(demov1alpha1.SchemeGroupVersion.WithResource("demoappclusters"), "DemoAppCluster", true)
+				server.Serve(webappv1.SchemeGroupVersion.WithResource("websites"), "Website", true)
+				server.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
+					resource := request.Key.Resource
+					if slices.Contains(kind.Resources, resource) || request.Key.Namespace == "demoapp-audit" {
+						return nil
+					}
+					return apierrors.NewForbidden(resource.GroupResource(), "", errors.New("RBAC"))
+				}
+				config := server.RESTConfig()
+				config.Transport = server
+				parts, err := newEnvironmentAt(t, config, []string{"a"}).Build(kind)
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				ctx, stop := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				for _, service := range parts.Services {
+					running.Go(func() { _ = service.Run(ctx) })
+				}
+				<-time.After(time.Minute)
+
+				for _, cache := range parts.Synced {
+					if !cache.HasSynced() {
+						t.Errorf("the cache of %s has not synced", cache.Name)
+					}
+				}
+				stop()
+				running.Wait()
+			})
+		})
+	}
+}
+
 func newEnvironment(t *testing.T, namespaces []string) *operator.Environment {
 	t.Helper()
-	clients, err := operator.NewClients(&rest.Config{Host: "http://127.0.0.1:1"})
+	return newEnvironmentAt(t, &rest.Config{Host: "http://127.0.0.1:1"}, namespaces)
+}
+
+// newEnvironmentAt returns an environment with the clients of an API server.
+func newEnvironmentAt(t *testing.T, server *rest.Config, namespaces []string) *operator.Environment {
+	t.Helper()
+	clients, err := operator.NewClients(server)
 	if err != nil {
 		t.Fatal(err)
 	}
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{})
+	t.Cleanup(broadcaster.Shutdown)
 	return operator.NewEnvironment(programName, clients, namespaces, broadcaster, prometheus.NewRegistry())
 }
 

@@ -4,6 +4,8 @@
 package app
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -20,9 +22,12 @@ import (
 // websites registers the kind Website.
 func websites(options *Options) operator.Kind {
 	return operator.Kind{
-		Name:      website.Name,
-		Resources: []schema.GroupVersionResource{webappv1.SchemeGroupVersion.WithResource("websites")},
-		Build:     func(env *operator.Environment) error { return buildWebsites(env, options) },
+		Name: website.Name,
+		Resources: []schema.GroupVersionResource{
+			webappv1.SchemeGroupVersion.WithResource("websites"), corev1.SchemeGroupVersion.WithResource("configmaps"),
+			appsv1.SchemeGroupVersion.WithResource("deployments"), corev1.SchemeGroupVersion.WithResource("services"),
+		},
+		Build: func(env *operator.Environment) error { return buildWebsites(env, options) },
 	}
 }
 

@@ -7,8 +7,9 @@
 // children as apply configurations and applies them on the API server, under one field
 // manager. What was applied is written to the owner's status. So a child that is as desired
 // costs no request, also after a restart. A child that others changed or deleted is
-// restored at once, and one that is no longer desired is deleted. [Report] turns the result
-// into conditions.
+// restored at once, and one that is no longer desired is deleted. A child that others
+// change again and again is restored at growing intervals. [Report] turns the result into
+// conditions.
 //
 // [Keeper] is for many children of one kind, which come and go with other objects. It
 // creates, updates and deletes whole objects, and [InBatches] runs many writes at once,

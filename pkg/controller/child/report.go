@@ -28,8 +28,8 @@ type Pass interface {
 }
 
 // Report sets the conditions Ready, Reconciling and Stalled to what Ensure returned: an
-// error first, then what is waited for, then the health of the children. It asks for the
-// next pass where no event brings one.
+// error first, then what is waited for, then children that others change again and again,
+// then the health of the children. It asks for the next pass where no event brings one.
 func Report(p Pass, state State, err error) {
 	if state.RetryAfter > 0 {
 		p.LookAgain(state.RetryAfter)
@@ -47,6 +47,8 @@ func Report(p Pass, state State, err error) {
 		conditions.MarkReconciling(childv1alpha1.ReasonApplyFailed, oneLine(err.Error()))
 	case len(state.Waiting) > 0:
 		conditions.MarkReconciling(childv1alpha1.ReasonWaitingForDeletion, "Waiting: "+strings.Join(state.Waiting, "; "))
+	case len(state.Contested) > 0:
+		conditions.MarkReconciling(childv1alpha1.ReasonRepeatedDrift, strings.Join(state.Contested, "; "))
 	case len(failed) > 0:
 		conditions.MarkStalled(apimeta.ReasonUnhealthy, strings.Join(failed, "; "))
 	case len(progressing) > 0:

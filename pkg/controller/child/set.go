@@ -38,6 +38,8 @@ type Set struct {
 	owner schema.GroupVersionKind
 	kinds map[schema.GroupVersionKind]Kind
 
+	corrections corrections
+
 	mu      sync.Mutex
 	flights map[cache.ObjectName]*flight
 }
@@ -57,6 +59,8 @@ type State struct {
 	Children []*Observed
 	// Waiting says what has to be gone before a child can be created, one line each.
 	Waiting []string
+	// Contested says which children other clients change again and again, one line each.
+	Contested []string
 	// RetryAfter is the time after which Ensure should be called again although nothing
 	// happened; 0 for none.
 	RetryAfter time.Duration
@@ -78,6 +82,9 @@ func (s State) Of(kind, name string) *Observed {
 // as it was applied costs no request. Children that are no longer desired are deleted. The
 // status tells what was applied before, and is updated, also beside an error.
 //
+// A child that others change again and again is restored at growing intervals, up to 5
+// minutes, until others leave it alone for a while.
+//
 // Errors are joined: a child that cannot be written does not keep the others from it. An
 // [*OwnershipConflictError] and a [*RefusedError] are terminal.
 func (s *Set) Ensure(
@@ -86,7 +93,7 @@ func (s *Set) Ensure(
 	if owner.GetDeletionTimestamp() != nil {
 		return State{}, nil // The garbage collector deletes the children.
 	}
-	pass := &pass{set: s, owner: owner, status: status.DeepCopy(), flight: s.begin(owner)}
+	pass := &pass{set: s, owner: owner, status: status.DeepCopy(), now: now, flight: s.begin(owner)}
 	defer s.end(owner, pass.flight)
 	children := make([]desiredChild, 0, len(desired))
 	for _, d := range desired {
@@ -106,7 +113,7 @@ func (s *Set) Ensure(
 		}
 	}
 	errs = append(errs, pass.prune(ctx, keep))
-	pass.report(status, now)
+	pass.report(status)
 	return pass.state, errors.Join(errs...)
 }
 
@@ -116,6 +123,7 @@ type pass struct {
 	owner metav1.Object
 	// status is what is known from before.
 	status *childv1alpha1.ChildrenStatus
+	now    time.Time
 	flight *flight
 
 	state     State
@@ -124,11 +132,11 @@ type pass struct {
 }
 
 // report updates the owner's status.
-func (p *pass) report(status *childv1alpha1.ChildrenStatus, now time.Time) {
+func (p *pass) report(status *childv1alpha1.ChildrenStatus) {
 	status.Applied = p.applied
 	if len(p.corrected) > 0 {
 		status.LastCorrection = &childv1alpha1.Correction{
-			Time: metav1.NewTime(now).Rfc3339Copy(), Children: p.corrected[:min(len(p.corrected), maxCorrected)],
+			Time: metav1.NewTime(p.now).Rfc3339Copy(), Children: p.corrected[:min(len(p.corrected), maxCorrected)],
 		}
 	}
 }
@@ -148,25 +156,75 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 		return controller.Terminal(fmt.Errorf("%s: the set has no kind %s", desired.id, desired.gvk))
 	}
 	record, known := p.record(desired.id)
-	got, err := p.write(ctx, kind, desired, record)
-	if err != nil || got == nil {
+	got, pause := p.pause(kind, desired, record)
+	defer func() { p.reportContest(desired.id, pause) }()
+	var written *Observed
+	var err error
+	if pause <= 0 {
+		written, err = p.write(ctx, kind, desired, record, got)
+	}
+	if written == nil {
 		if known {
 			p.applied = append(p.applied, record) // What was applied before is still there.
 		}
+		if got != nil && metav1.IsControlledBy(got, p.owner) {
+			p.exists(desired, got)
+		}
 		return err
 	}
-	p.state.Children, p.state.kinds = append(p.state.Children, got), append(p.state.kinds, desired.kind)
-	if metav1.IsControlledBy(got, p.owner) {
-		p.applied = append(p.applied, recordOf(desired, got))
+	p.exists(desired, written)
+	if metav1.IsControlledBy(written, p.owner) {
+		p.applied = append(p.applied, recordOf(desired, written))
 	}
 	return nil
 }
 
-// write looks at a child and writes it until it is as desired. It returns nil when the
-// child has to wait.
-func (p *pass) write(ctx context.Context, kind Kind, desired desiredChild, record childv1alpha1.AppliedChild) (*Observed, error) {
-	client := kind.client(p.owner.GetNamespace())
+// exists adds a child to the state.
+func (p *pass) exists(desired desiredChild, got *Observed) {
+	p.state.Children, p.state.kinds = append(p.state.Children, got), append(p.state.kinds, desired.kind)
+}
+
+// pause returns for how long the correction of a child has to wait, and the child as it is.
+func (p *pass) pause(kind Kind, desired desiredChild, record childv1alpha1.AppliedChild) (*Observed, time.Duration) {
 	got := kind.observed(p.owner.GetNamespace(), desired.name)
+	todo := p.decide(desired, record, got)
+	if todo != create && todo != change || !isCorrection(desired, record, got) {
+		return got, 0
+	}
+	run := p.set.corrections.run(p.childKey(desired.id), p.now)
+	return got, run.last.Add(run.pause()).Sub(p.now)
+}
+
+// reportContest reports a child that others change again and again. It asks for the pass
+// that restores the child, or that finds that others leave it alone.
+func (p *pass) reportContest(child id, pause time.Duration) {
+	run := p.set.corrections.run(p.childKey(child), p.now)
+	if pause <= 0 && run.count <= freeCorrections {
+		return
+	}
+	p.state.Contested = append(p.state.Contested, fmt.Sprintf(
+		"%s %q is changed by another client each time it is restored: find the client with kubectl get --show-managed-fields", child.kind, child.name))
+	p.retryAfter(run.end().Sub(p.now) + 1)
+	if pause > 0 {
+		p.retryAfter(pause)
+	}
+}
+
+func (p *pass) childKey(child id) childKey { return childKey{p.owner.GetNamespace(), child} }
+
+// retryAfter asks for the next pass after d at the latest.
+func (p *pass) retryAfter(d time.Duration) {
+	if p.state.RetryAfter == 0 || d < p.state.RetryAfter {
+		p.state.RetryAfter = d
+	}
+}
+
+// write writes a child until it is as desired. got is the child as it is; nil for none. It
+// returns nil when the child has to wait.
+func (p *pass) write(
+	ctx context.Context, kind Kind, desired desiredChild, record childv1alpha1.AppliedChild, got *Observed,
+) (*Observed, error) {
+	client := kind.client(p.owner.GetNamespace())
 	var answer error
 	for range maxAttempts {
 		todo := p.decide(desired, record, got)
@@ -174,11 +232,11 @@ func (p *pass) write(ctx context.Context, kind Kind, desired desiredChild, recor
 		case leave:
 			return got, nil
 		case await:
-			p.state.RetryAfter = conflictRetry
+			p.retryAfter(conflictRetry)
 			p.state.Waiting = append(p.state.Waiting, fmt.Sprintf("%s %q is being deleted", desired.kind, desired.name))
 			return nil, nil
 		case refuse:
-			p.state.RetryAfter = conflictRetry
+			p.retryAfter(conflictRetry)
 			return nil, controller.Terminal(&OwnershipConflictError{Kind: desired.kind, Name: desired.name, Holder: holder(got)})
 		case create, change:
 		}
@@ -186,6 +244,7 @@ func (p *pass) write(ctx context.Context, kind Kind, desired desiredChild, recor
 		if applied, answer = p.apply(ctx, client, desired, got); answer == nil {
 			if isCorrection(desired, record, got) {
 				p.corrected = append(p.corrected, desired.childName())
+				p.set.corrections.note(p.childKey(desired.id), p.now)
 			}
 			result := observe(applied)
 			p.flight.noteWrite(applied)

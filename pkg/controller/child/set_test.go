@@ -139,6 +139,18 @@ func (f *family) change(change func(*corev1.ConfigMap)) {
 	})
 }
 
+// remove has others delete the ConfigMap, if it exists.
+func (f *family) remove() {
+	f.t.Helper()
+	f.Act(func() error {
+		err := f.kube.CoreV1().ConfigMaps("ns").Delete(context.Background(), "web", metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+}
+
 func (f *family) create(object *corev1.ConfigMap) {
 	f.t.Helper()
 	f.Act(func() error {

@@ -6,6 +6,7 @@ package website_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
@@ -214,6 +216,35 @@ func TestDriftIsCorrected(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestRepeatedDriftIsReportedOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		maps := w.kube.CoreV1().ConfigMaps("ns")
+
+		for i := range 60 {
+			w.Act(func() error {
+				found, err := maps.Get(t.Context(), "web", metav1.GetOptions{})
+				must(t, err)
+				found.Data["index.html"] = fmt.Sprint("theirs ", i)
+				_, err = maps.Update(t.Context(), found, metav1.UpdateOptions{FieldManager: "theirs"})
+				return err
+			})
+			w.Wait(time.Second)
+		}
+
+		equal(t, "reason", childv1alpha1.ReasonRepeatedDrift, w.ready().Reason)
+		events := map[string]int{}
+		for _, sent := range w.Take() {
+			events[sent]++
+		}
+		equal(t, "events about the contest", 1, events["event Warning RepeatedDrift"])
+		if writes := events["patch configmaps/web"]; writes < 5 || writes > 10 {
+			t.Errorf("%d corrections in a minute, want 5 to 10", writes)
+		}
+		w.Wait(5 * time.Minute)
+		equal(t, "Ready afterwards", metav1.ConditionTrue, w.ready().Status)
+	})
 }
 
 func TestStatus(t *testing.T) {

@@ -12,6 +12,9 @@ const (
 	ReasonWaitingForDeletion = "WaitingForDeletion"
 	// ReasonApplyFailed is a child that could not be written; it is retried.
 	ReasonApplyFailed = "ApplyFailed"
+	// ReasonRepeatedDrift is a child that others change again each time it is restored. It
+	// is restored at growing intervals, up to 5 minutes.
+	ReasonRepeatedDrift = "RepeatedDrift"
 )
 
 // Reasons of events about children.

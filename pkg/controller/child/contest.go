@@ -1,0 +1,89 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"maps"
+	"sync"
+	"time"
+)
+
+const (
+	// freeCorrections is how often in a row a child is restored at once.
+	freeCorrections = 3
+	// firstPause is the pause before the next correction. The pause doubles with each
+	// further correction, up to maxPause.
+	firstPause, maxPause = time.Second, 5 * time.Minute
+	// minQuiet is the shortest time without a correction after which a child is restored at
+	// once again. For a longer pause it is twice the pause.
+	minQuiet = time.Minute
+)
+
+// childKey identifies a child of any owner.
+type childKey struct {
+	namespace string
+	id
+}
+
+// corrections limits how often a child is restored. Without the limit, two clients that
+// want different values of one field would write in a tight loop. It is safe for concurrent
+// use. The zero value is ready to use.
+type corrections struct {
+	mu   sync.Mutex
+	runs map[childKey]correctionRun
+	// sweep is when runs that have ended are removed next.
+	sweep time.Time
+}
+
+// correctionRun is a run of corrections of one child, each soon after the one before.
+type correctionRun struct {
+	count int
+	last  time.Time
+}
+
+// pause is the time between the last correction and the next one.
+func (r correctionRun) pause() time.Duration {
+	if r.count < freeCorrections {
+		return 0
+	}
+	pause := firstPause
+	for range r.count - freeCorrections {
+		if pause *= 2; pause >= maxPause {
+			return maxPause
+		}
+	}
+	return pause
+}
+
+// end is when the run ends if no further correction follows.
+func (r correctionRun) end() time.Time { return r.last.Add(max(minQuiet, 2*r.pause())) }
+
+// note counts a correction.
+func (c *corrections) note(child childKey, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.runs == nil {
+		c.runs = map[childKey]correctionRun{}
+	}
+	if now.After(c.sweep) {
+		maps.DeleteFunc(c.runs, func(_ childKey, run correctionRun) bool { return now.After(run.end()) })
+		c.sweep = now.Add(minQuiet)
+	}
+	count := 0
+	if run := c.runs[child]; !now.After(run.end()) {
+		count = run.count
+	}
+	c.runs[child] = correctionRun{count: count + 1, last: now}
+}
+
+// run returns the current run of corrections of a child.
+func (c *corrections) run(child childKey, now time.Time) correctionRun {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	run := c.runs[child]
+	if now.After(run.end()) {
+		return correctionRun{}
+	}
+	return run
+}

@@ -1,0 +1,128 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// contend has another client write the ConfigMap at an interval.
+func (f *family) contend(times int, interval time.Duration) {
+	f.t.Helper()
+	maps := f.kube.CoreV1().ConfigMaps("ns")
+	for i := range times {
+		f.Act(func() error {
+			found, err := maps.Get(f.t.Context(), "web", metav1.GetOptions{})
+			must(f.t, err)
+			found.Data["key"] = fmt.Sprint("theirs ", i)
+			_, err = maps.Update(f.t.Context(), found, others)
+			return err
+		})
+		f.Wait(interval)
+	}
+}
+
+func TestRepeatedDriftIsCorrectedAtGrowingIntervals(t *testing.T) {
+	const contested = `ConfigMap "web" is changed by another client each time it is restored: ` +
+		"find the client with kubectl get --show-managed-fields"
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t, configMap("one"), deployment("nginx:1"))
+
+		f.contend(120, 400*time.Millisecond)
+
+		if requests := f.Take(); len(requests) < 5 || len(requests) > 10 {
+			t.Errorf("%d requests in the first minute, want 5 to 10: %q", len(requests), requests)
+		}
+		equal(t, "contested", []string{contested}, f.state.Contested)
+		must(t, f.err)
+
+		f.contend(40, 10*time.Second)
+		f.Take()
+		f.contend(120, 10*time.Second)
+
+		if requests := f.Take(); len(requests) < 3 || len(requests) > 5 {
+			t.Errorf("%d requests in 20 minutes later on, want 3 to 5", len(requests))
+		}
+
+		f.Wait(16 * time.Minute)
+		f.forget()
+		f.contend(1, 0)
+
+		equal(t, "requests after the other client paused", []string{"patch configmaps/web"}, f.Take())
+		equal(t, "data", map[string]string{"key": "one"}, f.configMap().Data)
+		equal(t, "contested after the other client paused", []string(nil), f.state.Contested)
+	})
+}
+
+func TestContestIsOverWithoutAnEvent(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t, configMap("one"))
+		f.contend(10, 0)
+		during := len(f.state.Contested)
+
+		f.Wait(2 * time.Minute)
+
+		equal(t, "contested children during the contest", 1, during)
+		equal(t, "contested children afterwards", 0, len(f.state.Contested))
+		equal(t, "data", map[string]string{"key": "one"}, f.configMap().Data)
+		equal(t, "retry", time.Duration(0), f.state.RetryAfter)
+	})
+}
+
+func TestContestDoesNotDelayADesiredChange(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t, configMap("one"))
+		f.contend(20, 400*time.Millisecond)
+		f.forget()
+
+		f.desired = []Desired{configMap("two")}
+		f.pass()
+
+		equal(t, "requests", []string{"patch configmaps/web"}, f.Take())
+		equal(t, "data", map[string]string{"key": "two"}, f.configMap().Data)
+	})
+}
+
+func TestRepeatedDeletionIsCorrectedAtGrowingIntervals(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t, configMap("one"))
+
+		for range 120 {
+			f.remove()
+			f.Wait(400 * time.Millisecond)
+		}
+
+		if requests := f.Take(); len(requests) < 5 || len(requests) > 10 {
+			t.Errorf("%d requests in a minute, want 5 to 10: %q", len(requests), requests)
+		}
+	})
+}
+
+func TestPauseOfCorrections(t *testing.T) {
+	tests := map[int]time.Duration{
+		0: 0, 1: 0, freeCorrections - 1: 0, freeCorrections: firstPause, freeCorrections + 1: 2 * firstPause,
+		freeCorrections + 5: 32 * firstPause, freeCorrections + 9: maxPause, 1_000_000: maxPause,
+	}
+	for count, want := range tests {
+		t.Run(fmt.Sprint(count), func(t *testing.T) {
+			equal(t, "pause", want, correctionRun{count: count}.pause())
+		})
+	}
+}
+
+func TestEndedCorrectionsAreForgotten(t *testing.T) {
+	now := time.Now()
+	var c corrections
+	for i := range 100 {
+		c.note(childKey{"ns", id{"ConfigMap", fmt.Sprint(i)}}, now)
+	}
+
+	c.note(childKey{"ns", id{"ConfigMap", "web"}}, now.Add(time.Hour))
+
+	equal(t, "children remembered", 1, len(c.runs))
+}

@@ -50,9 +50,12 @@ func RestoreLists(live, desired *unstructured.Unstructured, lists []string) ([]b
 	}
 	// Indexes into lists are only valid for the spec that was read. The status, which
 	// has no generation of its own, may change at any time.
-	patch := []step{{Op: "test", Path: "/metadata/resourceVersion", Value: live.GetResourceVersion()}}
+	patch := []step{
+		{Op: "test", Path: "/metadata/uid", Value: live.GetUID()},
+		{Op: "test", Path: "/metadata/resourceVersion", Value: live.GetResourceVersion()},
+	}
 	if generation := live.GetGeneration(); generation > 0 {
-		patch = []step{{Op: "test", Path: "/metadata/generation", Value: generation}}
+		patch[1] = step{Op: "test", Path: "/metadata/generation", Value: generation}
 	}
 	for _, list := range lists {
 		pointer, ours, ok := locate(live.Object, desired.Object, list)

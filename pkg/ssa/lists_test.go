@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
@@ -86,6 +87,30 @@ func TestLocate(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.list, list); ok && diff != "" {
 				t.Errorf("list (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRestoreListsIsBoundToTheObject(t *testing.T) {
+	object := func(metadata map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"metadata": metadata, "spec": map[string]any{"ports": []any{}}}}
+	}
+	tests := map[string]struct {
+		live map[string]any
+		want string
+	}{
+		"with a generation":    {map[string]any{"uid": "u", "resourceVersion": "7", "generation": int64(1)}, `"/metadata/generation","value":1}`},
+		"without a generation": {map[string]any{"uid": "u", "resourceVersion": "7"}, `"/metadata/resourceVersion","value":"7"}`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			patch, err := RestoreLists(object(test.live), object(nil), []string{"spec.ports"})
+
+			want := `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":` + test.want +
+				`,{"op":"replace","path":"/spec/ports","value":[]}]`
+			if err != nil || string(patch) != want {
+				t.Errorf("got %s, error %v, want %s", patch, err, want)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ package child
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,6 +24,9 @@ import (
 // An object that is gone or was replaced is a conflict or invalid, wrapped.
 func ApplyFields[T any](ctx context.Context, patcher controller.Patcher[T], manager string, uid types.UID, fields Desired) (T, error) {
 	var none T
+	if uid == "" {
+		return none, errors.New("apply fields: the UID of the object is required")
+	}
 	data, err := json.Marshal(fields)
 	if err != nil {
 		return none, fmt.Errorf("encode fields: %w", err)

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -39,14 +40,21 @@ type Set struct {
 	kinds map[schema.GroupVersionKind]Kind
 
 	corrections corrections
+	brought     brought
+	// confirm returns an error if an owner is not the newest version. See Loop.
+	confirm func(ctx context.Context, owner metav1.Object) error
 
 	mu      sync.Mutex
 	flights map[cache.ObjectName]*flight
 }
 
-// NewSet returns a set of children of those kinds, of owners of that kind.
+// NewSet returns a set of children of those kinds, of owners of that kind. No two kinds of
+// children have the same name, because the status names children by kind and name.
 func NewSet(owner schema.GroupVersionKind, kinds ...Kind) *Set {
-	s := &Set{owner: owner, kinds: map[schema.GroupVersionKind]Kind{}, flights: map[cache.ObjectName]*flight{}}
+	s := &Set{
+		owner: owner, kinds: map[schema.GroupVersionKind]Kind{}, flights: map[cache.ObjectName]*flight{},
+		confirm: func(context.Context, metav1.Object) error { return nil },
+	}
 	for _, k := range kinds {
 		s.kinds[k.gvk] = k
 	}
@@ -96,17 +104,19 @@ func (s *Set) Ensure(
 	pass := &pass{set: s, owner: owner, status: status.DeepCopy(), now: now, flight: s.begin(owner)}
 	defer s.end(owner, pass.flight)
 	children := make([]desiredChild, 0, len(desired))
+	keep := map[id]bool{}
 	for _, d := range desired {
 		child, err := s.prepare(owner, d)
+		if err == nil && keep[child.id] {
+			err = fmt.Errorf("%s: two desired children have this kind and name", child.id)
+		}
 		if err != nil {
 			return State{}, controller.Terminal(err)
 		}
-		children = append(children, child)
+		children, keep[child.id] = append(children, child), true
 	}
 	var errs []error
-	keep := map[id]bool{}
 	for _, child := range children {
-		keep[child.id] = true
 		errs = append(errs, pass.ensure(ctx, child))
 		if ctx.Err() != nil {
 			return pass.state, errors.Join(append(errs, ctx.Err())...)
@@ -187,6 +197,9 @@ func (p *pass) exists(desired desiredChild, got *Observed) {
 // pause returns for how long the correction of a child has to wait, and the child as it is.
 func (p *pass) pause(kind Kind, desired desiredChild, record childv1alpha1.AppliedChild) (*Observed, time.Duration) {
 	got := kind.observed(p.owner.GetNamespace(), desired.name)
+	if got == nil && desired.once {
+		got = p.set.brought.get(p.childKey(desired.id), p.now)
+	}
 	todo := p.decide(desired, record, got)
 	if todo != create && todo != change || !isCorrection(desired, record, got) {
 		return got, 0
@@ -240,6 +253,13 @@ func (p *pass) write(
 			return nil, controller.Terminal(&OwnershipConflictError{Kind: desired.kind, Name: desired.name, Holder: holder(got)})
 		case create, change:
 		}
+		if got != nil && metav1.GetControllerOfNoCopy(got) == nil {
+			// The deletion of an owner that leaves its children takes their owner away, too. A
+			// cached owner that is not the newest version must not take them back.
+			if err := p.set.confirm(ctx, p.owner); err != nil {
+				return nil, fmt.Errorf("%s %q has lost its owner: %w", desired.kind, desired.name, err)
+			}
+		}
 		var applied metav1.Object
 		if applied, answer = p.apply(ctx, client, desired, got); answer == nil {
 			if isCorrection(desired, record, got) {
@@ -269,6 +289,9 @@ func (p *pass) write(
 			return nil, writeError(desired.id, answer)
 		default:
 			got = observe(live)
+			if desired.once && metav1.GetControllerOfNoCopy(got) == nil {
+				p.set.brought.set(p.childKey(desired.id), got, p.now)
+			}
 		}
 	}
 	return nil, writeError(desired.id, answer)
@@ -318,8 +341,8 @@ func (p *pass) prune(ctx context.Context, keep map[id]bool) error {
 	}
 	for _, record := range p.status.Applied {
 		of := id{record.Kind, record.Name}
-		if keep[of] {
-			continue
+		if keep[of] || record.Name == "" || len(path.IsValidPathSegmentName(record.Name)) > 0 {
+			continue // No object has such a name, so others have written the record.
 		}
 		for gvk, kind := range p.set.kinds {
 			if gvk.Kind == record.Kind {

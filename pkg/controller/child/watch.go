@@ -4,6 +4,8 @@
 package child
 
 import (
+	"context"
+	"fmt"
 	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +21,13 @@ import (
 // when the health of a child changes (reason HealthChange). Own writes queue nothing. An
 // object of a deleted owner of the same name queues its successor.
 func (s *Set) Watch(loop Loop) error {
+	s.confirm = loop.Confirm
+	names := map[string]bool{}
 	for gvk, kind := range s.kinds {
+		if names[gvk.Kind] {
+			return fmt.Errorf("children of kind %s: the set has two kinds of this name", gvk.Kind)
+		}
+		names[gvk.Kind] = true
 		for namespace, informer := range kind.informers {
 			synced, err := controller.AddHandler[metav1.Object]("children of kind "+gvk.Kind, informer,
 				&handler{set: s, queue: loop.Queue(), view: kind.views[namespace]})
@@ -32,11 +40,12 @@ func (s *Set) Watch(loop Loop) error {
 	return nil
 }
 
-// Loop is the part of kind.Loop that a Set needs: the queue of the owners, and the caches
-// that their first pass waits for.
+// Loop is the part of kind.Loop that a Set needs: the queue of the owners, the caches that
+// their first pass waits for, and a check that an owner is the newest version.
 type Loop interface {
 	Queue() *controller.Controller
 	Await(synced ...controller.NamedSync)
+	Confirm(ctx context.Context, owner metav1.Object) error
 }
 
 // handler receives the events of one informer.
@@ -82,7 +91,8 @@ func (h *handler) OnDelete(gone cache.DeletedObject[metav1.Object]) {
 	if gone.OptionalObj == nil {
 		return // A periodic pass covers an object that the informer never saw.
 	}
-	own := h.view.IsOwnDelete(gone.OptionalObj)
+	// A child that finalizers kept may be awaited, to be created again.
+	own := h.view.IsOwnDelete(gone.OptionalObj) && gone.OptionalObj.GetDeletionTimestamp() == nil
 	h.view.Settle(gone.OptionalObj)
 	if !own {
 		h.notify(observe(gone.OptionalObj), controller.Drift, true)

@@ -5,6 +5,7 @@ package kind
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -84,6 +86,20 @@ func (l *Loop[T, S]) Cached() controller.Scoped[T] { return l.cached }
 // write that the cache does not have yet. It returns nil if the object is gone.
 func (l *Loop[T, S]) Newest(cached T) T {
 	return l.latest.Newest(cache.MetaObjectToName(cached), cached)
+}
+
+// Confirm returns a conflict if the API server has a newer version of an object than this
+// one. It sends a patch of the status that changes nothing, which needs no further
+// permission.
+func (l *Loop[T, S]) Confirm(ctx context.Context, object metav1.Object) error {
+	version := map[string]any{"metadata": map[string]any{"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion()}}
+	data, err := json.Marshal(version)
+	if err != nil {
+		return err
+	}
+	_, err = l.kind.Client(object.GetNamespace()).Patch(ctx, object.GetName(), types.MergePatchType, data,
+		metav1.PatchOptions{FieldManager: l.kind.FieldManager}, "status")
+	return err
 }
 
 // Await adds caches that must sync before the first pass.

@@ -426,3 +426,29 @@ func TestFinalizerIsAddedBeforeSteps(t *testing.T) {
 	equal(t, "requests", []string{"patch "}, w.requests)
 	equal(t, "finalizers", []string{ours}, w.stored().Finalizers)
 }
+
+func TestConfirmTellsTheNewestVersion(t *testing.T) {
+	w := newWorld(t, func(*world, *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {})
+	stale := w.stored()
+	changed := w.stored()
+	changed.Labels = map[string]string{"changed": "1"}
+	_, err := w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Update(t.Context(), changed, metav1.UpdateOptions{})
+	must(t, err)
+	newest := w.stored()
+	replaced := newest.DeepCopy()
+	replaced.UID = "another"
+
+	err = w.loop.Confirm(t.Context(), newest)
+	staleErr, replacedErr := w.loop.Confirm(t.Context(), stale), w.loop.Confirm(t.Context(), replaced)
+
+	must(t, err)
+	if !apierrors.IsConflict(staleErr) {
+		t.Errorf("error for an older version is %v, want a conflict", staleErr)
+	}
+	if !apierrors.IsConflict(replacedErr) {
+		t.Errorf("error for another object is %v, want a conflict", replacedErr)
+	}
+	if diff := cmp.Diff(newest, w.stored()); diff != "" {
+		t.Errorf("the object was changed (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,192 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+)
+
+var (
+	// The owner of the children is a Secret, which is as good as any object.
+	ownerKind = corev1.SchemeGroupVersion.WithKind("Secret")
+	others    = metav1.UpdateOptions{FieldManager: "others"}
+)
+
+// family is an owner and its children: a queue that makes one Ensure for each key, with
+// the status that the one before left.
+type family struct {
+	*controllertest.World
+
+	t      *testing.T
+	kube   *kubefake.Clientset
+	owner  *corev1.Secret
+	status childv1alpha1.ChildrenStatus
+	// desired are the children that the next Ensure is given.
+	desired []Desired
+	// passes are the reasons of the passes since the last look.
+	passes []controller.Reason
+	state  State
+	err    error
+
+	queue  *controller.Controller
+	synced []controller.NamedSync
+	// confirmErr is the result of Confirm.
+	confirmErr error
+}
+
+// Queue implements Loop.
+func (f *family) Queue() *controller.Controller { return f.queue }
+
+// Await implements Loop.
+func (f *family) Await(synced ...controller.NamedSync) { f.synced = append(f.synced, synced...) }
+
+// Confirm implements Loop.
+func (f *family) Confirm(context.Context, metav1.Object) error { return f.confirmErr }
+
+// newFamily returns a family whose children exist.
+func newFamily(t *testing.T, desired ...Desired) *family {
+	t.Helper()
+	f := emptyFamily(t, desired...)
+	f.start()
+	if f.err != nil {
+		t.Fatal(f.err)
+	}
+	f.forget()
+	return f
+}
+
+func emptyFamily(t *testing.T, desired ...Desired) *family {
+	t.Helper()
+	kube := kubefake.NewClientset()
+	return &family{
+		World: controllertest.NewWorld(t, kube), t: t, kube: kube, desired: desired,
+		owner: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "owner"}},
+	}
+}
+
+// start begins to keep the children, as a new process does.
+func (f *family) start() {
+	f.t.Helper()
+	maps, err1 := Of(f, f.kube, corev1.SchemeGroupVersion.WithKind("ConfigMap"), f.kube.CoreV1().ConfigMaps)
+	secrets, err2 := Of(f, f.kube, corev1.SchemeGroupVersion.WithKind("Secret"), f.kube.CoreV1().Secrets)
+	deployments, err3 := Of(f, f.kube, appsv1.SchemeGroupVersion.WithKind("Deployment"), f.kube.AppsV1().Deployments)
+	set := NewSet(ownerKind, maps, secrets, deployments)
+	f.queue = controller.New(controller.ReconcilerFunc(func(ctx context.Context, key cache.ObjectName, why controller.Reason) (controller.Result, error) {
+		if key.Name != f.owner.Name {
+			return controller.Result{}, nil
+		}
+		f.passes = append(f.passes, why)
+		f.state, f.err = set.Ensure(ctx, f.owner, &f.status, time.Now(), f.desired...)
+		return controller.Result{RequeueAfter: f.state.RetryAfter}, f.err
+	}), controller.Options{Name: "family"})
+	f.synced = nil
+	must(f.t, errors.Join(err1, err2, err3, set.Watch(f)))
+	f.queue.Enqueue(cache.NewObjectName("ns", "web"), controller.SpecChange)
+	f.Run(func(stop, lead context.Context) error { return f.queue.Run(stop, lead, f.synced...) })
+}
+
+// forget drops what was seen so far.
+func (f *family) forget() {
+	f.Take()
+	f.passes = nil
+}
+
+// pass asks for a pass over the owner.
+func (f *family) pass() {
+	f.queue.Enqueue(cache.NewObjectName("ns", "web"), controller.SpecChange)
+	f.Settle()
+}
+
+func (f *family) configMap() *corev1.ConfigMap {
+	f.t.Helper()
+	var found *corev1.ConfigMap
+	f.Act(func() (err error) {
+		found, err = f.kube.CoreV1().ConfigMaps("ns").Get(context.Background(), "web", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			found, err = nil, nil
+		}
+		return err
+	})
+	return found
+}
+
+// change has others change the ConfigMap.
+func (f *family) change(change func(*corev1.ConfigMap)) {
+	f.t.Helper()
+	found := f.configMap()
+	change(found)
+	f.Act(func() error {
+		_, err := f.kube.CoreV1().ConfigMaps("ns").Update(context.Background(), found, others)
+		return err
+	})
+}
+
+// remove has others delete the ConfigMap, if it exists.
+func (f *family) remove() {
+	f.t.Helper()
+	f.Act(func() error {
+		err := f.kube.CoreV1().ConfigMaps("ns").Delete(context.Background(), "web", metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+func (f *family) create(object *corev1.ConfigMap) {
+	f.t.Helper()
+	f.Act(func() error {
+		_, err := f.kube.CoreV1().ConfigMaps("ns").Create(context.Background(), object, metav1.CreateOptions{FieldManager: "others"})
+		return err
+	})
+}
+
+func configMap(value string) Desired {
+	return corev1ac.ConfigMap("web", "").WithLabels(map[string]string{"app": "web"}).WithData(map[string]string{"key": value})
+}
+
+func deployment(image string) Desired {
+	labels := map[string]string{"app": "web"}
+	return appsv1ac.Deployment("web", "").WithSpec(appsv1ac.DeploymentSpec().WithReplicas(1).
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(labels)).
+		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).
+			WithSpec(corev1ac.PodSpec().WithContainers(corev1ac.Container().WithName("web").WithImage(image)))))
+}
+
+func secret(value string) Desired {
+	return corev1ac.Secret("web", "").WithStringData(map[string]string{"password": value})
+}
+
+// inBubble runs a test in the time of its own.
+func inBubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, test)
+}
+
+// applied are the resources in the status.
+func applied(f *family) (resources []string) {
+	for _, record := range f.status.Applied {
+		resources = append(resources, strings.ToLower(record.Kind)+"s")
+	}
+	return resources
+}

@@ -1,0 +1,217 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+)
+
+func TestCreateOnceChildIsNeverChanged(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t, Once(secret("first")))
+
+		f.desired = []Desired{Once(secret("second"))}
+		f.pass()
+		f.Stop()
+		f.start()
+
+		equal(t, "requests", []string(nil), f.Take())
+		equal(t, "status", []childv1alpha1.AppliedChild{{Kind: "Secret", Name: "web", UID: string(f.state.Of("Secret", "web").UID)}}, f.status.Applied)
+	})
+}
+
+func TestCreateOnceChildOfAUserIsUsed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := emptyFamily(t, Once(configMap("generated")))
+		f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Data: map[string]string{"key": "theirs"}})
+
+		f.start()
+
+		must(t, f.err)
+		equal(t, "data", map[string]string{"key": "theirs"}, f.configMap().Data)
+		equal(t, "status", []childv1alpha1.AppliedChild(nil), f.status.Applied)
+		f.desired = nil
+		f.pass()
+		equal(t, "data, when no longer desired", map[string]string{"key": "theirs"}, f.configMap().Data)
+	})
+}
+
+func TestObjectOfAUserIsNotLookedUpInEachPass(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := emptyFamily(t, Once(configMap("generated")))
+		f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Data: map[string]string{"key": "theirs"}})
+		f.start()
+		first := f.Take()
+
+		f.pass()
+		next := f.Take()
+		f.remove()
+		f.Wait(conflictRetry)
+		f.pass()
+
+		equal(t, "requests of the first pass", []string{"patch configmaps/web", "get configmaps/web"}, first)
+		equal(t, "requests of the next pass", []string(nil), next)
+		equal(t, "data after the user deleted it", map[string]string{"key": "generated"}, f.configMap().Data)
+	})
+}
+
+func TestChildIsNotTakenBackByAStaleOwner(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t, configMap("one"))
+		f.confirmErr = apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "web", errors.New("the object has been modified"))
+
+		f.change(func(c *corev1.ConfigMap) { c.OwnerReferences = nil })
+
+		equal(t, "requests", []string(nil), f.Take())
+		if !apierrors.IsConflict(f.err) {
+			t.Errorf("error is %v, want a conflict", f.err)
+		}
+		f.confirmErr = nil
+		f.Wait(time.Second)
+		must(t, f.err)
+		equal(t, "controlled by the owner that is the newest version", true, metav1.IsControlledBy(f.configMap(), f.owner))
+	})
+}
+
+func TestStrangersAreRefused(t *testing.T) {
+	controlledBy := func(kind, name string, uid types.UID) []metav1.OwnerReference {
+		return []metav1.OwnerReference{Reference(&metav1.ObjectMeta{Name: name, UID: uid}, "v1", kind)}
+	}
+	labels := map[string]string{ManagedByLabel: FieldManager}
+	tests := map[string]struct {
+		object  metav1.ObjectMeta
+		message string
+	}{
+		"no owner":            {metav1.ObjectMeta{}, `ConfigMap "web" exists and belongs to no owner`},
+		"no owner, our label": {metav1.ObjectMeta{Labels: labels}, `belongs to no owner`},
+		"an owner of another kind": {
+			metav1.ObjectMeta{OwnerReferences: controlledBy("Pod", "web", "other")}, `belongs to Pod "web"`,
+		},
+		"an owner of another name": {
+			metav1.ObjectMeta{Labels: labels, OwnerReferences: controlledBy("Secret", "db", "other")}, `belongs to Secret "db"`,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				f := emptyFamily(t, configMap("one"), deployment("nginx:1"))
+				test.object.Name = "web"
+				f.create(&corev1.ConfigMap{ObjectMeta: test.object, Data: map[string]string{"key": "theirs"}})
+
+				f.start()
+
+				var conflict *OwnershipConflictError
+				if !errors.As(f.err, &conflict) || !controller.IsTerminal(f.err) || !strings.Contains(f.err.Error(), test.message) {
+					t.Errorf("error is %v, want a terminal one containing %q", f.err, test.message)
+				}
+				equal(t, "data", map[string]string{"key": "theirs"}, f.configMap().Data)
+				equal(t, "the other child", []string{"deployments"}, applied(f))
+				f.Act(func() error {
+					return f.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
+				})
+				f.Wait(2 * conflictRetry)
+				must(t, f.err)
+				equal(t, "data once it is gone", map[string]string{"key": "one"}, f.configMap().Data)
+			})
+		})
+	}
+}
+
+func TestForgedStatusDoesNotTakeOverAnObject(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := emptyFamily(t, configMap("one"))
+		f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
+		f.status.Applied = []childv1alpha1.AppliedChild{{Kind: "ConfigMap", Name: "web", UID: string(f.configMap().UID)}}
+
+		f.start()
+
+		if !controller.IsTerminal(f.err) {
+			t.Errorf("error is %v", f.err)
+		}
+		f.desired = nil
+		f.pass()
+		if f.configMap() == nil {
+			t.Error("the object was deleted")
+		}
+	})
+}
+
+func TestForgedNameIsDropped(t *testing.T) {
+	for _, name := range []string{"", "..", "a/b", "a%2f"} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				f := newFamily(t, configMap("one"))
+				f.status.Applied = append(f.status.Applied, childv1alpha1.AppliedChild{Kind: "ConfigMap", Name: name, UID: "forged"})
+
+				f.pass()
+
+				must(t, f.err)
+				equal(t, "requests", []string(nil), f.Take())
+				equal(t, "children in the status", []string{"configmaps"}, applied(f))
+			})
+		})
+	}
+}
+
+func TestChildOfAPredecessorIsAwaited(t *testing.T) {
+	for name, labels := range map[string]map[string]string{"watched": {ManagedByLabel: FieldManager}, "without the label": nil} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				f := emptyFamily(t, configMap("one"))
+				f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+					Name: "web", Labels: labels,
+					OwnerReferences: []metav1.OwnerReference{Reference(&metav1.ObjectMeta{Name: "web", UID: "before"}, "v1", "Secret")},
+				}})
+
+				f.start()
+				waiting, err, before := f.state.Waiting, f.err, f.configMap()
+				f.Act(func() error { // As the garbage collector does.
+					return f.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
+				})
+				f.Wait(2 * conflictRetry)
+
+				must(t, err)
+				equal(t, "waiting", []string{`ConfigMap "web" is being deleted`}, waiting)
+				equal(t, "the predecessor's child", 0, len(before.Data))
+				equal(t, "data afterwards", map[string]string{"key": "one"}, f.configMap().Data)
+			})
+		})
+	}
+}
+
+func TestApplyFieldsLeavesTheRest(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := emptyFamily(t)
+		f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Data: map[string]string{"key": "theirs"}})
+		client := f.kube.CoreV1().ConfigMaps("ns")
+		fields := corev1ac.ConfigMap("web", "ns").WithAnnotations(map[string]string{"example.com/hash": "1"})
+
+		applied, err := ApplyFields(t.Context(), client, "reloader", f.configMap().UID, fields)
+		_, otherErr := ApplyFields(t.Context(), client, "reloader", "another", fields)
+		_, anyErr := ApplyFields(t.Context(), client, "reloader", "", fields)
+
+		must(t, err)
+		equal(t, "data", map[string]string{"key": "theirs"}, applied.Data)
+		equal(t, "annotations", map[string]string{"example.com/hash": "1"}, applied.Annotations)
+		if !apierrors.IsConflict(otherErr) {
+			t.Errorf("apply to another object: %v", otherErr)
+		}
+		if anyErr == nil {
+			t.Error("an apply to any object of this name is allowed")
+		}
+	})
+}

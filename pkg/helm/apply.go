@@ -260,9 +260,9 @@ func (o *operation) holder(object *unstructured.Unstructured) string {
 		}
 	}
 	if len(managers) == 0 {
-		return "somebody else"
+		return "another client"
 	}
-	return "somebody else (made with " + strings.Join(managers, ", ") + ")"
+	return "another client (field managers: " + strings.Join(managers, ", ") + ")"
 }
 
 // remove deletes an object of the release. It leaves alone objects that are to

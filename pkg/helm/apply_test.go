@@ -14,7 +14,7 @@ func TestHolder(t *testing.T) {
 		metadata string
 		want     string
 	}{
-		"no owner and no managers": {"", "somebody else"},
+		"no owner and no managers": {"", "another client"},
 		"another release": {
 			"annotations: {meta.helm.sh/release-name: other, meta.helm.sh/release-namespace: space}", "the Helm release space/other",
 		},
@@ -30,11 +30,11 @@ func TestHolder(t *testing.T) {
 			"ownerReferences: [{apiVersion: v1, kind: DemoApp, name: app, uid: u, controller: true}]", `DemoApp "app"`,
 		},
 		"an owner that is not the controller": {
-			"ownerReferences: [{apiVersion: v1, kind: DemoApp, name: app, uid: u}]", "somebody else",
+			"ownerReferences: [{apiVersion: v1, kind: DemoApp, name: app, uid: u}]", "another client",
 		},
 		"field managers without duplicates": {
 			`managedFields: [{manager: kubectl, operation: Apply}, {manager: kubectl, operation: Update}, {manager: argocd}, {manager: kubelet, subresource: status}]`,
-			"somebody else (made with kubectl, argocd)",
+			"another client (field managers: kubectl, argocd)",
 		},
 	}
 	o := &operation{release: cache.ObjectName{Namespace: "default", Name: "web"}}

@@ -31,9 +31,9 @@ const (
 	DriftMissing DriftKind = "Missing"
 	// DriftReplaced: another object has taken its name.
 	DriftReplaced DriftKind = "Replaced"
-	// DriftChanged: somebody changed or removed a field that the engine owns.
+	// DriftChanged: another client changed or removed a field that the engine owns.
 	DriftChanged DriftKind = "Changed"
-	// DriftForeign: somebody added fields, and [Baseline] has them removed.
+	// DriftForeign: another client added fields, and [Baseline] has them removed.
 	DriftForeign DriftKind = "Foreign"
 )
 

@@ -25,7 +25,7 @@ func TestIsTerminal(t *testing.T) {
 		"busy":               {&BusyError{Release: "default/web", RetryAfter: time.Second}, false},
 		"does not render":    {&RenderError{Chart: "web", Err: cause}, true},
 		"refused":            {&RefusedError{Err: cause}, true},
-		"somebody else's":    {&OwnershipConflictError{}, true},
+		"of another owner":   {&OwnershipConflictError{}, true},
 		"too large":          {&ReleaseTooLargeError{Err: cause}, true},
 		"no such revision":   {&NoSuchRevisionError{}, true},
 		"not a chart":        {ErrInvalidChart, true},

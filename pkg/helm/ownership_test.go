@@ -23,7 +23,7 @@ func TestOwnershipConflict(t *testing.T) {
 	}{
 		"made by hand": {func(object *unstructured.Unstructured) {
 			object.SetLabels(map[string]string{"app": "theirs"})
-		}, "somebody else (made with kubectl)"},
+		}, "another client (field managers: kubectl)"},
 		"of another release": {func(object *unstructured.Unstructured) {
 			object.SetLabels(map[string]string{managedByLabel: managedByHelm})
 			object.SetAnnotations(map[string]string{releaseNameAnnotation: "other", releaseNamespaceAnnotation: "default"})

@@ -188,7 +188,7 @@ func TestRepairInPart(t *testing.T) {
 		}
 		deployed, err := f.engine.Execute(t.Context(), desired, f.decide(desired), f.baseline)
 		if conflict := wantError[*OwnershipConflictError](t, err); conflict.Object.Name != "b" {
-			t.Errorf("error is %v, want that b is somebody else's", err)
+			t.Errorf("error is %v, want that b belongs to another client", err)
 		}
 		if deployed == nil {
 			t.Fatal("nothing is returned about the repaired objects")
@@ -245,7 +245,7 @@ func TestReplacedByOthers(t *testing.T) {
 		synctest.Wait()
 		_, err := f.reconcile(desired)
 		conflict := wantError[*OwnershipConflictError](t, err)
-		if want := "somebody else (made with kubectl)"; conflict.Holder != want || conflict.Object.Kind != "ConfigMap" {
+		if want := "another client (field managers: kubectl)"; conflict.Holder != want || conflict.Object.Kind != "ConfigMap" {
 			t.Errorf("conflict over %s with %q, want %q", conflict.Object, conflict.Holder, want)
 		}
 		if diff := cmp.Diff(theirs, f.Object("ConfigMap", "default/web")); diff != "" {

@@ -246,7 +246,7 @@ func (c *Controller) process(ctx context.Context, key cache.ObjectName, why Reas
 
 	result, err := c.reconcile(ctx, key, why)
 
-	took := c.opts.Clock.Since(start)
+	took, logged := c.opts.Clock.Since(start), forLog(err)
 	var panicked *panicError
 	switch {
 	case err == nil:
@@ -256,28 +256,28 @@ func (c *Controller) process(ctx context.Context, key cache.ObjectName, why Reas
 	case errors.As(err, &panicked):
 		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.failures)
 		c.metrics.end(resultPanic, took)
-		logger.Error(err, "Reconcile panicked", "why", why, "retryIn", delay, "stack", panicked.stack)
+		logger.Error(logged, "Reconcile panicked", "why", why, "retryIn", delay, "stack", panicked.stack)
 	case ctx.Err() != nil:
 		// Another replica is the leader and makes the next pass.
 		c.metrics.end(resultError, took)
-		logger.V(1).Info("Reconcile was interrupted", "why", why, "err", err)
+		logger.V(1).Info("Reconcile was interrupted", "why", why, "err", logged)
 	case IsTerminal(err):
 		c.queue.failed(key, why, result.RequeueAfter, nil)
 		c.metrics.end(resultTerminal, took)
-		logger.Error(err, "Reconcile failed, waiting for a change", "why", why, "requeueAfter", result.RequeueAfter)
+		logger.Error(logged, "Reconcile failed, waiting for a change", "why", why, "requeueAfter", result.RequeueAfter)
 	case isConflict(err):
 		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.conflicts)
 		c.metrics.end(resultConflict, took)
-		logger.V(4).Info("Reconcile met a conflict", "why", why, "retryIn", delay, "err", err)
+		logger.V(4).Info("Reconcile met a conflict", "why", why, "retryIn", delay, "err", logged)
 	case IsPending(err):
 		// Not a failure: the informer enqueues the key when it has synced.
 		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.conflicts)
 		c.metrics.end(resultSuccess, took)
-		logger.V(4).Info("Reconcile waits for an informer", "why", why, "retryIn", delay, "err", err)
+		logger.V(4).Info("Reconcile waits for an informer", "why", why, "retryIn", delay, "err", logged)
 	default:
 		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.failures)
 		c.metrics.end(resultError, took)
-		logger.Error(err, "Reconcile failed", "why", why, "retryIn", delay, "attempts", c.queue.attempts(key))
+		logger.Error(logged, "Reconcile failed", "why", why, "retryIn", delay, "attempts", c.queue.attempts(key))
 	}
 }
 

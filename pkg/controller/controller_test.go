@@ -561,6 +561,28 @@ func TestPanicIsRetried(t *testing.T) {
 	})
 }
 
+func TestLoggedErrorsAreBounded(t *testing.T) {
+	long := errors.New(strings.Repeat("\u00e4", 1<<20))
+	for name, err := range map[string]error{"transient": long, "terminal": Terminal(long)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, Options{})
+				r.reconcile = func(context.Context, cache.ObjectName, Reason) (Result, error) { return Result{}, err }
+				r.run()
+
+				r.Enqueue(keyA, SpecChange)
+				synctest.Wait()
+
+				logs := r.logged()
+				if len(logs) != 1 || len(logs[0]) > maxLogged+500 || !strings.Contains(logs[0], "...") {
+					t.Errorf("logged %d lines, of %d bytes", len(logs), len(strings.Join(logs, "")))
+				}
+				r.finish()
+			})
+		})
+	}
+}
+
 func TestStopDrainsPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})

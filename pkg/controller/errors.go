@@ -6,6 +6,7 @@ package controller
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -61,4 +62,20 @@ func every(err error, matches func(error) bool) bool {
 		}
 	}
 	return false
+}
+
+// maxLogged is the number of bytes of an error that are logged. An admission webhook may
+// answer with megabytes.
+const maxLogged = 4 << 10
+
+// forLog returns err with a text of at most maxLogged bytes.
+func forLog(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if len(text) <= maxLogged {
+		return err
+	}
+	return errors.New(strings.ToValidUTF8(text[:maxLogged], "") + "...")
 }

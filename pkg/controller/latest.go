@@ -60,6 +60,17 @@ func (l *Latest[T]) Wrote(obj T) {
 	l.written[key] = obj
 }
 
+// Seen drops the version that was written if the cache has come to it. Call it with each
+// version that the cache gets, so that no copy stays until the next pass.
+func (l *Latest[T]) Seen(cached T) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := nameOf(cached)
+	if written, ok := l.written[key]; ok && !newer(written, cached) {
+		delete(l.written, key)
+	}
+}
+
 // Gone records that a write of this process deleted obj, for example by removing
 // the last finalizer. Newest then returns nil for that UID.
 func (l *Latest[T]) Gone(obj T) {

@@ -62,6 +62,24 @@ func TestLatest(t *testing.T) {
 	}
 }
 
+func TestLatestKeepsNoVersionThatTheCacheHas(t *testing.T) {
+	version := func(rv string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: keyA.Namespace, Name: keyA.Name, ResourceVersion: rv}}
+	}
+	for seen, kept := range map[string]int{"9": 1, "10": 0, "11": 0} {
+		t.Run(seen, func(t *testing.T) {
+			var latest Latest[*corev1.ConfigMap]
+			latest.Wrote(version("10"))
+
+			latest.Seen(version(seen))
+
+			if len(latest.written) != kept {
+				t.Errorf("%d versions are kept, want %d", len(latest.written), kept)
+			}
+		})
+	}
+}
+
 func TestLatestGone(t *testing.T) {
 	var latest Latest[*corev1.ConfigMap]
 	object := func(uid types.UID) *corev1.ConfigMap {

@@ -13,7 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -341,7 +341,7 @@ func (p *pass) prune(ctx context.Context, keep map[id]bool) error {
 	}
 	for _, record := range p.status.Applied {
 		of := id{record.Kind, record.Name}
-		if keep[of] || record.Name == "" || len(path.IsValidPathSegmentName(record.Name)) > 0 {
+		if keep[of] || record.Name == "" || len(content.IsPathSegmentName(record.Name)) > 0 {
 			continue // No object has such a name, so others have written the record.
 		}
 		for gvk, kind := range p.set.kinds {

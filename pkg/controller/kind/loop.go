@@ -67,13 +67,33 @@ func New[T Object[T], S any](kind Kind[T, S], deps Deps) (*Loop[T, S], error) {
 	})
 	for namespace, informer := range deps.Informers {
 		l.cached[namespace] = informer.GetIndexer()
-		own, err := controller.AddHandler(kind.Name, informer, controller.SpecHandler[T](l.queue, kind.Annotations...))
+		own, err := controller.AddHandler(kind.Name, informer, handler[T]{controller.SpecHandler[T](l.queue, kind.Annotations...), &l.latest})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", kind.Name, err)
 		}
 		l.synced = append(l.synced, own)
 	}
 	return l, nil
+}
+
+// handler also drops own writes that the cache has come to.
+type handler[T Object[T]] struct {
+	cache.TypedResourceEventHandler[T]
+	latest *controller.Latest[T]
+}
+
+// OnUpdate implements cache.TypedResourceEventHandler.
+func (h handler[T]) OnUpdate(before, after T) {
+	h.latest.Seen(after)
+	h.TypedResourceEventHandler.OnUpdate(before, after)
+}
+
+// wrote records an own write, unless the cache has come to it before the answer.
+func (l *Loop[T, S]) wrote(object T) {
+	l.latest.Wrote(object)
+	if cached, ok := l.cached.Get(cache.MetaObjectToName(object)); ok {
+		l.latest.Seen(cached)
+	}
 }
 
 // Queue returns the queue of the kind's objects.
@@ -169,7 +189,7 @@ func (l *Loop[T, S]) ensureFinalizer(ctx context.Context, object T) (T, error) {
 		return object, l.redacted(ctx, object, err)
 	}
 	if ensured != object {
-		l.latest.Wrote(ensured)
+		l.wrote(ensured)
 	}
 	return ensured, nil
 }
@@ -207,7 +227,7 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 		l.latest.Gone(ended) // The object is deleted: this was its last finalizer, or it was gone before.
 		return nil
 	}
-	l.latest.Wrote(ended)
+	l.wrote(ended)
 	p.Observed = ended
 	return l.reportFinalized(ctx, p)
 }
@@ -267,7 +287,7 @@ func (l *Loop[T, S]) commit(ctx context.Context, p *Pass[T]) error {
 	if !wrote {
 		return nil
 	}
-	l.latest.Wrote(written)
+	l.wrote(written)
 	for _, e := range l.transitions(p.Observed, p.Object) {
 		event.Emit(l.recorder, p.Object, e)
 	}

@@ -1,0 +1,180 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// apiServer answers lists and watches of the resources. With refuseWatches, watches are forbidden.
+func apiServer(refuseWatches bool, resources ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+		watch := r.URL.Query().Has("watch")
+		switch {
+		case !slices.Contains(resources, resource):
+			http.NotFound(w, r)
+		case watch && refuseWatches:
+			w.WriteHeader(http.StatusForbidden)
+		case watch:
+			if r.URL.Query().Get("resourceVersion") != "7" {
+				w.WriteHeader(http.StatusBadRequest)
+			}
+		case r.URL.Query().Get("limit") != "1":
+			w.WriteHeader(http.StatusBadRequest)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(metav1.PartialObjectMetadataList{
+				TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1"},
+				ListMeta: metav1.ListMeta{ResourceVersion: "7"},
+			})
+		}
+	}
+}
+
+func status(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+}
+
+func TestPreflight(t *testing.T) {
+	tests := []struct {
+		name      string
+		handler   http.HandlerFunc
+		tls       bool
+		startable string
+		want      string
+	}{
+		{name: "served", handler: apiServer(false, "demoapps", "demoappclusters"), startable: "demoapp,demoappcluster"},
+		{name: "no CRD", handler: apiServer(false)},
+		{name: "one CRD", handler: apiServer(false, "demoapps"), startable: "demoapp"},
+		{name: "CRD of the child is missing", handler: apiServer(false, "demoappclusters")},
+		{name: "forbidden", handler: status(http.StatusForbidden)},
+		{name: "watches are forbidden", handler: apiServer(true, "demoapps", "demoappclusters")},
+		{name: "broken conversion webhook", handler: status(http.StatusInternalServerError)},
+		{name: "bad credentials", handler: status(http.StatusUnauthorized), want: "the API server at HOST rejects the credentials: "},
+		{
+			name: "unknown CA", handler: apiServer(false, "demoapps", "demoappclusters"), tls: true,
+			want: "asking the API server at HOST for demoapps.demo.example.com: ",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			api := httptest.NewUnstartedServer(test.handler)
+			if test.tls {
+				// Discard the log line about the rejected handshake.
+				api.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
+				api.StartTLS()
+			} else {
+				api.Start()
+			}
+			t.Cleanup(api.Close)
+			clients, err := NewClients(&rest.Config{Host: api.URL, QPS: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			queue := newKindQueue(twoKinds(), []string{"a", "b"}, askToWatch(clients.Metadata),
+				newDefinitions(clients.Dynamic), api.URL, newMetrics().waiting)
+
+			startable, err := queue.preflight(t.Context())
+
+			want := strings.ReplaceAll(test.want, "HOST", api.URL)
+			switch {
+			case want == "" && err != nil:
+				t.Errorf("preflight() = %v", err)
+			case want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)):
+				t.Errorf("preflight() = %v, want %s", err, want)
+			}
+			if got := names(startable); got != test.startable {
+				t.Errorf("startable = %q, want %q", got, test.startable)
+			}
+		})
+	}
+}
+
+// flaky answers with err until it recovers.
+type flaky struct {
+	err     error
+	hangs   bool
+	recover time.Time
+}
+
+func (f *flaky) ask(ctx context.Context, _ schema.GroupVersionResource, _ string) error {
+	if time.Now().After(f.recover) {
+		return nil
+	}
+	if f.hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return f.err
+}
+
+func TestPreflightUnreachable(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	tests := []struct {
+		name    string
+		api     flaky
+		recover time.Duration
+		want    string
+		atMost  time.Duration
+	}{
+		{name: "connection refused", api: flaky{err: refused}, recover: time.Hour, want: "the API server at h does not answer (tried for 10s): dial tcp: connection refused", atMost: preflightTimeout},
+		{name: "packets dropped", api: flaky{hangs: true}, recover: time.Hour, want: "the API server at h does not answer (tried for 10s): context deadline exceeded", atMost: preflightTimeout},
+		{name: "API server starts", api: flaky{err: refused}, recover: 3 * time.Second, atMost: 4 * time.Second},
+		{name: "permanent error", api: flaky{err: errors.New("x509: unknown authority")}, recover: time.Hour, want: "asking the API server at h"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				test.api.recover = start.Add(test.recover)
+				queue, _ := newTestQueue(test.api.ask)
+
+				_, err := queue.preflight(t.Context())
+
+				switch {
+				case test.want == "" && err != nil:
+					t.Errorf("preflight() = %v", err)
+				case test.want != "" && (err == nil || !strings.HasPrefix(err.Error(), test.want)):
+					t.Errorf("preflight() = %v, want %s", err, test.want)
+				}
+				if took := time.Since(start); took > test.atMost {
+					t.Errorf("took %v, want at most %v", took, test.atMost)
+				}
+			})
+		})
+	}
+}
+
+func TestPreflightInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		api := &flaky{hangs: true, recover: start.Add(time.Hour)}
+		queue, _ := newTestQueue(api.ask)
+		if _, err := queue.preflight(ctx); err == nil {
+			t.Error("preflight() succeeded")
+		}
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("took %v, want 1s", took)
+		}
+	})
+}

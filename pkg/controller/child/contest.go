@@ -11,7 +11,7 @@ import (
 
 const (
 	// freeCorrections is how often in a row a child is restored at once.
-	freeCorrections = 3
+	freeCorrections = 5
 	// firstPause is the pause before the next correction. The pause doubles with each
 	// further correction, up to maxPause.
 	firstPause, maxPause = time.Second, 5 * time.Minute

@@ -239,8 +239,8 @@ func TestRepeatedDriftIsReportedOnce(t *testing.T) {
 			events[sent]++
 		}
 		equal(t, "events about the contest", 1, events["event Warning RepeatedDrift"])
-		if writes := events["patch configmaps/web"]; writes < 5 || writes > 10 {
-			t.Errorf("%d corrections in a minute, want 5 to 10", writes)
+		if writes := events["patch configmaps/web"]; writes < 5 || writes > 12 {
+			t.Errorf("%d corrections in a minute, want 5 to 12", writes)
 		}
 		w.Wait(5 * time.Minute)
 		equal(t, "Ready afterwards", metav1.ConditionTrue, w.ready().Status)

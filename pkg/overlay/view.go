@@ -30,6 +30,8 @@ type View[T metav1.Object] struct {
 type echo struct {
 	uid             types.UID
 	resourceVersion string
+	// replaced is the object of the same name that this process deleted before.
+	replaced types.UID
 }
 
 // ownWrite is an own write that the store may not show yet.
@@ -53,8 +55,12 @@ func (v *View[T]) Wrote(object T) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	key := objectKey(object.GetNamespace(), object.GetName())
+	replaced := v.echoes[key].replaced
+	if own, ok := v.written[key]; ok && own.deleted {
+		replaced = own.object.GetUID()
+	}
 	v.written[key] = ownWrite[T]{object: object}
-	v.echoes[key] = echo{object.GetUID(), object.GetResourceVersion()}
+	v.echoes[key] = echo{object.GetUID(), object.GetResourceVersion(), replaced}
 }
 
 // Deleted notes that this process deleted the object. Often the store shows the deletion
@@ -99,8 +105,24 @@ func (v *View[T]) Own(object T) (T, bool) {
 func (v *View[T]) IsOwnDelete(object T) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	own, ok := v.written[objectKey(object.GetNamespace(), object.GetName())]
-	return ok && own.deleted && own.object.GetUID() == object.GetUID()
+	key := objectKey(object.GetNamespace(), object.GetName())
+	own, ok := v.written[key]
+	return ok && own.deleted && own.object.GetUID() == object.GetUID() || v.echoes[key].replaced == object.GetUID()
+}
+
+// Leaving returns the object if this process deleted it and the store still shows it, for
+// instance because finalizers hold it.
+func (v *View[T]) Leaving(namespace, name string) (T, bool) {
+	key := objectKey(namespace, name)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	stored, exists, _ := v.indexer.GetByKey(key)
+	own, ok := v.written[key]
+	if !ok || !own.deleted || !exists || stored.(T).GetUID() != own.object.GetUID() {
+		var none T
+		return none, false
+	}
+	return stored.(T), true
 }
 
 // Settle drops the own write of the object once the store has caught up. Handlers call it

@@ -114,6 +114,11 @@ func TestViewOwnEvents(t *testing.T) {
 			v.Wrote(object("a", "5"))
 			v.Deleted(object("a", "5"))
 		}, object("a", "5"), true, true},
+		"own delete, then own create": {func(v *View[*metav1.PartialObjectMetadata]) {
+			v.Deleted(object("a", "5"))
+			v.Wrote(object("b", "7"))
+			v.Wrote(object("b", "8"))
+		}, object("a", "6"), false, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -126,6 +131,46 @@ func TestViewOwnEvents(t *testing.T) {
 			}
 			if got := v.IsOwnDelete(tc.event); got != tc.ownDelete {
 				t.Errorf("IsOwnDelete = %t, want %t", got, tc.ownDelete)
+			}
+		})
+	}
+}
+
+// TestViewLeaving: an object that this process deleted is leaving until the store drops it.
+func TestViewLeaving(t *testing.T) {
+	object := func(uid types.UID) *metav1.PartialObjectMetadata {
+		o := &metav1.PartialObjectMetadata{}
+		o.Namespace, o.Name, o.UID, o.ResourceVersion = "default", "web", uid, "5"
+		return o
+	}
+	tests := map[string]struct {
+		stored, deleted *metav1.PartialObjectMetadata
+		leaving         bool
+	}{
+		"deleted and in the store":         {object("a"), object("a"), true},
+		"deleted and gone":                 {nil, object("a"), false},
+		"deleted and replaced":             {object("b"), object("a"), false},
+		"in the store and not deleted":     {object("a"), nil, false},
+		"neither in the store nor deleted": {nil, nil, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+			indexer.Bookmark("1")
+			if test.stored != nil {
+				if err := indexer.Add(test.stored); err != nil {
+					t.Fatal(err)
+				}
+			}
+			v := New[*metav1.PartialObjectMetadata](indexer)
+			if test.deleted != nil {
+				v.Deleted(test.deleted)
+			}
+
+			_, leaving := v.Leaving("default", "web")
+
+			if leaving != test.leaving {
+				t.Errorf("Leaving = %t, want %t", leaving, test.leaving)
 			}
 		})
 	}

@@ -96,7 +96,9 @@
 // A release has objects in its own namespace only, unless [Release.Scope] allows more.
 // The engine checks this when it parses a manifest or hook. Its transport checks it
 // again. The transport also stops requests outside [Config.Namespaces], and writes outside
-// an operation.
+// an operation. With [Release.ServiceAccount], the transport sends every request of an
+// operation as that account, so charts have only the account's permissions. Discovery and
+// watches are shared by all releases, and keep the engine's own account.
 //
 // # Drift
 //
@@ -159,9 +161,15 @@
 // The engine never waits for the health of what it deployed. [Snapshot] has the health,
 // by the rules of kstatus, and subscribers are told about changes.
 //
+// An object whose change the API server refuses stays as it is, unless
+// [Release.ForceReplace] is set. [Engine.Remaining] returns the objects that still exist
+// after an uninstall, which does not wait for them.
+//
 // Errors are typed. [IsTerminal] reports errors that recur until something changes:
 // [RenderError], [RefusedError], [OwnershipConflictError], [OutOfScopeError],
-// [ReleaseTooLargeError], [NoSuchRevisionError] and [ErrInvalidChart]. An object of
+// [ReleaseTooLargeError], [NoSuchRevisionError], [ErrInvalidChart] and
+// [ErrInvalidServiceAccount]. A missing permission is not terminal. The API server's answer
+// names it, and is kept. An object of
 // another owner is not touched, and objects that the refused attempt had created are
 // removed. An apply over an existing object of the release carries its UID, so an object
 // that has taken the name in the meantime is detected.
@@ -189,8 +197,9 @@
 //     and only with [Release.Owner] set.
 //   - The capabilities that a chart sees are not part of the input digest: a newer API
 //     server alone is no reason for an upgrade.
-//   - The template function lookup asks the API server, under the engine's permissions,
-//     whenever the chart is rendered, which happens once for each change. Its results are
+//   - The template function lookup asks the API server, under the permissions of the engine
+//     or of the release's service account, whenever the chart is rendered, which happens
+//     once for each change. Its results are
 //     not part of the input digest and not watched. A lookup that the API server refuses
 //     fails the operation, which may be retried.
 //   - When the API server no longer serves a kind, its objects count as gone in an upgrade

@@ -404,6 +404,11 @@ func (e *Engine) limitsOf(release Release) limits {
 // Forget drops what is kept for a release that will not be observed again.
 func (e *Engine) Forget(release cache.ObjectName) {
 	e.watcher.forget(release)
+	e.forgetRecords(release)
+}
+
+// forgetRecords drops what is kept for a release besides its watches.
+func (e *Engine) forgetRecords(release cache.ObjectName) {
 	e.attempts.forget(release)
 	e.digests.forget(release)
 	e.creations.forget(release)

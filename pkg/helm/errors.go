@@ -17,6 +17,10 @@ import (
 // ErrInvalidChart is wrapped by every error about files that are not a chart.
 var ErrInvalidChart = errors.New("not a valid chart")
 
+// ErrInvalidServiceAccount means that [Release.ServiceAccount] is not a valid name. Nothing
+// was sent to the API server.
+var ErrInvalidServiceAccount = errors.New("invalid name of a service account")
+
 // ErrNotSynced means that a cache is not filled yet, or that the release has changed since
 // it was observed. A retry helps.
 var ErrNotSynced = errors.New("cache is not synced")
@@ -172,7 +176,8 @@ func IsTerminal(err error) bool {
 		outside  *OutOfScopeError
 	)
 	return errors.As(err, &render) || errors.As(err, &refused) || errors.As(err, &conflict) ||
-		errors.As(err, &tooLarge) || errors.As(err, &missing) || errors.As(err, &outside) || errors.Is(err, ErrInvalidChart)
+		errors.As(err, &tooLarge) || errors.As(err, &missing) || errors.As(err, &outside) || errors.Is(err, ErrInvalidChart) ||
+		errors.Is(err, ErrInvalidServiceAccount)
 }
 
 // mayHaveTakenEffect reports whether a failed request may have changed something: because

@@ -93,7 +93,10 @@ func (e *Engine) recordLimit(chart *Chart) int {
 func (e *Engine) measured(ctx context.Context, desired Release, decision Decision, baseline Baseline, run func(*operation) (*Deployed, error)) (*Deployed, error) {
 	name, limits := desired.Key(), e.limitsOf(desired)
 	started := e.clock.Now()
-	within := bounds{namespace: desired.Namespace, scope: desired.Scope, namespaces: e.namespaces}
+	within, err := e.boundsOf(desired)
+	if err != nil {
+		return nil, err
+	}
 	ctx = withBounds(context.WithoutCancel(ctx), within)
 	ctx, cancel := context.WithTimeout(ctx, limits.timeout)
 	defer cancel()
@@ -166,7 +169,7 @@ func (o *operation) deploy(desired Release, decision Decision) (*Deployed, error
 	if err != nil {
 		return nil, &RenderError{Chart: desired.Chart.Name(), Err: err}
 	}
-	o.owner = desired.Owner
+	o.owner, o.replaces = desired.Owner, desired.ForceReplace
 	cfg, err := o.configuration()
 	if err != nil {
 		return nil, err
@@ -189,7 +192,7 @@ func (o *operation) deploy(desired Release, decision Decision) (*Deployed, error
 		return nil, &BusyError{Release: o.release.String(), Status: "being changed"}
 	}
 	if record != nil && common.Status(record.Status) == common.StatusUninstalling {
-		if err := o.runUninstall(cfg); err != nil {
+		if err := o.runUninstall(cfg, desired.Uninstall); err != nil {
 			return nil, err
 		}
 		record = nil
@@ -246,6 +249,8 @@ func (o *operation) install(cfg *action.Configuration, desired Release, inputs s
 	install.Replace = record != nil
 	install.WaitStrategy = kube.HookOnlyStrategy
 	install.Timeout = o.limits.timeout
+	install.DisableHooks, install.Description = desired.Install.DisableHooks, desired.Install.description(MaxDescription)
+	o.skipsHooks = install.DisableHooks
 	if install.SkipSchemaValidation, err = desired.Chart.schema.check(parsed, desired.Values); err != nil {
 		return nil, err
 	}
@@ -269,6 +274,8 @@ func (o *operation) upgrade(cfg *action.Configuration, desired Release, inputs s
 	upgrade.MaxHistory = o.limits.maxHistory
 	upgrade.WaitStrategy = kube.HookOnlyStrategy
 	upgrade.Timeout = o.limits.timeout
+	upgrade.DisableHooks, upgrade.Description = desired.Upgrade.DisableHooks, desired.Upgrade.description(MaxDescription)
+	o.skipsHooks = upgrade.DisableHooks
 	if upgrade.SkipSchemaValidation, err = desired.Chart.schema.check(parsed, desired.Values); err != nil {
 		return nil, err
 	}
@@ -390,7 +397,7 @@ var firstHooks = map[common.Status]releasev1.HookEvent{
 // apply finds out, without an extra request.
 func (o *operation) lookFirst(next *releasev1.Release) error {
 	event := firstHooks[next.Info.Status]
-	if !slices.ContainsFunc(next.Hooks, func(hook *releasev1.Hook) bool { return slices.Contains(hook.Events, event) }) {
+	if o.skipsHooks || !slices.ContainsFunc(next.Hooks, func(hook *releasev1.Hook) bool { return slices.Contains(hook.Events, event) }) {
 		return nil
 	}
 	resources, err := o.build(next.Manifest)

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/example/demoapp-controller/pkg/ssa"
@@ -43,11 +42,15 @@ type Explanation struct {
 
 // Explain finds out which fields of drifted objects differ, apart from those that the
 // baseline ignores. It sends two requests for each existing object, one of them a dry run,
-// and changes nothing. It returns no values, because some are secret.
-func (e *Engine) Explain(ctx context.Context, name cache.ObjectName, baseline Baseline, drifts []Drift) ([]Explanation, error) {
-	defer e.locks.lock(name)()
+// and changes nothing. It returns no values, because some are secret. It uses the
+// namespace, name, scope, service account and timeout of the release.
+func (e *Engine) Explain(ctx context.Context, release Release, baseline Baseline, drifts []Drift) ([]Explanation, error) {
+	defer e.locks.lock(release.Key())()
 	var found []Explanation
-	desired := Release{Namespace: name.Namespace, Name: name.Name, Ignore: baseline.Ignore}
+	desired := Release{
+		Namespace: release.Namespace, Name: release.Name, Scope: release.Scope, ServiceAccount: release.ServiceAccount,
+		Timeout: release.Timeout, Ignore: baseline.Ignore,
+	}
 	_, err := e.measured(ctx, desired, Decision{Action: actionExplain}, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
 		var err error
 		found, err = o.explain(drifts)

@@ -26,7 +26,7 @@ func (f *fixture) explain(desired Release) []Explanation {
 	if err != nil {
 		f.t.Fatalf("Observe: %v", err)
 	}
-	explanations, err := f.engine.Explain(f.t.Context(), desired.Key(), f.baseline, observed.Drifts)
+	explanations, err := f.engine.Explain(f.t.Context(), desired, f.baseline, observed.Drifts)
 	if err != nil {
 		f.t.Fatalf("Explain: %v", err)
 	}
@@ -364,4 +364,24 @@ func TestChangeOfDriftedObjectIsReported(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestExplainClusterScopedObject explains the drift of an object outside the release's namespace.
+func TestExplainClusterScopedObject(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		desired := made(t, map[string]string{
+			"templates/a.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a, labels: {key: \"1\"}}\n",
+		})
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		f.Edit("ClusterRole", "a", "kubectl", change("2", "metadata", "labels", "key"))
+
+		explanations := f.explain(desired)
+
+		if len(explanations) != 1 {
+			t.Fatalf("%d explanations, want 1", len(explanations))
+		}
+		if diff := cmp.Diff([]string{"/metadata/labels/key"}, explanations[0].Fields); diff != "" {
+			t.Errorf("fields (-want +got):\n%s", diff)
+		}
+	})
 }

@@ -25,7 +25,19 @@ import (
 // port. The apply then adds our item beside the changed one, and the API server
 // refuses the two because their names are the same, or because two need names
 // where one needs none. The list is then put back first.
+//
+// If the API server refuses the change, the object may be replaced, see
+// Release.ForceReplace.
 func (o *operation) force(info *resource.Info, object *unstructured.Unstructured, uid types.UID) (metav1.Object, error) {
+	applied, err := o.overwrite(info, object, uid)
+	if err != nil && o.replaces && isChangeRefused(err) {
+		return o.replaceObject(info, object, uid, err)
+	}
+	return applied, err
+}
+
+// overwrite applies the object by force, and puts its lists back if that is needed.
+func (o *operation) overwrite(info *resource.Info, object *unstructured.Unstructured, uid types.UID) (metav1.Object, error) {
 	applied, err := o.apply(info, object, ssa.Force, uid)
 	lists := ssa.DuplicateLists(err)
 	if len(lists) == 0 {
@@ -72,11 +84,18 @@ func (o *operation) malformed(info *resource.Info, object *unstructured.Unstruct
 		status.Status().Code != http.StatusInternalServerError || status.Status().Reason != metav1.StatusReasonUnknown {
 		return false
 	}
+	err := o.createDry(info, object)
+	return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
+}
+
+// createDry asks the API server whether it would create the object. It answers
+// AlreadyExists for a valid object whose name is taken.
+func (o *operation) createDry(info *resource.Info, object *unstructured.Unstructured) error {
 	asked := object.DeepCopy()
 	asked.SetResourceVersion("")
 	asked.SetUID("")
 	_, err := o.client(info).Create(o.ctx, asked, metav1.CreateOptions{
 		DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict, FieldManager: FieldManager,
 	})
-	return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
+	return err
 }

@@ -20,8 +20,14 @@ import (
 
 // InTheWay returns the ownership of an object that an [OwnershipConflictError] names, with
 // one request for its metadata. The result equals OwnershipConflictError.Seen until the
-// object's UID, marks or owner references change. It is empty when the object is gone.
-func (e *Engine) InTheWay(ctx context.Context, object ObjectReference) (string, error) {
+// object's UID, marks or owner references change. It is empty when the object is gone. It
+// uses the namespace, scope and service account of the release.
+func (e *Engine) InTheWay(ctx context.Context, release Release, object ObjectReference) (string, error) {
+	within, err := e.boundsOf(release)
+	if err != nil {
+		return "", err
+	}
+	ctx = withBounds(ctx, within)
 	mapping, err := e.mapper.mapping(InventoryEntry{ObjectReference: object}.groupVersionKind())
 	if meta.IsNoMatchError(err) {
 		return "", nil // The object is gone with its kind.

@@ -32,12 +32,13 @@ func TestInTheWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fixture) {
 				f.Edit("ConfigMap", "default/a", "kubectl", nothing)
-				_, err := f.reconcile(made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}))
+				desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
+				_, err := f.reconcile(desired)
 				conflict := wantError[*OwnershipConflictError](t, err)
 				test.change(f)
 				f.TakeRequests()
 
-				seen, err := f.engine.InTheWay(t.Context(), conflict.Object)
+				seen, err := f.engine.InTheWay(t.Context(), desired, conflict.Object)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -55,7 +56,10 @@ func TestInTheWay(t *testing.T) {
 
 func TestInTheWayOfUnservedKind(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fixture) {
-		seen, err := f.engine.InTheWay(t.Context(), ObjectReference{APIVersion: "example.com/v1", Kind: "Gone", Namespace: "default", Name: "a"})
+		gone := ObjectReference{APIVersion: "example.com/v1", Kind: "Gone", Namespace: "default", Name: "a"}
+
+		seen, err := f.engine.InTheWay(t.Context(), Release{Namespace: "default", Name: "web"}, gone)
+
 		if err != nil || seen != "" {
 			t.Errorf("seen is %q (%v), want nothing", seen, err)
 		}

@@ -24,8 +24,8 @@ const actionMark Action = "Mark"
 
 // MarkFailed records that a deployed revision failed, for instance because it did not become
 // healthy. It sends one request, or none when the newest revision is another one, is not
-// deployed, or was not made by this engine. It uses the namespace, name, owner, chart and
-// timeout of the release.
+// deployed, or was not made by this engine. It uses the namespace, name, owner, chart,
+// service account and timeout of the release.
 //
 // [Decide] still treats the revision as deployed (see [Record.Unhealthy]), so the caller
 // decides whether to try again. The revision cannot be the target of a rollback. It stays

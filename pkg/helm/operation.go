@@ -44,6 +44,10 @@ type operation struct {
 	established bool
 	// bounds are the namespaces of the objects.
 	bounds bounds
+	// replaces says that objects may be deleted and created again, see Release.ForceReplace.
+	replaces bool
+	// skipsHooks says that no hooks run.
+	skipsHooks bool
 	// hooks are the hooks that this operation has created.
 	hooks map[ObjectReference]types.UID
 	// parsed has the manifests that were parsed already.

@@ -9,10 +9,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -47,6 +49,67 @@ type Release struct {
 	// revisions that the next attempt may need are kept beyond it: the previous one, the
 	// deployed one, and the target of a rollback.
 	MaxHistory int
+	// ServiceAccount is the name of a service account in the release's namespace; empty
+	// means the engine's own account. Every request of an operation on the release is then
+	// sent as this account, by impersonation: for its objects, hooks, lookups, release
+	// records and dry runs. The engine needs the permission to impersonate it.
+	//
+	// Discovery and watches keep the engine's own account, because all releases share
+	// them. Discovery reads no objects. Of watched objects, the engine keeps metadata and
+	// health, and templates cannot see them.
+	ServiceAccount string
+	// Install, Upgrade and Uninstall are the options of these actions. A rollback uses
+	// those of Upgrade.
+	Install, Upgrade, Uninstall ActionOptions
+	// ForceReplace lets an install, upgrade or rollback replace an object whose change the
+	// API server refuses, for instance because a field is immutable. The engine deletes the
+	// object, waits until it is gone, and creates it again. It replaces only objects that it
+	// created, as known by their UID. Before the deletion, a dry run checks that the API
+	// server would accept the new object. Objects whose deletion deletes data, or which the
+	// chart keeps, are never replaced, see [NotReplacedError]. A repair replaces nothing.
+	ForceReplace bool
+	// AwaitRemoval says that the caller waits with [Engine.Remaining] until the objects of
+	// an uninstalled release are gone. Subscribers are then told when they disappear.
+	AwaitRemoval bool
+}
+
+// ActionOptions are options of an action.
+type ActionOptions struct {
+	// DisableHooks leaves out the hooks of the action.
+	DisableHooks bool
+	// Description describes the revision in the release's history, in place of Helm's own
+	// text. It is cut to [MaxDescription] bytes, and to a quarter of that for a rollback.
+	// The description of an uninstall is removed with the history.
+	Description string
+}
+
+// MaxDescription is the largest size in bytes of the description of a revision.
+const MaxDescription = 1 << 10
+
+// cutMark ends a text that was cut.
+const cutMark = "..."
+
+// description returns the description, cut to a number of bytes.
+func (a ActionOptions) description(limit int) string {
+	if len(a.Description) <= limit {
+		return a.Description
+	}
+	end := limit - len(cutMark)
+	for !utf8.RuneStart(a.Description[end]) {
+		end--
+	}
+	return a.Description[:end] + cutMark
+}
+
+// user returns the user name of the service account; empty without one.
+func (r Release) user() (string, error) {
+	if r.ServiceAccount == "" {
+		return "", nil
+	}
+	if problems := validation.IsDNS1123Subdomain(r.ServiceAccount); len(problems) > 0 {
+		return "", fmt.Errorf("release %s: %w %q: %s", r.Key(), ErrInvalidServiceAccount, r.ServiceAccount, problems[0])
+	}
+	return "system:serviceaccount:" + r.Namespace + ":" + r.ServiceAccount, nil
 }
 
 // Key returns namespace and name of the release.
@@ -56,8 +119,8 @@ func (r Release) Key() cache.ObjectName {
 
 // InputDigest identifies the inputs of the release's objects: chart, values and owner. Equal
 // digests mean that there is nothing to upgrade, even if the chart renders differently each
-// time. Timeout, MaxHistory, Scope, Adopt and Ignore are not part of it. It fails when the
-// values cannot be encoded as JSON.
+// time. The other fields are not part of it. It fails when the values cannot be encoded as
+// JSON.
 func (r Release) InputDigest() (string, error) {
 	inputs, err := json.Marshal(struct {
 		Release string

@@ -21,7 +21,7 @@ func (o *operation) rollback(desired Release, decision Decision) (*Deployed, err
 	if err != nil {
 		return nil, err
 	}
-	o.owner = desired.Owner
+	o.owner, o.replaces, o.skipsHooks = desired.Owner, desired.ForceReplace, desired.Upgrade.DisableHooks
 	cfg, err := o.configuration()
 	if err != nil {
 		return nil, err
@@ -47,6 +47,7 @@ func (o *operation) rollback(desired Release, decision Decision) (*Deployed, err
 	rollback.ForceConflicts = true
 	rollback.CleanupOnFail = true
 	rollback.MaxHistory = o.limits.maxHistory
+	rollback.DisableHooks, rollback.Description = o.skipsHooks, desired.Upgrade.description(action.MaxDescriptionLength)
 	if err := o.fault(rollback.Run(o.release.Name)); err != nil {
 		o.failPending(err)
 		return nil, err

@@ -6,9 +6,12 @@ package helm
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
 // Scope is where a release may have objects.
@@ -24,12 +27,25 @@ const (
 	ScopeCluster Scope = "Cluster"
 )
 
-// bounds limit the objects that the requests of an operation may be about.
+// bounds limit the objects that the requests of an operation may be about, and say who
+// sends them.
 type bounds struct {
 	namespace string
 	scope     Scope
 	// namespaces are those that the engine is limited to; empty means all.
 	namespaces []string
+	// user is the user name of the release's service account; empty for the engine's own
+	// account.
+	user string
+}
+
+// boundsOf returns the bounds of the operations on a release.
+func (e *Engine) boundsOf(release Release) (bounds, error) {
+	user, err := release.user()
+	if err != nil {
+		return bounds{}, err
+	}
+	return bounds{namespace: release.Namespace, scope: release.Scope, namespaces: e.namespaces, user: user}, nil
 }
 
 // allow reports whether an object of the namespace, empty for none, may be part of
@@ -51,7 +67,8 @@ func withBounds(ctx context.Context, b bounds) context.Context {
 // guard is a transport that stops requests out of bounds, so that no code path in Helm or
 // the engine can bypass the check. A write has to be part of an operation and about an
 // object within its bounds. With namespaces, objects in other namespaces are neither read
-// nor written.
+// nor written. The guard also sends each request of an operation as the release's service
+// account, so that no code path uses the engine's own permissions by mistake.
 type guard struct {
 	next http.RoundTripper
 	// root is the path below which the API server answers; mostly "".
@@ -68,7 +85,20 @@ func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
+	if within, ok := request.Context().Value(boundsKey{}).(bounds); ok && within.user != "" {
+		request = impersonating(request, within.user)
+	}
 	return g.next.RoundTrip(request)
+}
+
+// impersonating returns a copy of the request that the API server handles as one of the
+// user. It names no groups, because the API server knows those of a service account. With
+// groups, the engine would need a permission for each of them.
+func impersonating(request *http.Request, user string) *http.Request {
+	request = request.Clone(request.Context())
+	maps.DeleteFunc(request.Header, func(name string, _ []string) bool { return strings.HasPrefix(name, "Impersonate-") })
+	request.Header.Set(authenticationv1.ImpersonateUserHeader, user)
+	return request
 }
 
 // WrappedRoundTripper implements net.RoundTripperWrapper of apimachinery.

@@ -8,7 +8,7 @@ import "context"
 type waitKey struct{}
 
 // WithWait returns a context for [Engine.Execute] and [Engine.Uninstall]. Before
-// an operation waits for a hook or a new CRD, it calls begin, and after the wait it
+// an operation waits for a hook, a new CRD or a deleted object, it calls begin, and after the wait it
 // calls the end that begin returned. The caller can do other work in between. When
 // begin fails, the operation fails with that error.
 func WithWait(ctx context.Context, begin func() (end func(), err error)) context.Context {

@@ -20,7 +20,8 @@ import (
 const actionUninstall Action = "Uninstall"
 
 // Uninstall removes the release's objects and all its records, and runs hooks. It uses
-// the namespace, name, owner, chart, scope and timeout of the release. Objects with
+// the namespace, name, owner, chart, scope, timeout, service account and uninstall options
+// of the release, and AwaitRemoval. Objects with
 // helm.sh/resource-policy: keep, and objects of another owner, stay. It returns no error
 // when there is nothing to uninstall. A release of another owner is not touched, and the
 // error is an [OwnershipConflictError] about a Release.
@@ -31,21 +32,30 @@ const actionUninstall Action = "Uninstall"
 func (e *Engine) Uninstall(ctx context.Context, release Release, baseline Baseline) error {
 	name := release.Key()
 	defer e.locks.lock(name)()
-	if e.records.latest(name) == nil && len(baseline.Inventory) == 0 && !e.attempts.mayHaveRecord(name) {
+	hasRecord := e.records.latest(name) != nil || e.attempts.mayHaveRecord(name)
+	if !hasRecord && release.AwaitRemoval && e.watcher.awaits(name) {
+		return nil // It is uninstalled, and the caller waits for its objects.
+	}
+	if !hasRecord && len(baseline.Inventory) == 0 {
 		e.Forget(name)
 		return nil
 	}
-	_, err := e.measured(ctx, release, Decision{Action: actionUninstall}, baseline, func(o *operation) (*Deployed, error) {
-		return nil, o.uninstall()
+	_, err := e.measured(ctx, release, Decision{Action: actionUninstall}, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
+		return nil, o.uninstall(release.Uninstall)
 	})
 	var conflict *OwnershipConflictError
+	if err == nil && release.AwaitRemoval {
+		e.forgetRecords(name)
+		e.watcher.await(name)
+		return nil
+	}
 	if err == nil || errors.As(err, &conflict) && conflict.OfRelease() {
 		e.Forget(name)
 	}
 	return err
 }
 
-func (o *operation) uninstall() error {
+func (o *operation) uninstall(options ActionOptions) error {
 	newest := o.store.newest()
 	if newest == nil {
 		if err := o.removeInventory(); err != nil || !o.engine.attempts.mayHaveRecord(o.release) {
@@ -64,15 +74,16 @@ func (o *operation) uninstall() error {
 	if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
 		return err
 	}
-	return o.runUninstall(cfg)
+	return o.runUninstall(cfg, options)
 }
 
-func (o *operation) runUninstall(cfg *action.Configuration) error {
+func (o *operation) runUninstall(cfg *action.Configuration, options ActionOptions) error {
 	uninstall := action.NewUninstall(cfg)
 	uninstall.IgnoreNotFound = true
 	uninstall.WaitStrategy = kube.HookOnlyStrategy
 	uninstall.DeletionPropagation = "background"
 	uninstall.Timeout = o.limits.timeout
+	uninstall.DisableHooks, uninstall.Description = options.DisableHooks, options.description(MaxDescription)
 	// Helm asks for the owner of each object before it deletes it. Without a client, it
 	// leaves this to Delete, which mostly knows the owner.
 	o.existence, o.store.purging = nil, true

@@ -128,6 +128,8 @@ type watcher struct {
 	mu      sync.Mutex
 	kinds   map[schema.GroupVersionResource]*watchedKind
 	pending []*watchedKind
+	// awaited are the uninstalled releases whose objects are watched until they are gone.
+	awaited sets.Set[cache.ObjectName]
 }
 
 // watchedKind is one watched kind: an informer for each namespace, or one for all under the
@@ -149,6 +151,7 @@ func newWatcher(sources *sources, namespaces []string, foreign *foreignWatch, dr
 	return &watcher{
 		sources: sources, namespaces: namespaces, foreign: foreign, drifted: drifted, notify: notify,
 		wake: make(chan struct{}, 1), kinds: map[schema.GroupVersionResource]*watchedKind{},
+		awaited: sets.New[cache.ObjectName](),
 	}
 }
 
@@ -231,6 +234,21 @@ func (w *watcher) forget(release cache.ObjectName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.drop(release, nil)
+	w.awaited.Delete(release)
+}
+
+// await reports from now on when objects of the release disappear, although this process
+// deleted them.
+func (w *watcher) await(release cache.ObjectName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.awaited.Insert(release)
+}
+
+func (w *watcher) awaits(release cache.ObjectName) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.awaited.Has(release)
 }
 
 func (w *watcher) drop(release cache.ObjectName, desired sets.Set[schema.GroupVersionResource]) {
@@ -298,7 +316,8 @@ func (w *watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 }
 
 // handler reports changes by other clients. It reports only changes of drift and health, by
-// comparison with the previous version.
+// comparison with the previous version. It also reports when objects of an awaited release
+// disappear.
 func (w *watcher) handler(view *overlay.View[*observed]) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
@@ -339,7 +358,7 @@ func (w *watcher) handler(view *overlay.View[*observed]) cache.ResourceEventHand
 			if gone, ok := object.(*observed); ok {
 				own := view.IsOwnDelete(gone)
 				view.Settle(gone)
-				if !own {
+				if !own || w.awaits(gone.release()) {
 					w.notify(noticeOf(gone.release(), ObjectChanged, gone, true))
 				}
 			}

@@ -17,10 +17,12 @@ import (
 var builtinKinds = map[schema.GroupVersionResource]Kind{
 	{Version: "v1", Resource: "configmaps"}:                                                             {schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, true},
 	{Version: "v1", Resource: "namespaces"}:                                                             {schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, false},
+	{Version: "v1", Resource: "persistentvolumeclaims"}:                                                 {schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}, true},
 	{Version: "v1", Resource: "pods"}:                                                                   {schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, true},
 	{Version: "v1", Resource: "secrets"}:                                                                {schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, true},
 	{Version: "v1", Resource: "services"}:                                                               {schema.GroupVersionKind{Version: "v1", Kind: "Service"}, true},
 	{Group: "apps", Version: "v1", Resource: "deployments"}:                                             {schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, true},
+	{Group: "apps", Version: "v1", Resource: "statefulsets"}:                                            {schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}, true},
 	{Group: "batch", Version: "v1", Resource: "jobs"}:                                                   {schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, true},
 	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}:               {schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, false},
 	{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}:                           {schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, false},

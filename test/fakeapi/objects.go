@@ -116,8 +116,6 @@ func (s *Server) change(request Request, kind Kind, live *unstructured.Unstructu
 func (s *Server) admit(request Request, kind Kind, live, object *unstructured.Unstructured) error {
 	resource, name := request.Key.Resource.GroupResource(), object.GetName()
 	switch version, uid := object.GetResourceVersion(), object.GetUID(); {
-	case request.Verb == "create" && live != nil:
-		return apierrors.NewAlreadyExists(resource, name)
 	case uid != "" && live == nil:
 		return apierrors.NewConflict(resource, name, errors.New("the object has a UID, and no existing object was found"))
 	case uid != "" && uid != live.GetUID():
@@ -136,6 +134,9 @@ func (s *Server) admit(request Request, kind Kind, live, object *unstructured.Un
 		return apierrors.NewInvalid(kind.Kind.GroupKind(), name, field.ErrorList{
 			field.TooLong(field.NewPath("data"), "", corev1.MaxSecretSize),
 		})
+	}
+	if request.Verb == "create" && live != nil { // The API server validates first.
+		return apierrors.NewAlreadyExists(resource, name)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -28,6 +29,8 @@ type Request struct {
 	Query url.Values
 	// Body is JSON, also of a request in protobuf.
 	Body []byte
+	// User is the user whom the client impersonates; empty for none.
+	User string
 
 	accept string
 }
@@ -45,7 +48,7 @@ func (r Request) String() string {
 func (s *Server) parse(request *http.Request) (Request, error) {
 	parsed := Request{
 		Verb: "discover", Query: request.URL.Query(),
-		accept: request.Header.Get("Accept"),
+		accept: request.Header.Get("Accept"), User: request.Header.Get(authenticationv1.ImpersonateUserHeader),
 	}
 	if request.Body != nil {
 		var err error

@@ -92,6 +92,13 @@ func (s *Server) HelmRecords() []string {
 	return records
 }
 
+// Requests returns all requests that TakeRequests and TakeDiscoveries have not taken.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
 // TakeRequests returns the requests since the last call, without watches and discovery.
 func (s *Server) TakeRequests() []string {
 	s.mu.Lock()

@@ -79,7 +79,7 @@ func (l *Lifecycle) explain(ctx context.Context, s releasev1alpha1.ReleaseStatus
 	}
 	baseline := Baseline(s, f.Desired.Policy)
 	baseline.LeaveDrift = driftMode(f.Desired.Policy) == releasev1alpha1.DriftWarn
-	found, err := l.engine.Explain(ctx, f.Key, baseline, plan.Decision.Drifts)
+	found, err := l.engine.Explain(ctx, f.Desired.Release, baseline, plan.Decision.Drifts)
 	if err != nil {
 		return nil, fmt.Errorf("explain drift: %w", err)
 	}

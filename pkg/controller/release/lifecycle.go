@@ -26,11 +26,12 @@ import (
 type Engine interface {
 	Observer
 	Execute(ctx context.Context, desired helm.Release, decision helm.Decision, baseline helm.Baseline) (*helm.Deployed, error)
-	Explain(ctx context.Context, release cache.ObjectName, baseline helm.Baseline, drifts []helm.Drift) ([]helm.Explanation, error)
+	Explain(ctx context.Context, release helm.Release, baseline helm.Baseline, drifts []helm.Drift) ([]helm.Explanation, error)
 	Uninstall(ctx context.Context, release helm.Release, baseline helm.Baseline) error
+	Remaining(ctx context.Context, release helm.Release, baseline helm.Baseline) ([]helm.ObjectReference, error)
 	MarkFailed(ctx context.Context, release helm.Release, baseline helm.Baseline, revision int, description string) error
 	MarkDeployed(ctx context.Context, release helm.Release, baseline helm.Baseline, revision int, description string) error
-	InTheWay(ctx context.Context, object helm.ObjectReference) (string, error)
+	InTheWay(ctx context.Context, release helm.Release, object helm.ObjectReference) (string, error)
 	Forget(release cache.ObjectName)
 	HasSynced() bool
 	Subscribe(func(release cache.ObjectName, change helm.Change))

@@ -78,7 +78,7 @@ func (l *Lifecycle) restsRefused(ctx context.Context, s *subject, f Facts, plan 
 		return false
 	}
 	if last.conflict != nil && !f.Now.Before(last.look) {
-		seen, err := l.engine.InTheWay(ctx, last.conflict.Object)
+		seen, err := l.engine.InTheWay(ctx, f.Desired.Release, last.conflict.Object)
 		switch {
 		case err != nil:
 			klog.FromContext(ctx).V(1).Info("Cannot check the conflicting object", "object", last.conflict.Object.String(), "err", err)

@@ -182,14 +182,14 @@ func (e *Engine) nextFailure() error {
 }
 
 // Explain implements release.Engine.
-func (e *Engine) Explain(_ context.Context, key cache.ObjectName, baseline helm.Baseline, drifts []helm.Drift) ([]helm.Explanation, error) {
-	e.record("explain " + key.Name)
+func (e *Engine) Explain(_ context.Context, release helm.Release, baseline helm.Baseline, drifts []helm.Drift) ([]helm.Explanation, error) {
+	e.record("explain " + release.Name)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.LeaveDrift = baseline.LeaveDrift
 	found := make([]helm.Explanation, 0, len(drifts))
 	for _, drift := range drifts {
-		found = append(found, e.releases[key].explain(drift, baseline))
+		found = append(found, e.releases[release.Key()].explain(drift, baseline))
 	}
 	return found, nil
 }
@@ -230,8 +230,13 @@ func (e *Engine) mark(key cache.ObjectName, revision int, status string) error {
 	return nil
 }
 
+// Remaining implements release.Engine.
+func (*Engine) Remaining(context.Context, helm.Release, helm.Baseline) ([]helm.ObjectReference, error) {
+	return nil, nil
+}
+
 // InTheWay implements release.Engine.
-func (e *Engine) InTheWay(_ context.Context, object helm.ObjectReference) (string, error) {
+func (e *Engine) InTheWay(_ context.Context, _ helm.Release, object helm.ObjectReference) (string, error) {
 	e.record("look " + object.Kind)
 	e.mu.Lock()
 	defer e.mu.Unlock()

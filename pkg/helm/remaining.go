@@ -1,0 +1,56 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/example/demoapp-controller/pkg/overlay"
+)
+
+// Remaining returns the objects of the baseline that [Engine.Uninstall] deleted and that
+// still exist, for instance because finalizers hold them. It does not return objects that
+// Uninstall leaves alone. It sends no request, except to watch kinds that are not watched
+// yet. It uses the namespace, name and scope of the release.
+//
+// Subscribers are told when one of the objects disappears, if Uninstall was called with
+// [Release.AwaitRemoval]. [Engine.Forget] ends this. An object that lost Helm's label counts
+// as gone, and subscribers are not told about an object that lost Helm's annotations.
+func (e *Engine) Remaining(ctx context.Context, release Release, baseline Baseline) ([]ObjectReference, error) {
+	within, err := e.boundsOf(release)
+	if err != nil {
+		return nil, err
+	}
+	inventory := slices.DeleteFunc(slices.Clone(baseline.Inventory), func(entry InventoryEntry) bool { return !within.allow(entry.Namespace) })
+	mappings, err := e.mappings(inventory)
+	if err != nil {
+		return nil, fmt.Errorf("look for the objects of release %s: %w", release.Key(), err)
+	}
+	if err := e.watcher.need(ctx, release.Key(), slices.Collect(maps.Values(mappings))); err != nil {
+		return nil, fmt.Errorf("look for the objects of release %s: %w", release.Key(), err)
+	}
+	var remaining []ObjectReference
+	for _, entry := range inventory {
+		mapping, served := mappings[entry.groupVersionKind()]
+		if !served {
+			continue
+		}
+		if view := e.watcher.view(mapping, entry.Namespace); view != nil && isLeaving(view, entry) {
+			remaining = append(remaining, entry.ObjectReference)
+		}
+	}
+	return remaining, nil
+}
+
+// isLeaving reports whether the object of the entry exists and is being deleted.
+func isLeaving(view *overlay.View[*observed], entry InventoryEntry) bool {
+	if got, ok := view.Leaving(entry.Namespace, entry.Name); ok {
+		return got.UID == entry.UID
+	}
+	got, ok := view.Get(entry.Namespace, entry.Name)
+	return ok && got.UID == entry.UID && got.DeletionTimestamp != nil
+}

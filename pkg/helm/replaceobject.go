@@ -1,0 +1,133 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/example/demoapp-controller/pkg/ssa"
+)
+
+// NotReplacedError means that the API server refused to change an object, and that the
+// engine did not replace the object although [Release.ForceReplace] is set.
+type NotReplacedError struct {
+	// Reason says why the object is not replaced.
+	Reason string
+	Err    error
+}
+
+// Error implements error.
+func (e *NotReplacedError) Error() string {
+	return fmt.Sprintf("%v; it is not replaced, because %s: delete it yourself, or undo the change", e.Err, e.Reason)
+}
+
+// Unwrap returns the API server's answer.
+func (e *NotReplacedError) Unwrap() error { return e.Err }
+
+// dataKinds are the kinds whose objects are never replaced, because their deletion deletes
+// data.
+var dataKinds = []schema.GroupKind{
+	{Kind: "Namespace"}, {Kind: "PersistentVolume"}, {Kind: "PersistentVolumeClaim"}, crdKind,
+}
+
+// isChangeRefused reports whether the API server refused fields of an object that exists.
+// Its policies name no fields in their answers, so they do not count. A wrong UID says that
+// it is another object.
+func isChangeRefused(err error) bool {
+	var answer apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || answer.Status().Details == nil {
+		return false
+	}
+	causes := answer.Status().Details.Causes
+	return len(causes) > 0 && !slices.ContainsFunc(causes, func(cause metav1.StatusCause) bool {
+		return cause.Field == "" || cause.Field == "metadata.uid"
+	})
+}
+
+// replaceObject deletes the object with the UID, whose change the API server refused, and
+// creates it again. It returns the refusal if a new object would be refused, too, and if the
+// object may not be the engine's.
+func (o *operation) replaceObject(info *resource.Info, object *unstructured.Unstructured, uid types.UID, refusal error) (metav1.Object, error) {
+	ref := reference(info)
+	if o.known[ref].UID != uid && !o.engine.creations.has(o.release, o.ownerID.UID, uid) {
+		return nil, refusal
+	}
+	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && live.GetUID() != uid {
+		return nil, refusal // The caller looks at what is there.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("replace %s: %w", ref, err)
+	}
+	if reason := irreplaceable(live); reason != "" {
+		return nil, &RefusedError{Object: ref, Err: &NotReplacedError{Reason: reason, Err: answerOf(refusal)}}
+	}
+	err = o.createDry(info, ssa.Prepare(object))
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		return nil, refusal
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("replace %s: %w", ref, err)
+	}
+	if err := o.removeReplaced(info, live); err != nil {
+		return nil, fmt.Errorf("replace %s: %w", ref, err)
+	}
+	applied, err := o.createObject(info, object)
+	if err != nil {
+		return nil, fmt.Errorf("%s was deleted, and was not created again: %w", ref, err)
+	}
+	return applied, nil
+}
+
+// answerOf returns the API server's answer in a RefusedError.
+func answerOf(refusal error) error {
+	var refused *RefusedError
+	if errors.As(refusal, &refused) {
+		return refused.Err
+	}
+	return refusal
+}
+
+// irreplaceable returns why an object may not be replaced; empty when it may.
+func irreplaceable(live *unstructured.Unstructured) string {
+	kind := live.GroupVersionKind().GroupKind()
+	retention, _, _ := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
+	switch {
+	case slices.Contains(dataKinds, kind):
+		return "the deletion of a " + kind.Kind + " deletes data"
+	case kind == (schema.GroupKind{Group: "apps", Kind: "StatefulSet"}) && retention == "Delete":
+		return "its spec.persistentVolumeClaimRetentionPolicy deletes its data with it"
+	case live.GetAnnotations()[resourcePolicyAnnotation] == "keep":
+		return "its annotation " + resourcePolicyAnnotation + " keeps it"
+	default:
+		return ""
+	}
+}
+
+// removeReplaced deletes an object and waits until it is gone.
+func (o *operation) removeReplaced(info *resource.Info, live *unstructured.Unstructured) error {
+	policy, uid := metav1.DeletePropagationBackground, live.GetUID()
+	err := o.client(info).Delete(o.ctx, info.Name, metav1.DeleteOptions{
+		PropagationPolicy: &policy, Preconditions: metav1.NewUIDPreconditions(string(uid)),
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	o.touched = true
+	o.engine.flights.noteDelete(o.release, live)
+	if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil {
+		view.Deleted(observe(live))
+	}
+	waiter := &hookWaiter{operation: o}
+	return waiter.until(info, 0, func(now *unstructured.Unstructured) (bool, error) { return now.GetUID() != uid, nil })
+}

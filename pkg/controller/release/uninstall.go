@@ -31,6 +31,20 @@ func (l *Lifecycle) Uninstall(
 	return event.Normal("Uninstalled", "Delete", fmt.Sprintf("Uninstalled release %s", release.Name)), err
 }
 
+// UninstallAndAwait is Uninstall for an object whose deletion waits until the objects of its
+// release are gone. It also returns the objects that still exist. The object is queued again
+// when one of them disappears. Until none remains, the status has to keep its inventory.
+func (l *Lifecycle) UninstallAndAwait(
+	ctx context.Context, release helm.Release, s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy,
+) (done event.Event, remaining []helm.ObjectReference, err error) {
+	release.AwaitRemoval = true
+	if done, err = l.Uninstall(ctx, release, s, policy); err != nil {
+		return done, nil, err
+	}
+	remaining, err = l.engine.Remaining(ctx, release, Baseline(s, policy))
+	return done, remaining, err
+}
+
 // ReportUninstalled clears the uninstalled release from the status. The object still exists,
 // because other clients' finalizers hold it. The history stays in the status.
 func ReportUninstalled(s *releasev1alpha1.ReleaseStatus, conditions status.Editor, release, finalizers string) {

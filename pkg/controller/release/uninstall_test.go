@@ -1,0 +1,79 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/event"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// uninstaller is an engine with fixed results.
+type uninstaller struct {
+	Engine
+
+	uninstallErr, remainingErr error
+	remaining                  []helm.ObjectReference
+	// calls are the calls so far. awaited is AwaitRemoval of the last Uninstall.
+	calls   []string
+	awaited bool
+}
+
+// Uninstall implements Engine.
+func (u *uninstaller) Uninstall(_ context.Context, release helm.Release, _ helm.Baseline) error {
+	u.calls, u.awaited = append(u.calls, "uninstall"), release.AwaitRemoval
+	return u.uninstallErr
+}
+
+// Remaining implements Engine.
+func (u *uninstaller) Remaining(context.Context, helm.Release, helm.Baseline) ([]helm.ObjectReference, error) {
+	u.calls = append(u.calls, "remaining")
+	return u.remaining, u.remainingErr
+}
+
+func TestUninstall(t *testing.T) {
+	engine := &uninstaller{}
+
+	done, err := New(engine, nil, nil).Uninstall(t.Context(), *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
+
+	equal(t, "error", nil, err)
+	equal(t, "event", event.Normal("Uninstalled", "Delete", "Uninstalled release a"), done)
+	equal(t, "calls", []string{"uninstall"}, engine.calls)
+	equal(t, "AwaitRemoval", false, engine.awaited)
+}
+
+func TestUninstallAndAwait(t *testing.T) {
+	failure := errors.New("broken")
+	left := []helm.ObjectReference{object("ConfigMap", "a")}
+	tests := map[string]struct {
+		engine    uninstaller
+		calls     []string
+		remaining []helm.ObjectReference
+		err       error
+	}{
+		"objects remain":                 {uninstaller{remaining: left}, []string{"uninstall", "remaining"}, left, nil},
+		"all objects are gone":           {uninstaller{}, []string{"uninstall", "remaining"}, nil, nil},
+		"the uninstall fails":            {uninstaller{uninstallErr: failure}, []string{"uninstall"}, nil, failure},
+		"the objects cannot be observed": {uninstaller{remainingErr: failure}, []string{"uninstall", "remaining"}, nil, failure},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			lifecycle := New(&test.engine, nil, nil)
+
+			_, remaining, err := lifecycle.UninstallAndAwait(
+				t.Context(), *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
+
+			if !errors.Is(err, test.err) {
+				t.Errorf("error is %v, want %v", err, test.err)
+			}
+			equal(t, "remaining objects", test.remaining, remaining)
+			equal(t, "calls", test.calls, test.engine.calls)
+			equal(t, "AwaitRemoval", true, test.engine.awaited)
+		})
+	}
+}

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/csaupgrade"
@@ -146,7 +145,7 @@ func (o *operation) ours(info *resource.Info, live *unstructured.Unstructured) b
 	if o.engine.creations.has(o.release, o.ownerID.UID, live.GetUID()) {
 		return true
 	}
-	return o.established && (o.isController(live) || o.claimed(live) && !o.hasOtherController(live))
+	return o.established && (o.isController(live) || o.claimed(live) && !o.hasOtherController(live) && o.provesOwner(live))
 }
 
 // isController reports whether the release's owner is the controller of an object, or
@@ -220,7 +219,7 @@ func (o *operation) takeOver(info *resource.Info) error {
 		if err != nil {
 			return fmt.Errorf("take over %s: %w", reference(info), err)
 		}
-		patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldManager), FieldManager)
+		patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, o.clientSideManagers(live), FieldManager)
 		if err != nil {
 			return fmt.Errorf("take over %s: %w", reference(info), err)
 		}
@@ -284,7 +283,8 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 		if err != nil {
 			return fmt.Errorf("%s: %w", reference(info), err)
 		}
-		got, controlled, foreign = observe(live), o.isController(live), o.hasOtherController(live)
+		got, controlled = observe(live), o.isController(live)
+		foreign = o.hasOtherController(live) || live.GetUID() != made && !controlled && !o.provesOwner(live)
 	}
 	if got.kept() {
 		return nil
@@ -313,14 +313,15 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 
 // deletable reports whether an object may be deleted with the release: it has the
 // release's marks; or it lost some of them, has none of another release, and is known
-// to be the release's, by its owner, or, without an owner, by its UID.
+// to be the release's, by its owner, or, without an owner, by its UID. An object that is
+// taken over may have never had the marks, and is known by its owner alone.
 func (o *operation) deletable(got *observed, made types.UID, controlled bool) bool {
 	manager, holder := got.Labels[managedByLabel], got.release()
 	if manager == managedByHelm && holder == o.release {
 		return o.established || got.UID == made
 	}
 	unmarked := (manager == "" || manager == managedByHelm) && (holder.Name == "" || holder == o.release)
-	return unmarked && got.UID == made && (controlled || o.ownerID.UID == "")
+	return unmarked && (got.UID == made && (controlled || o.ownerID.UID == "") || o.takeover != nil && controlled)
 }
 
 // unlessReplaced returns the conflict that a deletion met, but nil when that was

@@ -372,7 +372,7 @@ func (e *Engine) mappings(inventory []InventoryEntry) (map[schema.GroupVersionKi
 // Decide is the package's Decide at the current time, with the release's timeout as
 // patience. It refuses a release of another owner.
 func (e *Engine) Decide(release Release, observed Snapshot) (Decision, error) {
-	if record := observed.Record; record != nil && !ownerOf(release.Owner).owns(record, observed.Remembered, release.Adopt) {
+	if record := observed.Record; record != nil && !ownerOf(release.Owner).owns(record, observed.Remembered, release) {
 		return Decision{Action: ActionRefuse, Cause: CauseOtherOwner}, nil
 	}
 	e.recordLimit(release.Chart) // Operations without a chart need to know its size.

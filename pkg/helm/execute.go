@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -64,8 +65,10 @@ func (e *Engine) refusal(desired Release) error {
 	conflict := &OwnershipConflictError{
 		Object: ObjectReference{Kind: releaseKind, Namespace: desired.Namespace, Name: desired.Name}, Holder: "another owner",
 	}
-	if record := e.records.latest(desired.Key()); record != nil && record.Owner.Kind != "" {
-		conflict.Holder = "a " + record.Owner.Kind
+	if record := e.records.latest(desired.Key()); record != nil {
+		if kind := cmp.Or(record.Owner, record.controller).Kind; kind != "" {
+			conflict.Holder = "a " + kind
+		}
 	}
 	return conflict
 }
@@ -107,7 +110,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 		return nil, err
 	}
 	history, owner := e.records.history(name), ownerOf(desired.Owner)
-	owns := len(history) > 0 && owner.owns(history[len(history)-1], baseline.Revision != 0, desired.Adopt)
+	owns := len(history) > 0 && owner.owns(history[len(history)-1], baseline.Revision != 0, desired)
 	if len(history) > 0 && desired.Owner != nil && !owns {
 		return nil, e.refusal(desired)
 	}
@@ -119,6 +122,9 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 	for _, entry := range baseline.Inventory {
 		o.known[entry.ObjectReference] = entry
 	}
+	if desired.Takeover {
+		o.takeover = desired.Owner
+	}
 	store.beforeCreate = o.beforeCreate
 	e.flights.begin(name)
 	// After a panic, later changes to the release must still be published.
@@ -127,7 +133,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 			e.publish(n)
 		}
 	}()
-	deployed, err := run(o)
+	deployed, err := o.run(desired, history, run)
 	err = shortened(err)
 	if err == nil && deployed != nil {
 		e.attempts.succeeded(name, deployed.Revision)
@@ -136,6 +142,16 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 		Release: name, Action: string(decision.Action), Duration: e.clock.Since(started), Drifts: append(o.left, decision.Drifts...), Err: err,
 	})
 	return deployed, err
+}
+
+// run runs the operation, unless the release is one that must not be taken over.
+func (o *operation) run(desired Release, history []*Record, run func(*operation) (*Deployed, error)) (*Deployed, error) {
+	if len(history) > 0 {
+		if err := o.checkChart(desired, history[len(history)-1]); err != nil {
+			return nil, err
+		}
+	}
+	return run(o)
 }
 
 // configuration returns the configuration of Helm's actions. Each operation has its own,
@@ -197,7 +213,7 @@ func (o *operation) deploy(desired Release, decision Decision) (*Deployed, error
 		}
 		record = nil
 	}
-	if err := o.inspect(record); err != nil {
+	if err := errors.Join(o.inspect(record), o.inspect(o.store.replaced)); err != nil {
 		return nil, err
 	}
 	if err := o.store.supersede(); err != nil {
@@ -215,8 +231,8 @@ func (o *operation) deploy(desired Release, decision Decision) (*Deployed, error
 	return o.deployed(rls), nil
 }
 
-// inspect finds out whether the newest revision was applied by client-side apply, as
-// Helm 3 did. The engine's own revisions never are.
+// inspect finds out whether a revision was applied by client-side apply, as Helm 3 did. The
+// engine's own revisions never are.
 func (o *operation) inspect(record *Record) error {
 	if record == nil || record.Own {
 		return nil
@@ -225,7 +241,7 @@ func (o *operation) inspect(record *Record) error {
 	if err != nil {
 		return fmt.Errorf("read the deployed release: %w", err)
 	}
-	o.clientSide = rls == nil || rls.ApplyMethod == "" || rls.ApplyMethod == string(releasev1.ApplyMethodClientSideApply)
+	o.clientSide = o.clientSide || rls == nil || rls.ApplyMethod == "" || rls.ApplyMethod == string(releasev1.ApplyMethodClientSideApply)
 	return nil
 }
 

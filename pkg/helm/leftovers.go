@@ -30,8 +30,9 @@ const (
 
 // removeLeftovers removes objects that the next revision does not have: those of attempts
 // that failed or were interrupted since the deployed revision, and, if the whole release
-// is removed, those of the deployed revision. It runs before the records of these
-// attempts change. Objects in an unverified record are removed, too, if they have the
+// is removed, those of the deployed revision. A newest revision that is superseded counts
+// as an attempt, because the revision after it is lost. removeLeftovers runs before the
+// records of these attempts change. Objects in an unverified record are removed, too, if they have the
 // release's marks, because Helm does not see that record.
 func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 	history := o.engine.records.history(o.release)
@@ -52,9 +53,10 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 		return err
 	}
 	var claimed kube.ResourceList
-	for _, record := range history {
+	for i, record := range history {
 		status := common.Status(record.Status)
-		if status != common.StatusDeployed && status != common.StatusFailed && !status.IsPending() {
+		newest := i == len(history)-1 && status == common.StatusSuperseded
+		if !newest && status != common.StatusDeployed && status != common.StatusFailed && !status.IsPending() {
 			continue
 		}
 		rls, err := o.store.verified(record.Revision)

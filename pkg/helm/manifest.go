@@ -224,13 +224,14 @@ func (o *operation) ownManifest(next *releasev1.Release, renewed bool) error {
 
 // ownObject adds the owner to an object, as in the manifest.
 func (o *operation) ownObject(info *resource.Info) error {
-	owners := o.owners()
-	if owners == nil {
-		return nil
-	}
 	object, err := content(info)
 	if err != nil {
 		return err
+	}
+	o.markOwner(object)
+	owners := o.owners()
+	if owners == nil {
+		return nil
 	}
 	return owners.own(object)
 }

@@ -38,6 +38,7 @@ func (o *operation) claim(object *unstructured.Unstructured) {
 	annotations[releaseNameAnnotation] = o.release.Name
 	annotations[releaseNamespaceAnnotation] = o.release.Namespace
 	object.SetAnnotations(annotations)
+	o.markOwner(object)
 }
 
 func isHook(info *resource.Info) bool {

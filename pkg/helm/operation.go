@@ -42,6 +42,9 @@ type operation struct {
 	// owner before this operation, so that its objects can be known by their marks.
 	ownerID     Owner
 	established bool
+	// takeover is the owner for whom the release is taken over; nil without
+	// [Release.Takeover].
+	takeover *metav1.OwnerReference
 	// bounds are the namespaces of the objects.
 	bounds bounds
 	// replaces says that objects may be deleted and created again, see Release.ForceReplace.

@@ -70,11 +70,17 @@ func (o Owner) succeeds(other Owner) bool {
 }
 
 // owns reports whether a release belongs to the owner, by its newest record. If the labels
-// name an owner, they decide. Otherwise the release belongs to the owner if the engine made
-// the revision, the caller has a baseline of it, or it is to be adopted.
-func (o Owner) owns(record *Record, remembered, adopt bool) bool {
-	if record.Owner.UID != "" {
+// name an owner, they decide. In a takeover, the record's controller reference decides next.
+// Otherwise the release belongs to the owner if the engine made the revision, the caller has
+// a baseline of it, or it is to be adopted or taken over.
+func (o Owner) owns(record *Record, remembered bool, desired Release) bool {
+	takeover := desired.Takeover && o.UID != ""
+	switch {
+	case record.Owner.UID != "":
 		return o.succeeds(record.Owner)
+	case takeover && record.controller.UID != "":
+		return o.succeeds(record.controller)
+	default:
+		return record.Own || remembered || desired.Adopt || takeover
 	}
-	return record.Own || remembered || adopt
 }

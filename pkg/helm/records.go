@@ -79,6 +79,8 @@ type Record struct {
 	Changed time.Time
 
 	secret *metav1.PartialObjectMetadata
+	// controller is the owner that the record's controller reference names.
+	controller Owner
 }
 
 // MadeFrom reports whether the engine made the revision from the chart. It compares the
@@ -149,6 +151,8 @@ func recordOf(secret *metav1.PartialObjectMetadata) *Record {
 		Owner:    recordedOwner(secret.Labels),
 		Changed:  changedAt(secret),
 		secret:   secret,
+
+		controller: ownerOf(metav1.GetControllerOfNoCopy(secret)),
 	}
 	inputs, failed := strings.CutSuffix(secret.Labels[InputsLabel], failedMark)
 	made, inputs, _ := strings.Cut(inputs, "-")
@@ -254,6 +258,7 @@ func slimSecret(secret *metav1.ObjectMeta) *metav1.PartialObjectMetadata {
 		ResourceVersion:   secret.ResourceVersion,
 		CreationTimestamp: secret.CreationTimestamp,
 		Labels:            labels,
+		OwnerReferences:   controllerReference(secret),
 	}}
 }
 

@@ -39,6 +39,14 @@ type Release struct {
 	// Without Adopt, the engine does not touch a release that another client made, unless
 	// the caller has a baseline of it.
 	Adopt bool
+	// Takeover takes over a release that an operator on the Helm SDK made for the owner, as
+	// operator-sdk's helm-operator does. It needs an Owner. The newest record must have a
+	// controller reference to the owner, or none and be of a chart of the same name. Of the
+	// objects, those are taken over that have the release's marks or the owner as their
+	// controller. Outside the release's namespace, the marks must also name the owner, see
+	// [PrimaryResourceAnnotation]. Takeover is the decision of whoever runs the operator: it
+	// stays set for the life of the release, also for Uninstall.
+	Takeover bool
 	// Timeout bounds an operation on this release, hooks included. It is also the time
 	// after which the operation of another client counts as abandoned. 0 means
 	// [Config.Timeout]; the maximum is [MaxTimeout].

@@ -40,6 +40,8 @@ type stock struct {
 	// validating makes it validate manifests with the API server's OpenAPI documents, as the helm command does. The
 	// validation takes most of an operation's time, and matters for invalid manifests only.
 	validating bool
+	// adapt, when set, changes the configuration of each operation.
+	adapt func(*action.Configuration)
 }
 
 // unvalidated is Helm's client without the validation.
@@ -83,6 +85,9 @@ func (s *stock) configuration() *action.Configuration {
 	}
 	if client, ok := cfg.KubeClient.(*kube.Client); ok && !s.validating {
 		cfg.KubeClient = unvalidated{client}
+	}
+	if s.adapt != nil {
+		s.adapt(cfg)
 	}
 	return cfg
 }

@@ -1,0 +1,153 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"math/big"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// The annotations by which operators on operator-lib name the owner of an object that
+// cannot have an owner reference to it. With [Release.Takeover], the engine reads and
+// writes them on objects outside the release's namespace.
+const (
+	// PrimaryResourceAnnotation is "<namespace>/<name>" of the owner.
+	PrimaryResourceAnnotation = "operator-sdk/primary-resource"
+	// PrimaryResourceTypeAnnotation is "<kind>.<group>" of the owner.
+	PrimaryResourceTypeAnnotation = "operator-sdk/primary-resource-type"
+)
+
+// LegacyReleaseName returns the name that operator-sdk before 1.0 gave to the release of a
+// custom resource: its name, a dash, and the 16 bytes of its UID in base 36. It returns an
+// empty string for a UID that is not a UUID.
+func LegacyReleaseName(name string, uid types.UID) string {
+	id, err := hex.DecodeString(strings.ReplaceAll(string(uid), "-", ""))
+	if err != nil || len(id) != 16 {
+		return ""
+	}
+	// The algorithm writes one zero for each leading byte that is zero.
+	zeros := len(id) - len(bytes.TrimLeft(id, "\x00"))
+	short := strings.Repeat("0", zeros)
+	if zeros < len(id) {
+		short += new(big.Int).SetBytes(id).Text(36)
+	}
+	return name + "-" + short
+}
+
+// maxReferenceText is more than any text of an owner reference may have.
+const maxReferenceText = 320
+
+// controllerReference returns the controller reference of a record whose labels name no
+// owner; nil for none. A longer text than any object has is cut, and then names no object.
+func controllerReference(secret *metav1.ObjectMeta) []metav1.OwnerReference {
+	controller := metav1.GetControllerOf(secret)
+	if controller == nil || secret.Labels[OwnerLabel] != "" {
+		return nil
+	}
+	cut := func(text string) string { return strings.Clone(text[:min(len(text), maxReferenceText)]) }
+	return []metav1.OwnerReference{{
+		APIVersion: cut(controller.APIVersion), Kind: cut(controller.Kind), Name: cut(controller.Name),
+		UID: types.UID(cut(string(controller.UID))), Controller: controller.Controller,
+	}}
+}
+
+// checkChart fails when the release is taken over and its newest record names neither an
+// owner nor the desired chart. Such a release has the name by chance.
+func (o *operation) checkChart(desired Release, record *Record) error {
+	named := record.Owner.UID != "" || record.controller.UID != ""
+	if o.takeover == nil || desired.Chart == nil || desired.Adopt || named || record.Own || o.baseline.Revision != 0 {
+		return nil
+	}
+	rls, _, err := o.store.read(record.Revision)
+	if err != nil {
+		return fmt.Errorf("read revision %d: %w", record.Revision, err)
+	}
+	holder := "an unknown chart"
+	if rls != nil && rls.Chart != nil && rls.Chart.Metadata != nil {
+		if rls.Chart.Metadata.Name == desired.Chart.Name() {
+			return nil
+		}
+		holder = fmt.Sprintf("the chart %.100q", rls.Chart.Metadata.Name)
+	}
+	return &OwnershipConflictError{
+		Object: ObjectReference{Kind: releaseKind, Namespace: desired.Namespace, Name: desired.Name}, Holder: holder,
+	}
+}
+
+// isOutside reports whether an object is outside the release's namespace, where the tenants
+// of that namespace cannot write.
+func (o *operation) isOutside(object metav1.Object) bool {
+	return object.GetNamespace() != o.release.Namespace
+}
+
+// provesOwner reports whether the release's marks on an object prove that the object belongs
+// to the release. With [Release.Takeover] they do not outside the release's namespace,
+// unless the object also names the owner: a tenant can make the release's records, and any
+// release of the same name has the same marks.
+func (o *operation) provesOwner(live metav1.Object) bool {
+	if o.takeover == nil || !o.isOutside(live) {
+		return true
+	}
+	resource, kind := o.primaryResource()
+	annotations := live.GetAnnotations()
+	return annotations[PrimaryResourceAnnotation] == resource && annotations[PrimaryResourceTypeAnnotation] == kind
+}
+
+// markOwner names the owner on an object outside the release's namespace, as the operators do
+// that releases are taken over from.
+func (o *operation) markOwner(object metav1.Object) {
+	if o.takeover == nil || !o.isOutside(object) {
+		return
+	}
+	annotations := map[string]string{}
+	for key, value := range object.GetAnnotations() {
+		annotations[key] = value
+	}
+	annotations[PrimaryResourceAnnotation], annotations[PrimaryResourceTypeAnnotation] = o.primaryResource()
+	object.SetAnnotations(annotations)
+}
+
+// primaryResource returns the values of the annotations that name the owner.
+func (o *operation) primaryResource() (resource, kind string) {
+	resource = cache.ObjectName{Namespace: o.release.Namespace, Name: o.takeover.Name}.String()
+	return resource, schema.FromAPIVersionAndKind(o.takeover.APIVersion, o.takeover.Kind).GroupKind().String()
+}
+
+// helmOperator is the field manager of an operator that was built from watches.yaml.
+const helmOperator = "helm-operator"
+
+// releaseNamePath is the field by which Helm marks an object.
+var releaseNamePath = fieldpath.MakePathOrDie("metadata", "annotations", releaseNameAnnotation)
+
+// clientSideManagers returns the field managers under which Helm applied an object by
+// client-side apply. Helm uses the name of the binary, so in a takeover these are also the
+// managers that set Helm's mark.
+func (o *operation) clientSideManagers(live metav1.Object) sets.Set[string] {
+	managers := sets.New(FieldManager)
+	if o.takeover == nil {
+		return managers
+	}
+	managers.Insert(helmOperator)
+	for _, entry := range live.GetManagedFields() {
+		if entry.Operation != metav1.ManagedFieldsOperationUpdate || entry.Subresource != "" || entry.FieldsV1 == nil ||
+			strings.HasPrefix(entry.Manager, "kubectl") {
+			continue // kubectl sets the mark for a user who hands the object over to Helm.
+		}
+		fields := fieldpath.NewSet()
+		if err := fields.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err == nil && fields.Has(releaseNamePath) {
+			managers.Insert(entry.Manager)
+		}
+	}
+	return managers
+}

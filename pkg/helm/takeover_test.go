@@ -1,0 +1,303 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+// TestLegacyReleaseName compares with names that the algorithm of operator-sdk 0.x returned.
+func TestLegacyReleaseName(t *testing.T) {
+	tests := map[types.UID]string{
+		"6ff7b4b9-0ba1-4cb3-9d1a-8b0f7a4c2d11": "web-6mmv3kslqrpf5ghh6g7q4zwup",
+		"6FF7B4B9-0BA1-4CB3-9D1A-8B0F7A4C2D11": "web-6mmv3kslqrpf5ghh6g7q4zwup",
+		"00ab0000-0000-4000-8000-000000000000": "web-01f9113k6l3buucd6qp97aww0",
+		"00000000-0000-0000-0000-000000000001": "web-0000000000000001",
+		"ffffffff-ffff-ffff-ffff-ffffffffffff": "web-f5lxx1zz5pnorynqglhzmsp33",
+		"no UUID":                              "",
+		"":                                     "",
+	}
+	for uid, want := range tests {
+		if got := LegacyReleaseName("web", uid); got != want {
+			t.Errorf("LegacyReleaseName(%q) = %q, want %q", uid, got, want)
+		}
+	}
+}
+
+// outsideRole is a cluster-scoped object of a chart.
+const outsideRole = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: outside}\nrules: []\n"
+
+// takenOver is a release of a chart that is taken over for an owner.
+func takenOver(t *testing.T, templates map[string]string) Release {
+	t.Helper()
+	desired := made(t, templates)
+	desired.Takeover = true
+	desired.Owner = &metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "App", Name: "web", UID: "1", Controller: ptr.To(true)}
+	return desired
+}
+
+// operate installs the release as another client does, who leaves no labels of the engine. References to the owner are
+// optional.
+func (f *fixture) operate(release Release, references ...metav1.OwnerReference) {
+	f.t.Helper()
+	f.must(release, ActionInstall, CauseNotInstalled)
+	f.editRecord(func(secret *unstructured.Unstructured) {
+		labels := secret.GetLabels()
+		for key := range labels {
+			if strings.HasPrefix(key, "engine.") {
+				delete(labels, key)
+			}
+		}
+		secret.SetLabels(labels)
+		secret.SetOwnerReferences(references)
+	})
+	f.baseline = Baseline{}
+	f.restart()
+	f.TakeRequests()
+}
+
+// editRecord changes the Secret of the first revision.
+func (f *fixture) editRecord(change func(*unstructured.Unstructured)) {
+	f.t.Helper()
+	f.Edit("Secret", "default/"+recordSecretName("web", 1), "kubectl", change)
+	synctest.Wait()
+}
+
+// writes returns the writes among the requests since the last call, without those of records.
+func (f *fixture) writes() []string {
+	return slices.DeleteFunc(f.TakeRequests(), func(request string) bool {
+		return strings.HasPrefix(request, "get ") || strings.HasPrefix(request, "list ") || strings.Contains(request, "/sh.helm.")
+	})
+}
+
+// TestTakeoverOfReleases takes over a release of the owner or of the chart, and refuses others.
+func TestTakeoverOfReleases(t *testing.T) {
+	controller := func(kind, name string, uid types.UID) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: "example.com/v1", Kind: kind, Name: name, UID: uid, Controller: ptr.To(true)}
+	}
+	tests := map[string]struct {
+		references []metav1.OwnerReference
+		change     func(*releasev1.Release)
+		holder     string
+	}{
+		"of the owner":                          {references: []metav1.OwnerReference{controller("App", "web", "1")}},
+		"of an earlier owner of that name":      {references: []metav1.OwnerReference{controller("App", "web", "0")}},
+		"of the owner, of a chart that changed": {references: []metav1.OwnerReference{controller("App", "web", "1")}, change: renameChart},
+		"without an owner":                      {},
+		"of another kind":                       {references: []metav1.OwnerReference{controller("Site", "web", "2")}, holder: "a Site"},
+		"of another name":                       {references: []metav1.OwnerReference{controller("App", "other", "2")}, holder: "a App"},
+		"of an owner with an endless name":      {references: []metav1.OwnerReference{controller("App", "web"+strings.Repeat("x", 1<<12), "2")}, holder: "a App"},
+		"without an owner, of another chart":    {change: renameChart, holder: `the chart "other"`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				f.operate(made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")}), test.references...)
+				if test.change != nil {
+					f.forge(1, test.change)
+				}
+				desired := takenOver(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
+
+				_, err := f.reconcile(desired)
+
+				if test.holder == "" {
+					if err != nil {
+						t.Fatal(err)
+					}
+					f.must(desired, ActionNone, CauseNone)
+					wantRecords(t, f, "web.v1 superseded", "web.v2 deployed")
+					return
+				}
+				conflict := wantError[*OwnershipConflictError](t, err)
+				if !conflict.OfRelease() || conflict.Holder != test.holder {
+					t.Errorf("conflict over %s with %s", conflict.Object, conflict.Holder)
+				}
+				_ = wantError[*OwnershipConflictError](t, f.engine.Uninstall(t.Context(), desired, Baseline{}))
+				if writes := f.writes(); len(writes) > 0 {
+					t.Errorf("the engine sent %v", writes)
+				}
+				wantRecords(t, f, "web.v1 deployed")
+			})
+		})
+	}
+}
+
+func renameChart(rls *releasev1.Release) { rls.Chart.Metadata.Name = "other" }
+
+// TestTakeoverOfObjects takes over an object that has the release's marks or the owner, and no other.
+func TestTakeoverOfObjects(t *testing.T) {
+	tests := map[string]struct {
+		change func(*unstructured.Unstructured)
+		taken  bool
+	}{
+		"marks":           {func(*unstructured.Unstructured) {}, true},
+		"owner, no marks": {func(object *unstructured.Unstructured) { setOwner("1", object); unmark(object) }, true},
+		"marks and owner": {func(object *unstructured.Unstructured) { setOwner("1", object) }, true},
+		"other owner":     {func(object *unstructured.Unstructured) { setOwner("2", object) }, false},
+		"nothing":         {unmark, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				f.operate(made(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("b", "1")}))
+				f.Edit("ConfigMap", "default/a", "manager", test.change)
+				f.Edit("ConfigMap", "default/b", "manager", test.change)
+				desired := takenOver(t, map[string]string{"templates/a.yaml": configMap("a", "2")})
+
+				_, err := f.reconcile(desired)
+
+				if !test.taken {
+					_ = wantError[*OwnershipConflictError](t, err)
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				if removed := f.Object("ConfigMap", "default/b") == nil; removed != test.taken {
+					t.Errorf("the object that the chart no longer has is removed: %t", removed)
+				}
+			})
+		})
+	}
+}
+
+func setOwner(uid types.UID, object *unstructured.Unstructured) {
+	object.SetOwnerReferences([]metav1.OwnerReference{
+		{APIVersion: "example.com/v1", Kind: "App", Name: "owner-" + string(uid), UID: uid, Controller: ptr.To(true)},
+	})
+}
+
+func unmark(object *unstructured.Unstructured) {
+	object.SetLabels(nil)
+	object.SetAnnotations(nil)
+}
+
+// forgedOutside names objects outside of the tenant's namespace.
+const forgedOutside = "---\n" + outsideRole + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: outside, namespace: kube-system}\n"
+
+// TestForgedRecordReachesNothingOutside is the attack of a tenant who forges a release record that names objects outside
+// of the tenant's namespace. The objects have the marks of a release of the same name, which an administrator installed.
+func TestForgedRecordReachesNothingOutside(t *testing.T) {
+	forgeries := map[string]func(f *fixture){
+		"record without an owner": func(f *fixture) {},
+		"record that names the owner by reference": func(f *fixture) {
+			f.editRecord(func(secret *unstructured.Unstructured) {
+				secret.SetOwnerReferences([]metav1.OwnerReference{
+					{APIVersion: "example.com/v1", Kind: "App", Name: "web", UID: "1", Controller: ptr.To(true)},
+				})
+			})
+		},
+		"record that claims to be the engine's": func(f *fixture) {
+			f.editRecord(func(secret *unstructured.Unstructured) {
+				labels := secret.GetLabels()
+				labels[InputsLabel] = "1-forged"
+				ownerOf(&metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "App", Name: "web", UID: "1"}).label(labels)
+				secret.SetLabels(labels)
+			})
+		},
+		"record of an interrupted upgrade": func(f *fixture) {
+			f.editRecord(func(secret *unstructured.Unstructured) {
+				labels := secret.GetLabels()
+				labels[recordStatus], labels[recordModifiedAt] = "pending-upgrade", "1"
+				secret.SetLabels(labels)
+			})
+		},
+	}
+	attacks := map[string]struct {
+		templates map[string]string
+		act       func(f *fixture, desired Release) error
+		conflict  bool
+	}{
+		"objects that the chart lacks": {
+			templates: map[string]string{"templates/a.yaml": configMap("a", "2")},
+			act:       func(f *fixture, desired Release) error { _, err := f.reconcile(desired); return err },
+		},
+		"object that the chart has": {
+			templates: map[string]string{"templates/a.yaml": configMap("a", "2"), "templates/role.yaml": outsideRole},
+			act:       func(f *fixture, desired Release) error { _, err := f.reconcile(desired); return err },
+			conflict:  true,
+		},
+		"uninstall": {
+			templates: map[string]string{"templates/a.yaml": configMap("a", "2"), "templates/role.yaml": outsideRole},
+			act: func(f *fixture, desired Release) error {
+				return f.engine.Uninstall(f.t.Context(), desired, Baseline{})
+			},
+		},
+	}
+	for forgery, forge := range forgeries {
+		for attack, test := range attacks {
+			t.Run(forgery+", "+attack, func(t *testing.T) {
+				bubble(t, func(t *testing.T, f *fixture) {
+					f.operate(made(t, map[string]string{"templates/a.yaml": configMap("a", "1")}))
+					f.forge(1, func(rls *releasev1.Release) { rls.Manifest += forgedOutside })
+					mark := func(object *unstructured.Unstructured) {
+						(&operation{release: made(t, nil).Key()}).claim(object)
+					}
+					role := f.Edit("ClusterRole", "outside", "helm", mark)
+					other := f.Edit("ConfigMap", "kube-system/outside", "helm", mark)
+					forge(f)
+
+					err := test.act(f, takenOver(t, test.templates))
+
+					if test.conflict {
+						conflict := wantError[*OwnershipConflictError](t, err)
+						if conflict.Object.Kind != "ClusterRole" {
+							t.Errorf("conflict over %s", conflict.Object)
+						}
+					} else if err != nil {
+						t.Fatal(err)
+					}
+					if diff := cmp.Diff(role, f.Object("ClusterRole", "outside")); diff != "" {
+						t.Errorf("ClusterRole (-before +after):\n%s", diff)
+					}
+					if diff := cmp.Diff(other, f.Object("ConfigMap", "kube-system/outside")); diff != "" {
+						t.Errorf("ConfigMap (-before +after):\n%s", diff)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestTakeoverOutside takes over objects outside the namespace that name the owner. The engine names the owner itself, so
+// that it knows its own objects when the baseline is lost.
+func TestTakeoverOutside(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		desired := takenOver(t, map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/role.yaml": outsideRole})
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		role := f.Object("ClusterRole", "outside")
+		want := map[string]string{
+			PrimaryResourceAnnotation: "default/web", PrimaryResourceTypeAnnotation: "App.example.com",
+			releaseNameAnnotation: "web", releaseNamespaceAnnotation: "default",
+		}
+		if diff := cmp.Diff(want, role.GetAnnotations()); diff != "" {
+			t.Errorf("annotations (-want +got):\n%s", diff)
+		}
+		f.baseline = Baseline{}
+		f.restart()
+
+		f.must(desired, ActionInstall, CauseUnverified)
+
+		f.must(desired, ActionNone, CauseNone)
+		if uid := f.Object("ClusterRole", "outside").GetUID(); uid != role.GetUID() {
+			t.Errorf("the ClusterRole has the UID %s, want %s", uid, role.GetUID())
+		}
+		f.baseline = Baseline{}
+		f.restart()
+		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
+			t.Fatal(err)
+		}
+		if left := f.Names(); len(left) > 0 {
+			t.Errorf("%v are left", left)
+		}
+	})
+}

@@ -133,7 +133,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 			e.publish(n)
 		}
 	}()
-	deployed, err := o.run(desired, history, run)
+	deployed, err := o.run(desired, history, run) //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
 	err = shortened(err)
 	if err == nil && deployed != nil {
 		e.attempts.succeeded(name, deployed.Revision)

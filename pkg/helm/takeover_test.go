@@ -188,7 +188,7 @@ const forgedOutside = "---\n" + outsideRole + "---\napiVersion: v1\nkind: Config
 // of the tenant's namespace. The objects have the marks of a release of the same name, which an administrator installed.
 func TestForgedRecordReachesNothingOutside(t *testing.T) {
 	forgeries := map[string]func(f *fixture){
-		"record without an owner": func(f *fixture) {},
+		"record without an owner": func(*fixture) {},
 		"record that names the owner by reference": func(f *fixture) {
 			f.editRecord(func(secret *unstructured.Unstructured) {
 				secret.SetOwnerReferences([]metav1.OwnerReference{

@@ -308,7 +308,6 @@ func TestTakeoverOfAbandonedUninstall(t *testing.T) {
 	clock.SetTime(clock.Now().Add(busy.RetryAfter))
 
 	err := e.converge(t.Context(), release)
-
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +323,6 @@ func TestUninstallOfOperatedRelease(t *testing.T) {
 	o, e := newOperated(t, "helm-operator", nil)
 
 	err := e.Uninstall(t.Context(), e.takeover(o, nil), helm.Baseline{})
-
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -301,3 +301,40 @@ func TestTakeoverOutside(t *testing.T) {
 		}
 	})
 }
+
+// TestClientSideManagers finds the managers whose fields move to server-side apply in a takeover.
+func TestClientSideManagers(t *testing.T) {
+	const mark = `{"f:metadata":{"f:annotations":{"f:meta.helm.sh/release-name":{}}}}`
+	entry := func(manager, subresource, fields string, operation metav1.ManagedFieldsOperationType) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: operation, Subresource: subresource, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+		}
+	}
+	tests := map[string]struct {
+		entry metav1.ManagedFieldsEntry
+		taken bool
+	}{
+		"Helm's mark":                        {entry("manager", "", mark, metav1.ManagedFieldsOperationUpdate), true},
+		"no mark":                            {entry("manager", "", `{"f:data":{"f:key":{}}}`, metav1.ManagedFieldsOperationUpdate), false},
+		"a user's mark":                      {entry("kubectl-annotate", "", mark, metav1.ManagedFieldsOperationUpdate), false},
+		"mark by server-side apply":          {entry("manager", "", mark, metav1.ManagedFieldsOperationApply), false},
+		"mark in a subresource":              {entry("manager", "status", mark, metav1.ManagedFieldsOperationUpdate), false},
+		"fields that cannot be decoded":      {entry("manager", "", `{"f:`, metav1.ManagedFieldsOperationUpdate), false},
+		"helm-operator, which needs no mark": {entry("helm-operator", "", `{}`, metav1.ManagedFieldsOperationUpdate), true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			object := &metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{test.entry}}
+			o := &operation{takeover: &metav1.OwnerReference{}}
+
+			managers := o.clientSideManagers(object)
+
+			if managers.Has(test.entry.Manager) != test.taken {
+				t.Errorf("the managers are %v", managers.UnsortedList())
+			}
+			if without := (&operation{}).clientSideManagers(object); without.Len() != 1 || !without.Has(FieldManager) {
+				t.Errorf("without a takeover, the managers are %v", without.UnsortedList())
+			}
+		})
+	}
+}

@@ -293,6 +293,44 @@ func TestTakeoverOfUnfinishedRelease(t *testing.T) {
 	}
 }
 
+// TestInterruptedTakeover kills the engine at each of its requests for a record or object. Another engine, without a
+// baseline, completes the takeover.
+func TestInterruptedTakeover(t *testing.T) {
+	t.Parallel()
+	const requests = 31
+	for k := 1; k <= requests; k++ {
+		t.Run(fmt.Sprintf("at request %d", k), func(t *testing.T) {
+			t.Parallel()
+			var s saboteur
+			o, e := newOperated(t, "helm-operator", nil, s.get)
+			before := o.live(t)
+			release := e.takeover(o, values{"former": false})
+			s.arm(k, fault{kills: true, strike: unanswered})
+			interrupted := e.converge(t.Context(), release)
+			if _, struck := s.disarm(); struck == "" {
+				t.Fatalf("there was no request %d: %v", k, interrupted)
+			}
+			e.baseline = helm.Baseline{}
+			e.restart()
+
+			err := e.converge(t.Context(), release)
+
+			if err != nil {
+				t.Fatalf("after %v: %v", interrupted, err)
+			}
+			o.awaitRollout(t)
+			after := o.live(t)
+			delete(before, "ConfigMap web-former")
+			sameGeneration(before, after, "Service web", "Deployment web")
+			assertSame(t, before, after)
+			assertUnmanaged(t, after, "helm-operator")
+			if newest := newestRelease(t.Context(), t, o.namespace); newest.Version != 2 || newest.Info.Status != common.StatusDeployed {
+				t.Errorf("revision %d is %s", newest.Version, newest.Info.Status)
+			}
+		})
+	}
+}
+
 // TestTakeoverOfAbandonedUninstall completes the uninstall of an operator that stopped, and installs the release again.
 func TestTakeoverOfAbandonedUninstall(t *testing.T) {
 	t.Parallel()

@@ -307,7 +307,7 @@ func TestClientSideManagers(t *testing.T) {
 	const mark = `{"f:metadata":{"f:annotations":{"f:meta.helm.sh/release-name":{}}}}`
 	entry := func(manager, subresource, fields string, operation metav1.ManagedFieldsOperationType) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
-			Manager: manager, Operation: operation, Subresource: subresource, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+			Manager: manager, Operation: operation, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields),
 		}
 	}
 	tests := map[string]struct {

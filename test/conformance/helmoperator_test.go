@@ -150,7 +150,7 @@ func (o *helmOperator) setStatus(t *testing.T, status common.Status) {
 }
 
 // live returns the objects of the release, by kind and name.
-func (o *helmOperator) live(t *testing.T) map[string]*unstructured.Unstructured {
+func (o *helmOperator) live(ctx context.Context, t *testing.T) map[string]*unstructured.Unstructured {
 	t.Helper()
 	found := map[string]*unstructured.Unstructured{}
 	for _, p := range []place{
@@ -162,7 +162,7 @@ func (o *helmOperator) live(t *testing.T) map[string]*unstructured.Unstructured 
 		{batchGroup.WithResource("jobs"), o.namespace},
 		{rbacGroup.WithResource("clusterroles"), ""},
 	} {
-		list, err := shared.Dynamic.Resource(p.GroupVersionResource).Namespace(p.namespace).List(t.Context(), metav1.ListOptions{})
+		list, err := shared.Dynamic.Resource(p.GroupVersionResource).Namespace(p.namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -113,7 +113,7 @@ func TestTakeoverFromHelmOperator(t *testing.T) {
 			if test.prepare != nil {
 				test.prepare(t, o)
 			}
-			before := o.live(t)
+			before := o.live(t.Context(), t)
 			release := e.takeover(o, desired)
 
 			if err := e.converge(t.Context(), release); err != nil {
@@ -121,7 +121,7 @@ func TestTakeoverFromHelmOperator(t *testing.T) {
 			}
 
 			o.awaitRollout(t)
-			after := o.live(t)
+			after := o.live(t.Context(), t)
 			if test.prepare != nil {
 				sameGeneration(before, after, "Deployment web") // Helm's marks are annotations.
 			}
@@ -168,7 +168,7 @@ func removeMarks(t *testing.T, o *helmOperator) {
 	t.Helper()
 	const patch = `{"metadata": {"labels": {"app.kubernetes.io/managed-by": null}, "annotations": {
 		"meta.helm.sh/release-name": null, "meta.helm.sh/release-namespace": null}}}`
-	for _, object := range o.live(t) {
+	for _, object := range o.live(t.Context(), t) {
 		if kind := object.GetKind(); kind != "ReplicaSet" && kind != "Job" {
 			patchObject(t, object, patch, "helm-operator")
 		}
@@ -195,7 +195,7 @@ func patchObject(t *testing.T, object *unstructured.Unstructured, patch, manager
 func TestTakeoverRemovesFormerFields(t *testing.T) {
 	t.Parallel()
 	o, e := newOperated(t, "helm-operator", nil)
-	before := o.live(t)
+	before := o.live(t.Context(), t)
 	release := e.takeover(o, values{"former": false})
 
 	if err := e.converge(t.Context(), release); err != nil {
@@ -203,7 +203,7 @@ func TestTakeoverRemovesFormerFields(t *testing.T) {
 	}
 
 	o.awaitRollout(t)
-	after := o.live(t)
+	after := o.live(t.Context(), t)
 	delete(before, "ConfigMap web-former")
 	sameGeneration(before, after, "Service web", "Deployment web")
 	assertSame(t, before, after)
@@ -223,7 +223,7 @@ func TestTakeoverRemovesFormerFields(t *testing.T) {
 		if err := e.converge(t.Context(), release); err != nil {
 			t.Fatal(err)
 		}
-		if mode, _, _ := unstructured.NestedString(o.live(t)["ConfigMap web"].Object, "data", "mode"); mode != "ascii" {
+		if mode, _, _ := unstructured.NestedString(o.live(t.Context(), t)["ConfigMap web"].Object, "data", "mode"); mode != "ascii" {
 			t.Errorf("the ConfigMap has the mode %q", mode)
 		}
 	}
@@ -260,7 +260,7 @@ func TestTakeoverOfUnfinishedRelease(t *testing.T) {
 			o.setStatus(t, test.status)
 			e.awaitRecord(test.revisions, test.status.String())
 			clock.SetTime(time.Now())
-			before := o.live(t)
+			before := o.live(t.Context(), t)
 			release := e.takeover(o, values{"former": false})
 
 			err := e.pass(t.Context(), release)
@@ -273,14 +273,14 @@ func TestTakeoverOfUnfinishedRelease(t *testing.T) {
 				if busy.RetryAfter <= 0 || busy.RetryAfter > timeout {
 					t.Errorf("retry after %v", busy.RetryAfter)
 				}
-				assertSame(t, before, o.live(t))
+				assertSame(t, before, o.live(t.Context(), t))
 				clock.SetTime(clock.Now().Add(busy.RetryAfter))
 			}
 			if err := e.converge(t.Context(), release); err != nil {
 				t.Fatal(err)
 			}
 			o.awaitRollout(t)
-			after := o.live(t)
+			after := o.live(t.Context(), t)
 			delete(before, "ConfigMap web-former")
 			sameGeneration(before, after, "Service web", "Deployment web")
 			before["Job hook-job"].SetUID(after["Job hook-job"].GetUID()) // An install that is repeated runs its hooks.
@@ -303,7 +303,7 @@ func TestInterruptedTakeover(t *testing.T) {
 			t.Parallel()
 			var s saboteur
 			o, e := newOperated(t, "helm-operator", nil, s.get)
-			before := o.live(t)
+			before := o.live(t.Context(), t)
 			release := e.takeover(o, values{"former": false})
 			s.arm(k, fault{kills: true, strike: unanswered})
 			interrupted := e.converge(t.Context(), release)
@@ -314,12 +314,11 @@ func TestInterruptedTakeover(t *testing.T) {
 			e.restart()
 
 			err := e.converge(t.Context(), release)
-
 			if err != nil {
 				t.Fatalf("after %v: %v", interrupted, err)
 			}
 			o.awaitRollout(t)
-			after := o.live(t)
+			after := o.live(t.Context(), t)
 			delete(before, "ConfigMap web-former")
 			sameGeneration(before, after, "Service web", "Deployment web")
 			assertSame(t, before, after)
@@ -364,8 +363,8 @@ func TestUninstallOfOperatedRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster.Eventually(t.Context(), t, "removal of all objects", func(context.Context) (bool, error) {
-		left := o.live(t)
+	cluster.Eventually(t.Context(), t, "removal of all objects", func(ctx context.Context) (bool, error) {
+		left := o.live(ctx, t)
 		delete(left, "Job hook-job") // Helm keeps a hook without a deletion policy.
 		return len(left) == 0, fmt.Errorf("%v are left", slices.Sorted(maps.Keys(left)))
 	})
@@ -382,7 +381,7 @@ func TestHelmOperatorGoesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o, e := newOperated(t, "helm-operator", nil)
-			before := o.live(t)
+			before := o.live(t.Context(), t)
 			release := e.takeover(o, nil)
 			if err := e.converge(t.Context(), release); err != nil {
 				t.Fatal(err)
@@ -393,7 +392,7 @@ func TestHelmOperatorGoesOn(t *testing.T) {
 				t.Fatalf("upgrade by the operator: %v", err)
 			}
 			e.awaitRecord(3, common.StatusDeployed.String())
-			after := o.live(t)
+			after := o.live(t.Context(), t)
 			if after["ConfigMap web-former"] != nil {
 				t.Error("the operator's upgrade kept an object that the chart lost")
 			}
@@ -408,7 +407,7 @@ func TestHelmOperatorGoesOn(t *testing.T) {
 				t.Fatalf("take over again: %v", err)
 			}
 			o.awaitRollout(t)
-			after = o.live(t)
+			after = o.live(t.Context(), t)
 			before["ConfigMap web-former"] = after["ConfigMap web-former"] // It was deleted in between.
 			sameGeneration(before, after, "Service web", "Deployment web")
 			assertSame(t, before, after)

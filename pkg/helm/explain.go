@@ -49,7 +49,7 @@ func (e *Engine) Explain(ctx context.Context, release Release, baseline Baseline
 	var found []Explanation
 	desired := Release{
 		Namespace: release.Namespace, Name: release.Name, Scope: release.Scope, ServiceAccount: release.ServiceAccount,
-		Timeout: release.Timeout, Ignore: baseline.Ignore,
+		Owner: release.Owner, Takeover: release.Takeover, Timeout: release.Timeout, Ignore: baseline.Ignore,
 	}
 	_, err := e.measured(ctx, desired, Decision{Action: actionExplain}, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
 		var err error

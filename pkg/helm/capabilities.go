@@ -57,6 +57,8 @@ type kindMapper struct {
 	discovered   time.Time
 	noticed      time.Time // The time of the last change.
 	stale        bool
+	// subscribers are called after a change.
+	subscribers []func()
 }
 
 func newKindMapper(client discovery.DiscoveryInterface, clock clock.PassiveClock, logger *slog.Logger) *kindMapper {
@@ -162,8 +164,12 @@ func (m *kindMapper) patience() time.Duration {
 // changed notes that the last discovery is out of date.
 func (m *kindMapper) changed() {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.stale, m.noticed = true, m.clock.Now()
+	subscribers := m.subscribers
+	m.mu.Unlock()
+	for _, subscriber := range subscribers {
+		subscriber()
+	}
 }
 
 // renew drops the last discovery if it is stale.

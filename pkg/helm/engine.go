@@ -227,11 +227,31 @@ func (e *Engine) Run(ctx context.Context) {
 func (e *Engine) HasSynced() bool { return e.records.hasSynced() }
 
 // Subscribe registers a function that is called for every change that this engine did
-// not make. The function must not block. Call Subscribe before Run.
+// not make from now on. The function must not block.
 func (e *Engine) Subscribe(subscriber func(release cache.ObjectName, change Change)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.subscribers = append(e.subscribers, subscriber)
+}
+
+// SubscribeKinds registers a function that is called when a CRD or an API service changes,
+// so the API server may serve other kinds now. Discovery may show them only a moment later.
+// The function must not block.
+func (e *Engine) SubscribeKinds(subscriber func()) {
+	e.mapper.mu.Lock()
+	defer e.mapper.mu.Unlock()
+	e.mapper.subscribers = append(e.mapper.subscribers, subscriber)
+}
+
+// Resource returns the resource of a kind, and whether the resource is namespaced. The error
+// is a [meta.NoKindMatchError] if the API server does not serve the kind. Resource asks the
+// API server only if the kind is unknown, and not at each call.
+func (e *Engine) Resource(kind schema.GroupVersionKind) (resource schema.GroupVersionResource, namespaced bool, err error) {
+	mapping, err := e.mapper.mapping(kind)
+	if err != nil {
+		return schema.GroupVersionResource{}, false, err
+	}
+	return mapping.Resource, mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
 // publish reports a change to the subscribers, after the operation in flight if there is

@@ -43,14 +43,13 @@ func (e *Engine) Uninstall(ctx context.Context, release Release, baseline Baseli
 	_, err := e.measured(ctx, release, Decision{Action: actionUninstall}, baseline, func(o *operation) (*Deployed, error) { //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
 		return nil, o.uninstall(release.Uninstall)
 	})
-	var conflict *OwnershipConflictError
 	if err == nil && release.AwaitRemoval {
 		e.forgetRecords(name)
 		e.watcher.await(name)
 		return nil
 	}
-	if err == nil || errors.As(err, &conflict) && conflict.OfRelease() {
-		e.Forget(name)
+	if err == nil {
+		e.Forget(name) // What is known of a release of another owner stays.
 	}
 	return err
 }

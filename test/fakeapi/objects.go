@@ -44,7 +44,7 @@ func (s *Server) serve(request Request) (any, error) {
 		return "a line of a log", nil
 	}
 	live := s.objects[request.Key]
-	if live == nil && slices.Contains([]string{"get", "update", "patch", "delete"}, request.Verb) {
+	if live == nil && (request.Subresource != "" || slices.Contains([]string{"get", "update", "patch", "delete"}, request.Verb)) {
 		return nil, apierrors.NewNotFound(request.Key.Resource.GroupResource(), request.Key.Name)
 	}
 	switch request.Verb {
@@ -148,7 +148,7 @@ func (s *Server) merge(request Request, kind Kind, live, object *unstructured.Un
 		before = &unstructured.Unstructured{}
 		before.SetGroupVersionKind(kind.Kind)
 	}
-	manager, query := s.fieldManager(kind.Kind, ""), request.Query
+	manager, query := s.fieldManager(kind.Kind, request.Subresource), request.Query
 	var merged runtime.Object
 	var err error
 	if request.Verb == "apply" {
@@ -159,7 +159,17 @@ func (s *Server) merge(request Request, kind Kind, live, object *unstructured.Un
 	if err != nil {
 		return nil, err
 	}
-	return merged.(*unstructured.Unstructured), nil
+	result := merged.(*unstructured.Unstructured)
+	if request.Subresource == "" || live == nil {
+		return result, nil
+	}
+	whole := live.DeepCopy()
+	whole.Object[request.Subresource] = result.Object[request.Subresource]
+	whole.SetManagedFields(result.GetManagedFields())
+	if s.Prune != nil {
+		s.Prune(whole)
+	}
+	return whole, nil
 }
 
 // strictly refuses fields that a built-in kind does not have.
@@ -178,19 +188,27 @@ func strictly(object *unstructured.Unstructured) error {
 func decode(request Request, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	object, body := &unstructured.Unstructured{}, request.Body
 	if request.Verb == "patch" {
-		patch, err := jsonpatch.DecodePatch(body)
-		if err != nil {
-			return nil, err
-		}
 		whole, err := json.Marshal(live.Object)
 		if err != nil {
 			return nil, err
 		}
-		if body, err = patch.Apply(whole); err != nil {
+		if body, err = patched(whole, request); err != nil {
 			return nil, err
 		}
 	}
 	return object, utiljson.Unmarshal(body, &object.Object) // Unlike encoding/json, it keeps integers.
+}
+
+// patched returns an object after a JSON patch or a JSON merge patch.
+func patched(whole []byte, request Request) ([]byte, error) {
+	if request.merges {
+		return jsonpatch.MergePatch(whole, request.Body)
+	}
+	patch, err := jsonpatch.DecodePatch(request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return patch.Apply(whole)
 }
 
 // store stores the result of a write, and returns the object for the answer. As on an API

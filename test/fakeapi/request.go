@@ -24,15 +24,19 @@ type Request struct {
 	// Verb is get, list, watch, create, update, apply, patch, delete or
 	// deletecollection; "discover" for requests about the server itself, whose path is
 	// the name in Key.
-	Verb  string
-	Key   Key
-	Query url.Values
+	Verb string
+	Key  Key
+	// Subresource is status or empty.
+	Subresource string
+	Query       url.Values
 	// Body is JSON, also of a request in protobuf.
 	Body []byte
 	// User is the user whom the client impersonates; empty for none.
 	User string
 
 	accept string
+	// merges says that a patch is a JSON merge patch.
+	merges bool
 }
 
 // String is verb, resource and name: "apply deployments default/web".
@@ -41,7 +45,7 @@ func (r Request) String() string {
 	if r.Key.Namespace != "" {
 		name = r.Key.Namespace + "/" + name
 	}
-	return strings.TrimSuffix(strings.TrimSpace(r.Verb+" "+r.Key.Resource.Resource+" "+name), "/")
+	return strings.TrimSuffix(strings.TrimSpace(r.Verb+" "+strings.TrimSuffix(r.Key.Resource.Resource+"/"+r.Subresource, "/")+" "+name), "/")
 }
 
 // parse returns what a request asks for.
@@ -73,7 +77,11 @@ func (s *Server) parse(request *http.Request) (Request, error) {
 	if parts[0] == "namespaces" && len(parts) > 2 {
 		parsed.Key.Namespace, parts = parts[1], parts[2:]
 	}
+	if len(parts) == 3 && parts[2] == "status" {
+		parsed.Subresource, parts = parts[2], parts[:2]
+	}
 	parsed.Key.Resource.Resource, parsed.Key.Name = parts[0], strings.Join(parts[1:], "/")
+	parsed.merges = request.Header.Get("Content-Type") == string(types.MergePatchType)
 	parsed.Verb = map[string]string{
 		http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update",
 		http.MethodPatch: "apply", http.MethodDelete: "delete",

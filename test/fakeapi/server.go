@@ -46,6 +46,9 @@ type Server struct {
 	Refuse func(request Request, object *unstructured.Unstructured) error
 	// Validate, when set, refuses the object that a write results in.
 	Validate func(object *unstructured.Unstructured) error
+	// Prune, when set, removes fields from the result of a write to a status, as the schema of
+	// a CRD does.
+	Prune func(object *unstructured.Unstructured)
 	// React, when set, stands for the cluster's controllers: it changes an object that
 	// was just written, and reports whether it did. The change is a write of its own.
 	React func(object *unstructured.Unstructured) bool

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -51,6 +52,21 @@ func (s *Server) Remove(kind, name string) {
 		s.t.Fatalf("remove %s %s: there is none", kind, name)
 	}
 	s.happened(key, live, nil)
+}
+
+// Delete deletes an object as a user does: it stays until its finalizers are removed.
+func (s *Server) Delete(kind, name string) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := s.keyOf(kind, name)
+	live := s.objects[key]
+	if live == nil {
+		s.t.Fatalf("delete %s %s: there is none", kind, name)
+	}
+	if _, err := s.delete(key, live, metav1.DeleteOptions{}); err != nil {
+		s.t.Fatalf("delete %s %s: %v", kind, name, err)
+	}
 }
 
 // Object returns an object; nil when there is none.

@@ -68,7 +68,7 @@ func TestDeletion(t *testing.T) {
 	w.passes("a", controller.Deleted)
 	equal(t, "requests in the end", []string(nil), w.calls.take())
 	equal(t, "events in the end", []string(nil), w.recorder.take())
-	equal(t, "releases passed to Forget", []cache.ObjectName{keyOf("a"), keyOf("a")}, w.engine.Forgotten)
+	equal(t, "releases passed to Forget", []cache.ObjectName{keyOf("a")}, w.engine.Forgotten)
 
 	created := w.create(newApp("a"))
 	w.passes("a", controller.SpecChange)

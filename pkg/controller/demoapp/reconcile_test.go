@@ -323,7 +323,7 @@ func TestDeletedApp(t *testing.T) {
 		w := newWorld(t)
 		w.passes("a", controller.Deleted)
 		equal(t, "requests", []string(nil), w.calls.take())
-		equal(t, "releases passed to Forget", []cache.ObjectName{keyOf("a")}, w.engine.Forgotten)
+		equal(t, "releases passed to Forget", []cache.ObjectName(nil), w.engine.Forgotten)
 	})
 	t.Run("before the status is written", func(t *testing.T) {
 		w := deployed(t)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,20 +17,23 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// Has reports whether obj has the finalizer name.
-func Has(obj metav1.Object, name string) bool {
-	return slices.Contains(obj.GetFinalizers(), name)
+// Has reports whether obj has one of the finalizers.
+func Has(obj metav1.Object, names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(obj.GetFinalizers(), name) })
 }
 
-// Ensure adds the finalizer name to obj and returns the updated object. It returns
-// obj itself if obj has the finalizer. It also returns obj itself if obj is being
+// Ensure adds the finalizer name to obj, in place of the former ones, and returns the
+// updated object. It returns obj itself if obj has the finalizer and no former one. It also returns obj itself if obj is being
 // deleted, because the API server then rejects new finalizers. The error wraps a
 // conflict.
-func Ensure[T metav1.Object](ctx context.Context, patcher controller.Patcher[T], obj T, name string) (T, error) {
-	if Has(obj, name) || obj.GetDeletionTimestamp() != nil {
+func Ensure[T metav1.Object](ctx context.Context, patcher controller.Patcher[T], obj T, name string, former ...string) (T, error) {
+	if Has(obj, name) && !Has(obj, former...) || obj.GetDeletionTimestamp() != nil {
 		return obj, nil
 	}
-	desired := append(slices.Clone(obj.GetFinalizers()), name)
+	desired := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(former, f) })
+	if !Has(obj, name) {
+		desired = append(desired, name)
+	}
 	updated, err := patch(ctx, patcher, obj, desired)
 	if err != nil {
 		return obj, fmt.Errorf("add finalizer %q: %w", name, err)
@@ -37,20 +41,20 @@ func Ensure[T metav1.Object](ctx context.Context, patcher controller.Patcher[T],
 	return updated, nil
 }
 
-// Remove removes the finalizer name from obj and returns the updated object. It
-// returns obj itself if obj lacks the finalizer or is gone. The error wraps a
+// Remove removes the finalizers from obj and returns the updated object. It returns obj
+// itself if obj lacks all of them or is gone. The error wraps a
 // conflict.
-func Remove[T metav1.Object](ctx context.Context, patcher controller.Patcher[T], obj T, name string) (T, error) {
-	if !Has(obj, name) {
+func Remove[T metav1.Object](ctx context.Context, patcher controller.Patcher[T], obj T, names ...string) (T, error) {
+	if !Has(obj, names...) {
 		return obj, nil
 	}
-	desired := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == name })
+	desired := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(names, f) })
 	updated, err := patch(ctx, patcher, obj, desired)
 	switch {
 	case apierrors.IsNotFound(err):
 		return obj, nil
 	case err != nil:
-		return obj, fmt.Errorf("remove finalizer %q: %w", name, err)
+		return obj, fmt.Errorf("remove finalizer %q: %w", strings.Join(names, ", "), err)
 	default:
 		return updated, nil
 	}

@@ -20,9 +20,18 @@ import (
 const (
 	mine   = "demo.example.com/mine"
 	theirs = "example.com/theirs"
+	former = "example.com/former"
 )
 
 type write func(context.Context, controller.Patcher[*corev1.ConfigMap], *corev1.ConfigMap, string) (*corev1.ConfigMap, error)
+
+func ensure(ctx context.Context, p controller.Patcher[*corev1.ConfigMap], obj *corev1.ConfigMap, name string) (*corev1.ConfigMap, error) {
+	return Ensure(ctx, p, obj, name, former)
+}
+
+func removeIt(ctx context.Context, p controller.Patcher[*corev1.ConfigMap], obj *corev1.ConfigMap, name string) (*corev1.ConfigMap, error) {
+	return Remove(ctx, p, obj, name, former)
+}
 
 func TestFinalizer(t *testing.T) {
 	tests := []struct {
@@ -38,19 +47,22 @@ func TestFinalizer(t *testing.T) {
 		patches   int
 		check     func(error) bool
 	}{
-		{name: "ensure", write: Ensure[*corev1.ConfigMap], want: []string{mine}, patches: 1},
-		{name: "ensure beside another finalizer", live: []string{theirs}, write: Ensure[*corev1.ConfigMap], want: []string{theirs, mine}, patches: 1},
-		{name: "ensure an existing finalizer", live: []string{mine}, write: Ensure[*corev1.ConfigMap], want: []string{mine}},
-		{name: "ensure while deleting", live: []string{theirs}, deleted: true, write: Ensure[*corev1.ConfigMap], want: []string{theirs}},
-		{name: "ensure after a change", meanwhile: label, write: Ensure[*corev1.ConfigMap], patches: 1, check: apierrors.IsConflict},
-		{name: "ensure after the object was created again", meanwhile: recreate, write: Ensure[*corev1.ConfigMap], patches: 1, check: apierrors.IsConflict},
-		{name: "ensure after the object was deleted", meanwhile: remove, write: Ensure[*corev1.ConfigMap], patches: 1, check: apierrors.IsNotFound},
-		{name: "remove", live: []string{mine}, write: Remove[*corev1.ConfigMap], patches: 1},
-		{name: "remove the last finalizer", live: []string{mine}, deleted: true, write: Remove[*corev1.ConfigMap], patches: 1},
-		{name: "remove beside another finalizer", live: []string{theirs, mine}, deleted: true, write: Remove[*corev1.ConfigMap], want: []string{theirs}, patches: 1},
-		{name: "remove a missing finalizer", live: []string{theirs}, write: Remove[*corev1.ConfigMap], want: []string{theirs}},
-		{name: "remove after a change", live: []string{mine}, meanwhile: label, write: Remove[*corev1.ConfigMap], want: []string{mine}, patches: 1, check: apierrors.IsConflict},
-		{name: "remove after the object was deleted", live: []string{mine}, meanwhile: release, write: Remove[*corev1.ConfigMap], want: []string{mine}, patches: 1},
+		{name: "ensure", write: ensure, want: []string{mine}, patches: 1},
+		{name: "ensure beside another finalizer", live: []string{theirs}, write: ensure, want: []string{theirs, mine}, patches: 1},
+		{name: "ensure an existing finalizer", live: []string{mine}, write: ensure, want: []string{mine}},
+		{name: "ensure while deleting", live: []string{theirs}, deleted: true, write: ensure, want: []string{theirs}},
+		{name: "ensure after a change", meanwhile: label, write: ensure, patches: 1, check: apierrors.IsConflict},
+		{name: "ensure after the object was created again", meanwhile: recreate, write: ensure, patches: 1, check: apierrors.IsConflict},
+		{name: "ensure after the object was deleted", meanwhile: remove, write: ensure, patches: 1, check: apierrors.IsNotFound},
+		{name: "ensure in place of a former one", live: []string{former, theirs}, write: ensure, want: []string{theirs, mine}, patches: 1},
+		{name: "ensure beside a former one", live: []string{former, mine}, write: ensure, want: []string{mine}, patches: 1},
+		{name: "remove a former one", live: []string{former, theirs}, deleted: true, write: removeIt, want: []string{theirs}, patches: 1},
+		{name: "remove", live: []string{mine}, write: removeIt, patches: 1},
+		{name: "remove the last finalizer", live: []string{mine}, deleted: true, write: removeIt, patches: 1},
+		{name: "remove beside another finalizer", live: []string{theirs, mine}, deleted: true, write: removeIt, want: []string{theirs}, patches: 1},
+		{name: "remove a missing finalizer", live: []string{theirs}, write: removeIt, want: []string{theirs}},
+		{name: "remove after a change", live: []string{mine}, meanwhile: label, write: removeIt, want: []string{mine}, patches: 1, check: apierrors.IsConflict},
+		{name: "remove after the object was deleted", live: []string{mine}, meanwhile: release, write: removeIt, want: []string{mine}, patches: 1},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -5,6 +5,7 @@ package kind
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,10 +49,14 @@ type Kind[T Object[T], S any] struct {
 	// Finalizer is added before the first call of Steps. Optional: without a finalizer, a
 	// deletion runs no step.
 	Finalizer string
+	// FormerFinalizers are finalizers of earlier operators of the kind. They are replaced by
+	// Finalizer, and count as Finalizer in a deletion. Optional.
+	FormerFinalizers []string
 	// Finalize reverts the effects of Steps when the object is being deleted. It must be
 	// idempotent. On an error the finalizer stays, and Finalize must report the error in
-	// p.Object's status. Finalize returns the event for the end of the deletion. Required
-	// with Finalizer.
+	// p.Object's status. The error [ErrDeletionWaits] says that nothing failed, and that an
+	// event or p.LookAgain starts the next pass. Finalize returns the event for the end of
+	// the deletion. Required with Finalizer.
 	Finalize func(ctx context.Context, p *Pass[T]) (event.Event, error)
 	// Finalized reports in p.Object's status that Finalize is done. It is called if other
 	// finalizers keep the object. Optional.
@@ -71,6 +76,10 @@ type Kind[T Object[T], S any] struct {
 	// Forget drops the state that the kind keeps for an object that is gone. Optional.
 	Forget func(key cache.ObjectName)
 }
+
+// ErrDeletionWaits is returned by Kind.Finalize if the deletion has to wait, and nothing
+// failed. The status says what the deletion waits for.
+var ErrDeletionWaits = errors.New("the deletion waits")
 
 // Pass is one pass over one object.
 type Pass[T Object[T]] struct {

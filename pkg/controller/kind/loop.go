@@ -143,7 +143,12 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 		return controller.Result{}, nil
 	}
 	if object.GetDeletionTimestamp() != nil {
-		return controller.Result{}, l.finalize(ctx, l.newPass(object, why))
+		p := l.newPass(object, why)
+		err := l.finalize(ctx, p)
+		if errors.Is(err, ErrDeletionWaits) {
+			return controller.Result{RequeueAfter: p.Next}, p.Commit(ctx)
+		}
+		return controller.Result{}, err
 	}
 	object, err := l.ensureFinalizer(ctx, object)
 	if err != nil {
@@ -184,7 +189,7 @@ func (l *Loop[T, S]) ensureFinalizer(ctx context.Context, object T) (T, error) {
 	if l.kind.Finalizer == "" {
 		return object, nil
 	}
-	ensured, err := finalizer.Ensure(ctx, l.kind.Client(object.GetNamespace()), object, l.kind.Finalizer)
+	ensured, err := finalizer.Ensure(ctx, l.kind.Client(object.GetNamespace()), object, l.kind.Finalizer, l.kind.FormerFinalizers...)
 	if err != nil {
 		return object, l.redacted(ctx, object, err)
 	}
@@ -198,21 +203,25 @@ func (l *Loop[T, S]) ensureFinalizer(ctx context.Context, object T) (T, error) {
 // it writes the status between the two. Every step is idempotent, because an earlier pass
 // may have been interrupted.
 func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
-	if l.kind.Finalizer == "" || !finalizer.Has(p.Observed, l.kind.Finalizer) {
+	own := append([]string{l.kind.Finalizer}, l.kind.FormerFinalizers...)
+	if l.kind.Finalizer == "" || !finalizer.Has(p.Observed, own...) {
 		return nil
 	}
 	done, err := l.kind.Finalize(ctx, p)
+	if errors.Is(err, ErrDeletionWaits) {
+		return err
+	}
 	if err != nil {
 		return join(err, p.Commit(ctx))
 	}
 	// Write the status before the finalizer is removed. After the removal, a crash could
 	// prevent the write, because this controller makes no further pass.
-	if OthersFinalizers(p.Object, l.kind.Finalizer) != "" && l.readyReason(p.Observed) != apimeta.ReasonFinalizerFailed {
+	if OthersFinalizers(p.Object, own...) != "" && l.readyReason(p.Observed) != apimeta.ReasonFinalizerFailed {
 		if err := l.reportFinalized(ctx, p); err != nil {
 			return err
 		}
 	}
-	ended, err := finalizer.Remove(ctx, l.kind.Client(p.Object.GetNamespace()), p.Observed, l.kind.Finalizer)
+	ended, err := finalizer.Remove(ctx, l.kind.Client(p.Object.GetNamespace()), p.Observed, own...)
 	if apierrors.IsConflict(err) {
 		return l.redacted(ctx, p.Object, err) // The watch event of the change enqueues the object.
 	}
@@ -223,7 +232,7 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	}
 	// Emit the event after the removal, so that a repeated pass does not emit it again.
 	event.Emit(l.recorder, p.Object, done)
-	if len(ended.GetFinalizers()) == 0 || finalizer.Has(ended, l.kind.Finalizer) {
+	if len(ended.GetFinalizers()) == 0 || finalizer.Has(ended, own...) {
 		l.latest.Gone(ended) // The object is deleted: this was its last finalizer, or it was gone before.
 		return nil
 	}
@@ -249,8 +258,8 @@ func (l *Loop[T, S]) readyReason(object T) string {
 }
 
 // OthersFinalizers returns the finalizers of an object except own, separated by commas.
-func OthersFinalizers(object metav1.Object, own string) string {
-	others := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return name == own })
+func OthersFinalizers(object metav1.Object, own ...string) string {
+	others := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return slices.Contains(own, name) })
 	return strings.Join(others, ", ")
 }
 

@@ -69,7 +69,7 @@ func (l *Lifecycle) markHealth(ctx context.Context, s *subject, f Facts, found l
 	if !found.health.judged || found.plan.Suspended || record.Unhealthy == (late != "") {
 		return nil
 	}
-	release, baseline := f.Desired.withoutValues(), Baseline(*s.status, f.Desired.Policy)
+	release, baseline := f.Desired.withoutValues(), Baseline(*s.status, f.Desired.Policy, f.Desired.Release.Scope)
 	if record.Unhealthy {
 		return l.engine.MarkDeployed(ctx, release, baseline, record.Revision, "No longer counted as failed")
 	}
@@ -95,7 +95,7 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found look) (_
 	if !f.Desired.Known {
 		release = f.Desired.withoutValues() // The deployed release is still repaired.
 	}
-	deployed, err := l.engine.Execute(ctx, release, decision, Baseline(*s.status, f.Desired.Policy))
+	deployed, err := l.engine.Execute(ctx, release, decision, Baseline(*s.status, f.Desired.Policy, release.Scope))
 	if decision.Action == helm.ActionRefuse {
 		err = fmt.Errorf("%w: %s", err, f.Desired.AdoptHint)
 	}
@@ -111,8 +111,8 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found look) (_
 	}
 	if err != nil {
 		// The attempt may have left a record.
-		baseline := helm.Baseline{Revisions: Baseline(*s.status, f.Desired.Policy).Revisions}
-		if observed, err := l.engine.Observe(ctx, f.Key, baseline); err == nil {
+		baseline := helm.Baseline{Revisions: Baseline(*s.status, f.Desired.Policy, release.Scope).Revisions}
+		if observed, err := l.engine.Observe(ctx, f.release(), baseline); err == nil {
 			s.status.Revisions = revisionsOf(observed)
 		}
 		return found, false, err

@@ -53,6 +53,9 @@ type Desired struct {
 	// DependencyBecameReady says that this is the first pass after the dependency became
 	// ready.
 	DependencyBecameReady bool
+	// SuspendedBy is the field or annotation that suspends the object, for messages; by
+	// default "spec.suspend".
+	SuspendedBy string
 	// ChangeHeld says that a gate of the kind held a change in an earlier pass.
 	ChangeHeld bool
 	// AdoptHint tells the user what to do about a release of this name that has another
@@ -103,6 +106,7 @@ type Outcome struct {
 
 // Facts are the inputs of a pass. They do not change during the pass.
 type Facts struct {
+	// Key is the object's. The key of its release may differ.
 	Key        cache.ObjectName
 	UID        types.UID
 	Generation int64
@@ -118,6 +122,9 @@ type Facts struct {
 	Requested bool
 	ForceAt   string
 }
+
+// release returns the key of the release.
+func (f Facts) release() cache.ObjectName { return f.Desired.Release.Key() }
 
 // OwnDigest identifies the desired release independently of the capabilities of the
 // cluster, which change for many objects at a time.

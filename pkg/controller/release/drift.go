@@ -77,7 +77,7 @@ func (l *Lifecycle) explain(ctx context.Context, s releasev1alpha1.ReleaseStatus
 	if known, ok := l.explanations.get(f.Key); ok && known.state == state {
 		return known.found, nil
 	}
-	baseline := Baseline(s, f.Desired.Policy)
+	baseline := Baseline(s, f.Desired.Policy, f.Desired.Release.Scope)
 	baseline.LeaveDrift = driftMode(f.Desired.Policy) == releasev1alpha1.DriftWarn
 	found, err := l.engine.Explain(ctx, f.Desired.Release, baseline, plan.Decision.Drifts)
 	if err != nil {

@@ -59,6 +59,9 @@ type Lifecycle struct {
 	ignored       memory[string]
 	explanations  memory[explained]
 	inputVersions memory[inputVersion]
+	// releases has the release of each object that is not refused its release. Several
+	// kinds may want one release, and the engine's memory belongs to its owner.
+	releases memory[cache.ObjectName]
 }
 
 // New returns a lifecycle. Its gates are evaluated before those of the kind, and the
@@ -78,7 +81,10 @@ func (l *Lifecycle) Forget(key cache.ObjectName) {
 	l.explanations.forget(key)
 	l.inputVersions.forget(key)
 	l.rollouts.Forget(key)
-	l.engine.Forget(key)
+	if release, ok := l.releases.get(key); ok {
+		l.engine.Forget(release)
+		l.releases.forget(key)
+	}
 }
 
 // Steps returns the steps of a kind with a release, for [kind.Kind].

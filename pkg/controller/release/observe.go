@@ -50,13 +50,16 @@ func Observe(ctx context.Context, engine Observer, request Request) (Plan, error
 // observe returns the plan for the facts, and updates the trusted revisions in the
 // status.
 func (l *Lifecycle) observe(ctx context.Context, s *subject, f Facts) (Plan, error) {
-	request := Request{Key: f.Key, Baseline: Baseline(*s.status, f.Desired.Policy)}
+	request := Request{Key: f.release(), Baseline: Baseline(*s.status, f.Desired.Policy, f.Desired.Release.Scope)}
 	if f.Desired.Known {
 		request.Desired = &f.Desired.Release
 	}
 	plan, err := Observe(ctx, l.engine, request)
 	if err != nil {
 		return Plan{}, err
+	}
+	if plan.Next.Action != helm.ActionRefuse {
+		l.releases.set(f.Key, f.release())
 	}
 	s.status.Revisions = revisionsOf(plan.Observed)
 	if f.ForceAt != "" && s.status.LastHandledForceAt != f.ForceAt {
@@ -66,8 +69,8 @@ func (l *Lifecycle) observe(ctx context.Context, s *subject, f Facts) (Plan, err
 }
 
 // Baseline returns the recorded state of the last success.
-func Baseline(s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy) helm.Baseline {
-	var baseline helm.Baseline
+func Baseline(s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy, scope helm.Scope) helm.Baseline {
+	baseline := helm.Baseline{Scope: scope}
 	for _, entry := range s.Revisions {
 		baseline.Revisions = append(baseline.Revisions, helm.RevisionDigest{Revision: int(entry.Revision), Digest: entry.Digest})
 	}

@@ -38,7 +38,7 @@ func TestBaseline(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			equal(t, "baseline", test.want, Baseline(test.status, releasev1alpha1.ReleasePolicy{}))
+			equal(t, "baseline", test.want, Baseline(test.status, releasev1alpha1.ReleasePolicy{}, ""))
 		})
 	}
 }

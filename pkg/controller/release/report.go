@@ -53,7 +53,7 @@ func report(s *subject, f Facts, found look) bool {
 	s.removeFailed()
 	reason, message := deployedState(*s.status.DeployedRelease)
 	s.Conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionTrue, reason, message)
-	reportHealth(s, found.plan, summary)
+	reportHealth(s, f, found.plan, summary)
 	return true
 }
 
@@ -66,8 +66,8 @@ func deployedState(deployed releasev1alpha1.DeployedRelease) (reason, message st
 	return reason, fmt.Sprintf("Revision %d of chart %s %s is deployed", deployed.Revision, deployed.Chart, deployed.ChartVersion)
 }
 
-func reportHealth(s *subject, plan Plan, summary Summary) {
-	missing := missingObjects(plan)
+func reportHealth(s *subject, f Facts, plan Plan, summary Summary) {
+	missing := missingObjects(f, plan)
 	switch {
 	case missing != "":
 		s.Conditions().MarkStalled(apimeta.ReasonUnhealthy, missing)
@@ -86,7 +86,7 @@ func reportHealth(s *subject, plan Plan, summary Summary) {
 // meanwhile.
 func reportHeld(s *subject, f Facts, found look, summary Summary) {
 	if isDeployedNewest(found.plan, *s.status) {
-		if summary.Healthy && missingObjects(found.plan) == "" {
+		if summary.Healthy && missingObjects(f, found.plan) == "" {
 			// The held change may fail later, and is then rolled back to this revision.
 			s.status.LastGoodRevision = s.status.DeployedRelease.Revision
 		}
@@ -256,7 +256,7 @@ func (l *Lifecycle) failedRevision(ctx context.Context, f Facts, plan Plan) int6
 	}
 	// Without a baseline, the engine reads only the records, and waits for no cache of
 	// objects.
-	observed, err := l.engine.Observe(ctx, f.Key, helm.Baseline{})
+	observed, err := l.engine.Observe(ctx, f.release(), helm.Baseline{})
 	record, decision := observed.Record, plan.Decision
 	if err != nil || record == nil || !record.Own || record.Status == deployedStatus || record.Unhealthy || isRepair(decision.Action) {
 		return 0

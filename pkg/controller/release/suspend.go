@@ -4,6 +4,7 @@
 package release
 
 import (
+	"cmp"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +22,7 @@ func suspend(s *subject, f Facts, found look) look {
 	held := found.plan.Withheld
 	found.plan = found.plan.suspend()
 	if found.plan.Withheld && !held {
-		found.blockers = append([]Blocker{SuspendBlocker()}, found.blockers...)
+		found.blockers = append([]Blocker{f.SuspendBlocker()}, found.blockers...)
 	}
 	reason, message := suspendedDrift(s, found.plan)
 	switch {
@@ -35,9 +36,12 @@ func suspend(s *subject, f Facts, found look) look {
 
 // SuspendBlocker is the blocker of a change that spec.suspend holds. It precedes all
 // other blockers, because they apply only when the object is no longer suspended.
-func SuspendBlocker() Blocker {
-	return Blocker{Reason: releasev1alpha1.ReasonSuspendedBySpec, Message: "A change waits until spec.suspend is false"}
+func (f Facts) SuspendBlocker() Blocker {
+	return Blocker{Reason: releasev1alpha1.ReasonSuspendedBySpec, Message: "A change waits until " + f.SuspendedBy() + " is false"}
 }
+
+// SuspendedBy returns the field or annotation that suspends the object.
+func (f Facts) SuspendedBy() string { return cmp.Or(f.Desired.SuspendedBy, "spec.suspend") }
 
 // suspendedDrift describes the changes of other clients, including those that a held
 // upgrade would overwrite.
@@ -50,7 +54,7 @@ func suspendedDrift(s *subject, plan Plan) (reason, message string) {
 
 // missingObjects names the missing objects of a suspended release. The health summary
 // does not count them, because a missing object has no health.
-func missingObjects(plan Plan) string {
+func missingObjects(f Facts, plan Plan) string {
 	if !plan.Suspended {
 		return ""
 	}
@@ -63,5 +67,5 @@ func missingObjects(plan Plan) string {
 	if len(missing) == 0 {
 		return ""
 	}
-	return "Missing while spec.suspend is true: " + strings.Join(missing, ", ")
+	return "Missing while " + f.SuspendedBy() + " is true: " + strings.Join(missing, ", ")
 }

@@ -23,7 +23,7 @@ func (l *Lifecycle) Uninstall(
 ) (event.Event, error) {
 	ctx = withWait(ctx)
 	release.Values, release.Adopt = nil, false
-	err := l.engine.Uninstall(ctx, release, Baseline(s, policy))
+	err := l.engine.Uninstall(ctx, release, Baseline(s, policy, release.Scope))
 	var conflict *helm.OwnershipConflictError
 	if errors.As(err, &conflict) && conflict.OfRelease() {
 		return event.Normal("LeftAlone", "Delete", fmt.Sprintf("%v, and was left alone", conflict)), nil
@@ -41,7 +41,7 @@ func (l *Lifecycle) UninstallAndAwait(
 	if done, err = l.Uninstall(ctx, release, s, policy); err != nil {
 		return done, nil, err
 	}
-	remaining, err = l.engine.Remaining(ctx, release, Baseline(s, policy))
+	remaining, err = l.engine.Remaining(ctx, release, Baseline(s, policy, release.Scope))
 	return done, remaining, err
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/release"
 )
 
-// Suspend is the gate of spec.suspend. It does not block an object without pending
+// Suspend is the gate of suspended objects. It does not block an object without pending
 // changes, which stays ready.
 func Suspend(_ context.Context, in release.GateInput) release.Verdict {
 	if !in.Desired.Policy.Suspend {
@@ -20,9 +20,9 @@ func Suspend(_ context.Context, in release.GateInput) release.Verdict {
 	}
 	verdict := release.Verdict{First: true, Condition: release.Condition(
 		releasev1alpha1.ConditionSuspended, metav1.ConditionTrue, releasev1alpha1.ReasonSuspendedBySpec,
-		"Nothing is installed, upgraded or repaired while spec.suspend is true")}
+		"Nothing is installed, upgraded or repaired while "+in.SuspendedBy()+" is true")}
 	if in.Plan.RollsOut() || in.Plan.Withheld {
-		verdict.Blockers = []release.Blocker{release.SuspendBlocker()}
+		verdict.Blockers = []release.Blocker{in.SuspendBlocker()}
 	}
 	return verdict
 }

@@ -69,13 +69,11 @@ type Entry struct {
 	position *position
 }
 
-// Equal reports whether two entries mean the same, so that a new version of the file does not restart an entry that has
-// not changed. DryRunOption, comments, the order of keys and the position in the file do not count. Overrides of a file
-// are compared before their expansion: a template with a random function does not change its entry.
-func (e Entry) Equal(other Entry) bool { return e.identity() == other.identity() }
-
-// identity is a text that two entries share exactly if they are equal.
-func (e Entry) identity() string {
+// Identity returns a text that two entries share exactly if they mean the same, so that a new version of the file does
+// not restart an entry that has not changed. It may hold secrets. DryRunOption, comments, the order of keys and the
+// position in the file do not count. Overrides of a file count before their expansion: a template with a random function
+// does not change its entry.
+func (e Entry) Identity() string {
 	selector := ""
 	if e.Selector != nil {
 		selector = e.Selector.String()

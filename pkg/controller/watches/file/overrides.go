@@ -30,27 +30,22 @@ const (
 
 // Overrides are values that win over those of the resource. They can be secret. So fmt and loggers show only their keys.
 type Overrides struct {
-	keys        []string
-	assignments []string
+	keys   []string
+	values map[string]string
 	// source is what Equal compares: the values before their expansion.
 	source map[string]string
 }
 
 // NewOverrides returns overrides. A key is a path as in helm install --set, and its value is used as it is.
 func NewOverrides(values map[string]string) Overrides {
-	overrides := Overrides{keys: slices.Sorted(maps.Keys(values)), source: maps.Clone(values)}
-	for _, key := range overrides.keys {
-		overrides.assignments = append(overrides.assignments, key+"="+values[key])
-	}
-	return overrides
+	return Overrides{keys: slices.Sorted(maps.Keys(values)), values: maps.Clone(values), source: maps.Clone(values)}
 }
 
 // Keys returns the paths of the overrides, sorted.
 func (o Overrides) Keys() []string { return slices.Clone(o.keys) }
 
-// Assignments returns the overrides in the order of Keys, each as an argument of helm install --set: image.tag=1.6.
-// They can be secret.
-func (o Overrides) Assignments() []string { return slices.Clone(o.assignments) }
+// Values returns the overrides by their paths, as helm install --set has them. They can be secret.
+func (o Overrides) Values() map[string]string { return maps.Clone(o.values) }
 
 // String returns the keys.
 func (o Overrides) String() string { return strings.Join(o.keys, ", ") }

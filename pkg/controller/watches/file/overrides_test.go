@@ -48,8 +48,8 @@ func TestOverrides(t *testing.T) {
 				"- version: v1", "  kind: A", "  chart: b", "  overrideValues:", "    image.tag: " + test.value,
 			}, "\n"))
 
-			if diff := cmp.Diff([]string{"image.tag=" + test.want}, entry.Overrides.Assignments()); diff != "" {
-				t.Errorf("assignments (-want +got):\n%s", diff)
+			if diff := cmp.Diff(map[string]string{"image.tag": test.want}, entry.Overrides.Values()); diff != "" {
+				t.Errorf("overrides (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -109,15 +109,15 @@ func TestTooManyOverrides(t *testing.T) {
 	}
 }
 
-// TestOverridesSorted: the order of assignments does not depend on that of the file, as that of upstream does on chance.
+// TestOverridesSorted: the order of the keys does not depend on that of the file, as that of upstream does on chance.
 func TestOverridesSorted(t *testing.T) {
 	entry := parseField(t, "overrideValues: {b: 1, c.d: 2, a: 3}")
 
 	if diff := cmp.Diff([]string{"a", "b", "c.d"}, entry.Overrides.Keys()); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"a=3", "b=1", "c.d=2"}, entry.Overrides.Assignments()); diff != "" {
-		t.Errorf("assignments (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{"a", "b", "c.d"}, entry.Overrides.Keys()); diff != "" {
+		t.Errorf("overrides (-want +got):\n%s", diff)
 	}
 }
 
@@ -125,8 +125,8 @@ func TestOverridesSorted(t *testing.T) {
 func TestNewOverrides(t *testing.T) {
 	overrides := file.NewOverrides(map[string]string{"b": "$TAG", "a": "{{ x"})
 
-	if diff := cmp.Diff([]string{"a={{ x", "b=$TAG"}, overrides.Assignments()); diff != "" {
-		t.Errorf("assignments (-want +got):\n%s", diff)
+	if diff := cmp.Diff(map[string]string{"a": "{{ x", "b": "$TAG"}, overrides.Values()); diff != "" {
+		t.Errorf("overrides (-want +got):\n%s", diff)
 	}
 }
 

@@ -1,0 +1,6 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package custom has custom resources with a release whose kind is known only at run time:
+// their type, their status beside fields of other field managers, and their informers.
+package custom

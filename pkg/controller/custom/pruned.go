@@ -1,0 +1,68 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package custom
+
+import (
+	"sync"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+)
+
+// Pruned has the last written statuses of custom resources whose CRD removes fields
+// of the status. Without them, each pass would take the release for one that it does not
+// know. They are lost with the process; one reapply restores them. The zero value is ready
+// to use.
+type Pruned struct {
+	mu       sync.Mutex
+	statuses map[cache.ObjectName]prunedStatus
+}
+
+type prunedStatus struct {
+	uid    types.UID
+	status Status
+}
+
+// Recall gives the pass the status that was last written for its object.
+func (m *Pruned) Recall(p *kind.Pass[*Resource]) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known, ok := m.statuses[p.Key()]
+	if !ok || known.uid != p.Object.GetUID() {
+		return
+	}
+	held := !apiequality.Semantic.DeepEqual(p.Observed.Status, p.Object.Status)
+	p.Observed = p.Observed.DeepCopy()
+	p.Observed.Status = known.status
+	if !held {
+		p.Object.Status = p.Observed.DeepCopy().Status
+	}
+}
+
+// Forget drops the status of an object.
+func (m *Pruned) Forget(key cache.ObjectName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.statuses, key)
+}
+
+// Notice keeps the status of a pass if the API server stored it without some of its fields.
+// It reports whether it is the first such status. Call it after the status is written.
+func (m *Pruned) Notice(p *kind.Pass[*Resource]) (first bool) {
+	stored, written := p.Observed.Status.ReleaseStatus, p.Object.Status.ReleaseStatus
+	if stored.ObservedGeneration == written.ObservedGeneration && len(stored.Inventory) == len(written.Inventory) &&
+		len(stored.Revisions) == len(written.Revisions) && len(stored.History) == len(written.History) {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if first = m.statuses == nil; first {
+		m.statuses = map[cache.ObjectName]prunedStatus{}
+	}
+	m.statuses[p.Key()] = prunedStatus{p.Object.GetUID(), p.Object.DeepCopy().Status}
+	return first
+}

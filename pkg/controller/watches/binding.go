@@ -1,0 +1,264 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package watches
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	watchesv1alpha1 "github.com/example/demoapp-controller/pkg/apis/watches/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/custom"
+	"github.com/example/demoapp-controller/pkg/controller/event"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// minPeriod is the shortest period of the annotation reconcile-period. Authors of custom
+// resources choose the period, and must not be able to keep the operator busy.
+const minPeriod = 10 * time.Second
+
+// binding connects a custom resource to the lifecycle of its release, for one pass.
+type binding struct {
+	*kindController
+
+	values map[string]any
+	// overridden are the paths of the values that the kind overrides.
+	overridden []string
+	release    helm.Release
+	outcome    release.Outcome
+	// changed says that the release changed in this pass.
+	changed bool
+}
+
+// Status implements release.Binding.
+func (b *binding) Status(r *custom.Resource) *releasev1alpha1.ReleaseStatus {
+	return &r.Status.ReleaseStatus
+}
+
+// Desired implements release.Binding.
+func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error) {
+	policy := b.policy(p.Object)
+	desired := release.Desired{
+		Policy: policy, Redactor: b.redactor, SuspendedBy: "annotation " + b.kind.PauseAnnotation,
+		InputVersion: b.kind.Chart.Digest()[:32],
+		AdoptHint: fmt.Sprintf("give the %s another name, or have it take over the release with the annotation %s: \"true\"",
+			b.kind.GroupVersionKind.Kind, releasev1alpha1.AnnotationAdoptRelease),
+		Transient: func(err error) string {
+			if hook := (*hookError)(nil); errors.As(err, &hook) {
+				return watchesv1alpha1.ReasonReconcileError
+			}
+			return ""
+		},
+		Summarize: func(outcome release.Outcome) { b.outcome = outcome },
+		Changed: func(change release.Change) {
+			b.changed = true
+			b.reportOverrides(p, change)
+		},
+	}
+	var err error
+	b.release, err = b.releaseOf(ctx, p.Object)
+	desired.Release = b.release
+	if err != nil {
+		return desired, err
+	}
+	if b.values, b.overridden, err = b.valuesOf(ctx, p.Object); err != nil {
+		desired.Blockers = []release.Blocker{{Reason: releasev1alpha1.ReasonValuesInvalid, Message: b.redactor.Error(err).Error(), Stalled: true}}
+		return desired, nil
+	}
+	for _, hook := range b.kind.PreHooks {
+		if err := hook(ctx, p.Object.Unstructured.DeepCopy(), b.values, klog.FromContext(ctx)); err != nil {
+			return desired, &hookError{fmt.Errorf("pre-reconcile hook of %s: %w", b.kind.Name(), err)}
+		}
+	}
+	desired.Release.Values, desired.Known = b.values, true
+	return desired, nil
+}
+
+// hookError is the error of a hook of the program.
+type hookError struct{ error }
+
+func (e *hookError) Unwrap() error { return e.error }
+
+// valuesOf returns the values of a custom resource with the overrides of the kind, and the
+// paths of overridden values.
+func (c *kindController) valuesOf(ctx context.Context, r *custom.Resource) (set map[string]any, overridden []string, err error) {
+	values, err := c.kind.Translator(ctx, r.Unstructured.DeepCopy())
+	if err != nil {
+		return nil, nil, err
+	}
+	return helm.SetValues(values, c.kind.Overrides)
+}
+
+// specValues returns the spec of an object.
+func specValues(_ context.Context, object *unstructured.Unstructured) (map[string]any, error) {
+	spec, ok, err := unstructured.NestedMap(object.Object, "spec")
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("spec: must be an object, because it holds the values of the chart: %w", err)
+	case !ok:
+		return map[string]any{}, nil
+	default:
+		return spec, nil
+	}
+}
+
+// policy returns the release policy of a custom resource: the kind's, and what the
+// annotations change. A failed upgrade is rolled back unless the kind or the annotation
+// rollback-force says otherwise.
+func (c *kindController) policy(r *custom.Resource) releasev1alpha1.ReleasePolicy {
+	policy := *c.kind.Policy.DeepCopy()
+	policy.Suspend = isTrue(r, c.kind.PauseAnnotation)
+	if policy.Remediation == nil {
+		policy.Remediation = &releasev1alpha1.Remediation{Strategy: releasev1alpha1.RemediationRollback}
+	}
+	if value, ok := r.GetAnnotations()[watchesv1alpha1.AnnotationRollbackForce]; ok && !parseBool(value) {
+		policy.Remediation.Strategy = releasev1alpha1.RemediationNone
+	}
+	return policy
+}
+
+// releaseOf returns the release of a custom resource, without values.
+func (c *kindController) releaseOf(ctx context.Context, r *custom.Resource) (helm.Release, error) {
+	annotations, policy := r.GetAnnotations(), c.kind.Policy
+	desired := helm.Release{
+		Namespace: r.GetNamespace(), Name: r.GetName(), Chart: c.kind.Chart,
+		Owner: c.ownerReference(r), Scope: c.kind.Scope,
+		Adopt: isTrue(r, releasev1alpha1.AnnotationAdoptRelease), Takeover: true,
+		Timeout: release.Timeout(policy), MaxHistory: release.MaxHistory(policy), Ignore: release.IgnoreRules(policy),
+		ServiceAccount: c.kind.ServiceAccountName,
+		Install: helm.ActionOptions{
+			DisableHooks: isTrue(r, watchesv1alpha1.AnnotationInstallDisableHooks), Description: annotations[watchesv1alpha1.AnnotationInstallDescription],
+		},
+		Upgrade: helm.ActionOptions{
+			DisableHooks: isTrue(r, watchesv1alpha1.AnnotationUpgradeDisableHooks), Description: annotations[watchesv1alpha1.AnnotationUpgradeDescription],
+		},
+		Uninstall: helm.ActionOptions{
+			DisableHooks: isTrue(r, watchesv1alpha1.AnnotationUninstallDisableHooks), Description: annotations[watchesv1alpha1.AnnotationUninstallDescription],
+		},
+		ForceReplace: isTrue(r, watchesv1alpha1.AnnotationUpgradeForce), AwaitRemoval: isTrue(r, watchesv1alpha1.AnnotationUninstallWait),
+	}
+	if c.kind.ReleaseNamespace != "" {
+		desired.Namespace = c.kind.ReleaseNamespace
+	}
+	for _, annotation := range c.kind.Annotations {
+		if value, ok := annotations[annotation.Name]; ok {
+			annotation.Apply(value, &desired)
+		}
+	}
+	var err error
+	desired.Name, err = c.releaseName(ctx, r, desired.Namespace)
+	return desired, err
+}
+
+// ownerReference does not block the deletion of the owner. Otherwise, the operator would
+// need the permission to change finalizers of every kind.
+func (c *kindController) ownerReference(r *custom.Resource) *metav1.OwnerReference {
+	owner := metav1.NewControllerRef(r, c.kind.GroupVersionKind)
+	owner.BlockOwnerDeletion = nil
+	return owner
+}
+
+// releaseName returns the name of the release that the custom resource has. operator-sdk
+// before 1.0 used another name, and the configured name may have changed since the install.
+func (c *kindController) releaseName(ctx context.Context, r *custom.Resource, namespace string) (string, error) {
+	names, err := c.releaseNames(r)
+	if err != nil {
+		return r.GetName(), err
+	}
+	desired, legacy := names[0], names[1]
+	for _, name := range names[1:] {
+		if name == desired {
+			break
+		}
+		snapshot, err := c.deps.Engine.Observe(ctx, cache.NewObjectName(namespace, name), helm.Baseline{})
+		if err != nil {
+			return desired, fmt.Errorf("look for release %s: %w", name, err)
+		}
+		if record := snapshot.Record; record != nil && (record.Owner.UID == r.GetUID() || record.Owner.UID == "" && name == legacy) {
+			return name, nil
+		}
+	}
+	return desired, nil
+}
+
+// releaseNames returns the possible names of the release: the configured name, that of
+// operator-sdk before 1.0, and that in the status if there is one.
+func (c *kindController) releaseNames(r *custom.Resource) ([]string, error) {
+	name, err := c.kind.ReleaseName(&r.Unstructured)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{name, helm.LegacyReleaseName(r.GetName(), r.GetUID())}
+	if deployed := r.Status.DeployedRelease; deployed != nil && deployed.Name != "" {
+		names = append(names, deployed.Name)
+	}
+	return names, nil
+}
+
+// indexRelease returns the releases that a custom resource may have.
+func (c *kindController) indexRelease(object any) ([]string, error) {
+	r, ok := object.(*custom.Resource)
+	if !ok {
+		return nil, nil
+	}
+	names, err := c.releaseNames(r)
+	if err != nil {
+		return nil, nil //nolint:nilerr // Without a name, the resource has no release. Its own pass reports the error.
+	}
+	namespace := r.GetNamespace()
+	if c.kind.ReleaseNamespace != "" {
+		namespace = c.kind.ReleaseNamespace
+	}
+	keys := make([]string, 0, len(names))
+	for _, name := range names {
+		keys = append(keys, cache.NewObjectName(namespace, name).String())
+	}
+	return keys, nil
+}
+
+// observePeriod applies the annotation reconcile-period.
+func (c *kindController) observePeriod(p *pass) {
+	value, ok := p.Object.GetAnnotations()[watchesv1alpha1.AnnotationReconcilePeriod]
+	if !ok {
+		return
+	}
+	period, err := time.ParseDuration(value)
+	if err == nil && period >= minPeriod {
+		p.Next = controller.Jitter(period)
+		return
+	}
+	if p.Reason.Has(controller.SpecChange) {
+		event.Emit(c.deps.Recorder, p.Object, event.Warning("InvalidReconcilePeriod", "Reconcile", fmt.Sprintf(
+			"Annotation %s is ignored: %q is not a duration of at least %v, for example 5m", watchesv1alpha1.AnnotationReconcilePeriod, value, minPeriod)))
+	}
+}
+
+// reportOverrides names the overridden values in an event, without the values.
+func (b *binding) reportOverrides(p *pass, change release.Change) {
+	if len(b.overridden) > 0 && change.Desired {
+		event.Emit(b.deps.Recorder, p.Object, event.Normal("ValuesOverridden", "Reconcile",
+			"The operator overrides the values "+strings.Join(b.overridden, ", ")))
+	}
+}
+
+func isTrue(r *custom.Resource, annotation string) bool {
+	return parseBool(r.GetAnnotations()[annotation])
+}
+
+// parseBool is strconv.ParseBool, with false for an invalid value.
+func parseBool(value string) bool {
+	parsed, err := strconv.ParseBool(value)
+	return err == nil && parsed
+}

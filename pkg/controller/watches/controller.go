@@ -1,0 +1,268 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package watches
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	watchesv1alpha1 "github.com/example/demoapp-controller/pkg/apis/watches/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/custom"
+	"github.com/example/demoapp-controller/pkg/controller/event"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/redact"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/release/gates"
+	"github.com/example/demoapp-controller/pkg/controller/served"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// FieldManager is the field manager of the statuses.
+const FieldManager = "demoapp-controller"
+
+// byRelease is the index of custom resources by the releases that they may have.
+const byRelease = "release"
+
+// maxNamedObjects bounds the objects that a message names.
+const maxNamedObjects = 5
+
+type pass = kind.Pass[*custom.Resource]
+
+// kindController reconciles the custom resources of one kind.
+type kindController struct {
+	*kind.Loop[*custom.Resource, custom.Status]
+
+	kind      Kind
+	deps      Deps
+	informers map[string]cache.SharedIndexInformer
+	lifecycle *release.Lifecycle
+	redactor  *redact.Redactor
+	pruned    custom.Pruned
+}
+
+// newKindController returns a controller of the custom resources in the informers.
+func newKindController(k Kind, resource served.Resource, deps Deps) (*kindController, error) {
+	c := &kindController{
+		kind: k, deps: deps, redactor: redact.New(slices.Collect(maps.Values(k.Overrides))),
+		lifecycle: release.New(deps.Engine, deps.Recorder, nil, gates.Suspend),
+	}
+	namespaces := deps.Namespaces
+	if !resource.Namespaced {
+		namespaces = nil
+	}
+	var err error
+	c.informers, err = custom.Informers(deps.Client, resource.GroupVersionResource, namespaces, k.Selector, cache.Indexers{byRelease: c.indexRelease})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", k.Name(), err)
+	}
+	c.Loop, err = kind.New(kind.Kind[*custom.Resource, custom.Status]{
+		Name: k.Name(), GroupVersionKind: k.GroupVersionKind, FieldManager: FieldManager,
+		Client: func(namespace string) controller.Patcher[*custom.Resource] {
+			return custom.Patcher{Client: deps.Client.Resource(resource.GroupVersionResource).Namespace(namespace)}
+		},
+		Status:      func(r *custom.Resource) *custom.Status { return &r.Status },
+		Conditions:  func(s *custom.Status) *[]metav1.Condition { return &s.Conditions },
+		Annotations: k.annotations(),
+		Steps:       c.steps,
+		Finalizer:   watchesv1alpha1.Finalizer, FormerFinalizers: []string{watchesv1alpha1.FormerFinalizer},
+		Finalize: c.finalize, Finalized: c.reportUninstalled,
+		Hold: func(written, next custom.Status) time.Duration {
+			return release.Hold(written.ReleaseStatus, next.ReleaseStatus)
+		},
+		Events: func(before, after *custom.Resource) []event.Event {
+			return release.Events(before.Status.ReleaseStatus, after.Status.ReleaseStatus, k.Policy)
+		},
+		Redact: func(_ context.Context, _ *custom.Resource, err error) error { return c.redactor.Error(err) },
+		Forget: func(key cache.ObjectName) {
+			c.lifecycle.Forget(key)
+			c.pruned.Forget(key)
+		},
+	}, kind.Deps{
+		Informers: c.informers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
+		ResyncPeriod: k.ReconcilePeriod, Workers: k.MaxConcurrentReconciles,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Await(controller.NamedSync{Name: "release records", HasSynced: deps.Engine.HasSynced})
+	return c, c.watchFurther()
+}
+
+// watchFurther adds the handlers of the kind's further informers.
+func (c *kindController) watchFurther() error {
+	for _, watch := range c.kind.Watches {
+		enqueue := func(object any) {
+			if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = tombstone.Obj
+			}
+			for _, key := range watch.Keys(object) {
+				c.Queue().Enqueue(key, controller.SpecChange)
+			}
+		}
+		registration, err := watch.Informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: enqueue, UpdateFunc: func(_, after any) { enqueue(after) }, DeleteFunc: enqueue,
+		})
+		if err != nil {
+			return fmt.Errorf("%s: add a handler to informer %q: %w", c.kind.Name(), watch.Name, err)
+		}
+		c.Await(controller.NamedSync{Name: watch.Name, HasSynced: registration.HasSynced})
+	}
+	return nil
+}
+
+// changed enqueues the custom resources of a release that the engine reports.
+func (c *kindController) changed(changedRelease cache.ObjectName, change helm.Change) {
+	why := controller.Drift
+	switch {
+	case change == helm.HealthChanged:
+		why = controller.HealthChange
+	case c.kind.IgnoreDependents && change == helm.ObjectChanged:
+		return
+	}
+	namespace := changedRelease.Namespace
+	if c.kind.ReleaseNamespace != "" {
+		namespace = metav1.NamespaceAll
+	}
+	for _, r := range c.Cached().ByIndex(namespace, byRelease, changedRelease.String()) {
+		c.Queue().Enqueue(cache.MetaObjectToName(r), why)
+	}
+}
+
+// steps make one pass over a custom resource.
+func (c *kindController) steps(ctx context.Context, p *pass) error {
+	c.pruned.Recall(p)
+	c.observePeriod(p)
+	c.reportPaused(p)
+	bound := &binding{kindController: c}
+	err := release.Steps(c.lifecycle, bound)(ctx, p)
+	if controller.IsPending(err) {
+		return err
+	}
+	if err == nil && bound.outcome.Observed && bound.outcome.Settled {
+		err = c.runPostHooks(ctx, p, bound.values)
+	}
+	if err == nil {
+		err = c.writeManifest(ctx, p, bound)
+	}
+	setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, err)
+	p.AfterCommit(func(committed bool) {
+		if committed && c.pruned.Notice(p) {
+			event.Emit(c.deps.Recorder, p.Object, event.Warning("StatusPruned", "Reconcile", "The CRD removes fields of the status, so the operator "+
+				"keeps them in memory only: set x-kubernetes-preserve-unknown-fields: true on status in the CRD"))
+		}
+	})
+	return err
+}
+
+func (c *kindController) runPostHooks(ctx context.Context, p *pass, values map[string]any) error {
+	for _, hook := range c.kind.PostHooks {
+		logger := klog.FromContext(ctx)
+		if err := hook(ctx, p.Object.Unstructured.DeepCopy(), *p.Object.Status.DeployedRelease, values, logger); err != nil {
+			err = c.redactor.Error(fmt.Errorf("post-reconcile hook of %s: %w", c.kind.Name(), err))
+			p.Conditions().MarkReconciling(watchesv1alpha1.ReasonReconcileError, err.Error())
+			return err
+		}
+	}
+	return nil
+}
+
+// writeManifest keeps status.deployedRelease.manifest up to date if the kind has it.
+func (c *kindController) writeManifest(ctx context.Context, p *pass, bound *binding) error {
+	s := &p.Object.Status
+	if !c.kind.StatusManifest || s.DeployedRelease == nil {
+		s.Manifest = ""
+		return nil
+	}
+	if s.Manifest != "" && !bound.changed {
+		return nil
+	}
+	manifest, err := c.deps.Engine.Manifest(ctx, bound.release, release.Baseline(s.ReleaseStatus, c.kind.Policy, c.kind.Scope), int(s.DeployedRelease.Revision))
+	if err != nil {
+		return fmt.Errorf("read the manifest for status.deployedRelease.manifest: %w", err)
+	}
+	s.Manifest = manifest
+	return nil
+}
+
+// reportPaused sets or removes Paused, and reports whether the custom resource is paused.
+func (c *kindController) reportPaused(p *pass) bool {
+	if !isTrue(p.Object, c.kind.PauseAnnotation) {
+		p.Conditions().Remove(watchesv1alpha1.ConditionPaused)
+		return false
+	}
+	p.Conditions().Set(watchesv1alpha1.ConditionPaused, metav1.ConditionTrue, watchesv1alpha1.ReasonPauseReconcileAnnotationTrue,
+		"Annotation "+c.kind.PauseAnnotation+" is true")
+	return true
+}
+
+// finalize uninstalls the release of a custom resource.
+func (c *kindController) finalize(ctx context.Context, p *pass) (event.Event, error) {
+	c.pruned.Recall(p)
+	if c.reportPaused(p) {
+		p.Conditions().MarkReconciling(watchesv1alpha1.ReasonPauseReconcileAnnotationTrue,
+			"Deletion waits until annotation "+c.kind.PauseAnnotation+" is removed or false")
+		return event.Event{}, kind.ErrDeletionWaits
+	}
+	desired, err := c.releaseOf(ctx, p.Object)
+	if err != nil {
+		return event.Event{}, c.blockDeletion(p, err)
+	}
+	done, remaining, err := c.uninstall(ctx, desired, p.Object.Status.ReleaseStatus)
+	if err != nil {
+		return event.Event{}, c.blockDeletion(p, err)
+	}
+	if len(remaining) > 0 {
+		p.Conditions().MarkReconciling(watchesv1alpha1.ReasonUninstallWaits, "Deletion waits until these objects are gone: "+named(remaining))
+		return event.Event{}, kind.ErrDeletionWaits
+	}
+	return done, nil
+}
+
+func (c *kindController) uninstall(ctx context.Context, desired helm.Release, s releasev1alpha1.ReleaseStatus) (event.Event, []helm.ObjectReference, error) {
+	if desired.AwaitRemoval {
+		return c.lifecycle.UninstallAndAwait(ctx, desired, s, c.kind.Policy)
+	}
+	done, err := c.lifecycle.Uninstall(ctx, desired, s, c.kind.Policy)
+	return done, nil, err
+}
+
+// blockDeletion reports why the deletion cannot complete. The deletion is always retried.
+func (c *kindController) blockDeletion(p *pass, cause error) error {
+	cause = c.redactor.Error(cause)
+	p.Conditions().MarkReconciling(releasev1alpha1.ReasonUninstallFailed, "Deletion waits: "+cause.Error())
+	setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, cause)
+	p.Conditions().Set(watchesv1alpha1.ConditionReleaseFailed, metav1.ConditionTrue, watchesv1alpha1.ReasonUninstallError, cause.Error())
+	return cause
+}
+
+// reportUninstalled clears the release from the status while finalizers of other owners
+// keep the custom resource.
+func (c *kindController) reportUninstalled(p *pass) {
+	others := kind.OthersFinalizers(p.Object, watchesv1alpha1.Finalizer, watchesv1alpha1.FormerFinalizer)
+	release.ReportUninstalled(&p.Object.Status.ReleaseStatus, p.Conditions(), p.Object.GetName(), others)
+	p.Object.Status.Manifest = ""
+	setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, nil)
+}
+
+// named returns the names of objects, separated by commas.
+func named(objects []helm.ObjectReference) string {
+	var names []string
+	for _, object := range objects[:min(len(objects), maxNamedObjects)] {
+		names = append(names, object.String())
+	}
+	if more := len(objects) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,124 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package watches
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	watchesv1alpha1 "github.com/example/demoapp-controller/pkg/apis/watches/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// Kind is a kind whose custom resources each have one release of a chart. Fields are
+// optional unless their comment says otherwise.
+type Kind struct {
+	// GroupVersionKind is the kind of the custom resources. Required.
+	GroupVersionKind schema.GroupVersionKind
+	// Chart is installed for each custom resource. Required.
+	Chart *helm.Chart
+	// Overrides are values by their path, as in "helm install --set path=value". They take
+	// precedence over the values of the custom resource, and count as secret.
+	Overrides map[string]string
+	// Translator returns the values of a custom resource. The default is its spec. It may
+	// neither block for long nor change the object.
+	Translator func(ctx context.Context, object *unstructured.Unstructured) (map[string]any, error)
+	// PreHooks run before each reconcile. An error ends the reconcile, and is retried.
+	PreHooks []PreHook
+	// PostHooks run after each reconcile that left the release deployed as desired. An error
+	// is retried.
+	PostHooks []PostHook
+	// Annotations are further annotations that change the release.
+	Annotations []Annotation
+	// PauseAnnotation pauses a custom resource while its value is true. The default is
+	// [watchesv1alpha1.AnnotationPaused].
+	PauseAnnotation string
+	// Selector selects custom resources by their labels. The default selects all.
+	Selector labels.Selector
+	// ReconcilePeriod is the time between two periodic reconciles, plus or minus 10%. The
+	// default is that of the operator.
+	ReconcilePeriod time.Duration
+	// MaxConcurrentReconciles is the number of custom resources that are reconciled at a
+	// time. The default is that of the operator.
+	MaxConcurrentReconciles int
+	// IgnoreDependents says that a change of an object of a release starts no reconcile.
+	// Drift is then corrected by the next periodic reconcile.
+	IgnoreDependents bool
+	// ReleaseName returns the name of the release. The default is the name of the custom
+	// resource. It must depend on nothing that changes.
+	ReleaseName func(object *unstructured.Unstructured) (string, error)
+	// ReleaseNamespace is the namespace of the releases of a cluster-scoped kind. Required
+	// for such kinds, and refused for all others.
+	ReleaseNamespace string
+	// Scope limits the objects of a release. The default is [helm.ScopeCluster].
+	Scope helm.Scope
+	// ServiceAccountName is a service account in the namespace of each release. All requests
+	// for the release are sent as this account. The default is the operator's own account.
+	ServiceAccountName string
+	// Policy is the release policy of all custom resources. Its Suspend is ignored.
+	Policy releasev1alpha1.ReleasePolicy
+	// StatusManifest writes the manifest of the release to status.deployedRelease.manifest,
+	// as the upstream operators do. The manifest may contain Secrets.
+	StatusManifest bool
+	// Watches are further informers whose events start reconciles.
+	Watches []Watch
+	// Revision identifies the configuration of the kind. A change restarts the kind.
+	Revision string
+}
+
+// PreHook runs before a reconcile.
+type PreHook func(ctx context.Context, object *unstructured.Unstructured, values map[string]any, logger klog.Logger) error
+
+// PostHook runs after a reconcile. The release is read-only.
+type PostHook func(
+	ctx context.Context, object *unstructured.Unstructured, release releasev1alpha1.DeployedRelease, values map[string]any, logger klog.Logger,
+) error
+
+// Annotation is an annotation of custom resources that changes the release.
+type Annotation struct {
+	// Name is the complete name of the annotation.
+	Name string
+	// Apply changes the release by the value of the annotation. It must not block. Chart,
+	// owner, name and namespace must stay.
+	Apply func(value string, release *helm.Release)
+}
+
+// Watch is an informer, and a function from its objects to custom resources. The owner of
+// the informer runs it.
+type Watch struct {
+	// Name names the informer in errors.
+	Name     string
+	Informer cache.SharedIndexInformer
+	// Keys returns the custom resources to reconcile after an event about the object.
+	Keys func(object any) []cache.ObjectName
+}
+
+// Name is the kind's name in logs and metrics: "<kind>.<version>.<group>" in lower case.
+func (k Kind) Name() string {
+	return strings.ToLower(strings.TrimSuffix(k.GroupVersionKind.Kind+"."+k.GroupVersionKind.Version+"."+k.GroupVersionKind.Group, "."))
+}
+
+// annotations returns the annotations whose change starts a reconcile.
+func (k Kind) annotations() []string {
+	names := []string{
+		releasev1alpha1.AnnotationRequestedAt, releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease,
+		watchesv1alpha1.AnnotationInstallDisableHooks, watchesv1alpha1.AnnotationUpgradeDisableHooks,
+		watchesv1alpha1.AnnotationUninstallDisableHooks, watchesv1alpha1.AnnotationInstallDescription,
+		watchesv1alpha1.AnnotationUpgradeDescription, watchesv1alpha1.AnnotationUninstallDescription,
+		watchesv1alpha1.AnnotationUpgradeForce, watchesv1alpha1.AnnotationRollbackForce,
+		watchesv1alpha1.AnnotationUninstallWait, watchesv1alpha1.AnnotationReconcilePeriod, k.PauseAnnotation,
+	}
+	for _, annotation := range k.Annotations {
+		names = append(names, annotation.Name)
+	}
+	return names
+}

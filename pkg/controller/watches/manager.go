@@ -1,0 +1,181 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package watches
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+
+	watchesv1alpha1 "github.com/example/demoapp-controller/pkg/apis/watches/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/controller/served"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// Engine is the part of the Helm engine that a manager uses.
+type Engine interface {
+	release.Engine
+	served.Kinds
+	Manifest(ctx context.Context, release helm.Release, baseline helm.Baseline, revision int) (string, error)
+}
+
+// Deps are the dependencies of a manager.
+type Deps struct {
+	Engine   Engine
+	Client   dynamic.Interface
+	Recorder events.EventRecorder
+	Metrics  *controller.Metrics
+	Clock    clock.WithTicker
+	// Namespaces are the watched namespaces; empty means all.
+	Namespaces []string
+	// ResyncPeriod and Workers are the defaults of kinds without their own.
+	ResyncPeriod time.Duration
+	Workers      int
+	// Waiting is told whether a kind waits until the API server serves it and the operator
+	// may watch it. Optional.
+	Waiting func(kind string, waiting bool)
+}
+
+// Manager runs the controllers of several kinds. Each kind runs while the API server serves
+// it. It is safe for concurrent use.
+type Manager struct {
+	deps   Deps
+	runner *served.Runner
+
+	mu      sync.Mutex
+	running map[string]*kindController
+}
+
+// NewManager returns a manager of the kinds. It subscribes to the engine, so call it before
+// the engine runs. It returns an error that names all invalid kinds.
+func NewManager(deps Deps, kinds ...Kind) (*Manager, error) {
+	if deps.Waiting == nil {
+		deps.Waiting = func(string, bool) {}
+	}
+	m := &Manager{deps: deps, running: map[string]*kindController{}}
+	m.runner = served.NewRunner(served.New(served.Config{Kinds: deps.Engine, Clock: deps.Clock, Waiting: deps.Waiting}))
+	deps.Engine.Subscribe(m.releaseChanged)
+	return m, m.Update(kinds...)
+}
+
+// Update replaces the kinds. A kind that is no longer among them stops, and its releases
+// stay as they are. A kind whose Revision differs is restarted. It returns an error, and
+// changes nothing, if a kind is invalid.
+func (m *Manager) Update(kinds ...Kind) error {
+	var errs []error
+	seen, targets := map[string]bool{}, make([]served.Target, 0, len(kinds))
+	for _, k := range kinds {
+		switch {
+		case k.GroupVersionKind.Version == "" || k.GroupVersionKind.Kind == "" || k.Chart == nil:
+			errs = append(errs, fmt.Errorf("kind %q: version, kind and chart are required", k.GroupVersionKind))
+		case seen[k.Name()]:
+			errs = append(errs, fmt.Errorf("kind %s: is watched twice", k.Name()))
+		default:
+			targets = append(targets, m.target(m.withDefaults(k)))
+		}
+		seen[k.Name()] = true
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	m.runner.Update(targets)
+	return nil
+}
+
+func (m *Manager) withDefaults(k Kind) Kind {
+	if k.Translator == nil {
+		k.Translator = specValues
+	}
+	if k.ReleaseName == nil {
+		k.ReleaseName = func(object *unstructured.Unstructured) (string, error) { return object.GetName(), nil }
+	}
+	if k.PauseAnnotation == "" {
+		k.PauseAnnotation = watchesv1alpha1.AnnotationPaused
+	}
+	if k.Selector == nil {
+		k.Selector = labels.Everything()
+	}
+	if k.Scope == "" {
+		k.Scope = helm.ScopeCluster
+	}
+	if k.ReconcilePeriod <= 0 {
+		k.ReconcilePeriod = m.deps.ResyncPeriod
+	}
+	if k.MaxConcurrentReconciles <= 0 {
+		k.MaxConcurrentReconciles = m.deps.Workers
+	}
+	return k
+}
+
+// releaseChanged tells all kinds that a release changed.
+func (m *Manager) releaseChanged(changed cache.ObjectName, change helm.Change) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.running {
+		c.changed(changed, change)
+	}
+}
+
+// Run runs the kinds until stop or lead ends, see [controller.Controller.Run].
+func (m *Manager) Run(stop, lead context.Context) error { return m.runner.Run(stop, lead) }
+
+// target is what the follower runs for a kind.
+func (m *Manager) target(k Kind) served.Target {
+	return served.Target{
+		Name: k.Name(), Kind: k.GroupVersionKind, Revision: k.Revision,
+		Check: func(resource served.Resource) error {
+			switch {
+			case !resource.Namespaced && k.ReleaseNamespace == "":
+				return fmt.Errorf("%s is cluster-scoped: set releaseNamespace, the namespace of its releases", k.Name())
+			case resource.Namespaced && k.ReleaseNamespace != "":
+				return fmt.Errorf("%s is namespaced: remove releaseNamespace, which is for cluster-scoped kinds", k.Name())
+			default:
+				return nil
+			}
+		},
+		Run: func(stop, lead context.Context, resource served.Resource) error {
+			return m.runKind(stop, lead, k, resource)
+		},
+	}
+}
+
+// runKind runs the controller of a kind until stop or lead ends.
+func (m *Manager) runKind(stop, lead context.Context, k Kind, resource served.Resource) error {
+	c, err := newKindController(k, resource, m.deps)
+	if err != nil {
+		return err
+	}
+	// The informers outlive the passes in flight.
+	watching, unwatch := context.WithCancel(context.WithoutCancel(lead))
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer unwatch()
+	for _, informer := range c.informers {
+		running.Go(func() { informer.RunWithContext(watching) })
+	}
+	m.setRunning(k.Name(), c)
+	defer m.setRunning(k.Name(), nil)
+	return c.Run(stop, lead)
+}
+
+func (m *Manager) setRunning(name string, c *kindController) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c == nil {
+		delete(m.running, name)
+		return
+	}
+	m.running[name] = c
+}

@@ -1,0 +1,502 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package watches_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/klog/v2"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/watches"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+const prefix = "helm.sdk.operatorframework.io/"
+
+var size3 = map[string]any{"size": int64(3)}
+
+// TestLifecycle plays install, upgrade, repair and uninstall, and counts the requests.
+func TestLifecycle(t *testing.T) {
+	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+		w.create("default/a", map[string]any{"size": int64(3)})
+		w.equal("requests of the install", []string{
+			"patch memcacheds default/a", "create secrets default", "apply configmaps default/a",
+			"update secrets default/sh.helm.release.v1.a.v1", "apply memcacheds/status default/a",
+		}, w.TakeRequests())
+		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		w.equal("conditions", []string{
+			"Deployed True InstallSuccessful", "Initialized True ChartLoaded", "Irreconcilable False Reconciled", "Ready True Healthy",
+		}, w.conditions("default/a"))
+		w.equal("events", []string{"Normal Installed Installed revision 1 of chart memcached 1.0.0 (SpecGenerationChanged)"}, w.recorder.take())
+
+		w.change("default/a", func(object *unstructured.Unstructured) {
+			object.Object["spec"] = map[string]any{"size": int64(5)}
+		})
+		w.equal("data after the upgrade", "5", w.field("ConfigMap", "default/a", "data", "size"))
+		w.has("conditions after the upgrade", w.conditions("default/a"), "Deployed True UpgradeSuccessful", "Ready True Healthy")
+		w.TakeRequests()
+
+		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
+			object.Object["data"] = map[string]any{"size": "7"}
+		})
+		w.settle()
+		w.equal("data after the repair", "5", w.field("ConfigMap", "default/a", "data", "size"))
+		w.settle()
+		w.TakeRequests()
+		w.settle()
+		w.equal("requests at rest", []string{}, w.TakeRequests())
+
+		w.Delete("Memcached", "default/a")
+		w.settle()
+		w.equal("objects", []string{}, w.Names())
+		w.equal("records", []string{}, w.HelmRecords())
+	})
+}
+
+// TestPaused: a paused custom resource keeps its release as it is, and waits with its
+// deletion.
+func TestPaused(t *testing.T) {
+	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+		w.create("default/a", size3)
+		w.change("default/a", func(object *unstructured.Unstructured) {
+			object.Object["spec"] = map[string]any{"size": int64(5)}
+			annotate(object, "demo.example.com/paused", "true")
+		})
+		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		w.has("conditions", w.conditions("default/a"), "Paused True PauseReconcileAnnotationTrue", "Suspended True SuspendedBySpec")
+		w.contains("message", w.message("default/a", "Ready"), "annotation demo.example.com/paused is false")
+
+		w.Delete("Memcached", "default/a")
+		w.settle()
+		w.equal("data while the deletion waits", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		w.contains("message", w.message("default/a", "Ready"), "Deletion waits until annotation demo.example.com/paused")
+
+		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, "demo.example.com/paused", "false") })
+		w.equal("objects", []string{}, w.Names())
+	})
+}
+
+// TestTwoKindsWithOneName: the second kind with a custom resource of one name does not touch
+// the release of the first, and its deletion leaves the release watched.
+func TestTwoKindsWithOneName(t *testing.T) {
+	backups := caches(t)
+	backups.GroupVersionKind.Kind = "Backup"
+	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+		w.Serve(memcacheds.GroupVersion().WithResource("backups"), "Backup", true)
+		w.create("default/a", size3)
+		w.must(w.manager.Update(caches(t), backups))
+		w.settle()
+		w.Edit("Backup", "default/a", "kubectl", func(object *unstructured.Unstructured) {
+			object.Object["spec"] = map[string]any{"size": int64(9)}
+		})
+		w.settle()
+		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		w.contains("status of the second", w.field("Backup", "default/a", "status", "conditions"), "OwnershipConflict")
+
+		w.Delete("Backup", "default/a")
+		w.settle()
+		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
+			object.Object["data"] = map[string]any{"size": "7"}
+		})
+		w.settle()
+		w.equal("data after drift", "3", w.field("ConfigMap", "default/a", "data", "size"))
+	})
+}
+
+// TestClusterScopedKind: the release is in the configured namespace.
+func TestClusterScopedKind(t *testing.T) {
+	fleets := caches(t)
+	fleets.GroupVersionKind.Kind = "Fleet"
+	bubble(t, nil, func(w *world) {
+		w.Serve(memcacheds.GroupVersion().WithResource("fleets"), "Fleet", false)
+		w.must(w.manager.Update(fleets))
+		w.settle()
+		w.equal("waiting", true, w.waiting["fleet.v1.cache.my.domain"])
+
+		fleets.ReleaseNamespace, fleets.Revision = "caches", "2"
+		w.must(w.manager.Update(fleets))
+		w.settle()
+		w.Edit("Fleet", "a", "kubectl", func(object *unstructured.Unstructured) { object.Object["spec"] = size3 })
+		w.settle()
+		w.equal("data", "3", w.field("ConfigMap", "caches/a", "data", "size"))
+		w.Edit("ConfigMap", "caches/a", "kubectl", func(object *unstructured.Unstructured) {
+			object.Object["data"] = map[string]any{"size": "7"}
+		})
+		w.settle()
+		w.equal("data after drift", "3", w.field("ConfigMap", "caches/a", "data", "size"))
+		w.Delete("Fleet", "a")
+		w.settle()
+		w.equal("objects", []string{}, w.Names())
+	})
+}
+
+// TestCRDComesAndGoes: a kind waits for its CRD, and follows it when it is removed and
+// created again.
+func TestCRDComesAndGoes(t *testing.T) {
+	backups := caches(t)
+	backups.GroupVersionKind.Kind = "Backup"
+	resource := memcacheds.GroupVersion().WithResource("backups")
+	bubble(t, []watches.Kind{backups}, func(w *world) {
+		w.equal("waiting at the start", true, w.waiting[backups.Name()])
+		define := func(name string) {
+			w.Edit("CustomResourceDefinition", name, "kubectl", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{} })
+		}
+		for range 2 {
+			w.Serve(resource, "Backup", true)
+			define("backups.cache.my.domain")
+			w.settle()
+			w.equal("waiting with the CRD", false, w.waiting[backups.Name()])
+			w.Edit("Backup", "default/b", "kubectl", func(object *unstructured.Unstructured) { object.Object["spec"] = size3 })
+			w.settle()
+			w.equal("data", "3", w.field("ConfigMap", "default/b", "data", "size"))
+			w.Delete("Backup", "default/b")
+			w.settle()
+			w.equal("data after the deletion", "", w.field("ConfigMap", "default/b", "data", "size"))
+			w.With(func() { delete(w.Kinds, resource) })
+			w.Remove("CustomResourceDefinition", "backups.cache.my.domain")
+			w.settle()
+			w.equal("waiting without the CRD", true, w.waiting[backups.Name()])
+		}
+	})
+}
+
+// TestSelector: only selected custom resources have a release, also when labels change.
+func TestSelector(t *testing.T) {
+	kind := caches(t)
+	kind.Selector = labels.SelectorFromSet(labels.Set{"tier": "gold"})
+	bubble(t, []watches.Kind{kind}, func(w *world) {
+		label := func(tier string) {
+			w.change("default/a", func(object *unstructured.Unstructured) {
+				object.Object["spec"] = size3
+				object.SetLabels(map[string]string{"tier": tier})
+			})
+		}
+		label("silver")
+		w.equal("data of an unselected resource", "", w.field("ConfigMap", "default/a", "data", "size"))
+		label("gold")
+		w.equal("data of a selected resource", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		label("silver")
+		w.equal("data when it is no longer selected", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		w.TakeRequests()
+		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(4)} })
+		w.equal("requests for an unselected resource", []string{}, w.TakeRequests())
+		label("gold")
+		w.equal("data when it is selected again", "3", w.field("ConfigMap", "default/a", "data", "size"))
+	})
+}
+
+// TestPrunedStatus: a CRD that removes our fields from the status costs neither a loop nor a
+// repeated apply.
+func TestPrunedStatus(t *testing.T) {
+	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+		w.With(func() {
+			w.Prune = func(object *unstructured.Unstructured) {
+				kept := map[string]any{}
+				if conditions, ok, _ := unstructured.NestedSlice(object.Object, "status", "conditions"); ok {
+					kept["conditions"] = conditions
+				}
+				object.Object["status"] = kept
+			}
+		})
+		w.create("default/a", size3)
+		w.equal("inventory", "", w.field("Memcached", "default/a", "status", "inventory"))
+		w.has("conditions", w.conditions("default/a"), "Ready True Healthy")
+		events := w.recorder.take()
+		w.has("events", events, "Warning StatusPruned The CRD removes fields of the status, so the operator keeps them in memory only: "+
+			"set x-kubernetes-preserve-unknown-fields: true on status in the CRD")
+		w.TakeRequests()
+
+		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, prefix+"upgrade-description", "text") })
+		w.equal("requests of a pass without a change", []string{}, w.TakeRequests())
+		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
+			object.Object["data"] = map[string]any{"size": "7"}
+		})
+		w.settle()
+		w.equal("data after drift", "3", w.field("ConfigMap", "default/a", "data", "size"))
+
+		w.stop()
+		w.TakeRequests()
+		w.start(caches(t))
+		w.settle()
+		first := w.TakeRequests()
+		if len(first) == 0 {
+			t.Error("the baseline was not rebuilt after the restart")
+		}
+		w.settle()
+		w.equal("requests at rest after the restart", []string{}, w.TakeRequests())
+		w.equal("revisions", []string{"a.v1 deployed"}, w.HelmRecords())
+	})
+}
+
+// TestStatusOfOthers: fields and conditions of other field managers survive.
+func TestStatusOfOthers(t *testing.T) {
+	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+		w.create("default/a", size3)
+		w.EditSubresource("Memcached", "default/a", "other", "status", func(object *unstructured.Unstructured) {
+			w.must(unstructured.SetNestedField(object.Object, "mine", "status", "note"))
+			conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
+			w.must(err)
+			conditions = append(conditions, map[string]any{
+				"type": "Backed", "status": "True", "reason": "Nightly", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+			})
+			w.must(unstructured.SetNestedSlice(object.Object, conditions, "status", "conditions"))
+		})
+		w.settle()
+		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
+		w.equal("field of another manager", "mine", w.field("Memcached", "default/a", "status", "note"))
+		w.has("conditions", w.conditions("default/a"), "Backed True Nightly", "Deployed True UpgradeSuccessful")
+	})
+}
+
+// TestStatusManifest: the manifest is in the status only if the kind has it.
+func TestStatusManifest(t *testing.T) {
+	kind := caches(t)
+	kind.StatusManifest = true
+	bubble(t, []watches.Kind{kind}, func(w *world) {
+		w.create("default/a", size3)
+		w.contains("manifest", w.field("Memcached", "default/a", "status", "deployedRelease", "manifest"), "kind: ConfigMap", `size: "3"`)
+		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
+		w.contains("manifest", w.field("Memcached", "default/a", "status", "deployedRelease", "manifest"), `size: "5"`)
+		w.stop()
+		w.start(caches(t))
+		w.settle()
+		w.equal("manifest without the option", "", w.field("Memcached", "default/a", "status", "deployedRelease", "manifest"))
+	})
+}
+
+// TestOverrides: values of the kind win over the spec, and an event names them without
+// their values.
+func TestOverrides(t *testing.T) {
+	kind := caches(t)
+	kind.Overrides = map[string]string{"image": "s3cret/image"}
+	bubble(t, []watches.Kind{kind}, func(w *world) {
+		w.create("default/a", map[string]any{"size": int64(3), "image": "mine"})
+		w.equal("data", "s3cret/image", w.field("ConfigMap", "default/a", "data", "image"))
+		w.has("events", w.recorder.take(), "Normal ValuesOverridden The operator overrides the values image")
+	})
+}
+
+// TestInvalidValues: values that cannot be determined keep the release as it is.
+func TestInvalidValues(t *testing.T) {
+	kind := caches(t)
+	kind.Translator = func(_ context.Context, object *unstructured.Unstructured) (map[string]any, error) {
+		size, _, _ := unstructured.NestedInt64(object.Object, "spec", "size")
+		if size > 10 {
+			return nil, errors.New("spec.size: must be at most 10")
+		}
+		return map[string]any{"size": size * 2}, nil
+	}
+	bubble(t, []watches.Kind{kind}, func(w *world) {
+		w.create("default/a", size3)
+		w.equal("data", "6", w.field("ConfigMap", "default/a", "data", "size"))
+		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(11)} })
+		w.equal("data", "6", w.field("ConfigMap", "default/a", "data", "size"))
+		w.has("conditions", w.conditions("default/a"),
+			"Irreconcilable True ErrorGettingValues", "Ready False ValuesInvalid", "Stalled True ValuesInvalid", "Deployed True InstallSuccessful")
+		w.equal("message", "spec.size: must be at most 10", w.message("default/a", "Irreconcilable"))
+	})
+}
+
+// TestFailedUpgradeIsRolledBack also covers the annotation rollback-force.
+func TestFailedUpgradeIsRolledBack(t *testing.T) {
+	tests := map[string]struct {
+		annotations []string
+		reason      string
+		data        string
+	}{
+		"by default":                {nil, "RolledBack", "3"},
+		"not with rollback-force=0": {[]string{prefix + "rollback-force", "false"}, "RetriesExhausted", "3"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			kind := caches(t)
+			kind.Policy.Remediation = &releasev1alpha1.Remediation{Retries: new(int32), Strategy: releasev1alpha1.RemediationRollback}
+			bubble(t, []watches.Kind{kind}, func(w *world) {
+				w.create("default/a", size3, tc.annotations...)
+				w.With(func() {
+					w.Validate = func(object *unstructured.Unstructured) error {
+						if size, _, _ := unstructured.NestedString(object.Object, "data", "size"); size == "5" {
+							return errors.New("the size is refused")
+						}
+						return nil
+					}
+				})
+				w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
+				w.settle()
+				w.equal("data", tc.data, w.field("ConfigMap", "default/a", "data", "size"))
+				w.has("conditions", w.conditions("default/a"),
+					"ReleaseFailed True UpgradeError", "Irreconcilable True ReconcileError", "Remediated True "+tc.reason)
+			})
+		})
+	}
+}
+
+// TestHooksOfTheLibrary: a pre-reconcile hook holds the release until it succeeds. A
+// post-reconcile hook sees the deployed release.
+func TestHooksOfTheLibrary(t *testing.T) {
+	ready, after := false, []int64{}
+	kind := caches(t)
+	kind.PreHooks = []watches.PreHook{func(_ context.Context, object *unstructured.Unstructured, values map[string]any, _ klog.Logger) error {
+		if !ready {
+			return errors.New("the license is missing")
+		}
+		values["image"] = "from-" + object.GetName()
+		return nil
+	}}
+	kind.PostHooks = []watches.PostHook{func(
+		_ context.Context, _ *unstructured.Unstructured, release releasev1alpha1.DeployedRelease, _ map[string]any, _ klog.Logger,
+	) error {
+		after = append(after, release.Revision)
+		return nil
+	}}
+	bubble(t, []watches.Kind{kind}, func(w *world) {
+		w.create("default/a", size3)
+		w.equal("data while the hook fails", "", w.field("ConfigMap", "default/a", "data", "size"))
+		w.has("conditions", w.conditions("default/a"), "Irreconcilable True ReconcileError")
+		w.contains("message", w.message("default/a", "Irreconcilable"), "the license is missing")
+		ready = true
+		w.wait(time.Minute)
+		w.equal("data", "from-a", w.field("ConfigMap", "default/a", "data", "image"))
+		w.equal("revisions that the post-reconcile hook saw", []int64{1}, after)
+	})
+}
+
+// TestCustomAnnotation changes the release by an annotation of the program.
+func TestCustomAnnotation(t *testing.T) {
+	kind := caches(t)
+	kind.Annotations = []watches.Annotation{{Name: "example.com/history", Apply: func(value string, release *helm.Release) {
+		if value == "short" {
+			release.MaxHistory = 1
+		}
+	}}}
+	bubble(t, []watches.Kind{kind}, func(w *world) {
+		w.create("default/a", size3, "example.com/history", "short")
+		for size := int64(4); size < 8; size++ {
+			w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": size} })
+		}
+		w.equal("records", []string{"a.v4 superseded", "a.v5 deployed"}, w.HelmRecords())
+	})
+}
+
+// TestPeriod: the annotation reconcile-period makes passes periodic, and an invalid one is
+// reported.
+func TestPeriod(t *testing.T) {
+	kind := caches(t)
+	kind.IgnoreDependents = true
+	bubble(t, []watches.Kind{kind}, func(w *world) {
+		drift := func() {
+			w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) {
+				object.Object["data"] = map[string]any{"size": "7"}
+			})
+			w.settle()
+		}
+		w.create("default/a", size3, prefix+"reconcile-period", "1h")
+		drift()
+		w.equal("data within the period", "7", w.field("ConfigMap", "default/a", "data", "size"))
+		w.wait(70 * time.Minute)
+		w.equal("data after the period", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		w.recorder.take()
+		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, prefix+"reconcile-period", "often") })
+		w.has("events", w.recorder.take(), "Warning InvalidReconcilePeriod Annotation "+prefix+
+			`reconcile-period is ignored: "often" is not a duration of at least 10s, for example 5m`)
+	})
+}
+
+// TestFormerFinalizer: the finalizer of helm-operator-plugins is replaced, and a deletion
+// with only that finalizer is completed.
+func TestFormerFinalizer(t *testing.T) {
+	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+		w.change("default/a", func(object *unstructured.Unstructured) {
+			object.Object["spec"] = size3
+			object.SetFinalizers([]string{"uninstall-helm-release", "other/finalizer"})
+		})
+		w.equal("finalizers", []string{"other/finalizer", prefix + "uninstall-release"}, w.Object("Memcached", "default/a").GetFinalizers())
+		w.stop()
+		w.Edit("Memcached", "default/a", "kubectl", func(object *unstructured.Unstructured) {
+			object.SetFinalizers([]string{"uninstall-helm-release"})
+		})
+		w.Delete("Memcached", "default/a")
+		w.start(caches(t))
+		w.equal("objects", []string{}, w.Names())
+	})
+}
+
+// TestOthersFinalizer: the status says that the release is uninstalled while another
+// finalizer keeps the custom resource.
+func TestOthersFinalizer(t *testing.T) {
+	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+		w.change("default/a", func(object *unstructured.Unstructured) {
+			object.Object["spec"] = size3
+			object.SetFinalizers([]string{"other/finalizer"})
+		})
+		w.Delete("Memcached", "default/a")
+		w.settle()
+		w.equal("objects", []string{"Memcached default/a"}, w.Names())
+		w.has("conditions", w.conditions("default/a"), "Deployed False UninstallSuccessful", "Irreconcilable False Reconciled")
+	})
+}
+
+// TestUpdate: a kind that is removed stops and leaves its releases; a changed one restarts.
+func TestUpdate(t *testing.T) {
+	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+		w.create("default/a", size3)
+		w.must(w.manager.Update())
+		w.settle()
+		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
+		w.equal("data without the kind", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		newer := caches(t)
+		newer.Chart, newer.Revision = chartOf(t, "2.0.0", "configmap.yaml", configMap), "2"
+		w.must(w.manager.Update(newer))
+		w.settle()
+		w.equal("data with the kind", "5", w.field("ConfigMap", "default/a", "data", "size"))
+		w.equal("chart", "2.0.0", w.field("Memcached", "default/a", "status", "deployedRelease", "chartVersion"))
+		if err := w.manager.Update(newer, newer); err == nil {
+			t.Error("a kind may be watched twice")
+		}
+	})
+}
+
+// TestRestart: a restarted operator sends no request for releases at rest.
+func TestRestart(t *testing.T) {
+	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+		w.create("default/a", size3)
+		w.stop()
+		w.TakeRequests()
+		w.start(caches(t))
+		for _, request := range w.TakeRequests() {
+			if request != "list" && request[:4] != "list" {
+				t.Errorf("request after the restart: %s", request)
+			}
+		}
+	})
+}
+
+// TestReleaseName: a template may name the release, and a change of the template keeps
+// existing releases.
+func TestReleaseName(t *testing.T) {
+	named := func(suffix string) watches.Kind {
+		kind := caches(t)
+		kind.Revision = suffix
+		kind.ReleaseName = func(object *unstructured.Unstructured) (string, error) { return object.GetName() + suffix, nil }
+		return kind
+	}
+	bubble(t, []watches.Kind{named("-one")}, func(w *world) {
+		w.create("default/a", size3)
+		w.equal("records", []string{"a-one.v1 deployed"}, w.HelmRecords())
+		w.must(w.manager.Update(named("-two")))
+		w.settle()
+		w.create("default/b", size3)
+		w.equal("records", []string{"a-one.v1 deployed", "b-two.v1 deployed"}, w.HelmRecords())
+		w.Delete("Memcached", "default/a")
+		w.settle()
+		w.equal("records", []string{"b-two.v1 deployed"}, w.HelmRecords())
+	})
+}

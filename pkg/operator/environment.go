@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
@@ -46,6 +47,8 @@ type Environment struct {
 
 	name      string
 	stream    events.EventBroadcaster
+	waiting   *prometheus.GaugeVec
+	lease     *coordinationv1.Lease
 	informers map[informerKey]cache.SharedIndexInformer
 	onDemand  map[informerKey]*controller.OnDemand
 	parts     Parts
@@ -78,6 +81,23 @@ func (e *Environment) WatchedNamespaces() []string {
 		return []string{metav1.NamespaceAll}
 	}
 	return e.Namespaces
+}
+
+// Lease returns the Lease of the leader election, as the object of events about the process. It is nil in tests of a
+// Build.
+func (e *Environment) Lease() *coordinationv1.Lease { return e.lease }
+
+// SetWaiting sets the gauge controller_kind_waiting of a kind. It is for kinds that follow
+// their own CRDs, and have no Resources.
+func (e *Environment) SetWaiting(kind string, waiting bool) {
+	if e.waiting == nil {
+		return
+	}
+	value := 0.0
+	if waiting {
+		value = 1
+	}
+	e.waiting.WithLabelValues(kind).Set(value)
 }
 
 // Recorder returns an event recorder for objects of the types in scheme.

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
@@ -130,7 +132,10 @@ func prepare(ctx context.Context, cfg config, server *rest.Config, metrics *proc
 	if err != nil {
 		return nil, err
 	}
-	environment.stream = stream
+	environment.stream, environment.waiting = stream, metrics.waiting
+	environment.lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Namespace: cfg.LeaderElection.ResourceNamespace, Name: cfg.LeaderElection.ResourceName,
+	}}
 	leadership := newLeadership(cfg.LeaderElection, cfg.identity, leases, metrics.leading(cfg.LeaderElection.ResourceName))
 	return &assembly{
 		environment: environment,

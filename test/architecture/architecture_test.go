@@ -44,6 +44,7 @@ const (
 var steps = []string{
 	"pkg/controller/audit",
 	"pkg/controller/child",
+	"pkg/controller/custom",
 	fakes,
 	"pkg/controller/event",
 	"pkg/controller/finalizer",
@@ -57,6 +58,7 @@ var steps = []string{
 	"pkg/controller/release/gates",
 	"pkg/controller/release/releasetest",
 	"pkg/controller/rollout",
+	"pkg/controller/served",
 	"pkg/controller/status",
 	"pkg/controller/values",
 	"pkg/controller/watches/file",
@@ -73,6 +75,7 @@ var rooms = []struct {
 	{folder: "pkg/controller/demoapp"},
 	{folder: "pkg/controller/demoappcluster", plain: true},
 	{folder: "pkg/controller/memcachedbackup", plain: true},
+	{folder: "pkg/controller/watches"},
 	{folder: "pkg/controller/website", plain: true},
 }
 
@@ -94,6 +97,9 @@ var layers = []layer{
 	{folder: "pkg/controller/child", may: []string{
 		"pkg/apis/child", "pkg/apis/meta", "pkg/health", "pkg/overlay", "pkg/ssa",
 		plumbing, "pkg/controller/event", "pkg/controller/status",
+	}},
+	{folder: "pkg/controller/custom", may: []string{
+		"pkg/apis", "pkg/apis/meta", "pkg/apis/release", plumbing, "pkg/controller/kind",
 	}},
 	{folder: fakes, may: []string{plumbing}},
 	{folder: "pkg/controller/event", may: []string{"pkg/apis/meta", "pkg/controller/message"}},
@@ -119,6 +125,7 @@ var layers = []layer{
 	{folder: "pkg/controller/release/releasetest", may: []string{engine}, mayInTests: []string{"pkg/controller/release"}},
 	{folder: "pkg/controller/values", may: []string{"pkg/apis/release", "pkg/apis/meta", plumbing, "pkg/controller/redact"}},
 	{folder: "pkg/controller/rollout"},
+	{folder: "pkg/controller/served"},
 	{folder: "pkg/controller/status", may: []string{"pkg/apis/meta", plumbing, "pkg/controller/message"}},
 	// A room that uses the API only.
 	{folder: "pkg/controller/demoappcluster", may: []string{
@@ -133,6 +140,9 @@ var layers = []layer{
 	},
 	{folder: "pkg/controller/window"},
 	{folder: "pkg/operator", may: []string{plumbing}},
+	{folder: "pkg/operator/releasekinds", may: []string{
+		"pkg/operator", engine, plumbing, "pkg/controller/event", "pkg/controller/watches", "pkg/controller/watches/file",
+	}},
 	// What only tests use.
 	{folder: fakeAPI},
 	{folder: "test/crd"},

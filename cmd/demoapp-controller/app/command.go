@@ -37,7 +37,11 @@ var errUsage = errors.New("usage")
 // ends.
 func Execute(stop context.Context, args []string, stdout, stderr io.Writer) int {
 	cmd := newCommand(stderr, func(options *Options) error {
-		return operator.Run(stop, options.Options, kinds(options)...)
+		registered, err := kinds(stop, options)
+		if err != nil {
+			return err
+		}
+		return operator.Run(stop, options.Options, registered...)
 	})
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)

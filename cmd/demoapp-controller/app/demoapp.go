@@ -33,6 +33,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 	"github.com/example/demoapp-controller/pkg/operator"
+	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
 )
 
 var (
@@ -41,16 +42,16 @@ var (
 )
 
 // demoApps registers the kind DemoApp.
-func demoApps(options *Options) operator.Kind {
+func demoApps(options *Options, engine *releasekinds.Engine) operator.Kind {
 	return operator.Kind{
 		Name:      demoapp.Name,
 		Resources: []schema.GroupVersionResource{demoAppResource, secretResource},
-		Build:     func(env *operator.Environment) error { return buildDemoApps(env, options) },
+		Build:     func(env *operator.Environment) error { return buildDemoApps(env, options, engine) },
 	}
 }
 
-func buildDemoApps(env *operator.Environment, options *Options) error {
-	engine, err := newEngine(env)
+func buildDemoApps(env *operator.Environment, options *Options, shared *releasekinds.Engine) error {
+	engine, err := shared.Get(env)
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func buildDemoApps(env *operator.Environment, options *Options) error {
 		return err
 	}
 	observeRollouts(env.Registry, ctrl.Rollouts)
-	addEngine(env, engine)
+	shared.Start(env)
 	env.AddController(demoapp.Name, ctrl.Run, ctrl.Synced()...)
 	env.AddController(audit.Name, deps.Audit.Run)
 	return nil

@@ -3,14 +3,28 @@
 
 package app
 
-import "github.com/example/demoapp-controller/pkg/operator"
+import (
+	"context"
+
+	"github.com/example/demoapp-controller/pkg/operator"
+	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
+)
 
 // kinds returns all kinds of the process. To add a kind, add its file to this package and a line here.
-func kinds(options *Options) []operator.Kind {
-	return []operator.Kind{
-		demoApps(options),
+func kinds(ctx context.Context, options *Options) ([]operator.Kind, error) {
+	engine := &releasekinds.Engine{}
+	registered := []operator.Kind{
+		demoApps(options, engine),
 		demoAppClusters(options),
 		websites(options),
 		memcachedBackups(options),
 	}
+	if options.WatchesFile != "" {
+		watched, err := watchedKinds(ctx, options, engine)
+		if err != nil {
+			return nil, err
+		}
+		registered = append(registered, watched)
+	}
+	return registered, nil
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 
+	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/pkg/controller/audit"
@@ -27,6 +28,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/memcachedbackup"
 	"github.com/example/demoapp-controller/pkg/controller/website"
 	"github.com/example/demoapp-controller/pkg/operator"
+	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
@@ -112,7 +114,11 @@ func TestKinds(t *testing.T) {
 			env := newEnvironment(t, test.namespaces)
 
 			got := map[string]parts{}
-			for _, kind := range kinds(parse(t)) {
+			registered, err := kinds(t.Context(), parse(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, kind := range registered {
 				got[kind.Name] = build(t, env, kind)
 			}
 
@@ -128,7 +134,7 @@ func TestKindsInAnyOrder(t *testing.T) {
 	env := newEnvironment(t, nil)
 
 	got := build(t, env, demoAppClusters(parse(t)))
-	then := build(t, env, demoApps(parse(t)))
+	then := build(t, env, demoApps(parse(t), &releasekinds.Engine{}))
 
 	if diff := cmp.Diff([]string{"informer of DemoApps", "informer of DemoAppClusters", "informer of Nodes"}, got.Services); diff != "" {
 		t.Errorf("services of the first (-want +got):\n%s", diff)
@@ -141,13 +147,18 @@ func TestKindsInAnyOrder(t *testing.T) {
 // TestResourcesAreAllThatCachesNeed: a kind starts when its Resources can be watched. A cache that needs further
 // permissions would not sync. Only the audit namespace is apart.
 func TestResourcesAreAllThatCachesNeed(t *testing.T) {
-	for _, kind := range kinds(parse(t)) {
+	registered, err := kinds(t.Context(), parse(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range registered {
 		t.Run(kind.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := fakeapi.New(t)
 				server.Serve(demoAppResource, "DemoApp", true)
 				server.Serve(demov1alpha1.SchemeGroupVersion.WithResource("demoappclusters"), "DemoAppCluster", true)
 				server.Serve(webappv1.SchemeGroupVersion.WithResource("websites"), "Website", true)
+				server.Serve(cachev1.SchemeGroupVersion.WithResource("memcachedbackups"), "MemcachedBackup", true)
 				server.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
 					resource := request.Key.Resource
 					if slices.Contains(kind.Resources, resource) || request.Key.Namespace == "demoapp-audit" {

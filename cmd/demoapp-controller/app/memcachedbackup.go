@@ -4,6 +4,8 @@
 package app
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -20,9 +22,12 @@ import (
 // memcachedBackups registers the kind MemcachedBackup.
 func memcachedBackups(options *Options) operator.Kind {
 	return operator.Kind{
-		Name:      memcachedbackup.Name,
-		Resources: []schema.GroupVersionResource{cachev1.SchemeGroupVersion.WithResource("memcachedbackups")},
-		Build:     func(env *operator.Environment) error { return buildMemcachedBackups(env, options) },
+		Name: memcachedbackup.Name,
+		Resources: []schema.GroupVersionResource{
+			cachev1.SchemeGroupVersion.WithResource("memcachedbackups"),
+			appsv1.SchemeGroupVersion.WithResource("deployments"), corev1.SchemeGroupVersion.WithResource("pods"),
+		},
+		Build: func(env *operator.Environment) error { return buildMemcachedBackups(env, options) },
 	}
 }
 

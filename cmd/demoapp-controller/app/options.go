@@ -40,6 +40,15 @@ type Options struct {
 	RolloutFailureThreshold int
 	// AllowedRegistries are the allowed registries of the images of DemoApps. If it is empty, all images are allowed.
 	AllowedRegistries []string
+	// WatchesFile is the path of watches.yaml, which names further kinds and their charts. If it is empty, there are
+	// none.
+	WatchesFile string
+	// ChartCacheDir is the directory for charts that are pulled from oci:// and https:// references.
+	ChartCacheDir string
+	// RegistryConfig is a Docker configuration file with the credentials of chart registries.
+	RegistryConfig string
+	// StatusManifest writes the manifest of each release to the status of the custom resource.
+	StatusManifest bool
 }
 
 // NewOptions returns the defaults.
@@ -78,6 +87,14 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.AllowedRegistries, "allowed-registries", o.AllowedRegistries,
 		"comma-separated allowed `registries` of images, each a host or a host with a path prefix, for example "+
 			"docker.io/library (default all)")
+	fs.StringVar(&o.WatchesFile, "watches-file", o.WatchesFile,
+		"`path` of watches.yaml, which names further kinds and their charts; read again when it changes (default none)")
+	fs.StringVar(&o.ChartCacheDir, "chart-cache-dir", o.ChartCacheDir,
+		"`directory` for charts that watches.yaml names by an oci:// or https:// reference")
+	fs.StringVar(&o.RegistryConfig, "registry-config", o.RegistryConfig,
+		"Docker configuration `file` with the credentials of the registries of charts (default those of helm and docker)")
+	fs.BoolVar(&o.StatusManifest, "status-manifest", o.StatusManifest,
+		"write the manifest of the release, which may contain Secrets, to status.deployedRelease.manifest of the kinds of watches.yaml")
 	o.Options.AddFlags(fs)
 }
 

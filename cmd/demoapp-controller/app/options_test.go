@@ -51,7 +51,8 @@ func TestFlagsAndDefaults(t *testing.T) {
 		"pprof-bind-address":              "0",
 		"shutdown-timeout":                "25s",
 		"logging-format":                  "text",
-		"v":                               "0",
+		"watches-file":                    "", "chart-cache-dir": "", "registry-config": "", "status-manifest": "false",
+		"v": "0",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("flags and defaults (-want +got):\n%s", diff)

@@ -1,47 +1,25 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package releasekinds
 
 import (
-	"context"
-	"log/slog"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/example/demoapp-controller/pkg/helm"
-	"github.com/example/demoapp-controller/pkg/operator"
 )
 
-// newEngine returns the Helm engine with its metrics. The caller adds the engine as a service.
-func newEngine(env *operator.Environment) (*helm.Engine, error) {
-	return helm.New(helm.Config{
-		RESTConfig:  env.Clients.Config,
-		HTTPClient:  env.Clients.HTTP,
-		Namespaces:  env.Namespaces,
-		Logger:      slog.Default(),
-		OnOperation: newHelmMetrics(env.Registry).observe,
-	})
-}
-
-// addEngine adds the engine as a service.
-func addEngine(env *operator.Environment, engine *helm.Engine) {
-	env.AddService("helm engine", func(ctx context.Context) error {
-		engine.Run(ctx)
-		return nil
-	})
-}
-
-// helmMetrics measure the Helm engine.
-type helmMetrics struct {
+// engineMetrics measure the Helm engine.
+type engineMetrics struct {
 	operations *prometheus.CounterVec
 	durations  *prometheus.HistogramVec
 	drifts     *prometheus.CounterVec
 }
 
-func newHelmMetrics(registry prometheus.Registerer) *helmMetrics {
-	m := &helmMetrics{
+func newMetrics(registry prometheus.Registerer) *engineMetrics {
+	m := &engineMetrics{
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "helm_operations_total",
 			Help: "Operations on Helm releases, by action and result (success, error or terminal).",
@@ -62,7 +40,7 @@ func newHelmMetrics(registry prometheus.Registerer) *helmMetrics {
 }
 
 // observe measures an operation of the Helm engine. There is no label for the release, because there may be thousands.
-func (m *helmMetrics) observe(operation helm.Operation) {
+func (m *engineMetrics) observe(operation helm.Operation) {
 	result := "success"
 	switch {
 	case helm.IsTerminal(operation.Err):

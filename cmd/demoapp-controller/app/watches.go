@@ -1,0 +1,22 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/operator"
+	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
+)
+
+// watchedKinds registers the kinds of watches.yaml.
+func watchedKinds(ctx context.Context, options *Options, engine *releasekinds.Engine) (operator.Kind, error) {
+	return releasekinds.File(ctx, engine, releasekinds.FileOptions{
+		Options:        releasekinds.Options{ResyncPeriod: options.ResyncPeriod, Workers: options.Workers},
+		Path:           options.WatchesFile,
+		Charts:         helm.ChartSource{CacheDir: options.ChartCacheDir, RegistryConfig: options.RegistryConfig},
+		StatusManifest: options.StatusManifest,
+	})
+}

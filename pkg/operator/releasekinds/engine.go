@@ -1,0 +1,54 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package releasekinds
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/operator"
+)
+
+// Engine is the Helm engine of a process. All kinds with releases share it, because it
+// watches release records and the objects of releases. The zero value is ready to use.
+type Engine struct {
+	mu     sync.Mutex
+	engine *helm.Engine
+	starts sync.Once
+}
+
+// Get returns the engine. The first call builds the engine from the environment and
+// registers its metrics.
+func (e *Engine) Get(env *operator.Environment) (*helm.Engine, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.engine != nil {
+		return e.engine, nil
+	}
+	engine, err := helm.New(helm.Config{
+		RESTConfig:  env.Clients.Config,
+		HTTPClient:  env.Clients.HTTP,
+		Namespaces:  env.Namespaces,
+		Logger:      slog.Default(),
+		OnOperation: newMetrics(env.Registry).observe,
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.engine = engine
+	return engine, nil
+}
+
+// Start adds the engine as a service of the kind that is being built, unless an earlier
+// kind has. Call Start after the kind has subscribed to the engine.
+func (e *Engine) Start(env *operator.Environment) {
+	e.starts.Do(func() {
+		env.AddService("helm engine", func(ctx context.Context) error {
+			e.engine.Run(ctx)
+			return nil
+		})
+	})
+}

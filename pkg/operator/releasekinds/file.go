@@ -1,0 +1,158 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package releasekinds
+
+import (
+	"context"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/example/demoapp-controller/pkg/controller/event"
+	"github.com/example/demoapp-controller/pkg/controller/watches"
+	"github.com/example/demoapp-controller/pkg/controller/watches/file"
+	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/operator"
+)
+
+// FileOptions configure the kinds of a file. Path is required.
+type FileOptions struct {
+	Options
+
+	// Path is the path of the file, mostly watches.yaml. The file is read again when its
+	// content changes.
+	Path string
+	// Charts says how charts are found.
+	Charts helm.ChartSource
+	// StatusManifest writes the manifests of releases to the statuses, see
+	// [watches.Kind].
+	StatusManifest bool
+}
+
+// File registers the kinds of a file. It reads the file and loads all charts. The error
+// joins all errors of the file.
+func File(ctx context.Context, engine *Engine, options FileOptions) (operator.Kind, error) {
+	loader := &loader{FileOptions: options, file: file.Watcher{Path: options.Path, Env: os.LookupEnv, Clock: clock.RealClock{}}}
+	entries, err := loader.file.Load()
+	kinds, loadErr := loader.kinds(ctx, entries)
+	if err := file.Join(err, loadErr); err != nil {
+		return operator.Kind{}, err
+	}
+	return operator.Kind{Name: "watches", Build: func(env *operator.Environment) error {
+		manager, err := newManager(env, engine, options.Options, kinds)
+		if err != nil {
+			return err
+		}
+		loader.observe(env)
+		env.AddService("watches file", func(ctx context.Context) error {
+			loader.follow(ctx, manager)
+			return nil
+		})
+		env.AddController("watches", manager.Run)
+		return nil
+	}}, nil
+}
+
+// loader turns the entries of a file into kinds.
+type loader struct {
+	FileOptions
+
+	file    file.Watcher
+	valid   prometheus.Gauge
+	report  func(event.Event)
+	reloads *prometheus.CounterVec
+}
+
+// observe registers the metrics of the file, and prepares its events.
+func (l *loader) observe(env *operator.Environment) {
+	l.reloads = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "watches_file_reloads_total",
+		Help: "New versions of the watches file, by result (success or error).",
+	}, []string{"result"})
+	l.valid = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "watches_file_valid",
+		Help: "Whether the newest version of the watches file is in use (1), or is invalid and an older one is (0).",
+	})
+	env.Registry.MustRegister(l.reloads, l.valid)
+	l.valid.Set(1)
+	recorder := env.Recorder(scheme.Scheme)
+	l.report = func(e event.Event) {
+		if lease := env.Lease(); lease != nil {
+			event.Emit(recorder, lease, e)
+		}
+	}
+}
+
+// follow applies new versions of the file until ctx ends. An invalid version is reported,
+// and the kinds stay as they are.
+func (l *loader) follow(ctx context.Context, manager *watches.Manager) {
+	l.file.Run(ctx, func(entries []file.Entry, err error) {
+		var kinds []watches.Kind
+		if err == nil {
+			kinds, err = l.kinds(ctx, entries)
+		}
+		if err == nil {
+			err = manager.Update(kinds...)
+		}
+		if err != nil {
+			l.valid.Set(0)
+			l.reloads.WithLabelValues("error").Inc()
+			klog.FromContext(ctx).Error(err, "The watches file is invalid, its last valid version stays in use", "file", l.Path)
+			l.report(event.Warning("WatchesFileInvalid", "Reload", "The last valid version stays in use: "+err.Error()))
+			return
+		}
+		l.valid.Set(1)
+		l.reloads.WithLabelValues("success").Inc()
+		klog.FromContext(ctx).Info("The watches file was loaded again", "file", l.Path, "kinds", len(kinds))
+		l.report(event.Normal("WatchesFileLoaded", "Reload", "A new version of the watches file is in use"))
+	})
+}
+
+// kinds returns the kinds of the entries with their charts. The error joins the errors of
+// all entries.
+func (l *loader) kinds(ctx context.Context, entries []file.Entry) ([]watches.Kind, error) {
+	var (
+		kinds []watches.Kind
+		errs  []error
+	)
+	for _, entry := range entries {
+		chart, err := helm.LoadChart(ctx, entry.Chart, l.Charts)
+		if err != nil {
+			errs = append(errs, entry.At("chart", err))
+		}
+		if _, _, err := helm.SetValues(nil, entry.Overrides.Values()); err != nil {
+			errs = append(errs, entry.At("overrideValues", err))
+		}
+		kinds = append(kinds, l.kind(entry, chart))
+	}
+	return kinds, file.Join(errs...)
+}
+
+func (l *loader) kind(entry file.Entry, chart *helm.Chart) watches.Kind {
+	k := watches.Kind{
+		GroupVersionKind: entry.GroupVersionKind, Chart: chart, Overrides: entry.Overrides.Values(), Selector: entry.Selector,
+		MaxConcurrentReconciles: entry.MaxConcurrentReconciles, IgnoreDependents: !entry.WatchDependentResources,
+		ReleaseNamespace: entry.ReleaseNamespace, Scope: helm.Scope(entry.Scope), ServiceAccountName: entry.ServiceAccountName,
+		Policy: entry.Policy, StatusManifest: l.StatusManifest,
+	}
+	if entry.ReconcilePeriod != nil {
+		k.ReconcilePeriod = *entry.ReconcilePeriod
+	}
+	if entry.ReleaseName != nil {
+		k.ReleaseName = entry.ReleaseName.Execute
+	}
+	if entry.Values != nil {
+		k.Translator = func(ctx context.Context, object *unstructured.Unstructured) (map[string]any, error) {
+			return entry.Values.Evaluate(ctx, object)
+		}
+	}
+	if chart != nil {
+		k.Revision = entry.Identity() + chart.Digest()
+	}
+	return k
+}

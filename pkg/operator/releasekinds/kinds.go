@@ -1,0 +1,56 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package releasekinds
+
+import (
+	"time"
+
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+
+	"github.com/example/demoapp-controller/pkg/controller/watches"
+	"github.com/example/demoapp-controller/pkg/operator"
+)
+
+// Options are the defaults of kinds. The zero value is ready to use.
+type Options struct {
+	// ResyncPeriod is the time between two periodic reconciles of a kind without its own
+	// period. The default is 10 minutes.
+	ResyncPeriod time.Duration
+	// Workers is the number of custom resources of a kind that are reconciled at a time. The
+	// default is 10.
+	Workers int
+}
+
+// Kinds registers kinds of a program. An error in a kind ends the process at its start.
+func Kinds(engine *Engine, options Options, kinds ...watches.Kind) operator.Kind {
+	return operator.Kind{Name: "releases", Build: func(env *operator.Environment) error {
+		manager, err := newManager(env, engine, options, kinds)
+		if err != nil {
+			return err
+		}
+		env.AddController("releases", manager.Run)
+		return nil
+	}}
+}
+
+func newManager(env *operator.Environment, shared *Engine, options Options, kinds []watches.Kind) (*watches.Manager, error) {
+	engine, err := shared.Get(env)
+	if err != nil {
+		return nil, err
+	}
+	if options.ResyncPeriod <= 0 {
+		options.ResyncPeriod = 10 * time.Minute
+	}
+	manager, err := watches.NewManager(watches.Deps{
+		Engine: engine, Client: env.Clients.Dynamic, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics,
+		Clock: clock.RealClock{}, Namespaces: env.Namespaces, ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
+		Waiting: env.SetWaiting,
+	}, kinds...)
+	if err != nil {
+		return nil, err
+	}
+	shared.Start(env)
+	return manager, nil
+}

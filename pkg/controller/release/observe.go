@@ -58,7 +58,7 @@ func (l *Lifecycle) observe(ctx context.Context, s *subject, f Facts) (Plan, err
 	if err != nil {
 		return Plan{}, err
 	}
-	if plan.Next.Action != helm.ActionRefuse {
+	if f.Desired.Known && plan.Next.Action != helm.ActionRefuse || plan.Observed.BaselineKnown {
 		l.releases.set(f.Key, f.release())
 	}
 	s.status.Revisions = revisionsOf(plan.Observed)

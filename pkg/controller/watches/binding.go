@@ -25,9 +25,14 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// minPeriod is the shortest period of the annotation reconcile-period. Authors of custom
-// resources choose the period, and must not be able to keep the operator busy.
-const minPeriod = 10 * time.Second
+const (
+	// minPeriod is the shortest period of the annotation reconcile-period. Authors of custom
+	// resources choose the period, and must not be able to keep the operator busy.
+	minPeriod = time.Second
+	// maxStatusManifest bounds the manifest in a status, in bytes. The API server stores
+	// objects of about 1.5 MiB.
+	maxStatusManifest = 512 << 10
+)
 
 // binding connects a custom resource to the lifecycle of its release, for one pass.
 type binding struct {
@@ -70,6 +75,10 @@ func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error)
 	var err error
 	b.release, err = b.releaseOf(ctx, p.Object)
 	desired.Release = b.release
+	if name := (*nameError)(nil); errors.As(err, &name) {
+		desired.Blockers = []release.Blocker{{Reason: releasev1alpha1.ReasonValuesInvalid, Message: name.Error(), Stalled: true}}
+		return desired, nil
+	}
 	if err != nil {
 		return desired, err
 	}
@@ -85,6 +94,11 @@ func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error)
 	desired.Release.Values, desired.Known = b.values, true
 	return desired, nil
 }
+
+// nameError says that the name of the release cannot be determined.
+type nameError struct{ error }
+
+func (e *nameError) Unwrap() error { return e.error }
 
 // hookError is the error of a hook of the program.
 type hookError struct{ error }
@@ -123,7 +137,7 @@ func (c *kindController) policy(r *custom.Resource) releasev1alpha1.ReleasePolic
 	if policy.Remediation == nil {
 		policy.Remediation = &releasev1alpha1.Remediation{Strategy: releasev1alpha1.RemediationRollback}
 	}
-	if value, ok := r.GetAnnotations()[watchesv1alpha1.AnnotationRollbackForce]; ok && !parseBool(value) {
+	if force, err := strconv.ParseBool(r.GetAnnotations()[watchesv1alpha1.AnnotationRollbackForce]); err == nil && !force {
 		policy.Remediation.Strategy = releasev1alpha1.RemediationNone
 	}
 	return policy
@@ -173,38 +187,37 @@ func (c *kindController) ownerReference(r *custom.Resource) *metav1.OwnerReferen
 // releaseName returns the name of the release that the custom resource has. operator-sdk
 // before 1.0 used another name, and the configured name may have changed since the install.
 func (c *kindController) releaseName(ctx context.Context, r *custom.Resource, namespace string) (string, error) {
-	names, err := c.releaseNames(r)
-	if err != nil {
-		return r.GetName(), err
-	}
-	desired, legacy := names[0], names[1]
-	for _, name := range names[1:] {
-		if name == desired {
+	legacy := helm.LegacyReleaseName(r.GetName(), r.GetUID())
+	desired, nameErr := c.kind.ReleaseName(&r.Unstructured)
+	for _, name := range formerNames(r, legacy) {
+		if nameErr == nil && name == desired {
 			break
 		}
 		snapshot, err := c.deps.Engine.Observe(ctx, cache.NewObjectName(namespace, name), helm.Baseline{})
 		if err != nil {
-			return desired, fmt.Errorf("look for release %s: %w", name, err)
+			return name, fmt.Errorf("look for release %s: %w", name, err)
 		}
 		if record := snapshot.Record; record != nil && (record.Owner.UID == r.GetUID() || record.Owner.UID == "" && name == legacy) {
 			return name, nil
 		}
 	}
+	if nameErr != nil {
+		return r.GetName(), &nameError{nameErr}
+	}
 	return desired, nil
 }
 
-// releaseNames returns the possible names of the release: the configured name, that of
-// operator-sdk before 1.0, and that in the status if there is one.
-func (c *kindController) releaseNames(r *custom.Resource) ([]string, error) {
-	name, err := c.kind.ReleaseName(&r.Unstructured)
-	if err != nil {
-		return nil, err
-	}
-	names := []string{name, helm.LegacyReleaseName(r.GetName(), r.GetUID())}
+// formerNames returns names that the release may have besides the configured one: that in
+// the status, and that of operator-sdk before 1.0.
+func formerNames(r *custom.Resource, legacy string) []string {
+	var names []string
 	if deployed := r.Status.DeployedRelease; deployed != nil && deployed.Name != "" {
 		names = append(names, deployed.Name)
 	}
-	return names, nil
+	if legacy != "" {
+		names = append(names, legacy)
+	}
+	return names
 }
 
 // indexRelease returns the releases that a custom resource may have.
@@ -213,9 +226,9 @@ func (c *kindController) indexRelease(object any) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	names, err := c.releaseNames(r)
-	if err != nil {
-		return nil, nil //nolint:nilerr // Without a name, the resource has no release. Its own pass reports the error.
+	names := formerNames(r, helm.LegacyReleaseName(r.GetName(), r.GetUID()))
+	if name, err := c.kind.ReleaseName(&r.Unstructured); err == nil { // The pass of the resource reports the error.
+		names = append(names, name)
 	}
 	namespace := r.GetNamespace()
 	if c.kind.ReleaseNamespace != "" {

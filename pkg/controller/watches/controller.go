@@ -191,6 +191,11 @@ func (c *kindController) writeManifest(ctx context.Context, p *pass, bound *bind
 	if err != nil {
 		return fmt.Errorf("read the manifest for status.deployedRelease.manifest: %w", err)
 	}
+	if len(manifest) > maxStatusManifest {
+		manifest = ""
+		event.Emit(c.deps.Recorder, p.Object, event.Warning("ManifestTooLarge", "Reconcile", fmt.Sprintf(
+			"The manifest has more than %d bytes, so status.deployedRelease.manifest is not written", maxStatusManifest)))
+	}
 	s.Manifest = manifest
 	return nil
 }

@@ -45,7 +45,7 @@ type Kind struct {
 	// Selector selects custom resources by their labels. The default selects all.
 	Selector labels.Selector
 	// ReconcilePeriod is the time between two periodic reconciles, plus or minus 10%. The
-	// default is that of the operator.
+	// default is that of the operator; see [Never].
 	ReconcilePeriod time.Duration
 	// MaxConcurrentReconciles is the number of custom resources that are reconciled at a
 	// time. The default is that of the operator.
@@ -74,6 +74,9 @@ type Kind struct {
 	// Revision identifies the configuration of the kind. A change restarts the kind.
 	Revision string
 }
+
+// Never is a ReconcilePeriod without periodic reconciles.
+const Never = 10 * 365 * 24 * time.Hour
 
 // PreHook runs before a reconcile.
 type PreHook func(ctx context.Context, object *unstructured.Unstructured, values map[string]any, logger klog.Logger) error

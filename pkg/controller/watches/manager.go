@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -75,17 +76,18 @@ func NewManager(deps Deps, kinds ...Kind) (*Manager, error) {
 // changes nothing, if a kind is invalid.
 func (m *Manager) Update(kinds ...Kind) error {
 	var errs []error
-	seen, targets := map[string]bool{}, make([]served.Target, 0, len(kinds))
+	seen, targets := map[schema.GroupKind]bool{}, make([]served.Target, 0, len(kinds))
 	for _, k := range kinds {
 		switch {
 		case k.GroupVersionKind.Version == "" || k.GroupVersionKind.Kind == "" || k.Chart == nil:
 			errs = append(errs, fmt.Errorf("kind %q: version, kind and chart are required", k.GroupVersionKind))
-		case seen[k.Name()]:
-			errs = append(errs, fmt.Errorf("kind %s: is watched twice", k.Name()))
+		case seen[k.GroupVersionKind.GroupKind()]:
+			errs = append(errs, fmt.Errorf("kind %s is watched twice, maybe in two versions: a custom resource can have one release only",
+				k.GroupVersionKind.GroupKind()))
 		default:
 			targets = append(targets, m.target(m.withDefaults(k)))
 		}
-		seen[k.Name()] = true
+		seen[k.GroupVersionKind.GroupKind()] = true
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err

@@ -406,7 +406,7 @@ func TestPeriod(t *testing.T) {
 		w.recorder.take()
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, prefix+"reconcile-period", "often") })
 		w.has("events", w.recorder.take(), "Warning InvalidReconcilePeriod Annotation "+prefix+
-			`reconcile-period is ignored: "often" is not a duration of at least 10s, for example 5m`)
+			`reconcile-period is ignored: "often" is not a duration of at least 1s, for example 5m`)
 	})
 }
 
@@ -476,6 +476,32 @@ func TestRestart(t *testing.T) {
 				t.Errorf("request after the restart: %s", request)
 			}
 		}
+	})
+}
+
+// TestInvalidReleaseName: a custom resource whose release cannot be named says so. A deployed
+// release keeps its name.
+func TestInvalidReleaseName(t *testing.T) {
+	kind := caches(t)
+	kind.ReleaseName = func(object *unstructured.Unstructured) (string, error) {
+		if tier := object.GetLabels()["tier"]; tier != "" {
+			return object.GetName() + "-" + tier, nil
+		}
+		return "", errors.New("releaseName: the label tier is missing")
+	}
+	bubble(t, []watches.Kind{kind}, func(w *world) {
+		w.create("default/a", size3)
+		w.has("conditions", w.conditions("default/a"), "Irreconcilable True ErrorGettingValues", "Stalled True ValuesInvalid")
+		w.equal("message", "releaseName: the label tier is missing", w.message("default/a", "Ready"))
+		w.change("default/a", func(object *unstructured.Unstructured) {
+			object.SetLabels(map[string]string{"tier": "gold"})
+			object.Object["spec"] = map[string]any{"size": int64(4)}
+		})
+		w.equal("records", []string{"a-gold.v1 deployed"}, w.HelmRecords())
+		w.change("default/a", func(object *unstructured.Unstructured) { object.SetLabels(nil) })
+		w.Delete("Memcached", "default/a")
+		w.settle()
+		w.equal("records", []string{}, w.HelmRecords())
 	})
 }
 

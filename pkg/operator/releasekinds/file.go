@@ -4,6 +4,7 @@
 package releasekinds
 
 import (
+	"cmp"
 	"context"
 	"os"
 
@@ -141,7 +142,7 @@ func (l *loader) kind(entry file.Entry, chart *helm.Chart) watches.Kind {
 		Policy: entry.Policy, StatusManifest: l.StatusManifest,
 	}
 	if entry.ReconcilePeriod != nil {
-		k.ReconcilePeriod = *entry.ReconcilePeriod
+		k.ReconcilePeriod = cmp.Or(*entry.ReconcilePeriod, watches.Never)
 	}
 	if entry.ReleaseName != nil {
 		k.ReleaseName = entry.ReleaseName.Execute

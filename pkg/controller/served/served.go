@@ -146,18 +146,32 @@ func (f *Follower) runOnce(stop, lead context.Context, target Target, wake <-cha
 	defer end()
 	watching.Go(func() {
 		defer end()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-wake:
-			}
-			if now, err := f.resource(target); meta.IsNoMatchError(err) || err == nil && now != resource {
-				return
-			}
-		}
+		f.awaitChange(ctx, target, resource, wake)
 	})
 	return target.Run(ctx, lead, resource)
+}
+
+// awaitChange returns when ctx ends, or when the API server serves the kind otherwise or not
+// at all. It looks several times after a change, because discovery follows with a delay.
+func (f *Follower) awaitChange(ctx context.Context, target Target, resource Resource, wake <-chan struct{}) {
+	looks := 0
+	for {
+		var again <-chan time.Time
+		if looks > 0 {
+			again = f.Clock.After(settleRetry)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-wake:
+			looks = int(settleTime / settleRetry)
+		case <-again:
+			looks--
+		}
+		if now, err := f.resource(target); meta.IsNoMatchError(err) || err == nil && now != resource {
+			return
+		}
+	}
 }
 
 // resource returns how the API server serves a kind, or an error that says what to do.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 
 	"helm.sh/helm/v4/pkg/kube"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,7 +32,7 @@ func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, e
 	build := o.former
 	switch {
 	case validate:
-		build = o.build
+		build = o.next
 	case o.installing != "":
 		build = o.buildCRDs
 	}
@@ -39,10 +40,32 @@ func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, e
 	return list, o.note(err)
 }
 
-// former builds the manifest of an older revision, without objects that are not served or
-// out of scope. They are not touched.
+// next builds a manifest that is about to be applied. It refuses objects that no attempt
+// could apply, before anything is sent to the API server.
+func (o *operation) next(manifest string) (kube.ResourceList, error) {
+	list, err := o.build(manifest)
+	if meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("%w: install the kind's CRD first, CRDs in templates come too late for objects of the same chart", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := checkObjects(list); err != nil {
+		return nil, o.invalid(err)
+	}
+	return list, nil
+}
+
+// invalid returns the error of a manifest that cannot be applied.
+func (o *operation) invalid(err error) error {
+	return &RenderError{Chart: cmp.Or(o.chart, o.release.Name), Err: err}
+}
+
+// former builds the manifest of an older revision, without objects that are not served,
+// out of scope or without a valid name. They are not touched.
 func (o *operation) former(manifest string) (kube.ResourceList, error) {
 	list, err := o.build(manifest)
+	list = slices.DeleteFunc(list, func(info *resource.Info) bool { return !isObjectName(info.Name) })
 	if isExcluded(err) {
 		o.logger.Warn("Left out objects of the release that are not served or out of scope", slog.Any("error", shortened(err)))
 		return list, nil
@@ -62,11 +85,12 @@ func isExcluded(err error) bool {
 func (o *operation) build(manifest string) (kube.ResourceList, error) {
 	documents, err := o.documents(manifest)
 	if err != nil {
-		return nil, &RenderError{Chart: o.release.Name, Err: err}
+		return nil, o.invalid(err)
 	}
 	var list kube.ResourceList
 	var excluded error
 	for _, document := range documents {
+		source, before := sourceOf(document), len(list)
 		for _, object := range document.objects {
 			err := o.flatten(object.DeepCopy(), &list)
 			if isExcluded(err) {
@@ -77,6 +101,9 @@ func (o *operation) build(manifest string) (kube.ResourceList, error) {
 				return nil, err
 			}
 		}
+		for _, info := range list[before:] {
+			info.Source = source
+		}
 	}
 	return list, excluded
 }
@@ -84,7 +111,7 @@ func (o *operation) build(manifest string) (kube.ResourceList, error) {
 // flatten appends an object, or the items of a List.
 func (o *operation) flatten(object *unstructured.Unstructured, list *kube.ResourceList) error {
 	if object.GetKind() == "" || object.GetAPIVersion() == "" {
-		return &RenderError{Chart: o.release.Name, Err: fmt.Errorf("object %q has no apiVersion or kind", object.GetName())}
+		return o.invalid(fmt.Errorf("object %q has no apiVersion or kind", object.GetName()))
 	}
 	if object.IsList() {
 		return object.EachListItem(func(item runtime.Object) error {

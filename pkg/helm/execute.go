@@ -169,6 +169,7 @@ func (o *operation) configuration() (*action.Configuration, error) {
 	cfg.RESTClientGetter = o.lookups
 	cfg.KubeClient = o
 	cfg.Capabilities = capabilities
+	cfg.CustomTemplateFuncs = boundedFunctions()
 	cfg.Releases = storage.Init(o.store)
 	cfg.Releases.MaxHistory = o.limits.maxHistory
 	cfg.Releases.SetLogger(quiet)
@@ -185,7 +186,7 @@ func (o *operation) deploy(desired Release, decision Decision) (*Deployed, error
 	if err != nil {
 		return nil, &RenderError{Chart: desired.Chart.Name(), Err: err}
 	}
-	o.owner, o.replaces = desired.Owner, desired.ForceReplace
+	o.owner, o.chart, o.replaces = desired.Owner, desired.Chart.Name(), desired.ForceReplace
 	cfg, err := o.configuration()
 	if err != nil {
 		return nil, err
@@ -328,7 +329,7 @@ func (o *operation) outcome(desired Release, err error) error {
 		if failure := o.lookups.failure(); failure != nil {
 			return failure
 		}
-		return &RenderError{Chart: desired.Chart.Name(), Err: err}
+		return &RenderError{Chart: desired.Chart.Name(), Err: withoutNesting(err)}
 	}
 	return err
 }
@@ -390,12 +391,16 @@ func (o *operation) beforeCreate(next *releasev1.Release) error {
 	return o.removeLeftovers(next, false)
 }
 
-// checkHooks fails when a hook is out of the release's scope.
+// checkHooks fails when a hook is out of the release's scope, or has no valid name.
 func (o *operation) checkHooks(next *releasev1.Release) error {
 	for _, hook := range next.Hooks {
+		list, err := o.build(hook.Manifest)
 		var outside *OutOfScopeError
-		if _, err := o.build(hook.Manifest); errors.As(err, &outside) {
+		if errors.As(err, &outside) {
 			return fmt.Errorf("hook %s: %w", hook.Path, err)
+		}
+		if err := checkObjects(list); err != nil {
+			return o.invalid(fmt.Errorf("hook %s: %w", hook.Path, err))
 		}
 	}
 	return nil

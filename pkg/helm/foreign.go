@@ -29,7 +29,8 @@ import (
 // clusterManagers are the field managers of the cluster's own controllers. What
 // they add to an object is part of how it works.
 var clusterManagers = []string{
-	"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "cloud-controller-manager", "cluster-autoscaler",
+	"kube-apiserver", "kube-controller-manager", "clusterrole-aggregation-controller", "kube-scheduler", "kubelet",
+	"cloud-controller-manager", "cluster-autoscaler",
 }
 
 // isForeign reports whether an entry has fields of a client that is neither the engine nor

@@ -76,6 +76,8 @@ type operation struct {
 	// installing is the name of the chart of an install, in which Helm creates the files
 	// under crds/; empty in other operations.
 	installing string
+	// chart is the name of the chart that is deployed; empty in other operations.
+	chart string
 
 	// inventory collects the objects of the release as this operation leaves them.
 	inventory []InventoryEntry

@@ -20,7 +20,10 @@ import (
 // Kubernetes 1.36.
 const NeverResourceVersion = "1"
 
-var secretKind = schema.GroupKind{Kind: "Secret"}
+var (
+	secretKind      = schema.GroupKind{Kind: "Secret"}
+	clusterRoleKind = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}
+)
 
 // Mode is how an apply treats an object that exists.
 type Mode int
@@ -57,20 +60,34 @@ func Request(prepared *unstructured.Unstructured, manager string, mode Mode, uid
 // object is another one, or gone.
 func IsOtherObject(err error) bool { return apierrors.IsConflict(err) || apierrors.IsInvalid(err) }
 
-// Prepare returns a copy of the object in the form in which it is applied. The stringData
-// of a Secret becomes data: the API server would record the manager as the owner of
-// stringData, which does not exist in the stored object, and a changed key would go
-// unseen. As on the API server, a null in stringData is an empty text. A value of the
-// wrong type stays as written, for the API server to refuse.
+// Prepare returns a copy of the object in the form in which it is applied, without fields
+// that another client takes over from the manager at once.
+//
+// The stringData of a Secret becomes data: the API server would record the manager as the
+// owner of stringData, which does not exist in the stored object, and a changed key would go
+// unseen. As on the API server, a null in stringData is an empty text. A value of the wrong
+// type stays as written, for the API server to refuse.
+//
+// A ClusterRole with an aggregationRule has no rules: kube-controller-manager replaces them.
 func Prepare(object *unstructured.Unstructured) *unstructured.Unstructured {
 	prepared := object.DeepCopy()
-	if prepared.GroupVersionKind().GroupKind() != secretKind {
-		return prepared
+	switch prepared.GroupVersionKind().GroupKind() {
+	case secretKind:
+		moveStringData(prepared)
+	case clusterRoleKind:
+		if prepared.Object["aggregationRule"] != nil {
+			delete(prepared.Object, "rules")
+		}
 	}
-	texts, ok := prepared.Object["stringData"].(map[string]any)
-	data, isMap := prepared.Object["data"].(map[string]any)
-	if !ok || !isMap && prepared.Object["data"] != nil {
-		return prepared
+	return prepared
+}
+
+// moveStringData moves the stringData of a Secret to its data.
+func moveStringData(secret *unstructured.Unstructured) {
+	texts, ok := secret.Object["stringData"].(map[string]any)
+	data, isMap := secret.Object["data"].(map[string]any)
+	if !ok || !isMap && secret.Object["data"] != nil {
+		return
 	}
 	merged := maps.Clone(data)
 	if merged == nil {
@@ -79,11 +96,10 @@ func Prepare(object *unstructured.Unstructured) *unstructured.Unstructured {
 	for key, value := range texts {
 		text, isText := value.(string)
 		if !isText && value != nil {
-			return prepared
+			return
 		}
 		merged[key] = base64.StdEncoding.EncodeToString([]byte(text))
 	}
-	delete(prepared.Object, "stringData")
-	prepared.Object["data"] = merged
-	return prepared
+	delete(secret.Object, "stringData")
+	secret.Object["data"] = merged
 }

@@ -55,6 +55,13 @@ func TestPrepare(t *testing.T) {
 			manifest: "{apiVersion: example.com/v1, kind: Secret, metadata: {name: a}, stringData: {key: geheim}}",
 			want:     "{apiVersion: example.com/v1, kind: Secret, metadata: {name: a}, stringData: {key: geheim}}",
 		},
+		"an aggregated ClusterRole": {
+			manifest: "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, aggregationRule: {}, rules: []}",
+			want:     "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, aggregationRule: {}}",
+		},
+		"a ClusterRole with rules": {
+			manifest: "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, rules: []}",
+		},
 		"another kind": {
 			manifest: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: value}}",
 			want:     "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: value}}",

@@ -1,0 +1,70 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"bytes"
+	"fmt"
+
+	"helm.sh/helm/v4/pkg/kube"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// maxInventoryBytes is the largest size of a release's inventory as JSON. Callers keep the
+// inventory in an object's status, beside a spec with values. The API server stores at most
+// 1.5 MiB per object.
+const maxInventoryBytes = 512 << 10
+
+// inventoryEntryBytes is the size of an inventory entry as JSON, without the texts of its
+// ObjectReference.
+const inventoryEntryBytes = len(`{"apiVersion":"","kind":"","namespace":"","name":"","uid":"","digest":""},`) + 36 + 32
+
+// sourcePrefix starts the line in which Helm names the template of a document.
+var sourcePrefix = []byte("# Source: ")
+
+// sourceOf returns the template that a document is from; empty when it is not known.
+func sourceOf(d document) string {
+	line, _, _ := bytes.Cut(d.text, []byte("\n"))
+	source, ok := bytes.CutPrefix(line, sourcePrefix)
+	if !ok {
+		return ""
+	}
+	return string(source)
+}
+
+// checkObjects fails when a manifest has objects that cannot be applied: without a valid
+// name, named twice, or more than an inventory can have.
+func checkObjects(list kube.ResourceList) error {
+	type identity struct {
+		kind            schema.GroupKind
+		namespace, name string
+	}
+	sources, size := map[identity]string{}, 0
+	for _, info := range list {
+		ref := reference(info)
+		if !isObjectName(info.Name) {
+			return invalidName(info)
+		}
+		id := identity{info.Mapping.GroupVersionKind.GroupKind(), info.Namespace, info.Name}
+		if other, ok := sources[id]; ok {
+			return fmt.Errorf("%s is twice in the manifest, from %s and %s: rename or remove one of them", ref, other, info.Source)
+		}
+		sources[id] = info.Source
+		size += inventoryEntryBytes + len(ref.APIVersion) + len(ref.Kind) + len(ref.Namespace) + len(ref.Name)
+	}
+	if size > maxInventoryBytes {
+		return fmt.Errorf("the inventory of %d objects has %d bytes, more than the limit of %d: split the chart",
+			len(list), size, maxInventoryBytes)
+	}
+	return nil
+}
+
+func invalidName(info *resource.Info) error {
+	kind := info.Mapping.GroupVersionKind.Kind
+	if info.Name != "" {
+		return fmt.Errorf("%s in %s: metadata.name %.63q is not a valid name: set another one", kind, info.Source, info.Name)
+	}
+	return fmt.Errorf("%s in %s: metadata.name is missing: set it, metadata.generateName is not supported", kind, info.Source)
+}

@@ -23,7 +23,9 @@ const (
 	classConflict = "belongs to another owner"
 	classHook     = "hook failed"
 	classKind     = "unknown kind"
-	classOther    = "other: "
+	// classNamespace is the class of objects in a namespace that does not exist.
+	classNamespace = "unknown namespace"
+	classOther     = "other: "
 )
 
 // classOf returns the class of a player's error. The engine's errors have types. Most of Helm's do not, so the class
@@ -46,6 +48,8 @@ func classOf(err error) string {
 	case errors.As(err, &refused), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), contains(err, "error validating"),
 		contains(err, "failed to create typed patch object"):
 		return classRefused
+	case apierrors.IsNotFound(err) && contains(err, "namespaces \""):
+		return classNamespace
 	case meta.IsNoMatchError(err), contains(err, "no matches for kind"):
 		return classKind
 	case contains(err, "job failed"), contains(err, "pod failed"), contains(err, "hooks failed"), contains(err, "failed pre-"),

@@ -144,6 +144,11 @@ func TestUnknownKind(t *testing.T) {
 		if err == nil || IsTerminal(err) {
 			t.Fatalf("error is %v, want one that is not terminal", err)
 		}
+		for _, part := range []string{`Thing "a"`, "example.com/v1", "install the kind's CRD first"} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("error is %v, want one that says %q", err, part)
+			}
+		}
 		wantRecords(t, f)
 		f.Serve(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}, "Thing", true)
 		<-time.After(unknownKindInterval)

@@ -64,6 +64,9 @@ func TestEveryLeaf(t *testing.T) {
 		{chart: "tests"},
 		{chart: "nulls"},
 		{chart: "booleans"},
+		{chart: "webhooks"},
+		{chart: "policies"},
+		{chart: "scaled"},
 		{name: "taken over from Helm 3", chart: "changing", helm3: true},
 		{chart: "many", values: values{"count": 1}},
 	}

@@ -59,6 +59,15 @@ func TestPublicShapes(t *testing.T) {
 		makeNamespace(t, namespace+otherNamespace)
 		return nil
 	}}
+	newProcess := step{name: "new process", do: func(_ *testing.T, p player) error {
+		if s, ok := p.(*stock); ok {
+			s.connect()
+		}
+		return nil
+	}}
+	elsewhere := smallChart("", source{
+		"templates/b.yaml": []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: @NAMESPACE@-other}\n"),
+	})
 	scenarios := []scenario{
 		{
 			name:       "webhooks with CA bundles of a controller, hooks that make certificates",
@@ -118,10 +127,11 @@ func TestPublicShapes(t *testing.T) {
 			name:       "custom resource of a CRD in the templates",
 			everywhere: true,
 			steps: []step{
-				deploy("install with both", "crdtemplates", values{"gadget": true}).fails(classKind),
-				deploy("install of the CRD", "crdtemplates", nil).with(awaitGadgets, ""),
-				deploy("upgrade with the custom resource", "crdtemplates", values{"gadget": true}),
-				deploy("upgrade of the custom resource", "crdtemplates", values{"gadget": true, "message": "two"}),
+				deploy("install with both", "crdtemplates", values{"widget": true}).fails(classKind),
+				deploy("install of the CRD", "crdtemplates", nil).with(awaitWidgets, ""),
+				newProcess,
+				deploy("upgrade with the custom resource", "crdtemplates", values{"widget": true}),
+				deploy("upgrade of the custom resource", "crdtemplates", values{"widget": true, "message": "two"}),
 				uninstall,
 			},
 		},
@@ -129,9 +139,9 @@ func TestPublicShapes(t *testing.T) {
 			name:       "namespace that does not exist yet",
 			everywhere: true,
 			steps: []step{
-				deploy("install", "places", nil).fails(classNamespace).but(failureText),
+				deploySource("install", elsewhere).fails(classNamespace).but(failureText),
 				makeOther,
-				deploy("install again", "places", nil),
+				deploySource("install again", elsewhere).but(allRevisions),
 				uninstall,
 			},
 		},
@@ -144,13 +154,13 @@ func TestPublicShapes(t *testing.T) {
 	}
 }
 
-// awaitGadgets waits until the API server serves the CRD of the chart crdtemplates.
-func awaitGadgets(ctx context.Context, t testing.TB, namespace, _ string) {
+// awaitWidgets waits until the API server serves the CRD of the chart crdtemplates.
+func awaitWidgets(ctx context.Context, t testing.TB, namespace, _ string) {
 	t.Helper()
-	gadgets := corev1.SchemeGroupVersion.WithResource("gadgets")
-	gadgets.Group = namespace + ".example.com"
+	widgets := corev1.SchemeGroupVersion.WithResource("widgets")
+	widgets.Group = namespace + ".example.com"
 	cluster.Eventually(ctx, t, "the CRD", func(ctx context.Context) (bool, error) {
-		_, err := shared.Dynamic.Resource(gadgets).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		_, err := shared.Dynamic.Resource(widgets).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		return err == nil, err
 	})
 }

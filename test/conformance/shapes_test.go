@@ -7,13 +7,11 @@ package conformance
 
 import (
 	"errors"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -115,40 +113,20 @@ func TestShapes(t *testing.T) {
 // TestCRDsInTemplatesAddNoRequests asserts that CRDs in templates do not make other changes more expensive.
 func TestCRDsInTemplatesAddNoRequests(t *testing.T) {
 	t.Parallel()
-	var (
-		mu       sync.Mutex
-		requests []string
-	)
-	count := func(config *helm.Config) {
-		config.RESTConfig.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return roundTripper(func(sent *http.Request) (*http.Response, error) {
-				if !sent.URL.Query().Has("watch") && targetOf(sent.URL.Path).Resource != "" {
-					mu.Lock()
-					defer mu.Unlock()
-					requests = append(requests, sent.Method+" "+sent.URL.Path)
-				}
-				return next.RoundTrip(sent)
-			})
-		})
-	}
-	e := newEngine(t, newNamespace(t), everywhere, count)
+	var counter requestCounter
+	e := newEngine(t, newNamespace(t), everywhere, counter.get)
 	chart := readChart(t, "crdtemplates")
 	if err := e.converge(t.Context(), e.desired(chart, nil)); err != nil {
 		t.Fatal(err)
 	}
-	mu.Lock()
-	requests = nil
-	mu.Unlock()
+	counter.take()
 
 	err := e.deploy(t.Context(), chart, values{"message": "two"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if changed := 2; len(requests) > changed+3 {
-		t.Errorf("an upgrade of %d objects took %d requests, want at most %d: %q", changed, len(requests), changed+3, requests)
-	}
+	const changed = 2
+	counter.atMost(t, "upgrade", changed+3)
 }
 
 // ownerText matches an owner reference in a manifest, in block or in flow style.

@@ -55,16 +55,22 @@ func (c unvalidated) Build(reader io.Reader, _ bool) (kube.ResourceList, error) 
 func newStock(t testing.TB, namespace string, journal *journal) *stock {
 	t.Helper()
 	s := &stock{t: t, namespace: namespace, journal: journal}
-	kubeconfig, cacheDir := shared.Kubeconfig(), t.TempDir()
+	s.connect()
+	return s
+}
+
+// connect makes the player forget what it has discovered, as a new process of the helm command does.
+func (s *stock) connect() {
+	s.t.Helper()
+	kubeconfig, cacheDir := shared.Kubeconfig(), s.t.TempDir()
 	s.flags = genericclioptions.NewConfigFlags(true)
-	s.flags.KubeConfig, s.flags.CacheDir, s.flags.Namespace = &kubeconfig, &cacheDir, &namespace
+	s.flags.KubeConfig, s.flags.CacheDir, s.flags.Namespace = &kubeconfig, &cacheDir, &s.namespace
 	s.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
 		config.QPS = -1
 		config.Wrap(s.saboteur.wrap)
 		config.Wrap(s.journal.wrap)
 		return config
 	}
-	return s
 }
 
 // stockOn uses Helm on the release of a player, as a user may.

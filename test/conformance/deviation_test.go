@@ -116,6 +116,12 @@ var allRevisions = deviation{
 	},
 }
 
+// withCRD: a CRD is deleted before its custom resources.
+var withCRD = deviation{
+	why:    "the API server may remove the custom resources of a deleted CRD before the player deletes them",
+	forget: func(w *world) { w.Deleted = nil },
+}
+
 // currentState: only the current state counts, not the revisions that led to it.
 var currentState = deviation{
 	why: "an object's generation, and what a chart makes of the revision, depend on earlier revisions",

@@ -127,12 +127,12 @@ func TestPublicShapes(t *testing.T) {
 			name:       "custom resource of a CRD in the templates",
 			everywhere: true,
 			steps: []step{
-				deploy("install with both", "crdtemplates", values{"widget": true}).fails(classKind),
-				deploy("install of the CRD", "crdtemplates", nil).with(awaitWidgets, ""),
+				deploy("install with both", "widgets", values{"widget": true}).fails(classKind),
+				deploy("install of the CRD", "widgets", nil).with(awaitWidgets, ""),
 				newProcess,
-				deploy("upgrade with the custom resource", "crdtemplates", values{"widget": true}),
-				deploy("upgrade of the custom resource", "crdtemplates", values{"widget": true, "message": "two"}),
-				uninstall,
+				deploy("upgrade with the custom resource", "widgets", values{"widget": true}),
+				deploy("upgrade of the custom resource", "widgets", values{"widget": true, "message": "two"}),
+				uninstall.but(withCRD),
 			},
 		},
 		{
@@ -154,7 +154,7 @@ func TestPublicShapes(t *testing.T) {
 	}
 }
 
-// awaitWidgets waits until the API server serves the CRD of the chart crdtemplates.
+// awaitWidgets waits until the API server serves the CRD of the chart widgets.
 func awaitWidgets(ctx context.Context, t testing.TB, namespace, _ string) {
 	t.Helper()
 	widgets := corev1.SchemeGroupVersion.WithResource("widgets")

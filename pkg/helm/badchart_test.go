@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"helm.sh/helm/v4/pkg/release/common"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -69,20 +71,20 @@ func TestBadCharts(t *testing.T) {
 		},
 		"an object twice": {
 			map[string]string{"templates/a.yaml": configMap("a", "1"), "templates/b.yaml": configMap("a", "2")},
-			[]string{"ConfigMap default/a is twice", "test/templates/a.yaml", "test/templates/b.yaml", "rename or remove"},
+			[]string{"ConfigMap default/a from test/templates/a.yaml is in the manifest again from test/templates/b.yaml: rename or remove"},
 		},
 		"an object twice, in two versions": {
 			map[string]string{
 				"templates/a.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: default}\n",
 			},
-			[]string{"Deployment default/a is twice"},
+			[]string{"Deployment default/a from test/templates/a.yaml is in the manifest again"},
 		},
 		"an object without a name": {
-			map[string]string{"templates/a.yaml": nameless}, []string{"ConfigMap in test/templates/a.yaml", "metadata.name is missing: set it"},
+			map[string]string{"templates/a.yaml": nameless}, []string{"ConfigMap from test/templates/a.yaml: metadata.name is missing: set it"},
 		},
 		"a hook without a name": {
 			map[string]string{"templates/a.yaml": strings.Replace(hook("", "post-install", 0), "name: ", "generateName: a-", 1)},
-			[]string{"hook test/templates/a.yaml", "metadata.name is missing: set it"},
+			[]string{"hook test/templates/a.yaml: Job: metadata.name is missing: set it"},
 		},
 		"a name that leads elsewhere": {
 			map[string]string{"templates/a.yaml": configMap("../secrets/a", "1")}, []string{`metadata.name "../secrets/a" is not a valid name`},
@@ -190,4 +192,31 @@ func TestLargeCharts(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFormerObjectWithoutName: an object without a name in the record of an earlier version
+// of the engine does not hold up an uninstall.
+func TestFormerObjectWithoutName(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		desired := made(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		var digest string
+		f.foreign(desired, 2, common.StatusDeployed, func(rls *releasev1.Release) {
+			rls.Manifest += "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: b-}\n"
+			var err error
+			if digest, err = digestOf(rls.Labels[SaltLabel], rls); err != nil {
+				t.Fatal(err)
+			}
+		})
+		f.baseline.Revision, f.baseline.Revisions = 2, []RevisionDigest{{Revision: 2, Digest: digest}}
+		f.restart()
+
+		err := f.engine.Uninstall(t.Context(), desired, f.baseline)
+		if err != nil {
+			t.Error(err)
+		}
+		if got := f.Names(); len(got) > 0 {
+			t.Errorf("objects %s are left", got)
+		}
+	})
 }

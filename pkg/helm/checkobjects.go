@@ -49,7 +49,7 @@ func checkObjects(list kube.ResourceList) error {
 		}
 		id := identity{info.Mapping.GroupVersionKind.GroupKind(), info.Namespace, info.Name}
 		if other, ok := sources[id]; ok {
-			return fmt.Errorf("%s is twice in the manifest, from %s and %s: rename or remove one of them", ref, other, info.Source)
+			return fmt.Errorf("%s%s is in the manifest again%s: rename or remove one of them", ref, from(other), from(info.Source))
 		}
 		sources[id] = info.Source
 		size += inventoryEntryBytes + len(ref.APIVersion) + len(ref.Kind) + len(ref.Namespace) + len(ref.Name)
@@ -62,9 +62,17 @@ func checkObjects(list kube.ResourceList) error {
 }
 
 func invalidName(info *resource.Info) error {
-	kind := info.Mapping.GroupVersionKind.Kind
+	kind, source := info.Mapping.GroupVersionKind.Kind, from(info.Source)
 	if info.Name != "" {
-		return fmt.Errorf("%s in %s: metadata.name %.63q is not a valid name: set another one", kind, info.Source, info.Name)
+		return fmt.Errorf("%s%s: metadata.name %.63q is not a valid name: set another one", kind, source, info.Name)
 	}
-	return fmt.Errorf("%s in %s: metadata.name is missing: set it, metadata.generateName is not supported", kind, info.Source)
+	return fmt.Errorf("%s%s: metadata.name is missing: set it, metadata.generateName is not supported", kind, source)
+}
+
+// from names the template of an object in a message, if it is known.
+func from(source string) string {
+	if source == "" {
+		return ""
+	}
+	return " from " + source
 }

@@ -178,7 +178,7 @@ func TestRefusedManifests(t *testing.T) {
 	}{
 		"object twice": {
 			manifest: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {a: one}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {b: two}\n",
-			engine:   "/b is twice in the manifest, from small/templates/b.yaml",
+			engine:   "/b from small/templates/b.yaml is in the manifest again",
 		},
 		"no name": {
 			manifest: "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: \"\"}\n",

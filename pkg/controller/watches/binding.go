@@ -108,7 +108,7 @@ func (e *hookError) Unwrap() error { return e.error }
 // valuesOf returns the values of a custom resource with the overrides of the kind, and the
 // paths of overridden values.
 func (c *kindController) valuesOf(ctx context.Context, r *custom.Resource) (set map[string]any, overridden []string, err error) {
-	values, err := c.kind.Translator(ctx, r.Unstructured.DeepCopy())
+	values, err := c.kind.Translator(ctx, &r.Unstructured)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -117,15 +117,11 @@ func (c *kindController) valuesOf(ctx context.Context, r *custom.Resource) (set 
 
 // specValues returns the spec of an object.
 func specValues(_ context.Context, object *unstructured.Unstructured) (map[string]any, error) {
-	spec, ok, err := unstructured.NestedMap(object.Object, "spec")
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("spec: must be an object, because it holds the values of the chart: %w", err)
-	case !ok:
-		return map[string]any{}, nil
-	default:
-		return spec, nil
+	spec, ok := object.Object["spec"].(map[string]any)
+	if !ok && object.Object["spec"] != nil {
+		return nil, errors.New("spec: must be an object, because it holds the values of the chart")
 	}
+	return spec, nil
 }
 
 // policy returns the release policy of a custom resource: the kind's, and what the

@@ -73,7 +73,7 @@ func (o *operation) put(info *resource.Info, object *unstructured.Unstructured) 
 			applied, _, err = o.settle(info, object, made, err)
 		}
 		return applied, err
-	case got != nil && o.established && got.release() == o.release:
+	case got != nil && o.established && got.release == o.release:
 		applied, _, err := o.settle(info, object, "", nil)
 		return applied, err
 	default:
@@ -273,7 +273,7 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 	}
 	got, watched := o.observed(info)
 	made, controlled, foreign := o.made(reference(info)), false, false
-	if !watched || got == nil || got.release() != o.release || got.UID != made {
+	if !watched || got == nil || got.release != o.release || got.UID != made {
 		// The watch may not have told of it yet, does not show its controller, and
 		// selects by a label that may be gone.
 		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
@@ -286,7 +286,7 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 		got, controlled = observe(live), o.isController(live)
 		foreign = o.hasOtherController(live) || live.GetUID() != made && !controlled && !o.provesOwner(live)
 	}
-	if got.kept() {
+	if got.kept {
 		return nil
 	}
 	if foreign || !o.deletable(got, made, controlled) {
@@ -316,7 +316,7 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 // to be the release's, by its owner, or, without an owner, by its UID. An object that is
 // taken over may have never had the marks, and is known by its owner alone.
 func (o *operation) deletable(got *observed, made types.UID, controlled bool) bool {
-	manager, holder := got.Labels[managedByLabel], got.release()
+	manager, holder := got.manager, got.release
 	if manager == managedByHelm && holder == o.release {
 		return o.established || got.UID == made
 	}

@@ -40,6 +40,12 @@ const (
 type observed struct {
 	metav1.ObjectMeta
 
+	// manager is the value of Helm's label.
+	manager string
+	// release is the release that the object's annotations name.
+	release cache.ObjectName
+	// kept says that the object outlives its release.
+	kept   bool
 	digest string
 	// foreign identifies the fields that other clients own.
 	foreign string
@@ -57,17 +63,9 @@ func (o *observed) edition() string {
 	return fmt.Sprintf("%d %d %s", o.Generation, o.edited, o.foreign)
 }
 
-// release returns the release that the object's annotations name.
-func (o *observed) release() cache.ObjectName {
-	return cache.ObjectName{Namespace: o.Annotations[releaseNamespaceAnnotation], Name: o.Annotations[releaseNameAnnotation]}
-}
-
-// kept reports whether the object outlives its release.
-func (o *observed) kept() bool { return o.Annotations[resourcePolicyAnnotation] == "keep" }
-
 // observe reduces an object, complete or metadata only, to what is kept of it.
 func observe(object metav1.Object) *observed {
-	managed := ssa.ManagedFields(object)
+	managed, annotations := ssa.ManagedFields(object), object.GetAnnotations()
 	slim := &observed{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:         object.GetNamespace(),
@@ -77,17 +75,12 @@ func observe(object metav1.Object) *observed {
 			Generation:        object.GetGeneration(),
 			DeletionTimestamp: object.GetDeletionTimestamp(),
 		},
+		manager: object.GetLabels()[managedByLabel],
+		release: cache.ObjectName{Namespace: annotations[releaseNamespaceAnnotation], Name: annotations[releaseNameAnnotation]},
+		kept:    annotations[resourcePolicyAnnotation] == "keep",
 		digest:  fingerprint(managed),
 		foreign: foreignDigest(managed),
 		edited:  foreignTime(managed),
-	}
-	for _, key := range []string{releaseNameAnnotation, releaseNamespaceAnnotation, resourcePolicyAnnotation} {
-		if value, ok := object.GetAnnotations()[key]; ok {
-			metav1.SetMetaDataAnnotation(&slim.ObjectMeta, key, value)
-		}
-	}
-	if value, ok := object.GetLabels()[managedByLabel]; ok {
-		metav1.SetMetaDataLabel(&slim.ObjectMeta, managedByLabel, value)
 	}
 	switch whole := object.(type) {
 	case *metav1.PartialObjectMetadata:
@@ -323,7 +316,7 @@ func (w *watcher) handler(view *overlay.View[*observed]) cache.ResourceEventHand
 		AddFunc: func(object any) {
 			added := object.(*observed)
 			if own := view.IsOwn(added); !own {
-				w.notify(noticeOf(added.release(), ObjectChanged, added, false))
+				w.notify(noticeOf(added.release, ObjectChanged, added, false))
 			}
 			view.Settle(added)
 		},
@@ -339,9 +332,9 @@ func (w *watcher) handler(view *overlay.View[*observed]) cache.ResourceEventHand
 			if own {
 				return
 			}
-			release := was.release()
-			if is.release() != release && is.release().Name != "" {
-				w.notify(noticeOf(is.release(), ObjectChanged, is, false))
+			release := was.release
+			if is.release != release && is.release.Name != "" {
+				w.notify(noticeOf(is.release, ObjectChanged, is, false))
 			}
 			switch {
 			case was.digest != is.digest || was.UID != is.UID || was.foreign != is.foreign && w.foreign.has(release, is),
@@ -358,8 +351,8 @@ func (w *watcher) handler(view *overlay.View[*observed]) cache.ResourceEventHand
 			if gone, ok := object.(*observed); ok {
 				own := view.IsOwnDelete(gone)
 				view.Settle(gone)
-				if !own || w.awaits(gone.release()) {
-					w.notify(noticeOf(gone.release(), ObjectChanged, gone, true))
+				if !own || w.awaits(gone.release) {
+					w.notify(noticeOf(gone.release, ObjectChanged, gone, true))
 				}
 			}
 		},

@@ -41,10 +41,6 @@ spec: {type: LoadBalancer}
 `)
 	want := metav1.ObjectMeta{
 		Namespace: "default", Name: "web", UID: "a", ResourceVersion: "7", Generation: 3,
-		Labels: map[string]string{managedByLabel: managedByHelm},
-		Annotations: map[string]string{
-			releaseNameAnnotation: "rel", releaseNamespaceAnnotation: "space", resourcePolicyAnnotation: "keep",
-		},
 	}
 	got := observe(whole)
 	if diff := cmp.Diff(want, got.ObjectMeta); diff != "" {
@@ -56,12 +52,12 @@ spec: {type: LoadBalancer}
 	if got.health.Status != status.InProgressStatus {
 		t.Errorf("health = %+v, want the load balancer to be waited for", got.health)
 	}
-	if want := (cache.ObjectName{Namespace: "space", Name: "rel"}); got.release() != want || !got.kept() {
-		t.Errorf("release = %s, kept = %t, want %s, to be kept", got.release(), got.kept(), want)
+	if want := (cache.ObjectName{Namespace: "space", Name: "rel"}); got.release != want || !got.kept || got.manager != managedByHelm {
+		t.Errorf("release = %s, kept = %t, manager = %q, want %s, to be kept, of Helm", got.release, got.kept, got.manager, want)
 	}
 
 	bare := observe(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
-	if bare.release().Name != "" || bare.kept() || bare.digest != "" || bare.health.Status != status.CurrentStatus {
+	if bare.release.Name != "" || bare.kept || bare.digest != "" || bare.health.Status != status.CurrentStatus {
 		t.Errorf("an object of nobody is observed as %+v", bare)
 	}
 }

@@ -31,7 +31,9 @@ import (
 // shape is the content of one release, read from a release that the operator installed. The floor sends the same objects
 // under other names.
 type shape struct {
-	name    string
+	name string
+	// owner is the resource of the custom resources that have the releases.
+	owner   schema.GroupVersionResource
 	objects []object
 	record  []byte
 	status  []byte
@@ -80,7 +82,7 @@ func (b *bench) readShape(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	b.shape.name = name
+	b.shape.name, b.shape.owner = name, demoApps
 	for _, resource := range shapeResources {
 		live, err := client.Resource(resource).Namespace(benchNamespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -198,7 +200,7 @@ var (
 // install sends the 8 requests of an install.
 func (f *floor) install(ctx context.Context, name string) error {
 	finalizer := []byte(`{"metadata":{"finalizers":["bench.example.com/floor"]}}`)
-	if err := f.send(ctx, http.MethodPatch, path(demoApps, name), string(types.MergePatchType), finalizer); err != nil {
+	if err := f.send(ctx, http.MethodPatch, path(f.shape.owner, name), string(types.MergePatchType), finalizer); err != nil {
 		return err
 	}
 	return f.revision(ctx, name, 1, f.shape.objects)
@@ -239,7 +241,7 @@ func (f *floor) revision(ctx context.Context, name string, revision int, objects
 		return err
 	}
 	status := f.shape.as(f.shape.status, name)
-	return f.send(ctx, http.MethodPatch, path(demoApps, name)+"/status"+apply, string(types.ApplyPatchType), status)
+	return f.send(ctx, http.MethodPatch, path(f.shape.owner, name)+"/status"+apply, string(types.ApplyPatchType), status)
 }
 
 // sendRecord sends a release record as protobuf, as the operator does.

@@ -28,6 +28,8 @@ type options struct {
 	workers    int
 	driftCount int
 	idle       time.Duration
+	// others is the number of Secrets of others, and that of ConfigMaps.
+	others int
 }
 
 // size is a number of DemoApps, and how often it is measured.
@@ -50,6 +52,9 @@ func run() error {
 	flag.DurationVar(&o.idle, "idle", time.Minute, "time for which the idle operator is observed, once for each size")
 	out := flag.String("out", "docs", "folder for benchmarks.md and its plots, below the root")
 	old := flag.String("compare", "", "path of another operator binary; it is compared with the operator of the working tree, without the floor and without a report")
+	watches := flag.String("watches", "", "numbers of kinds of watches.yaml and of releases of each, for example 20x50; they are measured in place of DemoApps, "+
+		"and the figures go to standard output")
+	flag.IntVar(&o.others, "others", 10_000, "number of Secrets of others, and of ConfigMaps, for -watches")
 	flag.Parse()
 	var err error
 	if o.sizes, err = parseSizes(*sizes); err != nil {
@@ -65,6 +70,13 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(filepath.Dir(binary))
+	if *watches != "" {
+		kinds, err := parseSizes(*watches)
+		if err != nil || len(kinds) != 1 {
+			return fmt.Errorf("-watches: %q is not a number of kinds and of releases of each, such as 20x50", *watches)
+		}
+		return measureWatches(ctx, o, kinds[0], binary)
+	}
 	if *old != "" {
 		return compare(ctx, o, *old, binary)
 	}

@@ -31,6 +31,7 @@ type process struct {
 	log     *bytes.Buffer
 	metrics string
 	probes  string
+	pprof   string
 }
 
 func buildOperator(ctx context.Context, root string) (string, error) {
@@ -57,9 +58,17 @@ func startOperator(ctx context.Context, binary string, args ...string) (*process
 	if err != nil {
 		return nil, err
 	}
-	p := &process{log: &bytes.Buffer{}, metrics: "http://" + metrics + "/metrics", probes: "http://" + probes + "/readyz"}
+	pprof, err := freeAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{
+		log: &bytes.Buffer{}, metrics: "http://" + metrics + "/metrics", probes: "http://" + probes + "/readyz",
+		pprof: "http://" + pprof + "/debug/pprof/",
+	}
 	p.command = exec.CommandContext(context.WithoutCancel(ctx), binary, append([]string{
-		"--metrics-bind-address=" + metrics, "--health-probe-bind-address=" + probes, "--leader-elect=false",
+		"--metrics-bind-address=" + metrics, "--health-probe-bind-address=" + probes, "--pprof-bind-address=" + pprof,
+		"--leader-elect=false",
 	}, args...)...)
 	p.command.Stdout, p.command.Stderr = p.log, p.log
 	if err := p.command.Start(); err != nil {
@@ -108,18 +117,42 @@ func cpuOf(pid int) (time.Duration, error) {
 }
 
 // peakRSS is the most memory that the operator has held, in bytes.
-func (p *process) peakRSS() (int64, error) {
+func (p *process) peakRSS() (int64, error) { return p.memory("VmHWM:") }
+
+// rss is the memory that the operator holds, in bytes.
+func (p *process) rss() (int64, error) { return p.memory("VmRSS:") }
+
+// memory returns a size from /proc, in bytes.
+func (p *process) memory(field string) (int64, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(data)) {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+		if value, ok := strings.CutPrefix(line, field); ok {
 			kib, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
 			return kib << 10, err
 		}
 	}
-	return 0, errors.New("no VmHWM in /proc/status")
+	return 0, fmt.Errorf("no %s in /proc/status", field)
+}
+
+// heap collects garbage twice and returns the size of the live objects, in bytes. The first
+// collection moves unused objects of pools out of reach.
+func (p *process) heap(ctx context.Context) (int64, error) {
+	if _, err := fetch(ctx, p.pprof+"heap?debug=1&gc=1"); err != nil {
+		return 0, err
+	}
+	profile, err := fetch(ctx, p.pprof+"heap?debug=1&gc=1")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(profile)) {
+		if value, ok := strings.CutPrefix(line, "# HeapAlloc = "); ok {
+			return strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+		}
+	}
+	return 0, errors.New("no HeapAlloc in the heap profile")
 }
 
 // sum adds up the samples of a metric whose labels contain all the given texts.

@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
@@ -88,6 +90,10 @@ type Record struct {
 func (r *Record) MadeFrom(chart *Chart) bool {
 	return r.Own && r.ChartDigest == chart.shortDigest()
 }
+
+// OwnerUID returns the UID of the owner that the record names, by its labels or else by its
+// controller reference; empty when it names none.
+func (r *Record) OwnerUID() types.UID { return cmp.Or(r.Owner.UID, r.controller.UID) }
 
 // settles reports whether the revision has the inputs, or the inputs were given up for it.
 func (r *Record) settles(inputs string) bool {

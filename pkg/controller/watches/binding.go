@@ -180,40 +180,47 @@ func (c *kindController) ownerReference(r *custom.Resource) *metav1.OwnerReferen
 	return owner
 }
 
-// releaseName returns the name of the release that the custom resource has. operator-sdk
-// before 1.0 used another name, and the configured name may have changed since the install.
+// releaseName returns the name of the release that the custom resource has: the first of its
+// possible names under which a release of the custom resource exists, or the configured name.
 func (c *kindController) releaseName(ctx context.Context, r *custom.Resource, namespace string) (string, error) {
+	names, nameErr := c.releaseNames(r)
+	if deployed := r.Status.DeployedRelease; nameErr == nil && deployed != nil && deployed.Name == names[0] {
+		return deployed.Name, nil
+	}
 	legacy := helm.LegacyReleaseName(r.GetName(), r.GetUID())
-	desired, nameErr := c.kind.ReleaseName(&r.Unstructured)
-	for _, name := range formerNames(r, legacy) {
-		if nameErr == nil && name == desired {
-			break
-		}
+	for _, name := range names {
 		snapshot, err := c.deps.Engine.Observe(ctx, cache.NewObjectName(namespace, name), helm.Baseline{})
 		if err != nil {
 			return name, fmt.Errorf("look for release %s: %w", name, err)
 		}
-		if record := snapshot.Record; record != nil && (record.Owner.UID == r.GetUID() || record.Owner.UID == "" && name == legacy) {
+		if snapshot.Record == nil {
+			continue
+		}
+		if owner := snapshot.Record.OwnerUID(); owner == r.GetUID() || owner == "" && name == legacy {
 			return name, nil
 		}
 	}
 	if nameErr != nil {
 		return r.GetName(), &nameError{nameErr}
 	}
-	return desired, nil
+	return names[0], nil
 }
 
-// formerNames returns names that the release may have besides the configured one: that in
-// the status, and that of operator-sdk before 1.0.
-func formerNames(r *custom.Resource, legacy string) []string {
-	var names []string
+// releaseNames returns the possible names of the release: the configured name, the name in
+// the status, because the configured name may have changed since the install, and the name
+// that operator-sdk before 1.0 gave. With an error, it returns all but the configured name.
+func (c *kindController) releaseNames(r *custom.Resource) (names []string, err error) {
+	name, err := c.kind.ReleaseName(&r.Unstructured)
+	if err == nil {
+		names = append(names, name)
+	}
 	if deployed := r.Status.DeployedRelease; deployed != nil && deployed.Name != "" {
 		names = append(names, deployed.Name)
 	}
-	if legacy != "" {
+	if legacy := helm.LegacyReleaseName(r.GetName(), r.GetUID()); legacy != "" {
 		names = append(names, legacy)
 	}
-	return names
+	return names, err
 }
 
 // indexRelease returns the releases that a custom resource may have.
@@ -222,10 +229,7 @@ func (c *kindController) indexRelease(object any) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	names := formerNames(r, helm.LegacyReleaseName(r.GetName(), r.GetUID()))
-	if name, err := c.kind.ReleaseName(&r.Unstructured); err == nil { // The pass of the resource reports the error.
-		names = append(names, name)
-	}
+	names, _ := c.releaseNames(r) // The pass of the resource reports the error.
 	namespace := r.GetNamespace()
 	if c.kind.ReleaseNamespace != "" {
 		namespace = c.kind.ReleaseNamespace

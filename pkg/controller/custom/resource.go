@@ -5,7 +5,6 @@ package custom
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
@@ -29,8 +27,6 @@ type Resource struct {
 	unstructured.Unstructured
 
 	Status Status
-	// FormerRelease is the name of the release in a status that another operator wrote.
-	FormerRelease string
 }
 
 // Status is the part of a custom resource's status that its controller writes.
@@ -46,7 +42,8 @@ type Status struct {
 }
 
 // New converts an object of the API server. A status that cannot be read counts as
-// empty; the next write replaces it.
+// empty; the next write replaces it. A deployed release without a revision counts as none,
+// because an upstream operator wrote it.
 func New(object *unstructured.Unstructured) *Resource {
 	r := &Resource{Unstructured: *object}
 	r.Status.Keyed = slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
@@ -56,7 +53,7 @@ func New(object *unstructured.Unstructured) *Resource {
 		r.Status.read(written)
 	}
 	if deployed := r.Status.DeployedRelease; deployed != nil && deployed.Revision == 0 {
-		r.FormerRelease, r.Status.DeployedRelease, r.Status.Manifest = deployed.Name, nil, ""
+		r.Status.DeployedRelease, r.Status.Manifest = nil, ""
 	}
 	r.Object = make(map[string]any, len(object.Object))
 	for key, value := range object.Object {
@@ -96,7 +93,7 @@ func (s Status) MarshalJSON() ([]byte, error) {
 
 // DeepCopy returns a copy that shares nothing with the original.
 func (r *Resource) DeepCopy() *Resource {
-	copied := &Resource{Unstructured: *r.Unstructured.DeepCopy(), Status: r.Status, FormerRelease: r.FormerRelease}
+	copied := &Resource{Unstructured: *r.Unstructured.DeepCopy(), Status: r.Status}
 	r.Status.ReleaseStatus.DeepCopyInto(&copied.Status.ReleaseStatus)
 	return copied
 }
@@ -110,20 +107,6 @@ func transform(object any) (any, error) {
 		return New(whole), nil
 	}
 	return object, nil // A tombstone, or converted already.
-}
-
-// Patcher writes finalizers and statuses. It implements controller.Patcher.
-type Patcher struct{ Client dynamic.ResourceInterface }
-
-// Patch implements controller.Patcher.
-func (p Patcher) Patch(
-	ctx context.Context, name string, patchType types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string,
-) (*Resource, error) {
-	object, err := p.Client.Patch(ctx, name, patchType, data, options, subresources...)
-	if err != nil {
-		return nil, err
-	}
-	return New(object), nil
 }
 
 // Informers returns informers of a resource by watched namespace; no namespaces mean all.

@@ -154,7 +154,7 @@ var restricted = []struct {
 	module string
 	may    []string
 }{
-	{module: "helm.sh/helm", may: []string{"pkg/helm", "test/conformance"}},
+	{module: "helm.sh/helm", may: []string{"pkg/helm", "test/conformance", "test/upstream"}},
 	{module: "sigs.k8s.io/controller-runtime"},
 }
 

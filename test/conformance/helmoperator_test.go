@@ -8,28 +8,19 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/action"
-	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/release/common"
-	"helm.sh/helm/v4/pkg/storage"
-	"helm.sh/helm/v4/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/resource"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/upstream"
 )
 
-// helmOperator is a client that keeps the release as operator-sdk's helm-operator and helm-operator-plugins do: by the
-// Helm SDK with client-side apply, under the name of its binary, and with references to the owner on objects and records.
+// helmOperator is a client that keeps the release as operator-sdk's helm-operator and helm-operator-plugins do.
 type helmOperator struct {
 	*stock
 
@@ -52,91 +43,15 @@ func newHelmOperator(t testing.TB, namespace, binary string) *helmOperator {
 		owner: *metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap")),
 	}
 	o.clientSide = true
+	player := upstream.Operator{Owner: o.owner, Namespace: namespace, Binary: binary}
 	wrapConfig := o.flags.WrapConfigFn
 	o.flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
 		config = wrapConfig(config)
-		config.Wrap(managedAs(binary))
+		player.Wrap(config)
 		return config
 	}
-	o.adapt = func(cfg *action.Configuration) {
-		cfg.KubeClient = owningClient{Interface: cfg.KubeClient, owner: o.owner, namespace: namespace}
-		secrets := owningSecrets{SecretInterface: shared.Client.CoreV1().Secrets(namespace), owner: o.owner}
-		cfg.Releases = storage.Init(driver.NewSecrets(secrets))
-	}
+	o.adapt = func(cfg *action.Configuration) { player.Adapt(cfg, shared.Client) }
 	return o
-}
-
-// managedAs changes the field manager of Helm's requests, which is a global of the process.
-func managedAs(manager string) func(http.RoundTripper) http.RoundTripper {
-	return func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(sent *http.Request) (*http.Response, error) {
-			query := sent.URL.Query()
-			if query.Get("fieldManager") == helm.FieldManager {
-				sent = sent.Clone(sent.Context())
-				query.Set("fieldManager", manager)
-				sent.URL.RawQuery = query.Encode()
-			}
-			return next.RoundTrip(sent)
-		})
-	}
-}
-
-// owningClient is Helm's client with owner references, which are not in the stored manifest. An object that cannot have
-// a reference to the owner gets annotations.
-type owningClient struct {
-	kube.Interface
-
-	owner     metav1.OwnerReference
-	namespace string
-}
-
-// Build implements kube.Interface.
-func (c owningClient) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
-	list, err := c.Interface.Build(reader, validate)
-	if err != nil {
-		return nil, err
-	}
-	return list, list.Visit(func(info *resource.Info, err error) error {
-		if err != nil {
-			return err
-		}
-		object, err := meta.Accessor(info.Object)
-		if err != nil {
-			return err
-		}
-		if info.Namespace == c.namespace {
-			object.SetOwnerReferences([]metav1.OwnerReference{c.owner})
-			return nil
-		}
-		annotations := map[string]string{
-			helm.PrimaryResourceAnnotation:     c.namespace + "/" + c.owner.Name,
-			helm.PrimaryResourceTypeAnnotation: c.owner.Kind,
-		}
-		for key, value := range object.GetAnnotations() {
-			annotations[key] = value
-		}
-		object.SetAnnotations(annotations)
-		return nil
-	})
-}
-
-// owningSecrets writes Secrets with a reference to the owner.
-type owningSecrets struct {
-	corev1client.SecretInterface
-
-	owner metav1.OwnerReference
-}
-
-// Create implements SecretInterface.
-func (s owningSecrets) Create(ctx context.Context, secret *corev1.Secret, options metav1.CreateOptions) (*corev1.Secret, error) {
-	secret.OwnerReferences = append(secret.OwnerReferences, s.owner)
-	return s.SecretInterface.Create(ctx, secret, options)
-}
-
-// Update implements SecretInterface.
-func (s owningSecrets) Update(ctx context.Context, secret *corev1.Secret, options metav1.UpdateOptions) (*corev1.Secret, error) {
-	secret.OwnerReferences = append(secret.OwnerReferences, s.owner)
-	return s.SecretInterface.Update(ctx, secret, options)
 }
 
 // setStatus writes a status into the newest record, as an operation does that did not end.

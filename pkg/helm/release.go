@@ -87,7 +87,8 @@ type ActionOptions struct {
 	DisableHooks bool
 	// Description describes the revision in the release's history, in place of Helm's own
 	// text. It is cut to [MaxDescription] bytes, and to a quarter of that for a rollback.
-	// The description of an uninstall is removed with the history.
+	// The description of an uninstall is in the newest record until the uninstall has
+	// succeeded and removed all records.
 	Description string
 }
 

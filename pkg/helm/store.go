@@ -62,6 +62,8 @@ type store struct {
 	begun bool
 	// purging makes Delete remove all records of the release in one request.
 	purging bool
+	// uninstalling replaces Helm's description of a release that is being uninstalled.
+	uninstalling string
 	// unfinished says that objects are left to change. Delete then keeps the records.
 	unfinished bool
 	// failure is the first error of a read or a write. Helm's actions log some of them
@@ -245,6 +247,9 @@ func (s *store) Update(key string, rls release.Releaser) error {
 			return nil
 		}
 		markFailed(next)
+		if s.uninstalling != "" && next.Info.Status == common.StatusUninstalling {
+			next.Info.Description = s.uninstalling
+		}
 		if read := s.outlines[next]; read != nil {
 			// The history still shows the content that the record had.
 			read.Info, read.Labels = next.Info, next.Labels

@@ -82,7 +82,9 @@ func (o *operation) runUninstall(cfg *action.Configuration, options ActionOption
 	uninstall.WaitStrategy = kube.HookOnlyStrategy
 	uninstall.DeletionPropagation = "background"
 	uninstall.Timeout = o.limits.timeout
-	uninstall.DisableHooks, uninstall.Description = options.DisableHooks, options.description(MaxDescription)
+	uninstall.DisableHooks = options.DisableHooks
+	// Helm describes only records that it keeps, and none is kept.
+	o.store.uninstalling = options.description(MaxDescription)
 	// Helm asks for the owner of each object before it deletes it. Without a client, it
 	// leaves this to Delete, which mostly knows the owner.
 	o.existence, o.store.purging = nil, true

@@ -4,7 +4,10 @@
 package watches_test
 
 import (
+	"compress/gzip"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -189,6 +192,26 @@ func (w *world) field(kind, name string, path ...string) string {
 		return ""
 	}
 	return fmt.Sprint(value)
+}
+
+// description returns the description in a release record.
+func (w *world) description(record string) string {
+	w.t.Helper()
+	encoded := w.field("Secret", "default/"+record, "data", "release")
+	for range 2 { // Helm encodes the text of a Secret once more.
+		decoded, err := base64.StdEncoding.DecodeString(encoded)
+		w.must(err)
+		encoded = string(decoded)
+	}
+	unzipped, err := gzip.NewReader(strings.NewReader(encoded))
+	w.must(err)
+	var release struct {
+		Info struct {
+			Description string `json:"description"`
+		} `json:"info"`
+	}
+	w.must(json.NewDecoder(unzipped).Decode(&release))
+	return release.Info.Description
 }
 
 // equal reports a difference.

@@ -5,6 +5,7 @@ package release
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/client-go/tools/cache"
@@ -29,13 +30,16 @@ type Request struct {
 	Baseline helm.Baseline
 }
 
+// ErrNotObserved means that a release could not be observed, so nothing was attempted.
+var ErrNotObserved = errors.New("look at release")
+
 // Observe observes the release and decides what to do about it. It sends no request. The
-// error wraps helm.ErrNotSynced if a cache is not synced yet, and is terminal if the
-// values are invalid.
+// error wraps ErrNotObserved if the release cannot be observed, and helm.ErrNotSynced if a
+// cache is not synced yet. It is terminal if the values are invalid.
 func Observe(ctx context.Context, engine Observer, request Request) (Plan, error) {
 	observed, err := engine.Observe(ctx, request.Key, request.Baseline)
 	if err != nil {
-		return Plan{}, fmt.Errorf("look at release %s: %w", request.Key, err)
+		return Plan{}, fmt.Errorf("%w %s: %w", ErrNotObserved, request.Key, err)
 	}
 	if request.Desired == nil {
 		return newPlan(observed, helm.Decision{}, false), nil

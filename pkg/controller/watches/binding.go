@@ -60,12 +60,7 @@ func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error)
 		InputVersion: b.kind.Chart.Digest()[:32],
 		AdoptHint: fmt.Sprintf("give the %s another name, or have it take over the release with the annotation %s: \"true\"",
 			b.kind.GroupVersionKind.Kind, releasev1alpha1.AnnotationAdoptRelease),
-		Transient: func(err error) string {
-			if hook := (*hookError)(nil); errors.As(err, &hook) {
-				return watchesv1alpha1.ReasonReconcileError
-			}
-			return ""
-		},
+		Transient: transient,
 		Summarize: func(outcome release.Outcome) { b.outcome = outcome },
 		Changed: func(change release.Change) {
 			b.changed = true
@@ -100,6 +95,18 @@ type nameError struct{ error }
 
 func (e *nameError) Unwrap() error { return e.error }
 
+// transient returns the reason of an error that is no failure of the release, so that the
+// number of its retries is not limited. Otherwise, it returns an empty string.
+func transient(err error) string {
+	if hook := (*hookError)(nil); errors.As(err, &hook) {
+		return watchesv1alpha1.ReasonReconcileError
+	}
+	if isImpersonationRefused(err) {
+		return watchesv1alpha1.ReasonErrorGettingClient
+	}
+	return ""
+}
+
 // hookError is the error of a hook of the program.
 type hookError struct{ error }
 
@@ -126,14 +133,16 @@ func specValues(_ context.Context, object *unstructured.Unstructured) (map[strin
 
 // policy returns the release policy of a custom resource: the kind's, and what the
 // annotations change. A failed upgrade is rolled back unless the kind or the annotation
-// rollback-force says otherwise.
+// rollback-force says otherwise. Without a revision to roll back to, the retries are not
+// limited unless the kind limits them: what failed may be a permission that is granted later.
 func (c *kindController) policy(r *custom.Resource) releasev1alpha1.ReleasePolicy {
 	policy := *c.kind.Policy.DeepCopy()
 	policy.Suspend = isTrue(r, c.kind.PauseAnnotation)
-	if policy.Remediation == nil {
+	if policy.Remediation == nil && r.Status.LastGoodRevision > 0 {
 		policy.Remediation = &releasev1alpha1.Remediation{Strategy: releasev1alpha1.RemediationRollback}
 	}
-	if force, err := strconv.ParseBool(r.GetAnnotations()[watchesv1alpha1.AnnotationRollbackForce]); err == nil && !force {
+	force, err := strconv.ParseBool(r.GetAnnotations()[watchesv1alpha1.AnnotationRollbackForce])
+	if err == nil && !force && policy.Remediation != nil {
 		policy.Remediation.Strategy = releasev1alpha1.RemediationNone
 	}
 	return policy
@@ -191,7 +200,7 @@ func (c *kindController) releaseName(ctx context.Context, r *custom.Resource, na
 	for _, name := range names {
 		snapshot, err := c.deps.Engine.Observe(ctx, cache.NewObjectName(namespace, name), helm.Baseline{})
 		if err != nil {
-			return name, fmt.Errorf("look for release %s: %w", name, err)
+			return name, fmt.Errorf("%w %s: %w", release.ErrNotObserved, name, err)
 		}
 		if snapshot.Record == nil {
 			continue

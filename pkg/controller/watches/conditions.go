@@ -14,6 +14,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	watchesv1alpha1 "github.com/example/demoapp-controller/pkg/apis/watches/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/status"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -65,7 +66,7 @@ func irreconcilable(conditions []metav1.Condition, err error) (reason, text stri
 		return watchesv1alpha1.ReasonErrorGettingClient, err.Error()
 	case ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == releasev1alpha1.ReasonValuesInvalid:
 		return watchesv1alpha1.ReasonErrorGettingValues, ready.Message
-	case errors.Is(err, helm.ErrNotSynced), err != nil && ready != nil && ready.Reason == apimeta.ReasonObserveFailed:
+	case errors.Is(err, release.ErrNotObserved), errors.Is(err, helm.ErrNotSynced):
 		return watchesv1alpha1.ReasonErrorGettingReleaseState, err.Error()
 	case err != nil:
 		return watchesv1alpha1.ReasonReconcileError, err.Error()

@@ -96,7 +96,8 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found look) (_
 		release = f.Desired.withoutValues() // The deployed release is still repaired.
 	}
 	deployed, err := l.engine.Execute(ctx, release, decision, Baseline(*s.status, f.Desired.Policy, release.Scope))
-	if decision.Action == helm.ActionRefuse {
+	var conflict *helm.OwnershipConflictError
+	if errors.As(err, &conflict) && conflict.OfRelease() {
 		err = fmt.Errorf("%w: %s", err, f.Desired.AdoptHint)
 	}
 	if err != nil && deployed != nil {

@@ -267,7 +267,18 @@ func (r *recorder) take() []string {
 // chartOf returns a chart with templates by name.
 func chartOf(t *testing.T, version string, templates ...string) *helm.Chart {
 	t.Helper()
-	files := fstest.MapFS{"Chart.yaml": &fstest.MapFile{Data: []byte("apiVersion: v2\nname: memcached\nversion: " + version + "\n")}}
+	return loadChart(t, "memcached", version, templates)
+}
+
+// namedChart is chartOf with a name in place of a version.
+func namedChart(t *testing.T, name string, templates ...string) *helm.Chart {
+	t.Helper()
+	return loadChart(t, name, "1.0.0", templates)
+}
+
+func loadChart(t *testing.T, name, version string, templates []string) *helm.Chart {
+	t.Helper()
+	files := fstest.MapFS{"Chart.yaml": &fstest.MapFile{Data: []byte("apiVersion: v2\nname: " + name + "\nversion: " + version + "\n")}}
 	for i := 0; i+1 < len(templates); i += 2 {
 		files["templates/"+templates[i]] = &fstest.MapFile{Data: []byte(templates[i+1])}
 	}

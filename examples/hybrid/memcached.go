@@ -28,8 +28,10 @@ func translate(_ context.Context, object *unstructured.Unstructured) (map[string
 	if values == nil {
 		values = map[string]any{}
 	}
-	err = unstructured.SetNestedField(values, object.GetName(), "podAnnotations", "cache.my.domain/memcached")
-	return values, err
+	if err := unstructured.SetNestedField(values, object.GetName(), "podAnnotations", "cache.my.domain/memcached"); err != nil {
+		return nil, fmt.Errorf("spec.podAnnotations: must be an object: %w", err)
+	}
+	return values, nil
 }
 
 // checkReplicas refuses a Memcached with too many replicas. It runs before each reconcile.
@@ -40,17 +42,21 @@ func checkReplicas(_ context.Context, _ *unstructured.Unstructured, values map[s
 	return nil
 }
 
-// logRevision logs the deployed revision. It runs after each reconcile.
+// logRevision logs the deployed revision. It runs after each reconcile that left the release
+// deployed as desired.
 func logRevision(
 	_ context.Context, object *unstructured.Unstructured, release releasev1alpha1.DeployedRelease, _ map[string]any, logger klog.Logger,
 ) error {
-	logger.V(2).Info("Deployed", "memcached", klog.KObj(object), "revision", release.Revision)
+	logger.Info("Deployed", "memcached", klog.KObj(object), "revision", release.Revision)
 	return nil
 }
 
 // keepRevisions sets the number of revisions to keep to the value of an annotation.
-func keepRevisions(value string, release *helm.Release) {
-	if kept, err := strconv.ParseUint(value, 10, 8); err == nil && kept > 0 {
-		release.MaxHistory = int(kept)
+func keepRevisions(value string, release *helm.Release) error {
+	kept, err := strconv.ParseUint(value, 10, 8)
+	if err != nil || kept == 0 {
+		return fmt.Errorf("%q is not a number from 1 to 255", value)
 	}
+	release.MaxHistory = int(kept)
+	return nil
 }

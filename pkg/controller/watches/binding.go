@@ -38,7 +38,9 @@ const (
 type binding struct {
 	*kindController
 
-	values map[string]any
+	// pausedBy is what pauses the custom resource, or "".
+	pausedBy string
+	values   map[string]any
 	// overridden are the paths of the values that the kind overrides.
 	overridden []string
 	release    helm.Release
@@ -54,9 +56,10 @@ func (b *binding) Status(r *custom.Resource) *releasev1alpha1.ReleaseStatus {
 
 // Desired implements release.Binding.
 func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error) {
-	policy := b.policy(p.Object)
+	var pauseErr, err error
+	b.pausedBy, pauseErr = b.observePaused(ctx, p)
 	desired := release.Desired{
-		Policy: policy, Redactor: b.redactor, SuspendedBy: "annotation " + b.kind.PauseAnnotation,
+		Policy: b.policy(p.Object, b.pausedBy != ""), Redactor: b.redactor, SuspendedBy: b.pausedBy,
 		InputVersion: b.kind.Chart.Digest()[:32],
 		AdoptHint: fmt.Sprintf("give the %s another name, or have it take over the release with the annotation %s: \"true\"",
 			b.kind.GroupVersionKind.Kind, releasev1alpha1.AnnotationAdoptRelease),
@@ -67,24 +70,23 @@ func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error)
 			b.reportOverrides(p, change)
 		},
 	}
-	var err error
-	b.release, err = b.releaseOf(ctx, p.Object)
+	b.release, err = b.releaseOf(ctx, p)
 	desired.Release = b.release
-	if name := (*nameError)(nil); errors.As(err, &name) {
+	switch name := (*nameError)(nil); {
+	case pauseErr != nil:
+		return desired, &hookError{pauseErr}
+	case errors.As(err, &name):
 		desired.Blockers = []release.Blocker{{Reason: releasev1alpha1.ReasonValuesInvalid, Message: name.Error(), Stalled: true}}
 		return desired, nil
-	}
-	if err != nil {
+	case err != nil:
 		return desired, err
 	}
 	if b.values, b.overridden, err = b.valuesOf(ctx, p.Object); err != nil {
 		desired.Blockers = []release.Blocker{{Reason: releasev1alpha1.ReasonValuesInvalid, Message: b.redactor.Error(err).Error(), Stalled: true}}
 		return desired, nil
 	}
-	for _, hook := range b.kind.PreHooks {
-		if err := hook(ctx, p.Object.Unstructured.DeepCopy(), b.values, klog.FromContext(ctx)); err != nil {
-			return desired, &hookError{fmt.Errorf("pre-reconcile hook of %s: %w", b.kind.Name(), err)}
-		}
+	if err := b.runPreHooks(ctx, p); err != nil {
+		return desired, &hookError{err}
 	}
 	desired.Release.Values, desired.Known = b.values, true
 	return desired, nil
@@ -107,7 +109,19 @@ func transient(err error) string {
 	return ""
 }
 
-// hookError is the error of a hook of the program.
+func (b *binding) runPreHooks(ctx context.Context, p *pass) error {
+	if b.pausedBy != "" {
+		return nil
+	}
+	for _, hook := range b.kind.PreHooks {
+		if err := hook(ctx, p.Object.Unstructured.DeepCopy(), b.values, klog.FromContext(ctx)); err != nil {
+			return fmt.Errorf("pre-reconcile hook of %s: %w", b.kind.Name(), err)
+		}
+	}
+	return nil
+}
+
+// hookError is the error of a hook or of the pause handler of the program.
 type hookError struct{ error }
 
 func (e *hookError) Unwrap() error { return e.error }
@@ -135,9 +149,9 @@ func specValues(_ context.Context, object *unstructured.Unstructured) (map[strin
 // annotations change. A failed upgrade is rolled back unless the kind or the annotation
 // rollback-force says otherwise. Without a revision to roll back to, the retries are not
 // limited unless the kind limits them: what failed may be a permission that is granted later.
-func (c *kindController) policy(r *custom.Resource) releasev1alpha1.ReleasePolicy {
+func (c *kindController) policy(r *custom.Resource, paused bool) releasev1alpha1.ReleasePolicy {
 	policy := *c.kind.Policy.DeepCopy()
-	policy.Suspend = isTrue(r, c.kind.PauseAnnotation)
+	policy.Suspend = paused
 	if policy.Remediation == nil && r.Status.LastGoodRevision > 0 {
 		policy.Remediation = &releasev1alpha1.Remediation{Strategy: releasev1alpha1.RemediationRollback}
 	}
@@ -149,7 +163,8 @@ func (c *kindController) policy(r *custom.Resource) releasev1alpha1.ReleasePolic
 }
 
 // releaseOf returns the release of a custom resource, without values.
-func (c *kindController) releaseOf(ctx context.Context, r *custom.Resource) (helm.Release, error) {
+func (c *kindController) releaseOf(ctx context.Context, p *pass) (helm.Release, error) {
+	r := p.Object
 	annotations, policy := r.GetAnnotations(), c.kind.Policy
 	desired := helm.Release{
 		Namespace: r.GetNamespace(), Name: r.GetName(), Chart: c.kind.Chart,
@@ -173,7 +188,9 @@ func (c *kindController) releaseOf(ctx context.Context, r *custom.Resource) (hel
 	}
 	for _, annotation := range c.kind.Annotations {
 		if value, ok := annotations[annotation.Name]; ok {
-			annotation.Apply(value, &desired)
+			if err := annotation.Apply(value, &desired); err != nil {
+				c.ignore(p, "InvalidAnnotation", annotation.Name, err.Error())
+			}
 		}
 	}
 	var err error
@@ -261,9 +278,14 @@ func (c *kindController) observePeriod(p *pass) {
 		p.Next = controller.Jitter(period)
 		return
 	}
+	c.ignore(p, "InvalidReconcilePeriod", watchesv1alpha1.AnnotationReconcilePeriod,
+		fmt.Sprintf("%q is not a duration of at least %v, for example 5m", value, minPeriod))
+}
+
+// ignore reports an invalid annotation once for each change of the custom resource.
+func (c *kindController) ignore(p *pass, reason, annotation, why string) {
 	if p.Reason.Has(controller.SpecChange) {
-		event.Emit(c.deps.Recorder, p.Object, event.Warning("InvalidReconcilePeriod", "Reconcile", fmt.Sprintf(
-			"Annotation %s is ignored: %q is not a duration of at least %v, for example 5m", watchesv1alpha1.AnnotationReconcilePeriod, value, minPeriod)))
+		event.Emit(c.deps.Recorder, p.Object, event.Warning(reason, "Reconcile", "Annotation "+annotation+" is ignored: "+why))
 	}
 }
 

@@ -37,6 +37,9 @@ const byRelease = "release"
 // maxNamedObjects bounds the objects that a message names.
 const maxNamedObjects = 5
 
+// pauseHandler is what pauses a custom resource if the program's function does, in messages.
+const pauseHandler = "the answer of the operator's pause handler"
+
 type pass = kind.Pass[*custom.Resource]
 
 // kindController reconciles the custom resources of one kind.
@@ -49,6 +52,8 @@ type kindController struct {
 	lifecycle *release.Lifecycle
 	redactor  *redact.Redactor
 	pruned    custom.Pruned
+	// further removes the handlers of further informers.
+	further []func() error
 }
 
 // newKindController returns a controller of the custom resources in the informers.
@@ -99,26 +104,29 @@ func newKindController(k Kind, resource served.Resource, deps Deps) (*kindContro
 	return c, c.watchFurther()
 }
 
-// watchFurther adds the handlers of the kind's further informers.
+// watchFurther adds the handlers of the kind's further informers. They stay until unwatch.
 func (c *kindController) watchFurther() error {
 	for _, watch := range c.kind.Watches {
-		enqueue := func(object any) {
-			if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
-				object = tombstone.Obj
-			}
-			for _, key := range watch.Keys(object) {
-				c.Queue().Enqueue(key, controller.SpecChange)
-			}
-		}
-		registration, err := watch.Informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: enqueue, UpdateFunc: func(_, after any) { enqueue(after) }, DeleteFunc: enqueue,
-		})
+		handler := controller.MapHandler(c.Queue(), watch.Keys, controller.Always[metav1.Object](controller.SpecChange))
+		registration, err := cache.NewTypedSharedIndexInformer[metav1.Object](watch.Informer).
+			AddTypedEventHandler(handler, cache.HandlerOptions{ResyncPeriod: new(time.Duration)})
 		if err != nil {
+			c.unwatch()
 			return fmt.Errorf("%s: add a handler to informer %q: %w", c.kind.Name(), watch.Name, err)
 		}
+		c.further = append(c.further, func() error { return watch.Informer.RemoveEventHandler(registration) })
 		c.Await(controller.NamedSync{Name: watch.Name, HasSynced: registration.HasSynced})
 	}
 	return nil
+}
+
+// unwatch removes the handlers of the kind's further informers, which may outlive the kind.
+func (c *kindController) unwatch() {
+	for _, remove := range c.further {
+		if err := remove(); err != nil {
+			klog.Background().Error(err, "Cannot remove the handler of an informer", "kind", c.kind.Name())
+		}
+	}
 }
 
 // changed enqueues the custom resources of a release that the engine reports.
@@ -143,13 +151,12 @@ func (c *kindController) changed(changedRelease cache.ObjectName, change helm.Ch
 func (c *kindController) steps(ctx context.Context, p *pass) error {
 	c.pruned.Recall(p)
 	c.observePeriod(p)
-	c.reportPaused(p)
 	bound := &binding{kindController: c}
 	err := release.Steps(c.lifecycle, bound)(ctx, p)
 	if controller.IsPending(err) {
 		return err
 	}
-	if err == nil && bound.outcome.Observed && bound.outcome.Settled {
+	if err == nil && bound.outcome.Observed && bound.outcome.Settled && bound.pausedBy == "" {
 		err = c.runPostHooks(ctx, p, bound.values)
 	}
 	if err == nil {
@@ -200,26 +207,41 @@ func (c *kindController) writeManifest(ctx context.Context, p *pass, bound *bind
 	return nil
 }
 
-// reportPaused sets or removes Paused, and reports whether the custom resource is paused.
-func (c *kindController) reportPaused(p *pass) bool {
-	if !isTrue(p.Object, c.kind.PauseAnnotation) {
-		p.Conditions().Remove(watchesv1alpha1.ConditionPaused)
-		return false
+// observePaused sets or removes Paused, and returns what pauses the custom resource, or "".
+func (c *kindController) observePaused(ctx context.Context, p *pass) (pausedBy string, err error) {
+	text := "Annotation " + c.kind.PauseAnnotation + " is true"
+	switch {
+	case isTrue(p.Object, c.kind.PauseAnnotation):
+		pausedBy = "annotation " + c.kind.PauseAnnotation
+	case c.kind.Paused != nil:
+		paused, err := c.kind.Paused(ctx, p.Object.Unstructured.DeepCopy())
+		if err != nil {
+			return "", fmt.Errorf("pause handler of %s: %w", c.kind.Name(), err)
+		}
+		if paused {
+			pausedBy, text = pauseHandler, "The operator pauses this resource"
+		}
 	}
-	p.Conditions().Set(watchesv1alpha1.ConditionPaused, metav1.ConditionTrue, watchesv1alpha1.ReasonPauseReconcileAnnotationTrue,
-		"Annotation "+c.kind.PauseAnnotation+" is true")
-	return true
+	if pausedBy == "" {
+		p.Conditions().Remove(watchesv1alpha1.ConditionPaused)
+		return "", nil
+	}
+	p.Conditions().Set(watchesv1alpha1.ConditionPaused, metav1.ConditionTrue, watchesv1alpha1.ReasonPauseReconcileAnnotationTrue, text)
+	return pausedBy, nil
 }
 
 // finalize uninstalls the release of a custom resource.
 func (c *kindController) finalize(ctx context.Context, p *pass) (event.Event, error) {
 	c.pruned.Recall(p)
-	if c.reportPaused(p) {
-		p.Conditions().MarkReconciling(watchesv1alpha1.ReasonPauseReconcileAnnotationTrue,
-			"Deletion waits until annotation "+c.kind.PauseAnnotation+" is removed or false")
+	pausedBy, err := c.observePaused(ctx, p)
+	if err != nil {
+		return event.Event{}, c.blockDeletion(p, err)
+	}
+	if pausedBy != "" {
+		p.Conditions().MarkReconciling(watchesv1alpha1.ReasonPauseReconcileAnnotationTrue, "Deletion waits until "+pausedBy+" is no longer true")
 		return event.Event{}, kind.ErrDeletionWaits
 	}
-	desired, err := c.releaseOf(ctx, p.Object)
+	desired, err := c.releaseOf(ctx, p)
 	if err != nil {
 		return event.Event{}, c.blockDeletion(p, err)
 	}

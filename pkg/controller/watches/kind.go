@@ -5,9 +5,13 @@ package watches
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,16 +36,20 @@ type Kind struct {
 	// Translator returns the values of a custom resource. The default is its spec. It may
 	// neither block for long nor change the object.
 	Translator func(ctx context.Context, object *unstructured.Unstructured) (map[string]any, error)
-	// PreHooks run before each reconcile. An error ends the reconcile, and is retried.
+	// PreHooks run in this order before each reconcile, except for the deletion and while
+	// the custom resource is paused. An error ends the reconcile, and is retried.
 	PreHooks []PreHook
-	// PostHooks run after each reconcile that left the release deployed as desired. An error
-	// is retried.
+	// PostHooks run in this order after each reconcile that left the release deployed as
+	// desired, except while the custom resource is paused. An error is retried.
 	PostHooks []PostHook
 	// Annotations are further annotations that change the release.
 	Annotations []Annotation
 	// PauseAnnotation pauses a custom resource while its value is true. The default is
 	// [watchesv1alpha1.AnnotationPaused].
 	PauseAnnotation string
+	// Paused reports whether a custom resource is paused, beside PauseAnnotation. It is
+	// called at the start of each reconcile. An error ends the reconcile, and is retried.
+	Paused func(ctx context.Context, object *unstructured.Unstructured) (bool, error)
 	// Selector selects custom resources by their labels. The default selects all.
 	Selector labels.Selector
 	// ReconcilePeriod is the time between two periodic reconciles, plus or minus 10%. The
@@ -78,7 +86,7 @@ type Kind struct {
 // Never is a ReconcilePeriod without periodic reconciles.
 const Never = 10 * 365 * 24 * time.Hour
 
-// PreHook runs before a reconcile.
+// PreHook runs before a reconcile. It may change the values, but not the object.
 type PreHook func(ctx context.Context, object *unstructured.Unstructured, values map[string]any, logger klog.Logger) error
 
 // PostHook runs after a reconcile. The release is read-only.
@@ -91,8 +99,9 @@ type Annotation struct {
 	// Name is the complete name of the annotation.
 	Name string
 	// Apply changes the release by the value of the annotation. It must not block. Chart,
-	// owner, name and namespace must stay.
-	Apply func(value string, release *helm.Release)
+	// owner, name and namespace must stay. After an error, the annotation is ignored, and an
+	// event reports the error.
+	Apply func(value string, release *helm.Release) error
 }
 
 // Watch is an informer, and a function from its objects to custom resources. The owner of
@@ -101,8 +110,33 @@ type Watch struct {
 	// Name names the informer in errors.
 	Name     string
 	Informer cache.SharedIndexInformer
-	// Keys returns the custom resources to reconcile after an event about the object.
-	Keys func(object any) []cache.ObjectName
+	// Keys returns the custom resources to reconcile after an event about the object. On an
+	// update, it is called with the old and the new version. It must not block.
+	Keys func(object metav1.Object) []cache.ObjectName
+}
+
+// validate returns an error that names all invalid fields of the kind.
+func (k Kind) validate() error {
+	var errs []error
+	if k.GroupVersionKind.Version == "" || k.GroupVersionKind.Kind == "" || k.Chart == nil {
+		errs = append(errs, errors.New("version, kind and chart are required"))
+	}
+	if _, _, err := helm.SetValues(nil, k.Overrides); err != nil {
+		errs = append(errs, fmt.Errorf("overrides: %w", err))
+	}
+	names := (&Kind{PauseAnnotation: k.PauseAnnotation}).annotations()
+	for _, annotation := range k.Annotations {
+		if annotation.Name == "" || annotation.Apply == nil || slices.Contains(names, annotation.Name) {
+			errs = append(errs, fmt.Errorf("annotation %q: needs a function, and a name that no other annotation has", annotation.Name))
+		}
+		names = append(names, annotation.Name)
+	}
+	for _, watch := range k.Watches {
+		if watch.Informer == nil || watch.Keys == nil {
+			errs = append(errs, fmt.Errorf("watch %q: informer and keys are required", watch.Name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Name is the kind's name in logs and metrics: "<kind>.<version>.<group>" in lower case.

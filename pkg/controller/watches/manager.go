@@ -78,15 +78,13 @@ func (m *Manager) Update(kinds ...Kind) error {
 	var errs []error
 	seen, targets := map[schema.GroupKind]bool{}, make([]served.Target, 0, len(kinds))
 	for _, k := range kinds {
-		switch {
-		case k.GroupVersionKind.Version == "" || k.GroupVersionKind.Kind == "" || k.Chart == nil:
-			errs = append(errs, fmt.Errorf("kind %q: version, kind and chart are required", k.GroupVersionKind))
-		case seen[k.GroupVersionKind.GroupKind()]:
-			errs = append(errs, fmt.Errorf("kind %s is watched twice, maybe in two versions: a custom resource can have one release only",
-				k.GroupVersionKind.GroupKind()))
-		default:
-			targets = append(targets, m.target(m.withDefaults(k)))
+		if err := k.validate(); err != nil {
+			errs = append(errs, fmt.Errorf("kind %s: %w", k.Name(), err))
 		}
+		if seen[k.GroupVersionKind.GroupKind()] {
+			errs = append(errs, fmt.Errorf("kind %s: is watched twice, maybe in two versions: a custom resource can have one release only", k.Name()))
+		}
+		targets = append(targets, m.target(m.withDefaults(k)))
 		seen[k.GroupVersionKind.GroupKind()] = true
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -159,6 +157,7 @@ func (m *Manager) runKind(stop, lead context.Context, k Kind, resource served.Re
 	if err != nil {
 		return err
 	}
+	defer c.unwatch()
 	// The informers outlive the passes in flight.
 	watching, unwatch := context.WithCancel(context.WithoutCancel(lead))
 	var running sync.WaitGroup

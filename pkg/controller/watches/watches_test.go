@@ -6,11 +6,18 @@ package watches_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
@@ -80,6 +87,119 @@ func TestPaused(t *testing.T) {
 
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, "demo.example.com/paused", "false") })
 		w.equal("objects", []string{}, w.Names())
+	})
+}
+
+// TestPauseHandler: a function of the program pauses custom resources. No hook runs
+// meanwhile, and its error holds the release.
+func TestPauseHandler(t *testing.T) {
+	type answer struct {
+		paused bool
+		err    error
+	}
+	var handler answer
+	hooks := 0
+	kind := caches(t)
+	kind.Paused = func(context.Context, *unstructured.Unstructured) (bool, error) { return handler.paused, handler.err }
+	kind.PreHooks = []watches.PreHook{func(context.Context, *unstructured.Unstructured, map[string]any, klog.Logger) error {
+		hooks++
+		return nil
+	}}
+	resize := func(w *world, size int64) {
+		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": size} })
+	}
+	bubble(t, []watches.Kind{kind}, func(w *world) {
+		w.create("default/a", size3)
+		handler, hooks = answer{paused: true}, 0
+		resize(w, 5)
+		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		w.equal("hooks while it is paused", 0, hooks)
+		w.has("conditions", w.conditions("default/a"), "Paused True PauseReconcileAnnotationTrue", "Ready False SuspendedBySpec")
+		w.contains("message", w.message("default/a", "Paused"), "The operator pauses this resource")
+
+		handler = answer{err: errors.New("no answer")}
+		resize(w, 6)
+		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		w.has("conditions", w.conditions("default/a"), "Irreconcilable True ReconcileError", "Deployed True InstallSuccessful")
+		w.contains("message", w.message("default/a", "Irreconcilable"), "pause handler of memcached.v1.cache.my.domain: no answer")
+
+		handler = answer{}
+		w.wait(time.Minute)
+		w.equal("data", "6", w.field("ConfigMap", "default/a", "data", "size"))
+		handler = answer{paused: true}
+		w.Delete("Memcached", "default/a")
+		w.settle()
+		w.contains("message", w.message("default/a", "Ready"), "Deletion waits until the answer of the operator's pause handler is no longer true")
+	})
+}
+
+// TestFurtherWatch: an event of a further informer starts a reconcile, and the informer has
+// no handler of a kind that has stopped.
+func TestFurtherWatch(t *testing.T) {
+	bubble(t, nil, func(w *world) {
+		client, err := dynamic.NewForConfigAndClient(w.RESTConfig(), w.HTTPClient())
+		w.must(err)
+		secrets := dynamicinformer.NewFilteredDynamicInformer(client, corev1.SchemeGroupVersion.WithResource("secrets"), "", 0, cache.Indexers{},
+			func(options *metav1.ListOptions) { options.LabelSelector = "example.com/size" }).Informer()
+		ctx, stop := context.WithCancel(w.t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { secrets.RunWithContext(ctx) })
+		defer running.Wait()
+		defer stop()
+		events := 0
+		kind := caches(t)
+		kind.Watches = []watches.Watch{{Name: "sizes", Informer: secrets, Keys: func(object metav1.Object) []cache.ObjectName {
+			events++
+			return []cache.ObjectName{cache.NewObjectName(object.GetNamespace(), object.GetLabels()["example.com/size"])}
+		}}}
+		kind.Translator = func(context.Context, *unstructured.Unstructured) (map[string]any, error) {
+			found, exists, err := secrets.GetStore().GetByKey("default/sizes")
+			if err != nil || !exists {
+				return nil, errors.Join(errors.New("Secret sizes: does not exist"), err)
+			}
+			return map[string]any{"size": found.(*unstructured.Unstructured).GetAnnotations()["size"]}, nil
+		}
+		w.must(w.manager.Update(kind))
+		w.create("default/a", map[string]any{})
+		w.contains("message", w.message("default/a", "Ready"), "Secret sizes: does not exist")
+		set := func(size string) {
+			w.Edit("Secret", "default/sizes", "kubectl", func(object *unstructured.Unstructured) {
+				object.SetLabels(map[string]string{"example.com/size": "a"})
+				annotate(object, "size", size)
+			})
+			w.settle()
+		}
+
+		set("7")
+		w.equal("data", "7", w.field("ConfigMap", "default/a", "data", "size"))
+		set("8")
+		w.equal("data", "8", w.field("ConfigMap", "default/a", "data", "size"))
+
+		w.must(w.manager.Update())
+		w.settle()
+		events = 0
+		set("9")
+		w.equal("events after the end of the kind", 0, events)
+	})
+}
+
+// TestInvalidKinds: one error names all mistakes in the kinds of a program.
+func TestInvalidKinds(t *testing.T) {
+	apply := func(string, *helm.Release) error { return nil }
+	bubble(t, nil, func(w *world) {
+		kind := caches(t)
+		kind.Overrides = map[string]string{"a[": "1"}
+		kind.Annotations = []watches.Annotation{
+			{Name: "example.com/twice", Apply: apply}, {Name: "example.com/twice", Apply: apply},
+			{Name: prefix + "upgrade-force", Apply: apply}, {Name: "example.com/none"},
+		}
+		kind.Watches = []watches.Watch{{Name: "sizes"}}
+		err := w.manager.Update(kind, watches.Kind{GroupVersionKind: memcached})
+		if err == nil {
+			t.Fatal("invalid kinds are accepted")
+		}
+		w.contains("error", err.Error(), `set "a["`, `annotation "example.com/twice"`, `annotation "`+prefix+`upgrade-force"`,
+			`annotation "example.com/none"`, `watch "sizes"`, "version, kind and chart are required", "is watched twice")
 	})
 }
 
@@ -372,10 +492,12 @@ func TestHooksOfTheLibrary(t *testing.T) {
 // TestCustomAnnotation changes the release by an annotation of the program.
 func TestCustomAnnotation(t *testing.T) {
 	kind := caches(t)
-	kind.Annotations = []watches.Annotation{{Name: "example.com/history", Apply: func(value string, release *helm.Release) {
-		if value == "short" {
-			release.MaxHistory = 1
+	kind.Annotations = []watches.Annotation{{Name: "example.com/history", Apply: func(value string, release *helm.Release) error {
+		if value != "short" {
+			return fmt.Errorf("%q is not short", value)
 		}
+		release.MaxHistory = 1
+		return nil
 	}}}
 	bubble(t, []watches.Kind{kind}, func(w *world) {
 		w.create("default/a", size3, "example.com/history", "short")
@@ -383,6 +505,10 @@ func TestCustomAnnotation(t *testing.T) {
 			w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": size} })
 		}
 		w.equal("records", []string{"a.v4 superseded", "a.v5 deployed"}, w.HelmRecords())
+		w.recorder.take()
+		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, "example.com/history", "long") })
+		w.equal("events", []string{`Warning InvalidAnnotation Annotation example.com/history is ignored: "long" is not short`}, w.recorder.take())
+		w.has("conditions", w.conditions("default/a"), "Ready True Healthy")
 	})
 }
 

@@ -23,10 +23,22 @@ type Options struct {
 	Workers int
 }
 
-// Kinds registers kinds of a program. An error in a kind ends the process at its start.
+// Kinds registers kinds of a program. Invalid kinds end the process at its start.
 func Kinds(engine *Engine, options Options, kinds ...watches.Kind) operator.Kind {
+	return Func(engine, options, func(*operator.Environment) ([]watches.Kind, error) { return kinds, nil })
+}
+
+// Func registers the kinds that a function returns. The function gets the clients and
+// informers of the process, for hooks and translators that read the cluster, and for
+// [watches.Kind].Watches. It is called once, before the process is ready; its error ends the
+// process.
+func Func(engine *Engine, options Options, kinds func(*operator.Environment) ([]watches.Kind, error)) operator.Kind {
 	return operator.Kind{Name: "releases", Build: func(env *operator.Environment) error {
-		manager, err := newManager(env, engine, options, kinds)
+		built, err := kinds(env)
+		if err != nil {
+			return err
+		}
+		manager, err := newManager(env, engine, options, built)
 		if err != nil {
 			return err
 		}

@@ -22,6 +22,8 @@ type AuditEvent struct {
 	ID string
 	// User is the authenticated user's name.
 	User string
+	// ImpersonatedUser is the name of the user that the request is sent as; empty if that is User.
+	ImpersonatedUser string
 	// UserAgent is the client's User-Agent header.
 	UserAgent string
 	// Verb is the verb that RBAC decides on: get, list, watch, create, update, patch, delete or deletecollection. For a
@@ -191,6 +193,9 @@ func parseAuditEvent(line []byte) (AuditEvent, error) {
 		User    struct {
 			Username string `json:"username"`
 		} `json:"user"`
+		ImpersonatedUser struct {
+			Username string `json:"username"`
+		} `json:"impersonatedUser"`
 		UserAgent string `json:"userAgent"`
 		ObjectRef struct {
 			Resource    string `json:"resource"`
@@ -209,17 +214,18 @@ func parseAuditEvent(line []byte) (AuditEvent, error) {
 		return AuditEvent{}, fmt.Errorf("parse %q: %w", line, err)
 	}
 	event := AuditEvent{
-		ID:          logged.AuditID,
-		User:        logged.User.Username,
-		UserAgent:   logged.UserAgent,
-		Verb:        logged.Verb,
-		URI:         logged.URI,
-		Group:       logged.ObjectRef.APIGroup,
-		Resource:    logged.ObjectRef.Resource,
-		Subresource: logged.ObjectRef.Subresource,
-		Namespace:   logged.ObjectRef.Namespace,
-		Name:        logged.ObjectRef.Name,
-		Received:    logged.Received,
+		ID:               logged.AuditID,
+		User:             logged.User.Username,
+		ImpersonatedUser: logged.ImpersonatedUser.Username,
+		UserAgent:        logged.UserAgent,
+		Verb:             logged.Verb,
+		URI:              logged.URI,
+		Group:            logged.ObjectRef.APIGroup,
+		Resource:         logged.ObjectRef.Resource,
+		Subresource:      logged.ObjectRef.Subresource,
+		Namespace:        logged.ObjectRef.Namespace,
+		Name:             logged.ObjectRef.Name,
+		Received:         logged.Received,
 	}
 	if logged.Stage == "ResponseComplete" || logged.Stage == "Panic" {
 		event.Code, event.Completed = logged.ResponseStatus.Code, logged.Staged

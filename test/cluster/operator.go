@@ -43,8 +43,8 @@ type Operator struct {
 	exited     chan struct{}
 }
 
-// StartOperator starts the operator and waits until it reports ready. The operator runs as its ServiceAccount, with the
-// CRDs of artifacts/crds and the RBAC of artifacts/deploy. args follow the flags of this package, and so override them.
+// StartOperator starts the operator and waits until it reports ready. The operator runs as its ServiceAccount in the root
+// of the repository, with the CRDs of artifacts/crds and the RBAC of artifacts/deploy. args follow the flags of this package, and so override them.
 // The end of the test stops the operator; a failed test shows the operator's log.
 func StartOperator(ctx context.Context, t testing.TB, c *Cluster, args ...string) *Operator {
 	t.Helper()
@@ -105,6 +105,7 @@ func launch(ctx context.Context, t testing.TB, c *Cluster, binary string, args .
 	o := &Operator{metricsURL: "http://" + metrics, probeURL: "http://" + probes, exited: make(chan struct{})}
 	// The end of the context must not kill the operator in the middle of its work. Stop and Kill end the operator.
 	o.command = exec.CommandContext(context.WithoutCancel(ctx), binary, args...)
+	o.command.Dir = c.root
 	o.command.Stdout, o.command.Stderr = &o.log, &o.log
 	o.command.Env = append(os.Environ(), "KUBE_CACHE_MUTATION_DETECTOR=true")
 	if err := c.launcher.start(o.command); err != nil {

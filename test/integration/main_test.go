@@ -30,6 +30,9 @@ const verbosity = "-v=7"
 // less time.
 const quiet = 2 * time.Second
 
+// memcachedFile is the watches file of the hybrid example. The kind waits until a test installs its CRD.
+const memcachedFile = "--watches-file=artifacts/kinds/memcached/watches.yaml"
+
 // The tests share a control plane and an operator that watches all namespaces.
 var (
 	shared   *cluster.Cluster
@@ -62,7 +65,7 @@ func run(m *testing.M) (code int) {
 		}
 	})
 	workDir = t.TempDir()
-	operator = cluster.StartOperator(t.Context(), t, shared, verbosity)
+	operator = cluster.StartOperator(t.Context(), t, shared, verbosity, memcachedFile)
 	code = m.Run()
 	return max(code, checkPermissions(t.Context(), code == 0 && wholePackage()))
 }

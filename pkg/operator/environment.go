@@ -83,6 +83,9 @@ func (e *Environment) WatchedNamespaces() []string {
 	return e.Namespaces
 }
 
+// Name returns the name of the program.
+func (e *Environment) Name() string { return e.name }
+
 // Lease returns the Lease of the leader election, as the object of events about the process. It is nil in tests of a
 // Build.
 func (e *Environment) Lease() *coordinationv1.Lease { return e.lease }

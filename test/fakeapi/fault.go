@@ -18,6 +18,8 @@ const (
 	LoseAnswer
 	// AnswerConflict answers 409, without an effect.
 	AnswerConflict
+	// AnswerForbidden answers 403, without an effect.
+	AnswerForbidden
 	// AnswerThrottled answers 429, without an effect.
 	AnswerThrottled
 )

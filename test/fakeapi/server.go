@@ -114,6 +114,8 @@ func (s *Server) RoundTrip(request *http.Request) (*http.Response, error) {
 		return s.answer(request, nil, apierrors.NewInternalError(errors.New("injected before the effect"))), nil
 	case AnswerConflict:
 		return s.answer(request, nil, apierrors.NewConflict(parsed.Key.Resource.GroupResource(), parsed.Key.Name, errors.New("injected"))), nil
+	case AnswerForbidden:
+		return s.answer(request, nil, apierrors.NewForbidden(parsed.Key.Resource.GroupResource(), parsed.Key.Name, errors.New("injected"))), nil
 	case AnswerThrottled:
 		return s.answer(request, nil, apierrors.NewTooManyRequestsError("injected")), nil
 	}

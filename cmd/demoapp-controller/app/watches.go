@@ -6,6 +6,7 @@ package app
 import (
 	"context"
 
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/operator"
 	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
@@ -18,5 +19,6 @@ func watchedKinds(ctx context.Context, options *Options, engine *releasekinds.En
 		Path:           options.WatchesFile,
 		Charts:         helm.ChartSource{CacheDir: options.ChartCacheDir, RegistryConfig: options.RegistryConfig},
 		StatusManifest: options.StatusManifest,
+		Reserved:       scheme.Scheme.Recognizes,
 	})
 }

@@ -87,9 +87,9 @@ type Target struct {
 	Revision string
 	// Check returns an error if the kind cannot run with the resource. Optional.
 	Check func(Resource) error
-	// Run runs the controller until stop or lead ends. An error means that it could not
-	// start. It is called again later.
-	Run func(stop, lead context.Context, resource Resource) error
+	// Run runs the controller until stop or lead ends. It calls synced when its caches are
+	// filled. An error means that it could not start. It is called again later.
+	Run func(stop, lead context.Context, resource Resource, synced func()) error
 }
 
 // Follow runs a target whenever the API server serves its kind, until stop or lead ends. If
@@ -139,7 +139,7 @@ func (f *Follower) runOnce(stop, lead context.Context, target Target, wake <-cha
 	if err != nil {
 		return err
 	}
-	f.Waiting(target.Name, false)
+	f.Waiting(target.Name, true) // The operator may not be allowed to watch the kind.
 	ctx, end := context.WithCancel(stop)
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -148,7 +148,7 @@ func (f *Follower) runOnce(stop, lead context.Context, target Target, wake <-cha
 		defer end()
 		f.awaitChange(ctx, target, resource, wake)
 	})
-	return target.Run(ctx, lead, resource)
+	return target.Run(ctx, lead, resource, func() { f.Waiting(target.Name, false) })
 }
 
 // awaitChange returns when ctx ends, or when the API server serves the kind otherwise or not

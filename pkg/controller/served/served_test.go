@@ -128,7 +128,8 @@ func (w *world) isWaiting(want bool) {
 
 // target is a target that notes its runs.
 func (w *world) target(name, revision string) served.Target {
-	return served.Target{Name: name, Kind: app, Revision: revision, Run: func(stop, lead context.Context, resource served.Resource) error {
+	return served.Target{Name: name, Kind: app.GroupVersion().WithKind(name), Revision: revision, Run: func(stop, lead context.Context, resource served.Resource, synced func()) error {
+		synced()
 		scope := "cluster"
 		if resource.Namespaced {
 			scope = "namespaced"
@@ -249,11 +250,11 @@ func TestFailedRun(t *testing.T) {
 	bubble(t, func(w *world) {
 		target, runs := w.target("app", "1"), 0
 		run := target.Run
-		target.Run = func(stop, lead context.Context, resource served.Resource) error {
+		target.Run = func(stop, lead context.Context, resource served.Resource, synced func()) error {
 			if runs++; runs == 1 {
 				return errors.New("cannot start")
 			}
-			return run(stop, lead, resource)
+			return run(stop, lead, resource, synced)
 		}
 		w.resource = &served.Resource{GroupVersionResource: apps, Namespaced: true}
 		w.runner.Update([]served.Target{target})

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -81,7 +83,10 @@ func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error)
 	case err != nil:
 		return desired, err
 	}
-	if b.values, b.overridden, err = b.valuesOf(ctx, p.Object); err != nil {
+	if b.values, b.overridden, err = b.valuesOf(ctx, p.Object); err != nil && !controller.IsTerminal(err) {
+		return desired, &valuesError{err}
+	}
+	if err != nil {
 		desired.Blockers = []release.Blocker{{Reason: releasev1alpha1.ReasonValuesInvalid, Message: b.redactor.Error(err).Error(), Stalled: true}}
 		return desired, nil
 	}
@@ -97,11 +102,19 @@ type nameError struct{ error }
 
 func (e *nameError) Unwrap() error { return e.error }
 
+// valuesError says that the values cannot be determined now. It is retried.
+type valuesError struct{ error }
+
+func (e *valuesError) Unwrap() error { return e.error }
+
 // transient returns the reason of an error that is no failure of the release, so that the
 // number of its retries is not limited. Otherwise, it returns an empty string.
 func transient(err error) string {
 	if hook := (*hookError)(nil); errors.As(err, &hook) {
 		return watchesv1alpha1.ReasonReconcileError
+	}
+	if values := (*valuesError)(nil); errors.As(err, &values) {
+		return releasev1alpha1.ReasonValuesInvalid
 	}
 	if isImpersonationRefused(err) {
 		return watchesv1alpha1.ReasonErrorGettingClient
@@ -133,14 +146,42 @@ func (c *kindController) valuesOf(ctx context.Context, r *custom.Resource) (set 
 	if err != nil {
 		return nil, nil, err
 	}
-	return helm.SetValues(values, c.kind.Overrides)
+	set, overridden, err = helm.SetValues(values, c.kind.Overrides)
+	return set, overridden, controller.Terminal(err)
+}
+
+// overriddenTexts returns the texts of overrides, as they are written and as the chart gets
+// them. They may come from the operator's environment, so they count as secret.
+func overriddenTexts(overrides map[string]string) []string {
+	texts := slices.Collect(maps.Values(overrides))
+	set, _, err := helm.SetValues(nil, overrides)
+	if err != nil {
+		return texts // Each pass reports the error.
+	}
+	var collect func(value any)
+	collect = func(value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			for _, item := range value {
+				collect(item)
+			}
+		case []any:
+			for _, item := range value {
+				collect(item)
+			}
+		case string:
+			texts = append(texts, value)
+		}
+	}
+	collect(set)
+	return texts
 }
 
 // specValues returns the spec of an object.
 func specValues(_ context.Context, object *unstructured.Unstructured) (map[string]any, error) {
 	spec, ok := object.Object["spec"].(map[string]any)
 	if !ok && object.Object["spec"] != nil {
-		return nil, errors.New("spec: must be an object, because it holds the values of the chart")
+		return nil, controller.Terminal(errors.New("spec: must be an object, because it holds the values of the chart"))
 	}
 	return spec, nil
 }

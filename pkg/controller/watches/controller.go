@@ -5,12 +5,15 @@ package watches
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -28,14 +31,16 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
-// FieldManager is the field manager of the statuses.
-const FieldManager = "demoapp-controller"
-
 // byRelease is the index of custom resources by the releases that they may have.
 const byRelease = "release"
 
-// maxNamedObjects bounds the objects that a message names.
-const maxNamedObjects = 5
+const (
+	// maxNamedObjects bounds the objects that a message names.
+	maxNamedObjects = 5
+	// remainingRetry is the longest time between two looks at the objects of an uninstalled
+	// release.
+	remainingRetry = 10 * time.Second
+)
 
 // pauseHandler is what pauses a custom resource if the program's function does, in messages.
 const pauseHandler = "the answer of the operator's pause handler"
@@ -59,7 +64,7 @@ type kindController struct {
 // newKindController returns a controller of the custom resources in the informers.
 func newKindController(k Kind, resource served.Resource, deps Deps) (*kindController, error) {
 	c := &kindController{
-		kind: k, deps: deps, redactor: redact.New(slices.Collect(maps.Values(k.Overrides))),
+		kind: k, deps: deps, redactor: redact.New(overriddenTexts(k.Overrides)),
 		lifecycle: release.New(deps.Engine, deps.Recorder, nil, gates.Suspend),
 	}
 	namespaces := deps.Namespaces
@@ -72,7 +77,7 @@ func newKindController(k Kind, resource served.Resource, deps Deps) (*kindContro
 		return nil, fmt.Errorf("%s: %w", k.Name(), err)
 	}
 	c.Loop, err = kind.New(kind.Kind[*custom.Resource, custom.Status]{
-		Name: k.Name(), GroupVersionKind: k.GroupVersionKind, FieldManager: FieldManager,
+		Name: k.Name(), GroupVersionKind: k.GroupVersionKind, FieldManager: deps.FieldManager,
 		Client: func(namespace string) controller.Patcher[*custom.Resource] {
 			return custom.Patcher{Client: deps.Client.Resource(resource.GroupVersionResource).Namespace(namespace)}
 		},
@@ -101,6 +106,14 @@ func newKindController(k Kind, resource served.Resource, deps Deps) (*kindContro
 		return nil, err
 	}
 	c.Await(controller.NamedSync{Name: "release records", HasSynced: deps.Engine.HasSynced})
+	self := func(r *custom.Resource) []cache.ObjectName { return []cache.ObjectName{cache.MetaObjectToName(r)} }
+	for _, informer := range c.informers {
+		synced, err := controller.AddHandler("labels of "+k.Name(), informer, controller.MapHandler(c.Queue(), self, labelsChanged))
+		if err != nil {
+			return nil, err
+		}
+		c.Await(synced)
+	}
 	return c, c.watchFurther()
 }
 
@@ -127,6 +140,36 @@ func (c *kindController) unwatch() {
 			klog.Background().Error(err, "Cannot remove the handler of an informer", "kind", c.kind.Name())
 		}
 	}
+}
+
+// haveSynced returns the checks of the kind's own informers.
+func (c *kindController) haveSynced() []cache.InformerSynced {
+	var checks []cache.InformerSynced
+	for _, informer := range c.informers {
+		checks = append(checks, informer.HasSynced)
+	}
+	return checks
+}
+
+// end drops what outlives the kind: handlers, and what the engine keeps for the releases.
+func (c *kindController) end() {
+	c.unwatch()
+	for _, informer := range c.informers {
+		for _, key := range informer.GetStore().ListKeys() {
+			if name, err := cache.ParseObjectName(key); err == nil {
+				c.lifecycle.Forget(name)
+			}
+		}
+	}
+}
+
+// labelsChanged starts a pass when the labels of a custom resource change, because names and
+// values of releases may depend on them.
+func labelsChanged(before, after *custom.Resource) controller.Reason {
+	if before != nil && after != nil && !maps.Equal(before.GetLabels(), after.GetLabels()) {
+		return controller.SpecChange
+	}
+	return 0
 }
 
 // changed enqueues the custom resources of a release that the engine reports.
@@ -191,8 +234,8 @@ func (c *kindController) writeManifest(ctx context.Context, p *pass, bound *bind
 		s.Manifest = ""
 		return nil
 	}
-	if s.Manifest != "" && !bound.changed {
-		return nil
+	if !bound.changed && (s.Manifest != "" || !p.Reason.Has(controller.SpecChange)) {
+		return nil // A manifest that is too large is not read in each pass.
 	}
 	manifest, err := c.deps.Engine.Manifest(ctx, bound.release, release.Baseline(s.ReleaseStatus, c.kind.Policy, c.kind.Scope), int(s.DeployedRelease.Revision))
 	if err != nil {
@@ -238,18 +281,29 @@ func (c *kindController) finalize(ctx context.Context, p *pass) (event.Event, er
 		return event.Event{}, c.blockDeletion(p, err)
 	}
 	if pausedBy != "" {
+		setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, nil)
 		p.Conditions().MarkReconciling(watchesv1alpha1.ReasonPauseReconcileAnnotationTrue, "Deletion waits until "+pausedBy+" is no longer true")
 		return event.Event{}, kind.ErrDeletionWaits
 	}
 	desired, err := c.releaseOf(ctx, p)
+	if name := (*nameError)(nil); errors.As(err, &name) && p.Object.Status.DeployedRelease == nil && len(p.Object.Status.Inventory) == 0 {
+		return event.Normal("NothingToUninstall", "Delete", "There is no release: "+name.Error()), nil
+	}
 	if err != nil {
 		return event.Event{}, c.blockDeletion(p, err)
 	}
 	done, remaining, err := c.uninstall(ctx, desired, p.Object.Status.ReleaseStatus)
+	if apierrors.IsForbidden(err) && c.vanishes(ctx, desired, p.Object.Status.Inventory) {
+		return event.Normal("LeftAlone", "Delete", fmt.Sprintf("Left release %s to the deletion of namespace %s", desired.Name, desired.Namespace)), nil
+	}
 	if err != nil {
 		return event.Event{}, c.blockDeletion(p, err)
 	}
 	if len(remaining) > 0 {
+		// Events about the objects start the next pass, but an object may lose the
+		// annotations by which it is known.
+		p.LookAgain(remainingRetry)
+		setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, nil)
 		p.Conditions().MarkReconciling(watchesv1alpha1.ReasonUninstallWaits, "Deletion waits until these objects are gone: "+named(remaining))
 		return event.Event{}, kind.ErrDeletionWaits
 	}
@@ -262,6 +316,17 @@ func (c *kindController) uninstall(ctx context.Context, desired helm.Release, s 
 	}
 	done, err := c.lifecycle.Uninstall(ctx, desired, s, c.kind.Policy)
 	return done, nil, err
+}
+
+// vanishes reports whether the namespace of a release is being deleted with all objects of
+// the release. The service account of the release may have lost its rights by then.
+func (c *kindController) vanishes(ctx context.Context, desired helm.Release, inventory []releasev1alpha1.InventoryEntry) bool {
+	outside := func(entry releasev1alpha1.InventoryEntry) bool { return entry.Namespace != desired.Namespace }
+	if desired.ServiceAccount == "" || slices.ContainsFunc(inventory, outside) {
+		return false
+	}
+	namespace, err := c.deps.Client.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, desired.Namespace, metav1.GetOptions{})
+	return err == nil && namespace.GetDeletionTimestamp() != nil
 }
 
 // blockDeletion reports why the deletion cannot complete. The deletion is always retried.
@@ -277,7 +342,11 @@ func (c *kindController) blockDeletion(p *pass, cause error) error {
 // keep the custom resource.
 func (c *kindController) reportUninstalled(p *pass) {
 	others := kind.OthersFinalizers(p.Object, watchesv1alpha1.Finalizer, watchesv1alpha1.FormerFinalizer)
-	release.ReportUninstalled(&p.Object.Status.ReleaseStatus, p.Conditions(), p.Object.GetName(), others)
+	name := p.Object.GetName()
+	if deployed := p.Object.Status.DeployedRelease; deployed != nil {
+		name = deployed.Name
+	}
+	release.ReportUninstalled(&p.Object.Status.ReleaseStatus, p.Conditions(), name, others)
 	p.Object.Status.Manifest = ""
 	setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, nil)
 }

@@ -4,6 +4,7 @@
 package watches_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/watches"
 	"github.com/example/demoapp-controller/pkg/controller/watches/file"
 	"github.com/example/demoapp-controller/test/fakeapi"
@@ -198,7 +200,10 @@ func TestValuesExpression(t *testing.T) {
 		t.Fatal(err)
 	}
 	kind := caches(t)
-	kind.Translator = expression.Evaluate
+	kind.Translator = func(ctx context.Context, object *unstructured.Unstructured) (map[string]any, error) {
+		values, err := expression.Evaluate(ctx, object)
+		return values, controller.Terminal(err)
+	}
 	bubble(t, []watches.Kind{kind}, func(w *world) {
 		w.create("default/a", map[string]any{"count": int64(3)})
 		w.equal("data", "map[image:a size:6]", w.field("ConfigMap", "default/a", "data"))

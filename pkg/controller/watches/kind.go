@@ -33,7 +33,8 @@ type Kind struct {
 	// Overrides are values by their path, as in "helm install --set path=value". They take
 	// precedence over the values of the custom resource, and count as secret.
 	Overrides map[string]string
-	// Translator returns the values of a custom resource. The default is its spec. It may
+	// Translator returns the values of a custom resource. The default is its spec. An error
+	// is retried, unless controller.Terminal marks it as one that only a change resolves. It may
 	// neither block for long nor change the object.
 	Translator func(ctx context.Context, object *unstructured.Unstructured) (map[string]any, error)
 	// PreHooks run in this order before each reconcile, except for the deletion and while

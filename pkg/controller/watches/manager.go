@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +42,8 @@ type Deps struct {
 	Clock    clock.WithTicker
 	// Namespaces are the watched namespaces; empty means all.
 	Namespaces []string
+	// FieldManager is the field manager of the statuses: the name of the program.
+	FieldManager string
 	// ResyncPeriod and Workers are the defaults of kinds without their own.
 	ResyncPeriod time.Duration
 	Workers      int
@@ -80,6 +83,9 @@ func (m *Manager) Update(kinds ...Kind) error {
 	for _, k := range kinds {
 		if err := k.validate(); err != nil {
 			errs = append(errs, fmt.Errorf("kind %s: %w", k.Name(), err))
+		}
+		if k.ReleaseNamespace != "" && len(m.deps.Namespaces) > 0 && !slices.Contains(m.deps.Namespaces, k.ReleaseNamespace) {
+			errs = append(errs, fmt.Errorf("kind %s: releaseNamespace %s is not among the watched namespaces: add it to --namespaces", k.Name(), k.ReleaseNamespace))
 		}
 		if seen[k.GroupVersionKind.GroupKind()] {
 			errs = append(errs, fmt.Errorf("kind %s: is watched twice, maybe in two versions: a custom resource can have one release only", k.Name()))
@@ -145,19 +151,19 @@ func (m *Manager) target(k Kind) served.Target {
 				return nil
 			}
 		},
-		Run: func(stop, lead context.Context, resource served.Resource) error {
-			return m.runKind(stop, lead, k, resource)
+		Run: func(stop, lead context.Context, resource served.Resource, synced func()) error {
+			return m.runKind(stop, lead, k, resource, synced)
 		},
 	}
 }
 
 // runKind runs the controller of a kind until stop or lead ends.
-func (m *Manager) runKind(stop, lead context.Context, k Kind, resource served.Resource) error {
+func (m *Manager) runKind(stop, lead context.Context, k Kind, resource served.Resource, synced func()) error {
 	c, err := newKindController(k, resource, m.deps)
 	if err != nil {
 		return err
 	}
-	defer c.unwatch()
+	defer c.end()
 	// The informers outlive the passes in flight.
 	watching, unwatch := context.WithCancel(context.WithoutCancel(lead))
 	var running sync.WaitGroup
@@ -166,6 +172,11 @@ func (m *Manager) runKind(stop, lead context.Context, k Kind, resource served.Re
 	for _, informer := range c.informers {
 		running.Go(func() { informer.RunWithContext(watching) })
 	}
+	running.Go(func() {
+		if cache.WaitForCacheSync(watching.Done(), c.haveSynced()...) {
+			synced()
+		}
+	})
 	m.setRunning(k.Name(), c)
 	defer m.setRunning(k.Name(), nil)
 	return c.Run(stop, lead)

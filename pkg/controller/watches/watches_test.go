@@ -21,6 +21,7 @@ import (
 	"k8s.io/klog/v2"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/watches"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -410,7 +411,7 @@ func TestInvalidValues(t *testing.T) {
 	kind.Translator = func(_ context.Context, object *unstructured.Unstructured) (map[string]any, error) {
 		size, _, _ := unstructured.NestedInt64(object.Object, "spec", "size")
 		if size > 10 {
-			return nil, errors.New("spec.size: must be at most 10")
+			return nil, controller.Terminal(errors.New("spec.size: must be at most 10"))
 		}
 		return map[string]any{"size": size * 2}, nil
 	}

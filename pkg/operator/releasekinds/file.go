@@ -6,19 +6,34 @@ package releasekinds
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/event"
 	"github.com/example/demoapp-controller/pkg/controller/watches"
 	"github.com/example/demoapp-controller/pkg/controller/watches/file"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/operator"
+)
+
+const (
+	// minChartRetry and maxChartRetry bound the delay before charts are pulled again.
+	minChartRetry = 10 * time.Second
+	maxChartRetry = 5 * time.Minute
+	// maxPulls is the number of charts that are loaded at a time.
+	maxPulls = 4
 )
 
 // FileOptions configure the kinds of a file. Path is required.
@@ -33,6 +48,8 @@ type FileOptions struct {
 	// StatusManifest writes the manifests of releases to the statuses, see
 	// [watches.Kind].
 	StatusManifest bool
+	// Reserved reports whether the program has a controller of its own for a kind. Optional.
+	Reserved func(kind schema.GroupVersionKind) bool
 }
 
 // File registers the kinds of a file. It reads the file and loads all charts. The error
@@ -90,28 +107,64 @@ func (l *loader) observe(env *operator.Environment) {
 }
 
 // follow applies new versions of the file until ctx ends. An invalid version is reported,
-// and the kinds stay as they are.
+// and the kinds stay as they are. A version whose charts cannot be pulled now is tried again.
 func (l *loader) follow(ctx context.Context, manager *watches.Manager) {
-	l.file.Run(ctx, func(entries []file.Entry, err error) {
-		var kinds []watches.Kind
-		if err == nil {
-			kinds, err = l.kinds(ctx, entries)
+	versions := make(chan version, 1)
+	go l.file.Run(ctx, func(entries []file.Entry, err error) {
+		select {
+		case <-versions: // It was not applied yet, and is out of date.
+		default:
 		}
-		if err == nil {
-			err = manager.Update(kinds...)
-		}
-		if err != nil {
-			l.valid.Set(0)
-			l.reloads.WithLabelValues("error").Inc()
-			klog.FromContext(ctx).Error(err, "The watches file is invalid, its last valid version stays in use", "file", l.Path)
-			l.report(event.Warning("WatchesFileInvalid", "Reload", "The last valid version stays in use: "+err.Error()))
-			return
-		}
-		l.valid.Set(1)
-		l.reloads.WithLabelValues("success").Inc()
-		klog.FromContext(ctx).Info("The watches file was loaded again", "file", l.Path, "kinds", len(kinds))
-		l.report(event.Normal("WatchesFileLoaded", "Reload", "A new version of the watches file is in use"))
+		versions <- version{entries, err}
 	})
+	var newest version
+	var again <-chan time.Time
+	delay := minChartRetry
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case newest = <-versions:
+			delay = minChartRetry
+		case <-again:
+			delay = min(2*delay, maxChartRetry)
+		}
+		again = nil
+		if err := l.apply(ctx, manager, newest); errors.Is(err, helm.ErrChartUnavailable) {
+			again = l.file.Clock.After(delay)
+		}
+	}
+}
+
+// version is a version of the file, or the error of reading it.
+type version struct {
+	entries []file.Entry
+	err     error
+}
+
+// apply applies a version of the file, and reports the result.
+func (l *loader) apply(ctx context.Context, manager *watches.Manager, v version) error {
+	var kinds []watches.Kind
+	err := v.err
+	if err == nil {
+		kinds, err = l.kinds(ctx, v.entries)
+	}
+	if err == nil {
+		err = manager.Update(kinds...)
+	}
+	if err != nil {
+		text := strings.ReplaceAll(err.Error(), "\n", "; ")
+		l.valid.Set(0)
+		l.reloads.WithLabelValues("error").Inc()
+		klog.FromContext(ctx).Error(nil, "The watches file cannot be used, its last valid version stays in use", "file", l.Path, "because", text)
+		l.report(event.Warning("WatchesFileInvalid", "Reload", "The last valid version stays in use: "+text))
+		return err
+	}
+	l.valid.Set(1)
+	l.reloads.WithLabelValues("success").Inc()
+	klog.FromContext(ctx).Info("The watches file was loaded again", "file", l.Path, "kinds", len(kinds))
+	l.report(event.Normal("WatchesFileLoaded", "Reload", "A new version of the watches file is in use"))
+	return nil
 }
 
 // kinds returns the kinds of the entries with their charts. The error joins the errors of
@@ -121,17 +174,52 @@ func (l *loader) kinds(ctx context.Context, entries []file.Entry) ([]watches.Kin
 		kinds []watches.Kind
 		errs  []error
 	)
+	charts := l.load(ctx, entries)
 	for _, entry := range entries {
-		chart, err := helm.LoadChart(ctx, entry.Chart, l.Charts)
-		if err != nil {
-			errs = append(errs, entry.At("chart", err))
+		loaded := charts[entry.Chart]
+		if loaded.err != nil {
+			errs = append(errs, entry.At("chart", loaded.err))
 		}
 		if _, _, err := helm.SetValues(nil, entry.Overrides.Values()); err != nil {
 			errs = append(errs, entry.At("overrideValues", err))
 		}
-		kinds = append(kinds, l.kind(entry, chart))
+		if l.Reserved != nil && l.Reserved(entry.GroupVersionKind) {
+			errs = append(errs, entry.At("kind", errors.New("the operator has a controller of its own for this kind: remove the entry")))
+		}
+		kinds = append(kinds, l.kind(entry, loaded.chart))
 	}
 	return kinds, file.Join(errs...)
+}
+
+// loaded is a chart, or the error of loading it.
+type loaded struct {
+	chart *helm.Chart
+	err   error
+}
+
+// load loads each chart of the entries once, several at a time.
+func (l *loader) load(ctx context.Context, entries []file.Entry) map[string]loaded {
+	var (
+		mu      sync.Mutex
+		pulling errgroup.Group
+	)
+	pulling.SetLimit(maxPulls)
+	charts, seen := map[string]loaded{}, map[string]bool{}
+	for _, entry := range entries {
+		if seen[entry.Chart] {
+			continue
+		}
+		seen[entry.Chart] = true
+		pulling.Go(func() error {
+			chart, err := helm.LoadChart(ctx, entry.Chart, l.Charts)
+			mu.Lock()
+			defer mu.Unlock()
+			charts[entry.Chart] = loaded{chart, err}
+			return nil
+		})
+	}
+	_ = pulling.Wait() // Each chart has its own error.
+	return charts
 }
 
 func (l *loader) kind(entry file.Entry, chart *helm.Chart) watches.Kind {
@@ -149,7 +237,8 @@ func (l *loader) kind(entry file.Entry, chart *helm.Chart) watches.Kind {
 	}
 	if entry.Values != nil {
 		k.Translator = func(ctx context.Context, object *unstructured.Unstructured) (map[string]any, error) {
-			return entry.Values.Evaluate(ctx, object)
+			values, err := entry.Values.Evaluate(ctx, object)
+			return values, controller.Terminal(err)
 		}
 	}
 	if chart != nil {

@@ -57,7 +57,7 @@ func newManager(env *operator.Environment, shared *Engine, options Options, kind
 	}
 	manager, err := watches.NewManager(watches.Deps{
 		Engine: engine, Client: env.Clients.Dynamic, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics,
-		Clock: clock.RealClock{}, Namespaces: env.Namespaces, ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
+		Clock: clock.RealClock{}, Namespaces: env.Namespaces, FieldManager: env.Name(), ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
 		Waiting: env.SetWaiting,
 	}, kinds...)
 	if err != nil {

@@ -118,7 +118,7 @@ func Parse(name string, data []byte, env func(string) (string, bool)) ([]Entry, 
 	r := &reader{name: name, env: env, compiler: &Compiler{}}
 	list := field{Node: root, reader: r, position: &position{file: name}}
 	var entries []Entry
-	first := map[schema.GroupVersionKind]*position{}
+	first := map[schema.GroupKind]*position{}
 	for i, item := range list.items(MaxEntries) {
 		item.path = ""
 		if entry, ok := readEntry(item, i+1, first); ok {
@@ -130,7 +130,7 @@ func Parse(name string, data []byte, env func(string) (string, bool)) ([]Entry, 
 
 // readEntry reads an entry, and adds its position to the first ones of their kinds. It returns false if the entry has
 // errors.
-func readEntry(f field, number int, first map[schema.GroupVersionKind]*position) (Entry, bool) {
+func readEntry(f field, number int, first map[schema.GroupKind]*position) (Entry, bool) {
 	before := f.reader.count()
 	f.position = locate(f, number)
 	entry := Entry{WatchDependentResources: true, Selector: labels.Everything(), Scope: ScopeCluster, position: f.position}
@@ -138,10 +138,10 @@ func readEntry(f field, number int, first map[schema.GroupVersionKind]*position)
 	if f.Kind == yaml.MappingNode {
 		entry.require(f)
 	}
-	switch earlier := first[entry.GroupVersionKind]; {
+	switch earlier := first[entry.GroupVersionKind.GroupKind()]; {
 	case entry.GroupVersionKind.Version == "" || entry.GroupVersionKind.Kind == "":
 	case earlier == nil:
-		first[entry.GroupVersionKind] = f.position
+		first[entry.GroupVersionKind.GroupKind()] = f.position
 	default:
 		f.reader.report(entry.At("kind", fmt.Errorf("is already the kind of entry %d in line %d; a kind has one entry", earlier.entry, earlier.line)))
 	}

@@ -4,6 +4,9 @@
 package watches_test
 
 import (
+	"context"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -157,6 +160,52 @@ func TestScope(t *testing.T) {
 				w.settle()
 				w.equal("objects after the deletion", []string{}, w.Names())
 			})
+		})
+	}
+}
+
+// TestPeriodOfKind: a kind has its own period, and the annotation replaces it.
+func TestPeriodOfKind(t *testing.T) {
+	kind := caches(t)
+	kind.IgnoreDependents, kind.ReconcilePeriod = true, time.Hour
+	bubble(t, []watches.Kind{kind}, func(w *world) {
+		w.create("default/a", size3)
+		w.create("default/b", size3, prefix+"reconcile-period", "30h")
+		for _, name := range []string{"default/a", "default/b"} {
+			w.Edit("ConfigMap", name, "kubectl", func(object *unstructured.Unstructured) { object.Object["data"] = map[string]any{"size": "7"} })
+		}
+		w.wait(70 * time.Minute)
+		w.equal("data after the period of the kind", "3", w.field("ConfigMap", "default/a", "data", "size"))
+		w.equal("data within the period of the annotation", "7", w.field("ConfigMap", "default/b", "data", "size"))
+		w.wait(33 * time.Hour)
+		w.equal("data after the period of the annotation", "3", w.field("ConfigMap", "default/b", "data", "size"))
+	})
+}
+
+// TestWorkers: a kind reconciles as many custom resources at a time as it says.
+func TestWorkers(t *testing.T) {
+	for _, workers := range []int{1, 3} {
+		kind, mu, running, most := caches(t), sync.Mutex{}, 0, 0
+		kind.MaxConcurrentReconciles = workers
+		kind.Translator = func(context.Context, *unstructured.Unstructured) (map[string]any, error) {
+			count := func(by int) {
+				mu.Lock()
+				defer mu.Unlock()
+				running += by
+				most = max(most, running)
+			}
+			count(1)
+			defer count(-1)
+			<-time.After(time.Second)
+			return map[string]any{"size": 3}, nil
+		}
+		bubble(t, []watches.Kind{kind}, func(w *world) {
+			for i := range 6 {
+				w.Edit("Memcached", fmt.Sprintf("default/m%d", i), "kubectl", func(object *unstructured.Unstructured) { object.Object["spec"] = size3 })
+			}
+			w.wait(time.Minute)
+			w.equal("number of records", 6, len(w.HelmRecords()))
+			w.equal("custom resources at a time", workers, most)
 		})
 	}
 }

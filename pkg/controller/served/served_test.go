@@ -70,7 +70,7 @@ func bubble(t *testing.T, test func(*world)) {
 			w.waiting[name] = waiting
 		}}))
 		var stop, lead context.Context
-		lead, w.lead = context.WithCancelCause(context.Background())
+		lead, w.lead = context.WithCancelCause(context.WithoutCancel(t.Context()))
 		stop, w.stop = context.WithCancelCause(lead)
 		go func() { w.ended <- w.runner.Run(stop, lead) }()
 		test(w)
@@ -128,7 +128,7 @@ func (w *world) isWaiting(want bool) {
 
 // target is a target that notes its runs.
 func (w *world) target(name, revision string) served.Target {
-	return served.Target{Name: name, Kind: app.GroupVersion().WithKind(name), Revision: revision, Run: func(stop, lead context.Context, resource served.Resource, synced func()) error {
+	return served.Target{Name: name, Kind: app.GroupVersion().WithKind(name), Revision: revision, Run: func(stop, _ context.Context, resource served.Resource, synced func()) error {
 		synced()
 		scope := "cluster"
 		if resource.Namespaced {

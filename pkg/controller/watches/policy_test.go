@@ -33,7 +33,8 @@ func TestDriftPolicy(t *testing.T) {
 		"added field removed": {&releasev1alpha1.DriftPolicy{ForeignFields: releasev1alpha1.ForeignFieldsRemove}, "map[image:none size:3]", []string{"Ready True Healthy"}},
 		"ignored field": {
 			&releasev1alpha1.DriftPolicy{Ignore: []releasev1alpha1.DriftIgnore{{Kind: "ConfigMap", Paths: []string{"/data/size"}}}},
-			"map[extra:1 image:none size:7]", []string{"Ready True Healthy"},
+			"map[extra:1 image:none size:7]",
+			[]string{"Ready True Healthy"},
 		},
 	}
 	for name, tc := range tests {

@@ -279,12 +279,12 @@ func TestReloadEvents(t *testing.T) {
 		}}
 	}
 	bubble(t, build, func(p *process) {
-		writeFile(t, folder, "watches.yaml", entry("Memcached", chart, "colour: red"))
+		writeFile(t, folder, "watches.yaml", entry("Memcached", chart, "replicas: 3"))
 		p.wait(time.Minute)
 		writeFile(t, folder, "watches.yaml", entry("Memcached", chart, "maxHistory: 3"))
 		p.wait(time.Minute)
 		want := []string{
-			"Warning WatchesFileInvalid The last valid version stays in use: watches.yaml:1: entry 1 (cache.my.domain/v1 Memcached): colour: is not a known field;",
+			"Warning WatchesFileInvalid The last valid version stays in use: watches.yaml:1: entry 1 (cache.my.domain/v1 Memcached): replicas: is not a known field;",
 			"Normal WatchesFileLoaded A new version of the watches file is in use",
 		}
 		for i := range reported {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -152,6 +153,9 @@ func (s *Server) merge(request Request, kind Kind, live, object *unstructured.Un
 	var merged runtime.Object
 	var err error
 	if request.Verb == "apply" {
+		if err := s.declared(request, object); err != nil {
+			return nil, err
+		}
 		merged, err = manager.Apply(before.DeepCopy(), object, query.Get("fieldManager"), query.Get("force") == "true")
 	} else {
 		merged, err = manager.Update(before.DeepCopy(), object, cmp.Or(query.Get("fieldManager"), "unknown"))
@@ -170,6 +174,25 @@ func (s *Server) merge(request Request, kind Kind, live, object *unstructured.Un
 		s.Prune(whole)
 	}
 	return whole, nil
+}
+
+// declared refuses to apply fields of the status that Prune removes, as the API server does for fields that the schema
+// of a CRD does not have.
+func (s *Server) declared(request Request, object *unstructured.Unstructured) error {
+	if request.Subresource != "status" || s.Prune == nil {
+		return nil
+	}
+	pruned := object.DeepCopy()
+	s.Prune(pruned)
+	kept, _, _ := unstructured.NestedMap(pruned.Object, "status")
+	applied, _, _ := unstructured.NestedMap(object.Object, "status")
+	for _, name := range slices.Sorted(maps.Keys(applied)) {
+		if _, ok := kept[name]; !ok {
+			return apierrors.NewInternalError(fmt.Errorf("failed to create typed patch object (%s/%s; %s): .status.%s: field not declared in schema",
+				object.GetNamespace(), object.GetName(), object.GroupVersionKind(), name))
+		}
+	}
+	return nil
 }
 
 // strictly refuses fields that a built-in kind does not have.

@@ -16,14 +16,19 @@ import (
 )
 
 // Patcher writes finalizers and statuses. It implements controller.Patcher.
-type Patcher struct{ Client dynamic.ResourceInterface }
+type Patcher struct {
+	Client dynamic.ResourceInterface
+	// Undeclared are the fields that are not applied. All patchers of a kind share them.
+	Undeclared *Undeclared
+}
 
-// Patch implements controller.Patcher. After it applied a status, it removes what an
-// upstream operator left in it, see [leftovers].
+// Patch implements controller.Patcher. It does not apply fields of the status that the CRD
+// does not have. After it applied a status, it removes what an upstream operator left in
+// the status, see [leftovers].
 func (p Patcher) Patch(
 	ctx context.Context, name string, patchType types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string,
 ) (*Resource, error) {
-	object, err := p.Client.Patch(ctx, name, patchType, data, options, subresources...)
+	object, err := p.patchDeclared(ctx, name, patchType, data, options, subresources...)
 	if err != nil {
 		return nil, err
 	}
@@ -40,6 +45,23 @@ func (p Patcher) Patch(
 		}
 	}
 	return New(object), nil
+}
+
+// patchDeclared patches without undeclared fields. It learns of them from the API server's
+// refusals, each of which names one field or more.
+func (p Patcher) patchDeclared(
+	ctx context.Context, name string, patchType types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string,
+) (*unstructured.Unstructured, error) {
+	for {
+		declared, known, err := p.Undeclared.strip(data)
+		if err != nil {
+			return nil, err
+		}
+		object, err := p.Client.Patch(ctx, name, patchType, declared, options, subresources...)
+		if err == nil || !p.Undeclared.learn(err, known) {
+			return object, err
+		}
+	}
 }
 
 // leftovers returns a merge patch that removes the fields of an upstream operator from a

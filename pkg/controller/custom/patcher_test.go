@@ -76,7 +76,7 @@ func TestPatcherRemovesLeftovers(t *testing.T) {
 				subresource = "status"
 			}
 
-			_, err := Patcher{client}.Patch(t.Context(), "a", types.ApplyPatchType, []byte(test.applied), metav1.PatchOptions{}, subresource)
+			_, err := Patcher{client, &Undeclared{}}.Patch(t.Context(), "a", types.ApplyPatchType, []byte(test.applied), metav1.PatchOptions{}, subresource)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -59,6 +59,9 @@ type kindController struct {
 	pruned    custom.Pruned
 	// further removes the handlers of further informers.
 	further []func() error
+
+	// undeclared are the fields of the status that the CRD does not have.
+	undeclared custom.Undeclared
 }
 
 // newKindController returns a controller of the custom resources in the informers.
@@ -79,7 +82,7 @@ func newKindController(k Kind, resource served.Resource, deps Deps) (*kindContro
 	c.Loop, err = kind.New(kind.Kind[*custom.Resource, custom.Status]{
 		Name: k.Name(), GroupVersionKind: k.GroupVersionKind, FieldManager: deps.FieldManager,
 		Client: func(namespace string) controller.Patcher[*custom.Resource] {
-			return custom.Patcher{Client: deps.Client.Resource(resource.GroupVersionResource).Namespace(namespace)}
+			return custom.Patcher{Client: deps.Client.Resource(resource.GroupVersionResource).Namespace(namespace), Undeclared: &c.undeclared}
 		},
 		Status:      func(r *custom.Resource) *custom.Status { return &r.Status },
 		Conditions:  func(s *custom.Status) *[]metav1.Condition { return &s.Conditions },

@@ -6,9 +6,7 @@
 package integration
 
 import (
-	"context"
 	"flag"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -47,8 +45,8 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int) {
-	t := &mainTest{}
-	defer t.cleanUp()
+	t := &cluster.MainTest{}
+	defer t.CleanUp()
 	if !isGiven("test.parallel") {
 		if err := flag.Set("test.parallel", parallel); err != nil {
 			t.Fatal(err)
@@ -105,64 +103,4 @@ func showLogOnFailure(t *testing.T, namespace string) {
 		}
 		t.Logf("the operator's log for the namespace (%d lines, at most %d shown):\n%s", len(lines), mostLines, text.String())
 	})
-}
-
-// mainTest implements the part of testing.TB that TestMain needs, which is no test.
-type mainTest struct {
-	testing.TB
-
-	cleanups []func()
-}
-
-// Context implements testing.TB.
-func (*mainTest) Context() context.Context {
-	return context.Background()
-}
-
-// Helper implements testing.TB.
-func (*mainTest) Helper() {}
-
-// Failed implements testing.TB.
-func (*mainTest) Failed() bool { return false }
-
-// Log implements testing.TB.
-func (*mainTest) Log(args ...any) { fmt.Fprintln(os.Stderr, args...) }
-
-// Logf implements testing.TB.
-func (*mainTest) Logf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
-
-// Fatal implements testing.TB.
-func (t *mainTest) Fatal(args ...any) {
-	t.Log(args...)
-	t.cleanUp()
-	os.Exit(1)
-}
-
-// Fatalf implements testing.TB.
-func (t *mainTest) Fatalf(format string, args ...any) { t.Fatal(fmt.Sprintf(format, args...)) }
-
-// TempDir implements testing.TB.
-func (t *mainTest) TempDir() string {
-	dir, err := os.MkdirTemp("", "demoapp-integration-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Log(err)
-		}
-	})
-	return dir
-}
-
-// Cleanup implements testing.TB.
-func (t *mainTest) Cleanup(cleanup func()) { t.cleanups = append(t.cleanups, cleanup) }
-
-func (t *mainTest) cleanUp() {
-	for len(t.cleanups) > 0 {
-		last := len(t.cleanups) - 1
-		cleanup := t.cleanups[last]
-		t.cleanups = t.cleanups[:last]
-		cleanup()
-	}
 }

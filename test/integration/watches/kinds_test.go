@@ -1,0 +1,261 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package watches
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/example/demoapp-controller/test/cluster"
+)
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// TestCRDComesAndGoes: a kind whose CRD is missing when the operator starts waits for it. A second version of the CRD does
+// not disturb the kind. When the CRD is deleted, the releases are uninstalled, and a new CRD is followed again.
+func TestCRDComesAndGoes(t *testing.T) {
+	s := newSpace(t)
+	const waiting = `controller_kind_waiting{kind="late.v1.caches.example.com"} `
+	awaitMetric(t, waiting+"1")
+
+	for range 2 {
+		installCRD(t, definition{kind: "Late"})
+		awaitMetric(t, waiting+"0")
+		s.create("Late", "a", map[string]any{"size": 3})
+		s.await("Late", "a", "Ready True Healthy", "Deployed True InstallSuccessful")
+		installCRD(t, definition{kind: "Late", versions: []string{"v2", "v1"}})
+		s.set("Late", "a", map[string]any{"size": 4})
+		s.await("Late", "a", "Ready True Healthy", "Deployed True UpgradeSuccessful")
+		if size := s.size("a"); size != "4" {
+			t.Errorf("size with a second version is %s", size)
+		}
+
+		if err := shared.Dynamic.Resource(definitions).Delete(t.Context(), "lates."+group, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+
+		s.awaitGone("CRD", shared.Dynamic.Resource(definitions), "lates."+group)
+		s.awaitSize("a", "")
+		if records := s.records(); len(records) > 0 {
+			t.Errorf("release records are left: %v", records)
+		}
+		awaitMetric(t, waiting+"1")
+	}
+}
+
+// TestClusterScopedKind: the release of a cluster-scoped resource is in the namespace that the entry names.
+func TestClusterScopedKind(t *testing.T) {
+	s := newSpace(t)
+	fleet := &space{t, fleetNamespace}
+	name := s.name // Unique in the cluster.
+	s.create("Fleet", name, map[string]any{"size": 3})
+	s.await("Fleet", name, "Ready True Healthy")
+
+	fleet.drift(name, "7")
+
+	fleet.awaitSize(name, "3")
+	s.deleteAndWait("Fleet", name)
+	fleet.awaitSize(name, "")
+}
+
+// TestScopeNamespace: an entry with scope Namespace refuses objects outside the namespace of the release. An entry without
+// it accepts them.
+func TestScopeNamespace(t *testing.T) {
+	s := newSpace(t)
+	outside := map[string]any{"size": 3, "extra": []any{object("v1", "ConfigMap", fleetNamespace, s.name)}}
+
+	s.create("Confined", "a", outside)
+
+	refused := s.await("Confined", "a", "Ready False OutOfScope", "ReleaseFailed True InstallError", "Irreconcilable True ReconcileError")
+	s.assertMessage(refused, "Ready", "ConfigMap "+fleetNamespace+"/"+s.name, s.name)
+	s.set("Confined", "a", map[string]any{"extra": nil})
+	s.await("Confined", "a", "Ready True Healthy", "Irreconcilable False Reconciled")
+	s.create("Cache", "b", outside)
+	s.await("Cache", "b", "Ready True Healthy")
+	s.deleteAndWait("Cache", "b")
+	_, err := shared.Client.CoreV1().ConfigMaps(fleetNamespace).Get(t.Context(), s.name, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("the object in another namespace is left: %v", err)
+	}
+}
+
+// TestTwoKindsWithOneName: the resource of the second kind does not touch the release of the first one.
+func TestTwoKindsWithOneName(t *testing.T) {
+	s := newSpace(t)
+	s.create("Cache", "a", map[string]any{"size": 3})
+	s.await("Cache", "a", "Ready True Healthy")
+
+	s.create("Bucket", "a", map[string]any{"size": 9})
+
+	refused := s.await("Bucket", "a", "Ready False OwnershipConflict")
+	s.assertMessage(refused, "Ready", "Cache", "another name")
+	s.deleteAndWait("Bucket", "a")
+	s.drift("a", "7")
+	s.awaitSize("a", "3")
+	s.await("Cache", "a", "Ready True Healthy")
+}
+
+// TestSelector: a resource without the labels has no release. A resource that loses them keeps its release as it is.
+func TestSelector(t *testing.T) {
+	s := newSpace(t)
+	label := func(tier string) {
+		s.patch(s.of("Tiered"), "a", map[string]any{"metadata": map[string]any{"labels": map[string]any{"tier": tier}}})
+	}
+	s.assertSilent("a resource that is not selected", func() {
+		s.createLabeled("Tiered", "a", map[string]any{"size": 3}, map[string]string{"tier": "silver"})
+	})
+
+	label("gold")
+
+	s.await("Tiered", "a", "Ready True Healthy")
+	s.assertSilent("a resource that is no longer selected", func() {
+		label("silver")
+		s.set("Tiered", "a", map[string]any{"size": 4})
+	})
+	if size := s.size("a-tiered"); size != "3" {
+		t.Errorf("size of a resource that is no longer selected is %q", size)
+	}
+	label("gold")
+	s.awaitSize("a-tiered", "4")
+	s.await("Tiered", "a", "Ready True Healthy")
+	s.deleteAndWait("Tiered", "a")
+	s.awaitSize("a-tiered", "")
+}
+
+// TestReleaseName: the template of the entry names the release.
+func TestReleaseName(t *testing.T) {
+	s := newSpace(t)
+
+	s.createLabeled("Tiered", "a", map[string]any{"size": 3}, map[string]string{"tier": "gold"})
+
+	live := s.await("Tiered", "a", "Ready True Healthy")
+	if name := field(live, "status", "deployedRelease", "name"); name != "a-tiered" {
+		t.Errorf("release is %s", name)
+	}
+	if records := strings.Join(s.records(), ", "); records != "a-tiered.v1 deployed" {
+		t.Errorf("records are %s", records)
+	}
+}
+
+// TestOverrideValues: overrides win over the spec, and an event names them without their values.
+func TestOverrideValues(t *testing.T) {
+	s := newSpace(t)
+
+	s.create("Bucket", "a", map[string]any{"size": 3, "image": "mine"})
+
+	s.await("Bucket", "a", "Ready True Healthy")
+	if got := s.data("a")["image"]; got != image {
+		t.Errorf("image is %s", got)
+	}
+	if event := awaitEvent(t, s.name, "a", "ValuesOverridden"); !strings.HasSuffix(event.Note, " image") {
+		t.Errorf("event is %s", event.Note)
+	}
+}
+
+// TestRest: releases at rest take no request.
+func TestRest(t *testing.T) {
+	s := newSpace(t)
+	s.create("Cache", "a", map[string]any{"size": 3})
+	s.await("Cache", "a", "Ready True Healthy")
+
+	s.assertSilent("a release at rest", func() {
+		s.patch(s.configMaps(), "a", map[string]any{"data": map[string]any{"of": "others"}})
+	})
+}
+
+// TestPrunedStatus: a CRD that removes fields of the status costs no loop.
+func TestPrunedStatus(t *testing.T) {
+	s := newSpace(t)
+	s.create("Pruned", "a", map[string]any{"size": 3})
+	s.await("Pruned", "a", "Ready True Healthy")
+	awaitEvent(t, s.name, "a", "StatusPruned")
+
+	s.assertSilent("a release at rest", func() {})
+	s.drift("a", "7")
+	s.awaitSize("a", "3")
+
+	if records := strings.Join(s.records(), ", "); records != "a.v1 deployed" {
+		t.Errorf("records are %s", records)
+	}
+}
+
+// TestStatusOfOthers: fields and conditions of other clients survive.
+func TestStatusOfOthers(t *testing.T) {
+	s := newSpace(t)
+	s.create("Cache", "a", map[string]any{"size": 3})
+	live := s.await("Cache", "a", "Ready True Healthy")
+	conditions := []any{map[string]any{
+		"type": "Backed", "status": "True", "reason": "Nightly", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+	}}
+	for _, c := range conditionsOf(live) {
+		conditions = append(conditions, c)
+	}
+	s.patch(s.of("Cache"), "a", map[string]any{"status": map[string]any{"note": "theirs", "conditions": conditions}}, "status")
+
+	s.set("Cache", "a", map[string]any{"size": 4})
+
+	live = s.await("Cache", "a", "Ready True Healthy", "Deployed True UpgradeSuccessful", "Backed True Nightly")
+	if note := field(live, "status", "note"); note != "theirs" {
+		t.Errorf("the field of others is %q", note)
+	}
+}
+
+// TestStatusManifest starts a second operator, with --status-manifest and a kind of its own.
+func TestStatusManifest(t *testing.T) {
+	s := newSpace(t)
+	file := write(t, "[{group: caches.example.com, version: v1, kind: Manifested, chart: "+chart+"}]")
+	cluster.StartOperator(t.Context(), t, shared, "--watches-file="+file, "--status-manifest", "--leader-elect=false", "--namespaces="+s.name)
+
+	s.create("Manifested", "a", map[string]any{"size": 3})
+
+	live := s.await("Manifested", "a", "Ready True Healthy")
+	if manifest := field(live, "status", "deployedRelease", "manifest"); !strings.Contains(manifest, `size: "3"`) {
+		t.Errorf("manifest is %s", manifest)
+	}
+	s.create("Cache", "b", map[string]any{})
+	live = s.await("Cache", "b", "Ready True Healthy")
+	if manifest := field(live, "status", "deployedRelease", "manifest"); manifest != "" {
+		t.Errorf("manifest without the flag is %s", manifest)
+	}
+	s.deleteAndWait("Manifested", "a")
+}
+
+// TestInvalidFileEndsTheStart: the operator reports all errors of the file with their lines, and ends with exit code 1.
+func TestInvalidFileEndsTheStart(t *testing.T) {
+	t.Parallel()
+	file := write(t, strings.Join([]string{
+		"- {group: caches.example.com, version: v1, kind: Cache, chart: no/such/chart}",
+		"- {group: caches.example.com, version: v1, kind: Bucket, chart: " + chart + ", reconcilePeriod: soon}",
+		"- {group: caches.example.com, version: v1, kind: Fleet, chart: " + chart + ", color: red}",
+	}, "\n"))
+
+	failing := cluster.LaunchOperator(t.Context(), t, shared, "--watches-file="+file, "--leader-elect=false")
+
+	cluster.Eventually(t.Context(), t, "the operator has ended", func(context.Context) (bool, error) {
+		select {
+		case <-failing.Exited():
+			return true, nil
+		default:
+			return false, nil
+		}
+	})
+	if code := failing.Stop(); code != 1 {
+		t.Errorf("exit code is %d", code)
+	}
+	for _, part := range []string{
+		"file.yaml:1: entry 1 (caches.example.com/v1 Cache): chart: ", "file.yaml:2: entry 2 (caches.example.com/v1 Bucket): reconcilePeriod: ",
+		"file.yaml:3: entry 3 (caches.example.com/v1 Fleet): color: is not a known field",
+	} {
+		if !strings.Contains(failing.Log(), part) {
+			t.Errorf("the log lacks %q:\n%s", part, failing.Log())
+		}
+	}
+}

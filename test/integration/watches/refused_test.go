@@ -1,0 +1,179 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package watches
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// recordsRole allows what release records need, and nothing else.
+const recordsRole = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: records}
+rules: [{apiGroups: [""], resources: [secrets], verbs: [get, list, create, update, patch, delete, deletecollection]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: records}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: records}
+subjects: [{kind: ServiceAccount, name: deployer}]
+`
+
+// objectsRole allows the objects of the chart.
+const objectsRole = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: objects}
+rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, create, patch, delete]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: objects}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: objects}
+subjects: [{kind: ServiceAccount, name: deployer}]
+`
+
+// TestServiceAccount: all requests for a release are sent as the ServiceAccount of the entry. The condition names a right
+// that the account lacks. When the account has the right, the release is installed.
+func TestServiceAccount(t *testing.T) {
+	s := newSpace(t)
+	begin := time.Now()
+	_, err := shared.Client.CoreV1().ServiceAccounts(s.name).Create(t.Context(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "deployer"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, s.name, recordsRole)
+
+	s.create("Deputy", "a", map[string]any{"size": 3})
+
+	refused := s.await("Deputy", "a", "ReleaseFailed True InstallError", "Irreconcilable True ReconcileError")
+	s.assertMessage(refused, "Ready", "patch", "configmaps", s.name, "system:serviceaccount:"+s.name+":deployer")
+
+	apply(t, s.name, objectsRole)
+	s.annotate("Deputy", "a", "demo.example.com/requested-at", "1")
+	s.await("Deputy", "a", "Ready True Healthy", "Deployed True InstallSuccessful")
+	s.drift("a", "7")
+	s.awaitSize("a", "3")
+	s.deleteAndWait("Deputy", "a")
+	s.awaitSize("a", "")
+
+	wrong := slices.DeleteFunc(s.requests(begin), func(e cluster.AuditEvent) bool {
+		own := e.Group == group || e.Resource == "events"
+		return own == (e.ImpersonatedUser == "")
+	})
+	if len(wrong) > 0 {
+		t.Errorf("requests as the wrong user:\n%s", apps.Describe(wrong))
+	}
+}
+
+// TestServiceAccountMissing: a ServiceAccount that does not exist has no rights.
+func TestServiceAccountMissing(t *testing.T) {
+	s := newSpace(t)
+
+	s.create("Deputy", "a", map[string]any{"size": 3})
+
+	refused := s.await("Deputy", "a", "Irreconcilable True ReconcileError")
+	s.assertMessage(refused, "Ready", "system:serviceaccount:"+s.name+":deployer", "secrets")
+}
+
+// TestHangingHook: a hook that does not end is reported after the timeout of the entry. Others go on meanwhile.
+func TestHangingHook(t *testing.T) {
+	s := newSpace(t)
+	s.create("Hasty", "a", map[string]any{"hang": true})
+	cluster.Eventually(t.Context(), t, "the hook hangs", func(ctx context.Context) (bool, error) {
+		hook, err := shared.Client.CoreV1().ConfigMaps(s.name).Get(ctx, "a-hang", metav1.GetOptions{})
+		return err == nil && hook.DeletionTimestamp != nil, err
+	})
+
+	s.create("Hasty", "b", map[string]any{"size": 3})
+
+	s.await("Hasty", "b", "Ready True Healthy")
+	failed := s.await("Hasty", "a", "ReleaseFailed True InstallError", "Irreconcilable True ReconcileError")
+	s.assertMessage(failed, "ReleaseFailed", "a-hang")
+	s.patch(s.configMaps(), "a-hang", map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	s.deleteAndWait("Hasty", "a")
+}
+
+// TestBadSpecs: each bad spec ends in a condition with a message of one line, and its correction ends the condition. Other
+// resources of the kind are not disturbed.
+func TestBadSpecs(t *testing.T) {
+	twins := []any{object("v1", "ConfigMap", "", "twin"), object("v1", "ConfigMap", "", "twin")}
+	many := make([]any, 10_001)
+	for i := range many {
+		many[i] = object("v1", "ConfigMap", "", fmt.Sprint("many-", i))
+	}
+	tests := map[string]struct {
+		spec       any
+		conditions []string
+		message    []string
+	}{
+		"values that the schema refuses": {
+			map[string]any{"size": 1000}, []string{"Ready False RenderFailed", "ReleaseFailed True InstallError", "Irreconcilable True ReconcileError"},
+			[]string{"size", "100"},
+		},
+		"a text": {
+			"text", []string{"Ready False ValuesInvalid", "Irreconcilable True ErrorGettingValues"}, []string{"spec: must be an object"},
+		},
+		"an object twice": {
+			map[string]any{"extra": twins}, []string{"Ready False RenderFailed", "Irreconcilable True ReconcileError"}, []string{"twin"},
+		},
+		"too many objects": {
+			map[string]any{"extra": many}, []string{"Ready False RenderFailed", "Irreconcilable True ReconcileError"}, []string{"objects"},
+		},
+		"an object without a name": {
+			map[string]any{"extra": []any{object("v1", "ConfigMap", "", "")}}, []string{"Irreconcilable True ReconcileError"}, []string{"name"},
+		},
+		"text instead of an object": {
+			map[string]any{"extra": []any{"text"}}, []string{"Irreconcilable True ReconcileError"}, nil,
+		},
+	}
+	t.Parallel()
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newSpace(t)
+			s.create("Cache", "a", test.spec)
+			s.create("Cache", "b", map[string]any{"size": 3})
+
+			bad := s.await("Cache", "a", test.conditions...)
+			s.await("Cache", "b", "Ready True Healthy")
+
+			s.assertMessage(bad, "Ready", test.message...)
+			s.patch(s.of("Cache"), "a", map[string]any{"spec": nil})
+			s.await("Cache", "a", "Ready True Healthy", "Irreconcilable False Reconciled")
+		})
+	}
+}
+
+// TestKindOfObjectIsNotServed: a release waits for the kinds of its objects.
+func TestKindOfObjectIsNotServed(t *testing.T) {
+	s := newSpace(t)
+	s.create("Cache", "a", map[string]any{"extra": []any{object(group+"/v1", "Widget", "", "widget")}})
+	waiting := s.awaitThat("Cache", "a", "waits for the kind", func(live *unstructured.Unstructured) bool {
+		return strings.Contains(conditionsOf(live)["Ready"].Message, "Widget")
+	})
+	s.assertMessage(waiting, "Ready", group+"/v1")
+	s.create("Cache", "b", map[string]any{"size": 3})
+	s.await("Cache", "b", "Ready True Healthy")
+
+	installCRD(t, definition{kind: "Widget"})
+
+	s.await("Cache", "a", "Ready True Healthy", "Irreconcilable False Reconciled")
+	s.deleteAndWait("Cache", "a")
+}

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package operator is what the process of any operator needs: clients, leader election, health, metrics, logging, and
-// the order of start and stop. It depends on no kind. A program passes its kinds to [Run]; the example shows a whole
-// main.
+// the order of start and stop. It depends on no kind. A program passes its kinds to [Main], or to [Run] if it parses its
+// flags itself; the example shows a whole main. docs/library.md is the guide for authors.
 //
 // # Kinds
 //

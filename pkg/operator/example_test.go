@@ -5,12 +5,7 @@ package operator_test
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -22,16 +17,9 @@ import (
 
 // A complete operator for one kind. The example is only compiled, because it needs a cluster.
 func Example() {
-	stop, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(stop, restore)
-	options := operator.NewOptions("widget-operator", "v1.0.0", "widget-system")
-	options.AddFlags(pflag.CommandLine)
-	pflag.Parse()
-	options.SetupLogging(os.Stderr)
-	if err := operator.Run(stop, *options, widgets()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	operator.Main(operator.NewOptions("widget-operator", "v1.0.0", "widget-system"), func(context.Context) ([]operator.Kind, error) {
+		return []operator.Kind{widgets()}, nil
+	})
 }
 
 func widgets() operator.Kind {

@@ -5,6 +5,7 @@ package operator
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -16,19 +17,32 @@ import (
 // Main is the main function of an operator with the standard flags. It parses the command
 // line, sets up the logs, runs the kinds that build returns until SIGINT or SIGTERM, and
 // ends the process: with exit code 0 after an orderly stop, and otherwise with 1. A second
-// signal ends the process at once. A program with flags of its own calls [Run] instead.
+// signal ends the process at once.
+//
+// A program defines flags of its own on pflag.CommandLine before it calls Main. They are
+// parsed when build is called.
 func Main(options *Options, build func(ctx context.Context) ([]Kind, error)) {
 	stop, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(stop, restore)
 	options.AddFlags(pflag.CommandLine)
 	pflag.Parse()
 	options.SetupLogging(os.Stderr)
-	kinds, err := build(stop)
-	if err == nil {
-		err = Run(stop, *options, kinds...)
-	}
-	if err != nil {
+	if err := runMain(stop, options, pflag.Args(), build); err != nil {
 		klog.ErrorS(err, "The operator ends")
 		os.Exit(1)
 	}
+}
+
+func runMain(stop context.Context, options *Options, args []string, build func(ctx context.Context) ([]Kind, error)) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected argument %q: the command accepts only flags, see --help", args[0])
+	}
+	if err := options.Validate(); err != nil {
+		return err
+	}
+	kinds, err := build(stop)
+	if err != nil {
+		return err
+	}
+	return Run(stop, *options, kinds...)
 }

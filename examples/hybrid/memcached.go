@@ -45,9 +45,9 @@ func checkReplicas(_ context.Context, _ *unstructured.Unstructured, values map[s
 // logRevision logs the deployed revision. It runs after each reconcile that left the release
 // deployed as desired.
 func logRevision(
-	_ context.Context, object *unstructured.Unstructured, release releasev1alpha1.DeployedRelease, _ map[string]any, logger klog.Logger,
+	_ context.Context, _ *unstructured.Unstructured, release releasev1alpha1.DeployedRelease, _ map[string]any, logger klog.Logger,
 ) error {
-	logger.Info("Deployed", "memcached", klog.KObj(object), "revision", release.Revision)
+	logger.V(2).Info("Deployed", "revision", release.Revision)
 	return nil
 }
 

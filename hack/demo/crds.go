@@ -22,23 +22,32 @@ func crdNames(folder string) ([]string, error) {
 	}
 	names := make([]string, 0, len(files))
 	for _, file := range files {
-		content, err := os.ReadFile(file)
+		name, err := crdName(file)
 		if err != nil {
-			return nil, fmt.Errorf("read CRD: %w", err)
+			return nil, err
 		}
-		var crd struct {
-			Kind     string `json:"kind"`
-			Metadata struct {
-				Name string `json:"name"`
-			} `json:"metadata"`
-		}
-		if err := yaml.Unmarshal(content, &crd); err != nil {
-			return nil, fmt.Errorf("read CRD %s: %w", file, err)
-		}
-		if crd.Kind != "CustomResourceDefinition" || crd.Metadata.Name == "" {
-			return nil, fmt.Errorf("read CRD %s: the file has a %s %q", file, crd.Kind, crd.Metadata.Name)
-		}
-		names = append(names, crd.Metadata.Name)
+		names = append(names, name)
 	}
 	return names, nil
+}
+
+// crdName returns the name of the CRD in a file.
+func crdName(file string) (string, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read CRD: %w", err)
+	}
+	var crd struct {
+		Kind     string `json:"kind"`
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+	}
+	if err := yaml.Unmarshal(content, &crd); err != nil {
+		return "", fmt.Errorf("read CRD %s: %w", file, err)
+	}
+	if crd.Kind != "CustomResourceDefinition" || crd.Metadata.Name == "" {
+		return "", fmt.Errorf("read CRD %s: the file has a %s %q", file, crd.Kind, crd.Metadata.Name)
+	}
+	return crd.Metadata.Name, nil
 }

@@ -27,8 +27,8 @@
 //
 // # Layout
 //
-// tour.go has the tour, a table of the steps in steps.go, steps_gates.go, steps_policies.go and steps_cluster.go; license.go
-// is the license server of one of them, and newer.go builds the newer operator of another. play.go plays such a table on a
-// shell, shell.go is the shell, print.go is what the user sees. binaries.go, operator.go, process.go and
+// tour.go has the tour, a table of the steps in steps.go, steps_gates.go, steps_policies.go, steps_cluster.go and
+// steps_hybrid.go; license.go is the license server of one of them, and newer.go builds the newer operator of another. play.go
+// plays such a table on a shell, shell.go is the shell, print.go is what the user sees. binaries.go, operator.go, process.go and
 // stage.go build up what the tour needs and tear it down; crds.go finds the CRDs. main.go holds them together.
 package main

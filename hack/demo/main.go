@@ -194,6 +194,10 @@ func enter(ctx context.Context, scr *screen, kubeconfig, dir, binDir string) (st
 	}
 	sh := posixShell{env: environment(kubeconfig, dir, binDir)}
 	crds, err := crdNames(crdFiles)
+	for _, kind := range hybridKinds {
+		name, nameErr := crdName(kind.file("crd"))
+		crds, err = append(crds, name), errors.Join(err, nameErr)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -89,7 +89,7 @@ func freeAddress(ctx context.Context) (string, error) {
 func (o *operator) args() []string {
 	return []string{
 		"--kubeconfig=" + o.kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=" + o.probes,
-		"--license-url=" + o.licenseURL,
+		"--license-url=" + o.licenseURL, "--watches-file=" + watchesFile,
 	}
 }
 

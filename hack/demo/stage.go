@@ -177,11 +177,16 @@ func (f *foreignStage) leave(ctx context.Context, stopOperator func() error) err
 	} else {
 		namespaces = append(namespaces, auditNamespace)
 	}
+	kindCRDs, kindRBAC := "", ""
+	for _, kind := range hybridKinds {
+		kindCRDs += " -f " + kind.file("crd")
+		kindRBAC += " -f " + kind.file("rbac")
+	}
 	commands := []string{
-		"delete -f " + rbacFile,
+		"delete -f " + rbacFile + kindRBAC,
 		// One command, since the deletion of a namespace takes seconds.
 		"delete namespace " + strings.Join(namespaces, " "),
-		"delete -f " + crdFiles,
+		"delete -f " + crdFiles + kindCRDs,
 		"delete ingressclass " + tourClass,
 		"delete crd -l " + tourLabel + "=true",
 	}

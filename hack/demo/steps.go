@@ -113,14 +113,7 @@ func drift() step {
 					before: "tampered", after: "<html>", verb: "corrected",
 				},
 			},
-			{
-				command: in("delete service demoapp-sample"),
-				effect: &effect{
-					watch: in("get service demoapp-sample --watch --output-watch-events " +
-						`-o jsonpath='{.type} {.object.metadata.uid}{"\n"}'`),
-					before: "DELETED", after: "ADDED", verb: "recreated",
-				},
-			},
+			deleteAndAwait("service demoapp-sample"),
 			waitFor("da/demoapp-sample", "jsonpath='{.status.lastUpgradeReason}'=DriftDetected"),
 			{command: field("da demoapp-sample", ".status.deployedRelease.revision"), want: prints("2")},
 			waitFor("da/demoapp-sample", "condition=Ready"),

@@ -124,6 +124,17 @@ func field(object, path string) string {
 	return in(fmt.Sprintf("get %s -o jsonpath='{%s}'", object, path))
 }
 
+// deleteAndAwait deletes an object, and awaits the object that replaces it.
+func deleteAndAwait(object string) act {
+	return act{
+		command: in("delete " + object),
+		effect: &effect{
+			watch:  in("get " + object + ` --watch --output-watch-events -o jsonpath='{.type} {.object.metadata.uid}{"\n"}'`),
+			before: "DELETED", after: "ADDED", verb: "recreated",
+		},
+	}
+}
+
 // said returns the kubectl command that prints the message of a condition.
 func said(object, condition string) string {
 	return field(object, fmt.Sprintf(".status.conditions[?(@.type==%q)].message", condition))
@@ -187,6 +198,8 @@ func tour(operator performer, licenses licensor, hasGateways bool) []step {
 		remediation(),
 		unhealthy(),
 		everyNode(),
+		memcached(),
+		memcachedBackup(),
 		history(),
 		deletion(),
 	}

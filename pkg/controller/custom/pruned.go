@@ -4,12 +4,15 @@
 package custom
 
 import (
+	"bytes"
+	"encoding/json"
 	"sync"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 )
 
@@ -53,9 +56,7 @@ func (m *Pruned) Forget(key cache.ObjectName) {
 // Notice keeps the status of a pass if the API server stored it without some of its fields.
 // It reports whether it is the first such status. Call it after the status is written.
 func (m *Pruned) Notice(p *kind.Pass[*Resource]) (first bool) {
-	stored, written := p.Observed.Status.ReleaseStatus, p.Object.Status.ReleaseStatus
-	if stored.ObservedGeneration == written.ObservedGeneration && len(stored.Inventory) == len(written.Inventory) &&
-		len(stored.Revisions) == len(written.Revisions) && len(stored.History) == len(written.History) {
+	if sameFields(p.Observed.Status.ReleaseStatus, p.Object.Status.ReleaseStatus) {
 		return false
 	}
 	m.mu.Lock()
@@ -65,4 +66,13 @@ func (m *Pruned) Notice(p *kind.Pass[*Resource]) (first bool) {
 	}
 	m.statuses[p.Key()] = prunedStatus{p.Object.GetUID(), p.Object.DeepCopy().Status}
 	return first
+}
+
+// sameFields compares two statuses as the API server stores them, except for the conditions,
+// which belong to others, too.
+func sameFields(stored, written releasev1alpha1.ReleaseStatus) bool {
+	stored.Conditions, written.Conditions = nil, nil
+	a, err1 := json.Marshal(stored)
+	b, err2 := json.Marshal(written)
+	return err1 == nil && err2 == nil && bytes.Equal(a, b)
 }

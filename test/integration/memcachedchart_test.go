@@ -88,7 +88,7 @@ func startEngine(t *testing.T, namespace string) *helmengine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { engine.Run(ctx) })
 	t.Cleanup(func() {

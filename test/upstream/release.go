@@ -32,7 +32,7 @@ func (o Operator) Deploy(ctx context.Context, t testing.TB, c *cluster.Cluster, 
 		t.Fatal(err)
 	}
 	cfg := o.configuration(t, c)
-	if _, err := cfg.Releases.Last(o.Owner.Name); errors.Is(err, driver.ErrReleaseNotFound) {
+	if _, err = cfg.Releases.Last(o.Owner.Name); errors.Is(err, driver.ErrReleaseNotFound) {
 		install := action.NewInstall(cfg)
 		install.ReleaseName, install.Namespace = o.Owner.Name, o.Namespace
 		install.ServerSideApply, install.WaitStrategy, install.Timeout = false, kube.HookOnlyStrategy, timeout

@@ -6,6 +6,7 @@ package custom
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,7 +75,7 @@ func TestPatcherLeavesOutUndeclaredFields(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			want := append(test.patches, test.patches[len(test.patches)-1])
+			want := append(slices.Clone(test.patches), test.patches[len(test.patches)-1])
 			if diff := cmp.Diff(want, client.patches); diff != "" {
 				t.Errorf("patches (-want +got):\n%s", diff)
 			}

@@ -117,7 +117,10 @@ func newKindController(k Kind, resource served.Resource, deps Deps) (*kindContro
 		}
 		c.Await(synced)
 	}
-	return c, c.watchFurther()
+	if err := c.watchFurther(); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // watchFurther adds the handlers of the kind's further informers. They stay until unwatch.

@@ -71,7 +71,10 @@ func NewManager(deps Deps, kinds ...Kind) (*Manager, error) {
 	m := &Manager{deps: deps, running: map[string]*kindController{}}
 	m.runner = served.NewRunner(served.New(served.Config{Kinds: deps.Engine, Clock: deps.Clock, Waiting: deps.Waiting}))
 	deps.Engine.Subscribe(m.releaseChanged)
-	return m, m.Update(kinds...)
+	if err := m.Update(kinds...); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // Update replaces the kinds. A kind that is no longer among them stops, and its releases

@@ -191,8 +191,10 @@ func TestInvalidKinds(t *testing.T) {
 		kind := caches(t)
 		kind.Overrides = map[string]string{"a[": "1"}
 		kind.Annotations = []watches.Annotation{
-			{Name: "example.com/twice", Apply: apply}, {Name: "example.com/twice", Apply: apply},
-			{Name: prefix + "upgrade-force", Apply: apply}, {Name: "example.com/none"},
+			{Name: "example.com/twice", Apply: apply},
+			{Name: "example.com/twice", Apply: apply},
+			{Name: prefix + "upgrade-force", Apply: apply},
+			{Name: "example.com/none"},
 		}
 		kind.Watches = []watches.Watch{{Name: "sizes"}}
 		err := w.manager.Update(kind, watches.Kind{GroupVersionKind: memcached})

@@ -211,11 +211,3 @@ func awaitMetric(t *testing.T, line string) {
 		return strings.Contains(metrics, "\n"+line+"\n"), err
 	})
 }
-
-// awaitLog waits until the operator has logged a text.
-func awaitLog(t *testing.T, text string) {
-	t.Helper()
-	cluster.Eventually(t.Context(), t, "log line "+text, func(context.Context) (bool, error) {
-		return strings.Contains(operator.Log(), text), nil
-	})
-}

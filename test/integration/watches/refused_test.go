@@ -114,6 +114,7 @@ func TestHangingHook(t *testing.T) {
 // TestBadSpecs: each bad spec ends in a condition with a message of one line, and its correction ends the condition. Other
 // resources of the kind are not disturbed.
 func TestBadSpecs(t *testing.T) {
+	t.Parallel()
 	twins := []any{object("v1", "ConfigMap", "", "twin"), object("v1", "ConfigMap", "", "twin")}
 	many := make([]any, 10_001)
 	for i := range many {
@@ -125,7 +126,8 @@ func TestBadSpecs(t *testing.T) {
 		message    []string
 	}{
 		"values that the schema refuses": {
-			map[string]any{"size": 1000}, []string{"Ready False RenderFailed", "ReleaseFailed True InstallError", "Irreconcilable True ReconcileError"},
+			map[string]any{"size": 1000},
+			[]string{"Ready False RenderFailed", "ReleaseFailed True InstallError", "Irreconcilable True ReconcileError"},
 			[]string{"size", "100"},
 		},
 		"a text": {
@@ -144,7 +146,6 @@ func TestBadSpecs(t *testing.T) {
 			map[string]any{"extra": []any{"text"}}, []string{"Irreconcilable True ReconcileError"}, nil,
 		},
 	}
-	t.Parallel()
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := newSpace(t)

@@ -38,7 +38,7 @@ const (
 )
 
 // watchesChart has three objects, none of which has a controller in the cluster that would add to the cost.
-var watchesChart = map[string]string{
+var watchesChart = map[string]string{ //nolint:gosec // The Secret of the chart has no credential.
 	"Chart.yaml":  "apiVersion: v2\nname: small\nversion: 1.0.0\n",
 	"values.yaml": "message: first\n",
 	"templates/secret.yaml": `apiVersion: v1
@@ -46,7 +46,7 @@ kind: Secret
 metadata:
   name: {{ .Release.Name }}
 data:
-  key: dmVyeXNlY3JldA==
+  key: {{ .Values.message | b64enc }}
 `,
 	"templates/configmap.yaml": `apiVersion: v1
 kind: ConfigMap
@@ -265,7 +265,7 @@ func (b *watchesBench) sampleRelease(ctx context.Context, binary string) error {
 	if _, err := resources.Create(ctx, b.custom(0, name), metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	if err := b.states.await(ctx, benchNamespace, 1, isDeployed); err != nil {
+	if err := b.states.await(ctx, 1, isDeployed); err != nil {
 		return err
 	}
 	b.shape.name, b.shape.owner = name, b.resource(0)
@@ -298,7 +298,7 @@ func (b *watchesBench) sampleRelease(ctx context.Context, binary string) error {
 	if err := resources.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	if err := b.states.await(ctx, benchNamespace, 0, nil); err != nil {
+	if err := b.states.await(ctx, 0, nil); err != nil {
 		return err
 	}
 	return b.stopOperator()
@@ -336,9 +336,9 @@ func (b *watchesBench) phase(ctx context.Context, cost *phaseCost, load func() e
 			return err
 		}
 		if state == nil {
-			return b.states.await(ctx, benchNamespace, 0, nil)
+			return b.states.await(ctx, 0, nil)
 		}
-		return b.states.await(ctx, benchNamespace, b.size, state)
+		return b.states.await(ctx, b.size, state)
 	})
 	return err
 }
@@ -568,8 +568,8 @@ func (s *states) handler(kind string) cache.ResourceEventHandler {
 	}
 }
 
-// await returns when count custom resources of the namespace are in the state; a nil state counts all.
-func (s *states) await(ctx context.Context, namespace string, count int, state func(*unstructured.Unstructured) bool) error {
+// await returns when count custom resources of benchNamespace are in the state; a nil state counts all.
+func (s *states) await(ctx context.Context, count int, state func(*unstructured.Unstructured) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, phaseTimeout)
 	defer cancel()
 	return poll(ctx, countInterval, func() (bool, error) {
@@ -577,7 +577,7 @@ func (s *states) await(ctx context.Context, namespace string, count int, state f
 		defer s.mu.Unlock()
 		got := 0
 		for _, object := range s.objects {
-			if object.GetNamespace() == namespace && (state == nil || state(object)) {
+			if object.GetNamespace() == benchNamespace && (state == nil || state(object)) {
 				got++
 			}
 		}

@@ -141,7 +141,16 @@ func (m *memcached) spend(what string, want int, do func()) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	if len(requests) != want {
+	statuses := 0
+	for _, request := range requests {
+		if request.Subresource == "status" {
+			statuses++
+		}
+	}
+	// On a slow machine, a Deployment is observed after the time for which a status is held.
+	// Its health then takes a further write of the status.
+	isLate := statuses > 1 && len(requests) == want+1
+	if len(requests) != want && !isLate {
 		m.t.Errorf("%s took %d requests, want %d:\n%s", what, len(requests), want, apps.Describe(requests))
 	}
 }

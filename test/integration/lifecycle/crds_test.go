@@ -78,6 +78,9 @@ func TestKindWaitsForCRDWhileAnotherRuns(t *testing.T) {
 	ns.Create(apps.WithoutPods("web"))
 	ns.AwaitReady("web")
 	awaitWaiting(t, operator, map[string]int{"demoapp": 0, "demoappcluster": 1})
+	cluster.Eventually(t.Context(), t, "log line about the kinds that wait", func(context.Context) (bool, error) {
+		return strings.Contains(operator.Log(), "Waiting for CRDs"), nil
+	})
 	if err := shared.InstallCRDs(t.Context(), "artifacts/crds"); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ package watches_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,9 +82,11 @@ func TestUninstallWaitWithoutDependents(t *testing.T) {
 
 // TestTranslatorIsRetried: an error that only time resolves does not stall.
 func TestTranslatorIsRetried(t *testing.T) {
-	kind, offline := caches(t), true
+	kind := caches(t)
+	var offline atomic.Bool
+	offline.Store(true)
 	kind.Translator = func(context.Context, *unstructured.Unstructured) (map[string]any, error) {
-		if offline {
+		if offline.Load() {
 			return nil, errors.New("connection refused")
 		}
 		return map[string]any{"size": 7}, nil
@@ -91,7 +94,7 @@ func TestTranslatorIsRetried(t *testing.T) {
 	bubble(t, []watches.Kind{kind}, func(w *world) {
 		w.create("default/a", size3)
 		w.has("conditions", w.conditions("default/a"), "Irreconcilable True ErrorGettingValues", "Reconciling True ValuesInvalid")
-		offline = false
+		offline.Store(false)
 		w.wait(time.Minute)
 		w.equal("data", "7", w.field("ConfigMap", "default/a", "data", "size"))
 	})

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,12 +99,16 @@ func TestPauseHandler(t *testing.T) {
 		paused bool
 		err    error
 	}
-	var handler answer
-	hooks := 0
+	var handler atomic.Pointer[answer]
+	handler.Store(&answer{})
+	var hooks atomic.Int64
 	kind := caches(t)
-	kind.Paused = func(context.Context, *unstructured.Unstructured) (bool, error) { return handler.paused, handler.err }
+	kind.Paused = func(context.Context, *unstructured.Unstructured) (bool, error) {
+		now := handler.Load()
+		return now.paused, now.err
+	}
 	kind.PreHooks = []watches.PreHook{func(context.Context, *unstructured.Unstructured, map[string]any, klog.Logger) error {
-		hooks++
+		hooks.Add(1)
 		return nil
 	}}
 	resize := func(w *world, size int64) {
@@ -111,23 +116,24 @@ func TestPauseHandler(t *testing.T) {
 	}
 	bubble(t, []watches.Kind{kind}, func(w *world) {
 		w.create("default/a", size3)
-		handler, hooks = answer{paused: true}, 0
+		handler.Store(&answer{paused: true})
+		hooks.Store(0)
 		resize(w, 5)
 		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
-		w.equal("hooks while it is paused", 0, hooks)
+		w.equal("hooks while it is paused", int64(0), hooks.Load())
 		w.has("conditions", w.conditions("default/a"), "Paused True PauseReconcileAnnotationTrue", "Ready False SuspendedBySpec")
 		w.contains("message", w.message("default/a", "Paused"), "The operator pauses this resource")
 
-		handler = answer{err: errors.New("no answer")}
+		handler.Store(&answer{err: errors.New("no answer")})
 		resize(w, 6)
 		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
 		w.has("conditions", w.conditions("default/a"), "Irreconcilable True ReconcileError", "Deployed True InstallSuccessful")
 		w.contains("message", w.message("default/a", "Irreconcilable"), "pause handler of memcached.v1.cache.my.domain: no answer")
 
-		handler = answer{}
+		handler.Store(&answer{})
 		w.wait(time.Minute)
 		w.equal("data", "6", w.field("ConfigMap", "default/a", "data", "size"))
-		handler = answer{paused: true}
+		handler.Store(&answer{paused: true})
 		w.Delete("Memcached", "default/a")
 		w.settle()
 		w.contains("message", w.message("default/a", "Ready"), "Deletion waits until the answer of the operator's pause handler is no longer true")
@@ -465,10 +471,11 @@ func TestFailedUpgradeIsRolledBack(t *testing.T) {
 // TestHooksOfTheLibrary: a pre-reconcile hook holds the release until it succeeds. A
 // post-reconcile hook sees the deployed release.
 func TestHooksOfTheLibrary(t *testing.T) {
-	ready, after := false, []int64{}
+	var ready atomic.Bool
+	after := []int64{}
 	kind := caches(t)
 	kind.PreHooks = []watches.PreHook{func(_ context.Context, object *unstructured.Unstructured, values map[string]any, _ klog.Logger) error {
-		if !ready {
+		if !ready.Load() {
 			return errors.New("the license is missing")
 		}
 		values["image"] = "from-" + object.GetName()
@@ -485,7 +492,7 @@ func TestHooksOfTheLibrary(t *testing.T) {
 		w.equal("data while the hook fails", "", w.field("ConfigMap", "default/a", "data", "size"))
 		w.has("conditions", w.conditions("default/a"), "Irreconcilable True ReconcileError")
 		w.contains("message", w.message("default/a", "Irreconcilable"), "the license is missing")
-		ready = true
+		ready.Store(true)
 		w.wait(time.Minute)
 		w.equal("data", "from-a", w.field("ConfigMap", "default/a", "data", "image"))
 		w.equal("revisions that the post-reconcile hook saw", []int64{1}, after)

@@ -60,8 +60,10 @@ type family struct {
 
 // Wait advances the time, and waits until nothing moves any more.
 func (f *family) Wait(d time.Duration) {
-	f.mu.Lock()
-	f.mu.Unlock() //nolint:staticcheck // See mu.
+	func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+	}()
 	f.World.Wait(d)
 }
 

@@ -1,8 +1,6 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package served runs the controller of a kind while the API server serves the kind. CRDs
-// may be missing at first, and may be changed, removed and created again later.
 package served
 
 import (
@@ -13,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
@@ -57,12 +56,12 @@ type Follower struct {
 	Config
 
 	mu   sync.Mutex
-	wake map[*chan struct{}]chan struct{}
+	wake sets.Set[chan struct{}]
 }
 
 // New returns a follower.
 func New(config Config) *Follower {
-	f := &Follower{Config: config, wake: map[*chan struct{}]chan struct{}{}}
+	f := &Follower{Config: config, wake: sets.New[chan struct{}]()}
 	config.Kinds.SubscribeKinds(f.kindsChanged)
 	return f
 }
@@ -70,7 +69,7 @@ func New(config Config) *Follower {
 func (f *Follower) kindsChanged() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, wake := range f.wake {
+	for wake := range f.wake {
 		select {
 		case wake <- struct{}{}:
 		default:
@@ -98,12 +97,12 @@ func (f *Follower) Follow(stop, lead context.Context, target Target) {
 	logger := klog.LoggerWithValues(klog.FromContext(lead), "kind", target.Name)
 	wake := make(chan struct{}, 1)
 	f.mu.Lock()
-	f.wake[&wake] = wake
+	f.wake.Insert(wake)
 	f.mu.Unlock()
 	defer func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		delete(f.wake, &wake)
+		f.wake.Delete(wake)
 		f.Waiting(target.Name, false)
 	}()
 	said, changed := "", f.Clock.Now()

@@ -63,6 +63,7 @@ var steps = []string{
 	"pkg/controller/values",
 	"pkg/controller/watches/file",
 	"pkg/controller/window",
+	"pkg/controller/workload",
 }
 
 // rooms are the packages of kinds. A room without a layer of its own may import all
@@ -83,11 +84,12 @@ var rooms = []struct {
 // under pkg that neither names is an error. What lies below a layer belongs to it, except
 // below the plumbing.
 var layers = []layer{
-	{folder: "pkg/apis", may: []string{"pkg/apis/child", "pkg/apis/release"}, mayInTests: []string{"test/crd"}},
+	{folder: "pkg/apis", may: []string{"pkg/apis/child", "pkg/apis/release", "pkg/apis/workload"}, mayInTests: []string{"test/crd"}},
 	{folder: "pkg/apis/child"},
 	{folder: "pkg/apis/meta"},
 	{folder: "pkg/apis/release"},
-	{folder: "pkg/generated", may: []string{"pkg/apis", "pkg/apis/child", "pkg/apis/release"}},
+	{folder: "pkg/apis/workload"},
+	{folder: "pkg/generated", may: []string{"pkg/apis", "pkg/apis/child", "pkg/apis/release", "pkg/apis/workload"}},
 	{folder: "pkg/health"},
 	{folder: engine, may: []string{"pkg/health", "pkg/overlay", "pkg/ssa"}},
 	{folder: "pkg/overlay"},
@@ -139,6 +141,7 @@ var layers = []layer{
 		mayInTests: []string{"test/crd"},
 	},
 	{folder: "pkg/controller/window"},
+	{folder: "pkg/controller/workload", may: []string{"pkg/apis/workload"}},
 	{folder: "pkg/operator", may: []string{plumbing}},
 	{folder: "pkg/operator/releasekinds", may: []string{
 		"pkg/operator", engine, plumbing, "pkg/controller/event", "pkg/controller/watches", "pkg/controller/watches/file",
@@ -355,7 +358,9 @@ func layerOf(folder string) (found layer, known bool) {
 	}
 	for _, room := range rooms {
 		if within(folder, room.folder) {
-			may := append([]string{"pkg/apis", "pkg/apis/child", "pkg/apis/meta", "pkg/apis/release", "pkg/generated", plumbing, engine}, steps...)
+			may := append([]string{
+				"pkg/apis", "pkg/apis/child", "pkg/apis/meta", "pkg/apis/release", "pkg/apis/workload", "pkg/generated", plumbing, engine,
+			}, steps...)
 			if room.plain {
 				may = slices.DeleteFunc(may, func(step string) bool { return reaches(step, engine) })
 			}

@@ -6,17 +6,31 @@
 package applyconfiguration
 
 import (
-	v1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
+	v1 "github.com/example/demoapp-controller/pkg/apis/app/v1"
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
+	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
-	cachev1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/cache/v1"
+	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
+	appv1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/app/v1"
+	applyconfigurationbackupv1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/backup/v1"
+	applyconfigurationcachev1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/cache/v1"
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/child/v1alpha1"
+	applyconfigurationconfigv1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/config/v1"
+	applyconfigurationdatabasev1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/database/v1"
 	applyconfigurationdemov1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/demo/v1alpha1"
+	applyconfigurationexamplev1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/example/v1"
 	internal "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/internal"
+	applyconfigurationplatformv1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/platform/v1"
 	applyconfigurationreleasev1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/release/v1alpha1"
 	applyconfigurationwebappv1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/webapp/v1"
+	applyconfigurationworkloadv1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/workload/v1alpha1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	managedfields "k8s.io/apimachinery/pkg/util/managedfields"
@@ -26,21 +40,73 @@ import (
 // apply configuration type exists for the given GroupVersionKind.
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
-	// Group=cache.my.domain, Version=v1
-	case v1.SchemeGroupVersion.WithKind("MemcachedBackup"):
-		return &cachev1.MemcachedBackupApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("MemcachedBackupSpec"):
-		return &cachev1.MemcachedBackupSpecApplyConfiguration{}
-	case v1.SchemeGroupVersion.WithKind("MemcachedBackupStatus"):
-		return &cachev1.MemcachedBackupStatusApplyConfiguration{}
+	// Group=app.example.com, Version=v1
+	case v1.SchemeGroupVersion.WithKind("AppStack"):
+		return &appv1.AppStackApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("AppStackCache"):
+		return &appv1.AppStackCacheApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("AppStackComponent"):
+		return &appv1.AppStackComponentApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("AppStackDatabase"):
+		return &appv1.AppStackDatabaseApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("AppStackSpec"):
+		return &appv1.AppStackSpecApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("AppStackStatus"):
+		return &appv1.AppStackStatusApplyConfiguration{}
+
+		// Group=backup.example.com, Version=v1
+	case backupv1.SchemeGroupVersion.WithKind("Backup"):
+		return &applyconfigurationbackupv1.BackupApplyConfiguration{}
+	case backupv1.SchemeGroupVersion.WithKind("BackupSpec"):
+		return &applyconfigurationbackupv1.BackupSpecApplyConfiguration{}
+	case backupv1.SchemeGroupVersion.WithKind("BackupStatus"):
+		return &applyconfigurationbackupv1.BackupStatusApplyConfiguration{}
+	case backupv1.SchemeGroupVersion.WithKind("Connection"):
+		return &applyconfigurationbackupv1.ConnectionApplyConfiguration{}
+	case backupv1.SchemeGroupVersion.WithKind("Destination"):
+		return &applyconfigurationbackupv1.DestinationApplyConfiguration{}
+	case backupv1.SchemeGroupVersion.WithKind("Failure"):
+		return &applyconfigurationbackupv1.FailureApplyConfiguration{}
+	case backupv1.SchemeGroupVersion.WithKind("Source"):
+		return &applyconfigurationbackupv1.SourceApplyConfiguration{}
+
+		// Group=cache.my.domain, Version=v1
+	case cachev1.SchemeGroupVersion.WithKind("MemcachedBackup"):
+		return &applyconfigurationcachev1.MemcachedBackupApplyConfiguration{}
+	case cachev1.SchemeGroupVersion.WithKind("MemcachedBackupSpec"):
+		return &applyconfigurationcachev1.MemcachedBackupSpecApplyConfiguration{}
+	case cachev1.SchemeGroupVersion.WithKind("MemcachedBackupStatus"):
+		return &applyconfigurationcachev1.MemcachedBackupStatusApplyConfiguration{}
 
 		// Group=children.demo.example.com, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithKind("AppliedChild"):
 		return &childv1alpha1.AppliedChildApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ChildrenStatus"):
 		return &childv1alpha1.ChildrenStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ComponentStatus"):
+		return &childv1alpha1.ComponentStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Correction"):
 		return &childv1alpha1.CorrectionApplyConfiguration{}
+
+		// Group=config.example.com, Version=v1
+	case configv1.SchemeGroupVersion.WithKind("AppConfig"):
+		return &applyconfigurationconfigv1.AppConfigApplyConfiguration{}
+	case configv1.SchemeGroupVersion.WithKind("AppConfigSpec"):
+		return &applyconfigurationconfigv1.AppConfigSpecApplyConfiguration{}
+	case configv1.SchemeGroupVersion.WithKind("AppConfigStatus"):
+		return &applyconfigurationconfigv1.AppConfigStatusApplyConfiguration{}
+	case configv1.SchemeGroupVersion.WithKind("Environments"):
+		return &applyconfigurationconfigv1.EnvironmentsApplyConfiguration{}
+
+		// Group=database.example.com, Version=v1
+	case databasev1.SchemeGroupVersion.WithKind("PostgreSQL"):
+		return &applyconfigurationdatabasev1.PostgreSQLApplyConfiguration{}
+	case databasev1.SchemeGroupVersion.WithKind("PostgreSQLBackup"):
+		return &applyconfigurationdatabasev1.PostgreSQLBackupApplyConfiguration{}
+	case databasev1.SchemeGroupVersion.WithKind("PostgreSQLSpec"):
+		return &applyconfigurationdatabasev1.PostgreSQLSpecApplyConfiguration{}
+	case databasev1.SchemeGroupVersion.WithKind("PostgreSQLStatus"):
+		return &applyconfigurationdatabasev1.PostgreSQLStatusApplyConfiguration{}
 
 		// Group=demo.example.com, Version=v1alpha1
 	case demov1alpha1.SchemeGroupVersion.WithKind("DemoApp"):
@@ -71,6 +137,36 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationdemov1alpha1.TemplateMetadataApplyConfiguration{}
 	case demov1alpha1.SchemeGroupVersion.WithKind("UpdateStrategy"):
 		return &applyconfigurationdemov1alpha1.UpdateStrategyApplyConfiguration{}
+
+		// Group=example.com, Version=v1
+	case examplev1.SchemeGroupVersion.WithKind("WebApp"):
+		return &applyconfigurationexamplev1.WebAppApplyConfiguration{}
+	case examplev1.SchemeGroupVersion.WithKind("WebAppSpec"):
+		return &applyconfigurationexamplev1.WebAppSpecApplyConfiguration{}
+	case examplev1.SchemeGroupVersion.WithKind("WebAppStatus"):
+		return &applyconfigurationexamplev1.WebAppStatusApplyConfiguration{}
+
+		// Group=platform.example.com, Version=v1
+	case platformv1.SchemeGroupVersion.WithKind("EcommercePlatform"):
+		return &applyconfigurationplatformv1.EcommercePlatformApplyConfiguration{}
+	case platformv1.SchemeGroupVersion.WithKind("EcommercePlatformSpec"):
+		return &applyconfigurationplatformv1.EcommercePlatformSpecApplyConfiguration{}
+	case platformv1.SchemeGroupVersion.WithKind("EcommercePlatformStatus"):
+		return &applyconfigurationplatformv1.EcommercePlatformStatusApplyConfiguration{}
+	case platformv1.SchemeGroupVersion.WithKind("PlatformBackup"):
+		return &applyconfigurationplatformv1.PlatformBackupApplyConfiguration{}
+	case platformv1.SchemeGroupVersion.WithKind("PlatformCache"):
+		return &applyconfigurationplatformv1.PlatformCacheApplyConfiguration{}
+	case platformv1.SchemeGroupVersion.WithKind("PlatformComponent"):
+		return &applyconfigurationplatformv1.PlatformComponentApplyConfiguration{}
+	case platformv1.SchemeGroupVersion.WithKind("PlatformDatabase"):
+		return &applyconfigurationplatformv1.PlatformDatabaseApplyConfiguration{}
+	case platformv1.SchemeGroupVersion.WithKind("PlatformEndpoints"):
+		return &applyconfigurationplatformv1.PlatformEndpointsApplyConfiguration{}
+	case platformv1.SchemeGroupVersion.WithKind("PlatformIngress"):
+		return &applyconfigurationplatformv1.PlatformIngressApplyConfiguration{}
+	case platformv1.SchemeGroupVersion.WithKind("PlatformMonitoring"):
+		return &applyconfigurationplatformv1.PlatformMonitoringApplyConfiguration{}
 
 		// Group=release.demo.example.com, Version=v1alpha1
 	case releasev1alpha1.SchemeGroupVersion.WithKind("DeployedRelease"):
@@ -105,6 +201,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationwebappv1.WebsiteSpecApplyConfiguration{}
 	case webappv1.SchemeGroupVersion.WithKind("WebsiteStatus"):
 		return &applyconfigurationwebappv1.WebsiteStatusApplyConfiguration{}
+
+		// Group=workload.demo.example.com, Version=v1alpha1
+	case workloadv1alpha1.SchemeGroupVersion.WithKind("Capabilities"):
+		return &applyconfigurationworkloadv1alpha1.CapabilitiesApplyConfiguration{}
+	case workloadv1alpha1.SchemeGroupVersion.WithKind("Resources"):
+		return &applyconfigurationworkloadv1alpha1.ResourcesApplyConfiguration{}
+	case workloadv1alpha1.SchemeGroupVersion.WithKind("SecurityContext"):
+		return &applyconfigurationworkloadv1alpha1.SecurityContextApplyConfiguration{}
 
 	}
 	return nil

@@ -9,11 +9,18 @@
 package openapi
 
 import (
-	v1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
+	v1 "github.com/example/demoapp-controller/pkg/apis/app/v1"
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
+	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
+	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
 	resource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
@@ -25,101 +32,877 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
-		v1.MemcachedBackup{}.OpenAPIModelName():                schema_pkg_apis_cache_v1_MemcachedBackup(ref),
-		v1.MemcachedBackupList{}.OpenAPIModelName():            schema_pkg_apis_cache_v1_MemcachedBackupList(ref),
-		v1.MemcachedBackupSpec{}.OpenAPIModelName():            schema_pkg_apis_cache_v1_MemcachedBackupSpec(ref),
-		v1.MemcachedBackupStatus{}.OpenAPIModelName():          schema_pkg_apis_cache_v1_MemcachedBackupStatus(ref),
-		v1alpha1.AppliedChild{}.OpenAPIModelName():             schema_pkg_apis_child_v1alpha1_AppliedChild(ref),
-		v1alpha1.ChildrenStatus{}.OpenAPIModelName():           schema_pkg_apis_child_v1alpha1_ChildrenStatus(ref),
-		v1alpha1.Correction{}.OpenAPIModelName():               schema_pkg_apis_child_v1alpha1_Correction(ref),
-		demov1alpha1.DemoApp{}.OpenAPIModelName():              schema_pkg_apis_demo_v1alpha1_DemoApp(ref),
-		demov1alpha1.DemoAppCluster{}.OpenAPIModelName():       schema_pkg_apis_demo_v1alpha1_DemoAppCluster(ref),
-		demov1alpha1.DemoAppClusterList{}.OpenAPIModelName():   schema_pkg_apis_demo_v1alpha1_DemoAppClusterList(ref),
-		demov1alpha1.DemoAppClusterSpec{}.OpenAPIModelName():   schema_pkg_apis_demo_v1alpha1_DemoAppClusterSpec(ref),
-		demov1alpha1.DemoAppClusterStatus{}.OpenAPIModelName(): schema_pkg_apis_demo_v1alpha1_DemoAppClusterStatus(ref),
-		demov1alpha1.DemoAppList{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_DemoAppList(ref),
-		demov1alpha1.DemoAppSpec{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref),
-		demov1alpha1.DemoAppStatus{}.OpenAPIModelName():        schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref),
-		demov1alpha1.DemoAppTemplate{}.OpenAPIModelName():      schema_pkg_apis_demo_v1alpha1_DemoAppTemplate(ref),
-		demov1alpha1.GatewayReference{}.OpenAPIModelName():     schema_pkg_apis_demo_v1alpha1_GatewayReference(ref),
-		demov1alpha1.IngressSpec{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_IngressSpec(ref),
-		demov1alpha1.IngressTLS{}.OpenAPIModelName():           schema_pkg_apis_demo_v1alpha1_IngressTLS(ref),
-		demov1alpha1.SecretKeyReference{}.OpenAPIModelName():   schema_pkg_apis_demo_v1alpha1_SecretKeyReference(ref),
-		demov1alpha1.ServiceSpec{}.OpenAPIModelName():          schema_pkg_apis_demo_v1alpha1_ServiceSpec(ref),
-		demov1alpha1.TemplateMetadata{}.OpenAPIModelName():     schema_pkg_apis_demo_v1alpha1_TemplateMetadata(ref),
-		demov1alpha1.UpdateStrategy{}.OpenAPIModelName():       schema_pkg_apis_demo_v1alpha1_UpdateStrategy(ref),
-		releasev1alpha1.DeployedRelease{}.OpenAPIModelName():   schema_pkg_apis_release_v1alpha1_DeployedRelease(ref),
-		releasev1alpha1.DriftIgnore{}.OpenAPIModelName():       schema_pkg_apis_release_v1alpha1_DriftIgnore(ref),
-		releasev1alpha1.DriftPolicy{}.OpenAPIModelName():       schema_pkg_apis_release_v1alpha1_DriftPolicy(ref),
-		releasev1alpha1.FailureCounts{}.OpenAPIModelName():     schema_pkg_apis_release_v1alpha1_FailureCounts(ref),
-		releasev1alpha1.HistoryEntry{}.OpenAPIModelName():      schema_pkg_apis_release_v1alpha1_HistoryEntry(ref),
-		releasev1alpha1.InventoryEntry{}.OpenAPIModelName():    schema_pkg_apis_release_v1alpha1_InventoryEntry(ref),
-		releasev1alpha1.ReleasePolicy{}.OpenAPIModelName():     schema_pkg_apis_release_v1alpha1_ReleasePolicy(ref),
-		releasev1alpha1.ReleaseStatus{}.OpenAPIModelName():     schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref),
-		releasev1alpha1.Remediation{}.OpenAPIModelName():       schema_pkg_apis_release_v1alpha1_Remediation(ref),
-		releasev1alpha1.RevisionDigest{}.OpenAPIModelName():    schema_pkg_apis_release_v1alpha1_RevisionDigest(ref),
-		releasev1alpha1.UpgradeWindow{}.OpenAPIModelName():     schema_pkg_apis_release_v1alpha1_UpgradeWindow(ref),
-		releasev1alpha1.ValuesReference{}.OpenAPIModelName():   schema_pkg_apis_release_v1alpha1_ValuesReference(ref),
-		webappv1.Website{}.OpenAPIModelName():                  schema_pkg_apis_webapp_v1_Website(ref),
-		webappv1.WebsiteList{}.OpenAPIModelName():              schema_pkg_apis_webapp_v1_WebsiteList(ref),
-		webappv1.WebsiteSpec{}.OpenAPIModelName():              schema_pkg_apis_webapp_v1_WebsiteSpec(ref),
-		webappv1.WebsiteStatus{}.OpenAPIModelName():            schema_pkg_apis_webapp_v1_WebsiteStatus(ref),
-		resource.Quantity{}.OpenAPIModelName():                 schema_apimachinery_pkg_api_resource_Quantity(ref),
-		metav1.APIGroup{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_APIGroup(ref),
-		metav1.APIGroupList{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_APIGroupList(ref),
-		metav1.APIResource{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_APIResource(ref),
-		metav1.APIResourceList{}.OpenAPIModelName():            schema_pkg_apis_meta_v1_APIResourceList(ref),
-		metav1.APIVersions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_APIVersions(ref),
-		metav1.ApplyOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_ApplyOptions(ref),
-		metav1.Condition{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_Condition(ref),
-		metav1.CreateOptions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_CreateOptions(ref),
-		metav1.DeleteOptions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_DeleteOptions(ref),
-		metav1.Duration{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_Duration(ref),
-		metav1.FieldSelectorRequirement{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
-		metav1.FieldsV1{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_FieldsV1(ref),
-		metav1.GetOptions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_GetOptions(ref),
-		metav1.GroupKind{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_GroupKind(ref),
-		metav1.GroupResource{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_GroupResource(ref),
-		metav1.GroupVersion{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_GroupVersion(ref),
-		metav1.GroupVersionForDiscovery{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
-		metav1.GroupVersionKind{}.OpenAPIModelName():           schema_pkg_apis_meta_v1_GroupVersionKind(ref),
-		metav1.GroupVersionResource{}.OpenAPIModelName():       schema_pkg_apis_meta_v1_GroupVersionResource(ref),
-		metav1.InternalEvent{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_InternalEvent(ref),
-		metav1.LabelSelector{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_LabelSelector(ref),
-		metav1.LabelSelectorRequirement{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
-		metav1.List{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_List(ref),
-		metav1.ListMeta{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_ListMeta(ref),
-		metav1.ListOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_ListOptions(ref),
-		metav1.ManagedFieldsEntry{}.OpenAPIModelName():         schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
-		metav1.MicroTime{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_MicroTime(ref),
-		metav1.ObjectMeta{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_ObjectMeta(ref),
-		metav1.OwnerReference{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_OwnerReference(ref),
-		metav1.PartialObjectMetadata{}.OpenAPIModelName():      schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
-		metav1.PartialObjectMetadataList{}.OpenAPIModelName():  schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
-		metav1.Patch{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_Patch(ref),
-		metav1.PatchOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_PatchOptions(ref),
-		metav1.Preconditions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_Preconditions(ref),
-		metav1.RootPaths{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_RootPaths(ref),
-		metav1.ServerAddressByClientCIDR{}.OpenAPIModelName():  schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
-		metav1.ShardInfo{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_ShardInfo(ref),
-		metav1.Status{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_Status(ref),
-		metav1.StatusCause{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_StatusCause(ref),
-		metav1.StatusDetails{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_StatusDetails(ref),
-		metav1.Table{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_Table(ref),
-		metav1.TableColumnDefinition{}.OpenAPIModelName():      schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
-		metav1.TableOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_TableOptions(ref),
-		metav1.TableRow{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_TableRow(ref),
-		metav1.TableRowCondition{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_TableRowCondition(ref),
-		metav1.Time{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_Time(ref),
-		metav1.Timestamp{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_Timestamp(ref),
-		metav1.TypeMeta{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_TypeMeta(ref),
-		metav1.UpdateOptions{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_UpdateOptions(ref),
-		metav1.WatchEvent{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_WatchEvent(ref),
-		runtime.RawExtension{}.OpenAPIModelName():              schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
-		runtime.TypeMeta{}.OpenAPIModelName():                  schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
-		runtime.Unknown{}.OpenAPIModelName():                   schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
-		intstr.IntOrString{}.OpenAPIModelName():                schema_apimachinery_pkg_util_intstr_IntOrString(ref),
-		version.Info{}.OpenAPIModelName():                      schema_k8sio_apimachinery_pkg_version_Info(ref),
+		v1.AppStack{}.OpenAPIModelName():                        schema_pkg_apis_app_v1_AppStack(ref),
+		v1.AppStackCache{}.OpenAPIModelName():                   schema_pkg_apis_app_v1_AppStackCache(ref),
+		v1.AppStackComponent{}.OpenAPIModelName():               schema_pkg_apis_app_v1_AppStackComponent(ref),
+		v1.AppStackDatabase{}.OpenAPIModelName():                schema_pkg_apis_app_v1_AppStackDatabase(ref),
+		v1.AppStackList{}.OpenAPIModelName():                    schema_pkg_apis_app_v1_AppStackList(ref),
+		v1.AppStackSpec{}.OpenAPIModelName():                    schema_pkg_apis_app_v1_AppStackSpec(ref),
+		v1.AppStackStatus{}.OpenAPIModelName():                  schema_pkg_apis_app_v1_AppStackStatus(ref),
+		backupv1.Backup{}.OpenAPIModelName():                    schema_pkg_apis_backup_v1_Backup(ref),
+		backupv1.BackupList{}.OpenAPIModelName():                schema_pkg_apis_backup_v1_BackupList(ref),
+		backupv1.BackupSpec{}.OpenAPIModelName():                schema_pkg_apis_backup_v1_BackupSpec(ref),
+		backupv1.BackupStatus{}.OpenAPIModelName():              schema_pkg_apis_backup_v1_BackupStatus(ref),
+		backupv1.Connection{}.OpenAPIModelName():                schema_pkg_apis_backup_v1_Connection(ref),
+		backupv1.Destination{}.OpenAPIModelName():               schema_pkg_apis_backup_v1_Destination(ref),
+		backupv1.Failure{}.OpenAPIModelName():                   schema_pkg_apis_backup_v1_Failure(ref),
+		backupv1.Source{}.OpenAPIModelName():                    schema_pkg_apis_backup_v1_Source(ref),
+		cachev1.MemcachedBackup{}.OpenAPIModelName():            schema_pkg_apis_cache_v1_MemcachedBackup(ref),
+		cachev1.MemcachedBackupList{}.OpenAPIModelName():        schema_pkg_apis_cache_v1_MemcachedBackupList(ref),
+		cachev1.MemcachedBackupSpec{}.OpenAPIModelName():        schema_pkg_apis_cache_v1_MemcachedBackupSpec(ref),
+		cachev1.MemcachedBackupStatus{}.OpenAPIModelName():      schema_pkg_apis_cache_v1_MemcachedBackupStatus(ref),
+		v1alpha1.AppliedChild{}.OpenAPIModelName():              schema_pkg_apis_child_v1alpha1_AppliedChild(ref),
+		v1alpha1.ChildrenStatus{}.OpenAPIModelName():            schema_pkg_apis_child_v1alpha1_ChildrenStatus(ref),
+		v1alpha1.ComponentStatus{}.OpenAPIModelName():           schema_pkg_apis_child_v1alpha1_ComponentStatus(ref),
+		v1alpha1.Correction{}.OpenAPIModelName():                schema_pkg_apis_child_v1alpha1_Correction(ref),
+		configv1.AppConfig{}.OpenAPIModelName():                 schema_pkg_apis_config_v1_AppConfig(ref),
+		configv1.AppConfigList{}.OpenAPIModelName():             schema_pkg_apis_config_v1_AppConfigList(ref),
+		configv1.AppConfigSpec{}.OpenAPIModelName():             schema_pkg_apis_config_v1_AppConfigSpec(ref),
+		configv1.AppConfigStatus{}.OpenAPIModelName():           schema_pkg_apis_config_v1_AppConfigStatus(ref),
+		configv1.Environments{}.OpenAPIModelName():              schema_pkg_apis_config_v1_Environments(ref),
+		databasev1.PostgreSQL{}.OpenAPIModelName():              schema_pkg_apis_database_v1_PostgreSQL(ref),
+		databasev1.PostgreSQLBackup{}.OpenAPIModelName():        schema_pkg_apis_database_v1_PostgreSQLBackup(ref),
+		databasev1.PostgreSQLList{}.OpenAPIModelName():          schema_pkg_apis_database_v1_PostgreSQLList(ref),
+		databasev1.PostgreSQLSpec{}.OpenAPIModelName():          schema_pkg_apis_database_v1_PostgreSQLSpec(ref),
+		databasev1.PostgreSQLStatus{}.OpenAPIModelName():        schema_pkg_apis_database_v1_PostgreSQLStatus(ref),
+		demov1alpha1.DemoApp{}.OpenAPIModelName():               schema_pkg_apis_demo_v1alpha1_DemoApp(ref),
+		demov1alpha1.DemoAppCluster{}.OpenAPIModelName():        schema_pkg_apis_demo_v1alpha1_DemoAppCluster(ref),
+		demov1alpha1.DemoAppClusterList{}.OpenAPIModelName():    schema_pkg_apis_demo_v1alpha1_DemoAppClusterList(ref),
+		demov1alpha1.DemoAppClusterSpec{}.OpenAPIModelName():    schema_pkg_apis_demo_v1alpha1_DemoAppClusterSpec(ref),
+		demov1alpha1.DemoAppClusterStatus{}.OpenAPIModelName():  schema_pkg_apis_demo_v1alpha1_DemoAppClusterStatus(ref),
+		demov1alpha1.DemoAppList{}.OpenAPIModelName():           schema_pkg_apis_demo_v1alpha1_DemoAppList(ref),
+		demov1alpha1.DemoAppSpec{}.OpenAPIModelName():           schema_pkg_apis_demo_v1alpha1_DemoAppSpec(ref),
+		demov1alpha1.DemoAppStatus{}.OpenAPIModelName():         schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref),
+		demov1alpha1.DemoAppTemplate{}.OpenAPIModelName():       schema_pkg_apis_demo_v1alpha1_DemoAppTemplate(ref),
+		demov1alpha1.GatewayReference{}.OpenAPIModelName():      schema_pkg_apis_demo_v1alpha1_GatewayReference(ref),
+		demov1alpha1.IngressSpec{}.OpenAPIModelName():           schema_pkg_apis_demo_v1alpha1_IngressSpec(ref),
+		demov1alpha1.IngressTLS{}.OpenAPIModelName():            schema_pkg_apis_demo_v1alpha1_IngressTLS(ref),
+		demov1alpha1.SecretKeyReference{}.OpenAPIModelName():    schema_pkg_apis_demo_v1alpha1_SecretKeyReference(ref),
+		demov1alpha1.ServiceSpec{}.OpenAPIModelName():           schema_pkg_apis_demo_v1alpha1_ServiceSpec(ref),
+		demov1alpha1.TemplateMetadata{}.OpenAPIModelName():      schema_pkg_apis_demo_v1alpha1_TemplateMetadata(ref),
+		demov1alpha1.UpdateStrategy{}.OpenAPIModelName():        schema_pkg_apis_demo_v1alpha1_UpdateStrategy(ref),
+		examplev1.WebApp{}.OpenAPIModelName():                   schema_pkg_apis_example_v1_WebApp(ref),
+		examplev1.WebAppList{}.OpenAPIModelName():               schema_pkg_apis_example_v1_WebAppList(ref),
+		examplev1.WebAppSpec{}.OpenAPIModelName():               schema_pkg_apis_example_v1_WebAppSpec(ref),
+		examplev1.WebAppStatus{}.OpenAPIModelName():             schema_pkg_apis_example_v1_WebAppStatus(ref),
+		platformv1.EcommercePlatform{}.OpenAPIModelName():       schema_pkg_apis_platform_v1_EcommercePlatform(ref),
+		platformv1.EcommercePlatformList{}.OpenAPIModelName():   schema_pkg_apis_platform_v1_EcommercePlatformList(ref),
+		platformv1.EcommercePlatformSpec{}.OpenAPIModelName():   schema_pkg_apis_platform_v1_EcommercePlatformSpec(ref),
+		platformv1.EcommercePlatformStatus{}.OpenAPIModelName(): schema_pkg_apis_platform_v1_EcommercePlatformStatus(ref),
+		platformv1.PlatformBackup{}.OpenAPIModelName():          schema_pkg_apis_platform_v1_PlatformBackup(ref),
+		platformv1.PlatformCache{}.OpenAPIModelName():           schema_pkg_apis_platform_v1_PlatformCache(ref),
+		platformv1.PlatformComponent{}.OpenAPIModelName():       schema_pkg_apis_platform_v1_PlatformComponent(ref),
+		platformv1.PlatformDatabase{}.OpenAPIModelName():        schema_pkg_apis_platform_v1_PlatformDatabase(ref),
+		platformv1.PlatformEndpoints{}.OpenAPIModelName():       schema_pkg_apis_platform_v1_PlatformEndpoints(ref),
+		platformv1.PlatformIngress{}.OpenAPIModelName():         schema_pkg_apis_platform_v1_PlatformIngress(ref),
+		platformv1.PlatformMonitoring{}.OpenAPIModelName():      schema_pkg_apis_platform_v1_PlatformMonitoring(ref),
+		releasev1alpha1.DeployedRelease{}.OpenAPIModelName():    schema_pkg_apis_release_v1alpha1_DeployedRelease(ref),
+		releasev1alpha1.DriftIgnore{}.OpenAPIModelName():        schema_pkg_apis_release_v1alpha1_DriftIgnore(ref),
+		releasev1alpha1.DriftPolicy{}.OpenAPIModelName():        schema_pkg_apis_release_v1alpha1_DriftPolicy(ref),
+		releasev1alpha1.FailureCounts{}.OpenAPIModelName():      schema_pkg_apis_release_v1alpha1_FailureCounts(ref),
+		releasev1alpha1.HistoryEntry{}.OpenAPIModelName():       schema_pkg_apis_release_v1alpha1_HistoryEntry(ref),
+		releasev1alpha1.InventoryEntry{}.OpenAPIModelName():     schema_pkg_apis_release_v1alpha1_InventoryEntry(ref),
+		releasev1alpha1.ReleasePolicy{}.OpenAPIModelName():      schema_pkg_apis_release_v1alpha1_ReleasePolicy(ref),
+		releasev1alpha1.ReleaseStatus{}.OpenAPIModelName():      schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref),
+		releasev1alpha1.Remediation{}.OpenAPIModelName():        schema_pkg_apis_release_v1alpha1_Remediation(ref),
+		releasev1alpha1.RevisionDigest{}.OpenAPIModelName():     schema_pkg_apis_release_v1alpha1_RevisionDigest(ref),
+		releasev1alpha1.UpgradeWindow{}.OpenAPIModelName():      schema_pkg_apis_release_v1alpha1_UpgradeWindow(ref),
+		releasev1alpha1.ValuesReference{}.OpenAPIModelName():    schema_pkg_apis_release_v1alpha1_ValuesReference(ref),
+		webappv1.Website{}.OpenAPIModelName():                   schema_pkg_apis_webapp_v1_Website(ref),
+		webappv1.WebsiteList{}.OpenAPIModelName():               schema_pkg_apis_webapp_v1_WebsiteList(ref),
+		webappv1.WebsiteSpec{}.OpenAPIModelName():               schema_pkg_apis_webapp_v1_WebsiteSpec(ref),
+		webappv1.WebsiteStatus{}.OpenAPIModelName():             schema_pkg_apis_webapp_v1_WebsiteStatus(ref),
+		workloadv1alpha1.Capabilities{}.OpenAPIModelName():      schema_pkg_apis_workload_v1alpha1_Capabilities(ref),
+		workloadv1alpha1.Resources{}.OpenAPIModelName():         schema_pkg_apis_workload_v1alpha1_Resources(ref),
+		workloadv1alpha1.SecurityContext{}.OpenAPIModelName():   schema_pkg_apis_workload_v1alpha1_SecurityContext(ref),
+		resource.Quantity{}.OpenAPIModelName():                  schema_apimachinery_pkg_api_resource_Quantity(ref),
+		metav1.APIGroup{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_APIGroup(ref),
+		metav1.APIGroupList{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_APIGroupList(ref),
+		metav1.APIResource{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_APIResource(ref),
+		metav1.APIResourceList{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_APIResourceList(ref),
+		metav1.APIVersions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_APIVersions(ref),
+		metav1.ApplyOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_ApplyOptions(ref),
+		metav1.Condition{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_Condition(ref),
+		metav1.CreateOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_CreateOptions(ref),
+		metav1.DeleteOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_DeleteOptions(ref),
+		metav1.Duration{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_Duration(ref),
+		metav1.FieldSelectorRequirement{}.OpenAPIModelName():    schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
+		metav1.FieldsV1{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_FieldsV1(ref),
+		metav1.GetOptions{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_GetOptions(ref),
+		metav1.GroupKind{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_GroupKind(ref),
+		metav1.GroupResource{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_GroupResource(ref),
+		metav1.GroupVersion{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_GroupVersion(ref),
+		metav1.GroupVersionForDiscovery{}.OpenAPIModelName():    schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
+		metav1.GroupVersionKind{}.OpenAPIModelName():            schema_pkg_apis_meta_v1_GroupVersionKind(ref),
+		metav1.GroupVersionResource{}.OpenAPIModelName():        schema_pkg_apis_meta_v1_GroupVersionResource(ref),
+		metav1.InternalEvent{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_InternalEvent(ref),
+		metav1.LabelSelector{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_LabelSelector(ref),
+		metav1.LabelSelectorRequirement{}.OpenAPIModelName():    schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
+		metav1.List{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_List(ref),
+		metav1.ListMeta{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_ListMeta(ref),
+		metav1.ListOptions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_ListOptions(ref),
+		metav1.ManagedFieldsEntry{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
+		metav1.MicroTime{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_MicroTime(ref),
+		metav1.ObjectMeta{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_ObjectMeta(ref),
+		metav1.OwnerReference{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_OwnerReference(ref),
+		metav1.PartialObjectMetadata{}.OpenAPIModelName():       schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
+		metav1.PartialObjectMetadataList{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
+		metav1.Patch{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_Patch(ref),
+		metav1.PatchOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_PatchOptions(ref),
+		metav1.Preconditions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_Preconditions(ref),
+		metav1.RootPaths{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_RootPaths(ref),
+		metav1.ServerAddressByClientCIDR{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
+		metav1.ShardInfo{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_ShardInfo(ref),
+		metav1.Status{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_Status(ref),
+		metav1.StatusCause{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_StatusCause(ref),
+		metav1.StatusDetails{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_StatusDetails(ref),
+		metav1.Table{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_Table(ref),
+		metav1.TableColumnDefinition{}.OpenAPIModelName():       schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
+		metav1.TableOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_TableOptions(ref),
+		metav1.TableRow{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_TableRow(ref),
+		metav1.TableRowCondition{}.OpenAPIModelName():           schema_pkg_apis_meta_v1_TableRowCondition(ref),
+		metav1.Time{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_Time(ref),
+		metav1.Timestamp{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_Timestamp(ref),
+		metav1.TypeMeta{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_TypeMeta(ref),
+		metav1.UpdateOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_UpdateOptions(ref),
+		metav1.WatchEvent{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_WatchEvent(ref),
+		runtime.RawExtension{}.OpenAPIModelName():               schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
+		runtime.TypeMeta{}.OpenAPIModelName():                   schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
+		runtime.Unknown{}.OpenAPIModelName():                    schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
+		intstr.IntOrString{}.OpenAPIModelName():                 schema_apimachinery_pkg_util_intstr_IntOrString(ref),
+		version.Info{}.OpenAPIModelName():                       schema_k8sio_apimachinery_pkg_version_Info(ref),
+	}
+}
+
+func schema_pkg_apis_app_v1_AppStack(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AppStack runs an application of a database, a cache, a backend and a frontend.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata. The name is a DNS-1035 label of at most 34 characters: the PostgreSQL is named <name>-db, and has at most 37 characters.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the desired state.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.AppStackSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the observed state. The operator alone writes it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.AppStackStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1.AppStackSpec{}.OpenAPIModelName(), v1.AppStackStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_app_v1_AppStackCache(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AppStackCache is the cache of an AppStack.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled runs a cache. Defaults to true.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"image": {
+						SchemaProps: spec.SchemaProps{
+							Description: "image is the container image of the cache, which listens on port 6379 as user 999. Defaults to redis:7-alpine.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replicas is the number of pods, 1 to 100. Defaults to 1.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_app_v1_AppStackComponent(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AppStackComponent is the backend or the frontend of an AppStack.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"image": {
+						SchemaProps: spec.SchemaProps{
+							Description: "image is the container image.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replicas is the number of pods, 1 to 100. Defaults to 1.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"port": {
+						SchemaProps: spec.SchemaProps{
+							Description: "port is where the container listens. Defaults to 8080.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"image"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_app_v1_AppStackDatabase(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AppStackDatabase is the PostgreSQL of an AppStack.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "version is the major version of PostgreSQL, 12 to 18. Defaults to 17.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"storage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "storage is the size of each volume in Gi. Defaults to 10Gi.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_app_v1_AppStackList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AppStackList is a list of AppStacks.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the AppStacks.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.AppStack{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1.AppStack{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_app_v1_AppStackSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AppStackSpec is the desired state of an AppStack. The components start in the order of its fields, each when those before it are ready.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"database": {
+						SchemaProps: spec.SchemaProps{
+							Description: "database is the PostgreSQL of the stack.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.AppStackDatabase{}.OpenAPIModelName()),
+						},
+					},
+					"cache": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cache is the cache of the stack.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.AppStackCache{}.OpenAPIModelName()),
+						},
+					},
+					"backend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "backend reaches the database and the cache.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.AppStackComponent{}.OpenAPIModelName()),
+						},
+					},
+					"frontend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "frontend reaches the backend.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.AppStackComponent{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"backend", "frontend"},
+			},
+		},
+		Dependencies: []string{
+			v1.AppStackCache{}.OpenAPIModelName(), v1.AppStackComponent{}.OpenAPIModelName(), v1.AppStackDatabase{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_app_v1_AppStackStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AppStackStatus is the observed state of an AppStack.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are Ready, Reconciling and Stalled, as in the kstatus contract.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the spec that was last reconciled. It is -1 before the first time.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "phase is a summary of the conditions. The operator does not read it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"components": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "components are the states of database, cache, backend and frontend, in this order.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ComponentStatus{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"children": {
+						SchemaProps: spec.SchemaProps{
+							Description: "children is what the operator knows of the children.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ChildrenStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ChildrenStatus{}.OpenAPIModelName(), v1alpha1.ComponentStatus{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_backup_v1_Backup(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Backup dumps a database on a schedule and keeps the dumps in a bucket.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata. The name is a DNS-1035 label of at most 44 characters: the CronJob is named <name>-cronjob, and a CronJob has at most 52 characters.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the desired state.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(backupv1.BackupSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the observed state. The operator alone writes it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(backupv1.BackupStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			backupv1.BackupSpec{}.OpenAPIModelName(), backupv1.BackupStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_backup_v1_BackupList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "BackupList is a list of Backups.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the Backups.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(backupv1.Backup{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			backupv1.Backup{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_backup_v1_BackupSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "BackupSpec is the desired state of a Backup.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"source": {
+						SchemaProps: spec.SchemaProps{
+							Description: "source is the database.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(backupv1.Source{}.OpenAPIModelName()),
+						},
+					},
+					"destination": {
+						SchemaProps: spec.SchemaProps{
+							Description: "destination is where the dumps are kept.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(backupv1.Destination{}.OpenAPIModelName()),
+						},
+					},
+					"schedule": {
+						SchemaProps: spec.SchemaProps{
+							Description: "schedule says when runs start, in the cron format of CronJobs: five fields, or a macro such as @daily.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"timeZone": {
+						SchemaProps: spec.SchemaProps{
+							Description: "timeZone is the time zone of the schedule, such as Europe/Berlin. The default is the time zone of the kube-controller-manager, often UTC.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"retention": {
+						SchemaProps: spec.SchemaProps{
+							Description: "retention is the age at which dumps are removed, in hours, days or weeks: 12h, 30d, 8w. The newest dump is never removed. Defaults to 30d.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"suspend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "suspend starts no further scheduled runs.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"source", "destination", "schedule"},
+			},
+		},
+		Dependencies: []string{
+			backupv1.Destination{}.OpenAPIModelName(), backupv1.Source{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_backup_v1_BackupStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "BackupStatus is the observed state of a Backup.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and Scheduled and LastRunSucceeded.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the spec that was last reconciled. It is -1 before the first time.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"lastScheduleTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastScheduleTime is the last time that a run was started by the schedule.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"lastSuccessfulTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastSuccessfulTime is the last time that a run succeeded.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"lastFailure": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastFailure is the last run that failed.",
+							Ref:         ref(backupv1.Failure{}.OpenAPIModelName()),
+						},
+					},
+					"nextScheduleTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nextScheduleTime is the next time that a run starts. It is absent while runs are suspended.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"lastHandledRunNow": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastHandledRunNow is the value of the annotation backup.example.com/run-now for which a run was started last.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"children": {
+						SchemaProps: spec.SchemaProps{
+							Description: "children is what the operator knows of the children.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ChildrenStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			backupv1.Failure{}.OpenAPIModelName(), v1alpha1.ChildrenStatus{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_backup_v1_Connection(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Connection says how a database is reached.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"host": {
+						SchemaProps: spec.SchemaProps{
+							Description: "host is the DNS name or the address of the server.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"port": {
+						SchemaProps: spec.SchemaProps{
+							Description: "port is the TCP port of the server. The default is 5432 for postgresql, 3306 for mysql and 27017 for mongodb.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"database": {
+						SchemaProps: spec.SchemaProps{
+							Description: "database is the name of the database.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"credentialsSecret": {
+						SchemaProps: spec.SchemaProps{
+							Description: "credentialsSecret is the name of a Secret with the keys username and password.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"host", "database", "credentialsSecret"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_backup_v1_Destination(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Destination is the bucket of a Backup.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is the storage system.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"bucket": {
+						SchemaProps: spec.SchemaProps{
+							Description: "bucket is the name of the bucket; in Azure, of the container.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"prefix": {
+						SchemaProps: spec.SchemaProps{
+							Description: "prefix is put before the names of the dumps, as a path.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"endpoint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endpoint is the URL of the storage server. The default is that of the provider.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"credentialsSecret": {
+						SchemaProps: spec.SchemaProps{
+							Description: "credentialsSecret is the name of a Secret with the credentials of the bucket. Its keys depend on the type.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"type", "bucket", "credentialsSecret"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_backup_v1_Failure(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Failure is a run that failed.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"time": {
+						SchemaProps: spec.SchemaProps{
+							Description: "time is when the run failed.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"job": {
+						SchemaProps: spec.SchemaProps{
+							Description: "job is the name of the Job of the run.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is the reason in CamelCase.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says what failed. It holds no secrets.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"time"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_backup_v1_Source(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Source is the database of a Backup.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is the database system.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"connection": {
+						SchemaProps: spec.SchemaProps{
+							Description: "connection says how the database is reached.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(backupv1.Connection{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"type", "connection"},
+			},
+		},
+		Dependencies: []string{
+			backupv1.Connection{}.OpenAPIModelName()},
 	}
 }
 
@@ -155,21 +938,21 @@ func schema_pkg_apis_cache_v1_MemcachedBackup(ref common.ReferenceCallback) comm
 						SchemaProps: spec.SchemaProps{
 							Description: "spec is the desired state.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.MemcachedBackupSpec{}.OpenAPIModelName()),
+							Ref:         ref(cachev1.MemcachedBackupSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status is the observed state. The operator alone writes it.",
 							Default:     map[string]interface{}{},
-							Ref:         ref(v1.MemcachedBackupStatus{}.OpenAPIModelName()),
+							Ref:         ref(cachev1.MemcachedBackupStatus{}.OpenAPIModelName()),
 						},
 					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1.MemcachedBackupSpec{}.OpenAPIModelName(), v1.MemcachedBackupStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+			cachev1.MemcachedBackupSpec{}.OpenAPIModelName(), cachev1.MemcachedBackupStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -208,7 +991,7 @@ func schema_pkg_apis_cache_v1_MemcachedBackupList(ref common.ReferenceCallback) 
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1.MemcachedBackup{}.OpenAPIModelName()),
+										Ref: ref(cachev1.MemcachedBackup{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -219,7 +1002,7 @@ func schema_pkg_apis_cache_v1_MemcachedBackupList(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1.MemcachedBackup{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+			cachev1.MemcachedBackup{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -414,6 +1197,57 @@ func schema_pkg_apis_child_v1alpha1_ChildrenStatus(ref common.ReferenceCallback)
 	}
 }
 
+func schema_pkg_apis_child_v1alpha1_ComponentStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ComponentStatus is the state of a component: children of an owner that start together.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name of the component, such as database.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ready is true while all children of the component are healthy.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is the reason for ready, in CamelCase.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says what the component waits for, or what failed.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"endpoint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endpoint is where the component is reached within the cluster, as host:port.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "ready"},
+			},
+		},
+	}
+}
+
 func schema_pkg_apis_child_v1alpha1_Correction(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -452,6 +1286,561 @@ func schema_pkg_apis_child_v1alpha1_Correction(ref common.ReferenceCallback) com
 		},
 		Dependencies: []string{
 			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_config_v1_AppConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AppConfig renders the configuration of an application for one environment into a ConfigMap.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata. The name is a DNS-1035 label of at most 63 characters: labels hold it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the desired state.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(configv1.AppConfigSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the observed state. The operator alone writes it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(configv1.AppConfigStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			configv1.AppConfigSpec{}.OpenAPIModelName(), configv1.AppConfigStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_config_v1_AppConfigList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AppConfigList is a list of AppConfigs.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the AppConfigs.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(configv1.AppConfig{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			configv1.AppConfig{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_config_v1_AppConfigSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AppConfigSpec is the desired state of an AppConfig.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"application": {
+						SchemaProps: spec.SchemaProps{
+							Description: "application is the name of the application. The ConfigMap is named <application>-config.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"environment": {
+						SchemaProps: spec.SchemaProps{
+							Description: "environment is dev, staging or prod.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"config": {
+						SchemaProps: spec.SchemaProps{
+							Description: "config has the keys of the ConfigMap, at most 128, and a Go template for each, of at most 64 KiB. Templates know .Environment, .Application, .Namespace and .Values.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"values": {
+						SchemaProps: spec.SchemaProps{
+							Description: "values are the values of the templates.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"environments": {
+						SchemaProps: spec.SchemaProps{
+							Description: "environments override values, for one environment each.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(configv1.Environments{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"application", "environment", "config"},
+			},
+		},
+		Dependencies: []string{
+			configv1.Environments{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_config_v1_AppConfigStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AppConfigStatus is the observed state of an AppConfig.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and Rendered.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the spec that was last reconciled. It is -1 before the first time.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"configHash": {
+						SchemaProps: spec.SchemaProps{
+							Description: "configHash is the hash of the rendered configuration.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reloaded": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "reloaded are the workloads that run with configHash, as kind/name, at most 100.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"children": {
+						SchemaProps: spec.SchemaProps{
+							Description: "children is what the operator knows of the children.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ChildrenStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ChildrenStatus{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_config_v1_Environments(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Environments override values, for one environment each. Objects are merged; all other values are replaced.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"dev": {
+						SchemaProps: spec.SchemaProps{
+							Description: "dev overrides values in the environment dev.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"staging": {
+						SchemaProps: spec.SchemaProps{
+							Description: "staging overrides values in the environment staging.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"prod": {
+						SchemaProps: spec.SchemaProps{
+							Description: "prod overrides values in the environment prod.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			runtime.RawExtension{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_database_v1_PostgreSQL(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PostgreSQL runs a PostgreSQL server and its streaming standbys.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata. The name is a DNS-1035 label of at most 37 characters: the Backup is named <name>-backup, and has at most 44 characters.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the desired state.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(databasev1.PostgreSQLSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the observed state. The operator alone writes it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(databasev1.PostgreSQLStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			databasev1.PostgreSQLSpec{}.OpenAPIModelName(), databasev1.PostgreSQLStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_database_v1_PostgreSQLBackup(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PostgreSQLBackup makes backups of a PostgreSQL, through a Backup.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled makes backups. Defaults to false.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"schedule": {
+						SchemaProps: spec.SchemaProps{
+							Description: "schedule says when backups are made, in the cron format. Defaults to 0 2 * * *.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"retention": {
+						SchemaProps: spec.SchemaProps{
+							Description: "retention is the age at which dumps are removed: 12h, 30d, 8w. Defaults to 30d.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"destination": {
+						SchemaProps: spec.SchemaProps{
+							Description: "destination is where the dumps are kept. It is required when backups are enabled.",
+							Ref:         ref(backupv1.Destination{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			backupv1.Destination{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_database_v1_PostgreSQLList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PostgreSQLList is a list of PostgreSQLs.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the PostgreSQLs.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(databasev1.PostgreSQL{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			databasev1.PostgreSQL{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_database_v1_PostgreSQLSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PostgreSQLSpec is the desired state of a PostgreSQL.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "version is the major version, 12 to 18. While data of another major version exists, a change is not carried out, because the server does not start on it: the conditions say so. Dump the data and restore it into a new PostgreSQL instead.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"storage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "storage is the size of each volume in Gi. It may grow if the StorageClass allows it. A smaller size is not carried out: the conditions say so. Defaults to 10Gi.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replicas is the number of servers, 1 to 5: a primary and its standbys. Defaults to 1.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"backup": {
+						SchemaProps: spec.SchemaProps{
+							Description: "backup makes backups of the database.",
+							Ref:         ref(databasev1.PostgreSQLBackup{}.OpenAPIModelName()),
+						},
+					},
+					"resources": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resources are the compute resources of each server.",
+							Ref:         ref(workloadv1alpha1.Resources{}.OpenAPIModelName()),
+						},
+					},
+					"storageClassName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "storageClassName is the StorageClass of the volumes. The default is that of the cluster. A change applies to new volumes only.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"deletionPolicy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deletionPolicy says what becomes of the volumes and of the credentials when the PostgreSQL is deleted: Retain keeps them for a PostgreSQL of the same name, Delete deletes them. Defaults to Retain.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"version"},
+			},
+		},
+		Dependencies: []string{
+			databasev1.PostgreSQLBackup{}.OpenAPIModelName(), workloadv1alpha1.Resources{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_database_v1_PostgreSQLStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PostgreSQLStatus is the observed state of a PostgreSQL.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and DatabaseReady and BackupConfigured.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the spec that was last reconciled. It is -1 before the first time.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "phase is a summary of the conditions. The operator does not read it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"readyReplicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "readyReplicas is the number of servers that are ready.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"endpoint": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endpoint is where the primary is reached within the cluster, as host:port.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"lastBackupTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastBackupTime is the last time that a backup succeeded.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"children": {
+						SchemaProps: spec.SchemaProps{
+							Description: "children is what the operator knows of the children.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ChildrenStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ChildrenStatus{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -1381,6 +2770,689 @@ func schema_pkg_apis_demo_v1alpha1_UpdateStrategy(ref common.ReferenceCallback) 
 		},
 		Dependencies: []string{
 			intstr.IntOrString{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_example_v1_WebApp(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WebApp runs a container image behind a Service.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata. The name is a DNS-1035 label of at most 63 characters: the Service is named after the WebApp.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the desired state.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(examplev1.WebAppSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the observed state. The operator alone writes it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(examplev1.WebAppStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			examplev1.WebAppSpec{}.OpenAPIModelName(), examplev1.WebAppStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_example_v1_WebAppList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WebAppList is a list of WebApps.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the WebApps.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(examplev1.WebApp{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			examplev1.WebApp{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_example_v1_WebAppSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WebAppSpec is the desired state of a WebApp.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replicas is the number of pods, 1 to 10.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"image": {
+						SchemaProps: spec.SchemaProps{
+							Description: "image is the container image.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"port": {
+						SchemaProps: spec.SchemaProps{
+							Description: "port is where the container listens. Defaults to 8080.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"resources": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resources are the compute resources of the container.",
+							Ref:         ref(workloadv1alpha1.Resources{}.OpenAPIModelName()),
+						},
+					},
+					"securityContext": {
+						SchemaProps: spec.SchemaProps{
+							Description: "securityContext is the security context of the container. Fields that are not set have the values of the restricted Pod Security profile.",
+							Ref:         ref(workloadv1alpha1.SecurityContext{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"replicas", "image"},
+			},
+		},
+		Dependencies: []string{
+			workloadv1alpha1.Resources{}.OpenAPIModelName(), workloadv1alpha1.SecurityContext{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_example_v1_WebAppStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WebAppStatus is the observed state of a WebApp.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and Available.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the spec that was last reconciled. It is -1 before the first time.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "phase is a summary of the conditions. The operator does not read it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"readyReplicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "readyReplicas is the number of pods that are ready.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"children": {
+						SchemaProps: spec.SchemaProps{
+							Description: "children is what the operator knows of the children.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ChildrenStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ChildrenStatus{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_platform_v1_EcommercePlatform(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "EcommercePlatform runs a shop: a database, a cache, a backend, a frontend, monitoring and an Ingress.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata. The name is a DNS-1035 label of at most 34 characters: the PostgreSQL is named <name>-db, and has at most 37 characters.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the desired state.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(platformv1.EcommercePlatformSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the observed state. The operator alone writes it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(platformv1.EcommercePlatformStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			platformv1.EcommercePlatformSpec{}.OpenAPIModelName(), platformv1.EcommercePlatformStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_platform_v1_EcommercePlatformList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "EcommercePlatformList is a list of EcommercePlatforms.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the EcommercePlatforms.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(platformv1.EcommercePlatform{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			platformv1.EcommercePlatform{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_platform_v1_EcommercePlatformSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "EcommercePlatformSpec is the desired state of an EcommercePlatform.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"environment": {
+						SchemaProps: spec.SchemaProps{
+							Description: "environment selects defaults: development, staging or production. Production also has PodDisruptionBudgets, topology spread, limits and NetworkPolicies. Defaults to development.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"frontend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "frontend is what customers see.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(platformv1.PlatformComponent{}.OpenAPIModelName()),
+						},
+					},
+					"backend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "backend reaches the database and the cache.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(platformv1.PlatformComponent{}.OpenAPIModelName()),
+						},
+					},
+					"database": {
+						SchemaProps: spec.SchemaProps{
+							Description: "database holds the data of the shop.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(platformv1.PlatformDatabase{}.OpenAPIModelName()),
+						},
+					},
+					"cache": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cache is the cache of the backend.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(platformv1.PlatformCache{}.OpenAPIModelName()),
+						},
+					},
+					"monitoring": {
+						SchemaProps: spec.SchemaProps{
+							Description: "monitoring adds a ServiceMonitor and a dashboard.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(platformv1.PlatformMonitoring{}.OpenAPIModelName()),
+						},
+					},
+					"ingress": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ingress makes the frontend reachable from outside of the cluster.",
+							Ref:         ref(platformv1.PlatformIngress{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"frontend", "backend"},
+			},
+		},
+		Dependencies: []string{
+			platformv1.PlatformCache{}.OpenAPIModelName(), platformv1.PlatformComponent{}.OpenAPIModelName(), platformv1.PlatformDatabase{}.OpenAPIModelName(), platformv1.PlatformIngress{}.OpenAPIModelName(), platformv1.PlatformMonitoring{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_platform_v1_EcommercePlatformStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "EcommercePlatformStatus is the observed state of an EcommercePlatform.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and one for each component.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the spec that was last reconciled. It is -1 before the first time.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "phase is a summary of the conditions. The operator does not read it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"endpoints": {
+						SchemaProps: spec.SchemaProps{
+							Description: "endpoints are where the components are reached.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(platformv1.PlatformEndpoints{}.OpenAPIModelName()),
+						},
+					},
+					"children": {
+						SchemaProps: spec.SchemaProps{
+							Description: "children is what the operator knows of the children.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ChildrenStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ChildrenStatus{}.OpenAPIModelName(), platformv1.PlatformEndpoints{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_platform_v1_PlatformBackup(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlatformBackup overrides the backups of an environment.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled makes backups. Defaults to false in development, else to true.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"schedule": {
+						SchemaProps: spec.SchemaProps{
+							Description: "schedule says when backups are made, in the cron format. Defaults to 0 2 * * *.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"retention": {
+						SchemaProps: spec.SchemaProps{
+							Description: "retention is the age at which dumps are removed: 12h, 30d, 8w. Defaults to 30d.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"destination": {
+						SchemaProps: spec.SchemaProps{
+							Description: "destination is where the dumps are kept. Without one, no backups are made, and the condition BackupConfigured says so.",
+							Ref:         ref(backupv1.Destination{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			backupv1.Destination{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_platform_v1_PlatformCache(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlatformCache is the cache of an EcommercePlatform.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled runs a cache. Defaults to true.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_platform_v1_PlatformComponent(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlatformComponent is the frontend or the backend of an EcommercePlatform. The container listens on port 8080.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"image": {
+						SchemaProps: spec.SchemaProps{
+							Description: "image is the container image.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replicas is the number of pods, 1 to 100. Defaults to 1.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"image"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_platform_v1_PlatformDatabase(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlatformDatabase is the database of an EcommercePlatform.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is postgresql or mysql. It cannot be changed. Defaults to postgresql.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "version is the version of the database: a major version of PostgreSQL, 12 to 18, or a tag of the image mysql such as 8.4. Defaults to 17 for postgresql and 8.4 for mysql.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"storage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "storage is the size of each volume in Gi. Defaults to 10Gi in development, 50Gi in staging and 100Gi in production.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"replicas": {
+						SchemaProps: spec.SchemaProps{
+							Description: "replicas is the number of servers of a postgresql, 1 to 5. Defaults to 1 in development, 2 in staging and 3 in production. A mysql has one server.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"backup": {
+						SchemaProps: spec.SchemaProps{
+							Description: "backup overrides the backups of the environment.",
+							Ref:         ref(platformv1.PlatformBackup{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			platformv1.PlatformBackup{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_platform_v1_PlatformEndpoints(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlatformEndpoints are where the components of an EcommercePlatform are reached.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"frontend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "frontend is the URL of the Ingress, or else host:port within the cluster.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"backend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "backend is host:port within the cluster.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"database": {
+						SchemaProps: spec.SchemaProps{
+							Description: "database is host:port within the cluster.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"cache": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cache is host:port within the cluster.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_platform_v1_PlatformIngress(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlatformIngress makes the frontend reachable from outside of the cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"host": {
+						SchemaProps: spec.SchemaProps{
+							Description: "host is the DNS name of the shop.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"className": {
+						SchemaProps: spec.SchemaProps{
+							Description: "className is the IngressClass. The default is that of the cluster.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"tlsSecret": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tlsSecret is the name of a Secret with the certificate of the host.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"host"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_platform_v1_PlatformMonitoring(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlatformMonitoring is the monitoring of an EcommercePlatform.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"enabled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enabled adds a ServiceMonitor, if the API server serves that kind, and a ConfigMap with a dashboard. Defaults to true.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
 	}
 }
 
@@ -2328,6 +4400,163 @@ func schema_pkg_apis_webapp_v1_WebsiteStatus(ref common.ReferenceCallback) commo
 		},
 		Dependencies: []string{
 			v1alpha1.ChildrenStatus{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_workload_v1alpha1_Capabilities(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Capabilities are Linux capabilities by name, such as NET_BIND_SERVICE.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"add": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "add are the capabilities to add, at most 64.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"drop": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "drop are the capabilities to drop, at most 64; ALL drops all.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_workload_v1alpha1_Resources(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Resources are the compute resources of a container, as in the Pod API.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"requests": {
+						SchemaProps: spec.SchemaProps{
+							Description: "requests are the resources that the scheduler reserves, such as cpu and memory.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(resource.Quantity{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"limits": {
+						SchemaProps: spec.SchemaProps{
+							Description: "limits are the most that the container may use.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(resource.Quantity{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			resource.Quantity{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_workload_v1alpha1_SecurityContext(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SecurityContext is the part of a container's security context that may be set, with the meaning that it has in the Pod API.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"runAsUser": {
+						SchemaProps: spec.SchemaProps{
+							Description: "runAsUser is the user ID of the process.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"runAsGroup": {
+						SchemaProps: spec.SchemaProps{
+							Description: "runAsGroup is the primary group ID of the process.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"runAsNonRoot": {
+						SchemaProps: spec.SchemaProps{
+							Description: "runAsNonRoot keeps the container from starting as user 0.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"readOnlyRootFilesystem": {
+						SchemaProps: spec.SchemaProps{
+							Description: "readOnlyRootFilesystem makes the root file system read-only.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"allowPrivilegeEscalation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "allowPrivilegeEscalation lets a process gain more privileges than its parent.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"privileged": {
+						SchemaProps: spec.SchemaProps{
+							Description: "privileged gives the container the privileges of the node.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"capabilities": {
+						SchemaProps: spec.SchemaProps{
+							Description: "capabilities are the Linux capabilities that are added and dropped.",
+							Ref:         ref(workloadv1alpha1.Capabilities{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			workloadv1alpha1.Capabilities{}.OpenAPIModelName()},
 	}
 }
 

@@ -70,3 +70,30 @@ type Correction struct {
 //
 // +kubebuilder:validation:MaxLength=317
 type ChildName string
+
+// ComponentStatus is the state of a component: children of an owner that start together.
+type ComponentStatus struct {
+	// name of the component, such as database.
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Name string `json:"name"`
+
+	// ready is true while all children of the component are healthy.
+	// +required
+	Ready bool `json:"ready"`
+
+	// reason is the reason for ready, in CamelCase.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// message says what the component waits for, or what failed.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// endpoint is where the component is reached within the cluster, as host:port.
+	// +kubebuilder:validation:MaxLength=320
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+}

@@ -19,6 +19,11 @@ func (in ChildrenStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ComponentStatus) OpenAPIModelName() string {
+	return "com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.ComponentStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Correction) OpenAPIModelName() string {
 	return "com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.Correction"
 }

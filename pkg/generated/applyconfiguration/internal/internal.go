@@ -26,6 +26,252 @@ func Parser() *typed.Parser {
 var parserOnce sync.Once
 var parser *typed.Parser
 var schemaYAML = typed.YAMLObject(`types:
+- name: com.github.example.demoapp-controller.pkg.apis.app.v1.AppStack
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.app.v1.AppStackSpec
+      default: {}
+    - name: status
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.app.v1.AppStackStatus
+      default: {}
+- name: com.github.example.demoapp-controller.pkg.apis.app.v1.AppStackCache
+  map:
+    fields:
+    - name: enabled
+      type:
+        scalar: boolean
+    - name: image
+      type:
+        scalar: string
+    - name: replicas
+      type:
+        scalar: numeric
+- name: com.github.example.demoapp-controller.pkg.apis.app.v1.AppStackComponent
+  map:
+    fields:
+    - name: image
+      type:
+        scalar: string
+      default: ""
+    - name: port
+      type:
+        scalar: numeric
+    - name: replicas
+      type:
+        scalar: numeric
+- name: com.github.example.demoapp-controller.pkg.apis.app.v1.AppStackDatabase
+  map:
+    fields:
+    - name: storage
+      type:
+        scalar: string
+    - name: version
+      type:
+        scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.app.v1.AppStackSpec
+  map:
+    fields:
+    - name: backend
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.app.v1.AppStackComponent
+      default: {}
+    - name: cache
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.app.v1.AppStackCache
+      default: {}
+    - name: database
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.app.v1.AppStackDatabase
+      default: {}
+    - name: frontend
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.app.v1.AppStackComponent
+      default: {}
+- name: com.github.example.demoapp-controller.pkg.apis.app.v1.AppStackStatus
+  map:
+    fields:
+    - name: children
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.ChildrenStatus
+      default: {}
+    - name: components
+      type:
+        list:
+          elementType:
+            namedType: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.ComponentStatus
+          elementRelationship: associative
+          keys:
+          - name
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: phase
+      type:
+        scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.backup.v1.Backup
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.backup.v1.BackupSpec
+      default: {}
+    - name: status
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.backup.v1.BackupStatus
+      default: {}
+- name: com.github.example.demoapp-controller.pkg.apis.backup.v1.BackupSpec
+  map:
+    fields:
+    - name: destination
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.backup.v1.Destination
+      default: {}
+    - name: retention
+      type:
+        scalar: string
+    - name: schedule
+      type:
+        scalar: string
+      default: ""
+    - name: source
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.backup.v1.Source
+      default: {}
+    - name: suspend
+      type:
+        scalar: boolean
+    - name: timeZone
+      type:
+        scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.backup.v1.BackupStatus
+  map:
+    fields:
+    - name: children
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.ChildrenStatus
+      default: {}
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: lastFailure
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.backup.v1.Failure
+    - name: lastHandledRunNow
+      type:
+        scalar: string
+    - name: lastScheduleTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: lastSuccessfulTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: nextScheduleTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: observedGeneration
+      type:
+        scalar: numeric
+- name: com.github.example.demoapp-controller.pkg.apis.backup.v1.Connection
+  map:
+    fields:
+    - name: credentialsSecret
+      type:
+        scalar: string
+      default: ""
+    - name: database
+      type:
+        scalar: string
+      default: ""
+    - name: host
+      type:
+        scalar: string
+      default: ""
+    - name: port
+      type:
+        scalar: numeric
+- name: com.github.example.demoapp-controller.pkg.apis.backup.v1.Destination
+  map:
+    fields:
+    - name: bucket
+      type:
+        scalar: string
+      default: ""
+    - name: credentialsSecret
+      type:
+        scalar: string
+      default: ""
+    - name: endpoint
+      type:
+        scalar: string
+    - name: prefix
+      type:
+        scalar: string
+    - name: type
+      type:
+        scalar: string
+      default: ""
+- name: com.github.example.demoapp-controller.pkg.apis.backup.v1.Failure
+  map:
+    fields:
+    - name: job
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.example.demoapp-controller.pkg.apis.backup.v1.Source
+  map:
+    fields:
+    - name: connection
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.backup.v1.Connection
+      default: {}
+    - name: type
+      type:
+        scalar: string
+      default: ""
 - name: com.github.example.demoapp-controller.pkg.apis.cache.v1.MemcachedBackup
   map:
     fields:
@@ -116,6 +362,26 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: lastCorrection
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.Correction
+- name: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.ComponentStatus
+  map:
+    fields:
+    - name: endpoint
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: ready
+      type:
+        scalar: boolean
+      default: false
+    - name: reason
+      type:
+        scalar: string
 - name: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.Correction
   map:
     fields:
@@ -128,6 +394,181 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: time
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.example.demoapp-controller.pkg.apis.config.v1.AppConfig
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.config.v1.AppConfigSpec
+      default: {}
+    - name: status
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.config.v1.AppConfigStatus
+      default: {}
+- name: com.github.example.demoapp-controller.pkg.apis.config.v1.AppConfigSpec
+  map:
+    fields:
+    - name: application
+      type:
+        scalar: string
+      default: ""
+    - name: config
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: environment
+      type:
+        scalar: string
+      default: ""
+    - name: environments
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.config.v1.Environments
+      default: {}
+    - name: values
+      type:
+        namedType: __untyped_atomic_
+- name: com.github.example.demoapp-controller.pkg.apis.config.v1.AppConfigStatus
+  map:
+    fields:
+    - name: children
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.ChildrenStatus
+      default: {}
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: configHash
+      type:
+        scalar: string
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: reloaded
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+- name: com.github.example.demoapp-controller.pkg.apis.config.v1.Environments
+  map:
+    fields:
+    - name: dev
+      type:
+        namedType: __untyped_atomic_
+    - name: prod
+      type:
+        namedType: __untyped_atomic_
+    - name: staging
+      type:
+        namedType: __untyped_atomic_
+- name: com.github.example.demoapp-controller.pkg.apis.database.v1.PostgreSQL
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.database.v1.PostgreSQLSpec
+      default: {}
+    - name: status
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.database.v1.PostgreSQLStatus
+      default: {}
+- name: com.github.example.demoapp-controller.pkg.apis.database.v1.PostgreSQLBackup
+  map:
+    fields:
+    - name: destination
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.backup.v1.Destination
+    - name: enabled
+      type:
+        scalar: boolean
+    - name: retention
+      type:
+        scalar: string
+    - name: schedule
+      type:
+        scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.database.v1.PostgreSQLSpec
+  map:
+    fields:
+    - name: backup
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.database.v1.PostgreSQLBackup
+    - name: deletionPolicy
+      type:
+        scalar: string
+    - name: replicas
+      type:
+        scalar: numeric
+    - name: resources
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.Resources
+    - name: storage
+      type:
+        scalar: string
+    - name: storageClassName
+      type:
+        scalar: string
+    - name: version
+      type:
+        scalar: string
+      default: ""
+- name: com.github.example.demoapp-controller.pkg.apis.database.v1.PostgreSQLStatus
+  map:
+    fields:
+    - name: children
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.ChildrenStatus
+      default: {}
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: endpoint
+      type:
+        scalar: string
+    - name: lastBackupTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: phase
+      type:
+        scalar: string
+    - name: readyReplicas
+      type:
+        scalar: numeric
+      default: 0
 - name: com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1.DemoApp
   map:
     fields:
@@ -447,6 +888,230 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: maxUnavailable
       type:
         namedType: io.k8s.apimachinery.pkg.util.intstr.IntOrString
+- name: com.github.example.demoapp-controller.pkg.apis.example.v1.WebApp
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.example.v1.WebAppSpec
+      default: {}
+    - name: status
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.example.v1.WebAppStatus
+      default: {}
+- name: com.github.example.demoapp-controller.pkg.apis.example.v1.WebAppSpec
+  map:
+    fields:
+    - name: image
+      type:
+        scalar: string
+      default: ""
+    - name: port
+      type:
+        scalar: numeric
+    - name: replicas
+      type:
+        scalar: numeric
+      default: 0
+    - name: resources
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.Resources
+    - name: securityContext
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.SecurityContext
+- name: com.github.example.demoapp-controller.pkg.apis.example.v1.WebAppStatus
+  map:
+    fields:
+    - name: children
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.ChildrenStatus
+      default: {}
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: phase
+      type:
+        scalar: string
+    - name: readyReplicas
+      type:
+        scalar: numeric
+      default: 0
+- name: com.github.example.demoapp-controller.pkg.apis.platform.v1.EcommercePlatform
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.platform.v1.EcommercePlatformSpec
+      default: {}
+    - name: status
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.platform.v1.EcommercePlatformStatus
+      default: {}
+- name: com.github.example.demoapp-controller.pkg.apis.platform.v1.EcommercePlatformSpec
+  map:
+    fields:
+    - name: backend
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformComponent
+      default: {}
+    - name: cache
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformCache
+      default: {}
+    - name: database
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformDatabase
+      default: {}
+    - name: environment
+      type:
+        scalar: string
+    - name: frontend
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformComponent
+      default: {}
+    - name: ingress
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformIngress
+    - name: monitoring
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformMonitoring
+      default: {}
+- name: com.github.example.demoapp-controller.pkg.apis.platform.v1.EcommercePlatformStatus
+  map:
+    fields:
+    - name: children
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.child.v1alpha1.ChildrenStatus
+      default: {}
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: endpoints
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformEndpoints
+      default: {}
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: phase
+      type:
+        scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformBackup
+  map:
+    fields:
+    - name: destination
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.backup.v1.Destination
+    - name: enabled
+      type:
+        scalar: boolean
+    - name: retention
+      type:
+        scalar: string
+    - name: schedule
+      type:
+        scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformCache
+  map:
+    fields:
+    - name: enabled
+      type:
+        scalar: boolean
+- name: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformComponent
+  map:
+    fields:
+    - name: image
+      type:
+        scalar: string
+      default: ""
+    - name: replicas
+      type:
+        scalar: numeric
+- name: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformDatabase
+  map:
+    fields:
+    - name: backup
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformBackup
+    - name: replicas
+      type:
+        scalar: numeric
+    - name: storage
+      type:
+        scalar: string
+    - name: type
+      type:
+        scalar: string
+    - name: version
+      type:
+        scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformEndpoints
+  map:
+    fields:
+    - name: backend
+      type:
+        scalar: string
+    - name: cache
+      type:
+        scalar: string
+    - name: database
+      type:
+        scalar: string
+    - name: frontend
+      type:
+        scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformIngress
+  map:
+    fields:
+    - name: className
+      type:
+        scalar: string
+    - name: host
+      type:
+        scalar: string
+      default: ""
+    - name: tlsSecret
+      type:
+        scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformMonitoring
+  map:
+    fields:
+    - name: enabled
+      type:
+        scalar: boolean
 - name: com.github.example.demoapp-controller.pkg.apis.release.v1alpha1.DeployedRelease
   map:
     fields:
@@ -699,6 +1364,60 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: url
       type:
         scalar: string
+- name: com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.Capabilities
+  map:
+    fields:
+    - name: add
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: drop
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+- name: com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.Resources
+  map:
+    fields:
+    - name: limits
+      type:
+        map:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: requests
+      type:
+        map:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+- name: com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.SecurityContext
+  map:
+    fields:
+    - name: allowPrivilegeEscalation
+      type:
+        scalar: boolean
+    - name: capabilities
+      type:
+        namedType: com.github.example.demoapp-controller.pkg.apis.workload.v1alpha1.Capabilities
+    - name: privileged
+      type:
+        scalar: boolean
+    - name: readOnlyRootFilesystem
+      type:
+        scalar: boolean
+    - name: runAsGroup
+      type:
+        scalar: numeric
+    - name: runAsNonRoot
+      type:
+        scalar: boolean
+    - name: runAsUser
+      type:
+        scalar: numeric
+- name: io.k8s.apimachinery.pkg.api.resource.Quantity
+  scalar: untyped
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
   map:
     fields:

@@ -9,8 +9,14 @@ import (
 	fmt "fmt"
 	http "net/http"
 
+	appv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/app/v1"
+	backupv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/backup/v1"
 	cachev1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/cache/v1"
+	configv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/config/v1"
+	databasev1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/database/v1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
+	examplev1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/example/v1"
+	platformv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/platform/v1"
 	webappv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/webapp/v1"
 	discovery "k8s.io/client-go/discovery"
 	rest "k8s.io/client-go/rest"
@@ -19,17 +25,39 @@ import (
 
 type Interface interface {
 	Discovery() discovery.DiscoveryInterfaces
+	AppV1() appv1.AppV1Interface
+	BackupV1() backupv1.BackupV1Interface
 	CacheV1() cachev1.CacheV1Interface
+	ConfigV1() configv1.ConfigV1Interface
+	DatabaseV1() databasev1.DatabaseV1Interface
 	DemoV1alpha1() demov1alpha1.DemoV1alpha1Interface
+	ExampleV1() examplev1.ExampleV1Interface
+	PlatformV1() platformv1.PlatformV1Interface
 	WebappV1() webappv1.WebappV1Interface
 }
 
 // Clientset contains the clients for groups.
 type Clientset struct {
 	*discovery.DiscoveryClient
+	appV1        *appv1.AppV1Client
+	backupV1     *backupv1.BackupV1Client
 	cacheV1      *cachev1.CacheV1Client
+	configV1     *configv1.ConfigV1Client
+	databaseV1   *databasev1.DatabaseV1Client
 	demoV1alpha1 *demov1alpha1.DemoV1alpha1Client
+	exampleV1    *examplev1.ExampleV1Client
+	platformV1   *platformv1.PlatformV1Client
 	webappV1     *webappv1.WebappV1Client
+}
+
+// AppV1 retrieves the AppV1Client
+func (c *Clientset) AppV1() appv1.AppV1Interface {
+	return c.appV1
+}
+
+// BackupV1 retrieves the BackupV1Client
+func (c *Clientset) BackupV1() backupv1.BackupV1Interface {
+	return c.backupV1
 }
 
 // CacheV1 retrieves the CacheV1Client
@@ -37,9 +65,29 @@ func (c *Clientset) CacheV1() cachev1.CacheV1Interface {
 	return c.cacheV1
 }
 
+// ConfigV1 retrieves the ConfigV1Client
+func (c *Clientset) ConfigV1() configv1.ConfigV1Interface {
+	return c.configV1
+}
+
+// DatabaseV1 retrieves the DatabaseV1Client
+func (c *Clientset) DatabaseV1() databasev1.DatabaseV1Interface {
+	return c.databaseV1
+}
+
 // DemoV1alpha1 retrieves the DemoV1alpha1Client
 func (c *Clientset) DemoV1alpha1() demov1alpha1.DemoV1alpha1Interface {
 	return c.demoV1alpha1
+}
+
+// ExampleV1 retrieves the ExampleV1Client
+func (c *Clientset) ExampleV1() examplev1.ExampleV1Interface {
+	return c.exampleV1
+}
+
+// PlatformV1 retrieves the PlatformV1Client
+func (c *Clientset) PlatformV1() platformv1.PlatformV1Interface {
+	return c.platformV1
 }
 
 // WebappV1 retrieves the WebappV1Client
@@ -91,11 +139,35 @@ func NewForConfigAndClient(c *rest.Config, httpClient *http.Client) (*Clientset,
 
 	var cs Clientset
 	var err error
+	cs.appV1, err = appv1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	cs.backupV1, err = backupv1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
 	cs.cacheV1, err = cachev1.NewForConfigAndClient(&configShallowCopy, httpClient)
 	if err != nil {
 		return nil, err
 	}
+	cs.configV1, err = configv1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	cs.databaseV1, err = databasev1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
 	cs.demoV1alpha1, err = demov1alpha1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	cs.exampleV1, err = examplev1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	cs.platformV1, err = platformv1.NewForConfigAndClient(&configShallowCopy, httpClient)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +196,14 @@ func NewForConfigOrDie(c *rest.Config) *Clientset {
 // New creates a new Clientset for the given RESTClient.
 func New(c rest.Interface) *Clientset {
 	var cs Clientset
+	cs.appV1 = appv1.New(c)
+	cs.backupV1 = backupv1.New(c)
 	cs.cacheV1 = cachev1.New(c)
+	cs.configV1 = configv1.New(c)
+	cs.databaseV1 = databasev1.New(c)
 	cs.demoV1alpha1 = demov1alpha1.New(c)
+	cs.exampleV1 = examplev1.New(c)
+	cs.platformV1 = platformv1.New(c)
 	cs.webappV1 = webappv1.New(c)
 
 	cs.DiscoveryClient = discovery.NewDiscoveryClient(c)

@@ -12,9 +12,15 @@ import (
 	time "time"
 
 	versioned "github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
+	app "github.com/example/demoapp-controller/pkg/generated/informers/externalversions/app"
+	backup "github.com/example/demoapp-controller/pkg/generated/informers/externalversions/backup"
 	externalversionscache "github.com/example/demoapp-controller/pkg/generated/informers/externalversions/cache"
+	config "github.com/example/demoapp-controller/pkg/generated/informers/externalversions/config"
+	database "github.com/example/demoapp-controller/pkg/generated/informers/externalversions/database"
 	demo "github.com/example/demoapp-controller/pkg/generated/informers/externalversions/demo"
+	example "github.com/example/demoapp-controller/pkg/generated/informers/externalversions/example"
 	internalinterfaces "github.com/example/demoapp-controller/pkg/generated/informers/externalversions/internalinterfaces"
+	platform "github.com/example/demoapp-controller/pkg/generated/informers/externalversions/platform"
 	webapp "github.com/example/demoapp-controller/pkg/generated/informers/externalversions/webapp"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
@@ -314,17 +320,47 @@ type SharedInformerFactory interface {
 	// client.
 	InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer
 
+	App() app.Interface
+	Backup() backup.Interface
 	Cache() externalversionscache.Interface
+	Config() config.Interface
+	Database() database.Interface
 	Demo() demo.Interface
+	Example() example.Interface
+	Platform() platform.Interface
 	Webapp() webapp.Interface
+}
+
+func (f *sharedInformerFactory) App() app.Interface {
+	return app.New(f, f.namespace, f.tweakListOptions)
+}
+
+func (f *sharedInformerFactory) Backup() backup.Interface {
+	return backup.New(f, f.namespace, f.tweakListOptions)
 }
 
 func (f *sharedInformerFactory) Cache() externalversionscache.Interface {
 	return externalversionscache.New(f, f.namespace, f.tweakListOptions)
 }
 
+func (f *sharedInformerFactory) Config() config.Interface {
+	return config.New(f, f.namespace, f.tweakListOptions)
+}
+
+func (f *sharedInformerFactory) Database() database.Interface {
+	return database.New(f, f.namespace, f.tweakListOptions)
+}
+
 func (f *sharedInformerFactory) Demo() demo.Interface {
 	return demo.New(f, f.namespace, f.tweakListOptions)
+}
+
+func (f *sharedInformerFactory) Example() example.Interface {
+	return example.New(f, f.namespace, f.tweakListOptions)
+}
+
+func (f *sharedInformerFactory) Platform() platform.Interface {
+	return platform.New(f, f.namespace, f.tweakListOptions)
 }
 
 func (f *sharedInformerFactory) Webapp() webapp.Interface {

@@ -8,8 +8,14 @@ package externalversions
 import (
 	fmt "fmt"
 
-	v1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
+	v1 "github.com/example/demoapp-controller/pkg/apis/app/v1"
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
+	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
+	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	cache "k8s.io/client-go/tools/cache"
@@ -41,15 +47,39 @@ func (f *genericInformer) Lister() cache.GenericLister {
 // TODO extend this to unknown resources with a client pool
 func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource) (GenericInformer, error) {
 	switch resource {
-	// Group=cache.my.domain, Version=v1
-	case v1.SchemeGroupVersion.WithResource("memcachedbackups"):
+	// Group=app.example.com, Version=v1
+	case v1.SchemeGroupVersion.WithResource("appstacks"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.App().V1().AppStacks().Informer()}, nil
+
+		// Group=backup.example.com, Version=v1
+	case backupv1.SchemeGroupVersion.WithResource("backups"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Backup().V1().Backups().Informer()}, nil
+
+		// Group=cache.my.domain, Version=v1
+	case cachev1.SchemeGroupVersion.WithResource("memcachedbackups"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Cache().V1().MemcachedBackups().Informer()}, nil
+
+		// Group=config.example.com, Version=v1
+	case configv1.SchemeGroupVersion.WithResource("appconfigs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Config().V1().AppConfigs().Informer()}, nil
+
+		// Group=database.example.com, Version=v1
+	case databasev1.SchemeGroupVersion.WithResource("postgresqls"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Database().V1().PostgreSQLs().Informer()}, nil
 
 		// Group=demo.example.com, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithResource("demoapps"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Demo().V1alpha1().DemoApps().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("demoappclusters"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Demo().V1alpha1().DemoAppClusters().Informer()}, nil
+
+		// Group=example.com, Version=v1
+	case examplev1.SchemeGroupVersion.WithResource("webapps"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Example().V1().WebApps().Informer()}, nil
+
+		// Group=platform.example.com, Version=v1
+	case platformv1.SchemeGroupVersion.WithResource("ecommerceplatforms"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Platform().V1().EcommercePlatforms().Informer()}, nil
 
 		// Group=webapp.example.com, Version=v1
 	case webappv1.SchemeGroupVersion.WithResource("websites"):

@@ -8,10 +8,22 @@ package fake
 import (
 	applyconfiguration "github.com/example/demoapp-controller/pkg/generated/applyconfiguration"
 	clientset "github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
+	appv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/app/v1"
+	fakeappv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/app/v1/fake"
+	backupv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/backup/v1"
+	fakebackupv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/backup/v1/fake"
 	cachev1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/cache/v1"
 	fakecachev1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/cache/v1/fake"
+	configv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/config/v1"
+	fakeconfigv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/config/v1/fake"
+	databasev1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/database/v1"
+	fakedatabasev1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/database/v1/fake"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1"
 	fakedemov1alpha1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/demo/v1alpha1/fake"
+	examplev1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/example/v1"
+	fakeexamplev1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/example/v1/fake"
+	platformv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/platform/v1"
+	fakeplatformv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/platform/v1/fake"
 	webappv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/webapp/v1"
 	fakewebappv1 "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/webapp/v1/fake"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -127,14 +139,44 @@ var (
 	_ testing.FakeClient  = &Clientset{}
 )
 
+// AppV1 retrieves the AppV1Client
+func (c *Clientset) AppV1() appv1.AppV1Interface {
+	return &fakeappv1.FakeAppV1{Fake: &c.Fake}
+}
+
+// BackupV1 retrieves the BackupV1Client
+func (c *Clientset) BackupV1() backupv1.BackupV1Interface {
+	return &fakebackupv1.FakeBackupV1{Fake: &c.Fake}
+}
+
 // CacheV1 retrieves the CacheV1Client
 func (c *Clientset) CacheV1() cachev1.CacheV1Interface {
 	return &fakecachev1.FakeCacheV1{Fake: &c.Fake}
 }
 
+// ConfigV1 retrieves the ConfigV1Client
+func (c *Clientset) ConfigV1() configv1.ConfigV1Interface {
+	return &fakeconfigv1.FakeConfigV1{Fake: &c.Fake}
+}
+
+// DatabaseV1 retrieves the DatabaseV1Client
+func (c *Clientset) DatabaseV1() databasev1.DatabaseV1Interface {
+	return &fakedatabasev1.FakeDatabaseV1{Fake: &c.Fake}
+}
+
 // DemoV1alpha1 retrieves the DemoV1alpha1Client
 func (c *Clientset) DemoV1alpha1() demov1alpha1.DemoV1alpha1Interface {
 	return &fakedemov1alpha1.FakeDemoV1alpha1{Fake: &c.Fake}
+}
+
+// ExampleV1 retrieves the ExampleV1Client
+func (c *Clientset) ExampleV1() examplev1.ExampleV1Interface {
+	return &fakeexamplev1.FakeExampleV1{Fake: &c.Fake}
+}
+
+// PlatformV1 retrieves the PlatformV1Client
+func (c *Clientset) PlatformV1() platformv1.PlatformV1Interface {
+	return &fakeplatformv1.FakePlatformV1{Fake: &c.Fake}
 }
 
 // WebappV1 retrieves the WebappV1Client

@@ -6,8 +6,14 @@
 package scheme
 
 import (
+	appv1 "github.com/example/demoapp-controller/pkg/apis/app/v1"
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
+	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
+	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
@@ -20,8 +26,14 @@ var Scheme = runtime.NewScheme()
 var Codecs = serializer.NewCodecFactory(Scheme)
 var ParameterCodec = runtime.NewParameterCodec(Scheme)
 var localSchemeBuilder = runtime.SchemeBuilder{
+	appv1.AddToScheme,
+	backupv1.AddToScheme,
 	cachev1.AddToScheme,
+	configv1.AddToScheme,
+	databasev1.AddToScheme,
 	demov1alpha1.AddToScheme,
+	examplev1.AddToScheme,
+	platformv1.AddToScheme,
 	webappv1.AddToScheme,
 }
 

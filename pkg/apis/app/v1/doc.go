@@ -1,0 +1,13 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package v1 is version v1 of the API group app.example.com, which has the kind AppStack.
+//
+// The types and their markers are the source of the CustomResourceDefinition in
+// artifacts/kinds/appstack and of all generated code. Run "make generate" after a change.
+//
+// +k8s:deepcopy-gen=package
+// +k8s:openapi-gen=true
+// +k8s:openapi-model-package=com.github.example.demoapp-controller.pkg.apis.app.v1
+// +groupName=app.example.com
+package v1

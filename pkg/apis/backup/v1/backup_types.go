@@ -1,0 +1,258 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+)
+
+// AnnotationRunNow starts a run when it gets a new value.
+const AnnotationRunNow = "backup.example.com/run-now"
+
+// LabelBackup is the label of the children of a Backup, of its Jobs and of their pods that
+// holds the name of the Backup.
+const LabelBackup = "backup.example.com/backup"
+
+// Values of Source.Type.
+const (
+	SourcePostgreSQL = "postgresql"
+	SourceMySQL      = "mysql"
+	SourceMongoDB    = "mongodb"
+)
+
+// Values of Destination.Type.
+const (
+	DestinationS3    = "s3"
+	DestinationGCS   = "gcs"
+	DestinationAzure = "azure"
+)
+
+// +genclient
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=backups,singular=backup,scope=Namespaced,shortName=bak,categories=all;database
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=`.spec.schedule`,description="When runs start."
+// +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspend`,description="Whether no runs are scheduled."
+// +kubebuilder:printcolumn:name="Last Success",type=date,JSONPath=`.status.lastSuccessfulTime`,description="Time since the last successful run."
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`,description="Whether backups are made as scheduled."
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the Backup was created."
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 44 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must be a DNS-1035 label of at most 44 characters (lower-case letters, digits and '-', beginning with a letter, ending with a letter or digit): the CronJob is named <name>-cronjob, and a CronJob has at most 52 characters",fieldPath=".metadata"
+
+// Backup dumps a database on a schedule and keeps the dumps in a bucket.
+type Backup struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object metadata. The name is a DNS-1035 label of at most 44
+	// characters: the CronJob is named <name>-cronjob, and a CronJob has at most 52 characters.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the desired state.
+	// +required
+	Spec BackupSpec `json:"spec"`
+
+	// status is the observed state. The operator alone writes it.
+	// +kubebuilder:default={"observedGeneration":-1}
+	// +optional
+	Status BackupStatus `json:"status,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+
+// BackupList is a list of Backups.
+type BackupList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the Backups.
+	Items []Backup `json:"items"`
+}
+
+// BackupSpec is the desired state of a Backup.
+type BackupSpec struct {
+	// source is the database.
+	// +required
+	Source Source `json:"source"`
+
+	// destination is where the dumps are kept.
+	// +required
+	Destination Destination `json:"destination"`
+
+	// schedule says when runs start, in the cron format of CronJobs: five fields, or a macro
+	// such as @daily.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	Schedule string `json:"schedule"`
+
+	// timeZone is the time zone of the schedule, such as Europe/Berlin. The default is the
+	// time zone of the kube-controller-manager, often UTC.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	TimeZone string `json:"timeZone,omitempty"`
+
+	// retention is the age at which dumps are removed, in hours, days or weeks: 12h, 30d, 8w.
+	// The newest dump is never removed. Defaults to 30d.
+	// +kubebuilder:default="30d"
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,4}[hdw]$`
+	// +optional
+	Retention string `json:"retention,omitempty"`
+
+	// suspend starts no further scheduled runs.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+}
+
+// Source is the database of a Backup.
+type Source struct {
+	// type is the database system.
+	// +kubebuilder:validation:Enum=postgresql;mysql;mongodb
+	// +required
+	Type string `json:"type"`
+
+	// connection says how the database is reached.
+	// +required
+	Connection Connection `json:"connection"`
+}
+
+// Connection says how a database is reached.
+type Connection struct {
+	// host is the DNS name or the address of the server.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9]([-a-zA-Z0-9.:]*[a-zA-Z0-9])?$`
+	// +required
+	Host string `json:"host"`
+
+	// port is the TCP port of the server. The default is 5432 for postgresql, 3306 for mysql
+	// and 27017 for mongodb.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	Port int32 `json:"port,omitempty"`
+
+	// database is the name of the database.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9_][-a-zA-Z0-9_]*$`
+	// +required
+	Database string `json:"database"`
+
+	// credentialsSecret is the name of a Secret with the keys username and password.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +required
+	CredentialsSecret string `json:"credentialsSecret"`
+}
+
+// Destination is the bucket of a Backup.
+type Destination struct {
+	// type is the storage system.
+	// +kubebuilder:validation:Enum=s3;gcs;azure
+	// +required
+	Type string `json:"type"`
+
+	// bucket is the name of the bucket; in Azure, of the container.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=222
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9][-a-zA-Z0-9._]*[a-zA-Z0-9]$`
+	// +required
+	Bucket string `json:"bucket"`
+
+	// prefix is put before the names of the dumps, as a path.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9]([-a-zA-Z0-9._/]*[-a-zA-Z0-9._])?$`
+	// +kubebuilder:validation:XValidation:rule="!self.contains('..') && !self.contains('//')",message="prefix must not contain .. or //"
+	// +optional
+	Prefix string `json:"prefix,omitempty"`
+
+	// endpoint is the URL of the storage server. The default is that of the provider.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^https?://[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?(:[0-9]{1,5})?(/[-a-zA-Z0-9._~/]*)?$`
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// credentialsSecret is the name of a Secret with the credentials of the bucket. Its keys
+	// depend on the type.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +required
+	CredentialsSecret string `json:"credentialsSecret"`
+}
+
+// BackupStatus is the observed state of a Backup.
+type BackupStatus struct {
+	// conditions are Ready, Reconciling and Stalled, as in the kstatus contract, and Scheduled and LastRunSucceeded.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the generation of the spec that was last reconciled. It is -1
+	// before the first time.
+	// +kubebuilder:default=-1
+	// +kubebuilder:validation:Minimum=-1
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// lastScheduleTime is the last time that a run was started by the schedule.
+	// +optional
+	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
+
+	// lastSuccessfulTime is the last time that a run succeeded.
+	// +optional
+	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
+
+	// lastFailure is the last run that failed.
+	// +optional
+	LastFailure *Failure `json:"lastFailure,omitempty"`
+
+	// nextScheduleTime is the next time that a run starts. It is absent while runs are
+	// suspended.
+	// +optional
+	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
+
+	// lastHandledRunNow is the value of the annotation backup.example.com/run-now for which
+	// a run was started last.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	LastHandledRunNow string `json:"lastHandledRunNow,omitempty"`
+
+	// children is what the operator knows of the children.
+	// +optional
+	Children childv1alpha1.ChildrenStatus `json:"children,omitzero"`
+}
+
+// Failure is a run that failed.
+type Failure struct {
+	// time is when the run failed.
+	// +required
+	Time metav1.Time `json:"time"`
+
+	// job is the name of the Job of the run.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Job string `json:"job,omitempty"`
+
+	// reason is the reason in CamelCase.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// message says what failed. It holds no secrets.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Message string `json:"message,omitempty"`
+}

@@ -1,0 +1,55 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+)
+
+// Named is the name of an object, its labels, and the labels by which it selects its pods.
+// The pods have both.
+type Named struct {
+	Name     string
+	Labels   map[string]string
+	Selector map[string]string
+}
+
+// PodLabels are the labels of the pods.
+func (n Named) PodLabels() map[string]string {
+	labels := maps.Clone(n.Selector)
+	maps.Copy(labels, n.Labels)
+	return labels
+}
+
+// Deployment returns a Deployment of these pods.
+func Deployment(n Named, replicas int32, pod *corev1ac.PodSpecApplyConfiguration) *appsv1ac.DeploymentApplyConfiguration {
+	return appsv1ac.Deployment(n.Name, "").WithLabels(n.PodLabels()).WithSpec(appsv1ac.DeploymentSpec().
+		WithReplicas(replicas).WithRevisionHistoryLimit(3).
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(n.Selector)).
+		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(n.PodLabels()).WithSpec(pod)))
+}
+
+// Service returns a Service of type ClusterIP. It serves on port, and reaches the pods at the
+// container port of the name portName.
+func Service(n Named, portName string, port int32) *corev1ac.ServiceApplyConfiguration {
+	return corev1ac.Service(n.Name, "").WithLabels(n.PodLabels()).WithSpec(corev1ac.ServiceSpec().
+		WithType(corev1.ServiceTypeClusterIP).WithSelector(n.Selector).
+		WithPorts(corev1ac.ServicePort().WithName(portName).WithPort(port).WithTargetPort(intstr.FromString(portName))))
+}
+
+// Port returns a container port with a name.
+func Port(name string, port int32) *corev1ac.ContainerPortApplyConfiguration {
+	return corev1ac.ContainerPort().WithName(name).WithContainerPort(port)
+}
+
+// TCPProbe returns a probe that connects to a named container port.
+func TCPProbe(portName string) *corev1ac.ProbeApplyConfiguration {
+	return corev1ac.Probe().WithTCPSocket(corev1ac.TCPSocketAction().WithPort(intstr.FromString(portName)))
+}

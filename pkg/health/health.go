@@ -5,8 +5,11 @@ package health
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,13 +17,17 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
+// conditionReady is the condition that a kind reports to [OfReporting].
+const conditionReady = "Ready"
+
 // Health is the health of an object, by the rules of kstatus
 // (https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus).
 type Health struct {
 	// Status is one of kstatus' results: Current, InProgress, Failed,
 	// Terminating, NotFound or Unknown.
 	Status status.Status
-	// Message says why the object is not Current; empty when it is.
+	// Message says why the object is not Current, and why its pods cannot be created, if they
+	// cannot. It is empty when the object is Current.
 	Message string
 	// Replicas and ReadyReplicas are the counts in the status of a workload, and
 	// Selector its label selector; zero for all other kinds.
@@ -61,6 +68,9 @@ func Of(object *unstructured.Unstructured) Health {
 	health := Health{Status: result.Status}
 	if result.Status != status.CurrentStatus {
 		health.Message = result.Message
+		if refusal := replicaFailure(object); refusal != "" {
+			health.Message += ": " + refusal
+		}
 	}
 	health.Replicas = nestedInt32(object.Object, "status", "replicas")
 	health.ReadyReplicas = nestedInt32(object.Object, "status", "readyReplicas")
@@ -68,26 +78,77 @@ func Of(object *unstructured.Unstructured) Health {
 	return health
 }
 
-// OfTyped computes the health of an object of a built-in type. It leaves out the managed
-// fields, which are most of the object and do not matter to health.
+// OfTyped computes the health of an object of a built-in type.
 func OfTyped(object metav1.Object) Health {
+	whole, err := toUnstructured(object)
+	if err != nil {
+		return Health{Status: status.UnknownStatus, Message: err.Error()}
+	}
+	return Of(whole)
+}
+
+// OfReporting computes the health of an object whose kind reports the condition Ready. An
+// object without this condition is InProgress, because its controller has not seen it yet.
+func OfReporting(object metav1.Object, gvk schema.GroupVersionKind) Health {
+	whole, err := toUnstructured(object)
+	if err != nil {
+		return Health{Status: status.UnknownStatus, Message: err.Error()}
+	}
+	whole.SetGroupVersionKind(gvk)
+	health := Of(whole)
+	if health.Status == status.CurrentStatus && !reportsReady(whole) {
+		health.Status, health.Message = status.InProgressStatus, "No controller has reported the condition Ready yet"
+	}
+	return health
+}
+
+func reportsReady(object *unstructured.Unstructured) bool {
+	_, found := conditionOf(object, conditionReady)
+	return found
+}
+
+// replicaFailure says why the pods of a workload cannot be created, for example because
+// admission refuses them. It is empty if they can.
+func replicaFailure(object *unstructured.Unstructured) string {
+	failure, found := conditionOf(object, string(appsv1.DeploymentReplicaFailure))
+	if !found || failure.Status != corev1.ConditionTrue {
+		return ""
+	}
+	return failure.Message
+}
+
+func conditionOf(object *unstructured.Unstructured, conditionType string) (status.BasicCondition, bool) {
+	with, err := status.GetObjectWithConditions(object.Object)
+	if err != nil {
+		return status.BasicCondition{}, false
+	}
+	i := slices.IndexFunc(with.Status.Conditions, func(c status.BasicCondition) bool { return c.Type == conditionType })
+	if i < 0 {
+		return status.BasicCondition{}, false
+	}
+	return with.Status.Conditions[i], true
+}
+
+// toUnstructured converts a typed object. It leaves out the managed fields, which are most
+// of the object and do not matter to health.
+func toUnstructured(object metav1.Object) (*unstructured.Unstructured, error) {
 	typed, ok := object.(runtime.Object)
 	if !ok {
-		return Health{Status: status.UnknownStatus, Message: fmt.Sprintf("unexpected %T", object)}
+		return nil, fmt.Errorf("unexpected %T", object)
 	}
 	managed := object.GetManagedFields()
 	object.SetManagedFields(nil)
 	defer object.SetManagedFields(managed)
-	whole := &unstructured.Unstructured{}
-	var err error
-	if whole.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(typed); err != nil {
-		return Health{Status: status.UnknownStatus, Message: err.Error()}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		return nil, err
 	}
+	whole := &unstructured.Unstructured{Object: content}
 	if kinds, _, err := scheme.Scheme.ObjectKinds(typed); err == nil {
 		// Decoded objects have no kind.
 		whole.SetGroupVersionKind(kinds[0])
 	}
-	return Of(whole)
+	return whole, nil
 }
 
 // OfStatusless computes the health of an object whose kind has no status.

@@ -4,6 +4,7 @@
 package health
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -152,6 +153,67 @@ status: {observedGeneration: 2, conditions: [{type: Ready, status: "False", reas
 				t.Errorf("health (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestOfReporting: an object of a kind that reports Ready is not healthy before its controller has seen it.
+func TestOfReporting(t *testing.T) {
+	const head = "{apiVersion: example.com/v1, kind: Thing, metadata: {name: web, generation: 2}"
+	tests := map[string]struct {
+		manifest string
+		want     Health
+	}{
+		"no status yet": {
+			head + "}", Health{Status: status.InProgressStatus, Message: "No controller has reported the condition Ready yet"},
+		},
+		"an older generation was ready": {
+			head + `, status: {observedGeneration: 1, conditions: [{type: Ready, status: "True"}]}}`,
+			Health{Status: status.InProgressStatus, Message: "Thing generation is 2, but latest observed generation is 1"},
+		},
+		"progressing": {
+			head + `, status: {observedGeneration: 2, conditions: [
+				{type: Ready, status: "False"}, {type: Reconciling, status: "True", reason: Progressing, message: pods start}]}}`,
+			Health{Status: status.InProgressStatus, Message: "pods start"},
+		},
+		"stalled": {
+			head + `, status: {observedGeneration: 2, conditions: [
+				{type: Ready, status: "False"}, {type: Stalled, status: "True", reason: Refused, message: "spec.storage: may not shrink"}]}}`,
+			Health{Status: status.FailedStatus, Message: "spec.storage: may not shrink"},
+		},
+		"ready": {
+			head + `, status: {observedGeneration: 2, replicas: 3, readyReplicas: 3, conditions: [{type: Ready, status: "True"}]}}`,
+			Health{Status: status.CurrentStatus, Replicas: 3, ReadyReplicas: 3},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			whole := object(t, tc.manifest)
+			gvk := whole.GroupVersionKind()
+			whole.SetGroupVersionKind(schema.GroupVersionKind{}) // As it comes from the API server.
+
+			got := OfReporting(whole, gvk)
+
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("health (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRefusedPods: the message says why the pods of a Deployment cannot be created.
+func TestRefusedPods(t *testing.T) {
+	refused := object(t, deploymentHead+`
+status:
+  observedGeneration: 2
+  conditions:
+    - {type: Progressing, status: "False", reason: ProgressDeadlineExceeded}
+    - {type: ReplicaFailure, status: "True", reason: FailedCreate, message: "image is not allowed"}
+`)
+
+	got := Of(refused)
+
+	if !strings.HasSuffix(got.Message, ": image is not allowed") {
+		t.Errorf("message is %q", got.Message)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/example/demoapp-controller/pkg/health"
 	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
@@ -55,6 +56,7 @@ type Kind struct {
 	informers map[string]cache.SharedIndexInformer
 	views     map[string]*overlay.View[metav1.Object]
 	client    func(namespace string) client
+	health    func(metav1.Object) health.Health
 }
 
 // client is a typed client without its type.
@@ -77,16 +79,24 @@ func Of[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 	if err != nil {
 		return Kind{}, err
 	}
-	return WatchedBy(informers, gvk, clients)
+	return newKind(informers, gvk, clients, health.OfTyped)
 }
 
 // WatchedBy is like Of, for a kind that the process watches already, without the label
-// of children: a kind of its own.
+// of children: a kind of its own. Such a kind reports the condition Ready, so a child
+// without this condition is not healthy yet.
 func WatchedBy[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 	informers map[string]cache.SharedIndexInformer, gvk schema.GroupVersionKind, clients func(namespace string) C,
 ) (Kind, error) {
+	return newKind(informers, gvk, clients, func(object metav1.Object) health.Health { return health.OfReporting(object, gvk) })
+}
+
+func newKind[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
+	informers map[string]cache.SharedIndexInformer, gvk schema.GroupVersionKind, clients func(namespace string) C,
+	healthOf func(metav1.Object) health.Health,
+) (Kind, error) {
 	k := Kind{
-		gvk: gvk, informers: informers, views: map[string]*overlay.View[metav1.Object]{},
+		gvk: gvk, health: healthOf, informers: informers, views: map[string]*overlay.View[metav1.Object]{},
 		client: func(namespace string) client { return untyped(clients(namespace)) },
 	}
 	for namespace, informer := range informers {
@@ -139,7 +149,7 @@ func newInformer[T metav1.Object, L runtime.Object](
 		if err != nil {
 			return nil, err
 		}
-		return reduce(accessor), nil
+		return reduce(accessor, health.OfTyped), nil
 	})
 }
 
@@ -161,7 +171,7 @@ func (k Kind) observed(namespace, name string) *Observed {
 	if !ok {
 		return nil
 	}
-	return observe(object)
+	return k.observe(object)
 }
 
 // ownedBy returns the newest known children of an owner.
@@ -172,7 +182,7 @@ func (k Kind) ownedBy(owner metav1.Object) []*Observed {
 	}
 	var owned []*Observed
 	for _, object := range view.List(byOwner, string(owner.GetUID()), func(o metav1.Object) bool { return metav1.IsControlledBy(o, owner) }) {
-		if child := observe(object); metav1.IsControlledBy(child, owner) {
+		if child := k.observe(object); metav1.IsControlledBy(child, owner) {
 			owned = append(owned, child)
 		}
 	}

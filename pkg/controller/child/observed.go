@@ -28,7 +28,7 @@ type Observed struct {
 }
 
 // observe returns what is kept of an object, which is not changed.
-func observe(object metav1.Object) *Observed {
+func (k Kind) observe(object metav1.Object) *Observed {
 	if observed, done := object.(*Observed); done {
 		return observed
 	}
@@ -37,17 +37,17 @@ func observe(object metav1.Object) *Observed {
 			object = copied
 		}
 	}
-	return reduce(object)
+	return reduce(object, k.health)
 }
 
 // reduce is observe for an object that nobody else has.
-func reduce(object metav1.Object) *Observed {
+func reduce(object metav1.Object, healthOf func(metav1.Object) health.Health) *Observed {
 	slim := &Observed{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
 			ResourceVersion: object.GetResourceVersion(), DeletionTimestamp: object.GetDeletionTimestamp(),
 		},
-		Health:      health.OfTyped(object),
+		Health:      healthOf(object),
 		fingerprint: ssa.Fingerprint(ssa.ManagedFields(object), FieldManager),
 	}
 	if controller := metav1.GetControllerOf(object); controller != nil {

@@ -266,7 +266,7 @@ func (p *pass) write(
 				p.corrected = append(p.corrected, desired.childName())
 				p.set.corrections.note(p.childKey(desired.id), p.now)
 			}
-			result := observe(applied)
+			result := kind.observe(applied)
 			p.flight.noteWrite(applied)
 			kind.view(p.owner.GetNamespace()).Wrote(result)
 			return result, nil
@@ -288,7 +288,7 @@ func (p *pass) write(
 		case got != nil && live.GetUID() == got.UID && apierrors.IsInvalid(answer):
 			return nil, writeError(desired.id, answer)
 		default:
-			got = observe(live)
+			got = kind.observe(live)
 			if desired.once && metav1.GetControllerOfNoCopy(got) == nil {
 				p.set.brought.set(p.childKey(desired.id), got, p.now)
 			}
@@ -364,7 +364,7 @@ func (p *pass) removeUnseen(ctx context.Context, kind Kind, of id, record childv
 		p.applied = append(p.applied, record)
 		return writeError(of, err)
 	}
-	got := observe(live)
+	got := kind.observe(live)
 	if belongsTo(p.owner, p.set.owner.GroupKind(), record, got) != ours {
 		return nil
 	}

@@ -7,11 +7,13 @@ import (
 	"testing"
 	"time"
 
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	kubefake "k8s.io/client-go/kubernetes/fake"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -266,4 +268,16 @@ func TestKindsOfOneNameAreRefused(t *testing.T) {
 	if err == nil || err.Error() != "children of kind ConfigMap: the set has two kinds of this name" {
 		t.Errorf("error is %v", err)
 	}
+}
+
+// TestKindOfTheOperatorReportsReady: a new child of such a kind is not healthy.
+func TestKindOfTheOperatorReportsReady(t *testing.T) {
+	kube := kubefake.NewClientset()
+	gvk := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	own, err := WatchedBy(nil, gvk, kube.CoreV1().ConfigMaps)
+	must(t, err)
+
+	got := own.observe(newMap("new")).Health.Status
+
+	equal(t, "health", kstatus.InProgressStatus, got)
 }

@@ -30,7 +30,7 @@ func (s *Set) Watch(loop Loop) error {
 		names[gvk.Kind] = true
 		for namespace, informer := range kind.informers {
 			synced, err := controller.AddHandler[metav1.Object]("children of kind "+gvk.Kind, informer,
-				&handler{set: s, queue: loop.Queue(), view: kind.views[namespace]})
+				&handler{set: s, kind: kind, queue: loop.Queue(), view: kind.views[namespace]})
 			if err != nil {
 				return err
 			}
@@ -51,6 +51,7 @@ type Loop interface {
 // handler receives the events of one informer.
 type handler struct {
 	set   *Set
+	kind  Kind
 	queue controller.Enqueuer
 	view  *overlay.View[metav1.Object]
 }
@@ -60,18 +61,18 @@ func (h *handler) OnAdd(object metav1.Object, _ bool) {
 	own := h.view.IsOwn(object)
 	h.view.Settle(object)
 	if !own {
-		h.notify(observe(object), controller.HealthChange, false)
+		h.notify(h.kind.observe(object), controller.HealthChange, false)
 	}
 }
 
 // OnUpdate implements cache.TypedResourceEventHandler.
 func (h *handler) OnUpdate(before, after metav1.Object) {
-	was, is := observe(before), observe(after)
+	was, is := h.kind.observe(before), h.kind.observe(after)
 	own := h.view.IsOwn(after)
 	// A watch that begins anew leaves out what was in between. The change from what this
 	// process last knew counts.
 	if written, ok := h.view.Own(after); ok && !overlay.AtLeast(was.ResourceVersion, written.GetResourceVersion()) {
-		was = observe(written)
+		was = h.kind.observe(written)
 	}
 	h.view.Settle(after)
 	switch {
@@ -95,7 +96,7 @@ func (h *handler) OnDelete(gone cache.DeletedObject[metav1.Object]) {
 	own := h.view.IsOwnDelete(gone.OptionalObj) && gone.OptionalObj.GetDeletionTimestamp() == nil
 	h.view.Settle(gone.OptionalObj)
 	if !own {
-		h.notify(observe(gone.OptionalObj), controller.Drift, true)
+		h.notify(h.kind.observe(gone.OptionalObj), controller.Drift, true)
 	}
 }
 

@@ -29,8 +29,9 @@ import (
 
 var (
 	// The owner of the children is a Secret, which is as good as any object.
-	ownerKind = corev1.SchemeGroupVersion.WithKind("Secret")
-	others    = metav1.UpdateOptions{FieldManager: "others"}
+	ownerKind   = corev1.SchemeGroupVersion.WithKind("Secret")
+	serviceKind = corev1.SchemeGroupVersion.WithKind("Service")
+	others      = metav1.UpdateOptions{FieldManager: "others"}
 )
 
 // family is an owner and its children: a queue that makes one Ensure for each key, with
@@ -49,6 +50,7 @@ type family struct {
 	state  State
 	err    error
 
+	set    *Set
 	queue  *controller.Controller
 	synced []controller.NamedSync
 	// confirmErr is the result of Confirm.
@@ -103,7 +105,8 @@ func (f *family) start() {
 	maps, err1 := Of(f, f.kube, corev1.SchemeGroupVersion.WithKind("ConfigMap"), f.kube.CoreV1().ConfigMaps)
 	secrets, err2 := Of(f, f.kube, corev1.SchemeGroupVersion.WithKind("Secret"), f.kube.CoreV1().Secrets)
 	deployments, err3 := Of(f, f.kube, appsv1.SchemeGroupVersion.WithKind("Deployment"), f.kube.AppsV1().Deployments)
-	set := NewSet(ownerKind, maps, secrets, deployments)
+	set := NewSet(ownerKind, maps, secrets, deployments).Optional(serviceKind)
+	f.set = set
 	f.queue = controller.New(controller.ReconcilerFunc(func(ctx context.Context, key cache.ObjectName, why controller.Reason) (controller.Result, error) {
 		if key.Name != f.owner.Name {
 			return controller.Result{}, nil

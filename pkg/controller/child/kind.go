@@ -73,13 +73,21 @@ type client struct {
 func Of[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 	env Informers, clientset any, gvk schema.GroupVersionKind, clients func(namespace string) C,
 ) (Kind, error) {
+	return watched[T, L](env, clientset, gvk, clients, health.OfTyped)
+}
+
+// watched returns a kind of children, and its own informers.
+func watched[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
+	env Informers, clientset any, gvk schema.GroupVersionKind, clients func(namespace string) C,
+	healthOf func(metav1.Object) health.Health,
+) (Kind, error) {
 	informers, err := env.Informers("children of kind "+gvk.GroupKind().String(), func(namespace string) (cache.SharedIndexInformer, error) {
-		return newInformer(gvk, clientset, clients(namespace))
+		return newInformer(gvk, clientset, clients(namespace), healthOf)
 	})
 	if err != nil {
 		return Kind{}, err
 	}
-	return newKind(informers, gvk, clients, health.OfTyped)
+	return newKind(informers, gvk, clients, healthOf)
 }
 
 // WatchedBy is like Of, for a kind that the process watches already, without the label
@@ -125,7 +133,7 @@ func untyped[T metav1.Object, L runtime.Object](typed TypedClient[T, L]) client 
 // newInformer watches the children of one kind in a namespace, and keeps of each what a
 // Set looks at.
 func newInformer[T metav1.Object, L runtime.Object](
-	gvk schema.GroupVersionKind, clientset any, typed TypedClient[T, L],
+	gvk schema.GroupVersionKind, clientset any, typed TypedClient[T, L], healthOf func(metav1.Object) health.Health,
 ) (cache.SharedIndexInformer, error) {
 	const selector = ManagedByLabel + "=" + FieldManager
 	informer := cache.NewSharedIndexInformerWithOptions(
@@ -149,7 +157,7 @@ func newInformer[T metav1.Object, L runtime.Object](
 		if err != nil {
 			return nil, err
 		}
-		return reduce(accessor, health.OfTyped), nil
+		return reduce(accessor, healthOf), nil
 	})
 }
 

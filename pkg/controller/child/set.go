@@ -38,6 +38,8 @@ const (
 type Set struct {
 	owner schema.GroupVersionKind
 	kinds map[schema.GroupVersionKind]Kind
+	// optional are further kinds. The map is fixed; mu protects what is in it.
+	optional map[schema.GroupVersionKind]*optional
 
 	corrections corrections
 	brought     brought
@@ -52,7 +54,8 @@ type Set struct {
 // children have the same name, because the status names children by kind and name.
 func NewSet(owner schema.GroupVersionKind, kinds ...Kind) *Set {
 	s := &Set{
-		owner: owner, kinds: map[schema.GroupVersionKind]Kind{}, flights: map[cache.ObjectName]*flight{},
+		owner: owner, kinds: map[schema.GroupVersionKind]Kind{}, optional: map[schema.GroupVersionKind]*optional{},
+		flights: map[cache.ObjectName]*flight{},
 		confirm: func(context.Context, metav1.Object) error { return nil },
 	}
 	for _, k := range kinds {
@@ -69,6 +72,9 @@ type State struct {
 	Waiting []string
 	// Contested says which children other clients change again and again, one line each.
 	Contested []string
+	// Unserved are the desired children that are left out because the API server does not
+	// serve their kind, as kind/name. See [Set.Optional].
+	Unserved []childv1alpha1.ChildName
 	// RetryAfter is the time after which Ensure should be called again although nothing
 	// happened; 0 for none.
 	RetryAfter time.Duration
@@ -161,17 +167,25 @@ func (p *pass) record(child id) (childv1alpha1.AppliedChild, bool) {
 
 // ensure makes one child as desired.
 func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
-	kind, ok := p.set.kinds[desired.gvk]
-	if !ok {
-		return controller.Terminal(fmt.Errorf("%s: the set has no kind %s", desired.id, desired.gvk))
+	kind, served, err := p.set.kindOf(desired.gvk, p.owner)
+	if err != nil {
+		return controller.Terminal(fmt.Errorf("%s: %w", desired.id, err))
 	}
 	record, known := p.record(desired.id)
+	if !served {
+		p.leaveOut(desired, record, known)
+		return nil
+	}
 	got, pause := p.pause(kind, desired, record)
 	defer func() { p.reportContest(desired.id, pause) }()
 	var written *Observed
-	var err error
 	if pause <= 0 {
 		written, err = p.write(ctx, kind, desired, record, got)
+	}
+	if p.set.isOptional(desired.gvk) && isUnserved(err) {
+		p.leaveOut(desired, childv1alpha1.AppliedChild{}, false)
+		p.retryAfter(unservedRetry)
+		return nil
 	}
 	if written == nil {
 		if known {
@@ -187,6 +201,14 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 		p.applied = append(p.applied, recordOf(desired, written))
 	}
 	return nil
+}
+
+// leaveOut reports a child whose kind is not served. What is known of it is kept.
+func (p *pass) leaveOut(desired desiredChild, record childv1alpha1.AppliedChild, known bool) {
+	p.state.Unserved = append(p.state.Unserved, desired.childName())
+	if known {
+		p.applied = append(p.applied, record)
+	}
 }
 
 // exists adds a child to the state.
@@ -331,7 +353,8 @@ func (p *pass) apply(ctx context.Context, client client, desired desiredChild, g
 // prune deletes the children that are not to be kept.
 func (p *pass) prune(ctx context.Context, keep map[id]bool) error {
 	var errs []error
-	for gvk, kind := range p.set.kinds {
+	kinds := p.set.written()
+	for gvk, kind := range kinds {
 		for _, child := range kind.ownedBy(p.owner) {
 			if of := (id{gvk.Kind, child.Name}); !keep[of] {
 				errs = append(errs, p.remove(ctx, kind, of, child))
@@ -344,7 +367,7 @@ func (p *pass) prune(ctx context.Context, keep map[id]bool) error {
 		if keep[of] || record.Name == "" || len(content.IsPathSegmentName(record.Name)) > 0 {
 			continue // No object has such a name, so others have written the record.
 		}
-		for gvk, kind := range p.set.kinds {
+		for gvk, kind := range kinds {
 			if gvk.Kind == record.Kind {
 				errs = append(errs, p.removeUnseen(ctx, kind, of, record))
 			}

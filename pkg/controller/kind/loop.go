@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -50,7 +51,8 @@ type Loop[T Object[T], S any] struct {
 	cached   controller.Scoped[T]
 	latest   controller.Latest[T]
 	held     status.Throttle[T]
-	synced   []controller.NamedSync
+	mu       sync.Mutex
+	synced   []controller.NamedSync // guarded by mu
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	resync   time.Duration
@@ -122,15 +124,23 @@ func (l *Loop[T, S]) Confirm(ctx context.Context, object metav1.Object) error {
 	return err
 }
 
-// Await adds caches that must sync before the first pass.
-func (l *Loop[T, S]) Await(synced ...controller.NamedSync) { l.synced = append(l.synced, synced...) }
+// Await adds caches that must sync before the first pass. It has no effect once Run runs.
+func (l *Loop[T, S]) Await(synced ...controller.NamedSync) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.synced = append(l.synced, synced...)
+}
 
 // Synced returns the caches that must sync before the first pass.
-func (l *Loop[T, S]) Synced() []controller.NamedSync { return l.synced }
+func (l *Loop[T, S]) Synced() []controller.NamedSync {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.synced)
+}
 
 // Run makes passes until stop or lead ends, see [controller.Controller.Run].
 func (l *Loop[T, S]) Run(stop, lead context.Context) error {
-	return l.queue.Run(stop, lead, l.synced...)
+	return l.queue.Run(stop, lead, l.Synced()...)
 }
 
 // Reconcile makes one pass. It implements [controller.Reconciler].

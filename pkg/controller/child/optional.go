@@ -1,0 +1,170 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/controller"
+)
+
+// unservedRetry is the time after which a child is tried again whose API was served and no
+// longer is.
+const unservedRetry = 5 * time.Minute
+
+// optional is a kind of children whose API the API server may not serve.
+type optional struct {
+	kind  Kind
+	added bool
+	// skipped are the owners that lack a child of the kind.
+	skipped map[cache.ObjectName]bool
+}
+
+// Optional declares kinds of children whose API the API server may not serve. Children of
+// these kinds are left out, and named in [State.Unserved], until the kind is added with
+// [Set.Add]. Call Optional before the first Ensure.
+func (s *Set) Optional(gvks ...schema.GroupVersionKind) *Set {
+	for _, gvk := range gvks {
+		s.optional[gvk] = &optional{skipped: map[cache.ObjectName]bool{}}
+	}
+	return s
+}
+
+// Added runs an optional kind of children. See [Set.Add].
+type Added struct {
+	set    *Set
+	gvk    schema.GroupVersionKind
+	queue  controller.Enqueuer
+	synced []controller.NamedSync
+}
+
+// Add adds an optional kind, whose API is served now. Its children are written once its
+// informers have synced and Run runs, which queues the owners that lack one. loop is that of
+// the owners.
+func (s *Set) Add(loop Loop, kind Kind) (*Added, error) {
+	o, ok := s.optional[kind.gvk]
+	if !ok {
+		return nil, fmt.Errorf("children of kind %s: the set has no such optional kind", kind.gvk.Kind)
+	}
+	added := &Added{set: s, gvk: kind.gvk, queue: loop.Queue()}
+	for namespace, informer := range kind.informers {
+		synced, err := controller.AddHandler[metav1.Object]("children of kind "+kind.gvk.Kind, informer,
+			&handler{set: s, kind: kind, queue: loop.Queue(), view: kind.views[namespace]})
+		if err != nil {
+			return nil, err
+		}
+		added.synced = append(added.synced, synced)
+	}
+	loop.Await(added.synced...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.kind, o.added = kind, true
+	return added, nil
+}
+
+// Synced returns the caches of the kind.
+func (a *Added) Synced() []controller.NamedSync { return a.synced }
+
+// Run queues the owners that lack a child of the kind, once the caches have synced. It
+// returns when stop or lead ends.
+func (a *Added) Run(stop, lead context.Context) error {
+	for _, synced := range a.synced {
+		if !cache.WaitForCacheSync(stop.Done(), synced.HasSynced) {
+			return nil
+		}
+	}
+	for _, owner := range a.takeSkipped() {
+		a.queue.Enqueue(owner, controller.HealthChange)
+	}
+	select {
+	case <-stop.Done():
+		return nil
+	case <-lead.Done():
+		return context.Cause(lead)
+	}
+}
+
+func (a *Added) takeSkipped() []cache.ObjectName {
+	a.set.mu.Lock()
+	defer a.set.mu.Unlock()
+	o := a.set.optional[a.gvk]
+	owners := make([]cache.ObjectName, 0, len(o.skipped))
+	for owner := range o.skipped {
+		owners = append(owners, owner)
+	}
+	clear(o.skipped)
+	return owners
+}
+
+// kindOf returns a kind of children. served is false for an optional kind that cannot be
+// written yet; the owner is then queued when it can be.
+func (s *Set) kindOf(gvk schema.GroupVersionKind, owner metav1.Object) (kind Kind, served bool, err error) {
+	if kind, ok := s.kinds[gvk]; ok {
+		return kind, true, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, ok := s.optional[gvk]
+	if !ok {
+		return Kind{}, false, fmt.Errorf("the set has no kind %s", gvk)
+	}
+	if o.added && o.kind.hasSynced() {
+		return o.kind, true, nil
+	}
+	o.skipped[cache.MetaObjectToName(owner)] = true
+	return Kind{}, false, nil
+}
+
+// written returns the kinds that can be written: all fixed ones, and the optional ones that
+// are served.
+func (s *Set) written() map[schema.GroupVersionKind]Kind {
+	if len(s.optional) == 0 {
+		return s.kinds
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kinds := make(map[schema.GroupVersionKind]Kind, len(s.kinds)+len(s.optional))
+	for gvk, kind := range s.kinds {
+		kinds[gvk] = kind
+	}
+	for gvk, o := range s.optional {
+		if o.added && o.kind.hasSynced() {
+			kinds[gvk] = o.kind
+		}
+	}
+	return kinds
+}
+
+func (s *Set) isOptional(gvk schema.GroupVersionKind) bool {
+	_, ok := s.optional[gvk]
+	return ok
+}
+
+func (k Kind) hasSynced() bool {
+	for _, informer := range k.informers {
+		if !informer.HasSynced() {
+			return false
+		}
+	}
+	return true
+}
+
+// isUnserved reports whether an error says that the API server does not serve a kind.
+func isUnserved(err error) bool {
+	return apierrors.IsNotFound(err) && !isOfNamespace(err)
+}
+
+// isOfNamespace reports whether an error says that the namespace does not exist.
+func isOfNamespace(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+}

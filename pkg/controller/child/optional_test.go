@@ -1,0 +1,158 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+)
+
+// serve adds the kind Service, which is optional.
+func (f *family) serve() {
+	f.t.Helper()
+	kind, err := Of(f, f.kube, serviceKind, f.kube.CoreV1().Services)
+	must(f.t, err)
+	added, err := f.set.Add(f, kind)
+	must(f.t, err)
+	f.Run(added.Run)
+}
+
+func service() Desired {
+	return corev1ac.Service("web", "").WithSpec(corev1ac.ServiceSpec().WithPorts(corev1ac.ServicePort().WithPort(80)))
+}
+
+func TestOptionalChildWaitsForItsKind(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := emptyFamily(t, configMap("a"), service())
+
+		f.start()
+
+		if diff := cmp.Diff([]string{"patch configmaps/web"}, f.Take()); diff != "" {
+			t.Errorf("requests before the kind is served (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]childv1alpha1.ChildName{"Service/web"}, f.state.Unserved); diff != "" || f.err != nil {
+			t.Errorf("error %v, unserved (-want +got):\n%s", f.err, diff)
+		}
+
+		f.serve()
+
+		if diff := cmp.Diff([]string{"patch services/web"}, f.Take()); diff != "" {
+			t.Errorf("requests once the kind is served (-want +got):\n%s", diff)
+		}
+		if len(f.state.Unserved) > 0 || f.state.Of("Service", "web").Name == "" {
+			t.Errorf("state is %+v, want a Service", f.state)
+		}
+	})
+}
+
+func TestOptionalChildIsKeptAcrossRestart(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t, configMap("a"), service())
+		f.serve()
+		f.Stop()
+		f.forget()
+
+		f.start()
+
+		if !slices.Contains(applied(f), "services") {
+			t.Errorf("applied are %v, want the Service beside the ConfigMap", applied(f))
+		}
+
+		f.serve()
+
+		if got := f.Take(); len(got) > 0 {
+			t.Errorf("requests are %v, want none", got)
+		}
+	})
+}
+
+func TestOptionalChildIsRestoredAndPruned(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t, service())
+		f.serve()
+		f.forget()
+
+		f.Act(func() error { return f.kube.CoreV1().Services("ns").Delete(t.Context(), "web", metav1.DeleteOptions{}) })
+		if diff := cmp.Diff([]string{"patch services/web"}, f.Take()); diff != "" {
+			t.Errorf("requests after a deletion (-want +got):\n%s", diff)
+		}
+		f.desired = nil
+		f.pass()
+
+		if diff := cmp.Diff([]string{"delete services/web"}, f.Take()); diff != "" {
+			t.Errorf("requests for a child that is no longer desired (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestOptionalKindThatIsNoLongerServed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t)
+		f.serve()
+		f.forget()
+		f.Refuse(func(string) error {
+			return &apierrors.StatusError{ErrStatus: apierrors.NewGenericServerResponse(404, "patch", schema.GroupResource{}, "", "", 0, true).ErrStatus}
+		})
+		f.desired = []Desired{service()}
+
+		f.pass()
+
+		if f.err != nil || len(f.state.Unserved) != 1 || f.state.RetryAfter != unservedRetry {
+			t.Errorf("error %v, state %+v, want one unserved child", f.err, f.state)
+		}
+	})
+}
+
+func TestAddOfKindThatIsNotOptional(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t)
+		kind, err := Of(f, f.kube, corev1.SchemeGroupVersion.WithKind("ConfigMap"), f.kube.CoreV1().ConfigMaps)
+		must(t, err)
+
+		_, err = f.set.Add(f, kind)
+
+		if err == nil {
+			t.Error("Add accepts a kind that is not optional")
+		}
+	})
+}
+
+func TestDynamicKind(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t)
+		resource := schema.GroupVersionResource{Version: "v1", Resource: "services"}
+		client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+			map[schema.GroupVersionResource]string{resource: "ServiceList"}, &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{
+					"namespace": "ns", "name": "web", "uid": "1", "labels": map[string]any{ManagedByLabel: FieldManager},
+				},
+			}})
+		kind, err := Dynamic(f, client, serviceKind, resource)
+		must(t, err)
+		added, err := f.set.Add(f, kind)
+		must(t, err)
+		f.Run(added.Run)
+		f.desired = []Desired{Untyped{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web"}}}
+
+		f.pass()
+
+		var conflict *OwnershipConflictError
+		if !errors.As(f.err, &conflict) {
+			t.Errorf("error is %v, want a conflict with the Service that exists", f.err)
+		}
+	})
+}

@@ -8,7 +8,8 @@
 // # Kinds
 //
 // A [Kind] names the custom resources that it needs, and has a function Build. Build gets an [Environment] with the
-// clients and the shared informers. There is no global registration: the program lists its kinds.
+// clients and the shared informers. There is no global registration: the program lists its kinds. The flag --controllers
+// switches kinds off: a kind that [Options.Select] leaves out is not registered, so it waits for nothing and sends nothing.
 //
 // A kind is built when the API server serves its resources and the operator may list and watch them. Before that, the
 // kind waits: one log line gives the reason, and controller_kind_waiting is 1. A missing CRD is watched, which costs no

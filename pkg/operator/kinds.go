@@ -33,7 +33,7 @@ const (
 
 // Kind registers a kind with the process.
 type Kind struct {
-	// Name identifies the kind in logs, errors and metrics.
+	// Name identifies the kind in logs, errors, metrics and --controllers.
 	Name string
 	// Resources are the resources that the kind watches from its start, its own first: its children too, but not what an
 	// OnDemand informer watches. They must be namespaced. The kind waits until the API server serves them and the operator
@@ -41,7 +41,8 @@ type Kind struct {
 	// served again.
 	Resources []schema.GroupVersionResource
 	// Build adds the kind's informers, services and controllers to the environment. It is called once, when the Resources
-	// can be watched. An error of Build ends the process.
+	// can be watched. An error of Build ends the process. A kind that has nothing to run with the program's flags has no
+	// Build: [Options.Select] then only knows its name.
 	Build func(*Environment) error
 }
 

@@ -15,9 +15,9 @@ import (
 )
 
 // Main is the main function of an operator with the standard flags. It parses the command
-// line, sets up the logs, runs the kinds that build returns until SIGINT or SIGTERM, and
-// ends the process: with exit code 0 after an orderly stop, and otherwise with 1. A second
-// signal ends the process at once.
+// line, sets up the logs, and runs the kinds that build returns and --controllers enables,
+// until SIGINT or SIGTERM. It ends the process: with exit code 0 after an orderly stop, and
+// otherwise with 1. A second signal ends the process at once.
 //
 // A program defines flags of its own on pflag.CommandLine before it calls Main. They are
 // parsed when build is called.
@@ -42,6 +42,9 @@ func runMain(stop context.Context, options *Options, args []string, build func(c
 	}
 	kinds, err := build(stop)
 	if err != nil {
+		return err
+	}
+	if kinds, err = options.Select(kinds...); err != nil {
 		return err
 	}
 	return Run(stop, *options, kinds...)

@@ -40,6 +40,9 @@ type Options struct {
 	Kubeconfig string
 	// Namespaces are the watched namespaces. If it is empty, all namespaces are watched.
 	Namespaces []string
+	// Controllers are the kinds that run, by Kind.Name: "name" enables a kind, "-name" disables it, and "*" enables all
+	// kinds that no other item names. If it is empty, all kinds run. [Options.Select] checks the names.
+	Controllers []string
 	// LeaderElection configures the lease.
 	LeaderElection LeaderElectionOptions
 	// MetricsBindAddress is the host:port of /metrics; "0" turns it off.
@@ -78,8 +81,9 @@ type LeaderElectionOptions struct {
 // the lease is in fallbackNamespace.
 func NewOptions(name, version, fallbackNamespace string) *Options {
 	return &Options{
-		Name:    name,
-		Version: version,
+		Name:        name,
+		Version:     version,
+		Controllers: []string{allControllers},
 		LeaderElection: LeaderElectionOptions{
 			Enabled:           true,
 			LeaseDuration:     15 * time.Second,
@@ -102,6 +106,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 		"kubeconfig `file`; not needed in a pod (the variable KUBECONFIG is ignored)")
 	fs.StringSliceVar(&o.Namespaces, "namespaces", o.Namespaces,
 		"comma-separated `names` of the namespaces to watch (default all)")
+	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers,
+		"comma-separated `names` of the kinds to run: name enables a kind, -name disables it, * enables all kinds that are not "+
+			"named. A disabled kind sends no requests")
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
 		"`host:port` of /metrics; 0 turns it off, port 0 selects a free port")
 	fs.StringVar(&o.ProbeBindAddress, "health-probe-bind-address", o.ProbeBindAddress,

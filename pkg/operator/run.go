@@ -18,7 +18,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Run runs kinds until stop ends. It returns nil after an orderly stop. The package comment describes the steps.
+// Run runs kinds until stop ends. It returns nil after an orderly stop. The package comment describes the steps. It does
+// not read options.Controllers: a program with the flag --controllers calls [Options.Select] before.
 func Run(stop context.Context, options Options, kinds ...Kind) error {
 	if len(kinds) == 0 {
 		return errors.New("there are no kinds to run")

@@ -33,9 +33,14 @@ func TestExecuteUsage(t *testing.T) {
 			stderr: "demoapp-controller: --workers=0: must be at least 1\n" +
 				"demoapp-controller: --logging-format=xml: must be text or json\n",
 		},
+		{
+			name: "no kind enabled", args: []string{"--controllers=watches"}, code: 2,
+			stderr: "demoapp-controller: --controllers=watches: enables no kind that can run; use * to enable all kinds\n",
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			keepLogging(t)
 			var stdout, stderr bytes.Buffer
 			if code := Execute(t.Context(), test.args, &stdout, &stderr); code != test.code {
 				t.Errorf("exit code = %d, want %d", code, test.code)

@@ -10,7 +10,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
 )
 
-// kinds returns all kinds of the process. To add a kind, add its file to this package and a line here.
+// kinds returns the kinds of the process that --controllers enables. To add a kind, add its file to this package and a
+// line here.
 func kinds(ctx context.Context, options *Options) ([]operator.Kind, error) {
 	engine := &releasekinds.Engine{}
 	registered := []operator.Kind{
@@ -19,12 +20,13 @@ func kinds(ctx context.Context, options *Options) ([]operator.Kind, error) {
 		websites(options),
 		memcachedBackups(options),
 	}
-	if options.WatchesFile != "" {
-		watched, err := watchedKinds(ctx, options, engine)
-		if err != nil {
-			return nil, err
-		}
-		registered = append(registered, watched)
+	watched, err := watchedKinds(ctx, options, engine)
+	if err != nil {
+		return nil, err
 	}
-	return registered, nil
+	enabled, err := options.Select(append(registered, watched)...)
+	if err != nil {
+		return nil, usageError(err)
+	}
+	return enabled, nil
 }

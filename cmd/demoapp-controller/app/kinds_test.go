@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -124,6 +125,38 @@ func TestKinds(t *testing.T) {
 
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("parts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestControllers: a kind that is switched off is not registered, and a watches.yaml that is switched off is not read.
+func TestControllers(t *testing.T) {
+	const missing = "--watches-file=/does/not/exist/watches.yaml"
+	tests := []struct {
+		name string
+		args []string
+		want []string
+		err  string
+	}{
+		{name: "one kind", args: []string{"--controllers=website"}, want: []string{website.Name}},
+		{name: "one kind beside watches.yaml", args: []string{"--controllers=website", missing}, want: []string{website.Name}},
+		{name: "watches.yaml", args: []string{"--controllers=watches", missing}, err: missing[len("--watches-file="):]},
+		{name: "unknown kind", args: []string{"--controllers=*,-websites"}, err: `"-websites" is the name of no kind`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			registered, err := kinds(t.Context(), parse(t, test.args...))
+
+			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
+				t.Fatalf("error = %v, want one with %q", err, test.err)
+			}
+			var got []string
+			for _, kind := range registered {
+				got = append(got, kind.Name)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("kinds (-want +got):\n%s", diff)
 			}
 		})
 	}

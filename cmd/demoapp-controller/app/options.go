@@ -96,6 +96,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.StatusManifest, "status-manifest", o.StatusManifest,
 		"write the manifest of the release, which may contain Secrets, to status.deployedRelease.manifest of the kinds of watches.yaml")
 	o.Options.AddFlags(fs)
+	fs.Lookup("controllers").Usage += "; watches is the name of all kinds of watches.yaml"
 }
 
 // Validate checks all flags and returns one error for each invalid flag. An error is one line with the flag, the value

@@ -31,6 +31,7 @@ func TestFlagsAndDefaults(t *testing.T) {
 	want := map[string]string{
 		"kubeconfig":                      "",
 		"namespaces":                      "[]",
+		"controllers":                     "[*]",
 		"workers":                         "10",
 		"resync-period":                   "10m0s",
 		"audit-namespace":                 "demoapp-audit",

@@ -12,8 +12,11 @@ import (
 	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
 )
 
-// watchedKinds registers the kinds of watches.yaml.
+// watchedKinds registers the kinds of watches.yaml. --controllers has one name for all of them.
 func watchedKinds(ctx context.Context, options *Options, engine *releasekinds.Engine) (operator.Kind, error) {
+	if options.WatchesFile == "" || !options.Enabled(releasekinds.FileKind) {
+		return operator.Kind{Name: releasekinds.FileKind}, nil
+	}
 	return releasekinds.File(ctx, engine, releasekinds.FileOptions{
 		Options:        releasekinds.Options{ResyncPeriod: options.ResyncPeriod, Workers: options.Workers},
 		Path:           options.WatchesFile,

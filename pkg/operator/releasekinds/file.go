@@ -36,6 +36,9 @@ const (
 	maxPulls = 4
 )
 
+// FileKind is the name of the operator.Kind that runs all kinds of a file, for example in --controllers.
+const FileKind = "watches"
+
 // FileOptions configure the kinds of a file. Path is required.
 type FileOptions struct {
 	Options
@@ -53,7 +56,8 @@ type FileOptions struct {
 }
 
 // File registers the kinds of a file. It reads the file and loads all charts. The error
-// joins all errors of the file.
+// joins all errors of the file. A program with the flag --controllers calls File only if
+// operator.Options.Enabled(FileKind).
 func File(ctx context.Context, engine *Engine, options FileOptions) (operator.Kind, error) {
 	loader := &loader{FileOptions: options, file: file.Watcher{Path: options.Path, Env: os.LookupEnv, Clock: clock.RealClock{}}}
 	entries, err := loader.file.Load()
@@ -61,7 +65,7 @@ func File(ctx context.Context, engine *Engine, options FileOptions) (operator.Ki
 	if err := file.Join(err, loadErr); err != nil {
 		return operator.Kind{}, err
 	}
-	return operator.Kind{Name: "watches", Build: func(env *operator.Environment) error {
+	return operator.Kind{Name: FileKind, Build: func(env *operator.Environment) error {
 		manager, err := newManager(env, engine, options.Options, kinds)
 		if err != nil {
 			return err

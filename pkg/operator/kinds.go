@@ -44,6 +44,24 @@ type Kind struct {
 	// can be watched. An error of Build ends the process. A kind that has nothing to run with the program's flags has no
 	// Build: [Options.Select] then only knows its name.
 	Build func(*Environment) error
+	// Optional are parts of the kind that need further resources, which the API server may not serve: children of a kind
+	// that users need not install. A part waits for its resources as a kind does, under the name kind/part, and its Build
+	// is called after that of the kind.
+	Optional []Kind
+}
+
+// withOptional returns kinds and their optional parts.
+func withOptional(kinds []Kind) []Kind {
+	all := make([]Kind, 0, len(kinds))
+	for _, kind := range kinds {
+		all = append(all, kind)
+		for _, part := range kind.Optional {
+			part.Name = kind.Name + "/" + part.Name
+			part.Resources = append(slices.Clone(kind.Resources), part.Resources...)
+			all = append(all, part)
+		}
+	}
+	return all
 }
 
 // obstacle is the reason why a resource cannot be watched.

@@ -345,3 +345,28 @@ func TestKindWaitsForEachNamespace(t *testing.T) {
 		t.Errorf("preflight() = %q, %v, want demoapp", names(startable), err)
 	}
 }
+
+// TestOptionalPartsStartAfterTheirKind: a part waits for the resources of its kind, too, so that its Build finds the kind built.
+func TestOptionalPartsStartAfterTheirKind(t *testing.T) {
+	database, backup := schema.GroupVersionResource{Resource: "databases"}, schema.GroupVersionResource{Resource: "backups"}
+	kinds := []Kind{
+		{Name: "database", Resources: []schema.GroupVersionResource{database}, Optional: []Kind{
+			{Name: "backup", Resources: []schema.GroupVersionResource{backup}},
+		}},
+		{Name: "backup", Resources: []schema.GroupVersionResource{backup}},
+	}
+
+	got := withOptional(kinds)
+
+	want := map[string][]schema.GroupVersionResource{"database": {database}, "database/backup": {database, backup}, "backup": {backup}}
+	var names []string
+	for _, kind := range got {
+		names = append(names, kind.Name)
+		if !slices.Equal(kind.Resources, want[kind.Name]) {
+			t.Errorf("%s waits for %v, want %v", kind.Name, kind.Resources, want[kind.Name])
+		}
+	}
+	if !slices.Equal(names, []string{"database", "database/backup", "backup"}) {
+		t.Errorf("kinds are %q, in this order", names)
+	}
+}

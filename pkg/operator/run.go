@@ -113,7 +113,7 @@ func prepare(ctx context.Context, cfg config, server *rest.Config, metrics *proc
 		return nil, err
 	}
 	environment := NewEnvironment(cfg.Name, clients, cfg.Namespaces, nil, metrics.registry)
-	waiting := newKindQueue(kinds, environment.WatchedNamespaces(), askToWatch(clients.Metadata), newDefinitions(clients.Dynamic),
+	waiting := newKindQueue(withOptional(kinds), environment.WatchedNamespaces(), askToWatch(clients.Metadata), newDefinitions(clients.Dynamic),
 		server.Host, metrics.waiting)
 	startable, err := waiting.preflight(ctx)
 	if err != nil {

@@ -7,15 +7,14 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/example/demoapp-controller/pkg/controller/endpoint"
 )
 
 // Defaults of [Config].
@@ -26,16 +25,8 @@ const (
 	DefaultConcurrent = 4
 )
 
-const (
-	// maxBody bounds the body of a response, in bytes. The body is not used.
-	maxBody = 64 << 10
-	// maxHeaders bounds the headers of a response, in bytes.
-	maxHeaders = 64 << 10
-	// maxRedirects is the number of redirects that are followed.
-	maxRedirects = 3
-	// maxAnswers bounds the number of cached answers.
-	maxAnswers = 4096
-)
+// maxAnswers bounds the number of cached answers.
+const maxAnswers = 4096
 
 // Verdict is the meaning of an answer.
 type Verdict int
@@ -78,7 +69,7 @@ type Config struct {
 // Client asks a license server. It is safe for concurrent use.
 type Client struct {
 	config Config
-	http   *http.Client
+	server *endpoint.Client
 	slots  chan struct{}
 
 	mu      sync.Mutex
@@ -101,18 +92,9 @@ func New(config Config) *Client {
 	config.Concurrent = orElse(config.Concurrent, DefaultConcurrent)
 	return &Client{
 		config: config,
-		http: &http.Client{
-			CheckRedirect: stayWithHost,
-			Transport: &http.Transport{
-				Proxy:                  http.ProxyFromEnvironment,
-				TLSClientConfig:        config.TLS,
-				ForceAttemptHTTP2:      true,
-				DisableCompression:     true, // A small compressed body could expand to a large one.
-				MaxResponseHeaderBytes: maxHeaders,
-				MaxConnsPerHost:        config.Concurrent,
-				IdleConnTimeout:        config.TTL,
-			},
-		},
+		server: endpoint.New(endpoint.Config{
+			Server: "license server", Timeout: config.Timeout, MaxConnections: config.Concurrent, IdleTimeout: config.TTL, TLS: config.TLS,
+		}),
 		slots:   make(chan struct{}, config.Concurrent),
 		answers: map[string]cachedAnswer{},
 	}
@@ -159,29 +141,17 @@ func (c *Client) Ask(ctx context.Context, subject Subject, refresh bool) Answer 
 
 // send sends one request. It reports whether the server answered.
 func (c *Client) send(ctx context.Context, at *url.URL) (answer Answer, reached bool) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
-	if err != nil {
-		return Answer{Unavailable, "The URL of the license server is not valid for a request"}, true
+	code, err := c.server.Send(ctx, http.MethodGet, at)
+	if failure := (*endpoint.RequestError)(nil); errors.As(err, &failure) {
+		return Answer{Unavailable, failure.Message}, failure.Reached
 	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		return Answer{Unavailable, c.describe(err)}, errors.Is(err, errForeignRedirect) || errors.Is(err, errManyRedirects)
-	}
-	defer response.Body.Close()
-	switch read, err := io.Copy(io.Discard, io.LimitReader(response.Body, maxBody+1)); {
-	case err != nil:
-		return Answer{Unavailable, c.describe(err)}, false
-	case read > maxBody:
-		return Answer{Unavailable, fmt.Sprintf("The answer of the license server is larger than %d KiB", maxBody>>10)}, true
-	default:
-		return answerOf(response.StatusCode), true
-	}
+	return c.answerOf(code), true
 }
 
 // answerOf returns the answer for a status code. Codes 408 and 429 ask for a retry,
 // so they deny nothing.
-func answerOf(code int) Answer {
-	message := fmt.Sprintf("The license server answered %d %s", code, http.StatusText(code))
+func (c *Client) answerOf(code int) Answer {
+	message := c.server.Answered(code)
 	switch {
 	case code == http.StatusOK:
 		return Answer{Granted, "The license server granted it"}
@@ -191,49 +161,6 @@ func answerOf(code int) Answer {
 		return Answer{Denied, message}
 	default:
 		return Answer{Unavailable, message}
-	}
-}
-
-var (
-	errForeignRedirect = errors.New("redirect to another host")
-	errManyRedirects   = errors.New("too many redirects")
-)
-
-// stayWithHost refuses redirects to another host. Another host must not answer for
-// the license server, and must not receive the URL.
-func stayWithHost(request *http.Request, via []*http.Request) error {
-	first := via[0].URL
-	switch {
-	case request.URL.Scheme != first.Scheme || request.URL.Host != first.Host:
-		return errForeignRedirect
-	case len(via) > maxRedirects:
-		return errManyRedirects
-	default:
-		return nil
-	}
-}
-
-// describe returns a message for a failed request. It does not quote err, because
-// network errors contain the URL and differ between attempts.
-func (c *Client) describe(err error) string {
-	var (
-		timeout     net.Error
-		name        *net.DNSError
-		certificate *tls.CertificateVerificationError
-	)
-	switch {
-	case errors.Is(err, errForeignRedirect):
-		return "The license server redirects to another host"
-	case errors.Is(err, errManyRedirects):
-		return "The license server redirects too often"
-	case errors.As(err, &name):
-		return "The name of the license server cannot be resolved"
-	case errors.As(err, &certificate):
-		return "The certificate of the license server cannot be verified"
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Sprintf("The license server did not answer within %s", c.config.Timeout)
-	default:
-		return "The connection to the license server failed"
 	}
 }
 

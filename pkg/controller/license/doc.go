@@ -5,11 +5,7 @@
 // The status code is the answer: 200 grants the license, and 4xx denies it, except
 // 408 and 429. After any other answer, or none, the license is unavailable.
 //
-// The server and the network are not trusted. Each request has a timeout, the size
-// of a response is bounded, and a redirect to another host is an error. The number
-// of concurrent requests is bounded. After a failed connection, the client sends no
-// request for a while, so that a broken server does not block other work.
-//
-// Messages contain neither the response body nor the URL, because the URL may hold
-// a secret.
+// Package endpoint sends the requests and bounds them. The number of concurrent
+// requests is bounded, too. After a failed connection, the client sends no request
+// for a while, so that a broken server does not block other work.
 package license

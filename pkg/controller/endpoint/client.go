@@ -1,0 +1,153 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+const (
+	// maxBody bounds the body of a response, in bytes. The body is not used.
+	maxBody = 64 << 10
+	// maxHeaders bounds the headers of a response, in bytes.
+	maxHeaders = 64 << 10
+	// maxRedirects is the number of redirects that are followed.
+	maxRedirects = 3
+)
+
+// Config configures a [Client]. TLS is optional.
+type Config struct {
+	// Server names the server in messages, for example "license server".
+	Server string
+	// Timeout bounds one request with its redirects.
+	Timeout time.Duration
+	// MaxConnections is the number of concurrent connections.
+	MaxConnections int
+	// IdleTimeout is the time for which an unused connection stays open.
+	IdleTimeout time.Duration
+	// TLS configures the CAs of the server. The default is the CAs of the system.
+	TLS *tls.Config
+}
+
+// Client sends requests to one server. It is safe for concurrent use.
+type Client struct {
+	config Config
+	http   *http.Client
+}
+
+// New returns a client. It sends nothing.
+func New(config Config) *Client {
+	return &Client{
+		config: config,
+		http: &http.Client{
+			CheckRedirect: checkRedirect,
+			Transport: &http.Transport{
+				Proxy:                  http.ProxyFromEnvironment,
+				TLSClientConfig:        config.TLS,
+				ForceAttemptHTTP2:      true,
+				DisableCompression:     true, // A small compressed body could expand to a large one.
+				MaxResponseHeaderBytes: maxHeaders,
+				MaxConnsPerHost:        config.MaxConnections,
+				IdleConnTimeout:        config.IdleTimeout,
+			},
+		},
+	}
+}
+
+// RequestError is the error of a request without a usable response.
+type RequestError struct {
+	// Message explains the failure in one sentence without secrets.
+	Message string
+	// Reached reports whether the server answered.
+	Reached bool
+}
+
+func (e *RequestError) Error() string { return e.Message }
+
+// Send sends one request without a body and returns the status code of the response.
+// The error is a [*RequestError].
+func (c *Client) Send(ctx context.Context, method string, at *url.URL) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, at.String(), http.NoBody)
+	if err != nil {
+		return 0, &RequestError{"The URL of the " + c.config.Server + " is not valid for a request", true}
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return 0, c.failure(err)
+	}
+	defer response.Body.Close()
+	switch read, err := io.Copy(io.Discard, io.LimitReader(response.Body, maxBody+1)); {
+	case err != nil:
+		return 0, c.failure(err)
+	case read > maxBody:
+		return 0, &RequestError{fmt.Sprintf("The answer of the %s is larger than %d KiB", c.config.Server, maxBody>>10), true}
+	default:
+		return response.StatusCode, nil
+	}
+}
+
+// Answered describes a response by its status code.
+func (c *Client) Answered(code int) string {
+	return fmt.Sprintf("The %s answered %d %s", c.config.Server, code, http.StatusText(code))
+}
+
+var (
+	errForeignRedirect = errors.New("redirect to another host")
+	errMethodRedirect  = errors.New("redirect to another method")
+	errManyRedirects   = errors.New("too many redirects")
+)
+
+// checkRedirect refuses redirects to another host: it must not answer for the server, and
+// must not receive the URL. It also refuses redirects to another method, because the
+// response to a GET says nothing about a DELETE.
+func checkRedirect(request *http.Request, via []*http.Request) error {
+	first := via[0]
+	switch {
+	case request.URL.Scheme != first.URL.Scheme || request.URL.Host != first.URL.Host:
+		return errForeignRedirect
+	case request.Method != first.Method:
+		return errMethodRedirect
+	case len(via) > maxRedirects:
+		return errManyRedirects
+	default:
+		return nil
+	}
+}
+
+// failure returns the failure for the error of a request. It does not quote err, because
+// network errors contain the URL and differ between attempts.
+func (c *Client) failure(err error) *RequestError {
+	var (
+		timeout     net.Error
+		name        *net.DNSError
+		certificate *tls.CertificateVerificationError
+	)
+	server := "The " + c.config.Server
+	switch {
+	case errors.Is(err, errForeignRedirect):
+		return &RequestError{server + " redirects to another host", true}
+	case errors.Is(err, errMethodRedirect):
+		return &RequestError{server + " redirects to another method: use the status code 307 or 308", true}
+	case errors.Is(err, errManyRedirects):
+		return &RequestError{server + " redirects too often", true}
+	case errors.As(err, &name):
+		return &RequestError{"The name of the " + c.config.Server + " cannot be resolved", false}
+	case errors.As(err, &certificate):
+		return &RequestError{"The certificate of the " + c.config.Server + " cannot be verified", false}
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return &RequestError{fmt.Sprintf("%s did not answer within %s", server, c.config.Timeout), false}
+	default:
+		return &RequestError{"The connection to the " + c.config.Server + " failed", false}
+	}
+}

@@ -49,8 +49,10 @@ type Kind[T Object[T], S any] struct {
 	// Finalizer is added before the first call of Steps. Optional: without a finalizer, a
 	// deletion runs no step.
 	Finalizer string
-	// FormerFinalizers are finalizers of earlier operators of the kind. They are replaced by
-	// Finalizer, and count as Finalizer in a deletion. Optional.
+	// FormerFinalizers are finalizers of earlier operators of the kind, or of this one with
+	// other options. They are replaced by Finalizer, and count as Finalizer in a deletion.
+	// Without Finalizer they are removed, also in a deletion, and Finalize is not called.
+	// Optional.
 	FormerFinalizers []string
 	// Finalize reverts the effects of Steps when the object is being deleted. It must be
 	// idempotent. On an error the finalizer stays, and Finalize must report the error in

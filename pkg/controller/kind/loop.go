@@ -196,10 +196,13 @@ func (l *Loop[T, S]) newPass(object T, why controller.Reason) *Pass[T] {
 }
 
 func (l *Loop[T, S]) ensureFinalizer(ctx context.Context, object T) (T, error) {
-	if l.kind.Finalizer == "" {
-		return object, nil
+	var ensured T
+	var err error
+	if client := l.kind.Client(object.GetNamespace()); l.kind.Finalizer == "" {
+		ensured, err = finalizer.Remove(ctx, client, object, l.kind.FormerFinalizers...)
+	} else {
+		ensured, err = finalizer.Ensure(ctx, client, object, l.kind.Finalizer, l.kind.FormerFinalizers...)
 	}
-	ensured, err := finalizer.Ensure(ctx, l.kind.Client(object.GetNamespace()), object, l.kind.Finalizer, l.kind.FormerFinalizers...)
 	if err != nil {
 		return object, l.redacted(ctx, object, err)
 	}
@@ -214,15 +217,17 @@ func (l *Loop[T, S]) ensureFinalizer(ctx context.Context, object T) (T, error) {
 // may have been interrupted.
 func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	own := append([]string{l.kind.Finalizer}, l.kind.FormerFinalizers...)
-	if l.kind.Finalizer == "" || !finalizer.Has(p.Observed, own...) {
+	if !finalizer.Has(p.Observed, own...) {
 		return nil
 	}
-	done, err := l.kind.Finalize(ctx, p)
-	if errors.Is(err, ErrDeletionWaits) {
-		return err
-	}
-	if err != nil {
-		return join(err, p.Commit(ctx))
+	var done event.Event
+	if l.kind.Finalizer != "" {
+		var err error
+		if done, err = l.kind.Finalize(ctx, p); errors.Is(err, ErrDeletionWaits) {
+			return err
+		} else if err != nil {
+			return join(err, p.Commit(ctx))
+		}
 	}
 	// Write the status before the finalizer is removed. After the removal, a crash could
 	// prevent the write, because this controller makes no further pass.
@@ -241,7 +246,9 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 		return join(err, p.Commit(ctx))
 	}
 	// Emit the event after the removal, so that a repeated pass does not emit it again.
-	event.Emit(l.recorder, p.Object, done)
+	if done != (event.Event{}) {
+		event.Emit(l.recorder, p.Object, done)
+	}
 	if len(ended.GetFinalizers()) == 0 || finalizer.Has(ended, own...) {
 		l.latest.Gone(ended) // The object is deleted: this was its last finalizer, or it was gone before.
 		return nil

@@ -427,6 +427,39 @@ func TestFinalizerIsAddedBeforeSteps(t *testing.T) {
 	equal(t, "finalizers", []string{ours}, w.stored().Finalizers)
 }
 
+func TestFormerFinalizersAreRemoved(t *testing.T) {
+	tests := []struct {
+		name     string
+		deleted  bool
+		requests []string
+		want     []string
+	}{
+		{name: "before the steps", requests: []string{"patch "}, want: []string{theirs}},
+		{name: "in a deletion", deleted: true, requests: []string{"patch "}, want: []string{theirs}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+				k.FormerFinalizers = []string{ours}
+			})
+			w.change(func(c *cluster) { c.Finalizers = []string{ours, theirs} })
+			w.sync()
+			if test.deleted {
+				w.delete()
+			}
+
+			_, err := w.pass()
+			requests := w.requests
+			_, again := w.pass()
+
+			must(t, errors.Join(err, again))
+			equal(t, "requests", test.requests, requests)
+			equal(t, "requests of the next pass", []string(nil), w.requests)
+			equal(t, "finalizers", test.want, w.stored().Finalizers)
+		})
+	}
+}
+
 func TestConfirmTellsTheNewestVersion(t *testing.T) {
 	w := newWorld(t, func(*world, *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {})
 	stale := w.stored()

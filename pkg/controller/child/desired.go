@@ -39,6 +39,8 @@ func Once(desired Desired) Desired { return onceOnly{desired} }
 // id identifies a child of an owner.
 type id struct{ kind, name string }
 
+func idOf(desired Desired) id { return id{*desired.GetKind(), *desired.GetName()} }
+
 func (i id) String() string { return i.kind + "/" + i.name }
 
 func (i id) childName() childv1alpha1.ChildName { return childv1alpha1.ChildName(i.String()) }

@@ -6,6 +6,7 @@ package child
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,35 +28,95 @@ type Pass interface {
 	LookAgain(d time.Duration)
 }
 
-// Report sets the conditions Ready, Reconciling and Stalled to what Ensure returned: an
-// error first, then what is waited for, then children that others change again and again,
-// then the health of the children. It asks for the next pass where no event brings one.
+// Report sets the conditions Ready, Reconciling and Stalled to the verdict on what Ensure
+// returned. It asks for the next pass where no event brings one.
 func Report(p Pass, state State, err error) {
+	LookAgain(p, state)
+	Judge(state, err).Mark(p.Conditions())
+}
+
+// LookAgain asks for the next pass where no event brings one.
+func LookAgain(p Pass, state State) {
 	if state.RetryAfter > 0 {
 		p.LookAgain(state.RetryAfter)
 	}
-	conditions := p.Conditions()
+}
+
+// Verdict says how children are.
+type Verdict struct {
+	// Health is Current (as desired and healthy), InProgress or Failed.
+	Health kstatus.Status
+	// Reason is that of the condition Ready.
+	Reason, Message string
+}
+
+// Mark sets the conditions Ready, Reconciling and Stalled.
+func (v Verdict) Mark(conditions status.Editor) {
+	switch v.Health {
+	case kstatus.CurrentStatus:
+		conditions.MarkReady(v.Reason, v.Message)
+	case kstatus.FailedStatus:
+		conditions.MarkStalled(v.Reason, v.Message)
+	default:
+		conditions.MarkReconciling(v.Reason, v.Message)
+	}
+}
+
+// Judge returns the verdict on what Ensure returned: an error first, then what is waited
+// for, then children that others change again and again, then the health of the children.
+func Judge(state State, err error) Verdict {
 	var conflict *OwnershipConflictError
 	var refused *RefusedError
 	failed, progressing := state.unhealthy()
 	switch {
 	case errors.As(err, &conflict):
-		conditions.MarkStalled(apimeta.ReasonOwnershipConflict, oneLine(err.Error()))
+		return Verdict{kstatus.FailedStatus, apimeta.ReasonOwnershipConflict, oneLine(err.Error())}
 	case errors.As(err, &refused) && controller.IsTerminal(err):
-		conditions.MarkStalled(apimeta.ReasonRefused, oneLine(err.Error()))
+		return Verdict{kstatus.FailedStatus, apimeta.ReasonRefused, oneLine(err.Error())}
 	case err != nil:
-		conditions.MarkReconciling(childv1alpha1.ReasonApplyFailed, oneLine(err.Error()))
+		return Verdict{kstatus.InProgressStatus, childv1alpha1.ReasonApplyFailed, oneLine(err.Error())}
 	case len(state.Waiting) > 0:
-		conditions.MarkReconciling(childv1alpha1.ReasonWaitingForDeletion, "Waiting: "+strings.Join(state.Waiting, "; "))
+		return Verdict{kstatus.InProgressStatus, childv1alpha1.ReasonWaitingForDeletion, "Waiting: " + strings.Join(state.Waiting, "; ")}
 	case len(state.Contested) > 0:
-		conditions.MarkReconciling(childv1alpha1.ReasonRepeatedDrift, strings.Join(state.Contested, "; "))
+		return Verdict{kstatus.InProgressStatus, childv1alpha1.ReasonRepeatedDrift, strings.Join(state.Contested, "; ")}
 	case len(failed) > 0:
-		conditions.MarkStalled(apimeta.ReasonUnhealthy, strings.Join(failed, "; "))
+		return Verdict{kstatus.FailedStatus, apimeta.ReasonUnhealthy, strings.Join(failed, "; ")}
 	case len(progressing) > 0:
-		conditions.MarkReconciling(apimeta.ReasonProgressing, strings.Join(progressing, "; "))
+		return Verdict{kstatus.InProgressStatus, apimeta.ReasonProgressing, strings.Join(progressing, "; ")}
 	default:
-		conditions.MarkReady(apimeta.ReasonHealthy, fmt.Sprintf("All %d children are as desired and healthy", len(state.Children)))
+		return Verdict{
+			kstatus.CurrentStatus, apimeta.ReasonHealthy, fmt.Sprintf("All %d children are as desired and healthy", len(state.Children)),
+		}
 	}
+}
+
+// VerdictOn returns the verdict on some of the desired children. It leaves out children whose
+// kind is not served.
+func (s State) VerdictOn(children ...Desired) Verdict {
+	var part State
+	var errs []error
+	var missing []string
+	for _, desired := range children {
+		of := idOf(desired)
+		found := s.problems[of]
+		errs = append(errs, found.err)
+		if found.waiting != "" {
+			part.Waiting = append(part.Waiting, found.waiting)
+		}
+		if found.contested != "" {
+			part.Contested = append(part.Contested, found.contested)
+		}
+		if child := s.Of(of.kind, of.name); child.Name != "" {
+			part.Children, part.kinds = append(part.Children, child), append(part.kinds, of.kind)
+		} else if !slices.Contains(s.Unserved, of.childName()) {
+			missing = append(missing, fmt.Sprintf("%s %q is not applied yet", of.kind, of.name))
+		}
+	}
+	verdict := Judge(part, errors.Join(errs...))
+	if verdict.Health == kstatus.CurrentStatus && len(missing) > 0 {
+		return Verdict{kstatus.InProgressStatus, apimeta.ReasonProgressing, strings.Join(missing, "; ")}
+	}
+	return verdict
 }
 
 // holdProgress is how long a status may be held back that tells only of progress.
@@ -65,7 +126,8 @@ const holdProgress = time.Second
 // how far the children have come.
 func Hold(written, next []metav1.Condition) time.Duration {
 	was, is := meta.FindStatusCondition(written, apimeta.ConditionReady), meta.FindStatusCondition(next, apimeta.ConditionReady)
-	if was == nil || is == nil || is.Reason != apimeta.ReasonProgressing || was.Reason != is.Reason ||
+	if was == nil || is == nil || was.Reason != is.Reason ||
+		is.Reason != apimeta.ReasonProgressing && is.Reason != childv1alpha1.ReasonDegraded ||
 		was.ObservedGeneration != is.ObservedGeneration {
 		return 0
 	}

@@ -80,6 +80,14 @@ type State struct {
 	RetryAfter time.Duration
 
 	kinds []string
+	// problems are what keeps children from being as desired.
+	problems map[id]problem
+}
+
+// problem is what keeps one child from being as desired.
+type problem struct {
+	err                error
+	waiting, contested string
 }
 
 // Of returns a child, by kind and name; an empty one if it does not exist.
@@ -90,6 +98,24 @@ func (s State) Of(kind, name string) *Observed {
 		}
 	}
 	return &Observed{}
+}
+
+// Has reports whether the owner has one of these children: it was applied before, or it
+// exists as far as the caches show.
+func (s *Set) Has(owner metav1.Object, status *childv1alpha1.ChildrenStatus, children ...Desired) bool {
+	records, kinds := &pass{status: status}, s.written()
+	for _, desired := range children {
+		of := idOf(desired)
+		record, known := records.record(of)
+		if known {
+			return true
+		}
+		got := kinds[schema.FromAPIVersionAndKind(*desired.GetAPIVersion(), of.kind)].observed(owner.GetNamespace(), of.name)
+		if got != nil && got.DeletionTimestamp == nil && belongsTo(owner, s.owner.GroupKind(), record, got) == ours {
+			return true
+		}
+	}
+	return false
 }
 
 // Ensure makes the children of an owner the desired ones. A child that is as desired and
@@ -108,6 +134,7 @@ func (s *Set) Ensure(
 		return State{}, nil // The garbage collector deletes the children.
 	}
 	pass := &pass{set: s, owner: owner, status: status.DeepCopy(), now: now, flight: s.begin(owner)}
+	pass.state.problems = map[id]problem{}
 	defer s.end(owner, pass.flight)
 	children := make([]desiredChild, 0, len(desired))
 	keep := map[id]bool{}
@@ -123,7 +150,9 @@ func (s *Set) Ensure(
 	}
 	var errs []error
 	for _, child := range children {
-		errs = append(errs, pass.ensure(ctx, child))
+		err := pass.ensure(ctx, child)
+		pass.note(child.id, func(found *problem) { found.err = err })
+		errs = append(errs, err)
 		if ctx.Err() != nil {
 			return pass.state, errors.Join(append(errs, ctx.Err())...)
 		}
@@ -237,12 +266,27 @@ func (p *pass) reportContest(child id, pause time.Duration) {
 	if pause <= 0 && run.count <= freeCorrections {
 		return
 	}
-	p.state.Contested = append(p.state.Contested, fmt.Sprintf(
-		"%s %q is changed by another client each time it is restored: find the client with kubectl get --show-managed-fields", child.kind, child.name))
+	text := fmt.Sprintf(
+		"%s %q is changed by another client each time it is restored: find the client with kubectl get --show-managed-fields", child.kind, child.name)
+	p.state.Contested = append(p.state.Contested, text)
+	p.note(child, func(found *problem) { found.contested = text })
 	p.retryAfter(run.end().Sub(p.now) + 1)
 	if pause > 0 {
 		p.retryAfter(pause)
 	}
+}
+
+// awaits notes what has to be gone before a child can be created.
+func (p *pass) awaits(child id, text string) {
+	p.state.Waiting = append(p.state.Waiting, text)
+	p.note(child, func(found *problem) { found.waiting = text })
+}
+
+// note changes what is known of the problem of a child.
+func (p *pass) note(child id, change func(*problem)) {
+	found := p.state.problems[child]
+	change(&found)
+	p.state.problems[child] = found
 }
 
 func (p *pass) childKey(child id) childKey { return childKey{p.owner.GetNamespace(), child} }
@@ -268,7 +312,7 @@ func (p *pass) write(
 			return got, nil
 		case await:
 			p.retryAfter(conflictRetry)
-			p.state.Waiting = append(p.state.Waiting, fmt.Sprintf("%s %q is being deleted", desired.kind, desired.name))
+			p.awaits(desired.id, fmt.Sprintf("%s %q is being deleted", desired.kind, desired.name))
 			return nil, nil
 		case refuse:
 			p.retryAfter(conflictRetry)
@@ -294,7 +338,7 @@ func (p *pass) write(
 			return result, nil
 		}
 		if apierrors.HasStatusCause(answer, corev1.NamespaceTerminatingCause) {
-			p.state.Waiting = append(p.state.Waiting, "the namespace is being deleted")
+			p.awaits(desired.id, "the namespace is being deleted")
 			return nil, nil
 		}
 		if !ssa.IsOtherObject(answer) || todo == create && apierrors.IsInvalid(answer) {

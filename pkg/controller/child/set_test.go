@@ -281,3 +281,40 @@ func TestKindOfTheOperatorReportsReady(t *testing.T) {
 
 	equal(t, "health", kstatus.InProgressStatus, got)
 }
+
+func TestHas(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t, configMap("one"))
+		has := func(status *childv1alpha1.ChildrenStatus, child Desired) bool {
+			return f.set.Has(f.owner, status, child)
+		}
+
+		equal(t, "applied before", true, has(&f.status, configMap("two")))
+		equal(t, "cached, and missing in the status", true, has(&childv1alpha1.ChildrenStatus{}, configMap("two")))
+		equal(t, "never applied", false, has(&f.status, deployment("nginx:1")))
+		f.owner.UID = "successor"
+		equal(t, "of a deleted owner", false, has(&childv1alpha1.ChildrenStatus{}, configMap("two")))
+	})
+}
+
+func TestVerdictOnSomeChildren(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := emptyFamily(t, configMap("one"), deployment("nginx:1"))
+		f.Refuse(func(request string) error {
+			if request == "patch deployments/web" {
+				return apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "web",
+					field.ErrorList{field.Required(field.NewPath("spec", "template"), "")})
+			}
+			return nil
+		})
+
+		f.start()
+
+		equal(t, "the ConfigMap", Verdict{kstatus.CurrentStatus, "Healthy", "All 1 children are as desired and healthy"},
+			f.state.VerdictOn(configMap("one")))
+		equal(t, "the Deployment", Verdict{kstatus.FailedStatus, "Refused", `Deployment "web" was refused: spec.template: Required value`},
+			f.state.VerdictOn(deployment("nginx:1")))
+		equal(t, "a child that was not given", Verdict{kstatus.InProgressStatus, "Progressing", `Secret "web" is not applied yet`},
+			f.state.VerdictOn(secret("x")))
+	})
+}

@@ -45,6 +45,15 @@ func (e Editor) Set(conditionType string, status metav1.ConditionStatus, reason,
 	})
 }
 
+// Current returns the condition of a type; false if there is none of the object's generation.
+func (e Editor) Current(conditionType string) (metav1.Condition, bool) {
+	found := meta.FindStatusCondition(*e.conditions, conditionType)
+	if found == nil || found.ObservedGeneration != e.generation {
+		return metav1.Condition{}, false
+	}
+	return *found, true
+}
+
 // Remove removes the conditions of the given types.
 func (e Editor) Remove(conditionTypes ...string) {
 	*e.conditions = slices.DeleteFunc(*e.conditions, func(c metav1.Condition) bool {

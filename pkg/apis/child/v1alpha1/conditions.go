@@ -15,6 +15,25 @@ const (
 	// ReasonRepeatedDrift is a child that others change again each time it is restored. It
 	// is restored at growing intervals, up to 5 minutes.
 	ReasonRepeatedDrift = "RepeatedDrift"
+	// ReasonWaitingForComponent is a component that starts when those before it are ready.
+	ReasonWaitingForComponent = "WaitingForComponent"
+	// ReasonDegraded is a component that is not ready any more, after all components were
+	// ready at this generation. The other components keep running.
+	ReasonDegraded = "Degraded"
+)
+
+// Phases of a kind with components. A phase is a summary of the conditions.
+const (
+	// PhasePending: no component has started.
+	PhasePending = "Pending"
+	// PhaseDeploying: components start, or change to the current generation.
+	PhaseDeploying = "Deploying"
+	// PhaseRunning: all components are ready.
+	PhaseRunning = "Running"
+	// PhaseDegraded: all components were ready at this generation, and one is not any more.
+	PhaseDegraded = "Degraded"
+	// PhaseFailed: a component cannot become ready until a user acts.
+	PhaseFailed = "Failed"
 )
 
 // Reasons of events about children.

@@ -44,6 +44,7 @@ const (
 var steps = []string{
 	"pkg/controller/audit",
 	"pkg/controller/child",
+	"pkg/controller/component",
 	"pkg/controller/custom",
 	"pkg/controller/endpoint",
 	fakes,
@@ -100,6 +101,9 @@ var layers = []layer{
 	{folder: "pkg/controller/child", may: []string{
 		"pkg/apis/child", "pkg/apis/meta", "pkg/health", "pkg/overlay", "pkg/ssa",
 		plumbing, "pkg/controller/event", "pkg/controller/status",
+	}},
+	{folder: "pkg/controller/component", may: []string{
+		"pkg/apis/child", "pkg/apis/meta", plumbing, "pkg/controller/child", "pkg/controller/message", "pkg/controller/status",
 	}},
 	{folder: "pkg/controller/custom", may: []string{
 		"pkg/apis", "pkg/apis/meta", "pkg/apis/release", plumbing, "pkg/controller/kind",

@@ -81,7 +81,7 @@ func TestStatuses(t *testing.T) {
 	got := statuses([]part{started("database", ready), started("cache", unhealthy), started("queue", progressing), waiting("backend"), waiting("frontend")})
 
 	want := []childv1alpha1.ComponentStatus{
-		{Name: "database", Ready: true, Reason: "Healthy", Message: "All 2 children are as desired and healthy", Endpoint: "database:80"},
+		{Name: "database", Ready: true, Reason: "Healthy", Endpoint: "database:80"},
 		{Name: "cache", Reason: "Unhealthy", Message: "spec.cache: no progress: check spec.cache.image", Endpoint: "cache:80"},
 		{Name: "queue", Reason: "Progressing", Message: "spec.queue: pods start", Endpoint: "queue:80"},
 		{Name: "backend", Reason: "WaitingForComponent", Message: "Waits for cache: no progress"},

@@ -37,11 +37,11 @@ func statuses(parts []part) []childv1alpha1.ComponentStatus {
 	return found
 }
 
-// text says how a component that has started is. If it is not ready, the text names its field.
+// text says why a component that has started is not ready. It begins with the component's field.
 func (p part) text() string {
 	switch {
 	case p.ready():
-		return p.verdict.Message
+		return ""
 	case p.verdict.Reason == apimeta.ReasonUnhealthy && p.Advice != "":
 		return fmt.Sprintf("%s: %s: %s", p.Field, p.verdict.Message, p.Advice)
 	default:

@@ -5,6 +5,7 @@ package health
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -33,6 +34,11 @@ type Health struct {
 	// Selector its label selector; zero for all other kinds.
 	Replicas, ReadyReplicas int32
 	Selector                string
+	// Available reports that the condition Available of a Deployment is True.
+	Available bool
+	// PodsRefused says why the pods of a workload cannot be created, for example because
+	// admission refuses them, without the names of the pods. It is empty if they can.
+	PodsRefused string
 }
 
 // Statusless are the kinds whose objects are healthy as soon as they exist. Their metadata
@@ -65,12 +71,16 @@ func Of(object *unstructured.Unstructured) Health {
 	if err != nil {
 		return Health{Status: status.UnknownStatus, Message: err.Error()}
 	}
-	health := Health{Status: result.Status}
+	health := Health{Status: result.Status, PodsRefused: podsRefused(object)}
 	if result.Status != status.CurrentStatus {
 		health.Message = result.Message
-		if refusal := replicaFailure(object); refusal != "" {
-			health.Message += ": " + refusal
+		if health.PodsRefused != "" {
+			health.Message += ": " + health.PodsRefused
 		}
+	}
+	if object.GroupVersionKind().GroupKind() == deployments {
+		available, found := conditionOf(object, string(appsv1.DeploymentAvailable))
+		health.Available = found && available.Status == corev1.ConditionTrue
 	}
 	health.Replicas = nestedInt32(object.Object, "status", "replicas")
 	health.ReadyReplicas = nestedInt32(object.Object, "status", "readyReplicas")
@@ -107,14 +117,19 @@ func reportsReady(object *unstructured.Unstructured) bool {
 	return found
 }
 
-// replicaFailure says why the pods of a workload cannot be created, for example because
-// admission refuses them. It is empty if they can.
-func replicaFailure(object *unstructured.Unstructured) string {
+var deployments = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
+
+// podName is the name of a pod in the message of the API server. Each attempt to create a
+// pod has another name, so with the name no two messages are equal.
+var podName = regexp.MustCompile(`^pods "[^"]*" `)
+
+// podsRefused returns Health.PodsRefused.
+func podsRefused(object *unstructured.Unstructured) string {
 	failure, found := conditionOf(object, string(appsv1.DeploymentReplicaFailure))
 	if !found || failure.Status != corev1.ConditionTrue {
 		return ""
 	}
-	return failure.Message
+	return podName.ReplaceAllLiteralString(failure.Message, "pods ")
 }
 
 func conditionOf(object *unstructured.Unstructured, conditionType string) (status.BasicCondition, bool) {

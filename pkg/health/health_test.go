@@ -69,7 +69,7 @@ status:
     - {type: Available, status: "True"}
     - {type: Progressing, status: "True", reason: NewReplicaSetAvailable}
 `,
-			want:   Health{Status: status.CurrentStatus, Replicas: 3, ReadyReplicas: 3, Selector: selector},
+			want:   Health{Status: status.CurrentStatus, Replicas: 3, ReadyReplicas: 3, Selector: selector, Available: true},
 			silent: true,
 		},
 		"Deployment, does not come along": {
@@ -207,13 +207,13 @@ status:
   observedGeneration: 2
   conditions:
     - {type: Progressing, status: "False", reason: ProgressDeadlineExceeded}
-    - {type: ReplicaFailure, status: "True", reason: FailedCreate, message: "image is not allowed"}
+    - {type: ReplicaFailure, status: "True", reason: FailedCreate, message: 'pods "web-5d9c-x7k2p" is forbidden: no'}
 `)
 
 	got := Of(refused)
 
-	if !strings.HasSuffix(got.Message, ": image is not allowed") {
-		t.Errorf("message is %q", got.Message)
+	if !strings.HasSuffix(got.Message, ": pods is forbidden: no") || got.PodsRefused != "pods is forbidden: no" {
+		t.Errorf("message is %q, and the pods are refused with %q", got.Message, got.PodsRefused)
 	}
 }
 

@@ -36,6 +36,14 @@ type onceOnly struct{ Desired }
 // pass.
 func Once(desired Desired) Desired { return onceOnly{desired} }
 
+// retained is a child that stays as it is.
+type retained struct{ Desired }
+
+// Retain marks a child that stays as it is, for example while a rollout is blocked. A
+// missing child is not created. An existing child is neither changed nor deleted, and is in
+// [State].
+func Retain(desired Desired) Desired { return retained{desired} }
+
 // id identifies a child of an owner.
 type id struct{ kind, name string }
 
@@ -55,11 +63,17 @@ type desiredChild struct {
 	// values authenticates the values of a Secret, by key.
 	values map[string][sha256.Size]byte
 	once   bool
+	// retained is true for a child that stays as it is.
+	retained bool
 }
 
 // prepare adds to a desired child what makes it one: its namespace, the label and the
 // owner.
 func (s *Set) prepare(owner metav1.Object, desired Desired) (desiredChild, error) {
+	kept, retain := desired.(retained)
+	if retain {
+		desired = kept.Desired
+	}
 	inner, once := desired.(onceOnly)
 	if once {
 		desired = inner.Desired
@@ -81,7 +95,8 @@ func (s *Set) prepare(owner metav1.Object, desired Desired) (desiredChild, error
 	labels[ManagedByLabel] = FieldManager
 	object.SetLabels(labels)
 	child := desiredChild{
-		id: id{object.GetKind(), object.GetName()}, gvk: object.GroupVersionKind(), object: ssa.Prepare(object), once: once,
+		id: id{object.GetKind(), object.GetName()}, gvk: object.GroupVersionKind(), object: ssa.Prepare(object),
+		once: once, retained: retain,
 	}
 	if once {
 		return child, nil

@@ -205,6 +205,10 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 		p.leaveOut(desired, record, known)
 		return nil
 	}
+	if desired.retained {
+		p.retain(desired, record, known, kind.observed(p.owner.GetNamespace(), desired.name))
+		return nil
+	}
 	got, pause := p.pause(kind, desired, record)
 	defer func() { p.reportContest(desired.id, pause) }()
 	var written *Observed
@@ -217,12 +221,7 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 		return nil
 	}
 	if written == nil {
-		if known {
-			p.applied = append(p.applied, record) // What was applied before is still there.
-		}
-		if got != nil && metav1.IsControlledBy(got, p.owner) {
-			p.exists(desired, got)
-		}
+		p.retain(desired, record, known, got)
 		return err
 	}
 	p.exists(desired, written)
@@ -237,6 +236,17 @@ func (p *pass) leaveOut(desired desiredChild, record childv1alpha1.AppliedChild,
 	p.state.Unserved = append(p.state.Unserved, desired.childName())
 	if known {
 		p.applied = append(p.applied, record)
+	}
+}
+
+// retain reports a child that is not written: what was applied before is still there. got is
+// the child as it is; nil for none.
+func (p *pass) retain(desired desiredChild, record childv1alpha1.AppliedChild, known bool, got *Observed) {
+	if known {
+		p.applied = append(p.applied, record)
+	}
+	if got != nil && metav1.IsControlledBy(got, p.owner) {
+		p.exists(desired, got)
 	}
 }
 

@@ -136,6 +136,52 @@ func TestSecretValueThatOthersChangedIsRestored(t *testing.T) {
 	})
 }
 
+// TestRetainedChildStaysAsItIs: neither a new desired state nor drift writes it, and what was applied stays known.
+func TestRetainedChildStaysAsItIs(t *testing.T) {
+	tests := map[string]func(*family){
+		"another desired state": func(f *family) { f.pass() },
+		"drift":                 func(f *family) { f.change(func(c *corev1.ConfigMap) { c.Data["key"] = "theirs" }) },
+		"a deletion": func(f *family) {
+			f.Act(func() error {
+				return f.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
+			})
+		},
+		"a restart": func(f *family) { f.Stop(); f.start() },
+	}
+	for name, happens := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				f := newFamily(t, configMap("one"))
+				applied := f.status.Applied
+				f.desired = []Desired{Retain(configMap("two"))}
+
+				happens(f)
+				requests := f.Take()
+				f.desired = []Desired{configMap("two")}
+				f.pass()
+
+				must(t, f.err)
+				equal(t, "requests", []string(nil), requests)
+				equal(t, "requests afterwards", []string{"patch configmaps/web"}, f.Take())
+				equal(t, "number of children in the status", len(applied), len(f.status.Applied))
+				equal(t, "data", map[string]string{"key": "two"}, f.configMap().Data)
+			})
+		})
+	}
+}
+
+func TestMissingRetainedChildIsNotCreated(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := emptyFamily(t, Retain(configMap("one")))
+
+		f.start()
+
+		must(t, f.err)
+		equal(t, "requests", []string(nil), f.Take())
+		equal(t, "children in the state", 0, len(f.state.Children))
+	})
+}
+
 func TestChildThatIsNoLongerDesiredIsDeleted(t *testing.T) {
 	tests := map[string]func(*family){
 		"known":             func(*family) {},

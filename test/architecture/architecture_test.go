@@ -50,6 +50,7 @@ var steps = []string{
 	fakes,
 	"pkg/controller/event",
 	"pkg/controller/finalizer",
+	"pkg/controller/images",
 	"pkg/controller/kind",
 	"pkg/controller/license",
 	"pkg/controller/message",
@@ -79,6 +80,7 @@ var rooms = []struct {
 	{folder: "pkg/controller/demoappcluster", plain: true},
 	{folder: "pkg/controller/memcachedbackup", plain: true},
 	{folder: "pkg/controller/watches"},
+	{folder: "pkg/controller/webapp", plain: true},
 	{folder: "pkg/controller/website", plain: true},
 }
 
@@ -112,6 +114,7 @@ var layers = []layer{
 	{folder: fakes, may: []string{plumbing}},
 	{folder: "pkg/controller/event", may: []string{"pkg/apis/meta", "pkg/controller/message"}},
 	{folder: "pkg/controller/finalizer", may: []string{plumbing}},
+	{folder: "pkg/controller/images"},
 	{
 		folder:     "pkg/controller/kind",
 		may:        []string{"pkg/apis/meta", plumbing, "pkg/controller/event", "pkg/controller/finalizer", "pkg/controller/status"},

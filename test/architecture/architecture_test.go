@@ -61,6 +61,7 @@ var steps = []string{
 	"pkg/controller/release/gates",
 	"pkg/controller/release/releasetest",
 	"pkg/controller/rollout",
+	"pkg/controller/sandbox",
 	"pkg/controller/served",
 	"pkg/controller/status",
 	"pkg/controller/values",
@@ -136,6 +137,7 @@ var layers = []layer{
 	{folder: "pkg/controller/release/releasetest", may: []string{engine}, mayInTests: []string{"pkg/controller/release"}},
 	{folder: "pkg/controller/values", may: []string{"pkg/apis/release", "pkg/apis/meta", plumbing, "pkg/controller/redact"}},
 	{folder: "pkg/controller/rollout"},
+	{folder: "pkg/controller/sandbox", may: []string{"pkg/controller/message"}},
 	{folder: "pkg/controller/served"},
 	{folder: "pkg/controller/status", may: []string{"pkg/apis/meta", plumbing, "pkg/controller/message"}},
 	// A room that uses the API only.

@@ -1,0 +1,246 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+)
+
+// builtins are the functions of text/template that templates may call. Their results are no larger than their arguments.
+// The map has their names only: text/template has the functions.
+var builtins = map[string]any{
+	"and": "", "or": "", "not": "", "eq": "", "ne": "", "lt": "", "le": "", "gt": "", "ge": "", "len": "", "index": "", "slice": "",
+}
+
+// Functions returns the sorted names of the functions that templates may call.
+func Functions() []string {
+	return slices.Sorted(func(yield func(string) bool) {
+		for name := range builtins {
+			if !yield(name) {
+				return
+			}
+		}
+		maps.Keys((&meter{}).functions())(yield)
+	})
+}
+
+// functions returns the functions that charge the meter. Their names and the order of their arguments are those of Helm.
+func (m *meter) functions() template.FuncMap {
+	return template.FuncMap{
+		"default":    defaultTo,
+		"quote":      m.text(strconv.Quote),
+		"upper":      m.text(strings.ToUpper),
+		"lower":      m.text(strings.ToLower),
+		"trim":       m.text(strings.TrimSpace),
+		"trimPrefix": m.texts(func(prefix, s string) string { return strings.TrimPrefix(s, prefix) }),
+		"trimSuffix": m.texts(func(suffix, s string) string { return strings.TrimSuffix(s, suffix) }),
+		"contains":   m.test(func(part, s string) bool { return strings.Contains(s, part) }),
+		"hasPrefix":  m.test(func(prefix, s string) bool { return strings.HasPrefix(s, prefix) }),
+		"hasSuffix":  m.test(func(suffix, s string) bool { return strings.HasSuffix(s, suffix) }),
+		"replace":    m.replace,
+		"indent":     m.indent,
+		"nindent": func(spaces int, v any) (string, error) {
+			indented, err := m.indent(spaces, v)
+			return "\n" + indented, err
+		},
+		"splitList": m.splitList,
+		"join":      m.join,
+		"toJson":    m.toJSON,
+		"print":     m.print,
+		"printf":    m.printf,
+	}
+}
+
+// text returns a function of one text. Its result has at most a few times the bytes of the text.
+func (m *meter) text(f func(string) string) func(any) (string, error) {
+	return func(v any) (string, error) {
+		s, err := m.read(v)
+		if err != nil {
+			return "", err
+		}
+		return m.made(f(s))
+	}
+}
+
+// texts is like text, for two texts.
+func (m *meter) texts(f func(a, b string) string) func(a, b any) (string, error) {
+	return func(a, b any) (string, error) {
+		first, err1 := m.read(a)
+		second, err2 := m.read(b)
+		if err := errors.Join(err1, err2); err != nil {
+			return "", err
+		}
+		return m.made(f(first, second))
+	}
+}
+
+func (m *meter) test(f func(a, b string) bool) func(a, b any) (bool, error) {
+	return func(a, b any) (bool, error) {
+		first, err1 := m.read(a)
+		second, err2 := m.read(b)
+		if err := errors.Join(err1, err2); err != nil {
+			return false, err
+		}
+		return f(first, second), nil
+	}
+}
+
+// read charges an argument and returns it as text.
+func (m *meter) read(v any) (string, error) {
+	switch v := v.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return v, m.process(len(v))
+	case int, float64, bool:
+		return fmt.Sprint(v), nil
+	default:
+		return "", errors.New("takes a text, a number, true or false: use toJson for a map or list")
+	}
+}
+
+// made charges a result.
+func (m *meter) made(s string) (string, error) { return s, m.process(len(s)) }
+
+func defaultTo(fallback, v any) any {
+	switch v {
+	case nil, "", 0, 0.0, false:
+		return fallback
+	default:
+		return v
+	}
+}
+
+func (m *meter) replace(old, replacement, v any) (string, error) {
+	from, err1 := m.read(old)
+	to, err2 := m.read(replacement)
+	s, err3 := m.read(v)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return "", err
+	}
+	// None of the factors is larger than maxProcessed, so the product does not overflow.
+	if err := m.process(len(s) + strings.Count(s, from)*len(to)); err != nil {
+		return "", err
+	}
+	return strings.ReplaceAll(s, from, to), nil
+}
+
+func (m *meter) indent(spaces int, v any) (string, error) {
+	s, err := m.read(v)
+	if err != nil {
+		return "", err
+	}
+	if spaces < 0 || spaces > maxIndent {
+		return "", fmt.Errorf("takes 0 to %d spaces", maxIndent)
+	}
+	if err := m.process(len(s) + (strings.Count(s, "\n")+1)*spaces); err != nil {
+		return "", err
+	}
+	padding := strings.Repeat(" ", spaces)
+	return padding + strings.ReplaceAll(s, "\n", "\n"+padding), nil
+}
+
+// maxIndent is the limit of the spaces that indent adds to a line.
+const maxIndent = 100
+
+func (m *meter) splitList(separator, v any) ([]string, error) {
+	by, err1 := m.read(separator)
+	s, err2 := m.read(v)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	const itemBytes = 16 // A list has a pointer and a length for each item.
+	if err := m.process(itemBytes * (strings.Count(s, by) + 1)); err != nil {
+		return nil, err
+	}
+	return strings.Split(s, by), nil
+}
+
+func (m *meter) join(separator any, items []string) (string, error) {
+	with, err := m.read(separator)
+	if err != nil {
+		return "", err
+	}
+	size := len(with) * len(items)
+	for _, item := range items {
+		size += len(item)
+	}
+	if err := m.process(size); err != nil {
+		return "", err
+	}
+	return strings.Join(items, with), nil
+}
+
+// toJSON returns a value as JSON in one line. Unlike encoding/json, it keeps <, > and & as they are.
+func (m *meter) toJSON(v any) (string, error) {
+	size := 0
+	switch v := v.(type) {
+	case map[string]string:
+		for key, value := range v {
+			size += len(key) + len(value)
+		}
+	case []string:
+		for _, item := range v {
+			size += len(item)
+		}
+	default:
+		s, err := m.read(v)
+		if err != nil {
+			return "", errors.New("takes a text, a number, true or false, .Values, or a list of texts")
+		}
+		size = len(s)
+	}
+	if err := m.process(size); err != nil {
+		return "", err
+	}
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return "", err
+	}
+	return m.made(strings.TrimSuffix(encoded.String(), "\n"))
+}
+
+// print joins texts. Unlike the function of text/template, it adds no spaces.
+func (m *meter) print(args ...any) (string, error) {
+	var joined strings.Builder
+	for _, arg := range args {
+		s, err := m.read(arg)
+		if err != nil {
+			return "", err
+		}
+		joined.WriteString(s)
+	}
+	return m.made(joined.String())
+}
+
+// printf takes verbs without width, precision and flags, so that numbers in the format make no text.
+func (m *meter) printf(format string, args ...any) (string, error) {
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' {
+			continue
+		}
+		if i++; i == len(format) || !strings.ContainsRune("%dqstv", rune(format[i])) {
+			return "", errors.New("takes %s, %v, %d, %t, %q and %%, without flags, width and precision")
+		}
+	}
+	if err := m.process(len(format)); err != nil {
+		return "", err
+	}
+	for _, arg := range args {
+		if _, err := m.read(arg); err != nil {
+			return "", err
+		}
+	}
+	return m.made(fmt.Sprintf(format, args...))
+}

@@ -131,6 +131,27 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 }
 
+// TestOwnerIsQueuedWhenItsNameIsFree: no timer is needed for an object that the watch of children shows.
+func TestOwnerIsQueuedWhenItsNameIsFree(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := emptyFamily(t, configMap("one"))
+		f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Name: "web", Labels: map[string]string{ManagedByLabel: FieldManager},
+			OwnerReferences: []metav1.OwnerReference{Reference(&metav1.ObjectMeta{Name: "other", UID: "other"}, "v1", "Secret")},
+		}})
+		f.start()
+		f.forget()
+
+		f.remove()
+
+		must(t, f.err)
+		if len(f.passes) != 1 || !f.passes[0].Has(controller.DependencyReady) {
+			t.Errorf("passes for %v, want one for DependencyReady", f.passes)
+		}
+		equal(t, "data", map[string]string{"key": "one"}, f.configMap().Data)
+	})
+}
+
 func TestForgedStatusDoesNotTakeOverAnObject(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := emptyFamily(t, configMap("one"))

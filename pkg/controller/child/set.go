@@ -43,6 +43,7 @@ type Set struct {
 
 	corrections corrections
 	brought     brought
+	blocked     blocked
 	// confirm returns an error if an owner is not the newest version. See Loop.
 	confirm func(ctx context.Context, owner metav1.Object) error
 
@@ -313,7 +314,7 @@ func (p *pass) retryAfter(d time.Duration) {
 func (p *pass) write(
 	ctx context.Context, kind Kind, desired desiredChild, record childv1alpha1.AppliedChild, got *Observed,
 ) (*Observed, error) {
-	client := kind.client(p.owner.GetNamespace())
+	client, cached := kind.client(p.owner.GetNamespace()), got
 	var answer error
 	for range maxAttempts {
 		todo := p.decide(desired, record, got)
@@ -325,6 +326,11 @@ func (p *pass) write(
 			p.awaits(desired.id, fmt.Sprintf("%s %q is being deleted", desired.kind, desired.name))
 			return nil, nil
 		case refuse:
+			p.set.blocked.add(p.childKey(desired.id), cache.MetaObjectToName(p.owner), p.now)
+			if got == cached && !desired.once && kind.observed(p.owner.GetNamespace(), desired.name) == nil {
+				got = nil // The object has gone meanwhile, and its event came before blocked.add.
+				continue
+			}
 			p.retryAfter(conflictRetry)
 			return nil, controller.Terminal(&OwnershipConflictError{Kind: desired.kind, Name: desired.name, Holder: holder(got)})
 		case create, change:

@@ -19,7 +19,8 @@ import (
 
 // Watch queues an owner when others change or delete a child of it (reason Drift), and
 // when the health of a child changes (reason HealthChange). Own writes queue nothing. An
-// object of a deleted owner of the same name queues its successor.
+// object of a deleted owner of the same name queues its successor. A child of another
+// owner queues the owners that wait for its name when it is gone (reason DependencyReady).
 func (s *Set) Watch(loop Loop) error {
 	s.confirm = loop.Confirm
 	names := map[string]bool{}
@@ -97,6 +98,10 @@ func (h *handler) OnDelete(gone cache.DeletedObject[metav1.Object]) {
 	h.view.Settle(gone.OptionalObj)
 	if !own {
 		h.notify(h.kind.observe(gone.OptionalObj), controller.Drift, true)
+	}
+	freed := childKey{gone.OptionalObj.GetNamespace(), id{h.kind.gvk.Kind, gone.OptionalObj.GetName()}}
+	for _, owner := range h.set.blocked.take(freed) {
+		h.queue.Enqueue(owner, controller.DependencyReady)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/example/demoapp-controller/pkg/controller/message"
@@ -59,7 +60,7 @@ func newError(key string, err error) error {
 	found := &Error{Key: key, Problem: err.Error()}
 	at := ""
 	if parts := located.FindStringSubmatch(found.Problem); parts != nil {
-		_, _ = fmt.Sscan(parts[1], &found.Line) // The pattern has matched digits.
+		found.Line, _ = strconv.Atoi(parts[1]) // The pattern has matched digits.
 		at, found.Problem = parts[2], parts[3]
 	}
 	found.Problem = strings.Replace(explain(at, found.Problem), " started at "+name+":", " started at line ", 1)
@@ -71,7 +72,7 @@ func newError(key string, err error) error {
 func explain(at, problem string) string {
 	for _, text := range valuesFollow {
 		if before, _, found := strings.Cut(problem, text); found {
-			return before + "range takes .Values, a list or a number, not the value of " + at
+			return before + "range takes an object, a list or a number, not the value of " + at
 		}
 	}
 	if key := missing.FindStringSubmatch(problem); key != nil {

@@ -101,10 +101,10 @@ func (m *meter) read(v any) (string, error) {
 		return "", nil
 	case string:
 		return v, m.process(len(v))
-	case int, float64, bool:
+	case int, int64, float64, bool:
 		return fmt.Sprint(v), nil
 	default:
-		return "", errors.New("takes a text, a number, true or false: use toJson for a map or list")
+		return "", errors.New("takes a text, a number, true or false: use toJson for an object or list")
 	}
 }
 
@@ -113,7 +113,7 @@ func (m *meter) made(s string) (string, error) { return s, m.process(len(s)) }
 
 func defaultTo(fallback, v any) any {
 	switch v {
-	case nil, "", 0, 0.0, false:
+	case nil, "", 0, int64(0), 0.0, false:
 		return fallback
 	default:
 		return v
@@ -158,19 +158,36 @@ func (m *meter) splitList(separator, v any) ([]string, error) {
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	const itemBytes = 16 // A list has a pointer and a length for each item.
 	if err := m.process(itemBytes * (strings.Count(s, by) + 1)); err != nil {
 		return nil, err
 	}
 	return strings.Split(s, by), nil
 }
 
-func (m *meter) join(separator any, items []string) (string, error) {
+// itemBytes is what an item of a list or an object takes beside its text.
+const itemBytes = 16
+
+func (m *meter) join(separator, list any) (string, error) {
 	with, err := m.read(separator)
 	if err != nil {
 		return "", err
 	}
-	size := len(with) * len(items)
+	var items []string
+	switch list := list.(type) {
+	case []string:
+		items = list
+	case []any:
+		for _, item := range list {
+			text, err := m.read(item)
+			if err != nil {
+				return "", err
+			}
+			items = append(items, text)
+		}
+	default:
+		return "", errors.New("takes a list")
+	}
+	size := (len(with) + itemBytes) * len(items)
 	for _, item := range items {
 		size += len(item)
 	}
@@ -182,33 +199,38 @@ func (m *meter) join(separator any, items []string) (string, error) {
 
 // toJSON returns a value as JSON in one line. Unlike encoding/json, it keeps <, > and & as they are.
 func (m *meter) toJSON(v any) (string, error) {
-	size := 0
-	switch v := v.(type) {
-	case map[string]string:
-		for key, value := range v {
-			size += len(key) + len(value)
-		}
-	case []string:
-		for _, item := range v {
-			size += len(item)
-		}
-	default:
-		s, err := m.read(v)
-		if err != nil {
-			return "", errors.New("takes a text, a number, true or false, .Values, or a list of texts")
-		}
-		size = len(s)
-	}
-	if err := m.process(size); err != nil {
+	if err := m.process(sizeOf(v)); err != nil {
 		return "", err
 	}
 	var encoded bytes.Buffer
 	encoder := json.NewEncoder(&encoded)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
-		return "", err
+		return "", errors.New("takes a value that JSON can hold")
 	}
 	return m.made(strings.TrimSuffix(encoded.String(), "\n"))
+}
+
+// sizeOf returns about how many bytes a value has.
+func sizeOf(value any) int {
+	size := itemBytes
+	switch v := value.(type) {
+	case string:
+		size += len(v)
+	case map[string]any:
+		for key, item := range v {
+			size += len(key) + sizeOf(item)
+		}
+	case []any:
+		for _, item := range v {
+			size += sizeOf(item)
+		}
+	case []string:
+		for _, item := range v {
+			size += itemBytes + len(item)
+		}
+	}
+	return size
 }
 
 // print joins texts. Unlike the function of text/template, it adds no spaces.
@@ -224,23 +246,38 @@ func (m *meter) print(args ...any) (string, error) {
 	return m.made(joined.String())
 }
 
-// printf takes verbs without width, precision and flags, so that numbers in the format make no text.
+// printf writes texts, numbers, true or false for %s, %v and %d, and quotes them for %q. It takes no flags, width or
+// precision, so that numbers in the format make no text.
 func (m *meter) printf(format string, args ...any) (string, error) {
-	for i := 0; i < len(format); i++ {
-		if format[i] != '%' {
-			continue
-		}
-		if i++; i == len(format) || !strings.ContainsRune("%dqstv", rune(format[i])) {
-			return "", errors.New("takes %s, %v, %d, %t, %q and %%, without flags, width and precision")
-		}
-	}
 	if err := m.process(len(format)); err != nil {
 		return "", err
 	}
-	for _, arg := range args {
-		if _, err := m.read(arg); err != nil {
+	var made strings.Builder
+	for {
+		text, rest, more := strings.Cut(format, "%")
+		made.WriteString(text)
+		switch {
+		case !more && len(args) > 0:
+			return "", errors.New("has more arguments than verbs")
+		case !more:
+			return m.made(made.String())
+		case strings.HasPrefix(rest, "%"):
+			made.WriteByte('%')
+			format = rest[1:]
+			continue
+		case rest == "" || !strings.ContainsRune("svdq", rune(rest[0])):
+			return "", errors.New("takes %s, %v, %d, %q and %%, without flags, width and precision")
+		case len(args) == 0:
+			return "", errors.New("has fewer arguments than verbs")
+		}
+		arg, err := m.read(args[0])
+		if err != nil {
 			return "", err
 		}
+		if rest[0] == 'q' {
+			arg = strconv.Quote(arg)
+		}
+		made.WriteString(arg)
+		format, args = rest[1:], args[1:]
 	}
-	return m.made(fmt.Sprintf(format, args...))
 }

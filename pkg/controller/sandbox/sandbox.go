@@ -29,8 +29,8 @@ const name = "t"
 type Data struct {
 	// Fields are texts by name: {{ .Name }}.
 	Fields map[string]string
-	// Values are texts by name: {{ .Values.name }}.
-	Values map[string]string
+	// Values are JSON values by name: {{ .Values.name }}. Whole numbers are int64.
+	Values map[string]any
 }
 
 // Render renders each template. It returns the texts by the keys of the templates. The templates are rendered in the
@@ -40,8 +40,7 @@ func Render(templates map[string]string, data Data) (map[string]string, error) {
 	for field, text := range data.Fields {
 		dot[field] = text
 	}
-	m, size := &meter{rangeSteps: len(data.Values)}, 0
-	out := &output{}
+	m, size, out := &meter{rangeSteps: largestMap(data.Values)}, 0, &output{}
 	rendered := make(map[string]string, len(templates))
 	for _, key := range slices.Sorted(maps.Keys(templates)) {
 		if size += len(templates[key]); size > maxTemplateBytes {
@@ -87,6 +86,23 @@ func render(text string, dot map[string]any, m *meter, out *output) (string, err
 		return "", errors.New("the text is not valid UTF-8: do not cut characters with slice")
 	}
 	return made, nil
+}
+
+// largestMap returns the number of keys of the largest map in a value.
+func largestMap(value any) int {
+	largest := 0
+	switch v := value.(type) {
+	case map[string]any:
+		largest = len(v)
+		for _, item := range v {
+			largest = max(largest, largestMap(item))
+		}
+	case []any:
+		for _, item := range v {
+			largest = max(largest, largestMap(item))
+		}
+	}
+	return largest
 }
 
 // checkSize checks the size as JSON, which is what a request sends. The longest text is the one to shorten.

@@ -23,7 +23,10 @@ const secret = "hunter2"
 func data() sandbox.Data {
 	return sandbox.Data{
 		Fields: map[string]string{"Environment": "prod", "Application": "shop", "Namespace": "team-a"},
-		Values: map[string]string{"host": "db.example.com", "port": "5432", "hosts": "a,b", "empty": "", "password": secret},
+		Values: map[string]any{
+			"host": "db.example.com", "port": int64(5432), "hosts": "a,b", "empty": "", "password": secret, "ratio": 0.5, "tls": true,
+			"server": map[string]any{"threads": int64(1_000_000), "paths": []any{"/a", "/b", int64(3)}},
+		},
 	}
 }
 
@@ -33,7 +36,7 @@ func TestRender(t *testing.T) {
 		"fields":                  {"{{ .Application }}.{{ .Namespace }} in {{ .Environment }}", "shop.team-a in prod"},
 		"a value":                 {"host={{ .Values.host }}", "host=db.example.com"},
 		"a condition":             {`{{ if eq .Environment "prod" }}warn{{ else }}debug{{ end }}`, "warn"},
-		"a loop over values":      {"{{ range $k, $v := .Values }}{{ $k }} {{ end }}", "empty host hosts password port "},
+		"a loop over values":      {"{{ range $k, $v := .Values }}{{ $k }} {{ end }}", "empty host hosts password port ratio server tls "},
 		"a loop over a list":      {`{{ range splitList "," .Values.hosts }}<{{ . }}>{{ end }}`, "<a><b>"},
 		"a loop over a number":    {"{{ range 3 }}{{ . }}{{ end }}", "012"},
 		"nested loops":            {"{{ range $i := 2 }}{{ range 2 }}{{ $i }}{{ . }} {{ end }}{{ end }}", "00 01 10 11 "},
@@ -48,9 +51,11 @@ func TestRender(t *testing.T) {
 		"indent":                  {"a:{{ \"b\\nc\" | nindent 2 }}|{{ indent 1 \"d\" }}", "a:\n  b\n  c| d"},
 		"lists":                   {`{{ splitList "," .Values.hosts | join "+" }}`, "a+b"},
 		"JSON":                    {`{{ toJson "<a>" }} {{ toJson 5 }} {{ splitList "," .Values.hosts | toJson }}`, `"<a>" 5 ["a","b"]`},
-		"JSON of the values":      {`{{ .Values | toJson | len }}`, "85"},
-		"print":                   {`{{ print .Application "-" .Environment }} {{ printf "%s:%s %d%%" .Values.host .Values.port 7 }}`, "shop-prod db.example.com:5432 7%"},
-		"no value for a wrong %d": {`{{ printf "%d" "a" }}`, "%!d(string=a)"},
+		"JSON of an object":       {`{{ .Values.server | toJson }}`, `{"paths":["/a","/b",3],"threads":1000000}`},
+		"numbers":                 {"{{ .Values.server.threads }} {{ .Values.ratio }} {{ .Values.tls }} {{ quote .Values.port }}", `1000000 0.5 true "5432"`},
+		"a number in a condition": {"{{ if gt .Values.port 1024 }}high{{ end }}", "high"},
+		"a loop over a JSON list": {"{{ range .Values.server.paths }}{{ . }};{{ end }}{{ join \",\" .Values.server.paths }}", "/a;/b;3;/a,/b,3"},
+		"print":                   {`{{ print .Application "-" .Environment }} {{ printf "%s:%s %d%% %q" .Values.host .Values.port 7 .Values.tls }}`, `shop-prod db.example.com:5432 7% "true"`},
 		"text of another page":    {"é € \U0001F600", "é € \U0001F600"},
 	}
 	for name, test := range tests {
@@ -75,7 +80,7 @@ func TestRenderNamesTheFaultyTemplate(t *testing.T) {
 			`app.yaml: line 3: .Values.none is not set: add it to the values, or use index .Values "none" with default`,
 		},
 		"a missing field":        {"{{ .Secrets }}", `app.yaml: line 1: .Secrets is not set: add it to the values, or use index .Values "Secrets" with default`},
-		"a field of a value":     {"{{ .Values.host.name }}", "app.yaml: line 1: <.Values.host.name>: can't evaluate field name in type string"},
+		"a field of a value":     {"{{ .Values.host.name }}", "app.yaml: line 1: <.Values.host.name>: can't evaluate field name in type interface {}"},
 		"a function of Helm":     {`{{ env "HOME" }}`, `app.yaml: line 1: function "env" not defined: the functions are and, contains, default`},
 		"a function of Go":       {`{{ call .Values.host }}`, `app.yaml: line 1: function "call" not defined`},
 		"the function of ranges": {"{{ _step 0 }}", `app.yaml: line 1: function "_step" not defined`},
@@ -85,11 +90,14 @@ func TestRenderNamesTheFaultyTemplate(t *testing.T) {
 		"a template that defines itself": {
 			`{{ define "t" }}{{ if true }}{{ template "t" . }}{{ end }}{{ end }}`, "app.yaml: define, block and template are not available",
 		},
-		"a loop over a value":       {"{{ range .Values.password }}{{ end }}", "app.yaml: line 1: range takes .Values, a list or a number, not the value of .Values.password"},
-		"a loop with two variables": {"{{ range $a, $b := 7 }}{{ end }}", "app.yaml: line 1: range takes .Values, a list or a number"},
-		"a wrong argument":          {"{{ quote .Values }}", "app.yaml: line 1: <quote .Values>: error calling quote: takes a text, a number, true or false: use toJson for a map or list"},
-		"JSON of everything":        {"{{ toJson . }}", "app.yaml: line 1: <toJson .>: error calling toJson: takes a text, a number, true or false, .Values, or a list of texts"},
-		"a width":                   {`{{ printf "%1000000d" 1 }}`, "takes %s, %v, %d, %t, %q and %%, without flags, width and precision"},
+		"a loop over a value":       {"{{ range .Values.password }}{{ end }}", "app.yaml: line 1: range takes an object, a list or a number, not the value of .Values.password"},
+		"a loop with two variables": {"{{ range $a, $b := 7 }}{{ end }}", "app.yaml: line 1: range takes an object, a list or a number"},
+		"a wrong argument":          {"{{ quote .Values }}", "app.yaml: line 1: <quote .Values>: error calling quote: takes a text, a number, true or false: use toJson for an object or list"},
+		"a missing nested value":    {"{{ .Values.server.none }}", "app.yaml: line 1: .Values.server.none is not set: add it to the values"},
+		"a list that is none":       {`{{ join "," .Values.port }}`, "error calling join: takes a list"},
+		"too few arguments":         {`{{ printf "%s" }}`, "has fewer arguments than verbs"},
+		"too many arguments":        {`{{ printf "%s" 1 2 }}`, "has more arguments than verbs"},
+		"a width":                   {`{{ printf "%1000000d" 1 }}`, "takes %s, %v, %d, %q and %%, without flags, width and precision"},
 		"a wide indent":             {`{{ indent 1000000 "a" }}`, "takes 0 to 100 spaces"},
 		"half a character":          {`{{ slice "é" 0 1 }}`, "app.yaml: the text is not valid UTF-8: do not cut characters with slice"},
 	}
@@ -130,6 +138,7 @@ func hostile() map[string]struct{ template, want string } {
 		"a loop in an else":          {"{{range 0}}{{else}}{{range 9000000000}}{{end}}{{end}}", tooManySteps},
 		"loops over the values":      {strings.Repeat("{{range $.Values}}", 12) + strings.Repeat("{{end}}", 12), tooManySteps},
 		"loops that end at once":     {"{{range 9000000}}{{range $.Values}}{{break}}{{end}}{{end}}", tooManySteps},
+		"JSON of everything":         {"{{range 9000000}}{{if toJson $}}{{end}}{{end}}", tooManySteps},
 		"a loop of output":           {loops(1, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"), tooLarge},
 		"a loop of values":           {loops(1, "{{$.Values}}{{$.Values}}{{$.Values}}{{$.Values}}"), tooLarge},
 		"a text that doubles":        {`{{$s := "xxxxxxxxxx"}}{{range 60}}{{$s = print $s $s}}{{end}}`, tooManyBytes},
@@ -209,7 +218,7 @@ func FuzzRender(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, key, value string) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		given := sandbox.Data{Fields: map[string]string{"Environment": "prod"}, Values: map[string]string{key: value, "password": "\x02" + secret}}
+		given := sandbox.Data{Fields: map[string]string{"Environment": "prod"}, Values: map[string]any{key: []any{value, map[string]any{value: nil}}, "password": "\x02" + secret}}
 		rendered, err := sandbox.Render(map[string]string{"k": text}, given)
 		runtime.ReadMemStats(&after)
 

@@ -27,7 +27,8 @@ type Component struct {
 	// Endpoint is the address of the component in the cluster, as host:port. The status shows
 	// it when the component has started. Optional.
 	Endpoint string
-	// Advice says what to look at when the children fail, for example "check spec.backend.image".
+	// Advice says what to look at when the children fail or are refused, for example "check
+	// spec.backend.image".
 	// Optional.
 	Advice string
 	// After names the components that must be ready before this one starts. Nil means all

@@ -42,7 +42,7 @@ func (p part) text() string {
 	switch {
 	case p.ready():
 		return ""
-	case p.verdict.Reason == apimeta.ReasonUnhealthy && p.Advice != "":
+	case p.Advice != "" && (p.verdict.Reason == apimeta.ReasonUnhealthy || p.verdict.Reason == apimeta.ReasonRefused):
 		return fmt.Sprintf("%s: %s: %s", p.Field, p.verdict.Message, p.Advice)
 	default:
 		return p.Field + ": " + p.verdict.Message

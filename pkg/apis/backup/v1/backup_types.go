@@ -9,7 +9,7 @@ import (
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 )
 
-// AnnotationRunNow starts a run when it gets a new value.
+// AnnotationRunNow starts a run when it gets a new value, also while runs are suspended.
 const AnnotationRunNow = "backup.example.com/run-now"
 
 // LabelBackup is the label of the children of a Backup, of its Jobs and of their pods that
@@ -87,14 +87,13 @@ type BackupSpec struct {
 	Destination Destination `json:"destination"`
 
 	// schedule says when runs start, in the cron format of CronJobs: five fields, or a macro
-	// such as @daily.
+	// such as @daily. The macro @every is not supported, because its times are not fixed.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +required
 	Schedule string `json:"schedule"`
 
-	// timeZone is the time zone of the schedule, such as Europe/Berlin. The default is the
-	// time zone of the kube-controller-manager, often UTC.
+	// timeZone is the time zone of the schedule, such as Europe/Berlin. Defaults to UTC.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
@@ -182,8 +181,10 @@ type Destination struct {
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
 
-	// credentialsSecret is the name of a Secret with the credentials of the bucket. Its keys
-	// depend on the type.
+	// credentialsSecret is the name of a Secret with the credentials of the bucket. For s3,
+	// its keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. For gcs, its key is
+	// GOOGLE_CREDENTIALS, the JSON file of a service account. For azure, its keys are
+	// AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
@@ -215,7 +216,7 @@ type BackupStatus struct {
 	// +optional
 	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
 
-	// lastFailure is the last run that failed.
+	// lastFailure is the last run that failed, or that did not start.
 	// +optional
 	LastFailure *Failure `json:"lastFailure,omitempty"`
 
@@ -225,7 +226,7 @@ type BackupStatus struct {
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
 
 	// lastHandledRunNow is the value of the annotation backup.example.com/run-now for which
-	// a run was started last.
+	// a run was started last. A value of more than 253 characters is recorded as its hash.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	LastHandledRunNow string `json:"lastHandledRunNow,omitempty"`
@@ -235,9 +236,9 @@ type BackupStatus struct {
 	Children childv1alpha1.ChildrenStatus `json:"children,omitzero"`
 }
 
-// Failure is a run that failed.
+// Failure is a run that failed, or that did not start.
 type Failure struct {
-	// time is when the run failed.
+	// time is when the run failed, or should have started.
 	// +required
 	Time metav1.Time `json:"time"`
 

@@ -1,0 +1,129 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/example/demoapp-controller/test/crd"
+)
+
+const file = "artifacts/kinds/backup/crd.yaml"
+
+// spec returns a valid spec. Each argument replaces the value of a field, in the form field=value.
+func spec(changes ...string) string {
+	values := map[string]string{
+		"type": "postgresql", "host": "db", "port": "5432", "database": "shop", "source": "login",
+		"to": "s3", "bucket": "backups", "prefix": "team/db", "endpoint": `"https://s3.example.com:9000"`, "destination": "keys",
+		"schedule": `"0 2 * * *"`, "more": "",
+	}
+	for _, change := range changes {
+		name, value, _ := strings.Cut(change, "=")
+		values[name] = value
+	}
+	return fmt.Sprintf(`{source: {type: %s, connection: {host: %s, port: %s, database: %s, credentialsSecret: %s}},
+		destination: {type: %s, bucket: %s, prefix: %s, endpoint: %s, credentialsSecret: %s}, schedule: %s %s}`,
+		values["type"], values["host"], values["port"], values["database"], values["source"],
+		values["to"], values["bucket"], values["prefix"], values["endpoint"], values["destination"], values["schedule"], values["more"])
+}
+
+func TestBackupDefaults(t *testing.T) {
+	definition := crd.Load(t, file)
+	object := definition.Object(t, "orders", `{source: {type: mysql, connection: {host: db, database: shop, credentialsSecret: login}},
+		destination: {type: gcs, bucket: backups, credentialsSecret: keys}, schedule: "@daily"}`)
+
+	errs := definition.Admit(t, object)
+
+	if len(errs) > 0 {
+		t.Error(errs.ToAggregate())
+	}
+	want := map[string]any{
+		"source": map[string]any{
+			"type": "mysql", "connection": map[string]any{"host": "db", "database": "shop", "credentialsSecret": "login"},
+		},
+		"destination": map[string]any{"type": "gcs", "bucket": "backups", "credentialsSecret": "keys"},
+		"schedule":    "@daily", "retention": "30d",
+	}
+	if diff := cmp.Diff(want, object["spec"]); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+}
+
+func TestBackupAdmission(t *testing.T) {
+	const label = "metadata.name must be a DNS-1035 label of at most 44 characters"
+	tests := []struct {
+		name, object, spec string
+		// field and message are those of the refusal; empty when the object is admitted.
+		field, message string
+	}{
+		{"all fields", "orders", spec(`more=, timeZone: Europe/Berlin, retention: 12h, suspend: true`), "", ""},
+		{"an IPv6 address", "orders", spec(`host="2001:db8::1"`), "", ""},
+		{"the longest name", strings.Repeat("a", 44), spec(), "", ""},
+		{"the longest retention", "orders", spec("more=, retention: 99999w"), "", ""},
+		{"no spec", "orders", `null`, "spec", "Required value"},
+		{"an empty spec", "orders", `{}`, "spec.source", "Required value"},
+		{"another source", "orders", spec("type=oracle"), "spec.source.type", "Unsupported value"},
+		{"another destination", "orders", spec("to=ftp"), "spec.destination.type", "Unsupported value"},
+		{"no schedule", "orders", spec(`schedule=""`), "spec.schedule", "at least 1"},
+		{"a schedule too long", "orders", spec("schedule=" + strings.Repeat("a", 129)), "spec.schedule", "128"},
+		{"a retention without unit", "orders", spec(`more=, retention: "30"`), "spec.retention", "should match"},
+		{"a retention of nothing", "orders", spec("more=, retention: 0d"), "spec.retention", "should match"},
+		{"a retention in months", "orders", spec("more=, retention: 3m"), "spec.retention", "should match"},
+		{"a host with a command", "orders", spec(`host="db;reboot"`), "spec.source.connection.host", "should match"},
+		{"a host as an option", "orders", spec(`host="--help"`), "spec.source.connection.host", "should match"},
+		{"a database as an option", "orders", spec(`database="--all"`), "spec.source.connection.database", "should match"},
+		{"a database as a connection", "orders", spec(`database="host=evil"`), "spec.source.connection.database", "should match"},
+		{"a port too high", "orders", spec("port=65536"), "spec.source.connection.port", "less than or equal to 65535"},
+		{"a Secret elsewhere", "orders", spec("source=other/login"), "spec.source.connection.credentialsSecret", "should match"},
+		{"a bucket with a path", "orders", spec("bucket=a/b"), "spec.destination.bucket", "should match"},
+		{"a prefix above", "orders", spec("prefix=a/../b"), "spec.destination.prefix", "must not contain .."},
+		{"a prefix with an empty part", "orders", spec("prefix=a//b"), "spec.destination.prefix", "must not contain"},
+		{"a prefix that ends with a slash", "orders", spec("prefix=a/"), "spec.destination.prefix", "should match"},
+		{"a prefix with a variable", "orders", spec(`prefix="$(HOME)"`), "spec.destination.prefix", "should match"},
+		{"an endpoint without scheme", "orders", spec("endpoint=s3.example.com"), "spec.destination.endpoint", "should match"},
+		{"an endpoint with a login", "orders", spec(`endpoint="https://a:b@s3.example.com"`), "spec.destination.endpoint", "should match"},
+		{"a name too long", strings.Repeat("a", 45), spec(), "metadata", label},
+		{"a name with a dot", "orders.shop", spec(), "metadata", label},
+	}
+	definition := crd.Load(t, file)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			errs := definition.Admit(t, definition.Object(t, test.object, test.spec))
+
+			if test.field == "" {
+				if len(errs) > 0 {
+					t.Error(errs.ToAggregate())
+				}
+				return
+			}
+			if !slices.ContainsFunc(errs, func(err *field.Error) bool {
+				return err.Field == test.field && strings.Contains(err.Error(), test.message)
+			}) {
+				t.Errorf("got %v, want an error of field %q containing %q", errs, test.field, test.message)
+			}
+		})
+	}
+}
+
+func TestBackupColumns(t *testing.T) {
+	definition := crd.Load(t, file)
+	object := definition.Object(t, "orders", spec("more=, suspend: false"))
+	object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
+
+	row := definition.Row(t, object)
+
+	delete(row, "Age")
+	want := map[string]any{"Name": "orders", "Schedule": "0 2 * * *", "Suspended": false, "Ready": "True"}
+	for name, value := range want {
+		if row[name] != value {
+			t.Errorf("column %s is %v, want %v (row %v)", name, row[name], value, row)
+		}
+	}
+}

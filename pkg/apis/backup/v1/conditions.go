@@ -1,0 +1,78 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+// Condition types of a Backup, besides Ready, Reconciling and Stalled.
+const (
+	// ConditionScheduled is True while the CronJob starts runs by the schedule.
+	ConditionScheduled = "Scheduled"
+	// ConditionLastRunSucceeded is True if the last run succeeded, and Unknown before the
+	// first run ends.
+	ConditionLastRunSucceeded = "LastRunSucceeded"
+)
+
+// Reasons of Scheduled and Ready.
+const (
+	// ReasonScheduled is the reason of Scheduled=True.
+	ReasonScheduled = "Scheduled"
+	// ReasonSuspended means that spec.suspend starts no scheduled runs.
+	ReasonSuspended = "Suspended"
+	// ReasonNotScheduled means that the CronJob could not be written. Ready says why.
+	ReasonNotScheduled = "NotScheduled"
+	// ReasonInvalidSchedule means that spec.schedule or spec.timeZone is invalid. The
+	// children stay as they are until the field is corrected.
+	ReasonInvalidSchedule = "InvalidSchedule"
+	// ReasonSecretNotFound means that a Secret that the spec names does not exist.
+	ReasonSecretNotFound = "SecretNotFound"
+	// ReasonKeyNotFound means that a Secret that the spec names lacks a key.
+	ReasonKeyNotFound = "KeyNotFound"
+)
+
+// Reasons of LastRunSucceeded. Those of failures are also reasons of Ready.
+const (
+	// ReasonNoRunYet means that no run has ended.
+	ReasonNoRunYet = "NoRunYet"
+	// ReasonRunSucceeded means that the last run stored a dump.
+	ReasonRunSucceeded = "RunSucceeded"
+	// ReasonSourceRefused means that the database refuses the login, or does not exist.
+	ReasonSourceRefused = "SourceRefused"
+	// ReasonDumpFailed means that the database could not be dumped.
+	ReasonDumpFailed = "DumpFailed"
+	// ReasonDestinationRefused means that the bucket refuses access.
+	ReasonDestinationRefused = "DestinationRefused"
+	// ReasonBucketNotFound means that the bucket does not exist.
+	ReasonBucketNotFound = "BucketNotFound"
+	// ReasonUploadFailed means that the dump could not be stored.
+	ReasonUploadFailed = "UploadFailed"
+	// ReasonPruneFailed means that a dump was stored, but older dumps could not be deleted.
+	ReasonPruneFailed = "PruneFailed"
+	// ReasonDeadlineExceeded means that a run did not end in time.
+	ReasonDeadlineExceeded = "DeadlineExceeded"
+	// ReasonRunMissed means that the CronJob did not start a run in time.
+	ReasonRunMissed = "RunMissed"
+	// ReasonRunFailed means that a run failed for another reason.
+	ReasonRunFailed = "RunFailed"
+)
+
+// Keys of the Secret in spec.source.connection.credentialsSecret.
+const (
+	// KeyUsername holds the name of the database's user.
+	KeyUsername = "username"
+	// KeyPassword holds the password of the database's user.
+	KeyPassword = "password"
+)
+
+// Keys of the Secret in spec.destination.credentialsSecret, by the type of the destination.
+const (
+	// KeyS3AccessKeyID holds the ID of an access key of S3.
+	KeyS3AccessKeyID = "AWS_ACCESS_KEY_ID"
+	// KeyS3SecretAccessKey holds the secret of that access key.
+	KeyS3SecretAccessKey = "AWS_SECRET_ACCESS_KEY"
+	// KeyGCSCredentials holds the JSON file of a service account of Google Cloud.
+	KeyGCSCredentials = "GOOGLE_CREDENTIALS"
+	// KeyAzureAccount holds the name of a storage account of Azure.
+	KeyAzureAccount = "AZURE_STORAGE_ACCOUNT"
+	// KeyAzureKey holds a key of that storage account.
+	KeyAzureKey = "AZURE_STORAGE_KEY"
+)

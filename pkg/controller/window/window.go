@@ -34,7 +34,7 @@ func Parse(schedule, timeZone string, duration time.Duration) (Window, error) {
 	if duration <= 0 {
 		return Window{}, fmt.Errorf("duration %s is not longer than 0", duration)
 	}
-	location, err := parseTimeZone(timeZone)
+	location, err := ParseTimeZone(timeZone)
 	if err != nil {
 		return Window{}, err
 	}
@@ -45,7 +45,8 @@ func Parse(schedule, timeZone string, duration time.Duration) (Window, error) {
 	return Window{schedule: spec, location: location, duration: duration}, nil
 }
 
-func parseTimeZone(name string) (*time.Location, error) {
+// ParseTimeZone returns the time zone of a name of the IANA database; an empty name is UTC.
+func ParseTimeZone(name string) (*time.Location, error) {
 	if name == "Local" {
 		// Reject the time zone of the machine, because it is not visible in the spec.
 		return nil, fmt.Errorf("time zone %q is not one of the IANA database", name)
@@ -81,6 +82,23 @@ func parseSchedule(text string) (*cron.SpecSchedule, error) {
 	}
 	return spec, nil
 }
+
+// Schedule is a sequence of times.
+type Schedule struct{ spec *cron.SpecSchedule }
+
+// ParseSchedule returns a schedule in a time zone. Its times are those of a CronJob of Kubernetes, also when the local
+// time changes. The text is that of [Parse].
+func ParseSchedule(text string, location *time.Location) (Schedule, error) {
+	spec, err := parseSchedule(text)
+	if err != nil {
+		return Schedule{}, fmt.Errorf("schedule %q cannot be understood: %w", text, err)
+	}
+	spec.Location = location
+	return Schedule{spec}, nil
+}
+
+// Next returns the first time of the schedule after t; zero if there is none within five years.
+func (s Schedule) Next(t time.Time) time.Time { return s.spec.Next(t) }
 
 // At reports whether the window is open at now. If the window is closed, opens is the
 // time of its next opening, or zero if that is years away.

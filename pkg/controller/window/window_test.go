@@ -223,3 +223,31 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestScheduleNext(t *testing.T) {
+	tests := []struct{ name, schedule, zone, after, want string }{
+		{"every night", "0 2 * * *", "", "2026-01-10T01:59:59Z", "2026-01-10T02:00:00Z"},
+		{"after its time", "0 2 * * *", "", "2026-01-10T02:00:00Z", "2026-01-11T02:00:00Z"},
+		{"in a time zone", "0 2 * * *", berlin, "2026-07-10T00:00:00Z", "2026-07-11T00:00:00Z"},
+		{"by name", "@monthly", "", "2026-01-10T00:00:00Z", "2026-02-01T00:00:00Z"},
+		{"a local time that is skipped", "30 2 * * *", berlin, "2026-03-28T12:00:00Z", "2026-03-30T00:30:00Z"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			location, err := ParseTimeZone(test.zone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			schedule, err := ParseSchedule(test.schedule, location)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			next := schedule.Next(at(t, test.after))
+
+			if !next.Equal(at(t, test.want)) {
+				t.Errorf("next time is %v, want %s", next, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,141 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package secretkeys
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+)
+
+// Keys are the keys of all Secrets, except Helm's release records.
+type Keys struct {
+	informers map[string]cache.SharedIndexInformer
+	cached    controller.Scoped[*secret]
+}
+
+// secret is what Keys caches of a Secret.
+type secret struct {
+	metav1.ObjectMeta
+
+	// keys are sorted. They are unknown if a client has removed the managed fields.
+	keys    []string
+	unknown bool
+}
+
+// New returns the keys of Secrets. All kinds of the process share one watch.
+func New(env child.Informers, client metadata.Interface) (*Keys, error) {
+	informers, err := env.Informers("keys of Secrets", func(namespace string) (cache.SharedIndexInformer, error) {
+		informer := metadatainformer.NewFilteredMetadataInformer(client, corev1.SchemeGroupVersion.WithResource("secrets"), namespace, 0,
+			cache.Indexers{}, func(options *metav1.ListOptions) {
+				options.FieldSelector = fields.OneTermNotEqualSelector("type", "helm.sh/release.v1").String()
+			}).Informer()
+		return informer, informer.SetTransform(reduce)
+	})
+	if err != nil {
+		return nil, err
+	}
+	k := &Keys{informers: informers, cached: controller.Scoped[*secret]{}}
+	for namespace, informer := range informers {
+		k.cached[namespace] = informer.GetIndexer()
+	}
+	return k, nil
+}
+
+// Watch queues the owners of a Secret when it appears, when its keys change, and when it is gone. owners returns the
+// objects that use a Secret.
+func (k *Keys) Watch(loop child.Loop, owners func(secret cache.ObjectName) []cache.ObjectName) error {
+	of := func(s *secret) []cache.ObjectName { return owners(cache.MetaObjectToName(s)) }
+	why := func(before, after *secret) controller.Reason {
+		if before != nil && after != nil && before.unknown == after.unknown && slices.Equal(before.keys, after.keys) {
+			return 0
+		}
+		return controller.DependencyReady
+	}
+	for _, informer := range k.informers {
+		synced, err := controller.AddHandler("keys of Secrets", informer, controller.MapHandler(loop.Queue(), of, why))
+		if err != nil {
+			return err
+		}
+		loop.Await(synced)
+	}
+	return nil
+}
+
+// Reference is a field of an owner that names a Secret.
+type Reference struct {
+	// Field is the path of the field, such as spec.credentialsSecret.
+	Field string
+	// Secret is the name of the Secret, in the owner's namespace.
+	Secret string
+	// Keys are the keys that the Secret must have.
+	Keys []string
+}
+
+// Missing is a reference whose Secret, or keys of it, do not exist.
+type Missing struct {
+	// NoSecret says that the Secret does not exist.
+	NoSecret bool
+	// Message names the field, the Secret and the keys, and says what to do.
+	Message string
+}
+
+// FirstMissing returns the first reference whose Secret or keys do not exist; nil if there is none. If the keys of a Secret
+// are unknown, none is missing.
+func (k *Keys) FirstMissing(namespace string, references ...Reference) *Missing {
+	for _, r := range references {
+		found, exists := k.cached.Get(cache.NewObjectName(namespace, r.Secret))
+		if !exists {
+			return &Missing{NoSecret: true, Message: fmt.Sprintf("%s: Secret %q does not exist: create it with %s",
+				r.Field, r.Secret, strings.Join(r.Keys, ", "))}
+		}
+		lacks := slices.DeleteFunc(slices.Clone(r.Keys), func(key string) bool { return found.unknown || slices.Contains(found.keys, key) })
+		if len(lacks) > 0 {
+			return &Missing{Message: fmt.Sprintf("%s: Secret %q lacks %s: add what is missing", r.Field, r.Secret, strings.Join(lacks, ", "))}
+		}
+	}
+	return nil
+}
+
+// reduce keeps the identity and the keys of a Secret.
+func reduce(object any) (any, error) {
+	whole, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return object, nil
+	}
+	kept := &secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: whole.Namespace, Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion},
+		unknown:    len(whole.ManagedFields) == 0,
+	}
+	for _, entry := range whole.ManagedFields {
+		var fields struct {
+			Data       map[string]json.RawMessage `json:"f:data"`
+			StringData map[string]json.RawMessage `json:"f:stringData"`
+		}
+		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		for _, set := range []map[string]json.RawMessage{fields.Data, fields.StringData} {
+			for field := range set {
+				if key, isKey := strings.CutPrefix(field, "f:"); isKey {
+					kept.keys = append(kept.keys, strings.Clone(key))
+				}
+			}
+		}
+	}
+	slices.Sort(kept.keys)
+	kept.keys = slices.Compact(kept.keys)
+	return kept, nil
+}

@@ -1,0 +1,135 @@
+# Copyright The DemoApp Controller Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Functions of the other scripts. The shell is POSIX, because the images have bash, dash or busybox. All values of a
+# Backup and of its Secrets come by environment. No secret is an argument of a program, because other processes can read
+# arguments.
+#
+# Exit codes, by which the operator names the field that is wrong:
+#   10  the database refuses the login, or does not have the database
+#   11  the dump, or the restore, failed for another reason
+#   20  the bucket refuses access
+#   21  the bucket does not exist
+#   22  the transfer failed for another reason
+#   23  the stored file differs from the dump
+#   24  the new file is stored, but files past the retention could not be deleted
+#   30  the settings are invalid
+
+set -eu
+umask 077
+export LC_ALL=C
+
+log=$BACKUP_DIR/.log
+login=$BACKUP_SECRETS_DIR/login
+newline='
+'
+
+# fail CODE MESSAGE ends the script. The message, in one line, becomes the termination message of the container.
+fail() {
+	message=$(printf '%s' "$2" | tr '\r\n\t' '   ' | cut -c 1-1000)
+	printf '%s\n' "$message" >&2
+	printf '%s' "$message" 2>/dev/null >"${TERMINATION_LOG:-/dev/termination-log}" || :
+	exit "$1"
+}
+
+# report prints the output of the last program.
+report() {
+	if [ -s "$log" ]; then cat "$log" >&2; fi
+}
+
+# cause prints the last line of the last program's output, unless the line has a secret.
+cause() {
+	line=$(grep -v '^[[:space:]]*$' "$log" | tail -n 1 | cut -c 1-500) || :
+	for secret in "${BACKUP_PASSWORD:-}" "${RCLONE_CONFIG_DEST_SECRET_ACCESS_KEY:-}" "${RCLONE_CONFIG_DEST_KEY:-}"; do
+		case $line in
+		*"$secret"*) if [ -n "$secret" ]; then line='the message is left out, because it has a secret'; fi ;;
+		esac
+	done
+	printf '%s' "${line:-there is no message}"
+}
+
+# extension prints how the name of a dump of this type ends.
+extension() {
+	case $BACKUP_TYPE in
+	postgresql) printf dump ;;
+	mysql) printf sql.gz ;;
+	mongodb) printf archive.gz ;;
+	*) fail 30 "spec.source.type: there is no type $BACKUP_TYPE" ;;
+	esac
+}
+
+# is_dump NAME tells whether a file name is that of a dump of this Backup: its name, the time in UTC and an extension.
+is_dump() {
+	case ${1#"$BACKUP_NAME-"} in
+	"$1") return 1 ;;
+	[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]Z.dump) ;;
+	[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]Z.sql.gz) ;;
+	[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]Z.archive.gz) ;;
+	*) return 1 ;;
+	esac
+}
+
+# connect prepares the login of the database's programs. Programs that do not take the password by environment read it
+# from a file in memory.
+connect() {
+	case $BACKUP_USERNAME$BACKUP_PASSWORD in
+	*"$newline"*) fail 10 'spec.source.connection.credentialsSecret: username or password has a line break: store it without' ;;
+	esac
+	rm -f "$login"
+	case $BACKUP_TYPE in
+	postgresql)
+		export PGHOST="$BACKUP_HOST" PGPORT="$BACKUP_PORT" PGDATABASE="$BACKUP_DATABASE"
+		export PGUSER="$BACKUP_USERNAME" PGPASSWORD="$BACKUP_PASSWORD" PGCONNECT_TIMEOUT=30
+		;;
+	mysql)
+		# In an option file, a backslash begins an escape sequence, and quotes keep blanks and #.
+		printf '[client]\nuser="%s"\npassword="%s"\n' "$(escaped "$BACKUP_USERNAME" '')" "$(escaped "$BACKUP_PASSWORD" '')" >"$login"
+		;;
+	mongodb)
+		printf 'password: "%s"\n' "$(escaped "$BACKUP_PASSWORD" '"')" >"$login"
+		;;
+	esac
+}
+
+# escaped TEXT CHARACTERS prints a text with a backslash before each backslash and each of the characters.
+escaped() {
+	printf '%s' "$1" | sed "s/[\\\\$2]/\\\\&/g"
+}
+
+# source_failed ends the script after a program of the database failed.
+source_failed() {
+	report
+	case $(cat "$log") in
+	*'authentication failed'* | *'Authentication failed'* | *'Access denied'* | *'no pg_hba.conf entry'* | \
+		*'Unknown database'* | *'role "'*'" does not exist'* | *'database "'*'" does not exist'*)
+		fail 10 "the database refuses the login: $(cause)"
+		;;
+	esac
+	fail 11 "$1: $(cause)"
+}
+
+# destination prints where the dumps are, in rclone's notation.
+destination() {
+	printf 'DEST:%s' "$BACKUP_BUCKET${BACKUP_PREFIX:+/$BACKUP_PREFIX}"
+}
+
+# transfer runs rclone, which is configured by the environment variables RCLONE_CONFIG_DEST_*.
+transfer() {
+	RCLONE_CONFIG=/dev/null RCLONE_CACHE_DIR=$BACKUP_DIR/.cache rclone \
+		--retries 3 --low-level-retries 5 --contimeout 30s --timeout 5m --stats 0 "$@" 2>"$log"
+}
+
+# destination_failed CODE MESSAGE ends the script after rclone failed.
+destination_failed() {
+	report
+	case $(cat "$log") in
+	*NoSuchBucket* | *ContainerNotFound* | *'bucket does not exist'* | *'directory not found'*)
+		fail 21 "bucket $BACKUP_BUCKET does not exist: $(cause)"
+		;;
+	*AccessDenied* | *Forbidden* | *InvalidAccessKeyId* | *SignatureDoesNotMatch* | *AuthenticationFailed* | *AuthorizationFailure* | \
+		*AuthorizationPermissionMismatch* | *invalid_grant* | *'status code: 401'* | *'status code: 403'* | *'Error 401'* | *'Error 403'* | *'StatusCode: 403'*)
+		fail 20 "bucket $BACKUP_BUCKET refuses access: $(cause)"
+		;;
+	esac
+	fail "$1" "$2: $(cause)"
+}

@@ -48,6 +48,7 @@ var steps = []string{
 	"pkg/controller/custom",
 	"pkg/controller/endpoint",
 	fakes,
+	"pkg/controller/dump",
 	"pkg/controller/event",
 	"pkg/controller/finalizer",
 	"pkg/controller/images",
@@ -61,6 +62,8 @@ var steps = []string{
 	"pkg/controller/release/gates",
 	"pkg/controller/release/releasetest",
 	"pkg/controller/rollout",
+	"pkg/controller/runs",
+	"pkg/controller/secretkeys",
 	"pkg/controller/sandbox",
 	"pkg/controller/served",
 	"pkg/controller/status",
@@ -77,6 +80,7 @@ var rooms = []struct {
 	folder string
 	plain  bool
 }{
+	{folder: "pkg/controller/backup", plain: true},
 	{folder: "pkg/controller/demoapp"},
 	{folder: "pkg/controller/demoappcluster", plain: true},
 	{folder: "pkg/controller/memcachedbackup", plain: true},
@@ -113,6 +117,7 @@ var layers = []layer{
 	}},
 	{folder: "pkg/controller/endpoint"},
 	{folder: fakes, may: []string{plumbing}},
+	{folder: "pkg/controller/dump", may: []string{"pkg/apis", "pkg/controller/runs", "pkg/controller/workload"}},
 	{folder: "pkg/controller/event", may: []string{"pkg/apis/meta", "pkg/controller/message"}},
 	{folder: "pkg/controller/finalizer", may: []string{plumbing}},
 	{folder: "pkg/controller/images"},
@@ -137,6 +142,8 @@ var layers = []layer{
 	{folder: "pkg/controller/release/releasetest", may: []string{engine}, mayInTests: []string{"pkg/controller/release"}},
 	{folder: "pkg/controller/values", may: []string{"pkg/apis/release", "pkg/apis/meta", plumbing, "pkg/controller/redact"}},
 	{folder: "pkg/controller/rollout"},
+	{folder: "pkg/controller/runs", may: []string{plumbing, "pkg/controller/child", "pkg/controller/message", "pkg/controller/window"}},
+	{folder: "pkg/controller/secretkeys", may: []string{plumbing, "pkg/controller/child"}},
 	{folder: "pkg/controller/sandbox", may: []string{"pkg/controller/message"}},
 	{folder: "pkg/controller/served"},
 	{folder: "pkg/controller/status", may: []string{"pkg/apis/meta", plumbing, "pkg/controller/message"}},

@@ -19,6 +19,7 @@ func kinds(ctx context.Context, options *Options) ([]operator.Kind, error) {
 		demoAppClusters(options),
 		websites(options),
 		memcachedBackups(options),
+		backups(options),
 	}
 	watched, err := watchedKinds(ctx, options, engine)
 	if err != nil {

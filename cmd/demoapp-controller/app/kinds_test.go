@@ -15,15 +15,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/pkg/controller/audit"
+	"github.com/example/demoapp-controller/pkg/controller/backup"
 	"github.com/example/demoapp-controller/pkg/controller/demoapp"
 	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
 	"github.com/example/demoapp-controller/pkg/controller/memcachedbackup"
@@ -70,6 +73,13 @@ func TestKinds(t *testing.T) {
 					},
 					Controllers: []string{memcachedbackup.Name},
 				},
+				backup.Name: {
+					Services: []string{
+						"informer of Backups", "informer of children of kind CronJob.batch",
+						"informer of Jobs with label backup.example.com/backup", "informer of keys of Secrets",
+					},
+					Controllers: []string{backup.Name},
+				},
 			},
 		},
 		{
@@ -106,6 +116,15 @@ func TestKinds(t *testing.T) {
 						"informer of pods with label cache.my.domain/memcachedbackup in b",
 					},
 					Controllers: []string{memcachedbackup.Name},
+				},
+				backup.Name: {
+					Services: []string{
+						"informer of Backups in a", "informer of Backups in b",
+						"informer of children of kind CronJob.batch in a", "informer of children of kind CronJob.batch in b",
+						"informer of Jobs with label backup.example.com/backup in a", "informer of Jobs with label backup.example.com/backup in b",
+						"informer of keys of Secrets in a", "informer of keys of Secrets in b",
+					},
+					Controllers: []string{backup.Name},
 				},
 			},
 		},
@@ -192,6 +211,8 @@ func TestResourcesAreAllThatCachesNeed(t *testing.T) {
 				server.Serve(demov1alpha1.SchemeGroupVersion.WithResource("demoappclusters"), "DemoAppCluster", true)
 				server.Serve(webappv1.SchemeGroupVersion.WithResource("websites"), "Website", true)
 				server.Serve(cachev1.SchemeGroupVersion.WithResource("memcachedbackups"), "MemcachedBackup", true)
+				server.Serve(backupv1.SchemeGroupVersion.WithResource("backups"), "Backup", true)
+				server.Serve(batchv1.SchemeGroupVersion.WithResource("cronjobs"), "CronJob", true)
 				server.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
 					resource := request.Key.Resource
 					if slices.Contains(kind.Resources, resource) || request.Key.Namespace == "demoapp-audit" {

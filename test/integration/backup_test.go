@@ -1,0 +1,433 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
+	backupclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/backup/v1"
+	"github.com/example/demoapp-controller/test/cluster"
+)
+
+// installBackups installs the kind. The operator runs already, and waits for it.
+var installBackups = sync.OnceValue(func() error {
+	ctx := context.Background()
+	return errors.Join(
+		shared.InstallCRDs(ctx, "artifacts/kinds/backup/crd.yaml"),
+		shared.ApplyFiles(ctx, "", "artifacts/kinds/backup/rbac.yaml"),
+	)
+})
+
+// vault is a namespace whose pods must meet the restricted profile, and its Backups.
+type vault struct {
+	t         *testing.T
+	namespace string
+	backups   backupclient.BackupInterface
+}
+
+func newVault(t *testing.T) *vault {
+	t.Helper()
+	if err := installBackups(); err != nil {
+		t.Fatal(err)
+	}
+	client, err := versioned.NewForConfig(shared.AdminConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := shared.Namespace(t)
+	showLogOnFailure(t, namespace)
+	restricted := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
+	if _, err := shared.Client.CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, restricted, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return &vault{t: t, namespace: namespace, backups: client.BackupV1().Backups(namespace)}
+}
+
+// createSecret creates a Secret with these keys.
+func (v *vault) createSecret(name string, keys ...string) {
+	v.t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{}}
+	for _, key := range keys {
+		secret.StringData[key] = "never-shown"
+	}
+	if _, err := shared.Client.CoreV1().Secrets(v.namespace).Create(v.t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// createSecrets creates the Secrets that the Backup names.
+func (v *vault) createSecrets() {
+	v.t.Helper()
+	v.createSecret("db", "username", "password")
+	v.createSecret("bucket", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+}
+
+// create creates the Backup "orders".
+func (v *vault) create(schedule string) *backupv1.Backup {
+	v.t.Helper()
+	created, err := v.backups.Create(v.t.Context(), &backupv1.Backup{
+		ObjectMeta: metav1.ObjectMeta{Name: "orders"},
+		Spec: backupv1.BackupSpec{
+			Source: backupv1.Source{Type: backupv1.SourcePostgreSQL, Connection: backupv1.Connection{
+				Host: "shop-db", Database: "shop", CredentialsSecret: "db",
+			}},
+			Destination: backupv1.Destination{Type: backupv1.DestinationS3, Bucket: "backups", CredentialsSecret: "bucket"},
+			Schedule:    schedule,
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return created
+}
+
+// patch changes the Backup.
+func (v *vault) patch(patch string) {
+	v.t.Helper()
+	if _, err := v.backups.Patch(v.t.Context(), "orders", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// await returns the Backup once its status is about its newest spec, and a condition has the reason.
+func (v *vault) await(conditionType, reason string) *backupv1.Backup {
+	v.t.Helper()
+	var backup *backupv1.Backup
+	cluster.Eventually(v.t.Context(), v.t, fmt.Sprintf("%s of the Backup is %s", conditionType, reason), func(ctx context.Context) (bool, error) {
+		var err error
+		if backup, err = v.backups.Get(ctx, "orders", metav1.GetOptions{}); err != nil {
+			return false, err
+		}
+		condition := meta.FindStatusCondition(backup.Status.Conditions, conditionType)
+		if condition == nil || condition.ObservedGeneration != backup.Generation || condition.Reason != reason {
+			return false, fmt.Errorf("status is %+v", backup.Status)
+		}
+		return true, nil
+	})
+	return backup
+}
+
+// requests waits until the operator is done in the namespace, and returns what it sent since, by verb and resource.
+func (v *vault) requests(since time.Time) map[string]int {
+	v.t.Helper()
+	return (&site{t: v.t, namespace: v.namespace}).settle(since)
+}
+
+func (v *vault) cronJob() *batchv1.CronJob {
+	v.t.Helper()
+	found, err := shared.Client.BatchV1().CronJobs(v.namespace).Get(v.t.Context(), "orders-cronjob", metav1.GetOptions{})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return found
+}
+
+// TestBackupLife follows a Backup from its creation to its deletion, and counts the requests.
+func TestBackupLife(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	v.createSecrets()
+
+	begin := time.Now()
+	v.create("0 2 * * *")
+	v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
+	want := map[string]int{"patch configmaps": 1, "patch cronjobs": 1, "patch backups/status": 1, "create events": 2}
+	if created := v.requests(begin); !maps.Equal(created, want) {
+		t.Errorf("requests of the creation are %v, want %v", created, want)
+	}
+
+	begin = time.Now()
+	v.patch(`{"metadata": {"annotations": {"backup.example.com/run-now": "1"}}}`)
+	backup := v.await(backupv1.ConditionLastRunSucceeded, backupv1.ReasonRunSucceeded)
+	if backup.Status.LastSuccessfulTime == nil || backup.Status.LastHandledRunNow != "1" {
+		t.Errorf("status is %+v", backup.Status)
+	}
+	want = map[string]int{"create jobs": 1, "patch backups/status": 2}
+	if run := v.requests(begin); !maps.Equal(run, want) {
+		t.Errorf("requests of a run are %v, want %v", run, want)
+	}
+
+	begin = time.Now()
+	v.patch(`{"spec": {"suspend": true}}`)
+	if suspended := v.await(backupv1.ConditionScheduled, backupv1.ReasonSuspended); suspended.Status.NextScheduleTime != nil {
+		t.Errorf("status while suspended is %+v", suspended.Status)
+	}
+	if requests := v.requests(begin); requests["patch cronjobs"] != 1 || requests["patch configmaps"] != 0 {
+		t.Errorf("requests of the change are %v", requests)
+	}
+
+	if err := v.backups.Delete(t.Context(), "orders", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t.Context(), t, "children and Jobs are gone", func(ctx context.Context) (bool, error) {
+		selected := metav1.ListOptions{LabelSelector: backupv1.LabelBackup}
+		maps, err1 := shared.Client.CoreV1().ConfigMaps(v.namespace).List(ctx, selected)
+		cronJobs, err2 := shared.Client.BatchV1().CronJobs(v.namespace).List(ctx, selected)
+		jobs, err3 := shared.Client.BatchV1().Jobs(v.namespace).List(ctx, selected)
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return false, err
+		}
+		return len(maps.Items)+len(cronJobs.Items)+len(jobs.Items) == 0, nil
+	})
+}
+
+// TestBackupRunsBySchedule waits for a run that the controller of CronJobs starts.
+func TestBackupRunsBySchedule(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	v.createSecrets()
+	due := v.create("* * * * *").CreationTimestamp.Truncate(time.Minute).Add(time.Minute)
+
+	cluster.Eventually(t.Context(), t, "a scheduled run succeeds", func(ctx context.Context) (bool, error) {
+		backup, err := v.backups.Get(ctx, "orders", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		s := backup.Status
+		if s.LastScheduleTime == nil || s.LastSuccessfulTime == nil {
+			return false, fmt.Errorf("status is %+v", s)
+		}
+		if s.LastScheduleTime.Before(&metav1.Time{Time: due}) || !s.NextScheduleTime.After(s.LastScheduleTime.Time) {
+			return false, fmt.Errorf("the run of %v was started at %v, the next is at %v", due, s.LastScheduleTime, s.NextScheduleTime)
+		}
+		return true, nil
+	})
+	v.patch(`{"spec": {"suspend": true}}`)
+}
+
+// createGatedJob creates a Job of the CronJob, as the controller of CronJobs does. Its pods are not scheduled, so nothing
+// runs them.
+func (v *vault) createGatedJob(name string) {
+	v.t.Helper()
+	owner := v.cronJob()
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: owner.Spec.JobTemplate.Labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, batchv1.SchemeGroupVersion.WithKind("CronJob"))},
+		},
+		Spec: *owner.Spec.JobTemplate.Spec.DeepCopy(),
+	}
+	job.Spec.Template.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/never"}}
+	if _, err := shared.Client.BatchV1().Jobs(v.namespace).Create(v.t.Context(), job, metav1.CreateOptions{}); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// failPod does what the kubelet does when the container "upload" of a Job's pod fails.
+func (v *vault) failPod(job string, code int32, message string) {
+	v.t.Helper()
+	pods := shared.Client.CoreV1().Pods(v.namespace)
+	cluster.Eventually(v.t.Context(), v.t, "the pod fails", func(ctx context.Context) (bool, error) {
+		found, err := pods.List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + job})
+		if err != nil || len(found.Items) == 0 {
+			return false, err
+		}
+		pod := found.Items[0].DeepCopy()
+		pod.Status.Phase = corev1.PodFailed
+		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "dump", State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: metav1.Now()},
+		}}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "upload", State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: message, FinishedAt: metav1.Now()},
+		}}}
+		_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+		return err == nil, err
+	})
+}
+
+// TestBackupWhoseBucketRefuses: the Job ends after the first pod, since a retry does not help.
+func TestBackupWhoseBucketRefuses(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	v.createSecrets()
+	v.create("0 2 * * *")
+	v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
+	v.createGatedJob("orders-1")
+	v.requests(time.Now())
+	begin := time.Now()
+
+	v.failPod("orders-1", 20, "bucket backups refuses access: AccessDenied")
+
+	backup := v.await(apimeta.ConditionReady, backupv1.ReasonDestinationRefused)
+	message := meta.FindStatusCondition(backup.Status.Conditions, apimeta.ConditionStalled).Message
+	if want := `spec.destination.credentialsSecret: bucket backups refuses access: AccessDenied: correct the keys in Secret "bucket"`; !strings.HasPrefix(message, want) {
+		t.Errorf("message is %q, want it to begin with %q", message, want)
+	}
+	if failure := backup.Status.LastFailure; failure == nil || failure.Job != "orders-1" || failure.Reason != backupv1.ReasonDestinationRefused {
+		t.Errorf("the failure is %+v", failure)
+	}
+	want := map[string]int{"list pods": 1, "patch backups/status": 1, "create events": 1}
+	if requests := v.requests(begin); !maps.Equal(requests, want) {
+		t.Errorf("requests of a failed run are %v, want %v", requests, want)
+	}
+
+	v.patch(`{"metadata": {"annotations": {"backup.example.com/run-now": "again"}}}`)
+	v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
+}
+
+func TestBackupWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	v.createSecret("bucket", "AWS_ACCESS_KEY_ID")
+	begin := time.Now()
+	v.create("0 2 * * *")
+	v.await(apimeta.ConditionReady, backupv1.ReasonSecretNotFound)
+
+	v.createSecret("db", "username", "password")
+
+	backup := v.await(apimeta.ConditionReady, backupv1.ReasonKeyNotFound)
+	want := `spec.destination.credentialsSecret: Secret "bucket" lacks AWS_SECRET_ACCESS_KEY: add what is missing`
+	if ready := meta.FindStatusCondition(backup.Status.Conditions, apimeta.ConditionReady); ready.Message != want {
+		t.Errorf("message is %q, want %q", ready.Message, want)
+	}
+	added := []byte(`{"stringData": {"AWS_SECRET_ACCESS_KEY": "never-shown"}}`)
+	if _, err := shared.Client.CoreV1().Secrets(v.namespace).Patch(t.Context(), "bucket", types.MergePatchType, added, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
+	removed := []byte(`{"data": {"AWS_ACCESS_KEY_ID": null}}`)
+	if _, err := shared.Client.CoreV1().Secrets(v.namespace).Patch(t.Context(), "bucket", types.MergePatchType, removed, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	v.await(apimeta.ConditionReady, backupv1.ReasonKeyNotFound)
+	for request := range v.requests(begin) {
+		if strings.Contains(request, "secrets") {
+			t.Errorf("the operator sent %q, want no request for a Secret", request)
+		}
+	}
+}
+
+// TestBackupWithAppliedSecret: the keys of a Secret that was applied as stringData are known, too.
+func TestBackupWithAppliedSecret(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	v.createSecret("bucket", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+	applied := []byte(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"}, "stringData": {"username": "a", "password": "b"}}`)
+	if _, err := shared.Client.CoreV1().Secrets(v.namespace).Patch(
+		t.Context(), "db", types.ApplyPatchType, applied, metav1.PatchOptions{FieldManager: "theirs"}); err != nil {
+		t.Fatal(err)
+	}
+
+	v.create("0 2 * * *")
+
+	v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
+}
+
+func TestBackupWithInvalidSchedule(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	v.createSecrets()
+	begin := time.Now()
+
+	v.create("every night")
+
+	v.await(apimeta.ConditionStalled, backupv1.ReasonInvalidSchedule)
+	want := map[string]int{"patch backups/status": 1, "create events": 1}
+	if requests := v.requests(begin); !maps.Equal(requests, want) {
+		t.Errorf("requests are %v, want %v", requests, want)
+	}
+	v.patch(`{"spec": {"schedule": "@daily", "timeZone": "Europe/Berlin"}}`)
+	v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
+	if spec := v.cronJob().Spec; spec.Schedule != "@daily" || *spec.TimeZone != "Europe/Berlin" {
+		t.Errorf("the CronJob has schedule %q in time zone %q", spec.Schedule, *spec.TimeZone)
+	}
+}
+
+func TestBackupDriftIsCorrected(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	v.createSecrets()
+	v.create("0 2 * * *")
+	v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
+	cronJobs, corrected := shared.Client.BatchV1().CronJobs(v.namespace), map[string]int{"patch cronjobs": 1, "patch backups/status": 1, "create events": 1}
+	tests := []struct {
+		name   string
+		change func() error
+	}{
+		{"a changed schedule", func() error {
+			patch := []byte(`{"spec": {"schedule": "* * * * *", "suspend": true}}`)
+			_, err := cronJobs.Patch(t.Context(), "orders-cronjob", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "theirs"})
+			return err
+		}},
+		{"a deleted CronJob", func() error { return cronJobs.Delete(t.Context(), "orders-cronjob", metav1.DeleteOptions{}) }},
+	}
+	for _, test := range tests {
+		v.requests(time.Now())
+		begin := time.Now()
+
+		if err := test.change(); err != nil {
+			t.Fatal(err)
+		}
+
+		if requests := v.requests(begin); !maps.Equal(requests, corrected) {
+			t.Errorf("requests after %s are %v, want %v", test.name, requests, corrected)
+		}
+		if spec := v.cronJob().Spec; spec.Schedule != "0 2 * * *" || *spec.Suspend {
+			t.Errorf("the CronJob after %s has schedule %q, suspend %t", test.name, spec.Schedule, *spec.Suspend)
+		}
+	}
+}
+
+func TestBackupLeavesObjectsOfOthersAlone(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	v.createSecrets()
+	theirs, err := shared.Client.BatchV1().CronJobs(v.namespace).Create(t.Context(), &batchv1.CronJob{
+		ObjectMeta: metav1.ObjectMeta{Name: "orders-cronjob"},
+		Spec: batchv1.CronJobSpec{Schedule: "0 0 1 1 *", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "theirs", Image: "theirs"}},
+			}},
+		}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	v.create("0 2 * * *")
+
+	v.await(apimeta.ConditionStalled, apimeta.ReasonOwnershipConflict)
+	if live := v.cronJob(); live.ResourceVersion != theirs.ResourceVersion {
+		t.Errorf("the object of others was changed: %+v", live)
+	}
+}
+
+// TestBackupExample applies the example without changes.
+func TestBackupExample(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	const file = "artifacts/kinds/backup/example.yaml"
+	objects, err := shared.Objects(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := shared.ApplyFiles(t.Context(), v.namespace, file); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, object := range objects {
+		if object.GetKind() == "Backup" {
+			shared.AwaitReady(t.Context(), t, v.namespace, object)
+		}
+	}
+}

@@ -80,6 +80,7 @@ var rooms = []struct {
 	folder string
 	plain  bool
 }{
+	{folder: "pkg/controller/appstack", plain: true},
 	{folder: "pkg/controller/backup", plain: true},
 	{folder: "pkg/controller/demoapp"},
 	{folder: "pkg/controller/demoappcluster", plain: true},

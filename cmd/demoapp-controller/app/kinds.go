@@ -20,6 +20,7 @@ func kinds(ctx context.Context, options *Options) ([]operator.Kind, error) {
 		websites(options),
 		memcachedBackups(options),
 		backups(options),
+		appStacks(options),
 	}
 	watched, err := watchedKinds(ctx, options, engine)
 	if err != nil {

@@ -21,10 +21,13 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 
+	appv1 "github.com/example/demoapp-controller/pkg/apis/app/v1"
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
+	"github.com/example/demoapp-controller/pkg/controller/appstack"
 	"github.com/example/demoapp-controller/pkg/controller/audit"
 	"github.com/example/demoapp-controller/pkg/controller/backup"
 	"github.com/example/demoapp-controller/pkg/controller/demoapp"
@@ -80,6 +83,10 @@ func TestKinds(t *testing.T) {
 					},
 					Controllers: []string{backup.Name},
 				},
+				appstack.Name: {
+					Services:    []string{"informer of AppStacks", "informer of PostgreSQLs"},
+					Controllers: []string{appstack.Name},
+				},
 			},
 		},
 		{
@@ -125,6 +132,12 @@ func TestKinds(t *testing.T) {
 						"informer of keys of Secrets in a", "informer of keys of Secrets in b",
 					},
 					Controllers: []string{backup.Name},
+				},
+				appstack.Name: {
+					Services: []string{
+						"informer of AppStacks in a", "informer of AppStacks in b", "informer of PostgreSQLs in a", "informer of PostgreSQLs in b",
+					},
+					Controllers: []string{appstack.Name},
 				},
 			},
 		},
@@ -210,6 +223,8 @@ func TestResourcesAreAllThatCachesNeed(t *testing.T) {
 				server.Serve(demoAppResource, "DemoApp", true)
 				server.Serve(demov1alpha1.SchemeGroupVersion.WithResource("demoappclusters"), "DemoAppCluster", true)
 				server.Serve(webappv1.SchemeGroupVersion.WithResource("websites"), "Website", true)
+				server.Serve(appv1.SchemeGroupVersion.WithResource("appstacks"), "AppStack", true)
+				server.Serve(databasev1.SchemeGroupVersion.WithResource("postgresqls"), "PostgreSQL", true)
 				server.Serve(cachev1.SchemeGroupVersion.WithResource("memcachedbackups"), "MemcachedBackup", true)
 				server.Serve(backupv1.SchemeGroupVersion.WithResource("backups"), "Backup", true)
 				server.Serve(batchv1.SchemeGroupVersion.WithResource("cronjobs"), "CronJob", true)

@@ -29,13 +29,19 @@ const forbiddenImage = "forbidden.example.com/nginx:1"
 // forbidImage refuses Deployments of the image above.
 func forbidImage(t *testing.T, ns *apps.Namespace) (remove func()) {
 	t.Helper()
+	return forbidImageIn(t, ns.Name)
+}
+
+// forbidImageIn is like forbidImage, for a namespace of that name.
+func forbidImageIn(t *testing.T, namespace string) (remove func()) {
+	t.Helper()
 	return policy{
-		name: "images-" + ns.Name, namespace: ns.Name, group: "apps", version: "v1", resource: "deployments",
+		name: "images-" + namespace, namespace: namespace, group: "apps", version: "v1", resource: "deployments",
 		expression: `object.spec.template.spec.containers.all(c, !c.image.startsWith("forbidden.example.com/"))`,
 		message:    `"this image is not welcome here"`,
 	}.apply(t, func(ctx context.Context) error {
 		probe := deployment("probe", forbiddenImage)
-		_, err := shared.Client.AppsV1().Deployments(ns.Name).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := shared.Client.AppsV1().Deployments(namespace).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	})
 }

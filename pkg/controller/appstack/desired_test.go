@@ -34,9 +34,11 @@ func TestBackendHasConnectionData(t *testing.T) {
 		got := w.deployment("shop-backend").Spec.Template.Spec.Containers[0].Env
 
 		equal(t, "environment", []corev1.EnvVar{
-			{Name: "DATABASE_HOST", Value: "shop-db"}, {Name: "DATABASE_PORT", Value: "5432"},
+			{Name: "DATABASE_HOST", Value: "shop-db"},
+			{Name: "DATABASE_PORT", Value: "5432"},
 			secret("DATABASE_NAME", "database"), secret("DATABASE_USER", "username"), secret("DATABASE_PASSWORD", "password"),
-			{Name: "CACHE_HOST", Value: "shop-cache"}, {Name: "CACHE_PORT", Value: "6379"},
+			{Name: "CACHE_HOST", Value: "shop-cache"},
+			{Name: "CACHE_PORT", Value: "6379"},
 		}, got)
 	})
 }

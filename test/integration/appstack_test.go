@@ -296,7 +296,7 @@ func TestAppStackImageThatCannotBePulled(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	assertContains(t, "message", message(s.await(childv1alpha1.PhaseFailed)), "check that spec.backend.image exists")
+	assertContains(t, "message", message(s.await(childv1alpha1.PhaseFailed)), "check spec.backend.image, which must exist")
 	s.change(`{"backend":{"image":"backend:2"}}`)
 	s.await(childv1alpha1.PhaseRunning)
 }

@@ -364,7 +364,7 @@ func TestImageThatCannotBePulled(t *testing.T) {
 		w.reportDatabase(ready)
 		w.reportPods("shop-backend", imageMissing)
 
-		contains(t, "message", w.ready().Message, "check that spec.backend.image exists")
+		contains(t, "message", w.ready().Message, "check spec.backend.image, which must exist")
 		equal(t, "reason of the backend", apimeta.ReasonUnhealthy, w.component("backend").Reason)
 		contains(t, "message of the frontend", w.component("frontend").Message, "Waits for backend: ")
 		equal(t, "phase", "Failed", w.stack().Status.Phase)
@@ -391,7 +391,8 @@ func TestImageThatAdmissionRefuses(t *testing.T) {
 		w.reportPods("shop-backend", available)
 
 		equal(t, "reason", apimeta.ReasonRefused, w.ready().Reason)
-		equal(t, "message", `spec.frontend: Deployment "shop-frontend" was refused: spec.template.spec.containers[0].image: Forbidden: registry is not allowed`,
+		equal(t, "message", `spec.frontend: Deployment "shop-frontend" was refused: spec.template.spec.containers[0].image: Forbidden: registry is not allowed: `+
+			"check spec.frontend.image, which must exist, be allowed, have a numeric user other than root, and listen on port 80",
 			w.ready().Message)
 		equal(t, "the backend is ready", true, w.component("backend").Ready)
 	})

@@ -34,8 +34,8 @@ const (
 	firstUnprivilegedPort = 1024
 	// portName is the name of the port of each container and Service.
 	portName = "main"
-	// imageAdvice says why pods of an image may not start.
-	imageAdvice = "check that %s.image exists, names a numeric user that is not root, and listens on the port"
+	// imageAdvice says what the pods of an image need to start.
+	imageAdvice = "check %s.image, which must exist, be allowed, have a numeric user other than root, and listen on port %d"
 )
 
 // components returns the components of an AppStack in the order of their start.
@@ -100,7 +100,7 @@ func deployed(
 		pod.SecurityContext.WithSysctls(corev1ac.Sysctl().WithName("net.ipv4.ip_unprivileged_port_start").WithValue("0"))
 	}
 	return component.Component{
-		Name: name, Field: field, Endpoint: endpoint(stack, n.Name, port), Advice: fmt.Sprintf(imageAdvice, field),
+		Name: name, Field: field, Endpoint: endpoint(stack, n.Name, port), Advice: fmt.Sprintf(imageAdvice, field, port),
 		Children: []child.Desired{workload.Deployment(n, ptr.Deref(replicas, 1), pod), workload.Service(n, portName, port)},
 	}
 }

@@ -352,8 +352,8 @@ func TestRefusedStorageNamesTheField(t *testing.T) {
 		w.reportDatabase(stalled)
 
 		equal(t, "reason", apimeta.ReasonUnhealthy, w.ready().Reason)
-		equal(t, "message", `spec.database: PostgreSQL "shop-db": spec.storage may not shrink: see kubectl describe postgresql shop-db`,
-			w.ready().Message)
+		equal(t, "message", `spec.database: PostgreSQL "shop-db": spec.storage may not shrink: `+
+			"change spec.database of the AppStack, which sets spec.version and spec.storage", w.ready().Message)
 		equal(t, "phase", "Failed", w.stack().Status.Phase)
 	})
 }

@@ -56,7 +56,7 @@ func database(stack *appv1.AppStack) component.Component {
 		Name: databaseName, Field: "spec.database", Endpoint: endpoint(stack, n.Name, databasePort),
 		Children: []child.Desired{databasev1ac.PostgreSQL(n.Name, "").WithLabels(n.PodLabels()).WithSpec(databasev1ac.PostgreSQLSpec().
 			WithVersion(stack.Spec.Database.Version).WithStorage(stack.Spec.Database.Storage))},
-		Advice: "see kubectl describe postgresql " + n.Name,
+		Advice: "change spec.database of the AppStack, which sets spec.version and spec.storage",
 	}
 }
 

@@ -44,6 +44,7 @@ const (
 var steps = []string{
 	"pkg/controller/audit",
 	"pkg/controller/child",
+	"pkg/controller/cleanup",
 	"pkg/controller/component",
 	"pkg/controller/custom",
 	"pkg/controller/endpoint",
@@ -110,6 +111,7 @@ var layers = []layer{
 		"pkg/apis/child", "pkg/apis/meta", "pkg/health", "pkg/overlay", "pkg/ssa",
 		plumbing, "pkg/controller/event", "pkg/controller/status",
 	}},
+	{folder: "pkg/controller/cleanup", may: []string{plumbing, "pkg/controller/endpoint"}},
 	{folder: "pkg/controller/component", may: []string{
 		"pkg/apis/child", "pkg/apis/meta", plumbing, "pkg/controller/child", "pkg/controller/message", "pkg/controller/status",
 	}},

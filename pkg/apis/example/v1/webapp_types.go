@@ -19,13 +19,41 @@ const LabelWebApp = "example.com/webapp"
 
 // Values of WebAppStatus.Phase.
 const (
-	// PhasePending: no child exists yet, or a user must act.
+	// PhasePending: no Deployment exists yet, or a user must act and no pods are available.
 	PhasePending = "Pending"
 	// PhaseDeploying: pods start or are replaced.
 	PhaseDeploying = "Deploying"
-	// PhaseRunning: all pods are ready.
+	// PhaseRunning: the pods are available, and none is being replaced.
 	PhaseRunning = "Running"
 )
+
+// ConditionAvailable is the condition Available of the Deployment: enough pods can serve.
+const ConditionAvailable = "Available"
+
+// Reasons of the condition Available.
+const (
+	// ReasonMinimumReplicasAvailable: the Deployment has its minimum of available pods.
+	ReasonMinimumReplicasAvailable = "MinimumReplicasAvailable"
+	// ReasonMinimumReplicasUnavailable: the Deployment has fewer pods than its minimum.
+	ReasonMinimumReplicasUnavailable = "MinimumReplicasUnavailable"
+	// ReasonNoDeployment: the Deployment does not exist.
+	ReasonNoDeployment = "NoDeployment"
+)
+
+// Reasons of Ready, Reconciling and Stalled, beside those of every kind with children.
+const (
+	// ReasonImageBlocked: the operator does not roll spec.image out, see --blocked-images.
+	ReasonImageBlocked = "ImageBlocked"
+	// ReasonPodsRefused: the API server refuses the pods of the Deployment, for example
+	// because of spec.securityContext.
+	ReasonPodsRefused = "PodsRefused"
+	// ReasonCleanupPending: the WebApp is being deleted, and the cleanup hook has not
+	// succeeded yet.
+	ReasonCleanupPending = "CleanupPending"
+)
+
+// ReasonCleanedUp is the reason of the event for a cleanup hook that succeeded.
+const ReasonCleanedUp = "CleanedUp"
 
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -88,7 +116,7 @@ type WebAppSpec struct {
 	// +required
 	Image string `json:"image"`
 
-	// port is where the container listens. Defaults to 8080.
+	// port is where the container listens, and the port of the Service. Defaults to 8080.
 	// +kubebuilder:default=8080
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
@@ -99,8 +127,8 @@ type WebAppSpec struct {
 	// +optional
 	Resources *workloadv1alpha1.Resources `json:"resources,omitempty"`
 
-	// securityContext is the security context of the container. Fields that are not set have
-	// the values of the restricted Pod Security profile.
+	// securityContext is the security context of the container. Fields that are set replace
+	// those of the restricted Pod Security profile, which the other fields have.
 	// +optional
 	SecurityContext *workloadv1alpha1.SecurityContext `json:"securityContext,omitempty"`
 }

@@ -1,0 +1,27 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webapp
+
+import (
+	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/workload"
+)
+
+// portName is the name of the port of the container and of the Service.
+const portName = "http"
+
+// desired returns the children of a WebApp. The pods meet the restricted Pod Security
+// profile, unless the security context of the WebApp says otherwise.
+func desired(w *examplev1.WebApp) []child.Desired {
+	named := workload.Named{Name: w.Name, Selector: map[string]string{examplev1.LabelWebApp: w.Name}}
+	container := workload.Container("app", w.Spec.Image).WithPorts(workload.Port(portName, w.Spec.Port)).
+		WithReadinessProbe(workload.TCPProbe(portName))
+	container.Resources = workload.Resources(w.Spec.Resources)
+	workload.Secure(container, w.Spec.SecurityContext)
+	return []child.Desired{
+		workload.Deployment(named, w.Spec.Replicas, workload.Pod(0, container)),
+		workload.Service(named, portName, w.Spec.Port),
+	}
+}

@@ -1,0 +1,103 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webapp
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/event"
+	"github.com/example/demoapp-controller/pkg/controller/status"
+)
+
+// summarize sets the status from the result of Ensure. blockedBy is the entry of
+// --blocked-images that blocks the image, or "".
+func summarize(p *pass, state child.State, blockedBy string, err error) {
+	s, deployment := &p.Object.Status, state.Of("Deployment", p.Object.Name)
+	s.ObservedGeneration = p.Object.Generation
+	s.ReadyReplicas = deployment.Health.ReadyReplicas
+	child.Report(p, state, err)
+	conditions, refusal := p.Conditions(), deployment.Health.PodsRefused
+	reportAvailable(conditions, deployment)
+	switch {
+	case blockedBy != "":
+		conditions.MarkStalled(examplev1.ReasonImageBlocked, blockedMessage(p.Object.Spec.Image, blockedBy, deployment))
+	case refusal != "" && isUnhealthy(s.Conditions):
+		conditions.MarkStalled(examplev1.ReasonPodsRefused, refusedMessage(refusal))
+	}
+	s.Phase = phaseOf(s.Conditions)
+}
+
+// reportAvailable sets the condition Available to that of the Deployment.
+func reportAvailable(conditions status.Editor, deployment *child.Observed) {
+	switch {
+	case deployment.Name == "":
+		conditions.Set(examplev1.ConditionAvailable, metav1.ConditionFalse, examplev1.ReasonNoDeployment, "The Deployment does not exist")
+	case deployment.Health.Available:
+		conditions.Set(examplev1.ConditionAvailable, metav1.ConditionTrue, examplev1.ReasonMinimumReplicasAvailable,
+			"The Deployment has its minimum of available pods")
+	default:
+		conditions.Set(examplev1.ConditionAvailable, metav1.ConditionFalse, examplev1.ReasonMinimumReplicasUnavailable,
+			"The Deployment has fewer than its minimum of available pods")
+	}
+}
+
+// isUnhealthy reports whether Ready is False because of the health of the children.
+func isUnhealthy(conditions []metav1.Condition) bool {
+	ready := meta.FindStatusCondition(conditions, apimeta.ConditionReady)
+	return ready != nil && (ready.Reason == apimeta.ReasonProgressing || ready.Reason == apimeta.ReasonUnhealthy)
+}
+
+func blockedMessage(image, blockedBy string, deployment *child.Observed) string {
+	effect := "no pods are created"
+	if deployment.Name != "" {
+		effect = "the existing Deployment stays as it is"
+	}
+	return fmt.Sprintf("spec.image: %q is blocked by %q of --blocked-images: %s; set spec.image to an image that is not blocked",
+		image, blockedBy, effect)
+}
+
+// refusals maps a part of the API server's message about refused pods to the field that
+// causes the refusal.
+var refusals = []struct{ part, field, advice string }{
+	{"violates PodSecurity", "spec.securityContext", "change it to meet the Pod Security level of the namespace"},
+	{"exceeded quota", "spec.replicas, spec.resources", "reduce them, or raise the ResourceQuota of the namespace"},
+	{"failed quota", "spec.resources", "set the resources that the ResourceQuota of the namespace requires"},
+	{"usage per Container is", "spec.resources", "change them to meet the LimitRange of the namespace"},
+}
+
+// refusedMessage says which field has the API server refuse the pods, and what to do.
+func refusedMessage(refusal string) string {
+	for _, known := range refusals {
+		if strings.Contains(refusal, known.part) {
+			return fmt.Sprintf("%s: the API server refuses the pods: %s; %s", known.field, refusal, known.advice)
+		}
+	}
+	return fmt.Sprintf("spec: the API server refuses the pods: %s; change the spec, or the rule that refuses them", refusal)
+}
+
+// phaseOf summarizes the conditions.
+func phaseOf(conditions []metav1.Condition) string {
+	available := meta.FindStatusCondition(conditions, examplev1.ConditionAvailable)
+	switch {
+	case available == nil || available.Reason == examplev1.ReasonNoDeployment:
+		return examplev1.PhasePending
+	case meta.IsStatusConditionTrue(conditions, apimeta.ConditionReconciling):
+		return examplev1.PhaseDeploying
+	case available.Status == metav1.ConditionTrue:
+		return examplev1.PhaseRunning
+	default:
+		return examplev1.PhasePending
+	}
+}
+
+func transitions(before, after *examplev1.WebApp) []event.Event {
+	return child.Events(before.Status.Children, after.Status.Children, before.Status.Conditions, after.Status.Conditions)
+}

@@ -36,8 +36,9 @@ type Health struct {
 	Selector                string
 	// Available reports that the condition Available of a Deployment is True.
 	Available bool
-	// PodsRefused says why the pods of a workload cannot be created, for example because
-	// admission refuses them, without the names of the pods. It is empty if they can.
+	// PodsRefused says why the pods of the newest generation of a workload cannot be created,
+	// for example because admission refuses them, without the names of the pods. It is empty
+	// if they can.
 	PodsRefused string
 }
 
@@ -128,6 +129,9 @@ func podsRefused(object *unstructured.Unstructured) string {
 	failure, found := conditionOf(object, string(appsv1.DeploymentReplicaFailure))
 	if !found || failure.Status != corev1.ConditionTrue {
 		return ""
+	}
+	if observed, reports, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration"); reports && observed < object.GetGeneration() {
+		return "" // The pods of the newest generation may be accepted.
 	}
 	return podName.ReplaceAllLiteralString(failure.Message, "pods ")
 }

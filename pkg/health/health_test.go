@@ -217,6 +217,21 @@ status:
 	}
 }
 
+// TestPodsOfOldGeneration: refused pods of an older generation say nothing about those of the newest.
+func TestPodsOfOldGeneration(t *testing.T) {
+	changed := object(t, deploymentHead+`
+status:
+  observedGeneration: 1
+  conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: 'pods "web-5d9c-x7k2p" is forbidden: no'}]
+`)
+
+	got := Of(changed)
+
+	if got.PodsRefused != "" {
+		t.Errorf("the pods are refused with %q", got.PodsRefused)
+	}
+}
+
 func TestOfStatusless(t *testing.T) {
 	here, going := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
 	going.DeletionTimestamp = &metav1.Time{}

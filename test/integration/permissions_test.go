@@ -26,6 +26,7 @@ import (
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/test/cluster"
 )
@@ -38,7 +39,9 @@ const (
 
 // optInGroups are the API groups of opt-in kinds. Until a test installs an opt-in kind and its rules, the API server refuses
 // the operator's requests for that kind.
-var optInGroups = []string{appv1.GroupName, backupv1.GroupName, cachev1.GroupName, databasev1.GroupName, webappv1.GroupName}
+var optInGroups = []string{
+	appv1.GroupName, backupv1.GroupName, cachev1.GroupName, databasev1.GroupName, examplev1.GroupName, webappv1.GroupName,
+}
 
 // permission is one verb on one resource, for all objects or for one name.
 type permission struct {

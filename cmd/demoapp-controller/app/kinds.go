@@ -18,6 +18,7 @@ func kinds(ctx context.Context, options *Options) ([]operator.Kind, error) {
 		demoApps(options, engine),
 		demoAppClusters(options),
 		websites(options),
+		webApps(options),
 		memcachedBackups(options),
 		backups(options),
 		appStacks(options),

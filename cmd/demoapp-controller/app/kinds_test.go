@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	batchv1 "k8s.io/api/batch/v1"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -26,6 +27,7 @@ import (
 	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/pkg/controller/appstack"
 	"github.com/example/demoapp-controller/pkg/controller/audit"
@@ -33,6 +35,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/demoapp"
 	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
 	"github.com/example/demoapp-controller/pkg/controller/memcachedbackup"
+	"github.com/example/demoapp-controller/pkg/controller/webapp"
 	"github.com/example/demoapp-controller/pkg/controller/website"
 	"github.com/example/demoapp-controller/pkg/operator"
 	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
@@ -69,6 +72,10 @@ func TestKinds(t *testing.T) {
 						"informer of children of kind Deployment.apps", "informer of children of kind Service",
 					},
 					Controllers: []string{website.Name},
+				},
+				webapp.Name: {
+					Services:    []string{"informer of WebApps"},
+					Controllers: []string{webapp.Name},
 				},
 				memcachedbackup.Name: {
 					Services: []string{
@@ -115,6 +122,10 @@ func TestKinds(t *testing.T) {
 						"informer of children of kind Service in a", "informer of children of kind Service in b",
 					},
 					Controllers: []string{website.Name},
+				},
+				webapp.Name: {
+					Services:    []string{"informer of WebApps in a", "informer of WebApps in b"},
+					Controllers: []string{webapp.Name},
 				},
 				memcachedbackup.Name: {
 					Services: []string{
@@ -194,6 +205,22 @@ func TestControllers(t *testing.T) {
 	}
 }
 
+// TestObserveBlocked: the labels are the entries of --blocked-images, whatever images WebApps have.
+func TestObserveBlocked(t *testing.T) {
+	registry := prometheus.NewRegistry()
+
+	observeBlocked(registry, []string{"nginx", "redis:7"}, func() map[string]int { return map[string]int{"nginx": 2, "other": 9} })
+
+	want := `# HELP webapps_with_blocked_image WebApps whose image is blocked, by the entry of --blocked-images.
+# TYPE webapps_with_blocked_image gauge
+webapps_with_blocked_image{entry="nginx"} 2
+webapps_with_blocked_image{entry="redis:7"} 0
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestKindsInAnyOrder builds DemoAppCluster before DemoApp. The order varies, because a kind waits for its CRDs.
 func TestKindsInAnyOrder(t *testing.T) {
 	env := newEnvironment(t, nil)
@@ -225,6 +252,7 @@ func TestResourcesAreAllThatCachesNeed(t *testing.T) {
 				server.Serve(webappv1.SchemeGroupVersion.WithResource("websites"), "Website", true)
 				server.Serve(appv1.SchemeGroupVersion.WithResource("appstacks"), "AppStack", true)
 				server.Serve(databasev1.SchemeGroupVersion.WithResource("postgresqls"), "PostgreSQL", true)
+				server.Serve(examplev1.SchemeGroupVersion.WithResource("webapps"), "WebApp", true)
 				server.Serve(cachev1.SchemeGroupVersion.WithResource("memcachedbackups"), "MemcachedBackup", true)
 				server.Serve(backupv1.SchemeGroupVersion.WithResource("backups"), "Backup", true)
 				server.Serve(batchv1.SchemeGroupVersion.WithResource("cronjobs"), "CronJob", true)

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/example/demoapp-controller/pkg/controller/cleanup"
+	"github.com/example/demoapp-controller/pkg/controller/images"
 	"github.com/example/demoapp-controller/pkg/controller/license"
 	"github.com/example/demoapp-controller/pkg/controller/registries"
 	"github.com/example/demoapp-controller/pkg/operator"
@@ -40,6 +42,11 @@ type Options struct {
 	RolloutFailureThreshold int
 	// AllowedRegistries are the allowed registries of the images of DemoApps. If it is empty, all images are allowed.
 	AllowedRegistries []string
+	// WebAppCleanupURL is the URL template of the server that cleans up after deleted WebApps. If it is empty, there is
+	// nothing to clean up. It may hold a secret.
+	WebAppCleanupURL string
+	// BlockedImages are references of images that WebApps do not roll out.
+	BlockedImages []string
 	// WatchesFile is the path of watches.yaml, which names further kinds and their charts. If it is empty, there are
 	// none.
 	WatchesFile string
@@ -87,6 +94,12 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.AllowedRegistries, "allowed-registries", o.AllowedRegistries,
 		"comma-separated allowed `registries` of images, each a host or a host with a path prefix, for example "+
 			"docker.io/library (default all)")
+	fs.StringVar(&o.WebAppCleanupURL, "webapp-cleanup-url", o.WebAppCleanupURL,
+		"`url` of a server that cleans up after deleted WebApps; a WebApp is gone when it answers a DELETE with 2xx or 404. A Go "+
+			"template with .Namespace and .Name; https, or http on loopback (default none)")
+	fs.StringSliceVar(&o.BlockedImages, "blocked-images", o.BlockedImages,
+		"comma-separated `images` that WebApps do not roll out: a repository (all its tags), a tag or a digest, for example "+
+			"nginx or nginx:1.27 (default none)")
 	fs.StringVar(&o.WatchesFile, "watches-file", o.WatchesFile,
 		"`path` of watches.yaml, which names further kinds and their charts; read again when it changes (default none)")
 	fs.StringVar(&o.ChartCacheDir, "chart-cache-dir", o.ChartCacheDir,
@@ -135,6 +148,14 @@ func (o *Options) Validate() error {
 	}
 	if _, err := registries.Parse(o.AllowedRegistries); err != nil {
 		bad("--allowed-registries", strings.Join(o.AllowedRegistries, ","), "%v", err)
+	}
+	if o.WebAppCleanupURL != "" {
+		if _, err := cleanup.ParseURL(o.WebAppCleanupURL); err != nil {
+			bad("--webapp-cleanup-url", "(not shown)", "%v", err)
+		}
+	}
+	if _, err := images.ParseBlocklist(o.BlockedImages); err != nil {
+		bad("--blocked-images", strings.Join(o.BlockedImages, ","), "%v", err)
 	}
 	return errors.Join(append(errs, o.Options.Validate())...)
 }

@@ -41,6 +41,8 @@ func TestFlagsAndDefaults(t *testing.T) {
 		"max-concurrent-rollouts":         "10",
 		"rollout-failure-threshold":       "3",
 		"allowed-registries":              "[]",
+		"webapp-cleanup-url":              "",
+		"blocked-images":                  "[]",
 		"leader-elect":                    "true",
 		"leader-elect-lease-duration":     "15s",
 		"leader-elect-renew-deadline":     "10s",
@@ -98,6 +100,23 @@ func TestValidate(t *testing.T) {
 			name: "registry that is a URL",
 			args: []string{"--allowed-registries=docker.io,https://quay.io"},
 			want: []string{`--allowed-registries=docker.io,https://quay.io: "https://quay.io" is not a registry: `},
+		},
+		{name: "cleanup server", args: []string{"--webapp-cleanup-url=https://cleanup.example.com/{{.Namespace}}/{{.Name}}"}},
+		{
+			name: "cleanup server without TLS",
+			args: []string{"--webapp-cleanup-url=http://cleanup.example.com/?token=hunter2"},
+			want: []string{"--webapp-cleanup-url=(not shown): must begin with https://"},
+		},
+		{
+			name: "cleanup server with an unknown field",
+			args: []string{"--webapp-cleanup-url=https://cleanup.example.com/{{.Image}}"},
+			want: []string{"--webapp-cleanup-url=(not shown): may use .Namespace and .Name only"},
+		},
+		{name: "blocked images", args: []string{"--blocked-images=nginx, quay.io/team/web:v1"}},
+		{
+			name: "blocked image that is a URL",
+			args: []string{"--blocked-images=nginx,https://quay.io/web"},
+			want: []string{`--blocked-images=nginx,https://quay.io/web: "https://quay.io/web" is not an image reference: `},
 		},
 		{name: "empty registry", args: []string{"--allowed-registries=quay.io,"}, want: []string{`--allowed-registries=quay.io,: "" is not a registry: `}},
 	}

@@ -48,7 +48,7 @@ func (c *Controller) blockedBy(ctx context.Context, p *pass) string {
 	if !blocked {
 		c.logged.Delete(p.Key())
 	} else if logged, _ := c.logged.Swap(p.Key(), image); logged != image {
-		klog.FromContext(ctx).Info("The image of a WebApp is blocked, its rollouts wait", "webapp", p.Key(), "image", image, "blockedBy", entry)
+		klog.FromContext(ctx).Info("The image of the WebApp is blocked, its rollouts wait", "image", image, "blockedBy", entry)
 	}
 	return entry
 }

@@ -15,7 +15,6 @@ import (
 	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
-	"github.com/example/demoapp-controller/pkg/controller/cleanup"
 	"github.com/example/demoapp-controller/pkg/controller/event"
 	"github.com/example/demoapp-controller/pkg/controller/images"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
@@ -33,10 +32,15 @@ type (
 	loop = kind.Loop[*examplev1.WebApp, examplev1.WebAppStatus]
 )
 
+// Cleanup is a cleanup hook, see package cleanup.
+type Cleanup interface {
+	Call(ctx context.Context, object cache.ObjectName) (answer string, err error)
+}
+
 // Options configure the controller. The zero value blocks no image and has no cleanup hook.
 type Options struct {
 	// Cleanup is the cleanup hook of WebApps that are deleted. Optional.
-	Cleanup *cleanup.Hook
+	Cleanup Cleanup
 	// Blocked are the images that are not rolled out.
 	Blocked images.Blocklist
 }
@@ -101,6 +105,7 @@ func (c *Controller) reconcile(ctx context.Context, p *pass) error {
 func (c *Controller) finalize(ctx context.Context, p *pass) (event.Event, error) {
 	answer, err := c.options.Cleanup.Call(ctx, p.Key())
 	if err != nil {
+		p.Object.Status.ObservedGeneration = p.Object.Generation
 		p.Conditions().MarkReconciling(examplev1.ReasonCleanupPending,
 			"Deletion waits: "+err.Error()+"; the cleanup hook (--webapp-cleanup-url) is called again")
 		return event.Event{}, err

@@ -29,7 +29,7 @@ func summarize(p *pass, state child.State, blockedBy string, err error) {
 	switch {
 	case blockedBy != "":
 		conditions.MarkStalled(examplev1.ReasonImageBlocked, blockedMessage(p.Object.Spec.Image, blockedBy, deployment))
-	case refusal != "" && isUnhealthy(s.Conditions):
+	case refusal != "" && err == nil && !meta.IsStatusConditionTrue(s.Conditions, apimeta.ConditionReady):
 		conditions.MarkStalled(examplev1.ReasonPodsRefused, refusedMessage(refusal))
 	}
 	s.Phase = phaseOf(s.Conditions)
@@ -37,22 +37,15 @@ func summarize(p *pass, state child.State, blockedBy string, err error) {
 
 // reportAvailable sets the condition Available to that of the Deployment.
 func reportAvailable(conditions status.Editor, deployment *child.Observed) {
+	const available = examplev1.ConditionAvailable
 	switch {
 	case deployment.Name == "":
-		conditions.Set(examplev1.ConditionAvailable, metav1.ConditionFalse, examplev1.ReasonNoDeployment, "The Deployment does not exist")
+		conditions.Set(available, metav1.ConditionFalse, examplev1.ReasonNoDeployment, "The Deployment does not exist")
 	case deployment.Health.Available:
-		conditions.Set(examplev1.ConditionAvailable, metav1.ConditionTrue, examplev1.ReasonMinimumReplicasAvailable,
-			"The Deployment has its minimum of available pods")
+		conditions.Set(available, metav1.ConditionTrue, examplev1.ReasonMinimumReplicasAvailable, "Enough pods are available")
 	default:
-		conditions.Set(examplev1.ConditionAvailable, metav1.ConditionFalse, examplev1.ReasonMinimumReplicasUnavailable,
-			"The Deployment has fewer than its minimum of available pods")
+		conditions.Set(available, metav1.ConditionFalse, examplev1.ReasonMinimumReplicasUnavailable, "Too few pods are available")
 	}
-}
-
-// isUnhealthy reports whether Ready is False because of the health of the children.
-func isUnhealthy(conditions []metav1.Condition) bool {
-	ready := meta.FindStatusCondition(conditions, apimeta.ConditionReady)
-	return ready != nil && (ready.Reason == apimeta.ReasonProgressing || ready.Reason == apimeta.ReasonUnhealthy)
 }
 
 func blockedMessage(image, blockedBy string, deployment *child.Observed) string {

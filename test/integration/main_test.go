@@ -63,7 +63,7 @@ func run(m *testing.M) (code int) {
 		}
 	})
 	workDir = t.TempDir()
-	operator = cluster.StartOperator(t.Context(), t, shared, verbosity, memcachedFile)
+	operator = cluster.StartOperator(t.Context(), t, shared, verbosity, memcachedFile, cleanupHook(t))
 	code = m.Run()
 	return max(code, checkPermissions(t.Context(), code == 0 && wholePackage()))
 }

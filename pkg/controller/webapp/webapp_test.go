@@ -6,6 +6,7 @@ package webapp_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -58,10 +59,11 @@ func (h *hook) fail(err error) {
 	h.err = err
 }
 
-func (h *hook) count() int {
+// called returns the objects of the calls so far.
+func (h *hook) called() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.calls)
+	return slices.Clone(h.calls)
 }
 
 // world is a controller of WebApps between fake clientsets.
@@ -412,7 +414,7 @@ func TestCleanup(t *testing.T) {
 		w.delete()
 
 		equal(t, "requests of the deletion", []string{"patch webapps/web", "event Normal CleanedUp"}, w.Take())
-		equal(t, "calls", []string{"ns/web"}, hook.calls)
+		equal(t, "calls", []string{"ns/web"}, hook.called())
 		if _, err := w.lookup(); !apierrors.IsNotFound(err) {
 			t.Errorf("the WebApp is not gone: %v", err)
 		}
@@ -432,7 +434,7 @@ func TestFailingCleanupIsRetried(t *testing.T) {
 		equal(t, "message", "Deletion waits: The connection to the cleanup server failed; the cleanup hook (--webapp-cleanup-url) is called again",
 			w.ready().Message)
 		w.Wait(time.Minute)
-		if calls := hook.count(); calls < 5 || calls > 9 {
+		if calls := len(hook.called()); calls < 5 || calls > 9 {
 			t.Errorf("%d calls in the first minute, want 5 to 9", calls)
 		}
 		equal(t, "requests of the retries", []string(nil), w.Take())
@@ -454,7 +456,7 @@ func TestCleanupURLIsSetAndRemoved(t *testing.T) {
 		w.restart(webapp.Options{})
 		equal(t, "requests without a hook", []string{"patch webapps/web"}, w.Take())
 		equal(t, "finalizers without a hook", []string(nil), w.webapp().Finalizers)
-		equal(t, "calls", 0, hook.count())
+		equal(t, "calls", 0, len(hook.called()))
 	})
 }
 

@@ -4,6 +4,7 @@
 package cleanup_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/cleanup"
 )
 
@@ -70,6 +72,43 @@ func TestCall(t *testing.T) {
 				t.Errorf("the message contains the secret: %s%s", answer, message)
 			}
 		})
+	}
+}
+
+// TestSlowServerDelaysNoOtherObject: with one worker, the call for "slow" ends only after the pass over "quick".
+func TestSlowServerDelaysNoOtherObject(t *testing.T) {
+	slowCalled, quickDone := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(slowCalled)
+		<-quickDone
+	}))
+	t.Cleanup(server.Close)
+	at, err := cleanup.ParseURL(server.URL + "/{{.Name}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook := cleanup.New(cleanup.Config{URL: at})
+	stop, end := context.WithCancel(t.Context())
+	var slowErr error
+	passes := controller.New(controller.ReconcilerFunc(func(ctx context.Context, key cache.ObjectName, _ controller.Reason) (controller.Result, error) {
+		if key.Name == "quick" {
+			close(quickDone)
+			return controller.Result{}, nil
+		}
+		defer end()
+		_, slowErr = hook.Call(ctx, key)
+		return controller.Result{}, slowErr
+	}), controller.Options{Name: "test", Workers: 1})
+	go func() {
+		<-slowCalled
+		passes.Enqueue(cache.NewObjectName("ns", "quick"), controller.SpecChange)
+	}()
+	passes.Enqueue(cache.NewObjectName("ns", "slow"), controller.SpecChange)
+
+	err = passes.Run(stop, t.Context())
+
+	if err != nil || slowErr != nil {
+		t.Errorf("Run() = %v, and the call ended with %v", err, slowErr)
 	}
 }
 

@@ -167,6 +167,7 @@ var layers = []layer{
 	{folder: "pkg/operator/releasekinds", may: []string{
 		"pkg/operator", engine, plumbing, "pkg/controller/event", "pkg/controller/watches", "pkg/controller/watches/file",
 	}},
+	{folder: "pkg/webhook", mayInTests: []string{fakes}},
 	// What only tests use.
 	{folder: fakeAPI},
 	{folder: "test/crd"},

@@ -1,0 +1,228 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// firstRetry and maxRetry bound the time between two attempts after an error.
+	firstRetry = time.Second
+	maxRetry   = 5 * time.Minute
+)
+
+// Options configure an Authority.
+type Options struct {
+	// Name is the common name of the certificates, and the field manager of the Secret and of caBundle.
+	Name string
+	// Namespace and Secret name the Secret with the certificates. It is created if it is absent.
+	Namespace, Secret string
+	// Hosts are the DNS names and IP addresses of the serving certificate. At least one.
+	Hosts []string
+	// Configurations is the name of the ValidatingWebhookConfiguration and of the MutatingWebhookConfiguration whose
+	// webhooks get the caBundle. An absent configuration is awaited.
+	Configurations string
+	// Clock tells when certificates are due.
+	Clock clock.WithTicker
+}
+
+// Authority is a source of certificates that it signs itself. Use NewAuthority.
+type Authority struct {
+	options        Options
+	client         kubernetes.Interface
+	factories      []informers.SharedInformerFactory
+	secret         cache.SharedIndexInformer
+	configurations []configuration
+	// changed receives when the Secret or a configuration has changed.
+	changed chan struct{}
+	current atomic.Pointer[tls.Certificate]
+}
+
+// NewAuthority returns an authority. Run issues and renews its certificates.
+func NewAuthority(client kubernetes.Interface, options Options) (*Authority, error) {
+	named := func(name, namespace string) informers.SharedInformerFactory {
+		return informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace),
+			informers.WithTweakListOptions(func(list *metav1.ListOptions) {
+				list.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+			}))
+	}
+	secrets, webhooks := named(options.Secret, options.Namespace), named(options.Configurations, metav1.NamespaceAll)
+	a := &Authority{
+		options: options, client: client, factories: []informers.SharedInformerFactory{secrets, webhooks},
+		secret: secrets.Core().V1().Secrets().Informer(), changed: make(chan struct{}, 1),
+		configurations: []configuration{
+			newValidating(client, webhooks, options), newMutating(client, webhooks, options),
+		},
+	}
+	wake := func(any) {
+		select {
+		case a.changed <- struct{}{}:
+		default:
+		}
+	}
+	for _, informer := range append([]cache.SharedIndexInformer{a.secret}, a.configurations[0].informer, a.configurations[1].informer) {
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: wake, UpdateFunc: func(_, object any) { wake(object) }, DeleteFunc: wake,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("watching certificates: %w", err)
+		}
+	}
+	return a, nil
+}
+
+// Certificate returns the serving certificate.
+func (a *Authority) Certificate() (*tls.Certificate, error) {
+	if certificate := a.current.Load(); certificate != nil {
+		return certificate, nil
+	}
+	return nil, fmt.Errorf("there is no serving certificate yet: the Secret %s/%s and the webhook configurations %s have not been read; "+
+		"check that the operator may read and write them", a.options.Namespace, a.options.Secret, a.options.Configurations)
+}
+
+// Run keeps the Secret, the serving certificate and the caBundles current until ctx ends.
+func (a *Authority) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	synced := []cache.InformerSynced{a.secret.HasSynced}
+	running.Go(func() { a.secret.RunWithContext(ctx) })
+	for _, c := range a.configurations {
+		synced = append(synced, c.informer.HasSynced)
+		running.Go(func() { c.informer.RunWithContext(ctx) })
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return nil
+	}
+	retry := firstRetry
+	for {
+		var due <-chan time.Time
+		next, err := a.ensure(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			logFailure(ctx, err, retry)
+			due = a.options.Clock.After(retry)
+			retry = min(2*retry, maxRetry)
+		default:
+			retry = firstRetry
+			// What is due and waits for a configuration is woken by the configuration.
+			if wait := next.Sub(a.options.Clock.Now()); wait > 0 {
+				due = a.options.Clock.After(wait)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-a.changed:
+		case <-due:
+		}
+	}
+}
+
+// logFailure logs why the certificates are not current. A conflict means that another replica was faster.
+func logFailure(ctx context.Context, err error, retry time.Duration) {
+	logger := klog.FromContext(ctx)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		logger.V(2).Info("Another replica was faster; reading the certificates of the webhook again", "err", err, "after", retry)
+		return
+	}
+	logger.Error(err, "The certificates of the webhook are not current; trying again", "after", retry)
+}
+
+// ensure makes the Secret, the serving certificate and the caBundles current once, and returns when the next renewal is due.
+func (a *Authority) ensure(ctx context.Context) (next time.Time, err error) {
+	secret, err := a.observeSecret(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var observed material
+	if secret != nil {
+		observed = parse(secret.Data)
+	}
+	desired, done, err := observed.renew(a.options.Name, a.options.Hosts, a.isPublished(observed.bundle()), a.options.Clock.Now())
+	if err != nil {
+		return time.Time{}, err
+	}
+	if done.authority || done.serving {
+		if err := a.writeSecret(ctx, secret, desired); err != nil {
+			return time.Time{}, err
+		}
+		klog.FromContext(ctx).Info("Renewed the certificates of the webhook", "secret", klog.KRef(a.options.Namespace, a.options.Secret),
+			"ca", done.authority, "serving", done.serving, "expires", desired.serving.Leaf.NotAfter)
+	}
+	a.current.Store(desired.serving)
+	var errs []error
+	for _, c := range a.configurations {
+		errs = append(errs, c.publish(ctx, desired.bundle()))
+	}
+	return desired.wake(), errors.Join(errs...)
+}
+
+// observeSecret returns the Secret, or nil if it is absent. It reads the Secret from the API server unless the cached one
+// agrees with the configurations: a configuration must not get the bundle of an outdated Secret.
+func (a *Authority) observeSecret(ctx context.Context) (*corev1.Secret, error) {
+	cached, exists, err := a.secret.GetStore().GetByKey(a.options.Namespace + "/" + a.options.Secret)
+	if err != nil {
+		return nil, err
+	}
+	if secret, ok := cached.(*corev1.Secret); ok && exists && a.isPublished(secret.Data[caBundleKey]) {
+		return secret, nil
+	}
+	live, err := a.client.CoreV1().Secrets(a.options.Namespace).Get(ctx, a.options.Secret, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificates of the webhook: %w", err)
+	}
+	return live, nil
+}
+
+// isPublished reports whether all configurations have a bundle.
+func (a *Authority) isPublished(bundle []byte) bool {
+	return !slices.ContainsFunc(a.configurations, func(c configuration) bool { return !c.has(bundle) })
+}
+
+// writeSecret writes the certificates. Of two replicas that write at the same time, the second gets a conflict.
+func (a *Authority) writeSecret(ctx context.Context, observed *corev1.Secret, desired material) error {
+	data, err := desired.encode()
+	if err != nil {
+		return err
+	}
+	secrets, manager := a.client.CoreV1().Secrets(a.options.Namespace), a.options.Name
+	if observed == nil {
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: a.options.Namespace, Name: a.options.Secret},
+			Type:       corev1.SecretTypeTLS, Data: data,
+		}
+		_, err = secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: manager})
+	} else {
+		secret := observed.DeepCopy()
+		secret.Data = data
+		_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: manager})
+	}
+	if err != nil {
+		return fmt.Errorf("writing the certificates of the webhook: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,245 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Keys of the Secret. tls.crt and tls.key are those of the serving certificate.
+const (
+	caBundleKey = "ca.crt"
+	caSignerKey = "ca.key"
+)
+
+const (
+	caLifetime      = 365 * 24 * time.Hour
+	servingLifetime = 90 * 24 * time.Hour
+	// backdate makes new certificates valid on machines whose clocks are late.
+	backdate = time.Hour
+	// propagation is the time between the publication of a CA and its first use. API servers read it in less.
+	propagation = time.Hour
+)
+
+// material is the content of the Secret.
+type material struct {
+	// authorities are the trusted CAs, the newest first.
+	authorities []*x509.Certificate
+	// signer is the key of the newest CA; nil if it is not usable.
+	signer *ecdsa.PrivateKey
+	// serving is the serving certificate; nil if it is not usable.
+	serving *tls.Certificate
+}
+
+// parse reads the content of the Secret. Parts that cannot be read are left out, so that they are renewed.
+func parse(data map[string][]byte) material {
+	m := material{authorities: parseCertificates(data[caBundleKey])}
+	if pair, err := tls.X509KeyPair(data[caBundleKey], data[caSignerKey]); err == nil {
+		m.signer, _ = pair.PrivateKey.(*ecdsa.PrivateKey)
+	}
+	if pair, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey]); err == nil {
+		m.serving = &pair
+	}
+	return m
+}
+
+func parseCertificates(text []byte) []*x509.Certificate {
+	var found []*x509.Certificate
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if certificate, err := x509.ParseCertificate(block.Bytes); err == nil {
+			found = append(found, certificate)
+		}
+	}
+	return found
+}
+
+// encode returns the content of the Secret.
+func (m material) encode() (map[string][]byte, error) {
+	signer, signerErr := encodeKey(m.signer)
+	key, ok := m.serving.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("unexpected private key %T", m.serving.PrivateKey)
+	}
+	serving, servingErr := encodeKey(key)
+	return map[string][]byte{
+		caBundleKey:             m.bundle(),
+		caSignerKey:             signer,
+		corev1.TLSCertKey:       encodeCertificate(m.serving.Leaf),
+		corev1.TLSPrivateKeyKey: serving,
+	}, errors.Join(signerErr, servingErr)
+}
+
+// bundle returns the trusted CAs, the newest first.
+func (m material) bundle() []byte {
+	var text bytes.Buffer
+	for _, ca := range m.authorities {
+		text.Write(encodeCertificate(ca))
+	}
+	return text.Bytes()
+}
+
+func encodeCertificate(certificate *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
+}
+
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+// renewal is what renew changed.
+type renewal struct {
+	authority, serving bool
+}
+
+// renew returns the material that is due at a time, and what differs from m. published tells that the webhook
+// configurations have the bundle of m.
+func (m material) renew(name string, hosts []string, published bool, now time.Time) (material, renewal, error) {
+	var done renewal
+	next := m
+	next.authorities = slices.DeleteFunc(slices.Clone(m.authorities), func(ca *x509.Certificate) bool { return now.After(ca.NotAfter) })
+	done.authority = len(next.authorities) < len(m.authorities)
+	if len(next.authorities) == 0 || next.signer == nil || !now.Before(renewalTime(next.authorities[0])) {
+		ca, key, err := newAuthority(name, now)
+		if err != nil {
+			return m, renewal{}, err
+		}
+		next.authorities, next.signer = slices.Insert(next.authorities, 0, ca), key
+		done.authority = true
+	}
+	switch {
+	case !next.serves(hosts, now):
+	case now.Before(renewalTime(next.serving.Leaf)):
+		return next, done, nil
+	case done.authority || !published || now.Before(usableFrom(next.authorities[0])):
+		return next, done, nil
+	}
+	serving, err := next.issue(name, hosts, now)
+	if err != nil {
+		return m, renewal{}, err
+	}
+	next.serving, done.serving = serving, true
+	return next, done, nil
+}
+
+// wake returns the next time at which renew may change something.
+func (m material) wake() time.Time {
+	serving := renewalTime(m.serving.Leaf)
+	if usable := usableFrom(m.authorities[0]); serving.Before(usable) {
+		serving = usable
+	}
+	next := serving
+	for i, ca := range m.authorities {
+		due := ca.NotAfter.Add(time.Second)
+		if i == 0 {
+			due = renewalTime(ca)
+		}
+		if due.Before(next) {
+			next = due
+		}
+	}
+	return next
+}
+
+// renewalTime is the end of two thirds of the lifetime.
+func renewalTime(certificate *x509.Certificate) time.Time {
+	lifetime := certificate.NotAfter.Sub(certificate.NotBefore)
+	return certificate.NotBefore.Add(lifetime / 3 * 2)
+}
+
+// usableFrom is the time from which a CA signs renewed certificates.
+func usableFrom(ca *x509.Certificate) time.Time { return ca.NotBefore.Add(backdate + propagation) }
+
+// serves reports whether clients that trust the bundle accept the serving certificate for all hosts.
+func (m material) serves(hosts []string, now time.Time) bool {
+	if m.serving == nil {
+		return false
+	}
+	roots := x509.NewCertPool()
+	for _, ca := range m.authorities {
+		roots.AddCert(ca)
+	}
+	if _, err := m.serving.Leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now}); err != nil {
+		return false
+	}
+	return !slices.ContainsFunc(hosts, func(host string) bool { return m.serving.Leaf.VerifyHostname(host) != nil })
+}
+
+func newAuthority(name string, now time.Time) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	key, err := newKey()
+	if err != nil {
+		return nil, nil, err
+	}
+	template := newTemplate(name+" CA", now, caLifetime)
+	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
+	template.KeyUsage = x509.KeyUsageCertSign
+	ca, err := sign(template, template, key, key)
+	return ca, key, err
+}
+
+// issue returns a serving certificate that the newest CA has signed.
+func (m material) issue(name string, hosts []string, now time.Time) (*tls.Certificate, error) {
+	key, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	template := newTemplate(name, now, servingLifetime)
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	leaf, err := sign(template, m.authorities[0], key, m.signer)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}, nil
+}
+
+func newKey() (*ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("generating a key: %w", err)
+	}
+	return key, nil
+}
+
+// newTemplate returns a template without a serial number, for which x509 generates one.
+func newTemplate(name string, now time.Time, lifetime time.Duration) *x509.Certificate {
+	begin := now.Add(-backdate).UTC().Truncate(time.Second)
+	return &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotBefore: begin, NotAfter: begin.Add(lifetime)}
+}
+
+func sign(template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (*x509.Certificate, error) {
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	if err != nil {
+		return nil, fmt.Errorf("signing a certificate: %w", err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("reading the new certificate: %w", err)
+	}
+	return certificate, nil
+}

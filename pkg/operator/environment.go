@@ -32,6 +32,15 @@ type Parts struct {
 	Controllers []Controller
 	// Synced are the caches that must sync before the process is ready.
 	Synced []controller.NamedSync
+	// Checks must pass while the process is ready.
+	Checks []Check
+}
+
+// Check is a condition of the readiness of the process.
+type Check struct {
+	Name string
+	// Ready returns why the process is not ready. It is called for each request to /readyz.
+	Ready func() error
 }
 
 // Environment is the argument of Kind.Build: the clients of the process and the shared informers. It collects the parts
@@ -180,6 +189,11 @@ func (e *Environment) AddService(name string, run func(ctx context.Context) erro
 func (e *Environment) AddController(name string, run func(stop, lead context.Context) error, synced ...controller.NamedSync) {
 	e.parts.Controllers = append(e.parts.Controllers, Controller{Name: name, Run: run})
 	e.parts.Synced = append(e.parts.Synced, synced...)
+}
+
+// AddCheck adds a condition of the readiness of the process.
+func (e *Environment) AddCheck(name string, ready func() error) {
+	e.parts.Checks = append(e.parts.Checks, Check{Name: name, Ready: ready})
 }
 
 // Build calls kind.Build and returns the parts that it added.

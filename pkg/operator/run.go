@@ -200,7 +200,7 @@ func (p *process) run(stop context.Context) (err error) {
 		}
 		klog.FromContext(base).V(1).Info("Starting a kind", "kind", kind.Name)
 		services.start(base, parts.Services...)
-		p.ready.add(parts.Synced)
+		p.ready.add(parts.Synced, parts.Checks...)
 		controllers <- parts.Controllers
 		return nil
 	}

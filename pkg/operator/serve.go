@@ -119,15 +119,16 @@ func probeHandler(ready *readiness) http.Handler {
 }
 
 // readiness is the readiness of the process. A process is ready if at least one kind runs, the caches of the running
-// kinds are synced, and the process is not stopping. Leadership is not required, so that a rolling update proceeds
+// kinds are synced, their checks pass, and the process is not stopping. Leadership is not required, so that a rolling update proceeds
 // while the new replica waits for the lease. The zero value is not ready.
 type readiness struct {
 	mu sync.Mutex
 	// stopping reports whether the process is stopping. It is nil while the process starts.
 	stopping func() bool
-	// kinds is the number of running kinds, and synced are their informers.
+	// kinds is the number of running kinds; synced are their informers and checks their further conditions.
 	kinds  int
 	synced []controller.NamedSync
+	checks []Check
 }
 
 // watch ends the start of the process. From then on, the process is ready as described above, until stop ends.
@@ -137,12 +138,13 @@ func (r *readiness) watch(stop context.Context) {
 	r.stopping = func() bool { return stop.Err() != nil }
 }
 
-// add adds a running kind and the informers that it needs.
-func (r *readiness) add(synced []controller.NamedSync) {
+// add adds a running kind, the informers that it needs and its further conditions.
+func (r *readiness) add(synced []controller.NamedSync, checks ...Check) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kinds++
 	r.synced = append(r.synced, synced...)
+	r.checks = append(r.checks, checks...)
 }
 
 // problems returns the reasons why the process is not ready.
@@ -161,6 +163,11 @@ func (r *readiness) problems() []string {
 	for _, s := range r.synced {
 		if !s.HasSynced() {
 			problems = append(problems, s.Name+": not synced")
+		}
+	}
+	for _, check := range r.checks {
+		if err := check.Ready(); err != nil {
+			problems = append(problems, check.Name+": "+err.Error())
 		}
 	}
 	return problems

@@ -58,6 +58,14 @@ func TestProbes(t *testing.T) {
 			code: 503, body: "b: not synced\n",
 		},
 		{
+			name: "check fails",
+			watch: func(r *readiness) {
+				r.add(nil, Check{"webhook", func() error { return errors.New("no certificate") }}, Check{"other", func() error { return nil }})
+				r.watch(t.Context())
+			},
+			code: 503, body: "webhook: no certificate\n",
+		},
+		{
 			name:  "stopping",
 			watch: func(r *readiness) { r.add([]controller.NamedSync{synced("a", true)}); r.watch(stopped) },
 			code:  503, body: "stopping\n",

@@ -29,7 +29,7 @@ type Response struct {
 type PatchOperation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
+	Value any    `json:"value"`
 }
 
 // Add returns the operation that adds a field or replaces its value. The path is that of a JSON pointer, given by its

@@ -86,6 +86,7 @@ func (s *Server) Address() string { return s.listener.Addr().String() }
 func (s *Server) Run(ctx context.Context) error {
 	failed := make(chan error, 1)
 	s.http.BaseContext = func(net.Listener) context.Context { return context.WithoutCancel(ctx) }
+	klog.FromContext(ctx).Info("Serving webhooks", "address", s.listener.Addr().String())
 	go func() { failed <- s.http.ServeTLS(s.listener, "", "") }()
 	select {
 	case err := <-failed:

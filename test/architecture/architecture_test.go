@@ -168,9 +168,15 @@ var layers = []layer{
 		"pkg/operator", engine, plumbing, "pkg/controller/event", "pkg/controller/watches", "pkg/controller/watches/file",
 	}},
 	{folder: "pkg/webhook", mayInTests: []string{fakes}},
+	{
+		folder:     "pkg/webhook/webapp",
+		may:        []string{"pkg/apis", "pkg/apis/workload", "pkg/controller/registries", "pkg/webhook"},
+		mayInTests: []string{"test/webappcases"},
+	},
 	// What only tests use.
 	{folder: fakeAPI},
 	{folder: "test/crd"},
+	{folder: "test/webappcases"},
 }
 
 // restricted lists the modules of others that not every layer may import, and the

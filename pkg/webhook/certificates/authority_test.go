@@ -218,7 +218,20 @@ func TestRotation(t *testing.T) {
 		replicas := []*certificates.Authority{r.replica(options), r.replica(options)}
 		r.Take()
 		outdated, most := r.bundles(), 1
-		serials := map[string]bool{}
+		serials, accepted := map[string]bool{}, map[string]time.Time{}
+		// A chain that was verified is not verified again until it expires.
+		verify := func(bundle []byte, replica *certificates.Authority) error {
+			certificate, err := replica.Certificate()
+			if err != nil {
+				return err
+			}
+			key := certificate.Leaf.SerialNumber.String() + string(bundle)
+			if time.Now().Before(accepted[key]) {
+				return nil
+			}
+			accepted[key] = certificate.Leaf.NotAfter
+			return accepts(bundle, replica)
+		}
 
 		for end := time.Now().Add(800 * day); time.Now().Before(end); {
 			r.Wait(time.Hour)
@@ -226,7 +239,7 @@ func TestRotation(t *testing.T) {
 			for i := range bundles {
 				most = max(most, countCAs(bundles[i]))
 				for _, replica := range replicas {
-					if err := errors.Join(accepts(bundles[i], replica), accepts(outdated[i], replica)); err != nil {
+					if err := errors.Join(verify(bundles[i], replica), verify(outdated[i], replica)); err != nil {
 						t.Fatalf("%s: %v", time.Now(), err)
 					}
 				}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
 
@@ -45,7 +46,9 @@ func (f *Files) Certificate() (*tls.Certificate, error) {
 	defer f.mu.Unlock()
 	if now := f.clock.Now(); f.read.IsZero() || now.Sub(f.read) >= reloadInterval {
 		f.read = now
-		f.complain = f.reload()
+		if f.complain = f.reload(); f.complain != nil && f.usable != nil {
+			klog.Background().Error(f.complain, "The serving certificate of the webhook stays the same")
+		}
 	}
 	if f.usable != nil {
 		return f.usable, nil

@@ -31,5 +31,9 @@ func kinds(ctx context.Context, options *Options) ([]operator.Kind, error) {
 	if err != nil {
 		return nil, usageError(err)
 	}
+	if options.Admission.BindAddress != webhookOff {
+		// It has a flag of its own instead of a name in --controllers.
+		enabled = append(enabled, webAppAdmission(ctx, options.Admission))
+	}
 	return enabled, nil
 }

@@ -56,6 +56,8 @@ type Options struct {
 	RegistryConfig string
 	// StatusManifest writes the manifest of each release to the status of the custom resource.
 	StatusManifest bool
+	// Admission are the flags of the webhook of WebApps.
+	Admission AdmissionOptions
 }
 
 // NewOptions returns the defaults.
@@ -70,6 +72,8 @@ func NewOptions() *Options {
 
 		MaxConcurrentRollouts:   10,
 		RolloutFailureThreshold: 3,
+
+		Admission: AdmissionOptions{BindAddress: webhookOff},
 	}
 }
 
@@ -108,6 +112,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 		"Docker configuration `file` with the credentials of the registries of charts (default those of helm and docker)")
 	fs.BoolVar(&o.StatusManifest, "status-manifest", o.StatusManifest,
 		"write the manifest of the release, which may contain Secrets, to status.deployedRelease.manifest of the kinds of watches.yaml")
+	o.Admission.addFlags(fs)
 	o.Options.AddFlags(fs)
 	fs.Lookup("controllers").Usage += "; watches is the name of all kinds of watches.yaml"
 }
@@ -157,5 +162,6 @@ func (o *Options) Validate() error {
 	if _, err := images.ParseBlocklist(o.BlockedImages); err != nil {
 		bad("--blocked-images", strings.Join(o.BlockedImages, ","), "%v", err)
 	}
+	o.Admission.validate(bad)
 	return errors.Join(append(errs, o.Options.Validate())...)
 }

@@ -55,6 +55,7 @@ func TestFlagsAndDefaults(t *testing.T) {
 		"shutdown-timeout":                "25s",
 		"logging-format":                  "text",
 		"watches-file":                    "", "chart-cache-dir": "", "registry-config": "", "status-manifest": "false",
+		"webhook-bind-address": "0", "webhook-cert-dir": "", "webhook-hosts": "[]", "approved-registries": "[]",
 		"v": "0",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -95,6 +96,19 @@ func TestValidate(t *testing.T) {
 		},
 		{name: "license retry below the minimum", args: []string{"--license-retry=10ms"}, want: []string{"--license-retry=10ms: must be at least 1s"}},
 		{name: "registries", args: []string{"--allowed-registries=docker.io/library, registry.example.com:5000"}},
+		{
+			name: "webhook",
+			args: []string{"--webhook-bind-address=:9443", "--webhook-hosts=127.0.0.1,webhook.system.svc", "--approved-registries=docker.io"},
+		},
+		{
+			name: "invalid webhook",
+			args: []string{"--webhook-bind-address=9443", "--webhook-hosts=a_b", "--approved-registries=https://quay.io"},
+			want: []string{
+				"--webhook-bind-address=9443: is not an address; use host:port",
+				`--webhook-hosts=a_b: "a_b" is neither`,
+				`--approved-registries=https://quay.io: "https://quay.io" is not a registry: `,
+			},
+		},
 		{name: "no registries", args: []string{"--allowed-registries="}},
 		{
 			name: "registry that is a URL",

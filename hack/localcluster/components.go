@@ -27,6 +27,9 @@ const (
 	auditPolicyFile = "audit-policy.yaml"
 )
 
+// apiServerName is the component that SIGUSR1 restarts.
+const apiServerName = "kube-apiserver"
+
 // component is one process of the control plane.
 type component struct {
 	name string
@@ -101,7 +104,7 @@ func apiServer(inst instance, p ports, audit bool) component {
 			"--audit-log-maxsize=100000",
 		)
 	}
-	return component{name: "kube-apiserver", ports: []int{p.apiServer}, args: args}
+	return component{name: apiServerName, ports: []int{p.apiServer}, args: args}
 }
 
 // controllerManager runs the default controllers, each with its own ServiceAccount. Controllers that need a cloud or

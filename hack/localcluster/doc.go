@@ -35,6 +35,9 @@
 // the lifeline before it leaves. On Linux the kernel kills the components when the supervisor dies, however it dies;
 // elsewhere the next up or down of that name ends those that are recorded in the instance's state file.
 //
+// SIGUSR1 makes the supervisor restart the API server, for tests of what happens meanwhile and afterwards. The other
+// components go on, as they do when a real API server restarts.
+//
 // # The cluster
 //
 // RBAC and the default admission plugins are on, ServiceAccounts get working tokens, priority and fairness has its

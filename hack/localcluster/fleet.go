@@ -79,27 +79,51 @@ func newFleet(inst instance, binDir string, lost context.CancelCauseFunc) (*flee
 // launch starts components and records them in the state file. They live until stop, even if ctx ends.
 func (f *fleet) launch(ctx context.Context, components ...component) error {
 	for _, c := range components {
-		if err := f.launchOne(context.WithoutCancel(ctx), c); err != nil {
+		started, err := f.launchOne(context.WithoutCancel(ctx), c)
+		if err != nil {
 			return err
 		}
+		f.children = append(f.children, started)
+		f.state.Components = append(f.state.Components, started.identity)
 	}
 	return writeState(f.instance, f.state)
 }
 
-func (f *fleet) launchOne(ctx context.Context, c component) error {
+// restart ends a component and starts it again with the same arguments.
+func (f *fleet) restart(ctx context.Context, name string) error {
+	i := slices.IndexFunc(f.children, func(c *child) bool { return c.Name == name })
+	if i < 0 {
+		return fmt.Errorf("restart %s: it does not run", name)
+	}
+	old := f.children[i]
+	old.replaced.Store(true)
+	if err := endAll([]*child{old}); err != nil {
+		return err
+	}
+	started, err := f.launchOne(context.WithoutCancel(ctx), old.component)
+	if err != nil {
+		return err
+	}
+	f.children[i], f.state.Components[i] = started, started.identity
+	return writeState(f.instance, f.state)
+}
+
+func (f *fleet) launchOne(ctx context.Context, c component) (*child, error) {
 	output, err := os.OpenFile(f.instance.log(c.name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return fmt.Errorf("log of %s: %w", c.name, err)
+		return nil, fmt.Errorf("log of %s: %w", c.name, err)
 	}
 	defer output.Close()
 	started, err := f.launcher.launch(ctx, c.name, filepath.Join(f.binDir, c.name), c.args, output)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	f.children = append(f.children, started)
-	f.state.Components = append(f.state.Components, started.identity)
+	started.component = c
 	f.watchers.Go(func() {
 		<-started.done
+		if started.replaced.Load() {
+			return
+		}
 		log := f.instance.log(c.name)
 		taken := func(port int) bool { return isTaken(ctx, port) }
 		f.lost(&exitError{
@@ -110,7 +134,7 @@ func (f *fleet) launchOne(ctx context.Context, c component) error {
 			tail:      tail(log),
 		})
 	})
-	return nil
+	return started, nil
 }
 
 // await waits until check returns nil. Its error has the last error of check, and the end of the log of the component

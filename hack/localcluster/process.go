@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -73,6 +74,9 @@ type child struct {
 	// done is closed when the process has ended; err says how and may be read after that.
 	done chan struct{}
 	err  error
+	// component is what the process runs. replaced tells that its end is expected.
+	component component
+	replaced  atomic.Bool
 }
 
 // launcher starts children that die with this process. The kernel ties a child's life to the thread that started the

@@ -107,10 +107,21 @@ func (s *supervisor) attempt(ctx context.Context, ready io.Writer) (err error) {
 	if err != nil {
 		return fmt.Errorf("start instance %q: %w", s.instance.name, err)
 	}
+	restarts := make(chan os.Signal, 1)
+	signal.Notify(restarts, syscall.SIGUSR1)
+	defer signal.Stop(restarts)
 	if err := json.NewEncoder(ready).Encode(conn); err != nil {
 		return fmt.Errorf("report ready: %w", err)
 	}
-	<-ctx.Done()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-restarts:
+			if err := fleet.restart(ctx, apiServerName); err != nil {
+				return err
+			}
+		}
+	}
 	var exit *exitError
 	if errors.As(context.Cause(ctx), &exit) {
 		return exit

@@ -84,6 +84,7 @@ type connection struct {
 	BinDir     string `json:"binDir"`
 	LogDir     string `json:"logDir"`
 	Nodes      int    `json:"nodes"`
+	PID        int    `json:"pid"`
 }
 
 // Main starts a control plane, hands it to use, runs the tests of m and stops the control plane. It returns the exit

@@ -171,7 +171,7 @@ func (r *review[S]) isMutated() bool {
 	if r.old == nil {
 		return true
 	}
-	return r.object.Metadata.DeletionTimestamp == nil &&
+	return r.old.Metadata.DeletionTimestamp == nil &&
 		(r.specChanges || !maps.Equal(r.object.Metadata.Labels, r.old.Metadata.Labels))
 }
 

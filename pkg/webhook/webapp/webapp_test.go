@@ -94,7 +94,6 @@ func TestCases(t *testing.T) {
 			if old != nil && c.Before.Deleting {
 				deleted := metav1.NewTime(time.Unix(0, 0))
 				old.SetDeletionTimestamp(&deleted)
-				object.SetDeletionTimestamp(&deleted)
 			}
 
 			mutated, mutateErr := mutate(requestOf(t, object, old))

@@ -35,7 +35,6 @@ func TestRestart(t *testing.T) {
 	before := fleet.children[0]
 
 	err = fleet.restart(t.Context(), "sleep")
-
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,9 +122,10 @@ func (s *Server) Ready() error {
 // serve returns the HTTP handler of a Handler.
 func (s *Server) serve(handler Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		logger := klog.FromContext(r.Context())
 		defer func() {
 			if cause := recover(); cause != nil {
-				klog.FromContext(r.Context()).Error(fmt.Errorf("panic: %v", cause), "A webhook panicked", "path", r.URL.Path)
+				logger.Error(fmt.Errorf("panic: %v", cause), "A webhook panicked", "path", r.URL.Path)
 				http.Error(w, "the webhook panicked; see the log of the operator", http.StatusInternalServerError)
 			}
 		}()
@@ -136,7 +137,7 @@ func (s *Server) serve(handler Handler) http.Handler {
 		}
 		review, status, err := s.review(w, r, handler)
 		if err != nil {
-			klog.FromContext(r.Context()).V(1).Info("A webhook could not review a request", "path", r.URL.Path, "err", err)
+			logger.V(1).Info("A webhook could not review a request", "path", r.URL.Path, "err", err)
 			http.Error(w, err.Error(), status)
 			return
 		}

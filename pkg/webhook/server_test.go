@@ -4,6 +4,7 @@
 package webhook_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -51,7 +52,9 @@ var handlers = map[string]webhook.Handler{
 	"/patch": func(*admissionv1.AdmissionRequest) (webhook.Response, error) {
 		return webhook.Response{Patch: []webhook.PatchOperation{webhook.Add(false, "metadata", "labels", "a/b~c")}}, nil
 	},
-	"/fail":  func(*admissionv1.AdmissionRequest) (webhook.Response, error) { return webhook.Response{}, errors.New("broken") },
+	"/fail": func(*admissionv1.AdmissionRequest) (webhook.Response, error) {
+		return webhook.Response{}, errors.New("broken")
+	},
 	"/panic": func(*admissionv1.AdmissionRequest) (webhook.Response, error) { panic("lost") },
 }
 
@@ -63,7 +66,7 @@ func start(t *testing.T, handlers map[string]webhook.Handler) (post func(path, c
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
 	t.Cleanup(func() {
@@ -80,7 +83,7 @@ func start(t *testing.T, handlers map[string]webhook.Handler) (post func(path, c
 
 func send(t *testing.T, client *http.Client, url, contentType, body string) (int, string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, url, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +125,7 @@ func TestAnswers(t *testing.T) {
 			if answer.APIVersion != "admission.k8s.io/v1" || answer.Kind != "AdmissionReview" || answer.Response.UID != "u-1" {
 				t.Errorf("answer is %s", body)
 			}
-			if answer.Response.Allowed != test.want.Allowed || string(answer.Response.Patch) != string(test.want.Patch) {
+			if answer.Response.Allowed != test.want.Allowed || !bytes.Equal(answer.Response.Patch, test.want.Patch) {
 				t.Errorf("answer is %s", body)
 			}
 			if (answer.Response.PatchType != nil) != (test.want.Patch != nil) {

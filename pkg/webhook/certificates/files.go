@@ -60,7 +60,7 @@ func (f *Files) Certificate() (*tls.Certificate, error) {
 func (f *Files) reload() error {
 	var text [2][]byte
 	for i, name := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
-		content, err := os.ReadFile(filepath.Join(f.directory, name))
+		content, err := os.ReadFile(filepath.Clean(filepath.Join(f.directory, name)))
 		if err != nil {
 			return fmt.Errorf("reading the serving certificate: %w", err)
 		}

@@ -139,7 +139,6 @@ func TestAllProblemsAreNamed(t *testing.T) {
 	object := newWebApp(map[string]any{"replicas": int64(11), "image": "quay.io/any/image"})
 
 	response, err := handlers(t, "docker.io")[webapp.PathValidateProduction](requestOf(t, object, nil))
-
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,10 +51,18 @@ type Authority struct {
 	client         kubernetes.Interface
 	factories      []informers.SharedInformerFactory
 	secret         cache.SharedIndexInformer
-	configurations []configuration
+	configurations []*configuration
+	// written is the last own write of the Secret, until the cache has it or the Secret is deleted.
+	written atomic.Pointer[writtenSecret]
 	// changed receives when the Secret or a configuration has changed.
 	changed chan struct{}
 	current atomic.Pointer[tls.Certificate]
+}
+
+// writtenSecret is a Secret that was written, and the resourceVersion that it replaced; "" if it was created.
+type writtenSecret struct {
+	secret   *corev1.Secret
+	replaced string
 }
 
 // NewAuthority returns an authority. Run issues and renews its certificates.
@@ -69,7 +77,7 @@ func NewAuthority(client kubernetes.Interface, options Options) (*Authority, err
 	a := &Authority{
 		options: options, client: client, factories: []informers.SharedInformerFactory{secrets, webhooks},
 		secret: secrets.Core().V1().Secrets().Informer(), changed: make(chan struct{}, 1),
-		configurations: []configuration{
+		configurations: []*configuration{
 			newValidating(client, webhooks, options), newMutating(client, webhooks, options),
 		},
 	}
@@ -79,15 +87,25 @@ func NewAuthority(client kubernetes.Interface, options Options) (*Authority, err
 		default:
 		}
 	}
-	for _, informer := range append([]cache.SharedIndexInformer{a.secret}, a.configurations[0].informer, a.configurations[1].informer) {
-		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: wake, UpdateFunc: func(_, object any) { wake(object) }, DeleteFunc: wake,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("watching certificates: %w", err)
-		}
+	forget := func(object any) {
+		a.written.Store(nil)
+		wake(object)
+	}
+	_, err := a.secret.AddEventHandler(handlerFuncs(wake, forget))
+	for _, c := range a.configurations {
+		_, err2 := c.informer.AddEventHandler(handlerFuncs(wake, wake))
+		err = errors.Join(err, err2)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watching certificates: %w", err)
 	}
 	return a, nil
+}
+
+func handlerFuncs(changed, deleted func(any)) cache.ResourceEventHandlerFuncs {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: changed, UpdateFunc: func(_, object any) { changed(object) }, DeleteFunc: deleted,
+	}
 }
 
 // Certificate returns the serving certificate.
@@ -181,11 +199,7 @@ func (a *Authority) ensure(ctx context.Context) (next time.Time, err error) {
 // observeSecret returns the Secret, or nil if it is absent. It reads the Secret from the API server unless the cached one
 // agrees with the configurations: a configuration must not get the bundle of an outdated Secret.
 func (a *Authority) observeSecret(ctx context.Context) (*corev1.Secret, error) {
-	cached, exists, err := a.secret.GetStore().GetByKey(a.options.Namespace + "/" + a.options.Secret)
-	if err != nil {
-		return nil, err
-	}
-	if secret, ok := cached.(*corev1.Secret); ok && exists && a.isPublished(secret.Data[caBundleKey]) {
+	if secret := a.cachedSecret(); secret != nil && a.isPublished(secret.Data[caBundleKey]) {
 		return secret, nil
 	}
 	live, err := a.client.CoreV1().Secrets(a.options.Namespace).Get(ctx, a.options.Secret, metav1.GetOptions{})
@@ -198,9 +212,28 @@ func (a *Authority) observeSecret(ctx context.Context) (*corev1.Secret, error) {
 	return live, nil
 }
 
+// cachedSecret returns the Secret of the cache, or the own write that the cache does not have yet. It returns nil if there
+// is neither.
+func (a *Authority) cachedSecret() *corev1.Secret {
+	object, _, _ := a.secret.GetStore().GetByKey(a.options.Namespace + "/" + a.options.Secret)
+	cached, ok := object.(*corev1.Secret)
+	written := a.written.Load()
+	switch {
+	case written == nil:
+	case !ok && written.replaced == "", ok && cached.ResourceVersion == written.replaced:
+		return written.secret
+	default:
+		a.written.Store(nil)
+	}
+	if !ok {
+		return nil
+	}
+	return cached
+}
+
 // isPublished reports whether all configurations have a bundle.
 func (a *Authority) isPublished(bundle []byte) bool {
-	return !slices.ContainsFunc(a.configurations, func(c configuration) bool { return !c.has(bundle) })
+	return !slices.ContainsFunc(a.configurations, func(c *configuration) bool { return !c.has(bundle) })
 }
 
 // writeSecret writes the certificates. Of two replicas that write at the same time, the second gets a conflict.
@@ -210,19 +243,21 @@ func (a *Authority) writeSecret(ctx context.Context, observed *corev1.Secret, de
 		return err
 	}
 	secrets, manager := a.client.CoreV1().Secrets(a.options.Namespace), a.options.Name
+	written := &writtenSecret{}
 	if observed == nil {
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: a.options.Namespace, Name: a.options.Secret},
 			Type:       corev1.SecretTypeTLS, Data: data,
 		}
-		_, err = secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: manager})
+		written.secret, err = secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: manager})
 	} else {
 		secret := observed.DeepCopy()
-		secret.Data = data
-		_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: manager})
+		secret.Data, written.replaced = data, observed.ResourceVersion
+		written.secret, err = secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: manager})
 	}
 	if err != nil {
 		return fmt.Errorf("writing the certificates of the webhook: %w", err)
 	}
+	a.written.Store(written)
 	return nil
 }

@@ -25,6 +25,10 @@ type configuration struct {
 	observe func() *observation
 	// apply applies the bundle to the webhooks of an observed configuration.
 	apply func(ctx context.Context, observed *observation, bundle []byte) error
+	// applied is the bundle that was applied to the observation with the resourceVersion appliedTo. It counts until the
+	// cache has a later version.
+	applied   []byte
+	appliedTo string
 }
 
 // observation is what matters of a webhook configuration.
@@ -35,13 +39,16 @@ type observation struct {
 }
 
 // has reports whether all webhooks have a bundle, or the configuration is absent.
-func (c configuration) has(bundle []byte) bool {
+func (c *configuration) has(bundle []byte) bool {
 	observed := c.observe()
-	return observed == nil || !slices.ContainsFunc(observed.bundles, func(b []byte) bool { return !bytes.Equal(b, bundle) })
+	if observed == nil || c.appliedTo == observed.object.GetResourceVersion() && bytes.Equal(c.applied, bundle) {
+		return true
+	}
+	return !slices.ContainsFunc(observed.bundles, func(b []byte) bool { return !bytes.Equal(b, bundle) })
 }
 
 // publish gives all webhooks a bundle, unless they have it.
-func (c configuration) publish(ctx context.Context, bundle []byte) error {
+func (c *configuration) publish(ctx context.Context, bundle []byte) error {
 	observed := c.observe()
 	if observed == nil || c.has(bundle) {
 		return nil
@@ -49,6 +56,7 @@ func (c configuration) publish(ctx context.Context, bundle []byte) error {
 	if err := c.apply(ctx, observed, bundle); err != nil {
 		return fmt.Errorf("writing the caBundle of the webhook configuration %s: %w", observed.object.GetName(), err)
 	}
+	c.applied, c.appliedTo = bundle, observed.object.GetResourceVersion()
 	klog.FromContext(ctx).Info("Published the CA of the webhook", "configuration", observed.object.GetName(),
 		"kind", fmt.Sprintf("%T", observed.object))
 	return nil
@@ -60,9 +68,9 @@ func applyOptions(options Options) metav1.ApplyOptions {
 	return metav1.ApplyOptions{FieldManager: options.Name, Force: true}
 }
 
-func newValidating(client kubernetes.Interface, factory informers.SharedInformerFactory, options Options) configuration {
+func newValidating(client kubernetes.Interface, factory informers.SharedInformerFactory, options Options) *configuration {
 	informer := factory.Admissionregistration().V1().ValidatingWebhookConfigurations().Informer()
-	return configuration{
+	return &configuration{
 		informer: informer,
 		observe: func() *observation {
 			found, ok := get[*admissionregistrationv1.ValidatingWebhookConfiguration](informer, options.Configurations)
@@ -88,9 +96,9 @@ func newValidating(client kubernetes.Interface, factory informers.SharedInformer
 	}
 }
 
-func newMutating(client kubernetes.Interface, factory informers.SharedInformerFactory, options Options) configuration {
+func newMutating(client kubernetes.Interface, factory informers.SharedInformerFactory, options Options) *configuration {
 	informer := factory.Admissionregistration().V1().MutatingWebhookConfigurations().Informer()
-	return configuration{
+	return &configuration{
 		informer: informer,
 		observe: func() *observation {
 			found, ok := get[*admissionregistrationv1.MutatingWebhookConfiguration](informer, options.Configurations)

@@ -1,0 +1,127 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package claim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/controller"
+)
+
+// Claims are the claims of the objects of one kind to values of one sort. All fields are
+// required.
+type Claims[T controller.Object] struct {
+	// Name is the name of the index, such as "host". It is unique among the indexes of the
+	// kind.
+	Name string
+	// Requested returns the value that the spec of an object requests; empty for none.
+	Requested func(T) string
+	// Held returns the value that an object holds by its status; empty for none.
+	Held func(T) string
+}
+
+// Loop is the part of kind.Loop that Claims need.
+type Loop[T controller.Object] interface {
+	Queue() *controller.Controller
+	Await(synced ...controller.NamedSync)
+	Cached() controller.Scoped[T]
+	Newest(cached T) T
+}
+
+// Watch indexes the objects of the informers by their claims, and queues the other
+// claimants of a value when a claim changes. Call it before the informers run.
+func (c Claims[T]) Watch(loop Loop[T], informers map[string]cache.SharedIndexInformer) error {
+	others := func(object T) []cache.ObjectName {
+		var keys []cache.ObjectName
+		for _, value := range c.of(object) {
+			for _, other := range c.claimants(loop, value) {
+				if other.GetUID() != object.GetUID() {
+					keys = append(keys, cache.MetaObjectToName(other))
+				}
+			}
+		}
+		return keys
+	}
+	var errs []error
+	for _, informer := range informers {
+		errs = append(errs, informer.AddIndexers(cache.Indexers{c.Name: func(object any) ([]string, error) {
+			if typed, ok := object.(T); ok {
+				return c.of(typed), nil
+			}
+			return nil, nil
+		}}))
+		synced, err := controller.AddHandler("claims of "+c.Name, informer, controller.MapHandler(loop.Queue(), others, c.changed))
+		loop.Await(synced)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Rival returns the object that keeps another one from the value that it requests; false
+// if the object may have the value.
+func (c Claims[T]) Rival(loop Loop[T], object T) (T, bool) {
+	value := c.Requested(object)
+	for _, other := range c.claimants(loop, value) {
+		if value != "" && other.GetUID() != object.GetUID() && c.precedes(other, object, value) {
+			return other, true
+		}
+	}
+	var none T
+	return none, false
+}
+
+// Taken returns the message for an object that cannot have the value of a field. It does not
+// name an object of another namespace, which may belong to another tenant.
+func (c Claims[T]) Taken(object, rival T, field, kind string) string {
+	owner := fmt.Sprintf("%s %q", kind, rival.GetName())
+	if rival.GetNamespace() != object.GetNamespace() {
+		owner = "an object of kind " + kind + " in another namespace"
+	}
+	return fmt.Sprintf("%s: %s belongs to %s: choose another %s", field, c.Requested(object), owner, c.Name)
+}
+
+// precedes reports whether other has a value rather than object. Ages are whole seconds:
+// ties are broken by UID.
+func (c Claims[T]) precedes(other, object T, value string) bool {
+	if holds := c.Held(other) == value; holds != (c.Held(object) == value) {
+		return holds
+	}
+	age, olderAge := object.GetCreationTimestamp(), other.GetCreationTimestamp()
+	return cmp.Or(olderAge.Compare(age.Time), cmp.Compare(other.GetUID(), object.GetUID())) < 0
+}
+
+// claimants returns the newest versions of the objects that request or hold a value.
+func (c Claims[T]) claimants(loop Loop[T], value string) []T {
+	var (
+		found []T
+		none  T
+	)
+	for namespace := range loop.Cached() {
+		for _, cached := range loop.Cached().ByIndex(namespace, c.Name, value) {
+			if newest := loop.Newest(cached); newest != none && slices.Contains(c.of(newest), value) {
+				found = append(found, newest)
+			}
+		}
+	}
+	return found
+}
+
+// of returns the values that an object claims.
+func (c Claims[T]) of(object T) []string {
+	values := []string{c.Requested(object), c.Held(object)}
+	return slices.Compact(slices.DeleteFunc(values, func(value string) bool { return value == "" }))
+}
+
+func (c Claims[T]) changed(before, after T) controller.Reason {
+	var none T
+	if before != none && after != none && c.Requested(before) == c.Requested(after) && c.Held(before) == c.Held(after) {
+		return 0
+	}
+	return controller.SpecChange
+}

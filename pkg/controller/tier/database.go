@@ -1,0 +1,135 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tier
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/component"
+	"github.com/example/demoapp-controller/pkg/controller/mysql"
+	"github.com/example/demoapp-controller/pkg/controller/workload"
+	backupv1ac "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/backup/v1"
+	databasev1ac "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/database/v1"
+	workloadv1alpha1ac "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/workload/v1alpha1"
+)
+
+const (
+	// databaseSuffix is added to the name of the application for the name of its database,
+	// and backupSuffix to that for its backups.
+	databaseSuffix = "-db"
+	backupSuffix   = "-backup"
+	// postgreSQLPort is where a PostgreSQL accepts connections.
+	postgreSQLPort = 5432
+)
+
+// Server is a database.
+type Server struct {
+	// Type is backupv1.SourcePostgreSQL, which is a PostgreSQL, or backupv1.SourceMySQL, which
+	// is a StatefulSet of one pod.
+	Type             string
+	Version, Storage string
+	// Replicas is the number of servers of a PostgreSQL.
+	Replicas int32
+	// Backups is nil for none.
+	Backups *Backups
+	// Advice says what to look at when the database fails.
+	Advice string
+}
+
+// Backups are the backups of a database.
+type Backups struct {
+	Schedule, Retention string
+	Destination         backupv1.Destination
+}
+
+func (s Server) isMySQL() bool { return s.Type == backupv1.SourceMySQL }
+
+func (s Server) port() int32 {
+	if s.isMySQL() {
+		return mysql.Port
+	}
+	return postgreSQLPort
+}
+
+func (a Application) database() component.Component {
+	n := a.named(Database, databaseSuffix)
+	children := []child.Desired{databasev1ac.PostgreSQL(n.Name, "").WithLabels(n.PodLabels()).WithSpec(a.postgreSQL())}
+	if a.Database.isMySQL() {
+		children = a.mySQL().Children()
+	}
+	return component.Component{
+		Name: Database, Field: "spec.database", Children: append(children, a.policies(Database)...),
+		Endpoint: a.endpoint(n.Name, a.Database.port()), Advice: a.Database.Advice,
+	}
+}
+
+// postgreSQL returns the spec of the PostgreSQL, which makes its backups itself.
+func (a Application) postgreSQL() *databasev1ac.PostgreSQLSpecApplyConfiguration {
+	spec := databasev1ac.PostgreSQLSpec().WithVersion(a.Database.Version).WithStorage(a.Database.Storage).WithReplicas(a.Database.Replicas)
+	if backups := a.Database.Backups; backups != nil {
+		spec.WithBackup(databasev1ac.PostgreSQLBackup().WithEnabled(true).WithSchedule(backups.Schedule).
+			WithRetention(backups.Retention).WithDestination(destination(backups.Destination)))
+	}
+	if a.Hardened {
+		spec.WithResources(workloadv1alpha1ac.Resources().
+			WithRequests(workloadv1alpha1.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("1Gi")}).
+			WithLimits(workloadv1alpha1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("2Gi")}))
+	}
+	return spec
+}
+
+func (a Application) mySQL() mysql.Server {
+	server := mysql.Server{Named: a.named(Database, databaseSuffix), Version: a.Database.Version, Storage: a.Database.Storage}
+	if a.Hardened {
+		server.Resources = workload.Requirements(workload.Quantities("500m", "1Gi"), workload.Quantities("2", "2Gi"))
+	}
+	return server
+}
+
+// databaseEnv tells the backend how to reach the database. Both types of databases have the
+// same Secret.
+func (a Application) databaseEnv() []*corev1ac.EnvVarApplyConfiguration {
+	credentials := a.mySQL()
+	return []*corev1ac.EnvVarApplyConfiguration{
+		variable("DATABASE_TYPE", a.Database.Type), variable("DATABASE_HOST", a.Name+databaseSuffix),
+		variable("DATABASE_PORT", fmt.Sprint(a.Database.port())),
+		credentials.Env("DATABASE_NAME", databasev1.KeyDatabase),
+		credentials.Env("DATABASE_USERNAME", databasev1.KeyUsername), credentials.Env("DATABASE_PASSWORD", databasev1.KeyPassword),
+	}
+}
+
+// Backups returns the Backup of a database that does not make its backups itself; false if
+// there is none.
+func (a Application) Backups() (component.Component, bool) {
+	if !a.Database.isMySQL() || a.Database.Backups == nil {
+		return component.Component{}, false
+	}
+	backups, server, n := a.Database.Backups, a.mySQL(), a.named(Backup, databaseSuffix+backupSuffix)
+	source := backupv1ac.Source().WithType(backupv1.SourceMySQL).WithConnection(backupv1ac.Connection().
+		WithHost(server.Name).WithPort(mysql.Port).WithDatabase(mysql.Database).WithCredentialsSecret(server.CredentialsSecret()))
+	return component.Component{
+		Name: Backup, Field: "spec.database.backup", After: []string{Database},
+		Children: []child.Desired{backupv1ac.Backup(n.Name, "").WithLabels(n.PodLabels()).WithSpec(backupv1ac.BackupSpec().
+			WithSource(source).WithDestination(destination(backups.Destination)).
+			WithSchedule(backups.Schedule).WithRetention(backups.Retention))},
+	}, true
+}
+
+func destination(given backupv1.Destination) *backupv1ac.DestinationApplyConfiguration {
+	desired := backupv1ac.Destination().WithType(given.Type).WithBucket(given.Bucket).WithCredentialsSecret(given.CredentialsSecret)
+	if given.Prefix != "" {
+		desired.WithPrefix(given.Prefix)
+	}
+	if given.Endpoint != "" {
+		desired.WithEndpoint(given.Endpoint)
+	}
+	return desired
+}

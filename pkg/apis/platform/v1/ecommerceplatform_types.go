@@ -132,10 +132,14 @@ type PlatformComponent struct {
 }
 
 // PlatformDatabase is the database of an EcommercePlatform.
+//
+// +kubebuilder:validation:XValidation:rule="self.type != 'postgresql' || !has(self.version) || self.version in ['12', '13', '14', '15', '16', '17', '18']",message="version must be a major version of PostgreSQL, 12 to 18",fieldPath=".version"
+// +kubebuilder:validation:XValidation:rule="self.type != 'mysql' || !has(self.replicas) || self.replicas == 1",message="replicas must be 1 for a mysql, whose servers are not replicated",fieldPath=".replicas"
 type PlatformDatabase struct {
 	// type is postgresql or mysql. It cannot be changed. Defaults to postgresql.
 	// +kubebuilder:default=postgresql
 	// +kubebuilder:validation:Enum=postgresql;mysql
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="type cannot be changed, because the data stays in the old database: create another EcommercePlatform"
 	// +optional
 	Type string `json:"type,omitempty"`
 
@@ -147,7 +151,9 @@ type PlatformDatabase struct {
 	Version string `json:"version,omitempty"`
 
 	// storage is the size of each volume in Gi. Defaults to 10Gi in development, 50Gi in
-	// staging and 100Gi in production.
+	// staging and 100Gi in production. That of a postgresql may grow if the StorageClass
+	// allows it. A smaller size is not carried out: the condition DatabaseReady says so. The
+	// size of a mysql cannot be changed.
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^[0-9]+Gi$`
 	// +optional
@@ -250,6 +256,11 @@ type EcommercePlatformStatus struct {
 	// +kubebuilder:validation:Enum=Pending;Deploying;Running;Degraded;Failed
 	// +optional
 	Phase string `json:"phase,omitempty"`
+
+	// host is the host that the Ingress serves. No other EcommercePlatform gets it meanwhile.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Host string `json:"host,omitempty"`
 
 	// endpoints are where the components are reached.
 	// +optional

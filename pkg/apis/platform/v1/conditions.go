@@ -1,0 +1,41 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+// Conditions of an EcommercePlatform, beside Ready, Reconciling and Stalled. A component that
+// is switched off has no condition. The reason of a component that is not ready is that of
+// its children.
+const (
+	// ConditionDatabaseReady is True while the database is ready.
+	ConditionDatabaseReady = "DatabaseReady"
+	// ConditionCacheReady is True while the cache is ready.
+	ConditionCacheReady = "CacheReady"
+	// ConditionBackendReady is True while the backend is ready.
+	ConditionBackendReady = "BackendReady"
+	// ConditionFrontendReady is True while the frontend is ready.
+	ConditionFrontendReady = "FrontendReady"
+	// ConditionMonitoringReady is True while the ServiceMonitor and the dashboard are as
+	// desired. It is False, beside Ready, while the API server does not serve
+	// ServiceMonitors.
+	ConditionMonitoringReady = "MonitoringReady"
+	// ConditionIngressReady is True while the Ingress is as desired.
+	ConditionIngressReady = "IngressReady"
+	// ConditionBackupConfigured is True if backups of the database are set up. It does not
+	// say that they succeed: the Backup does.
+	ConditionBackupConfigured = "BackupConfigured"
+)
+
+// Reasons of the conditions of an EcommercePlatform, beside those of kinds with children.
+const (
+	// ReasonHostTaken is a spec.ingress.host that another EcommercePlatform has.
+	ReasonHostTaken = "HostTaken"
+	// ReasonNotServed is a kind of children that the API server does not serve.
+	ReasonNotServed = "NotServed"
+	// ReasonBackupsOff is a platform whose backups are switched off.
+	ReasonBackupsOff = "BackupsOff"
+	// ReasonNoDestination is a platform whose backups are on and have no destination.
+	ReasonNoDestination = "NoDestination"
+	// ReasonConfigured is a platform whose backups are set up.
+	ReasonConfigured = "Configured"
+)

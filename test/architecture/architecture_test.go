@@ -44,6 +44,7 @@ const (
 var steps = []string{
 	"pkg/controller/audit",
 	"pkg/controller/child",
+	"pkg/controller/claim",
 	"pkg/controller/cleanup",
 	"pkg/controller/component",
 	"pkg/controller/custom",
@@ -56,6 +57,7 @@ var steps = []string{
 	"pkg/controller/kind",
 	"pkg/controller/license",
 	"pkg/controller/message",
+	"pkg/controller/mysql",
 	"pkg/controller/naming",
 	"pkg/controller/redact",
 	"pkg/controller/registries",
@@ -68,6 +70,7 @@ var steps = []string{
 	"pkg/controller/sandbox",
 	"pkg/controller/served",
 	"pkg/controller/status",
+	"pkg/controller/tier",
 	"pkg/controller/values",
 	"pkg/controller/watches/file",
 	"pkg/controller/window",
@@ -85,6 +88,7 @@ var rooms = []struct {
 	{folder: "pkg/controller/backup", plain: true},
 	{folder: "pkg/controller/demoapp"},
 	{folder: "pkg/controller/demoappcluster", plain: true},
+	{folder: "pkg/controller/ecommerceplatform", plain: true},
 	{folder: "pkg/controller/memcachedbackup", plain: true},
 	{folder: "pkg/controller/watches"},
 	{folder: "pkg/controller/webapp", plain: true},
@@ -111,6 +115,7 @@ var layers = []layer{
 		"pkg/apis/child", "pkg/apis/meta", "pkg/health", "pkg/overlay", "pkg/ssa",
 		plumbing, "pkg/controller/event", "pkg/controller/status",
 	}},
+	{folder: "pkg/controller/claim", may: []string{plumbing}},
 	{folder: "pkg/controller/cleanup", may: []string{plumbing, "pkg/controller/endpoint"}},
 	{folder: "pkg/controller/component", may: []string{
 		"pkg/apis/child", "pkg/apis/meta", plumbing, "pkg/controller/child", "pkg/controller/message", "pkg/controller/status",
@@ -131,6 +136,7 @@ var layers = []layer{
 	},
 	{folder: "pkg/controller/license", may: []string{"pkg/controller/endpoint"}},
 	{folder: "pkg/controller/message"},
+	{folder: "pkg/controller/mysql", may: []string{"pkg/controller/child", "pkg/controller/workload"}},
 	{folder: "pkg/controller/naming"},
 	{folder: "pkg/controller/redact", may: []string{"pkg/controller/message"}},
 	{folder: "pkg/controller/registries"},
@@ -150,6 +156,10 @@ var layers = []layer{
 	{folder: "pkg/controller/sandbox", may: []string{"pkg/controller/message"}},
 	{folder: "pkg/controller/served"},
 	{folder: "pkg/controller/status", may: []string{"pkg/apis/meta", plumbing, "pkg/controller/message"}},
+	{folder: "pkg/controller/tier", may: []string{
+		"pkg/apis", "pkg/apis/workload", "pkg/generated", "pkg/controller/child", "pkg/controller/component", "pkg/controller/mysql",
+		"pkg/controller/workload",
+	}},
 	// A room that uses the API only.
 	{folder: "pkg/controller/demoappcluster", may: []string{
 		"pkg/apis", "pkg/apis/meta", "pkg/apis/release", "pkg/generated",

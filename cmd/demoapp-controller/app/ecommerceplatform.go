@@ -1,0 +1,123 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"errors"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/ecommerceplatform"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/tier"
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
+	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/pkg/operator"
+)
+
+// platforms builds the kind EcommercePlatform, and its optional children after it.
+type platforms struct {
+	options  *Options
+	client   versioned.Interface
+	children *child.Set
+	loop     child.Loop
+}
+
+// ecommercePlatforms registers the kind EcommercePlatform.
+func ecommercePlatforms(options *Options) operator.Kind {
+	p := &platforms{options: options}
+	serviceMonitors := tier.ServiceMonitor.GroupVersion().WithResource("servicemonitors")
+	return operator.Kind{
+		Name: ecommerceplatform.Name,
+		Resources: []schema.GroupVersionResource{
+			platformv1.SchemeGroupVersion.WithResource("ecommerceplatforms"), databasev1.SchemeGroupVersion.WithResource("postgresqls"),
+			corev1.SchemeGroupVersion.WithResource("configmaps"), corev1.SchemeGroupVersion.WithResource("secrets"),
+			corev1.SchemeGroupVersion.WithResource("services"), appsv1.SchemeGroupVersion.WithResource("deployments"),
+			appsv1.SchemeGroupVersion.WithResource("statefulsets"), networkingv1.SchemeGroupVersion.WithResource("ingresses"),
+			networkingv1.SchemeGroupVersion.WithResource("networkpolicies"), policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"),
+		},
+		Build: p.build,
+		Optional: []operator.Kind{
+			{
+				Name: "backups", Resources: []schema.GroupVersionResource{backupv1.SchemeGroupVersion.WithResource("backups")},
+				Build: p.addBackups,
+			},
+			{
+				Name: "servicemonitors", Resources: []schema.GroupVersionResource{serviceMonitors},
+				Build: func(env *operator.Environment) error {
+					monitors, err := child.Dynamic(env, env.Clients.Dynamic, tier.ServiceMonitor, serviceMonitors)
+					if err != nil {
+						return err
+					}
+					return addChildren(env, ecommerceplatform.Name+"/servicemonitors", p.children, p.loop, monitors)
+				},
+			},
+		},
+	}
+}
+
+func (p *platforms) build(env *operator.Environment) error {
+	client, err := demoClient(env)
+	if err != nil {
+		return err
+	}
+	informers, err := env.Informers("EcommercePlatforms", func(namespace string) (cache.SharedIndexInformer, error) {
+		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
+		return factory.Platform().V1().EcommercePlatforms().Informer(), nil
+	})
+	if err != nil {
+		return err
+	}
+	databases, err1 := env.Informers("PostgreSQLs", func(namespace string) (cache.SharedIndexInformer, error) {
+		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
+		return factory.Database().V1().PostgreSQLs().Informer(), nil
+	})
+	postgreSQL, err2 := child.WatchedBy(databases, databasev1.SchemeGroupVersion.WithKind("PostgreSQL"), client.DatabaseV1().PostgreSQLs)
+	builtin, err3 := child.Builtin(env, env.Clients.Kube,
+		"ConfigMap", "Secret", "Service", "Deployment", "StatefulSet", "Ingress", "NetworkPolicy", "PodDisruptionBudget")
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return err
+	}
+	p.client = client
+	p.children = child.NewSet(ecommerceplatform.Kind, slices.Concat(builtin, []child.Kind{postgreSQL})...).
+		Optional(tier.ServiceMonitor, backupv1.SchemeGroupVersion.WithKind("Backup"))
+	loop, err := ecommerceplatform.New(client.PlatformV1(), p.children, kind.Deps{
+		Informers: informers, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
+		ResyncPeriod: p.options.ResyncPeriod, Workers: p.options.Workers,
+	})
+	if err != nil {
+		return err
+	}
+	p.loop = loop
+	env.AddController(ecommerceplatform.Name, loop.Run, loop.Synced()...)
+	return nil
+}
+
+// addBackups adds the Backups of databases of type mysql.
+func (p *platforms) addBackups(env *operator.Environment) error {
+	informers, err := env.Informers("Backups", func(namespace string) (cache.SharedIndexInformer, error) {
+		factory := externalversions.NewSharedInformerFactoryWithOptions(p.client, 0, externalversions.WithNamespace(namespace))
+		return factory.Backup().V1().Backups().Informer(), nil
+	})
+	if err != nil {
+		return err
+	}
+	backups, err := child.WatchedBy(informers, backupv1.SchemeGroupVersion.WithKind("Backup"), p.client.BackupV1().Backups)
+	if err != nil {
+		return err
+	}
+	return addChildren(env, ecommerceplatform.Name+"/backups", p.children, p.loop, backups)
+}

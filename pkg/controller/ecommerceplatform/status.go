@@ -1,0 +1,106 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ecommerceplatform
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/component"
+	"github.com/example/demoapp-controller/pkg/controller/event"
+	"github.com/example/demoapp-controller/pkg/controller/tier"
+)
+
+// conditionOf has the condition of each component.
+var conditionOf = map[string]string{
+	tier.Database: platformv1.ConditionDatabaseReady, tier.Cache: platformv1.ConditionCacheReady,
+	tier.Backend: platformv1.ConditionBackendReady, tier.Frontend: platformv1.ConditionFrontendReady,
+	tier.Monitoring: platformv1.ConditionMonitoringReady, tier.Ingress: platformv1.ConditionIngressReady,
+}
+
+// summarize sets the status. taken says why the platform cannot have its host; empty if it can.
+func summarize(p *pass, outcome component.Outcome, taken string) {
+	s, conditions := &p.Object.Status, p.Conditions()
+	s.ObservedGeneration = p.Object.Generation
+	outcome.Report(p)
+	found := map[string]childv1alpha1.ComponentStatus{}
+	for _, c := range outcome.Components {
+		found[c.Name] = c
+	}
+	for _, name := range []string{tier.Database, tier.Cache, tier.Backend, tier.Frontend, tier.Monitoring, tier.Ingress} {
+		c, ok := found[name]
+		switch {
+		case !ok:
+			conditions.Remove(conditionOf[name])
+		case c.Ready:
+			conditions.Set(conditionOf[name], metav1.ConditionTrue, c.Reason, c.Message)
+		default:
+			conditions.Set(conditionOf[name], metav1.ConditionFalse, c.Reason, c.Message)
+		}
+	}
+	if leftOut(outcome.State, tier.ServiceMonitor.Kind) {
+		conditions.Set(platformv1.ConditionMonitoringReady, metav1.ConditionFalse, platformv1.ReasonNotServed,
+			"The API server does not serve ServiceMonitors: install Prometheus Operator, or set spec.monitoring.enabled to false")
+	}
+	configured, reason, message := judgeBackups(p.Object.Spec, outcome.State)
+	conditions.Set(platformv1.ConditionBackupConfigured, configured, reason, message)
+	if taken != "" {
+		conditions.Set(platformv1.ConditionIngressReady, metav1.ConditionFalse, platformv1.ReasonHostTaken, taken)
+		conditions.MarkStalled(platformv1.ReasonHostTaken, taken)
+	}
+	s.Host = servedHost(p.Object, found[tier.Ingress].Ready)
+	s.Endpoints = platformv1.PlatformEndpoints{
+		Database: found[tier.Database].Endpoint, Cache: found[tier.Cache].Endpoint, Backend: found[tier.Backend].Endpoint,
+		Frontend: cmp.Or(found[tier.Ingress].Endpoint, found[tier.Frontend].Endpoint),
+	}
+	s.Phase = outcome.Phase(s.Conditions)
+}
+
+// servedHost returns the host that the Ingress of a platform serves. An Ingress that could not be changed or deleted
+// serves the host that it had before.
+func servedHost(p *platformv1.EcommercePlatform, ready bool) string {
+	exists := slices.ContainsFunc(p.Status.Children.Applied, func(c childv1alpha1.AppliedChild) bool { return c.Kind == "Ingress" })
+	switch {
+	case ready:
+		return p.Spec.Ingress.Host
+	case exists:
+		return p.Status.Host
+	default:
+		return ""
+	}
+}
+
+// judgeBackups returns the condition BackupConfigured.
+func judgeBackups(spec platformv1.EcommercePlatformSpec, state child.State) (configured metav1.ConditionStatus, reason, message string) {
+	backups := desiredBackups(spec)
+	switch {
+	case !backupsOn(spec):
+		return metav1.ConditionFalse, platformv1.ReasonBackupsOff,
+			"Backups are off: set spec.database.backup.enabled to true and spec.database.backup.destination to switch them on"
+	case backups == nil:
+		return metav1.ConditionFalse, platformv1.ReasonNoDestination, fmt.Sprintf("spec.database.backup.destination: is missing, so no "+
+			"backups are made in environment %s: set it, or set spec.database.backup.enabled to false", spec.Environment)
+	case leftOut(state, "Backup"):
+		return metav1.ConditionFalse, platformv1.ReasonNotServed, "The API server does not serve Backups: install the kind Backup"
+	default:
+		return metav1.ConditionTrue, platformv1.ReasonConfigured,
+			fmt.Sprintf("Backups are made at %s and kept for %s", backups.Schedule, backups.Retention)
+	}
+}
+
+// leftOut reports whether a child is left out because the API server does not serve its kind.
+func leftOut(state child.State, kind string) bool {
+	return slices.ContainsFunc(state.Unserved, func(name childv1alpha1.ChildName) bool { return strings.HasPrefix(string(name), kind+"/") })
+}
+
+func transitions(before, after *platformv1.EcommercePlatform) []event.Event {
+	return child.Events(before.Status.Children, after.Status.Children, before.Status.Conditions, after.Status.Conditions)
+}

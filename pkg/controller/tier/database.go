@@ -102,7 +102,7 @@ func (a Application) databaseEnv() []*corev1ac.EnvVarApplyConfiguration {
 		variable("DATABASE_TYPE", a.Database.Type), variable("DATABASE_HOST", a.Name+databaseSuffix),
 		variable("DATABASE_PORT", fmt.Sprint(a.Database.port())),
 		credentials.Env("DATABASE_NAME", databasev1.KeyDatabase),
-		credentials.Env("DATABASE_USERNAME", databasev1.KeyUsername), credentials.Env("DATABASE_PASSWORD", databasev1.KeyPassword),
+		credentials.Env("DATABASE_USER", databasev1.KeyUsername), credentials.Env("DATABASE_PASSWORD", databasev1.KeyPassword),
 	}
 }
 

@@ -6,7 +6,7 @@
 // has, and package component starts them in order.
 //
 // The backend finds the database and the cache by its environment: DATABASE_TYPE,
-// DATABASE_HOST, DATABASE_PORT, DATABASE_NAME, DATABASE_USERNAME, DATABASE_PASSWORD,
+// DATABASE_HOST, DATABASE_PORT, DATABASE_NAME, DATABASE_USER, DATABASE_PASSWORD,
 // CACHE_HOST and CACHE_PORT. The frontend finds the backend by BACKEND_URL. Name, user and
 // password of the database come from its Secret.
 package tier

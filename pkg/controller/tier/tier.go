@@ -29,11 +29,13 @@ const (
 	HTTPPort = 8080
 	// CachePort is where a cache listens.
 	CachePort = 6379
-	// CacheImage is the image of a cache by default. It runs as cacheUser.
-	CacheImage = "redis:7-alpine"
-	cacheUser  = 999
-	// portName is the name of the port of each container that is no database.
-	portName = "http"
+	// cacheUser is the user of a cache.
+	cacheUser = 999
+	// portName is the name of the port of each container that is no database, and of its
+	// Service.
+	portName = "main"
+	// firstUnprivilegedPort is the first port that a process without privileges may listen on.
+	firstUnprivilegedPort = 1024
 )
 
 // Application is an application that has components. Its children are named after it.
@@ -51,7 +53,9 @@ type Application struct {
 
 // Workload is a Deployment with a Service.
 type Workload struct {
-	Image    string
+	Image string
+	// Args are the arguments of the container; nil for those of the image.
+	Args     []string
 	Replicas int32
 	// Port is where the container accepts connections.
 	Port int32
@@ -76,13 +80,11 @@ func (a Application) endpoint(service string, port int32) string {
 	return fmt.Sprintf("%s.%s.svc.cluster.local:%d", service, a.Namespace, port)
 }
 
-// cache returns the cache. It keeps nothing on disk, and drops what was used least when it
-// is full.
+// cache returns the cache, whose directory is lost with its pod.
 func (a Application) cache(w Workload) component.Component {
-	container := workload.Container(Cache, w.Image).
-		WithArgs("--save", "", "--appendonly", "no", "--maxmemory", "192mb", "--maxmemory-policy", "allkeys-lru")
+	container := workload.Container(Cache, w.Image).WithVolumeMounts(corev1ac.VolumeMount().WithName("data").WithMountPath("/data"))
 	container.SecurityContext.WithReadOnlyRootFilesystem(true)
-	return a.deployed(Cache, w, cacheUser, container)
+	return a.deployed(Cache, w, cacheUser, container, corev1ac.Volume().WithName("data").WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
 }
 
 func (a Application) backend() component.Component {
@@ -100,13 +102,18 @@ func (a Application) frontend() component.Component {
 }
 
 // deployed returns a component that is a Deployment with a Service.
-func (a Application) deployed(name string, w Workload, user int64, container *corev1ac.ContainerApplyConfiguration) component.Component {
+func (a Application) deployed(
+	name string, w Workload, user int64, container *corev1ac.ContainerApplyConfiguration, volumes ...*corev1ac.VolumeApplyConfiguration,
+) component.Component {
 	n, field := a.named(name, "-"+name), "spec."+name
-	container.WithPorts(workload.Port(portName, w.Port)).WithReadinessProbe(workload.TCPProbe(portName))
+	container.WithArgs(w.Args...).WithPorts(workload.Port(portName, w.Port)).WithReadinessProbe(workload.TCPProbe(portName))
 	if a.Hardened {
 		container.WithResources(workload.Requirements(workload.Quantities("100m", "256Mi"), workload.Quantities("1", "512Mi")))
 	}
-	pod := workload.Pod(user, container)
+	pod := workload.Pod(user, container).WithVolumes(volumes...)
+	if w.Port < firstUnprivilegedPort {
+		pod.SecurityContext.WithSysctls(corev1ac.Sysctl().WithName("net.ipv4.ip_unprivileged_port_start").WithValue("0"))
+	}
 	if a.Hardened {
 		workload.Spread(n, pod)
 	}
@@ -116,7 +123,7 @@ func (a Application) deployed(name string, w Workload, user int64, container *co
 	}
 	return component.Component{
 		Name: name, Field: field, Children: append(children, a.policies(name)...), Endpoint: a.endpoint(n.Name, w.Port),
-		Advice: "check the image of " + field + ", and the logs of the pods",
+		Advice: fmt.Sprintf("check that %s.image exists, names a numeric user that is not root, and listens on port %d", field, w.Port),
 	}
 }
 

@@ -41,7 +41,7 @@ func summarize(p *pass, outcome component.Outcome, taken string) {
 		case !ok:
 			conditions.Remove(conditionOf[name])
 		case c.Ready:
-			conditions.Set(conditionOf[name], metav1.ConditionTrue, c.Reason, c.Message)
+			conditions.Set(conditionOf[name], metav1.ConditionTrue, c.Reason, "All children are as desired and healthy")
 		default:
 			conditions.Set(conditionOf[name], metav1.ConditionFalse, c.Reason, c.Message)
 		}

@@ -1,0 +1,300 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ecommerceplatform_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
+)
+
+// TestRequestBudget holds how many requests a platform costs in its life. Its creation costs its children and two statuses.
+func TestRequestBudget(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.create("shop", withHost("shop.example.com"))
+		equal(t, "requests of the creation", []string{
+			"patch postgresqls/shop-db", "patch ecommerceplatforms/shop status", "event Normal Created",
+		}, w.Take())
+		w.reportDatabase(databaseReady)
+		equal(t, "requests when the database is ready", []string{"patch deployments/shop-cache", "patch services/shop-cache"}, w.Take())
+		w.reportPods("shop-cache", corev1.ConditionTrue)
+		equal(t, "requests when the cache is ready", []string{"patch deployments/shop-backend", "patch services/shop-backend"}, w.Take())
+		w.reportPods("shop-backend", corev1.ConditionTrue)
+		equal(t, "requests when the backend is ready", []string{"patch deployments/shop-frontend", "patch services/shop-frontend"}, w.Take())
+		w.reportPods("shop-frontend", corev1.ConditionTrue)
+		equal(t, "requests when the frontend is ready", []string{
+			"patch configmaps/shop-dashboard", "patch ingresses/shop", "patch ecommerceplatforms/shop status", "event Normal Healthy",
+		}, w.Take())
+
+		w.Wait(9 * time.Hour)
+		equal(t, "requests at rest", []string(nil), w.Take())
+		w.Stop()
+		w.start()
+		equal(t, "requests of a restart", []string(nil), w.Take())
+	})
+}
+
+func TestDriftIsCorrected(t *testing.T) {
+	inRunningWorld(t, func(w *world) {
+		w.Act(func() error {
+			return w.kube.CoreV1().Services("ns").Delete(t.Context(), "shop-backend", metav1.DeleteOptions{})
+		})
+
+		equal(t, "requests", []string{
+			"patch services/shop-backend", "patch ecommerceplatforms/shop status", "event Normal DriftCorrected",
+		}, w.Take())
+	})
+}
+
+func TestStatus(t *testing.T) {
+	inRunningWorld(t, func(w *world) {
+		status := w.platform("ns", "shop").Status
+
+		equal(t, "phase", childv1alpha1.PhaseRunning, status.Phase)
+		equal(t, "host", "shop.example.com", status.Host)
+		equal(t, "endpoints", platformv1.PlatformEndpoints{
+			Database: "shop-db.ns.svc.cluster.local:5432", Cache: "shop-cache.ns.svc.cluster.local:6379",
+			Backend: "shop-backend.ns.svc.cluster.local:8080", Frontend: "http://shop.example.com",
+		}, status.Endpoints)
+		for _, condition := range []string{"DatabaseReady", "CacheReady", "BackendReady", "FrontendReady", "IngressReady", "Ready"} {
+			equal(t, condition, metav1.ConditionTrue, w.condition("ns", "shop", condition).Status)
+		}
+	}, withHost("shop.example.com"))
+}
+
+func TestPhases(t *testing.T) {
+	tests := map[string]struct {
+		change func(w *world)
+		phase  string
+		reason string
+	}{
+		"all components are ready":      {func(*world) {}, childv1alpha1.PhaseRunning, apimeta.ReasonHealthy},
+		"the backend loses its pods":    {func(w *world) { w.reportPods("shop-backend", corev1.ConditionFalse) }, childv1alpha1.PhaseDegraded, childv1alpha1.ReasonDegraded},
+		"the database loses a server":   {func(w *world) { w.reportDatabase(databaseStarting) }, childv1alpha1.PhaseDegraded, childv1alpha1.ReasonDegraded},
+		"a new image rolls out":         {func(w *world) { w.change(func(p *platformv1.EcommercePlatform) { p.Spec.Backend.Image = "backend:2" }) }, childv1alpha1.PhaseDeploying, apimeta.ReasonProgressing},
+		"the database refuses a change": {func(w *world) { w.reportDatabase(databaseStalled) }, childv1alpha1.PhaseFailed, apimeta.ReasonUnhealthy},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inRunningWorld(t, func(w *world) {
+				test.change(w)
+				w.Wait(time.Minute)
+
+				equal(w.t, "phase", test.phase, w.platform("ns", "shop").Status.Phase)
+				equal(w.t, "reason", test.reason, w.ready().Reason)
+			})
+		})
+	}
+}
+
+func TestDegradedComponentLeavesTheOthers(t *testing.T) {
+	inRunningWorld(t, func(w *world) {
+		w.reportDatabase(databaseStarting)
+		w.Wait(time.Minute)
+
+		equal(t, "requests", []string{"patch ecommerceplatforms/shop status", "event Warning Degraded"}, w.Take())
+		equal(t, "DatabaseReady", metav1.ConditionFalse, w.condition("ns", "shop", "DatabaseReady").Status)
+		equal(t, "BackendReady", metav1.ConditionTrue, w.condition("ns", "shop", "BackendReady").Status)
+
+		w.reportDatabase(databaseReady)
+
+		equal(t, "phase afterwards", childv1alpha1.PhaseRunning, w.platform("ns", "shop").Status.Phase)
+	})
+}
+
+// TestStorageNeverShrinks: the database refuses less storage, and the message names the fields of the platform.
+func TestStorageNeverShrinks(t *testing.T) {
+	inRunningWorld(t, func(w *world) {
+		w.change(func(p *platformv1.EcommercePlatform) { p.Spec.Environment = platformv1.EnvironmentDevelopment })
+		w.reportDatabase(databaseStalled)
+		w.Wait(time.Minute)
+
+		message := w.condition("ns", "shop", "DatabaseReady").Message
+		for _, part := range []string{"spec.storage: 10Gi is less", "spec.environment development requests 10Gi", "set spec.database.storage to their size"} {
+			if !strings.Contains(message, part) {
+				t.Errorf("message is %q, want %q in it", message, part)
+			}
+		}
+	}, inProduction)
+}
+
+func TestEnvironmentScalesUp(t *testing.T) {
+	inRunningWorld(t, func(w *world) {
+		w.change(inProduction)
+
+		equal(t, "requests", []string{
+			"patch postgresqls/shop-db", "patch networkpolicies/shop-database",
+			"patch deployments/shop-cache", "patch networkpolicies/shop-cache",
+			"patch deployments/shop-backend", "patch poddisruptionbudgets/shop-backend", "patch networkpolicies/shop-backend",
+			"patch deployments/shop-frontend", "patch networkpolicies/shop-frontend",
+			"patch ecommerceplatforms/shop status",
+		}, w.Take())
+
+		w.reportComponents()
+		w.Wait(time.Minute)
+		w.Take()
+		w.change(func(p *platformv1.EcommercePlatform) { p.Spec.Environment = platformv1.EnvironmentStaging })
+
+		policies, err := w.kube.NetworkingV1().NetworkPolicies("ns").List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		equal(t, "NetworkPolicies in staging", 0, len(policies.Items))
+	})
+}
+
+func TestSwitchedOffComponentsAreRemoved(t *testing.T) {
+	inRunningWorld(t, func(w *world) {
+		w.change(func(p *platformv1.EcommercePlatform) {
+			p.Spec.Cache.Enabled, p.Spec.Monitoring.Enabled, p.Spec.Ingress = ptr.To(false), ptr.To(false), nil
+		})
+		w.reportPods("shop-backend", corev1.ConditionTrue)
+
+		status := w.platform("ns", "shop").Status
+		equal(t, "host", "", status.Host)
+		equal(t, "phase", childv1alpha1.PhaseRunning, status.Phase)
+		for _, condition := range []string{"CacheReady", "MonitoringReady", "IngressReady"} {
+			equal(t, condition, metav1.Condition{}, w.condition("ns", "shop", condition))
+		}
+		deployments, err := w.kube.AppsV1().Deployments("ns").List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		equal(t, "Deployments", 2, len(deployments.Items))
+	}, withHost("shop.example.com"))
+}
+
+func TestServiceMonitorsComeLater(t *testing.T) {
+	inRunningWorld(t, func(w *world) {
+		before := w.condition("ns", "shop", "MonitoringReady")
+		equal(t, "MonitoringReady before", platformv1.ReasonNotServed, before.Reason)
+		equal(t, "Ready before", metav1.ConditionTrue, w.ready().Status)
+
+		w.serveMonitors()
+
+		equal(t, "ServiceMonitors", int32(1), w.monitors.Load())
+		equal(t, "MonitoringReady", metav1.ConditionTrue, w.condition("ns", "shop", "MonitoringReady").Status)
+		equal(t, "requests", []string{"patch ecommerceplatforms/shop status"}, w.Take())
+	})
+}
+
+func TestBackupConfigured(t *testing.T) {
+	tests := map[string]struct {
+		change []func(*platformv1.EcommercePlatform)
+		status metav1.ConditionStatus
+		reason string
+	}{
+		"off in development":          {nil, metav1.ConditionFalse, platformv1.ReasonBackupsOff},
+		"on without a destination":    {[]func(*platformv1.EcommercePlatform){inProduction}, metav1.ConditionFalse, platformv1.ReasonNoDestination},
+		"on with a destination":       {[]func(*platformv1.EcommercePlatform){withBackups}, metav1.ConditionTrue, platformv1.ReasonConfigured},
+		"of a mysql without the kind": {[]func(*platformv1.EcommercePlatform){withMySQL, withBackups}, metav1.ConditionFalse, platformv1.ReasonNotServed},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.create("shop", test.change...)
+				if p := w.platform("ns", "shop"); p.Spec.Database.Type == platformv1.DatabaseMySQL {
+					w.reportMySQL()
+					w.Wait(time.Minute)
+				}
+
+				got := w.condition("ns", "shop", platformv1.ConditionBackupConfigured)
+
+				equal(w.t, "status", test.status, got.Status)
+				equal(w.t, "reason", test.reason, got.Reason)
+			})
+		})
+	}
+}
+
+func TestNoDestinationMeansNoBackups(t *testing.T) {
+	inRunningWorld(t, func(w *world) {
+		database, err := w.client.DatabaseV1().PostgreSQLs("ns").Get(t.Context(), "shop-db", metav1.GetOptions{})
+
+		must(t, err)
+		if database.Spec.Backup != nil {
+			t.Errorf("the PostgreSQL has backups: %+v", database.Spec.Backup)
+		}
+		equal(t, "Ready", metav1.ConditionTrue, w.ready().Status)
+	}, inProduction)
+}
+
+// reportMySQL does what the controller of StatefulSets does.
+func (w *world) reportMySQL() {
+	w.t.Helper()
+	sets := w.kube.AppsV1().StatefulSets("ns")
+	w.Act(func() error {
+		found, err := sets.Get(w.t.Context(), "shop-db", metav1.GetOptions{})
+		must(w.t, err)
+		found.Status.ObservedGeneration, found.Status.Replicas = found.Generation, 1
+		found.Status.ReadyReplicas, found.Status.CurrentReplicas, found.Status.UpdatedReplicas = 1, 1, 1
+		found.Status.AvailableReplicas = 1
+		_, err = sets.UpdateStatus(w.t.Context(), found, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+func (w *world) credentials() *corev1.Secret {
+	w.t.Helper()
+	var found *corev1.Secret
+	w.Act(func() (err error) {
+		found, err = w.kube.CoreV1().Secrets("ns").Get(w.t.Context(), "shop-db-credentials", metav1.GetOptions{})
+		return err
+	})
+	return found
+}
+
+func TestMySQL(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.serveBackups()
+		w.create("shop", withMySQL, withBackups)
+
+		equal(t, "requests of the creation", []string{
+			"patch secrets/shop-db-credentials", "patch services/shop-db-headless", "patch services/shop-db", "patch statefulsets/shop-db",
+			"patch ecommerceplatforms/shop status", "event Normal Created",
+		}, w.Take())
+		secret := w.credentials()
+		if len(secret.Data["password"]) < 26 || string(secret.Data["password"]) == string(secret.Data["root-password"]) {
+			t.Error("the passwords are short or equal")
+		}
+
+		w.reportMySQL()
+
+		equal(t, "requests when the database is ready", []string{
+			"patch deployments/shop-cache", "patch services/shop-cache", "patch backups/shop-db-backup",
+		}, w.Take())
+		equal(t, "BackupConfigured", metav1.ConditionTrue, w.condition("ns", "shop", "BackupConfigured").Status)
+		equal(t, "credentials", secret.Data, w.credentials().Data)
+	})
+}
+
+func TestRefusedStorageOfMySQLNamesTheField(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.create("shop", withMySQL)
+		w.reportMySQL()
+		w.Refuse(func(request string) error {
+			if request != "patch statefulsets/shop-db" {
+				return nil
+			}
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "StatefulSet"}, "shop-db",
+				field.ErrorList{field.Forbidden(field.NewPath("spec"), "updates to statefulset spec are forbidden")})
+		})
+
+		w.change(inProduction)
+
+		got := w.condition("ns", "shop", "DatabaseReady")
+		equal(t, "reason", apimeta.ReasonRefused, got.Reason)
+		if !strings.Contains(got.Message, "spec.environment production requests 100Gi, and the volume of a mysql keeps its size: set spec.database.storage to it") {
+			t.Errorf("message is %q", got.Message)
+		}
+		equal(t, "phase", childv1alpha1.PhaseFailed, w.platform("ns", "shop").Status.Phase)
+	})
+}

@@ -1,0 +1,89 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ecommerceplatform_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
+)
+
+const shopHost = "shop.example.com"
+
+func TestHostThatIsTaken(t *testing.T) {
+	tests := map[string]struct{ namespace, message string }{
+		"in the same namespace": {"ns", `spec.ingress.host: shop.example.com belongs to EcommercePlatform "shop": choose another host`},
+		"in another namespace": {"other", "spec.ingress.host: shop.example.com belongs to an object of kind EcommercePlatform in another " +
+			"namespace: choose another host"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inRunningWorld(t, func(w *world) {
+				w.create("second", withHost(shopHost), inNamespace(test.namespace))
+
+				got := w.condition(test.namespace, "second", platformv1.ConditionIngressReady)
+				equal(w.t, "reason", platformv1.ReasonHostTaken, got.Reason)
+				equal(w.t, "message", test.message, got.Message)
+				equal(w.t, "Stalled", metav1.ConditionTrue, w.condition(test.namespace, "second", "Stalled").Status)
+				equal(w.t, "phase", childv1alpha1.PhaseFailed, w.platform(test.namespace, "second").Status.Phase)
+				equal(w.t, "host of the first", shopHost, w.platform("ns", "shop").Status.Host)
+			}, withHost(shopHost))
+		})
+	}
+}
+
+// TestOlderPlatformCannotTakeAHost: the platform that serves a host keeps it, because the older one may be of another tenant.
+func TestOlderPlatformCannotTakeAHost(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.create("older", inNamespace("other"))
+		w.Wait(time.Hour)
+		w.create("shop", withHost(shopHost))
+		w.reportComponents()
+		older := w.platform("other", "older")
+		withHost(shopHost)(older)
+
+		w.Act(func() error {
+			_, err := w.client.PlatformV1().EcommercePlatforms("other").Update(t.Context(), older, metav1.UpdateOptions{})
+			return err
+		})
+
+		equal(t, "reason of the older", platformv1.ReasonHostTaken, w.condition("other", "older", platformv1.ConditionIngressReady).Reason)
+		equal(t, "host of the younger", shopHost, w.platform("ns", "shop").Status.Host)
+	})
+}
+
+func TestHostOfADeletedPlatform(t *testing.T) {
+	inRunningWorld(t, func(w *world) {
+		w.create("second", withHost(shopHost))
+
+		w.Act(func() error {
+			return w.client.PlatformV1().EcommercePlatforms("ns").Delete(t.Context(), "shop", metav1.DeleteOptions{})
+		})
+
+		equal(t, "reason", childv1alpha1.ReasonWaitingForComponent, w.condition("ns", "second", platformv1.ConditionIngressReady).Reason)
+		equal(t, "Stalled", metav1.Condition{}, w.condition("ns", "second", "Stalled"))
+	}, withHost(shopHost))
+}
+
+// TestHostIsGivenUpAtOnce: a platform that changes to a host that is taken serves neither.
+func TestHostIsGivenUpAtOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.create("second", withHost("second.example.com"))
+		w.Wait(time.Hour)
+		w.create("shop", withHost(shopHost))
+		w.reportComponents()
+		equal(t, "host before", shopHost, w.platform("ns", "shop").Status.Host)
+
+		w.change(withHost("second.example.com"))
+
+		ingresses, err := w.kube.NetworkingV1().Ingresses("ns").List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		equal(t, "Ingresses", 0, len(ingresses.Items))
+		equal(t, "host", "", w.platform("ns", "shop").Status.Host)
+	})
+}

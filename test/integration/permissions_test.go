@@ -27,6 +27,7 @@ import (
 	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
+	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/test/cluster"
 )
@@ -40,7 +41,8 @@ const (
 // optInGroups are the API groups of opt-in kinds. Until a test installs an opt-in kind and its rules, the API server refuses
 // the operator's requests for that kind.
 var optInGroups = []string{
-	appv1.GroupName, backupv1.GroupName, cachev1.GroupName, databasev1.GroupName, examplev1.GroupName, webappv1.GroupName,
+	appv1.GroupName, backupv1.GroupName, cachev1.GroupName, databasev1.GroupName, examplev1.GroupName, platformv1.GroupName,
+	webappv1.GroupName, "monitoring.coreos.com",
 }
 
 // permission is one verb on one resource, for all objects or for one name.

@@ -1,0 +1,113 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/example/demoapp-controller/test/crd"
+)
+
+const file = "artifacts/kinds/ecommerceplatform/crd.yaml"
+
+// with returns a spec with the required fields and some more.
+func with(fields string) string {
+	return `{frontend: {image: frontend}, backend: {image: backend}, ` + fields + `}`
+}
+
+func TestEcommercePlatformDefaults(t *testing.T) {
+	definition := crd.Load(t, file)
+	object := definition.Object(t, "shop", with(`database: {backup: {}}`))
+
+	errs := definition.Admit(t, object)
+
+	if len(errs) > 0 {
+		t.Error(errs.ToAggregate())
+	}
+	want := map[string]any{
+		"environment": "development",
+		"frontend":    map[string]any{"image": "frontend", "replicas": int64(1)},
+		"backend":     map[string]any{"image": "backend", "replicas": int64(1)},
+		"database":    map[string]any{"type": "postgresql", "backup": map[string]any{"schedule": "0 2 * * *", "retention": "30d"}},
+		"cache":       map[string]any{"enabled": true},
+		"monitoring":  map[string]any{"enabled": true},
+	}
+	if diff := cmp.Diff(want, object["spec"]); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+}
+
+func TestEcommercePlatformAdmission(t *testing.T) {
+	const label = "metadata.name must be a DNS-1035 label"
+	destination := `destination: {type: s3, bucket: dumps, credentialsSecret: bucket}`
+	tests := []struct {
+		name, object, spec string
+		// field and message are those of the refusal; empty when the object is admitted.
+		field, message string
+	}{
+		{"the least", "shop", `{frontend: {image: frontend}, backend: {image: backend}}`, "", ""},
+		{"the most", strings.Repeat("a", 34), `{environment: production, frontend: {image: frontend, replicas: 100}, backend: {image: backend, replicas: 100}, ` +
+			`database: {type: postgresql, version: "18", storage: 500Gi, replicas: 5, backup: {enabled: true, schedule: "@daily", retention: 8w, ` +
+			destination + `}}, cache: {enabled: false}, monitoring: {enabled: false}, ` +
+			`ingress: {host: shop.example.com, className: nginx, tlsSecret: shop-tls}}`, "", ""},
+		{"mysql", "shop", with(`database: {type: mysql, version: "8.4.3", replicas: 1}`), "", ""},
+		{"no frontend", "shop", `{backend: {image: backend}}`, "spec.frontend", "Required value"},
+		{"no backend", "shop", `{frontend: {image: frontend}}`, "spec.backend", "Required value"},
+		{"no pods", "shop", `{frontend: {image: frontend, replicas: 0}, backend: {image: backend}}`, "spec.frontend.replicas", "greater than or equal to 1"},
+		{"an image with a space", "shop", `{frontend: {image: a b}, backend: {image: backend}}`, "spec.frontend.image", "image must be an image reference"},
+		{"another environment", "shop", with(`environment: test`), "spec.environment", "Unsupported value"},
+		{"another database", "shop", with(`database: {type: oracle}`), "spec.database.type", "Unsupported value"},
+		{"a version that PostgreSQL does not have", "shop", with(`database: {version: "11"}`), "spec.database.version", "12 to 18"},
+		{"a version of a mysql for a postgresql", "shop", with(`database: {version: "8.4"}`), "spec.database.version", "12 to 18"},
+		{"a version that is no tag", "shop", with(`database: {type: mysql, version: "8.4; id"}`), "spec.database.version", "should match"},
+		{"several servers of a mysql", "shop", with(`database: {type: mysql, replicas: 3}`), "spec.database.replicas", "must be 1 for a mysql"},
+		{"too many servers", "shop", with(`database: {replicas: 6}`), "spec.database.replicas", "less than or equal to 5"},
+		{"storage without a unit", "shop", with(`database: {storage: "10"}`), "spec.database.storage", "should match"},
+		{"a retention without a unit", "shop", with(`database: {backup: {retention: "30"}}`), "spec.database.backup.retention", "should match"},
+		{"a destination without a bucket", "shop", with(`database: {backup: {destination: {type: s3, credentialsSecret: bucket}}}`),
+			"spec.database.backup.destination.bucket", "Required value"},
+		{"no host", "shop", with(`ingress: {className: nginx}`), "spec.ingress.host", "Required value"},
+		{"a host with a path", "shop", with(`ingress: {host: shop.example.com/admin}`), "spec.ingress.host", "should match"},
+		{"a host with upper-case letters", "shop", with(`ingress: {host: Shop.example.com}`), "spec.ingress.host", "should match"},
+		{"a name too long", strings.Repeat("a", 35), with(`environment: staging`), "metadata", label},
+		{"a name with a dot", "shop.example", with(`environment: staging`), "metadata", label},
+	}
+	definition := crd.Load(t, file)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			errs := definition.Admit(t, definition.Object(t, test.object, test.spec))
+
+			if test.field == "" {
+				if len(errs) > 0 {
+					t.Error(errs.ToAggregate())
+				}
+				return
+			}
+			if !slices.ContainsFunc(errs, func(err *field.Error) bool {
+				return err.Field == test.field && strings.Contains(err.Error(), test.message)
+			}) {
+				t.Errorf("got %v, want an error of field %q containing %q", errs, test.field, test.message)
+			}
+		})
+	}
+}
+
+func TestEcommercePlatformColumns(t *testing.T) {
+	definition := crd.Load(t, file)
+	object := definition.Object(t, "shop", with(`environment: staging`))
+	object["status"] = map[string]any{"phase": "Running", "endpoints": map[string]any{"frontend": "https://shop.example.com"}}
+
+	row := definition.Row(t, object)
+
+	delete(row, "Age")
+	want := map[string]any{"Name": "shop", "Environment": "staging", "Phase": "Running", "Frontend": "https://shop.example.com"}
+	if diff := cmp.Diff(want, row); diff != "" {
+		t.Errorf("row (-want +got):\n%s", diff)
+	}
+}

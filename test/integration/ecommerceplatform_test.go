@@ -1,0 +1,478 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
+	"github.com/example/demoapp-controller/test/cluster"
+)
+
+// installPlatforms installs the kind, and those of its databases and of their backups. The operator runs already, and waits
+// for them.
+var installPlatforms = sync.OnceValue(func() error {
+	ctx := context.Background()
+	return errors.Join(
+		shared.InstallCRDs(ctx, "artifacts/kinds/postgresql/crd.yaml", "artifacts/kinds/backup/crd.yaml",
+			"artifacts/kinds/ecommerceplatform/crd.yaml"),
+		shared.ApplyFiles(ctx, "", "artifacts/kinds/ecommerceplatform/rbac.yaml"),
+	)
+})
+
+var serviceMonitors = schema.GroupVersionResource{Group: "monitoring.coreos.com", Version: "v1", Resource: "servicemonitors"}
+
+// shops is a namespace whose pods must meet the restricted profile, for EcommercePlatforms. The test reports the status of
+// their PostgreSQLs and Backups.
+type shops struct {
+	t         *testing.T
+	namespace string
+	client    versioned.Interface
+}
+
+func newShops(t *testing.T) *shops {
+	t.Helper()
+	if err := installPlatforms(); err != nil {
+		t.Fatal(err)
+	}
+	client, err := versioned.NewForConfig(shared.AdminConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := shared.Namespace(t)
+	showLogOnFailure(t, namespace)
+	restricted := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
+	if _, err := shared.Client.CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, restricted, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return &shops{t: t, namespace: namespace, client: client}
+}
+
+// create creates the platform "shop".
+func (s *shops) create(change ...func(*platformv1.EcommercePlatformSpec)) {
+	s.t.Helper()
+	shop := &platformv1.EcommercePlatform{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop"},
+		Spec: platformv1.EcommercePlatformSpec{
+			Frontend: platformv1.PlatformComponent{Image: "frontend:1"}, Backend: platformv1.PlatformComponent{Image: "backend:1"},
+		},
+	}
+	for _, c := range change {
+		c(&shop.Spec)
+	}
+	if _, err := s.client.PlatformV1().EcommercePlatforms(s.namespace).Create(s.t.Context(), shop, metav1.CreateOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func shopHost(host string) func(*platformv1.EcommercePlatformSpec) {
+	return func(spec *platformv1.EcommercePlatformSpec) { spec.Ingress = &platformv1.PlatformIngress{Host: host} }
+}
+
+func shopInProduction(spec *platformv1.EcommercePlatformSpec) {
+	two := int32(2)
+	spec.Environment, spec.Backend.Replicas = platformv1.EnvironmentProduction, &two
+}
+
+// change sends a merge patch of the spec.
+func (s *shops) change(spec string) error {
+	_, err := s.client.PlatformV1().EcommercePlatforms(s.namespace).Patch(s.t.Context(), "shop", types.MergePatchType,
+		fmt.Appendf(nil, `{"spec":%s}`, spec), metav1.PatchOptions{})
+	return err
+}
+
+func (s *shops) mustChange(spec string) {
+	s.t.Helper()
+	if err := s.change(spec); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// awaitStatus returns the platform once its status is about its newest spec and meets the condition.
+func (s *shops) awaitStatus(what string, met func(platformv1.EcommercePlatformStatus) bool) *platformv1.EcommercePlatform {
+	s.t.Helper()
+	var shop *platformv1.EcommercePlatform
+	cluster.Eventually(s.t.Context(), s.t, what, func(ctx context.Context) (bool, error) {
+		var err error
+		if shop, err = s.client.PlatformV1().EcommercePlatforms(s.namespace).Get(ctx, "shop", metav1.GetOptions{}); err != nil {
+			return false, err
+		}
+		if shop.Status.ObservedGeneration != shop.Generation || !met(shop.Status) {
+			return false, fmt.Errorf("status is %+v", shop.Status)
+		}
+		return true, nil
+	})
+	return shop
+}
+
+// await returns the platform once it is in a phase.
+func (s *shops) await(phase string) *platformv1.EcommercePlatform {
+	s.t.Helper()
+	return s.awaitStatus("the EcommercePlatform is "+phase, func(status platformv1.EcommercePlatformStatus) bool { return status.Phase == phase })
+}
+
+// awaitReason returns the message of a condition once it has the reason.
+func (s *shops) awaitReason(condition, reason string) string {
+	s.t.Helper()
+	shop := s.awaitStatus(condition+" has the reason "+reason, func(status platformv1.EcommercePlatformStatus) bool {
+		found := meta.FindStatusCondition(status.Conditions, condition)
+		return found != nil && found.Reason == reason
+	})
+	return meta.FindStatusCondition(shop.Status.Conditions, condition).Message
+}
+
+// reportDatabase reports the PostgreSQL to be ready, as its controller does, once it has that storage.
+func (s *shops) reportDatabase(storage string, condition metav1.Condition) {
+	s.t.Helper()
+	databases := s.client.DatabaseV1().PostgreSQLs(s.namespace)
+	condition.LastTransitionTime = metav1.Now()
+	cluster.Eventually(s.t.Context(), s.t, "the PostgreSQL exists", func(ctx context.Context) (bool, error) {
+		found, err := databases.Get(ctx, "shop-db", metav1.GetOptions{})
+		if err != nil || found.Spec.Storage != storage {
+			return false, err
+		}
+		found.Status.ObservedGeneration, found.Status.Conditions = found.Generation, []metav1.Condition{condition}
+		_, err = databases.UpdateStatus(ctx, found, metav1.UpdateOptions{FieldManager: "test"})
+		return err == nil, err
+	})
+}
+
+var shopDatabaseReady = metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Healthy"}
+
+func (s *shops) run(storage string, change ...func(*platformv1.EcommercePlatformSpec)) {
+	s.t.Helper()
+	s.create(change...)
+	s.reportDatabase(storage, shopDatabaseReady)
+	s.await(childv1alpha1.PhaseRunning)
+}
+
+// requests waits until the operator is done in the namespace, and returns what it wrote since, by verb and resource.
+func (s *shops) requests(since time.Time) map[string]int {
+	s.t.Helper()
+	return (&site{t: s.t, namespace: s.namespace}).settle(since)
+}
+
+func (s *shops) assertContains(got string, parts ...string) {
+	s.t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(got, part) {
+			s.t.Errorf("got %q, want it to contain %q", got, part)
+		}
+	}
+}
+
+// children returns the names of the children of a kind.
+func (s *shops) children(resource schema.GroupVersionResource) []string {
+	s.t.Helper()
+	list, err := shared.Dynamic.Resource(resource).Namespace(s.namespace).List(s.t.Context(), metav1.ListOptions{LabelSelector: "platform=shop"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var names []string
+	for _, object := range list.Items {
+		names = append(names, object.GetName())
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (s *shops) assertChildren(resource schema.GroupVersionResource, want ...string) {
+	s.t.Helper()
+	if got := s.children(resource); !slices.Equal(got, want) {
+		s.t.Errorf("%s are %q, want %q", resource.Resource, got, want)
+	}
+}
+
+var (
+	ingressResource = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
+	policyResource  = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}
+	budgetResource  = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
+)
+
+// TestPlatformLife follows a platform from its creation in production to its deletion, and counts the requests.
+func TestPlatformLife(t *testing.T) {
+	t.Parallel()
+	s := newShops(t)
+
+	begin := time.Now()
+	s.create(shopInProduction, shopHost("life.example.com"))
+	s.reportDatabase("100Gi", shopDatabaseReady)
+	shop := s.await(childv1alpha1.PhaseRunning)
+	seconds := int(time.Since(begin) / time.Second)
+	requests := s.requests(begin)
+	// Progress is written at most once a second, so slow pods cost further writes.
+	if writes := requests["patch ecommerceplatforms/status"]; writes < 2 || writes > 2+seconds {
+		t.Errorf("%d writes of the status within %d seconds, want 2 and at most one for each second", writes, seconds)
+	}
+	t.Logf("requests of the creation in %d seconds: %v", seconds, requests)
+	for _, optional := range []string{"patch ecommerceplatforms/status", "create events", "patch servicemonitors"} {
+		delete(requests, optional)
+	}
+	want := map[string]int{
+		"patch postgresqls": 1, "patch deployments": 3, "patch services": 3, "patch configmaps": 1, "patch ingresses": 1,
+		"patch poddisruptionbudgets": 1, "patch networkpolicies": 4,
+	}
+	if !maps.Equal(requests, want) {
+		t.Errorf("requests of the creation, without status and events, are %v, want %v", requests, want)
+	}
+	if got := shop.Status.Endpoints.Frontend; got != "http://life.example.com" || shop.Status.Host != "life.example.com" {
+		t.Errorf("status is %+v", shop.Status)
+	}
+
+	s.mustChange(`{"environment":"development","ingress":null,"cache":{"enabled":false}}`)
+	s.reportDatabase("10Gi", shopDatabaseReady)
+	s.await(childv1alpha1.PhaseRunning)
+	s.assertChildren(policyResource)
+	s.assertChildren(budgetResource)
+	s.assertChildren(ingressResource)
+	begin = time.Now()
+	if got := s.requests(begin); len(got) > 0 {
+		t.Errorf("requests at rest are %v", got)
+	}
+
+	if err := s.client.PlatformV1().EcommercePlatforms(s.namespace).Delete(t.Context(), "shop", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t.Context(), t, "the children are gone", func(ctx context.Context) (bool, error) {
+		_, err1 := s.client.DatabaseV1().PostgreSQLs(s.namespace).Get(ctx, "shop-db", metav1.GetOptions{})
+		_, err2 := shared.Client.AppsV1().Deployments(s.namespace).Get(ctx, "shop-backend", metav1.GetOptions{})
+		return apierrors.IsNotFound(err1) && apierrors.IsNotFound(err2), errors.Join(err1, err2)
+	})
+}
+
+// TestPlatformDriftIsCorrected: children that lose their labels are found again, and get them back.
+func TestPlatformDriftIsCorrected(t *testing.T) {
+	t.Parallel()
+	s := newShops(t)
+	s.run("100Gi", shopInProduction, shopHost("drift.example.com"))
+	children := map[string]schema.GroupVersionResource{
+		"shop": ingressResource, "shop-database": policyResource, "shop-backend": budgetResource,
+	}
+
+	for name, resource := range children {
+		s.requests(time.Now())
+		begin := time.Now()
+		_, err := shared.Dynamic.Resource(resource).Namespace(s.namespace).Patch(t.Context(), name, types.MergePatchType,
+			[]byte(`{"metadata":{"labels":null}}`), metav1.PatchOptions{FieldManager: "theirs"})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		requests := s.requests(begin)
+		want := map[string]int{
+			"patch " + resource.Resource: 2, "get " + resource.Resource: 1, "patch ecommerceplatforms/status": 1, "create events": 1,
+		}
+		if !maps.Equal(requests, want) {
+			t.Errorf("requests after the labels of %s %s are removed are %v, want %v", resource.Resource, name, requests, want)
+		}
+		if !slices.Contains(s.children(resource), name) {
+			t.Errorf("%s %s has lost its labels", resource.Resource, name)
+		}
+	}
+}
+
+// TestPlatformStorageNeverShrinks: the condition names the fields that decide the size.
+func TestPlatformStorageNeverShrinks(t *testing.T) {
+	t.Parallel()
+	s := newShops(t)
+	s.run("100Gi", shopInProduction)
+
+	s.mustChange(`{"environment":"staging"}`)
+	s.reportDatabase("50Gi", metav1.Condition{
+		Type: "Stalled", Status: metav1.ConditionTrue, Reason: "Refused", Message: "spec.storage: 50Gi is less than the volumes have, 100Gi",
+	})
+	s.await(childv1alpha1.PhaseFailed)
+
+	s.assertContains(s.awaitReason(platformv1.ConditionDatabaseReady, "Unhealthy"), "spec.storage: 50Gi is less than the volumes have",
+		"spec.environment staging requests 50Gi, and volumes never shrink: set spec.database.storage to their size or more")
+	s.mustChange(`{"database":{"storage":"100Gi"}}`)
+	s.reportDatabase("100Gi", shopDatabaseReady)
+	s.await(childv1alpha1.PhaseRunning)
+}
+
+// TestPlatformServiceMonitors: a platform is monitored as soon as Prometheus Operator is installed.
+func TestPlatformServiceMonitors(t *testing.T) {
+	t.Parallel()
+	s := newShops(t)
+	s.run("10Gi")
+	s.assertContains(s.awaitReason(platformv1.ConditionMonitoringReady, platformv1.ReasonNotServed), "does not serve ServiceMonitors")
+
+	if err := shared.InstallCRDs(t.Context(), "test/integration/testdata/servicemonitor-crd.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitReason(platformv1.ConditionMonitoringReady, "Healthy")
+	s.assertChildren(serviceMonitors, "shop")
+
+	s.requests(time.Now())
+	_, err := shared.Dynamic.Resource(serviceMonitors).Namespace(s.namespace).Patch(t.Context(), "shop", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":null},"spec":{"endpoints":[]}}`), metav1.PatchOptions{FieldManager: "theirs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.requests(time.Now())
+	s.assertChildren(serviceMonitors, "shop")
+
+	s.mustChange(`{"monitoring":{"enabled":false}}`)
+	s.await(childv1alpha1.PhaseRunning)
+	s.assertChildren(serviceMonitors)
+}
+
+// TestPlatformHosts: a host is served by one platform in all namespaces, and goes to the next one when it is free.
+func TestPlatformHosts(t *testing.T) {
+	t.Parallel()
+	first, second := newShops(t), newShops(t)
+	first.run("10Gi", shopHost("taken.example.com"))
+
+	second.create(shopHost("taken.example.com"))
+	second.reportDatabase("10Gi", shopDatabaseReady)
+	message := second.awaitReason(platformv1.ConditionIngressReady, platformv1.ReasonHostTaken)
+	second.await(childv1alpha1.PhaseFailed)
+
+	second.assertContains(message, "spec.ingress.host: taken.example.com belongs to an object of kind EcommercePlatform in another namespace")
+	if strings.Contains(message, first.namespace) {
+		t.Errorf("the message names another namespace: %q", message)
+	}
+	second.assertChildren(ingressResource)
+
+	first.mustChange(`{"ingress":{"host":"another.example.com"}}`)
+	first.awaitStatus("the first has another host", func(status platformv1.EcommercePlatformStatus) bool { return status.Host == "another.example.com" })
+	second.await(childv1alpha1.PhaseRunning)
+	second.assertChildren(ingressResource, "shop")
+}
+
+// TestPlatformWithMySQL: the server runs in a restricted namespace, with a Secret that the user brought, and has a Backup.
+func TestPlatformWithMySQL(t *testing.T) {
+	t.Parallel()
+	s := newShops(t)
+	s.provideVolume("10Gi")
+	secret, err := shared.Client.CoreV1().Secrets(s.namespace).Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop-db-credentials"},
+		StringData: map[string]string{"username": "app", "password": "one", "root-password": "two", "database": "app"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s.create(func(spec *platformv1.EcommercePlatformSpec) { spec.Database.Type = platformv1.DatabaseMySQL })
+	shop := s.await(childv1alpha1.PhaseRunning)
+
+	if got := shop.Status.Endpoints.Database; got != "shop-db."+s.namespace+".svc.cluster.local:3306" {
+		t.Errorf("endpoint of the database is %q", got)
+	}
+	live, err := shared.Client.CoreV1().Secrets(s.namespace).Get(t.Context(), "shop-db-credentials", metav1.GetOptions{})
+	if err != nil || live.ResourceVersion != secret.ResourceVersion {
+		t.Errorf("the Secret of the user was changed: %v", err)
+	}
+
+	s.mustChange(`{"database":{"backup":{"enabled":true,"destination":{"type":"s3","bucket":"dumps","credentialsSecret":"bucket"}}}}`)
+	backups := s.client.BackupV1().Backups(s.namespace)
+	cluster.Eventually(t.Context(), t, "the Backup exists", func(ctx context.Context) (bool, error) {
+		backup, err := backups.Get(ctx, "shop-db-backup", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		ready := shopDatabaseReady
+		ready.LastTransitionTime = metav1.Now()
+		backup.Status.ObservedGeneration, backup.Status.Conditions = backup.Generation, []metav1.Condition{ready}
+		_, err = backups.UpdateStatus(ctx, backup, metav1.UpdateOptions{FieldManager: "test"})
+		return err == nil, err
+	})
+	s.await(childv1alpha1.PhaseRunning)
+	s.mustChange(`{"database":{"backup":{"enabled":false}}}`)
+	s.await(childv1alpha1.PhaseRunning)
+	if _, err := backups.Get(t.Context(), "shop-db-backup", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Backup after backups are switched off: %v", err)
+	}
+
+	s.requests(time.Now())
+	_, err = shared.Client.AppsV1().StatefulSets(s.namespace).Patch(t.Context(), "shop-db", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":null}}`), metav1.PatchOptions{FieldManager: "theirs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.requests(time.Now())
+	s.await(childv1alpha1.PhaseRunning)
+
+	s.mustChange(`{"environment":"production"}`)
+	s.await(childv1alpha1.PhaseFailed)
+	s.assertContains(s.awaitReason(platformv1.ConditionDatabaseReady, "Refused"), `spec.database: StatefulSet "shop-db" was refused`,
+		"spec.environment production requests 100Gi, and the volume of a mysql keeps its size: set spec.database.storage to it")
+	s.mustChange(`{"database":{"storage":"10Gi"}}`)
+	s.await(childv1alpha1.PhaseRunning)
+}
+
+// provideVolume provides the volume of a mysql, because the cluster has no provisioner.
+func (s *shops) provideVolume(size string) {
+	s.t.Helper()
+	name := s.namespace + "-shop-db"
+	_, err := shared.Client.CoreV1().PersistentVolumes().Create(s.t.Context(), &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)},
+			AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			ClaimRef:               &corev1.ObjectReference{Namespace: s.namespace, Name: "data-shop-db-0"},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/none"}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		if err := shared.Client.CoreV1().PersistentVolumes().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			s.t.Error(err)
+		}
+	})
+}
+
+func TestPlatformDatabaseTypeCannotChange(t *testing.T) {
+	t.Parallel()
+	s := newShops(t)
+	s.create()
+
+	err := s.change(`{"database":{"type":"mysql"}}`)
+
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.database.type") || !strings.Contains(err.Error(), "create another EcommercePlatform") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestPlatformLeavesObjectsOfOthersAlone(t *testing.T) {
+	t.Parallel()
+	s := newShops(t)
+	theirs, err := shared.Client.CoreV1().Services(s.namespace).Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop-backend"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s.create()
+	s.reportDatabase("10Gi", shopDatabaseReady)
+
+	s.awaitReason(platformv1.ConditionBackendReady, "OwnershipConflict")
+	live, err := shared.Client.CoreV1().Services(s.namespace).Get(t.Context(), "shop-backend", metav1.GetOptions{})
+	if err != nil || live.ResourceVersion != theirs.ResourceVersion {
+		t.Errorf("the object of others was changed: %v", err)
+	}
+}

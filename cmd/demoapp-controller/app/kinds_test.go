@@ -17,6 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	batchv1 "k8s.io/api/batch/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -28,12 +30,14 @@ import (
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
+	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/pkg/controller/appstack"
 	"github.com/example/demoapp-controller/pkg/controller/audit"
 	"github.com/example/demoapp-controller/pkg/controller/backup"
 	"github.com/example/demoapp-controller/pkg/controller/demoapp"
 	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
+	"github.com/example/demoapp-controller/pkg/controller/ecommerceplatform"
 	"github.com/example/demoapp-controller/pkg/controller/memcachedbackup"
 	"github.com/example/demoapp-controller/pkg/controller/webapp"
 	"github.com/example/demoapp-controller/pkg/controller/website"
@@ -93,6 +97,14 @@ func TestKinds(t *testing.T) {
 				appstack.Name: {
 					Services:    []string{"informer of AppStacks", "informer of PostgreSQLs"},
 					Controllers: []string{appstack.Name},
+				ecommerceplatform.Name: {
+					Services: []string{
+						"informer of EcommercePlatforms", "informer of PostgreSQLs", "informer of children of kind Secret",
+						"informer of children of kind StatefulSet.apps", "informer of children of kind Ingress.networking.k8s.io",
+						"informer of children of kind NetworkPolicy.networking.k8s.io",
+						"informer of children of kind PodDisruptionBudget.policy",
+					},
+					Controllers: []string{ecommerceplatform.Name},
 				},
 			},
 		},
@@ -149,6 +161,20 @@ func TestKinds(t *testing.T) {
 						"informer of AppStacks in a", "informer of AppStacks in b", "informer of PostgreSQLs in a", "informer of PostgreSQLs in b",
 					},
 					Controllers: []string{appstack.Name},
+				ecommerceplatform.Name: {
+					Services: []string{
+						"informer of EcommercePlatforms in a", "informer of EcommercePlatforms in b",
+						"informer of PostgreSQLs in a", "informer of PostgreSQLs in b",
+						"informer of children of kind Secret in a", "informer of children of kind Secret in b",
+						"informer of children of kind StatefulSet.apps in a", "informer of children of kind StatefulSet.apps in b",
+						"informer of children of kind Ingress.networking.k8s.io in a",
+						"informer of children of kind Ingress.networking.k8s.io in b",
+						"informer of children of kind NetworkPolicy.networking.k8s.io in a",
+						"informer of children of kind NetworkPolicy.networking.k8s.io in b",
+						"informer of children of kind PodDisruptionBudget.policy in a",
+						"informer of children of kind PodDisruptionBudget.policy in b",
+					},
+					Controllers: []string{ecommerceplatform.Name},
 				},
 			},
 		},
@@ -256,6 +282,10 @@ func TestResourcesAreAllThatCachesNeed(t *testing.T) {
 				server.Serve(cachev1.SchemeGroupVersion.WithResource("memcachedbackups"), "MemcachedBackup", true)
 				server.Serve(backupv1.SchemeGroupVersion.WithResource("backups"), "Backup", true)
 				server.Serve(batchv1.SchemeGroupVersion.WithResource("cronjobs"), "CronJob", true)
+				server.Serve(platformv1.SchemeGroupVersion.WithResource("ecommerceplatforms"), "EcommercePlatform", true)
+				server.Serve(databasev1.SchemeGroupVersion.WithResource("postgresqls"), "PostgreSQL", true)
+				server.Serve(networkingv1.SchemeGroupVersion.WithResource("ingresses"), "Ingress", true)
+				server.Serve(policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), "PodDisruptionBudget", true)
 				server.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
 					resource := request.Key.Resource
 					if slices.Contains(kind.Resources, resource) || request.Key.Namespace == "demoapp-audit" {

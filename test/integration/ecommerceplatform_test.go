@@ -445,15 +445,29 @@ func (s *shops) provideVolume(size string) {
 	})
 }
 
-func TestPlatformDatabaseTypeCannotChange(t *testing.T) {
+// TestPlatformGeneratesCredentials: the passwords of a mysql are generated once, and stay in their Secret.
+func TestPlatformGeneratesCredentials(t *testing.T) {
 	t.Parallel()
 	s := newShops(t)
-	s.create()
+	s.create(func(spec *platformv1.EcommercePlatformSpec) { spec.Database.Type = platformv1.DatabaseMySQL })
+	shop := s.await(childv1alpha1.PhaseDeploying)
 
-	err := s.change(`{"database":{"type":"mysql"}}`)
+	secret, err1 := shared.Client.CoreV1().Secrets(s.namespace).Get(t.Context(), "shop-db-credentials", metav1.GetOptions{})
+	server, err2 := shared.Client.AppsV1().StatefulSets(s.namespace).Get(t.Context(), "shop-db", metav1.GetOptions{})
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"password", "root-password"} {
+		password := string(secret.Data[key])
+		if text := fmt.Sprintf("%+v %+v", shop, server); len(password) < 26 || strings.Contains(text, password) {
+			t.Errorf("%s is short, or in the platform or the StatefulSet", key)
+		}
+	}
+
+	err := s.change(`{"database":{"type":"postgresql"}}`)
 
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.database.type") || !strings.Contains(err.Error(), "create another EcommercePlatform") {
-		t.Errorf("error is %v", err)
+		t.Errorf("error of another type is %v", err)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
@@ -103,6 +106,12 @@ func (a *Added) takeSkipped() []cache.ObjectName {
 	}
 	clear(o.skipped)
 	return owners
+}
+
+// LeavesOut reports whether a desired child of a kind is left out, because the API server does
+// not serve the kind.
+func (s State) LeavesOut(kind string) bool {
+	return slices.ContainsFunc(s.Unserved, func(name childv1alpha1.ChildName) bool { return strings.HasPrefix(string(name), kind+"/") })
 }
 
 // kindOf returns a kind of children. served is false for an optional kind that cannot be

@@ -63,22 +63,21 @@ func (c Claims[T]) Watch(loop Loop[T], informers map[string]cache.SharedIndexInf
 	return errors.Join(errs...)
 }
 
-// Rival returns the object that keeps another one from the value that it requests; false
-// if the object may have the value.
-func (c Claims[T]) Rival(loop Loop[T], object T) (T, bool) {
+// Refusal says why an object cannot have the value that it requests; empty if it can. field
+// and kind name the field of the request, and the kind of the objects.
+func (c Claims[T]) Refusal(loop Loop[T], object T, field, kind string) string {
 	value := c.Requested(object)
 	for _, other := range c.claimants(loop, value) {
 		if value != "" && other.GetUID() != object.GetUID() && c.precedes(other, object, value) {
-			return other, true
+			return c.taken(object, other, field, kind)
 		}
 	}
-	var none T
-	return none, false
+	return ""
 }
 
-// Taken returns the message for an object that cannot have the value of a field. It does not
-// name an object of another namespace, which may belong to another tenant.
-func (c Claims[T]) Taken(object, rival T, field, kind string) string {
+// taken returns the message for an object whose value belongs to a rival. It does not name an
+// object of another namespace, which may belong to another tenant.
+func (c Claims[T]) taken(object, rival T, field, kind string) string {
 	owner := fmt.Sprintf("%s %q", kind, rival.GetName())
 	if rival.GetNamespace() != object.GetNamespace() {
 		owner = "an object of kind " + kind + " in another namespace"

@@ -56,10 +56,10 @@ func TestPrecedence(t *testing.T) {
 
 func TestTakenNamesNoOtherTenant(t *testing.T) {
 	object, rival := claimant("a", 1, "h", ""), claimant("secret-project", 1, "h", "h")
-	same := hosts.Taken(object, rival, "spec.host", "Shop")
+	same := hosts.taken(object, rival, "spec.host", "Shop")
 	rival.Namespace = "other"
 
-	other := hosts.Taken(object, rival, "spec.host", "Shop")
+	other := hosts.taken(object, rival, "spec.host", "Shop")
 
 	if want := `spec.host: h belongs to Shop "secret-project": choose another host`; same != want {
 		t.Errorf("got %q, want %q", same, want)

@@ -53,13 +53,9 @@ func New(client platformclient.EcommercePlatformsGetter, children *child.Set, de
 		Status:     func(p *platformv1.EcommercePlatform) *platformv1.EcommercePlatformStatus { return &p.Status },
 		Conditions: func(s *platformv1.EcommercePlatformStatus) *[]metav1.Condition { return &s.Conditions },
 		Steps: func(ctx context.Context, p *pass) error {
-			rival, taken := hosts.Rival(l, p.Object)
-			outcome := component.Ensure(ctx, children, p.Object, &p.Object.Status.Children, p.Now, desired(p.Object, !taken)...)
-			refusal := ""
-			if taken {
-				refusal = hosts.Taken(p.Object, rival, "spec.ingress.host", Kind.Kind)
-			}
-			summarize(p, outcome, refusal)
+			taken := hosts.Refusal(l, p.Object, "spec.ingress.host", Kind.Kind)
+			outcome := component.Ensure(ctx, children, p.Object, &p.Object.Status.Children, p.Now, desired(p.Object, taken == "")...)
+			summarize(p, outcome, taken)
 			return outcome.Err
 		},
 		Hold: func(written, next platformv1.EcommercePlatformStatus) time.Duration {

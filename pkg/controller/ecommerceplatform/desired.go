@@ -11,8 +11,6 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/tier"
 )
 
-const cacheImage = "redis:7-alpine"
-
 // cacheArgs let the cache keep nothing on disk, and drop what was used least when it is full.
 var cacheArgs = []string{"--save", "", "--appendonly", "no", "--maxmemory", "192mb", "--maxmemory-policy", "allkeys-lru"}
 
@@ -42,7 +40,7 @@ func application(p *platformv1.EcommercePlatform) tier.Application {
 		Backend: workloadOf(p.Spec.Backend), Frontend: workloadOf(p.Spec.Frontend),
 	}
 	if ptr.Deref(p.Spec.Cache.Enabled, true) {
-		app.Cache = &tier.Workload{Image: cacheImage, Args: cacheArgs, Replicas: 1, Port: tier.CachePort}
+		app.Cache = &tier.Workload{Image: "redis:7-alpine", Args: cacheArgs, Replicas: 1, Port: tier.CachePort}
 	}
 	return app
 }

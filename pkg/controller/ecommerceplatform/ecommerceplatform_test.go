@@ -4,6 +4,7 @@
 package ecommerceplatform_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -262,7 +263,7 @@ func TestMySQL(t *testing.T) {
 			"patch ecommerceplatforms/shop status", "event Normal Created",
 		}, w.Take())
 		secret := w.credentials()
-		if len(secret.Data["password"]) < 26 || string(secret.Data["password"]) == string(secret.Data["root-password"]) {
+		if len(secret.Data["password"]) < 26 || bytes.Equal(secret.Data["password"], secret.Data["root-password"]) {
 			t.Error("the passwords are short or equal")
 		}
 

@@ -5,7 +5,6 @@ package ecommerceplatform
 
 import (
 	"cmp"
-	"fmt"
 
 	"k8s.io/utils/ptr"
 
@@ -40,7 +39,10 @@ func desiredDatabase(spec platformv1.EcommercePlatformSpec) tier.Server {
 	env, given := environments[spec.Environment], spec.Database
 	server := tier.Server{
 		Type: given.Type, Version: cmp.Or(given.Version, postgreSQLVersion), Storage: cmp.Or(given.Storage, env.storage),
-		Replicas: ptr.Deref(given.Replicas, env.replicas), Backups: desiredBackups(spec), Advice: storageAdvice(spec),
+		StorageSource: "spec.database.storage", Replicas: ptr.Deref(given.Replicas, env.replicas), Backups: desiredBackups(spec),
+	}
+	if given.Storage == "" {
+		server.StorageSource = "spec.environment " + spec.Environment
 	}
 	if given.Type == platformv1.DatabaseMySQL {
 		server.Version, server.Replicas = cmp.Or(given.Version, mySQLVersion), 1 // The servers of a mysql are not replicated.
@@ -65,16 +67,4 @@ func desiredBackups(spec platformv1.EcommercePlatformSpec) *tier.Backups {
 	return &tier.Backups{
 		Schedule: cmp.Or(given.Schedule, schedule), Retention: cmp.Or(given.Retention, retention), Destination: *given.Destination,
 	}
-}
-
-// storageAdvice says where the size of the volumes comes from, and which size the database does not refuse.
-func storageAdvice(spec platformv1.EcommercePlatformSpec) string {
-	source, rule := "spec.environment "+spec.Environment, "volumes never shrink: set spec.database.storage to their size or more"
-	if spec.Database.Storage != "" {
-		source = "spec.database.storage"
-	}
-	if spec.Database.Type == platformv1.DatabaseMySQL {
-		rule = "the volume of a mysql keeps its size: set spec.database.storage to it"
-	}
-	return fmt.Sprintf("%s requests %s, and %s", source, cmp.Or(spec.Database.Storage, environments[spec.Environment].storage), rule)
 }

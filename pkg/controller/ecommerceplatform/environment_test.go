@@ -29,25 +29,34 @@ func TestDatabaseByEnvironment(t *testing.T) {
 		on          bool
 	}{
 		{
-			"development", "development", platformv1.PlatformDatabase{Type: "postgresql", Backup: given(nil)},
-			tier.Server{Type: "postgresql", Version: "17", Storage: "10Gi", Replicas: 1}, false,
+			"development", "development",
+			platformv1.PlatformDatabase{Type: "postgresql", Backup: given(nil)},
+			tier.Server{Type: "postgresql", Version: "17", Storage: "10Gi", Replicas: 1},
+			false,
 		},
 		{
-			"staging", "staging", platformv1.PlatformDatabase{Type: "postgresql", Backup: given(nil)},
-			tier.Server{Type: "postgresql", Version: "17", Storage: "50Gi", Replicas: 2, Backups: defaults}, true,
+			"staging", "staging",
+			platformv1.PlatformDatabase{Type: "postgresql", Backup: given(nil)},
+			tier.Server{Type: "postgresql", Version: "17", Storage: "50Gi", Replicas: 2, Backups: defaults},
+			true,
 		},
 		{
-			"production", "production", platformv1.PlatformDatabase{Type: "postgresql", Backup: given(nil)},
-			tier.Server{Type: "postgresql", Version: "17", Storage: "100Gi", Replicas: 3, Backups: defaults}, true,
+			"production", "production",
+			platformv1.PlatformDatabase{Type: "postgresql", Backup: given(nil)},
+			tier.Server{Type: "postgresql", Version: "17", Storage: "100Gi", Replicas: 3, Backups: defaults},
+			true,
 		},
 		{
-			"production without a destination", "production", platformv1.PlatformDatabase{Type: "postgresql"},
-			tier.Server{Type: "postgresql", Version: "17", Storage: "100Gi", Replicas: 3}, true,
+			"production without a destination", "production",
+			platformv1.PlatformDatabase{Type: "postgresql"},
+			tier.Server{Type: "postgresql", Version: "17", Storage: "100Gi", Replicas: 3},
+			true,
 		},
 		{
 			"given values", "production",
 			platformv1.PlatformDatabase{Type: "postgresql", Version: "15", Storage: "20Gi", Replicas: ptr.To[int32](2), Backup: given(ptr.To(false))},
-			tier.Server{Type: "postgresql", Version: "15", Storage: "20Gi", Replicas: 2}, false,
+			tier.Server{Type: "postgresql", Version: "15", Storage: "20Gi", Replicas: 2},
+			false,
 		},
 		{
 			"given backups", "development",
@@ -57,11 +66,14 @@ func TestDatabaseByEnvironment(t *testing.T) {
 			tier.Server{
 				Type: "postgresql", Version: "17", Storage: "10Gi", Replicas: 1,
 				Backups: &tier.Backups{Schedule: "@daily", Retention: "8w", Destination: bucket},
-			}, true,
+			},
+			true,
 		},
 		{
-			"mysql", "production", platformv1.PlatformDatabase{Type: "mysql"},
-			tier.Server{Type: "mysql", Version: "8.4", Storage: "100Gi", Replicas: 1}, true,
+			"mysql", "production",
+			platformv1.PlatformDatabase{Type: "mysql"},
+			tier.Server{Type: "mysql", Version: "8.4", Storage: "100Gi", Replicas: 1},
+			true,
 		},
 	}
 	for _, test := range tests {
@@ -70,40 +82,11 @@ func TestDatabaseByEnvironment(t *testing.T) {
 
 			got := desiredDatabase(spec)
 
-			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(tier.Server{}, "Advice")); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(tier.Server{}, "StorageSource")); diff != "" {
 				t.Errorf("database (-want +got):\n%s", diff)
 			}
 			if on := backupsOn(spec); on != test.on {
 				t.Errorf("backups are on: %t, want %t", on, test.on)
-			}
-		})
-	}
-}
-
-func TestStorageAdvice(t *testing.T) {
-	tests := map[string]struct {
-		given platformv1.PlatformDatabase
-		want  string
-	}{
-		"by the environment": {
-			platformv1.PlatformDatabase{Type: "postgresql"},
-			"spec.environment staging requests 50Gi, and volumes never shrink: set spec.database.storage to their size or more",
-		},
-		"given": {
-			platformv1.PlatformDatabase{Type: "postgresql", Storage: "5Gi"},
-			"spec.database.storage requests 5Gi, and volumes never shrink: set spec.database.storage to their size or more",
-		},
-		"mysql": {
-			platformv1.PlatformDatabase{Type: "mysql"},
-			"spec.environment staging requests 50Gi, and the volume of a mysql keeps its size: set spec.database.storage to it",
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			got := storageAdvice(platformv1.EcommercePlatformSpec{Environment: "staging", Database: test.given})
-
-			if got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,11 +18,11 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/tier"
 )
 
-// conditionOf has the condition of each component.
-var conditionOf = map[string]string{
-	tier.Database: platformv1.ConditionDatabaseReady, tier.Cache: platformv1.ConditionCacheReady,
-	tier.Backend: platformv1.ConditionBackendReady, tier.Frontend: platformv1.ConditionFrontendReady,
-	tier.Monitoring: platformv1.ConditionMonitoringReady, tier.Ingress: platformv1.ConditionIngressReady,
+// conditionOf has the conditions of the components.
+var conditionOf = []struct{ component, condition string }{
+	{tier.Database, platformv1.ConditionDatabaseReady}, {tier.Cache, platformv1.ConditionCacheReady},
+	{tier.Backend, platformv1.ConditionBackendReady}, {tier.Frontend, platformv1.ConditionFrontendReady},
+	{tier.Monitoring, platformv1.ConditionMonitoringReady}, {tier.Ingress, platformv1.ConditionIngressReady},
 }
 
 // summarize sets the status. taken says why the platform cannot have its host; empty if it can.
@@ -35,18 +34,18 @@ func summarize(p *pass, outcome component.Outcome, taken string) {
 	for _, c := range outcome.Components {
 		found[c.Name] = c
 	}
-	for _, name := range []string{tier.Database, tier.Cache, tier.Backend, tier.Frontend, tier.Monitoring, tier.Ingress} {
-		c, ok := found[name]
+	for _, of := range conditionOf {
+		c, ok := found[of.component]
 		switch {
 		case !ok:
-			conditions.Remove(conditionOf[name])
+			conditions.Remove(of.condition)
 		case c.Ready:
-			conditions.Set(conditionOf[name], metav1.ConditionTrue, c.Reason, "All children are as desired and healthy")
+			conditions.Set(of.condition, metav1.ConditionTrue, c.Reason, "All children are as desired and healthy")
 		default:
-			conditions.Set(conditionOf[name], metav1.ConditionFalse, c.Reason, c.Message)
+			conditions.Set(of.condition, metav1.ConditionFalse, c.Reason, c.Message)
 		}
 	}
-	if leftOut(outcome.State, tier.ServiceMonitor.Kind) {
+	if outcome.State.LeavesOut(tier.ServiceMonitor.Kind) {
 		conditions.Set(platformv1.ConditionMonitoringReady, metav1.ConditionFalse, platformv1.ReasonNotServed,
 			"The API server does not serve ServiceMonitors: install Prometheus Operator, or set spec.monitoring.enabled to false")
 	}
@@ -88,17 +87,12 @@ func judgeBackups(spec platformv1.EcommercePlatformSpec, state child.State) (con
 	case backups == nil:
 		return metav1.ConditionFalse, platformv1.ReasonNoDestination, fmt.Sprintf("spec.database.backup.destination: is missing, so no "+
 			"backups are made in environment %s: set it, or set spec.database.backup.enabled to false", spec.Environment)
-	case leftOut(state, "Backup"):
+	case state.LeavesOut("Backup"):
 		return metav1.ConditionFalse, platformv1.ReasonNotServed, "The API server does not serve Backups: install the kind Backup"
 	default:
 		return metav1.ConditionTrue, platformv1.ReasonConfigured,
 			fmt.Sprintf("Backups are made at %s and kept for %s", backups.Schedule, backups.Retention)
 	}
-}
-
-// leftOut reports whether a child is left out because the API server does not serve its kind.
-func leftOut(state child.State, kind string) bool {
-	return slices.ContainsFunc(state.Unserved, func(name childv1alpha1.ChildName) bool { return strings.HasPrefix(string(name), kind+"/") })
 }
 
 func transitions(before, after *platformv1.EcommercePlatform) []event.Event {

@@ -19,8 +19,10 @@ import (
 const (
 	// Port is where the server accepts connections.
 	Port = 3306
-	// Database is the database that the server creates. User is its owner.
-	Database, User = "app", "app"
+	// Database is the database that the server creates.
+	Database = "app"
+	// username is the owner of the database.
+	username = "app"
 )
 
 // Keys of the Secret with the credentials.
@@ -60,7 +62,7 @@ func (s Server) Children() []child.Desired {
 	headless := workload.Service(s.Named, portName, Port)
 	headless.WithName(s.Name + "-headless").Spec.WithClusterIP(corev1.ClusterIPNone)
 	secret := corev1ac.Secret(s.CredentialsSecret(), "").WithLabels(s.PodLabels()).WithData(map[string][]byte{
-		KeyUsername: []byte(User), KeyDatabase: []byte(Database),
+		KeyUsername: []byte(username), KeyDatabase: []byte(Database),
 		KeyPassword: []byte(rand.Text()), KeyRootPassword: []byte(rand.Text()),
 	})
 	set := appsv1ac.StatefulSet(s.Name, "").WithLabels(s.PodLabels()).WithSpec(appsv1ac.StatefulSetSpec().

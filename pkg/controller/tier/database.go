@@ -36,12 +36,13 @@ type Server struct {
 	// is a StatefulSet of one pod.
 	Type             string
 	Version, Storage string
+	// StorageSource is what requests the size, for example "spec.database.storage". Messages
+	// name it.
+	StorageSource string
 	// Replicas is the number of servers of a PostgreSQL.
 	Replicas int32
 	// Backups is nil for none.
 	Backups *Backups
-	// Advice says what to look at when the database fails.
-	Advice string
 }
 
 // Backups are the backups of a database.
@@ -59,6 +60,15 @@ func (s Server) port() int32 {
 	return postgreSQLPort
 }
 
+// advice says which size of the volumes the database does not refuse.
+func (s Server) advice() string {
+	rule := "volumes never shrink: set spec.database.storage to their size or more"
+	if s.isMySQL() {
+		rule = "the volume of a mysql keeps its size: set spec.database.storage to it"
+	}
+	return fmt.Sprintf("%s requests %s, and %s", s.StorageSource, s.Storage, rule)
+}
+
 func (a Application) database() component.Component {
 	n := a.named(Database, databaseSuffix)
 	children := []child.Desired{databasev1ac.PostgreSQL(n.Name, "").WithLabels(n.PodLabels()).WithSpec(a.postgreSQL())}
@@ -67,7 +77,7 @@ func (a Application) database() component.Component {
 	}
 	return component.Component{
 		Name: Database, Field: "spec.database", Children: append(children, a.policies(Database)...),
-		Endpoint: a.endpoint(n.Name, a.Database.port()), Advice: a.Database.Advice,
+		Endpoint: a.endpoint(n.Name, a.Database.port()), Advice: a.Database.advice(),
 	}
 }
 

@@ -17,9 +17,13 @@ const anywhere = "anywhere"
 
 // paths are the connections that the components of a hardened application accept and open.
 var paths = []workload.Path{
-	{From: anywhere, To: Frontend}, {From: Frontend, To: Backend}, {From: Monitoring, To: Backend},
-	{From: Backend, To: Cache}, {From: Backend, To: Database},
-	{From: Database, To: Database}, {From: Backup, To: Database},
+	{From: anywhere, To: Frontend},
+	{From: Frontend, To: Backend},
+	{From: Monitoring, To: Backend},
+	{From: Backend, To: Cache},
+	{From: Backend, To: Database},
+	{From: Database, To: Database},
+	{From: Backup, To: Database},
 }
 
 // policies returns the NetworkPolicy of a component of a hardened application.

@@ -97,9 +97,10 @@ func TestKinds(t *testing.T) {
 				appstack.Name: {
 					Services:    []string{"informer of AppStacks", "informer of PostgreSQLs"},
 					Controllers: []string{appstack.Name},
+				},
 				ecommerceplatform.Name: {
 					Services: []string{
-						"informer of EcommercePlatforms", "informer of PostgreSQLs", "informer of children of kind Secret",
+						"informer of EcommercePlatforms", "informer of children of kind Secret",
 						"informer of children of kind StatefulSet.apps", "informer of children of kind Ingress.networking.k8s.io",
 						"informer of children of kind NetworkPolicy.networking.k8s.io",
 						"informer of children of kind PodDisruptionBudget.policy",
@@ -161,10 +162,10 @@ func TestKinds(t *testing.T) {
 						"informer of AppStacks in a", "informer of AppStacks in b", "informer of PostgreSQLs in a", "informer of PostgreSQLs in b",
 					},
 					Controllers: []string{appstack.Name},
+				},
 				ecommerceplatform.Name: {
 					Services: []string{
 						"informer of EcommercePlatforms in a", "informer of EcommercePlatforms in b",
-						"informer of PostgreSQLs in a", "informer of PostgreSQLs in b",
 						"informer of children of kind Secret in a", "informer of children of kind Secret in b",
 						"informer of children of kind StatefulSet.apps in a", "informer of children of kind StatefulSet.apps in b",
 						"informer of children of kind Ingress.networking.k8s.io in a",
@@ -283,7 +284,6 @@ func TestResourcesAreAllThatCachesNeed(t *testing.T) {
 				server.Serve(backupv1.SchemeGroupVersion.WithResource("backups"), "Backup", true)
 				server.Serve(batchv1.SchemeGroupVersion.WithResource("cronjobs"), "CronJob", true)
 				server.Serve(platformv1.SchemeGroupVersion.WithResource("ecommerceplatforms"), "EcommercePlatform", true)
-				server.Serve(databasev1.SchemeGroupVersion.WithResource("postgresqls"), "PostgreSQL", true)
 				server.Serve(networkingv1.SchemeGroupVersion.WithResource("ingresses"), "Ingress", true)
 				server.Serve(policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), "PodDisruptionBudget", true)
 				server.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {

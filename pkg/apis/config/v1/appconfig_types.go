@@ -10,9 +10,32 @@ import (
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 )
 
-// LabelReload is the label of workloads that roll when a configuration that they use changes,
-// with the value "true".
-const LabelReload = "config.example.com/reload"
+const (
+	// LabelReload is the label of workloads that roll when a configuration that they use changes,
+	// with the value "true".
+	LabelReload = "config.example.com/reload"
+	// AnnotationHash begins the annotation of the pod template of such a workload. The name of the
+	// application follows. The value is the hash of the configuration for which the workload was
+	// rolled.
+	AnnotationHash = "config.example.com/hash-"
+)
+
+// ConditionRendered says whether the templates of the newest spec were rendered.
+const ConditionRendered = "Rendered"
+
+// Reasons of the condition Rendered.
+const (
+	// ReasonRendered: all templates were rendered.
+	ReasonRendered = "Rendered"
+	// ReasonRenderFailed: values or a template are invalid. The ConfigMap keeps its content.
+	ReasonRenderFailed = "RenderFailed"
+)
+
+// ReasonReloadFailed is the reason of the condition Ready when a workload could not be rolled.
+const ReasonReloadFailed = "ReloadFailed"
+
+// ReasonReloaded is the reason of the event about workloads that were rolled.
+const ReasonReloaded = "Reloaded"
 
 // Values of AppConfigSpec.Environment.
 const (
@@ -90,7 +113,7 @@ type AppConfigSpec struct {
 	// +required
 	Config map[string]Template `json:"config"`
 
-	// values are the values of the templates.
+	// values are the values of the templates, at most 256 KiB. A null removes a value.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
@@ -106,8 +129,8 @@ type AppConfigSpec struct {
 // +kubebuilder:validation:MaxLength=65536
 type Template string
 
-// Environments override values, for one environment each. Objects are merged; all other
-// values are replaced.
+// Environments override values, for one environment each, with at most 256 KiB. Objects are
+// merged; all other values are replaced.
 type Environments struct {
 	// dev overrides values in the environment dev.
 	// +kubebuilder:validation:Type=object
@@ -144,12 +167,18 @@ type AppConfigStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// configHash is the hash of the rendered configuration.
+	// configHash is the hash of the rendered configuration in the ConfigMap.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	ConfigHash string `json:"configHash,omitempty"`
 
-	// reloaded are the workloads that run with configHash, as kind/name, at most 100.
+	// lastChangeTime is the time of the last change of the content of the ConfigMap. It is
+	// absent for the first content.
+	// +optional
+	LastChangeTime *metav1.Time `json:"lastChangeTime,omitempty"`
+
+	// reloaded are the workloads that were rolled for configHash, as kind/name, sorted, at most
+	// 100.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=317

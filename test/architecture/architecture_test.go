@@ -64,6 +64,7 @@ var steps = []string{
 	"pkg/controller/release",
 	"pkg/controller/release/gates",
 	"pkg/controller/release/releasetest",
+	"pkg/controller/reload",
 	"pkg/controller/rollout",
 	"pkg/controller/runs",
 	"pkg/controller/secretkeys",
@@ -84,6 +85,7 @@ var rooms = []struct {
 	folder string
 	plain  bool
 }{
+	{folder: "pkg/controller/appconfig", plain: true},
 	{folder: "pkg/controller/appstack", plain: true},
 	{folder: "pkg/controller/backup", plain: true},
 	{folder: "pkg/controller/demoapp"},
@@ -150,6 +152,7 @@ var layers = []layer{
 	}},
 	{folder: "pkg/controller/release/releasetest", may: []string{engine}, mayInTests: []string{"pkg/controller/release"}},
 	{folder: "pkg/controller/values", may: []string{"pkg/apis/release", "pkg/apis/meta", plumbing, "pkg/controller/redact"}},
+	{folder: "pkg/controller/reload", may: []string{plumbing, "pkg/controller/child"}},
 	{folder: "pkg/controller/rollout"},
 	{folder: "pkg/controller/runs", may: []string{plumbing, "pkg/controller/child", "pkg/controller/message", "pkg/controller/window"}},
 	{folder: "pkg/controller/secretkeys", may: []string{plumbing, "pkg/controller/child"}},

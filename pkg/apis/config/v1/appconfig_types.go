@@ -14,6 +14,8 @@ const (
 	// LabelReload is the label of workloads that roll when a configuration that they use changes,
 	// with the value "true".
 	LabelReload = "config.example.com/reload"
+	// LabelAppConfig is the label of the ConfigMap. Its value is the name of the AppConfig.
+	LabelAppConfig = "config.example.com/appconfig"
 	// AnnotationHash begins the annotation of the pod template of such a workload. The name of the
 	// application follows. The value is the hash of the configuration for which the workload was
 	// rolled.

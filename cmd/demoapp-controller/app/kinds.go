@@ -22,6 +22,7 @@ func kinds(ctx context.Context, options *Options) ([]operator.Kind, error) {
 		memcachedBackups(options),
 		backups(options),
 		appStacks(options),
+		appConfigs(options),
 		ecommercePlatforms(options),
 	}
 	watched, err := watchedKinds(ctx, options, engine)

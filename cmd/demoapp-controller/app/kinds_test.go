@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -27,11 +28,13 @@ import (
 	appv1 "github.com/example/demoapp-controller/pkg/apis/app/v1"
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
+	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
+	"github.com/example/demoapp-controller/pkg/controller/appconfig"
 	"github.com/example/demoapp-controller/pkg/controller/appstack"
 	"github.com/example/demoapp-controller/pkg/controller/audit"
 	"github.com/example/demoapp-controller/pkg/controller/backup"
@@ -86,6 +89,14 @@ func TestKinds(t *testing.T) {
 						"informer of MemcachedBackups", "informer of pods with label cache.my.domain/memcachedbackup",
 					},
 					Controllers: []string{memcachedbackup.Name},
+				},
+				appconfig.Name: {
+					Services: []string{
+						"informer of AppConfigs", "informer of DaemonSets with label config.example.com/reload",
+						"informer of Deployments with label config.example.com/reload",
+						"informer of StatefulSets with label config.example.com/reload",
+					},
+					Controllers: []string{appconfig.Name},
 				},
 				backup.Name: {
 					Services: []string{
@@ -147,6 +158,18 @@ func TestKinds(t *testing.T) {
 						"informer of pods with label cache.my.domain/memcachedbackup in b",
 					},
 					Controllers: []string{memcachedbackup.Name},
+				},
+				appconfig.Name: {
+					Services: []string{
+						"informer of AppConfigs in a", "informer of AppConfigs in b",
+						"informer of DaemonSets with label config.example.com/reload in a",
+						"informer of DaemonSets with label config.example.com/reload in b",
+						"informer of Deployments with label config.example.com/reload in a",
+						"informer of Deployments with label config.example.com/reload in b",
+						"informer of StatefulSets with label config.example.com/reload in a",
+						"informer of StatefulSets with label config.example.com/reload in b",
+					},
+					Controllers: []string{appconfig.Name},
 				},
 				backup.Name: {
 					Services: []string{
@@ -286,6 +309,8 @@ func TestResourcesAreAllThatCachesNeed(t *testing.T) {
 				server.Serve(platformv1.SchemeGroupVersion.WithResource("ecommerceplatforms"), "EcommercePlatform", true)
 				server.Serve(networkingv1.SchemeGroupVersion.WithResource("ingresses"), "Ingress", true)
 				server.Serve(policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), "PodDisruptionBudget", true)
+				server.Serve(configv1.SchemeGroupVersion.WithResource("appconfigs"), "AppConfig", true)
+				server.Serve(appsv1.SchemeGroupVersion.WithResource("daemonsets"), "DaemonSet", true)
 				server.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
 					resource := request.Key.Resource
 					if slices.Contains(kind.Resources, resource) || request.Key.Namespace == "demoapp-audit" {

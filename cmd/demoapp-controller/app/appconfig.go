@@ -1,0 +1,65 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
+	"github.com/example/demoapp-controller/pkg/controller/appconfig"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/reload"
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
+	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/pkg/operator"
+)
+
+// appConfigs registers the kind AppConfig.
+func appConfigs(options *Options) operator.Kind {
+	return operator.Kind{
+		Name: appconfig.Name,
+		Resources: []schema.GroupVersionResource{
+			configv1.SchemeGroupVersion.WithResource("appconfigs"), corev1.SchemeGroupVersion.WithResource("configmaps"),
+			appsv1.SchemeGroupVersion.WithResource("deployments"), appsv1.SchemeGroupVersion.WithResource("statefulsets"),
+			appsv1.SchemeGroupVersion.WithResource("daemonsets"),
+		},
+		Build: func(env *operator.Environment) error { return buildAppConfigs(env, options) },
+	}
+}
+
+func buildAppConfigs(env *operator.Environment, options *Options) error {
+	client, err := demoClient(env)
+	if err != nil {
+		return err
+	}
+	informers, err := env.Informers("AppConfigs", func(namespace string) (cache.SharedIndexInformer, error) {
+		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
+		return factory.Config().V1().AppConfigs().Informer(), nil
+	})
+	if err != nil {
+		return err
+	}
+	children, err := child.Builtin(env, env.Clients.Kube, "ConfigMap")
+	if err != nil {
+		return err
+	}
+	workloads, err := reload.NewWorkloads(env, env.Clients.Kube, appconfig.Reloads)
+	if err != nil {
+		return err
+	}
+	loop, err := appconfig.New(client.ConfigV1(), child.NewSet(appconfig.Kind, children...), workloads, kind.Deps{
+		Informers: informers, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
+		ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
+	})
+	if err != nil {
+		return err
+	}
+	env.AddController(appconfig.Name, loop.Run, loop.Synced()...)
+	return nil
+}

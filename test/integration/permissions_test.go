@@ -25,6 +25,7 @@ import (
 	appv1 "github.com/example/demoapp-controller/pkg/apis/app/v1"
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
+	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
@@ -42,7 +43,7 @@ const (
 // the operator's requests for that kind.
 var optInGroups = []string{
 	appv1.GroupName, backupv1.GroupName, cachev1.GroupName, databasev1.GroupName, examplev1.GroupName, platformv1.GroupName,
-	webappv1.GroupName, "monitoring.coreos.com",
+	webappv1.GroupName, configv1.GroupName, "monitoring.coreos.com",
 }
 
 // permission is one verb on one resource, for all objects or for one name.

@@ -235,8 +235,10 @@ func TestWebAppSecurityContextThatIsRefused(t *testing.T) {
 	s := newWebSite(t)
 
 	s.createWebApp(func(spec *examplev1.WebAppSpec) {
-		spec.SecurityContext = &workloadv1alpha1.SecurityContext{RunAsUser: ptr.To[int64](0), RunAsNonRoot: ptr.To(false), Privileged: ptr.To(true),
-			AllowPrivilegeEscalation: ptr.To(true)}
+		spec.SecurityContext = &workloadv1alpha1.SecurityContext{
+			RunAsUser: ptr.To[int64](0), RunAsNonRoot: ptr.To(false), Privileged: ptr.To(true),
+			AllowPrivilegeEscalation: ptr.To(true),
+		}
 	})
 
 	web := s.awaitWebApp(examplev1.ReasonPodsRefused)

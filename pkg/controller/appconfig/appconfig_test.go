@@ -406,14 +406,34 @@ func TestOlderAppConfigKeepsTheConfigMap(t *testing.T) {
 
 		equal(t, "requests", []string{"patch appconfigs/rival status", "event Warning OwnershipConflict"}, w.Take())
 		equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready("rival").Reason)
-		equal(t, "message", `spec.application: ConfigMap "shop-config" exists and belongs to AppConfig "shop": delete or rename one of the two`,
+		equal(t, "message", `spec.application: ns/shop belongs to AppConfig "shop": choose another application`,
 			w.ready("rival").Message)
 		w.Stop()
 		w.start()
 		equal(t, "requests of a restart", []string(nil), w.Take())
-		w.change("shop", func(s *configv1.AppConfigSpec) { s.Application = "other" })
+		w.Act(func() error {
+			err1 := w.client.ConfigV1().AppConfigs("ns").Delete(t.Context(), "shop", metav1.DeleteOptions{})
+			err2 := w.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "shop-config", metav1.DeleteOptions{}) // By the garbage collector.
+			return errors.Join(err1, err2)
+		})
 		equal(t, "the rival when the name is free", apimeta.ReasonHealthy, w.ready("rival").Reason)
 		equal(t, "owner", "rival", w.configMap("shop-config").OwnerReferences[0].Name)
+	})
+}
+
+func TestConfigMapOfOthersStalls(t *testing.T) {
+	inEmptyWorld(t, func(w *world) {
+		w.Act(func() error {
+			_, err := w.kube.CoreV1().ConfigMaps("ns").Create(t.Context(),
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "shop-config"}}, metav1.CreateOptions{FieldManager: "theirs"})
+			return err
+		})
+
+		w.create("shop")
+
+		equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready("shop").Reason)
+		equal(t, "message", `spec.application: ConfigMap "shop-config" exists and belongs to no owner: delete or rename one of the two`,
+			w.ready("shop").Message)
 	})
 }
 

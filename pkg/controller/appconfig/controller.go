@@ -4,20 +4,19 @@
 package appconfig
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
-	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/claim"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/reload"
 	configclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/config/v1"
@@ -34,8 +33,17 @@ var Reloads = reload.Options{
 	Label: configv1.LabelReload, Suffix: configMapSuffix, Annotation: configv1.AnnotationHash, FieldManager: child.FieldManager + "-hash",
 }
 
-// byApplication is the index of AppConfigs by namespace and application.
-const byApplication = "appconfig.application"
+// applications are the claims to applications, as namespace/application. One AppConfig has the ConfigMap of each.
+var applications = claim.Claims[*configv1.AppConfig]{
+	Name:      "application",
+	Requested: func(a *configv1.AppConfig) string { return a.Namespace + "/" + a.Spec.Application },
+	Held: func(a *configv1.AppConfig) string {
+		for _, applied := range a.Status.Children.Applied {
+			return a.Namespace + "/" + strings.TrimSuffix(applied.Name, configMapSuffix)
+		}
+		return ""
+	},
+}
 
 // Kind is the kind of the owners of the children.
 var Kind = configv1.SchemeGroupVersion.WithKind("AppConfig")
@@ -66,11 +74,8 @@ func New(client configclient.AppConfigsGetter, children *child.Set, workloads *r
 	if err != nil {
 		return nil, err
 	}
-	errs := []error{children.Watch(r.loop), workloads.Watch(r.loop, r.configsOf)}
-	for _, informer := range deps.Informers {
-		errs = append(errs, r.watchRivals(informer))
-	}
-	return r.loop, errors.Join(errs...)
+	return r.loop, errors.Join(
+		children.Watch(r.loop), workloads.Watch(r.loop, r.configsOf), applications.Watch(r.loop, deps.Informers))
 }
 
 func (r *reconciler) steps(ctx context.Context, p *pass) error {
@@ -81,16 +86,15 @@ func (r *reconciler) steps(ctx context.Context, p *pass) error {
 	if err != nil {
 		return controller.Terminal(err)
 	}
-	if rival := r.rivalOf(p.Object); rival != nil {
-		err := controller.Terminal(&child.OwnershipConflictError{
-			Kind: "ConfigMap", Name: configMapOf(p.Object), Holder: fmt.Sprintf("%s %q", Kind.Kind, rival.Name),
-		})
-		return summarize(p, child.State{}, err, nil)
+	if rival, taken := applications.Rival(r.loop, p.Object); taken {
+		message := applications.Taken(p.Object, rival, "spec.application", Kind.Kind)
+		p.Conditions().MarkStalled(apimeta.ReasonOwnershipConflict, message)
+		return controller.Terminal(errors.New(message))
 	}
 	state, err := r.children.Ensure(ctx, p.Object, &status.Children, p.Now, desired(p.Object, data))
 	var reloadErr error
 	if err == nil && state.Of("ConfigMap", configMapOf(p.Object)).UID != "" {
-		recordContent(status, hashOf(data), holds(p.Observed), p.Now)
+		recordContent(status, hashOf(data), applications.Held(p.Observed) == applications.Requested(p.Observed), p.Now)
 		reloadErr = r.reload(ctx, p.Object)
 	}
 	return summarize(p, state, err, reloadErr)
@@ -118,49 +122,10 @@ func recordContent(s *configv1.AppConfigStatus, hash string, held bool, now time
 	s.ConfigHash = hash
 }
 
-// watchRivals queues the AppConfigs of an application when another one of the application goes or leaves it.
-func (r *reconciler) watchRivals(informer cache.SharedIndexInformer) error {
-	if err := informer.AddIndexers(cache.Indexers{byApplication: func(object any) ([]string, error) {
-		a := object.(*configv1.AppConfig)
-		return []string{a.Namespace + "/" + a.Spec.Application}, nil
-	}}); err != nil {
-		return fmt.Errorf("%s: index AppConfigs: %w", Name, err)
-	}
-	rivals := func(a *configv1.AppConfig) []cache.ObjectName { return r.configsOf(a.Namespace, a.Spec.Application) }
-	why := func(before, after *configv1.AppConfig) controller.Reason {
-		if before != nil && (after == nil || before.Spec.Application != after.Spec.Application || after.DeletionTimestamp != nil) {
-			return controller.DependencyReady
-		}
-		return 0
-	}
-	synced, err := controller.AddHandler("rivals of "+Name, informer, controller.MapHandler(r.loop.Queue(), rivals, why))
-	r.loop.Await(synced)
-	return err
-}
-
 // configsOf returns the AppConfigs of an application.
 func (r *reconciler) configsOf(namespace, application string) (keys []cache.ObjectName) {
-	for _, a := range r.loop.Cached().ByIndex(namespace, byApplication, namespace+"/"+application) {
+	for _, a := range r.loop.Cached().ByIndex(namespace, applications.Name, namespace+"/"+application) {
 		keys = append(keys, cache.MetaObjectToName(a))
 	}
 	return keys
-}
-
-// rivalOf returns the AppConfig that keeps the ConfigMap from another one of the same application: the one that has the
-// ConfigMap, or else the older one. Ties within one second are broken by UID.
-func (r *reconciler) rivalOf(a *configv1.AppConfig) *configv1.AppConfig {
-	for _, other := range r.loop.Cached().ByIndex(a.Namespace, byApplication, a.Namespace+"/"+a.Spec.Application) {
-		if other = r.loop.Newest(other); other == nil || other.UID == a.UID || other.DeletionTimestamp != nil || holds(a) {
-			continue
-		}
-		if holds(other) || cmp.Or(other.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(other.UID, a.UID)) < 0 {
-			return other
-		}
-	}
-	return nil
-}
-
-// holds reports whether an AppConfig has applied the ConfigMap of its application.
-func holds(a *configv1.AppConfig) bool {
-	return slices.ContainsFunc(a.Status.Children.Applied, func(c childv1alpha1.AppliedChild) bool { return c.Name == configMapOf(a) })
 }

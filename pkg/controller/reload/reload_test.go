@@ -227,7 +227,7 @@ func TestAnnotationBelongsToAManagerOfItsOwn(t *testing.T) {
 			found.Spec.Template.Annotations)
 		owned := map[string]string{}
 		for _, entry := range found.ManagedFields {
-			owned[entry.Manager] = string(entry.FieldsV1.Raw)
+			owned[entry.Manager] = entry.FieldsV1.GetRawString()
 		}
 		for _, name := range []string{"shop", "cart"} {
 			equal(t, "fields of the manager", fmt.Sprintf(

@@ -194,7 +194,7 @@ func enter(ctx context.Context, scr *screen, kubeconfig, dir, binDir string) (st
 	}
 	sh := posixShell{env: environment(kubeconfig, dir, binDir)}
 	crds, err := crdNames(crdFiles)
-	for _, kind := range hybridKinds {
+	for _, kind := range optInKinds {
 		name, nameErr := crdName(kind.file("crd"))
 		crds, err = append(crds, name), errors.Join(err, nameErr)
 	}

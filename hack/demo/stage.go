@@ -178,7 +178,7 @@ func (f *foreignStage) leave(ctx context.Context, stopOperator func() error) err
 		namespaces = append(namespaces, auditNamespace)
 	}
 	kindCRDs, kindRBAC := "", ""
-	for _, kind := range hybridKinds {
+	for _, kind := range optInKinds {
 		kindCRDs += " -f " + kind.file("crd")
 		kindRBAC += " -f " + kind.file("rbac")
 	}
@@ -188,6 +188,7 @@ func (f *foreignStage) leave(ctx context.Context, stopOperator func() error) err
 		"delete namespace " + strings.Join(namespaces, " "),
 		"delete -f " + crdFiles + kindCRDs,
 		"delete ingressclass " + tourClass,
+		"delete persistentvolumes -l " + tourLabel + "=true",
 		"delete crd -l " + tourLabel + "=true",
 	}
 	for _, command := range commands {

@@ -200,6 +200,12 @@ func tour(operator performer, licenses licensor, hasGateways bool) []step {
 		everyNode(),
 		memcached(),
 		memcachedBackup(),
+		webApp(),
+		postgreSQL(),
+		appConfig(),
+		backup(),
+		appStack(),
+		ecommercePlatform(),
 		history(),
 		deletion(),
 	}

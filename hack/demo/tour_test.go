@@ -62,15 +62,17 @@ func TestTourStaysInItsNamespace(t *testing.T) {
 		"kubectl wait -f " + crdFiles + " ",
 		"kubectl -n " + systemNamespace + " create token ",
 		"kubectl -n " + auditNamespace + " get ",
-		"kubectl apply -f artifacts/kinds/memcached/crd.yaml -f artifacts/kinds/memcached/rbac.yaml",
-		"kubectl apply -f artifacts/kinds/memcachedbackup/crd.yaml -f artifacts/kinds/memcachedbackup/rbac.yaml",
 		"kubectl wait -f artifacts/kinds/",
+		createVolumes().command,
 		"kubectl label --local -f " + routeCRDFile + " " + tourLabel + "=true -o yaml | kubectl create -f -",
 		"kubectl wait crd/" + routeCRD + " ",
 		"kubectl delete crd -l " + tourLabel + "=true",
 		fakeOperator{}.command(),
 		fakeOperator{}.newerCommand(),
 		"# ", // A comment, which is not run.
+	}
+	for _, kind := range optInKinds {
+		clusterWide = append(clusterWide, "kubectl apply -f "+kind.file("crd")+" -f "+kind.file("rbac"))
 	}
 	for _, s := range append(tour(fakeOperator{}, fakeLicenses{}, false), gateway(true)) {
 		for _, a := range s.acts {

@@ -1,0 +1,153 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// optInKind is a kind that is opted in during the tour: a folder in artifacts/kinds.
+type optInKind string
+
+// optInKinds are all kinds that are opted in during the tour. A kind is opted in after those that it uses.
+var optInKinds = []optInKind{
+	"memcached", "memcachedbackup", "webapp", "postgresql", "appconfig", "backup", "appstack", "ecommerceplatform",
+}
+
+// file returns the path of a file of the kind.
+func (k optInKind) file(name string) string {
+	return fmt.Sprintf("artifacts/kinds/%s/%s.yaml", string(k), name)
+}
+
+// optIn installs the CRD, the RBAC and the example of the kind, and waits until the object of the example is ready.
+func (k optInKind) optIn(object string) []act {
+	return []act{
+		{command: fmt.Sprintf("kubectl apply -f %s -f %s", k.file("crd"), k.file("rbac"))},
+		{command: fmt.Sprintf("kubectl wait -f %s --for=condition=Established --timeout=%.0fs", k.file("crd"), waitLimit.Seconds())},
+		{command: in("apply -f " + k.file("example"))},
+		waitFor(object, "condition=Ready"),
+	}
+}
+
+func webApp() step {
+	const app = "webapp/webapp-sample"
+	return step{
+		title: "A web application is one object",
+		note:  "The operator keeps a Deployment and a Service for a WebApp, whose pods meet the restricted profile.",
+		acts: append(optInKind("webapp").optIn(app),
+			act{command: in("get webapps"), want: shows("webapp-sample", "Running")},
+			act{command: in("patch " + app + ` --type=merge -p '{"spec":{"replicas":3}}'`)},
+			waitFor(app, "jsonpath='{.status.readyReplicas}'=3"),
+			deleteAndAwait("service webapp-sample"),
+		),
+	}
+}
+
+// tourVolumes are the volumes of the databases of the tour.
+var tourVolumes = []string{"a", "b", "c", "d"}
+
+// createVolumes returns the act that creates volumes, for a cluster that provisions none.
+func createVolumes() act {
+	volumes := make([]string, len(tourVolumes))
+	for i, name := range tourVolumes {
+		volumes[i] = fmt.Sprintf(`{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"demoapp-tour-%s","labels":{"%s":"true"}},`+
+			`"spec":{"capacity":{"storage":"10Gi"},"accessModes":["ReadWriteOnce"],"hostPath":{"path":"/demoapp-tour"}}}`, name, tourLabel)
+	}
+	return act{command: `echo '{"apiVersion":"v1","kind":"List","items":[` + strings.Join(volumes, ",") + `]}' | kubectl create -f -`}
+}
+
+func postgreSQL() step {
+	const database = "postgresql/postgresql-sample"
+	return step{
+		title: "A database has its password and its standbys",
+		note: "The password is generated once, and is in no other object. A further replica is a standby, which follows the primary. " +
+			"The nodes here are simulated, so no server runs: the tests replicate with real ones.",
+		acts: append(append([]act{createVolumes()}, optInKind("postgresql").optIn(database)...),
+			act{
+				command: in("get secret,service,statefulset -o name"),
+				want: shows("secret/postgresql-sample-credentials", "service/postgresql-sample-headless", "service/postgresql-sample-read",
+					"statefulset.apps/postgresql-sample"),
+			},
+			act{command: in("patch " + database + ` --type=merge -p '{"spec":{"replicas":2}}'`)},
+			waitFor(database, "jsonpath='{.status.readyReplicas}'=2"),
+			act{command: in("get postgresqls"), want: shows("postgresql-sample", "2")},
+			deleteAndAwait("service postgresql-sample-read"),
+		),
+	}
+}
+
+func appConfig() step {
+	const config, deployment = "appconfig/appconfig-sample", "deployment/appconfig-sample"
+	const reason = `jsonpath='{.status.conditions[?(@.type=="Ready")].reason}'=`
+	return step{
+		title: "Templates become a ConfigMap, and workloads follow",
+		note: "The values of an environment override the others. New content rolls the workloads that use it and have the label. " +
+			"A bad template changes nothing, and the condition names its line.",
+		acts: append(optInKind("appconfig").optIn(config),
+			act{
+				command: field("configmap shop-config", `.data.application\.properties`),
+				want:    shows("environment=prod", "db.example.com:5432/shop", "log.level=INFO", "feature.checkout=true"),
+			},
+			act{command: in("patch " + config + ` --type=merge -p '{"spec":{"environments":{"prod":{"logLevel":"warn"}}}}'`)},
+			waitFor(config, "jsonpath='{.status.reloaded[0]}'=Deployment/appconfig-sample"),
+			act{command: in(fmt.Sprintf("rollout status %s --timeout=%.0fs", deployment, waitLimit.Seconds()))},
+			act{command: field("configmap shop-config", ".data.LOG_LEVEL"), want: prints("warn")},
+			act{command: in("patch " + config + ` --type=merge -p '{"spec":{"config":{"LOG_LEVEL":"{{ .Values.level }}"}}}'`)},
+			waitFor(config, reason+"RenderFailed"),
+			act{command: said(config, "Rendered"), want: shows("spec.config.LOG_LEVEL: line 1: .Values.level is not set")},
+			act{command: field("configmap shop-config", ".data.LOG_LEVEL"), want: prints("warn")},
+		),
+	}
+}
+
+func backup() step {
+	const object, cronJob = "backup/backup-sample", "cronjob backup-sample-cronjob"
+	return step{
+		title: "Backups run by a schedule",
+		note:  "The operator keeps a CronJob that dumps a database and uploads the dump. Passwords stay in their Secrets.",
+		acts: append(optInKind("backup").optIn(object),
+			act{command: in("get backups"), want: shows("backup-sample", "0 2 * * *")},
+			act{command: in("get cronjobs,configmaps -o yaml"), want: shows("concurrencyPolicy: Forbid").without("replace-me")},
+			act{command: in("patch " + object + ` --type=merge -p '{"spec":{"suspend":true}}'`)},
+			waitFor("cronjob/backup-sample-cronjob", "jsonpath='{.spec.suspend}'=true"),
+			deleteAndAwait(cronJob),
+		),
+	}
+}
+
+func appStack() step {
+	const stack = "appstack/appstack-sample"
+	return step{
+		title: "A stack starts in order",
+		note: "An AppStack creates a PostgreSQL, then a cache, a backend and a frontend. Each starts when those before it are ready. " +
+			"The backend gets the password by a reference to its Secret.",
+		acts: append(optInKind("appstack").optIn(stack),
+			act{
+				command: field(stack, `range .status.components[*]}{.name}{" "}{.ready}{"\n"}{end`),
+				want:    prints("database true\ncache true\nbackend true\nfrontend true"),
+			},
+			act{command: in("get postgresql,deployment -o name"), want: shows("postgresql.database.example.com/appstack-sample-db")},
+			deleteAndAwait("postgresql appstack-sample-db"),
+		),
+	}
+}
+
+func ecommercePlatform() step {
+	const platform = "ecommerceplatform/shop-sample"
+	return step{
+		title: "A platform fits its environment",
+		note: "In production, an EcommercePlatform gets PodDisruptionBudgets and NetworkPolicies. Without the API of Prometheus, a condition " +
+			"says so, and the rest runs.",
+		acts: append(optInKind("ecommerceplatform").optIn(platform),
+			act{command: in("get ecommerceplatforms"), want: shows("shop-sample", "development", "Running")},
+			act{command: field(platform, ".status.endpoints"), want: shows("frontend", "backend", "database", "cache")},
+			act{command: in("get networkpolicies -l platform=shop-sample"), want: shows("No resources found")},
+			act{command: in("patch " + platform + ` --type=merge -p '{"spec":{"environment":"production"}}'`)},
+			waitFor(platform, "jsonpath='{.status.observedGeneration}'=2"),
+			act{command: in("get networkpolicies,poddisruptionbudgets -l platform=shop-sample -o name"), want: shows("networkpolicy.", "poddisruptionbudget.")},
+			deleteAndAwait("ingress shop-sample"),
+		),
+	}
+}

@@ -46,7 +46,7 @@ func webApp() step {
 }
 
 // tourVolumes are the volumes of the databases of the tour.
-var tourVolumes = []string{"a", "b", "c", "d"}
+var tourVolumes = []string{"a", "b", "c", "d", "e"}
 
 // createVolumes returns the act that creates volumes, for a cluster that provisions none.
 func createVolumes() act {
@@ -70,9 +70,9 @@ func postgreSQL() step {
 				want: shows("secret/postgresql-sample-credentials", "service/postgresql-sample-headless", "service/postgresql-sample-read",
 					"statefulset.apps/postgresql-sample"),
 			},
-			act{command: in("patch " + database + ` --type=merge -p '{"spec":{"replicas":2}}'`)},
-			waitFor(database, "jsonpath='{.status.readyReplicas}'=2"),
-			act{command: in("get postgresqls"), want: shows("postgresql-sample", "2")},
+			act{command: in("patch " + database + ` --type=merge -p '{"spec":{"replicas":3}}'`)},
+			waitFor(database, "jsonpath='{.status.readyReplicas}'=3"),
+			act{command: in("get postgresqls"), want: shows("postgresql-sample", "17", "10Gi")},
 			deleteAndAwait("service postgresql-sample-read"),
 		),
 	}

@@ -3,10 +3,7 @@
 
 package main
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // optInKind is a kind that is opted in during the tour: a folder in artifacts/kinds.
 type optInKind string
@@ -45,17 +42,11 @@ func webApp() step {
 	}
 }
 
-// tourVolumes are the volumes of the databases of the tour.
-var tourVolumes = []string{"a", "b", "c", "d", "e"}
-
-// createVolumes returns the act that creates volumes, for a cluster that provisions none.
+// createVolumes creates the volumes of the databases of the tour, for a cluster that provisions none.
 func createVolumes() act {
-	volumes := make([]string, len(tourVolumes))
-	for i, name := range tourVolumes {
-		volumes[i] = fmt.Sprintf(`{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"demoapp-tour-%s","labels":{"%s":"true"}},`+
-			`"spec":{"capacity":{"storage":"10Gi"},"accessModes":["ReadWriteOnce"],"hostPath":{"path":"/demoapp-tour"}}}`, name, tourLabel)
-	}
-	return act{command: `echo '{"apiVersion":"v1","kind":"List","items":[` + strings.Join(volumes, ",") + `]}' | kubectl create -f -`}
+	const volume = `{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"demoapp-tour-'$i'","labels":{"` + tourLabel + `":"true"}},` +
+		`"spec":{"capacity":{"storage":"10Gi"},"accessModes":["ReadWriteOnce"],"hostPath":{"path":"/demoapp-tour"}}}`
+	return act{command: "for i in 1 2 3 4 5; do echo '" + volume + "' | kubectl create -f - || exit; done"}
 }
 
 func postgreSQL() step {
@@ -129,7 +120,7 @@ func appStack() step {
 				want:    prints("database true\ncache true\nbackend true\nfrontend true"),
 			},
 			act{command: in("get postgresql,deployment -o name"), want: shows("postgresql.database.example.com/appstack-sample-db")},
-			deleteAndAwait("postgresql appstack-sample-db"),
+			deleteAndAwait("deployment appstack-sample-backend"),
 		),
 	}
 }

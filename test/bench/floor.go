@@ -50,12 +50,17 @@ func (b *bench) newFloor() (*floor, error) {
 
 // send sends a request without reading more of the answer than its status code.
 func (f *floor) send(ctx context.Context, method, path, contentType string, body []byte) error {
+	return f.exchange(ctx, method, path, contentType, metadataOnly, body, io.Discard)
+}
+
+// exchange sends a request and copies the answer to a writer.
+func (f *floor) exchange(ctx context.Context, method, path, contentType, accept string, body []byte, answer io.Writer) error {
 	request, err := http.NewRequestWithContext(ctx, method, f.server+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	request.Header.Set("Content-Type", contentType)
-	request.Header.Set("Accept", metadataOnly)
+	request.Header.Set("Accept", accept)
 	response, err := f.client.Do(request)
 	if err != nil {
 		return err
@@ -66,7 +71,7 @@ func (f *floor) send(ctx context.Context, method, path, contentType string, body
 		return errors.Join(fmt.Errorf("%s %s: %s: %s", method, path, response.Status, text), err)
 	}
 	// A connection goes back to the pool when its answer has been read.
-	_, err = io.Copy(io.Discard, response.Body)
+	_, err = io.Copy(answer, response.Body)
 	return err
 }
 

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,15 +50,30 @@ func (s *states) handler(kind string) cache.ResourceEventHandler {
 func (s *states) await(ctx context.Context, count int, state func(*unstructured.Unstructured) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, phaseTimeout)
 	defer cancel()
-	return poll(ctx, countInterval, func() (bool, error) {
+	// Each version of an object is examined once, because there are thousands of objects and many polls.
+	known := map[*unstructured.Unstructured]bool{}
+	reached := func(object *unstructured.Unstructured) bool {
+		is, examined := known[object]
+		if !examined {
+			is = object.GetNamespace() == benchNamespace && (state == nil || state(object))
+			known[object] = is
+		}
+		return is
+	}
+	got := 0
+	err := poll(ctx, countInterval, func() (bool, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		got := 0
+		got = 0
 		for _, object := range s.objects {
-			if object.GetNamespace() == benchNamespace && (state == nil || state(object)) {
+			if reached(object) {
 				got++
 			}
 		}
 		return got == count, nil
 	})
+	if err != nil {
+		return fmt.Errorf("%d custom resources have reached the state, want %d: %w", got, count, err)
+	}
+	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"log"
 	"path/filepath"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,7 +71,7 @@ func (b *watchesBench) measureMemory(ctx context.Context, binary string, f *watc
 	if f.heapHelm, err = b.settledHeap(ctx); err != nil {
 		return err
 	}
-	if f.restart, err = b.restartOnce(ctx, binary); err != nil {
+	if f.restart, err = b.restartOnce(ctx, binary, b.size); err != nil {
 		return err
 	}
 	if f.heapRestarted, err = b.settledHeap(ctx); err != nil {
@@ -81,48 +80,11 @@ func (b *watchesBench) measureMemory(ctx context.Context, binary string, f *watc
 	if err := b.cluster.InstallCRDs(ctx, filepath.Join(b.options.root, "artifacts", "crds")); err != nil {
 		return err
 	}
-	if _, err = b.restartOnce(ctx, binary); err != nil {
+	if _, err = b.restartOnce(ctx, binary, b.size); err != nil {
 		return err
 	}
 	f.heapDemoApp, err = b.settledHeap(ctx)
 	return err
-}
-
-// restartOnce restarts the operator and waits until it has reconciled every custom resource.
-func (b *watchesBench) restartOnce(ctx context.Context, binary string) (cost phaseCost, err error) {
-	if err := b.stopOperator(); err != nil {
-		return cost, err
-	}
-	started := time.Now()
-	if err := b.startOperator(ctx, binary); err != nil {
-		return cost, err
-	}
-	err = poll(ctx, 50*time.Millisecond, func() (bool, error) {
-		reconciles, err := b.process.sum(ctx, "controller_reconcile_total")
-		if err != nil {
-			return false, err
-		}
-		waiting, err := b.process.sum(ctx, "workqueue_depth")
-		return err == nil && int(reconciles) >= b.size && waiting == 0, err
-	})
-	if err != nil {
-		return cost, err
-	}
-	cost.took = time.Since(started)
-	if cost.requests, err = b.requests(ctx); err != nil {
-		return cost, err
-	}
-	cost.cpu, err = b.process.cpu()
-	return cost, err
-}
-
-// settledHeap waits until watches have delivered all events, and returns the size of the live objects.
-func (b *watchesBench) settledHeap(ctx context.Context) (int64, error) {
-	const delivery = 5 * time.Second
-	if err := wait(ctx, delivery); err != nil {
-		return 0, err
-	}
-	return b.process.heap(ctx)
 }
 
 // createOthers creates Secrets and ConfigMaps that belong to no release of the operator.

@@ -19,12 +19,6 @@ type watchesFigures struct {
 	heapRestarted, heapDemoApp int64
 }
 
-// phaseCost is what a phase costs the operator.
-type phaseCost struct {
-	took, cpu time.Duration
-	requests  float64
-}
-
 // report returns the figures as a section of docs/benchmarks.md.
 func (b *watchesBench) report(f watchesFigures) string {
 	var page strings.Builder

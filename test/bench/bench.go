@@ -174,9 +174,7 @@ func (b *bench) operatorLog() string {
 	if b.process == nil {
 		return ""
 	}
-	const tail = 4000
-	text := b.process.log.String()
-	return text[max(0, len(text)-tail):]
+	return tail(b.process.log)
 }
 
 func appName(i int) string { return fmt.Sprintf("app-%05d", i) }

@@ -54,11 +54,19 @@ func run() error {
 	old := flag.String("compare", "", "path of another operator binary; it is compared with the operator of the working tree, without the floor and without a report")
 	watches := flag.String("watches", "", "numbers of kinds of watches.yaml and of releases of each, for example 20x50; they are measured in place of DemoApps, "+
 		"and the figures go to standard output")
+	kinds := flag.String("kinds", "", "folders of artifacts/kinds with numbers of objects, for example website=1000,ecommerceplatform=200; these plain Go kinds "+
+		"are measured in place of DemoApps, and the figures go to standard output")
 	flag.IntVar(&o.others, "others", 10_000, "number of Secrets of others, and of ConfigMaps, for -watches")
 	flag.Parse()
 	var err error
 	if o.sizes, err = parseSizes(*sizes); err != nil {
 		return err
+	}
+	var plain []kindCount
+	if *kinds != "" {
+		if plain, err = parseKinds(*kinds); err != nil {
+			return err
+		}
 	}
 	if o.root, err = filepath.Abs(o.root); err != nil {
 		return err
@@ -70,12 +78,15 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(filepath.Dir(binary))
+	if *kinds != "" {
+		return measureKinds(ctx, o, plain, binary)
+	}
 	if *watches != "" {
-		kinds, err := parseSizes(*watches)
-		if err != nil || len(kinds) != 1 {
+		entries, err := parseSizes(*watches)
+		if err != nil || len(entries) != 1 {
 			return fmt.Errorf("-watches: %q is not a number of kinds and of releases of each, such as 20x50", *watches)
 		}
-		return measureWatches(ctx, o, kinds[0], binary)
+		return measureWatches(ctx, o, entries[0], binary)
 	}
 	if *old != "" {
 		return compare(ctx, o, *old, binary)

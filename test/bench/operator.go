@@ -81,9 +81,17 @@ func startOperator(ctx context.Context, binary string, args ...string) (*process
 		return err == nil, nil
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the operator does not become ready: %w", err), p.stop())
+		stopErr := p.stop()
+		return nil, errors.Join(fmt.Errorf("the operator does not become ready: %w\n%s", err, tail(p.log)), stopErr)
 	}
 	return p, nil
+}
+
+// tail returns the end of a log.
+func tail(log *bytes.Buffer) string {
+	const most = 4000
+	text := log.String()
+	return text[max(0, len(text)-most):]
 }
 
 // stop ends the operator and waits for it.

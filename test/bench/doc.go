@@ -25,6 +25,21 @@
 // With -watches, 20 kinds with 50 releases each take the place of DemoApps, in one round. The figures go to standard output:
 // requests, processor time, and the live objects on the heap before and after -others Secrets and ConfigMaps are created.
 //
+// # Plain Go kinds
+//
+//	go -C test/bench run . -root ../.. -kinds=website=1000,ecommerceplatform=200
+//
+// With -kinds, custom resources of plain Go kinds take the place of DemoApps, in one round. A kind is named by its folder in
+// artifacts/kinds, whose example.yaml is the custom resource. Each kind has a control plane of its own, with an audit log.
+//
+// The operator first makes one custom resource ready, as a sample, through a proxy that records its writes. The floor sends
+// the same bodies under other names. It sends each object once, and of each status the first and the last version. It reads
+// only the UIDs that owner references need. The last version of a status waits for nothing, so the floor is done before pods
+// are ready. A round of the floor with 100 custom resources warms the API server up.
+//
+// Requests come from the audit log. The figures go to standard output, as a section of docs/benchmarks-notes.md. The run
+// fails if the floor was slower than the operator, until children are applied or until the last status.
+//
 // # Comparison of two operators
 //
 //	go -C test/bench run . -root ../.. -compare=/path/to/another/demoapp-controller -sizes=200x5,1000x3

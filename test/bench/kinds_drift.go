@@ -6,6 +6,8 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,59 +15,57 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// driftOf returns a field of a child that is restored when others change it: a text of a ConfigMap, or else a label of
-// another child.
-func (b *kindsBench) driftOf(s sample) (field driftedField, kind string, err error) {
-	err = errors.New("no child has a field to change")
+// sampledChild is a child as the operator applied it.
+type sampledChild struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Data              map[string]any `json:"data"`
+}
+
+// driftOf returns a field of a child, which the operator restores when others change it: a text of the first ConfigMap, or
+// else a label of the first child. It also returns the kind of the child.
+func driftOf(s sample) (field driftedField, kind string, err error) {
 	for _, w := range s.writes {
-		var child struct {
-			metav1.TypeMeta   `json:",inline"`
-			metav1.ObjectMeta `json:"metadata"`
-			Data              map[string]any `json:"data"`
-		}
-		if w.isStatus() || json.Unmarshal(w.body, &child) != nil || !metav1.IsControlledBy(&child.ObjectMeta, &metav1.ObjectMeta{UID: s.uid}) {
+		var child sampledChild
+		owner := metav1.ObjectMeta{UID: s.uid}
+		if w.isStatus() || json.Unmarshal(w.body, &child) != nil || !metav1.IsControlledBy(&child.ObjectMeta, &owner) {
 			continue
 		}
-		path := driftPath(child.Kind, child.Labels, child.Data)
-		if path == nil || err == nil && child.Kind != "ConfigMap" {
+		changed := child.driftPath()
+		if changed == nil || kind != "" && child.Kind != configMapKind {
 			continue
 		}
-		group, parseErr := schema.ParseGroupVersion(child.APIVersion)
-		if parseErr != nil {
-			return field, "", parseErr
+		group, err := schema.ParseGroupVersion(child.APIVersion)
+		if err != nil {
+			return driftedField{}, "", err
 		}
-		segments := strings.Split(strings.TrimSuffix(w.path, "/"+child.Name), "/")
-		name := child.Name
+		kind = child.Kind
 		field = driftedField{
-			resource: group.WithResource(segments[len(segments)-1]), path: path,
-			name: func(owner string) string { return strings.ReplaceAll(name, sampleName, owner) },
+			resource: group.WithResource(filepath.Base(filepath.Dir(w.path))), path: changed,
+			name: func(owner string) string { return strings.ReplaceAll(child.Name, sampleName, owner) },
 		}
-		kind, err = child.Kind, nil
-		if kind == "ConfigMap" {
+		if kind == configMapKind {
 			return field, kind, nil
 		}
 	}
-	return field, kind, err
+	if kind == "" {
+		return field, kind, errors.New("no child has a field to change")
+	}
+	return field, kind, nil
 }
 
-// driftPath returns the path of a text in a child; nil for a child without one. The label by which the operator watches
-// its children stays, since a child without the label seems to be gone.
-func driftPath(kind string, labels map[string]string, data map[string]any) []string {
-	var keys []string
-	for key := range data {
-		keys = append(keys, key)
+const configMapKind = "ConfigMap"
+
+// driftPath returns the path of a text in a child; nil for a child without one. Labels with a prefix stay: the operator
+// watches its children by such a label, and a child without the label seems to be gone.
+func (c sampledChild) driftPath() []string {
+	if keys := slices.Sorted(maps.Keys(c.Data)); c.Kind == configMapKind && len(keys) > 0 {
+		return []string{"data", keys[0]}
 	}
-	if kind == "ConfigMap" && len(keys) > 0 {
-		return []string{"data", slices.Min(keys)}
-	}
-	keys = nil
-	for key := range labels {
+	for _, key := range slices.Sorted(maps.Keys(c.Labels)) {
 		if !strings.Contains(key, "/") {
-			keys = append(keys, key)
+			return []string{"metadata", "labels", key}
 		}
 	}
-	if len(keys) == 0 {
-		return nil
-	}
-	return []string{"metadata", "labels", slices.Min(keys)}
+	return nil
 }

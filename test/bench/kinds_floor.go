@@ -124,19 +124,25 @@ func (w write) as(name string, ids map[types.UID]types.UID) (path string, body [
 	return path, body
 }
 
-// floorTimes are what the floor needs for all custom resources, each from the first create on.
-type floorTimes struct {
+// installTimes are what an install of all custom resources takes, from the first create on.
+type installTimes struct {
 	applied, ready, pods time.Duration
+	// cpu is the CPU time of each program until then.
+	cpu map[string]time.Duration
 }
 
 // runFloor measures the floor with a number of custom resources, and removes them.
-func (b *kindsBench) runFloor(ctx context.Context, count int) (t floorTimes, err error) {
+func (b *kindsBench) runFloor(ctx context.Context, count int) (t installTimes, err error) {
 	b.size = count
 	sender, err := b.newFloor()
 	if err != nil {
 		return t, err
 	}
 	f := newKindFloor(sender, b.sample)
+	before, err := cpuByName()
+	if err != nil {
+		return t, err
+	}
 	started := time.Now()
 	pods := b.awaitPods(ctx, floorNamespace, started)
 	if t.applied, err = b.work(ctx, func(then func(string)) error { return b.createAll(ctx, floorNamespace, f.created, then) },
@@ -156,6 +162,11 @@ func (b *kindsBench) runFloor(ctx context.Context, count int) (t floorTimes, err
 	if t.pods, err = pods(); err != nil {
 		return t, err
 	}
+	after, err := cpuByName()
+	if err != nil {
+		return t, err
+	}
+	t.cpu = growth(before, after)
 	return t, b.clearKinds(ctx)
 }
 

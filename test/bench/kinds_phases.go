@@ -39,6 +39,10 @@ func (b *kindsBench) createAll(ctx context.Context, namespace string, created fu
 // ready, and until they are ready.
 func (b *kindsBench) install(ctx context.Context, r *kindReport) (err error) {
 	b.size = b.count
+	before, err := cpuByName()
+	if err != nil {
+		return err
+	}
 	r.install, err = b.observe(ctx, func() error {
 		began := time.Now()
 		pods := b.awaitPods(ctx, benchNamespace, began)
@@ -53,7 +57,11 @@ func (b *kindsBench) install(ctx context.Context, r *kindReport) (err error) {
 			return fmt.Errorf("ready: %w", err)
 		}
 		r.operator.ready = time.Since(began)
-		r.operator.pods, err = pods()
+		if r.operator.pods, err = pods(); err != nil {
+			return err
+		}
+		after, err := cpuByName()
+		r.operator.cpu = growth(before, after)
 		return err
 	})
 	if err != nil {
@@ -77,7 +85,7 @@ func (b *kindsBench) rest(ctx context.Context, r *kindReport) (err error) {
 
 // driftAll changes a child of each of a number of custom resources, one after another.
 func (b *kindsBench) driftAll(ctx context.Context, r *kindReport) error {
-	field, kind, err := b.driftOf(b.sample)
+	field, kind, err := driftOf(b.sample)
 	if err != nil {
 		return err
 	}

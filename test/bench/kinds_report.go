@@ -21,7 +21,7 @@ type kindReport struct {
 	installWrites, readyWrites int
 	sampled                    int
 
-	floor, operator                             floorTimes
+	floor, operator                             installTimes
 	install, rest, driftCost, restart, delete   kindCost
 	idleFor                                     time.Duration
 	drifts                                      []time.Duration
@@ -74,11 +74,46 @@ func (r *kindReport) page() string {
 	} {
 		fmt.Fprintf(&page, "| %s | %.1f s | %.1f s | %.2f |\n", row.name, row.floor.Seconds(), row.operator.Seconds(), float64(row.operator)/float64(row.floor))
 	}
+	r.writePrograms(&page)
 	r.writeCosts(&page)
 	mib := func(bytes int64) float64 { return float64(bytes) / mebibyte }
 	fmt.Fprintf(&page, "\n| memory | after the install | after a restart |\n|---|---|---|\n| RSS | %.0f MiB, at most %.0f MiB | %.0f MiB |\n", mib(r.rss), mib(r.peakRSS), mib(r.restartRSS))
 	fmt.Fprintf(&page, "| live objects on the heap | %.1f MiB | %.1f MiB |\n", mib(r.heap), mib(r.restartHeap))
 	return page.String() + "\n"
+}
+
+// programs are the programs of an install by the names that /proc has, and the headings of their columns.
+var programs = []struct{ name, heading string }{
+	{"kube-apiserver", "API server"},
+	{"etcd", "etcd"},
+	{"kube-controller", "controller manager"},
+	{"kube-scheduler", "scheduler"},
+	{"kwok", "simulated nodes"},
+	{"demoapp-control", "operator"},
+	{ownName, "benchmark"},
+}
+
+// writePrograms writes the CPU time of each program for each object.
+func (r *kindReport) writePrograms(page *strings.Builder) {
+	page.WriteString("\n| CPU of an install for each object |")
+	for _, program := range programs {
+		fmt.Fprintf(page, " %s |", program.heading)
+	}
+	page.WriteString("\n|---|" + strings.Repeat("---|", len(programs)) + "\n")
+	for _, row := range []struct {
+		name string
+		cpu  map[string]time.Duration
+	}{{"floor", r.floor.cpu}, {"operator", r.operator.cpu}} {
+		fmt.Fprintf(page, "| %s |", row.name)
+		for _, program := range programs {
+			cell := ""
+			if cpu := row.cpu[program.name]; cpu > 0 {
+				cell = fmt.Sprintf("%.1f ms", milliseconds(cpu)/float64(r.count))
+			}
+			fmt.Fprintf(page, " %s |", cell)
+		}
+		page.WriteString("\n")
+	}
 }
 
 // writeCosts writes what each phase costs for each object.
@@ -90,7 +125,7 @@ func (r *kindReport) writeCosts(page *strings.Builder) {
 		count int
 	}{
 		{"install", r.install, r.count},
-		{fmt.Sprintf("drift of `%s` of a %s", r.driftedField, r.driftedKind), r.driftCost, len(r.drifts)},
+		{fmt.Sprintf("drift of %#q of a %s", r.driftedField, r.driftedKind), r.driftCost, len(r.drifts)},
 		{"restart", r.restart, r.count},
 		{"delete", r.delete, r.count},
 	} {

@@ -21,10 +21,6 @@ import (
 	"time"
 )
 
-// clockTicks is the unit of CPU times in /proc, in every Linux build of Go's
-// supported platforms.
-const clockTicks = 100
-
 // process is a running operator.
 type process struct {
 	command *exec.Cmd
@@ -104,25 +100,6 @@ func (p *process) stop() error {
 
 // cpu is the CPU time that the operator has used.
 func (p *process) cpu() (time.Duration, error) { return cpuOf(p.command.Process.Pid) }
-
-// ownCPU is the CPU time that this process has used.
-func ownCPU() (time.Duration, error) { return cpuOf(os.Getpid()) }
-
-func cpuOf(pid int) (time.Duration, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	// The name in parentheses may contain spaces; what follows it does not.
-	_, rest, _ := strings.Cut(string(data), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("unexpected /proc/stat %q", data)
-	}
-	user, err1 := strconv.Atoi(fields[11])
-	system, err2 := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * time.Second / clockTicks, errors.Join(err1, err2)
-}
 
 // peakRSS is the most memory that the operator has held, in bytes.
 func (p *process) peakRSS() (int64, error) { return p.memory("VmHWM:") }

@@ -109,6 +109,9 @@ func newKindsBench(ctx context.Context, c *cluster.Cluster, o options, k kindCou
 		}
 		go informer.RunWithContext(watching)
 	}
+	if err := provisionVolumes(watching, b.kube); err != nil {
+		return nil, err
+	}
 	b.pods, err = watchPods(watching, b.config)
 	return b, err
 }

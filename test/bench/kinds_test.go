@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -281,6 +284,27 @@ func TestCheckFloorOfAKind(t *testing.T) {
 				t.Errorf("got %v, want %q", err, test.wantErr)
 			}
 		})
+	}
+}
+
+func TestVolumeIsForItsClaim(t *testing.T) {
+	fast := "fast"
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "bench", Name: "data", UID: "u"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: &fast, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}},
+		},
+	}
+
+	volume := volumeFor(claim)
+
+	if ref := volume.Spec.ClaimRef; ref.Namespace != "bench" || ref.Name != "data" || ref.UID != "u" {
+		t.Errorf("claim is %+v", ref)
+	}
+	if volume.Spec.StorageClassName != fast || !reflect.DeepEqual(volume.Spec.AccessModes, claim.Spec.AccessModes) ||
+		!reflect.DeepEqual(volume.Spec.Capacity, claim.Spec.Resources.Requests) {
+		t.Errorf("volume is %+v", volume.Spec)
 	}
 }
 

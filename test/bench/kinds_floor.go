@@ -13,6 +13,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -117,11 +118,21 @@ func (w write) as(name string, ids map[types.UID]types.UID) (path string, body [
 	path = strings.Replace(w.path, "/namespaces/"+benchNamespace+"/", "/namespaces/"+floorNamespace+"/", 1)
 	path = strings.ReplaceAll(path, sampleName, name)
 	body = bytes.ReplaceAll(w.body, []byte(sampleName), []byte(name))
-	body = bytes.ReplaceAll(body, []byte(`"namespace":"`+benchNamespace+`"`), []byte(`"namespace":"`+floorNamespace+`"`))
+	body = bytes.ReplaceAll(body, namespaceField(w.contentType, benchNamespace), namespaceField(w.contentType, floorNamespace))
 	for sampled, live := range ids {
 		body = bytes.ReplaceAll(body, []byte(sampled), []byte(live))
 	}
 	return path, body
+}
+
+// namespaceField returns the field metadata.namespace as it is serialized. A serialization as protobuf has the lengths of
+// texts, so names, namespaces and UIDs are replaced by others of the same length.
+func namespaceField(contentType, namespace string) []byte {
+	if contentType == runtime.ContentTypeProtobuf {
+		// The field has the number 3 and is a text.
+		return append([]byte{3<<3 | 2, byte(len(namespace))}, namespace...)
+	}
+	return []byte(`"namespace":"` + namespace + `"`)
 }
 
 // installTimes are what an install of all custom resources takes, from the first create on.

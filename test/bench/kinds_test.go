@@ -16,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/example/demoapp-controller/test/cluster"
 )
@@ -138,6 +140,36 @@ func TestWriteForAnotherCustomResource(t *testing.T) {
 	want := `{"metadata":{"name":"app-00007-db","namespace":"floor","ownerReferences":[{"uid":"new"}]},"spec":{"url":"http://app-00007.bench.svc"}}`
 	if string(body) != want {
 		t.Errorf("body is %s, want %s", body, want)
+	}
+}
+
+// TestProtobufForAnotherCustomResource shows that the lengths within a serialization stay correct.
+func TestProtobufForAnotherCustomResource(t *testing.T) {
+	info, ok := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	if !ok {
+		t.Fatal("no protobuf serializer")
+	}
+	body, err := runtime.Encode(scheme.Codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: sampleName + "-db", Namespace: benchNamespace, OwnerReferences: []metav1.OwnerReference{{UID: "00000000-old"}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := write{method: http.MethodPost, path: objects + "secrets", contentType: runtime.ContentTypeProtobuf, body: body}
+
+	_, sent := w.as(appName(7), map[types.UID]types.UID{"00000000-old": "00000000-new"})
+
+	var got corev1.Secret
+	if err := runtime.DecodeInto(scheme.Codecs.UniversalDeserializer(), sent, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Name != "app-00007-db" || got.Namespace != floorNamespace || got.OwnerReferences[0].UID != "00000000-new" {
+		t.Errorf("got %+v", got.ObjectMeta)
+	}
+	if target := w.target(); target != objects+"secrets/"+sampleName+"-db" {
+		t.Errorf("target is %s", target)
 	}
 }
 

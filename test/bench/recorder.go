@@ -18,7 +18,10 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -39,14 +42,15 @@ func (w write) target() string {
 	if w.method != http.MethodPost {
 		return w.path
 	}
-	var created struct {
-		Metadata struct {
-			Name string `json:"name"`
-		} `json:"metadata"`
+	// A custom resource is not in the scheme; its body is JSON.
+	if object, _, err := scheme.Codecs.UniversalDeserializer().Decode(w.body, nil, nil); err == nil {
+		if accessor, err := meta.Accessor(object); err == nil {
+			return w.path + "/" + accessor.GetName()
+		}
 	}
-	// A body that is not JSON leaves the path alone as the target.
+	var created metav1.PartialObjectMetadata
 	_ = json.Unmarshal(w.body, &created)
-	return w.path + "/" + created.Metadata.Name
+	return w.path + "/" + created.Name
 }
 
 // recorder is a proxy in front of the API server that records the writes of the operator.

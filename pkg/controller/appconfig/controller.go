@@ -86,8 +86,7 @@ func (r *reconciler) steps(ctx context.Context, p *pass) error {
 	if err != nil {
 		return controller.Terminal(err)
 	}
-	if rival, taken := applications.Rival(r.loop, p.Object); taken {
-		message := applications.Taken(p.Object, rival, "spec.application", Kind.Kind)
+	if message := applications.Refusal(r.loop, p.Object, "spec.application", Kind.Kind); message != "" {
 		p.Conditions().MarkStalled(apimeta.ReasonOwnershipConflict, message)
 		return controller.Terminal(errors.New(message))
 	}

@@ -1,0 +1,125 @@
+# Starts the server of a pod: the primary in the pod with ordinal 0, a standby in each other pod.
+#
+# A data directory is made under another name and renamed when it is complete, so no server ever starts an incomplete one.
+. "${0%/*}/lib.sh"
+
+# check_major refuses data of another major version. A server could not start with it.
+check_major() {
+  [ -e "$DATA/PG_VERSION" ] || return 0
+  made_by=$(cat "$DATA/PG_VERSION")
+  # "postgres (PostgreSQL) 15.18 (Debian ...)"
+  version=$(postgres --version)
+  version=${version#* * }
+  if [ "$made_by" != "${version%%[!0-9]*}" ]; then
+    fail "the data directory was made by PostgreSQL $made_by, and this is PostgreSQL ${version%%[!0-9]*}:" \
+      "set spec.version to $made_by, or dump the database and restore it into a new PostgreSQL"
+  fi
+}
+
+check_foreign() {
+  if [ -e "$DATA" ] && [ ! -e "$DATA/PG_VERSION" ]; then
+    fail "$DATA exists and is no data directory: remove it, or restore its file PG_VERSION"
+  fi
+}
+
+# initialize makes the data directory of a new, empty database. Passwords are set by ready.sh.
+initialize() {
+  log "initializing a new database"
+  rm -rf "$DATA.new"
+  initdb --pgdata="$DATA.new" --username=postgres --auth-local=trust --auth-host=scram-sha-256 \
+    --encoding=UTF8 --locale=C.UTF-8 --data-checksums >&2
+  mv "$DATA.new" "$DATA"
+}
+
+# clone copies the data directory of the server with this ordinal.
+clone() {
+  log "cloning the data of server $1"
+  rm -rf "$DATA.new"
+  # In the background, because a shell handles signals only between commands.
+  pg_basebackup --pgdata="$DATA.new" --wal-method=stream --checkpoint=fast --write-recovery-conf --no-password \
+    --dbname="$(conninfo "$1")" >&2 &
+  child=$!
+  trap 'kill "$child" 2>/dev/null || true; wait "$child" || true; exit 143' TERM INT
+  wait "$child" || fail "server $1 could not be cloned"
+  trap - TERM INT
+  if [ "$ORDINAL" = 0 ]; then
+    # The end of this recovery begins a new timeline, which the other standbys follow.
+    rm -f "$DATA.new/standby.signal"
+    : >"$DATA.new/recovery.signal"
+  fi
+  mv "$DATA.new" "$DATA"
+}
+
+# peer_with_data prints the ordinal of another server that runs, and so has data.
+peer_with_data() {
+  peer=1
+  while [ "$peer" -lt "$MAX_REPLICAS" ]; do
+    if is_up "$peer"; then
+      echo "$peer"
+      return
+    fi
+    peer=$((peer + 1))
+  done
+  return 1
+}
+
+# prepare_primary makes the data directory of the primary. A primary that lost its volume while a standby has the data
+# waits for a person: an empty database would hide the data, and only a person knows which standby is the right one.
+prepare_primary() {
+  [ ! -e "$DATA" ] || return 0
+  if ! peer=$(peer_with_data); then
+    initialize
+    return
+  fi
+  log "the volume is empty, and server $peer has data: to restore the data from it, run" \
+    "kubectl exec $POD_NAME -- sh $SCRIPTS/failover.sh $peer"
+  : >"$RUN/awaiting-failover"
+  until [ -s "$RUN/failover" ]; do sleep "${POLL_SECONDS:-2}"; done
+  choice=$(cat "$RUN/failover")
+  rm -f "$RUN/failover" "$RUN/awaiting-failover"
+  if [ "$choice" = new ]; then initialize; else clone "$choice"; fi
+}
+
+# prepare_standby makes the data directory of a standby, or removes one that cannot follow the primary (see live.sh). Data
+# of another database than the primary's is never removed.
+prepare_standby() {
+  rm -rf "$DATA.old"
+  if [ -e "$VOLUME/reclone" ]; then
+    await_primary
+    system=$(primary_sql --command='SELECT system_identifier FROM pg_control_system()')
+    if [ "$system" = "$(system_identifier)" ]; then mv "$DATA" "$DATA.old"; fi
+    rm -rf "$VOLUME/reclone" "$DATA.old"
+  fi
+  if [ ! -e "$DATA" ]; then
+    await_primary
+    clone 0
+  fi
+  : >"$DATA/standby.signal"
+}
+
+# size_of_wal prints a tenth of the volume in MB, between 96 and 4096. The primary keeps that much WAL for standbys. There
+# are no replication slots, because a slot of a standby that is gone fills the volume.
+size_of_wal() {
+  df -P -k "$VOLUME" | awk 'NR == 2 { mb = int($2 / 10240); print mb < 96 ? 96 : mb > 4096 ? 4096 : mb }'
+}
+
+mkdir -p "$VOLUME" "$RUN"
+chmod 0700 "$RUN" 2>/dev/null || true # A volume can belong to root, and be writable by the group.
+: >"$RUN/preparing"
+rm -f "$RUN/applied" "$RUN/failover" "$RUN/awaiting-failover"
+write_passfile
+check_foreign
+check_major
+if [ "$ORDINAL" = 0 ]; then prepare_primary; else prepare_standby; fi
+check_major
+
+wal=${WAL_MB:-$(size_of_wal)}
+keep=wal_keep_size=${wal}MB
+if [ "$(cat "$DATA/PG_VERSION")" = 12 ]; then keep=wal_keep_segments=$((wal / 16)); fi
+address_of "$ORDINAL"
+own_port=$port
+rm -f "$RUN/preparing"
+exec postgres -D "$DATA" -c listen_addresses="$LISTEN" -c port="$own_port" -c unix_socket_directories="$RUN" \
+  -c unix_socket_permissions=0700 -c hba_file="$SCRIPTS/pg_hba.conf" -c password_encryption=scram-sha-256 \
+  -c wal_level=replica -c hot_standby=on -c max_wal_senders=10 -c "$keep" -c max_wal_size="${wal}MB" \
+  -c primary_conninfo="$(conninfo 0)" -c restore_command=false -c recovery_target_timeline=latest -c logging_collector=off

@@ -119,6 +119,19 @@ func (s *Set) Has(owner metav1.Object, status *childv1alpha1.ChildrenStatus, chi
 	return false
 }
 
+// Without returns the state without the children of a kind, for a report that does not depend
+// on them.
+func (s State) Without(kind string) State {
+	without := s
+	without.Children, without.kinds = nil, nil
+	for i, child := range s.Children {
+		if s.kinds[i] != kind {
+			without.Children, without.kinds = append(without.Children, child), append(without.kinds, s.kinds[i])
+		}
+	}
+	return without
+}
+
 // Ensure makes the children of an owner the desired ones. A child that is as desired and
 // as it was applied costs no request. Children that are no longer desired are deleted. The
 // status tells what was applied before, and is updated, also beside an error.

@@ -1,0 +1,180 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/overlay"
+)
+
+// LabelledObject is an object that Labelled watches.
+type LabelledObject interface {
+	controller.Object
+	runtime.Object
+}
+
+// Labelled are objects of one kind that have a label whose value is the name of their owner. They are no children: other
+// controllers create them, as they create pods, or they outlive their owner, as volume claims do. Only objects with the
+// label are watched, and only the fields that reduce keeps are cached.
+type Labelled[T LabelledObject] struct {
+	name, label string
+	reduce      func(whole T, metadata metav1.ObjectMeta) T
+	informers   map[string]cache.SharedIndexInformer
+	views       map[string]*overlay.View[T]
+}
+
+// byLabel is the index of labelled objects by namespace and owner.
+const byLabel = "child.label"
+
+// NewLabelled returns the objects with the label, whose resource has this name. build returns an informer of them. reduce
+// returns an object with this metadata, and with the fields of whole that matter.
+func NewLabelled[T LabelledObject](
+	env Informers, resource, label string,
+	build func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer,
+	reduce func(whole T, metadata metav1.ObjectMeta) T,
+) (*Labelled[T], error) {
+	l := &Labelled[T]{name: resource + " with label " + label, label: label, reduce: reduce, views: map[string]*overlay.View[T]{}}
+	indexers := cache.Indexers{byLabel: func(object any) ([]string, error) {
+		if labelled, ok := object.(T); ok {
+			return []string{cache.ObjectName{Namespace: labelled.GetNamespace(), Name: labelled.GetLabels()[label]}.String()}, nil
+		}
+		return nil, nil
+	}}
+	var err error
+	l.informers, err = env.Informers(l.name, func(namespace string) (cache.SharedIndexInformer, error) {
+		informer := build(namespace, indexers, func(options *metav1.ListOptions) { options.LabelSelector = label })
+		return informer, informer.SetTransform(func(object any) (any, error) {
+			if whole, ok := object.(T); ok {
+				return l.reduced(whole), nil
+			}
+			return nil, fmt.Errorf("%s: unexpected %T", l.name, object)
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	for namespace, informer := range l.informers {
+		l.views[namespace] = overlay.New[T](informer.GetIndexer())
+	}
+	return l, nil
+}
+
+// reduced drops what others may write, and what no reader needs. It may be applied again.
+func (l *Labelled[T]) reduced(whole T) T {
+	metadata := metav1.ObjectMeta{
+		Namespace: whole.GetNamespace(), Name: whole.GetName(), UID: whole.GetUID(), ResourceVersion: whole.GetResourceVersion(),
+		DeletionTimestamp: whole.GetDeletionTimestamp(), Labels: map[string]string{l.label: whole.GetLabels()[l.label]},
+	}
+	if value, ok := whole.GetLabels()[ManagedByLabel]; ok {
+		metadata.Labels[ManagedByLabel] = value
+	}
+	if ref := metav1.GetControllerOf(whole); ref != nil {
+		metadata.OwnerReferences = []metav1.OwnerReference{*ref}
+	}
+	return l.reduce(whole, metadata)
+}
+
+// Get returns the newest known version of an object.
+func (l *Labelled[T]) Get(namespace, name string) (T, bool) {
+	if view := l.view(namespace); view != nil {
+		return view.Get(namespace, name)
+	}
+	var none T
+	return none, false
+}
+
+// Of returns the objects of an owner, in no order.
+func (l *Labelled[T]) Of(owner cache.ObjectName) []T {
+	view := l.view(owner.Namespace)
+	if view == nil {
+		return nil
+	}
+	return view.List(byLabel, owner.String(), func(object T) bool { return l.ownerOf(object) == owner })
+}
+
+// Wrote notes the API server's answer to an own write, which the cache may not have yet.
+func (l *Labelled[T]) Wrote(object T) {
+	if view := l.view(object.GetNamespace()); view != nil {
+		view.Wrote(l.reduced(object))
+	}
+}
+
+func (l *Labelled[T]) view(namespace string) *overlay.View[T] {
+	if all, ok := l.views[metav1.NamespaceAll]; ok {
+		return all
+	}
+	return l.views[namespace]
+}
+
+func (l *Labelled[T]) ownerOf(object T) cache.ObjectName {
+	return cache.NewObjectName(object.GetNamespace(), object.GetLabels()[l.label])
+}
+
+// Watch queues an owner when an object of it appears, changes in a field that is kept, or is gone (reason HealthChange).
+// Own writes queue nothing.
+func (l *Labelled[T]) Watch(loop Loop) error {
+	for namespace, informer := range l.informers {
+		synced, err := controller.AddHandler(l.name, informer, &labelledHandler[T]{l, l.views[namespace], loop.Queue()})
+		if err != nil {
+			return err
+		}
+		loop.Await(synced)
+	}
+	return nil
+}
+
+type labelledHandler[T LabelledObject] struct {
+	labelled *Labelled[T]
+	view     *overlay.View[T]
+	queue    controller.Enqueuer
+}
+
+// OnAdd implements cache.TypedResourceEventHandler.
+func (h *labelledHandler[T]) OnAdd(object T, _ bool) {
+	own := h.view.IsOwn(object)
+	h.view.Settle(object)
+	if !own {
+		h.queue.Enqueue(h.labelled.ownerOf(object), controller.HealthChange)
+	}
+}
+
+// OnUpdate implements cache.TypedResourceEventHandler.
+func (h *labelledHandler[T]) OnUpdate(before, after T) {
+	own := h.view.IsOwn(after)
+	h.view.Settle(after)
+	if own || sameButVersion(before, after) {
+		return
+	}
+	for _, owner := range []cache.ObjectName{h.labelled.ownerOf(before), h.labelled.ownerOf(after)} {
+		h.queue.Enqueue(owner, controller.HealthChange)
+	}
+}
+
+// OnDelete implements cache.TypedResourceEventHandler.
+func (h *labelledHandler[T]) OnDelete(gone cache.DeletedObject[T]) {
+	var none T
+	if gone.OptionalObj == none {
+		return // A periodic pass covers an object that the informer never saw.
+	}
+	h.view.Settle(gone.OptionalObj)
+	h.queue.Enqueue(h.labelled.ownerOf(gone.OptionalObj), controller.HealthChange)
+}
+
+func sameButVersion[T LabelledObject](before, after T) bool {
+	unversioned := func(object T) runtime.Object {
+		copied := object.DeepCopyObject()
+		if accessor, ok := copied.(metav1.Object); ok {
+			accessor.SetResourceVersion("")
+		}
+		return copied
+	}
+	return apiequality.Semantic.DeepEqual(unversioned(before), unversioned(after))
+}

@@ -1,0 +1,42 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1informers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Readiness tells which pods of an owner are ready, by name. The pods have a label whose
+// value is the name of their owner.
+type Readiness struct{ *Labelled[*corev1.Pod] }
+
+// NewReadiness returns the readiness of the pods with the label.
+func NewReadiness(env Informers, kube kubernetes.Interface, label string) (Readiness, error) {
+	pods, err := NewLabelled(env, "Pods", label,
+		func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
+			return corev1informers.NewFilteredPodInformer(kube, namespace, 0, indexers, tweak)
+		}, reduceToReady)
+	return Readiness{pods}, err
+}
+
+// reduceToReady keeps the condition Ready, without its times.
+func reduceToReady(whole *corev1.Pod, metadata metav1.ObjectMeta) *corev1.Pod {
+	reduced := &corev1.Pod{ObjectMeta: metadata}
+	for _, condition := range whole.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			reduced.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: condition.Status}}
+		}
+	}
+	return reduced
+}
+
+// IsReady reports whether a pod is ready and not being deleted.
+func (r Readiness) IsReady(namespace, name string) bool {
+	pod, ok := r.Get(namespace, name)
+	return ok && pod.DeletionTimestamp == nil && len(pod.Status.Conditions) > 0 && pod.Status.Conditions[0].Status == corev1.ConditionTrue
+}

@@ -15,6 +15,78 @@ import (
 // name of the PostgreSQL.
 const LabelPostgreSQL = "database.example.com/postgresql"
 
+// Annotations of the volume claims, which hold what the claims were made for.
+const (
+	AnnotationVersion      = "database.example.com/version"
+	AnnotationStorage      = "database.example.com/storage"
+	AnnotationStorageClass = "database.example.com/storage-class"
+)
+
+// Finalizer deletes the volumes and the credentials if the deletion policy is Delete.
+const Finalizer = "database.example.com/finalizer"
+
+// Conditions of a PostgreSQL beside Ready, Reconciling and Stalled.
+const (
+	// ConditionDatabaseReady is True while the primary accepts writes.
+	ConditionDatabaseReady = "DatabaseReady"
+	// ConditionBackupConfigured is True while backups are made as scheduled.
+	ConditionBackupConfigured = "BackupConfigured"
+)
+
+// Reasons of DatabaseReady.
+const (
+	// ReasonStarting means that the primary was never ready.
+	ReasonStarting = "Starting"
+	// ReasonAvailable is the reason of DatabaseReady=True.
+	ReasonAvailable = "Available"
+	// ReasonUnavailable means that the primary was ready before, and is not now.
+	ReasonUnavailable = "Unavailable"
+)
+
+// Reasons of BackupConfigured.
+const (
+	// ReasonBackupDisabled means that spec.backup.enabled is not true.
+	ReasonBackupDisabled = "BackupDisabled"
+	// ReasonWaitingForDatabase means that the Backup is created when the database is ready for
+	// the first time.
+	ReasonWaitingForDatabase = "WaitingForDatabase"
+	// ReasonBackupUnserved means that the kind Backup is not installed.
+	ReasonBackupUnserved = "BackupUnserved"
+	// ReasonBackupReady is the reason of BackupConfigured=True.
+	ReasonBackupReady = "BackupReady"
+	// ReasonBackupNotReady means that the Backup is not Ready. The message is that of the
+	// Backup.
+	ReasonBackupNotReady = "BackupNotReady"
+)
+
+// Reasons of Stalled and Ready.
+const (
+	// ReasonVersionChange means that spec.version is another major version than that of the
+	// data. The servers keep the version of the data.
+	ReasonVersionChange = "VersionChange"
+	// ReasonStorageShrinks means that spec.storage is less than the size of a volume.
+	ReasonStorageShrinks = "StorageShrinks"
+	// ReasonStorageNotExpandable means that the API server refuses to enlarge a volume claim.
+	ReasonStorageNotExpandable = "StorageNotExpandable"
+	// ReasonStorageClassChange means that the volumes have another StorageClass than
+	// spec.storageClassName.
+	ReasonStorageClassChange = "StorageClassChange"
+	// ReasonCredentialsMissing means that the Secret with the credentials is gone while
+	// volumes exist. A new password would not open the data in the volumes.
+	ReasonCredentialsMissing = "CredentialsMissing"
+	// ReasonCredentialsInvalid means that the Secret with the credentials lacks a key, or that
+	// a value cannot be used.
+	ReasonCredentialsInvalid = "CredentialsInvalid"
+)
+
+// Reasons of the event at the end of a deletion.
+const (
+	// ReasonDataRetained means that the volumes and the credentials are kept.
+	ReasonDataRetained = "DataRetained"
+	// ReasonDataDeleted means that the volumes and the credentials are deleted.
+	ReasonDataDeleted = "DataDeleted"
+)
+
 // Keys of the Secret <name>-credentials.
 const (
 	// KeyUsername and KeyPassword are those of the owner of the database.
@@ -106,6 +178,7 @@ type PostgreSQLSpec struct {
 	// +kubebuilder:default="10Gi"
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^[0-9]+Gi$`
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^0+Gi$')",message="storage must be at least 1Gi"
 	// +optional
 	Storage string `json:"storage,omitempty"`
 
@@ -125,7 +198,7 @@ type PostgreSQLSpec struct {
 	Resources *workloadv1alpha1.Resources `json:"resources,omitempty"`
 
 	// storageClassName is the StorageClass of the volumes. The default is that of the
-	// cluster. A change applies to new volumes only.
+	// cluster. While volumes exist, a change is not carried out: the conditions say so.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	// +optional

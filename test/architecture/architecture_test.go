@@ -49,6 +49,7 @@ var steps = []string{
 	"pkg/controller/claim",
 	"pkg/controller/component",
 	"pkg/controller/custom",
+	"pkg/controller/datastore",
 	"pkg/controller/endpoint",
 	fakes,
 	"pkg/controller/dump",
@@ -93,6 +94,7 @@ var rooms = []struct {
 	{folder: "pkg/controller/demoappcluster", plain: true},
 	{folder: "pkg/controller/ecommerceplatform", plain: true},
 	{folder: "pkg/controller/memcachedbackup", plain: true},
+	{folder: "pkg/controller/postgresql", plain: true},
 	{folder: "pkg/controller/watches"},
 	{folder: "pkg/controller/webapp", plain: true},
 	{folder: "pkg/controller/website", plain: true},
@@ -126,6 +128,9 @@ var layers = []layer{
 	}},
 	{folder: "pkg/controller/custom", may: []string{
 		"pkg/apis", "pkg/apis/meta", "pkg/apis/release", plumbing, "pkg/controller/kind",
+	}},
+	{folder: "pkg/controller/datastore", may: []string{
+		"pkg/apis", "pkg/apis/child", plumbing, "pkg/controller/child",
 	}},
 	{folder: "pkg/controller/endpoint"},
 	{folder: fakes, may: []string{plumbing}},

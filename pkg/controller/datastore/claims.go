@@ -1,0 +1,217 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package datastore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	corev1informers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+)
+
+const (
+	// claimsManager owns the size of claims, which the StatefulSet's controller creates.
+	claimsManager = child.FieldManager + "-volumes"
+	// claimPrefix begins the names of claims, before the name of the StatefulSet.
+	claimPrefix = "data"
+	// maxAnnotation is the largest annotation that is kept, in bytes.
+	maxAnnotation = 253
+)
+
+// Claims are the volume claims of StatefulSets that are named like their owner.
+type Claims struct {
+	*child.Labelled[*corev1.PersistentVolumeClaim]
+
+	kube kubernetes.Interface
+}
+
+// NewClaims returns the claims with a label whose value is the name of their owner.
+func NewClaims(env child.Informers, kube kubernetes.Interface, label string) (*Claims, error) {
+	claims, err := child.NewLabelled(env, "PersistentVolumeClaims", label,
+		func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
+			return corev1informers.NewFilteredPersistentVolumeClaimInformer(kube, namespace, 0, indexers, tweak)
+		}, reduceClaim)
+	return &Claims{claims, kube}, err
+}
+
+// reduceClaim keeps what Decide reads.
+func reduceClaim(whole *corev1.PersistentVolumeClaim, metadata metav1.ObjectMeta) *corev1.PersistentVolumeClaim {
+	reduced := &corev1.PersistentVolumeClaim{ObjectMeta: metadata}
+	reduced.Annotations = map[string]string{}
+	for _, name := range []string{databasev1.AnnotationVersion, databasev1.AnnotationStorage, databasev1.AnnotationStorageClass} {
+		if value := whole.Annotations[name]; len(value) <= maxAnnotation {
+			reduced.Annotations[name] = value
+		}
+	}
+	if size, ok := whole.Spec.Resources.Requests[corev1.ResourceStorage]; ok {
+		reduced.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: size}
+	}
+	reduced.Status.Phase = whole.Status.Phase
+	return reduced
+}
+
+// Template is what the template of the claims depends on: the major version of the server,
+// the size, and the StorageClass, which may be empty. The template of a StatefulSet cannot
+// change, so annotations of the claims hold what the claims were made for. An owner that is
+// deleted and created again finds them, too.
+type Template struct{ Version, Storage, Class string }
+
+// Desired returns the template of the claims, with these labels.
+func (t Template) Desired(labels map[string]string) *corev1ac.PersistentVolumeClaimApplyConfiguration {
+	spec := corev1ac.PersistentVolumeClaimSpec().WithAccessModes(corev1.ReadWriteOnce).WithResources(requests(t.Storage))
+	if t.Class != "" {
+		spec.WithStorageClassName(t.Class)
+	}
+	return corev1ac.PersistentVolumeClaim(claimPrefix, "").WithLabels(maps.Clone(labels)).WithAnnotations(map[string]string{
+		databasev1.AnnotationVersion: t.Version, databasev1.AnnotationStorage: t.Storage, databasev1.AnnotationStorageClass: t.Class,
+	}).WithSpec(spec)
+}
+
+func requests(size string) *corev1ac.VolumeResourceRequirementsApplyConfiguration {
+	return corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: quantity(size)})
+}
+
+// quantity parses a size; 0 for one that is none, which admission refuses.
+func quantity(size string) resource.Quantity {
+	parsed, err := resource.ParseQuantity(size)
+	if err != nil {
+		return resource.Quantity{}
+	}
+	return parsed
+}
+
+// Volumes is what has to be done about the volumes of an owner.
+type Volumes struct {
+	// Template is the template that the existing claims have; the desired one without claims.
+	Template Template
+	// Exist says that a volume may have data.
+	Exist bool
+	// Problem says why the desired template is not carried out; nil if it is.
+	Problem *Problem
+
+	// grow are the claims to enlarge, and size the new size.
+	grow []*corev1.PersistentVolumeClaim
+	size string
+	// leaving is a claim that is being deleted.
+	leaving string
+}
+
+// Decide compares a desired template with the claims of an owner.
+func (c *Claims) Decide(owner cache.ObjectName, desired Template) Volumes {
+	return decide(owner.Name, desired, c.Of(owner))
+}
+
+func decide(owner string, desired Template, claims []*corev1.PersistentVolumeClaim) Volumes {
+	v := Volumes{Template: desired, size: desired.Storage}
+	claims = slices.DeleteFunc(claims, func(c *corev1.PersistentVolumeClaim) bool { return ordinalOf(owner, c) < 0 })
+	slices.SortFunc(claims, func(a, b *corev1.PersistentVolumeClaim) int {
+		return cmp.Compare(ordinalOf(owner, a), ordinalOf(owner, b))
+	})
+	v.Exist = len(claims) > 0
+	v.decideSize(quantity(desired.Storage), claims)
+	made := slices.IndexFunc(claims, func(c *corev1.PersistentVolumeClaim) bool { return c.Annotations[databasev1.AnnotationVersion] != "" })
+	if made < 0 {
+		return v
+	}
+	notes := claims[made].Annotations
+	v.Template = Template{notes[databasev1.AnnotationVersion], notes[databasev1.AnnotationStorage], notes[databasev1.AnnotationStorageClass]}
+	switch {
+	case v.Template.Version != desired.Version:
+		v.Problem = &Problem{databasev1.ReasonVersionChange, fmt.Sprintf(
+			"spec.version: the volumes hold data of version %[1]s, on which version %[2]s cannot start: set spec.version to %[1]s, or dump the "+
+				"database and restore it into a new one", v.Template.Version, desired.Version)}
+	case v.Template.Class != desired.Class && v.Problem == nil:
+		v.Problem = &Problem{databasev1.ReasonStorageClassChange, fmt.Sprintf(
+			"spec.storageClassName: the volumes were made with %q, and cannot change: set it to that, or dump the database and restore it "+
+				"into a new one", v.Template.Class)}
+	}
+	return v
+}
+
+func (v *Volumes) decideSize(size resource.Quantity, claims []*corev1.PersistentVolumeClaim) {
+	for _, claim := range claims {
+		got := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+		switch {
+		case claim.DeletionTimestamp != nil:
+			v.leaving = claim.Name
+		case got.Cmp(size) > 0 && v.Problem == nil:
+			v.Problem = &Problem{databasev1.ReasonStorageShrinks, fmt.Sprintf(
+				"spec.storage: %s is less than the %s of PersistentVolumeClaim %q, and volumes cannot shrink: set spec.storage to %s or more",
+				v.size, got.String(), claim.Name, got.String())}
+		case got.Cmp(size) < 0 && claim.Status.Phase == corev1.ClaimBound:
+			v.grow = append(v.grow, claim)
+		}
+	}
+}
+
+// ordinalOf returns the ordinal of the server of a claim; -1 if it is no claim of a server.
+func ordinalOf(owner string, claim *corev1.PersistentVolumeClaim) int {
+	text, ok := strings.CutPrefix(claim.Name, claimPrefix+"-"+owner+"-")
+	ordinal, err := strconv.Atoi(text)
+	if !ok || err != nil || ordinal < 0 || strconv.Itoa(ordinal) != text {
+		return -1
+	}
+	return ordinal
+}
+
+// Grow enlarges the claims that are too small. It returns a problem if the API server refuses
+// that.
+func (c *Claims) Grow(ctx context.Context, v Volumes) (*Problem, error) {
+	for _, claim := range v.grow {
+		fields := corev1ac.PersistentVolumeClaim(claim.Name, claim.Namespace).
+			WithSpec(corev1ac.PersistentVolumeClaimSpec().WithResources(requests(v.size)))
+		grown, err := child.ApplyFields(ctx, c.kube.CoreV1().PersistentVolumeClaims(claim.Namespace), claimsManager, claim.UID, fields)
+		switch {
+		case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+			refused := &child.RefusedError{Kind: "PersistentVolumeClaim", Name: claim.Name, Err: err}
+			return &Problem{databasev1.ReasonStorageNotExpandable, fmt.Sprintf(
+				"spec.storage: %s: allow expansion in the StorageClass, or set spec.storage to the size before", refused)}, nil
+		case err != nil:
+			return nil, err
+		}
+		c.Wrote(grown)
+	}
+	return nil, nil
+}
+
+// Delete deletes the claims of an owner.
+func (c *Claims) Delete(ctx context.Context, owner cache.ObjectName) error {
+	for _, claim := range c.Of(owner) {
+		if ordinalOf(owner.Name, claim) < 0 || claim.DeletionTimestamp != nil {
+			continue
+		}
+		if err := gone(c.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Delete(ctx, claim.Name, bound(claim))); err != nil {
+			return fmt.Errorf("delete PersistentVolumeClaim %q: %w", claim.Name, err)
+		}
+	}
+	return nil
+}
+
+// bound returns options that delete this object, and no other of its name.
+func bound(object metav1.Object) metav1.DeleteOptions {
+	return metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(object.GetUID()))}
+}
+
+// gone returns the error of a deletion, unless the object is gone.
+func gone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}

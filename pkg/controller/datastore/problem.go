@@ -1,0 +1,41 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package datastore
+
+import (
+	"time"
+
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+)
+
+// secretRetry is the time after which a missing Secret is looked up again. A Secret that a
+// user creates without the label is not watched.
+const secretRetry = 5 * time.Minute
+
+// Problem is a reason for which a spec is not carried out.
+type Problem struct{ Reason, Message string }
+
+// First returns the first problem; nil for none.
+func First(problems ...*Problem) *Problem {
+	for _, p := range problems {
+		if p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// Report sets the conditions Ready, Reconciling and Stalled to a problem.
+func (p Problem) Report(pass child.Pass) {
+	switch p.Reason {
+	case childv1alpha1.ReasonWaitingForDeletion:
+		pass.Conditions().MarkReconciling(p.Reason, p.Message)
+		return
+	case databasev1.ReasonCredentialsMissing:
+		pass.LookAgain(secretRetry)
+	}
+	pass.Conditions().MarkStalled(p.Reason, p.Message)
+}

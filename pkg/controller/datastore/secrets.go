@@ -1,0 +1,229 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package datastore
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1informers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+)
+
+// maxPassword is the largest password, in bytes, that all clients can read.
+const maxPassword = 256
+
+var (
+	identifier = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+	// usable takes the place of a password in the cache.
+	usable = []byte("usable")
+)
+
+// Layout is what a Secret with credentials has.
+type Layout struct {
+	// Label is the label of the Secret with the name of its owner.
+	Label string
+	// Names are the keys of names, and their defaults. Reserved are names that they must not be.
+	Names    map[string]string
+	Reserved []string
+	// Password is the key of the password that a Secret of a user must have.
+	Password string
+	// Generated are the keys of passwords that are added to a Secret that lacks them.
+	Generated []string
+}
+
+func (l Layout) keys() []string {
+	return append(slices.Concat(slices.Sorted(maps.Keys(l.Names)), l.Generated), l.Password)
+}
+
+// defaults returns the values that a Secret of a user need not have. Passwords have 130 bits.
+func (l Layout) defaults() map[string][]byte {
+	values := map[string][]byte{}
+	for key, name := range l.Names {
+		values[key] = []byte(name)
+	}
+	for _, key := range l.Generated {
+		values[key] = []byte(rand.Text())
+	}
+	return values
+}
+
+// reduce keeps names, and of a password only that it can be used. A value that cannot be used
+// is kept as an empty one.
+func (l Layout) reduce(whole *corev1.Secret, metadata metav1.ObjectMeta) *corev1.Secret {
+	reduced := &corev1.Secret{ObjectMeta: metadata, Data: map[string][]byte{}}
+	for _, key := range l.keys() {
+		value, ok := whole.Data[key]
+		_, isName := l.Names[key]
+		switch {
+		case !ok:
+		case isName && identifier.Match(value) && !slices.Contains(l.Reserved, string(value)) && !bytes.HasPrefix(value, []byte("pg_")):
+			reduced.Data[key] = value
+		case !isName && len(value) > 0 && len(value) <= maxPassword && !bytes.ContainsAny(value, "\n\r\x00"):
+			reduced.Data[key] = usable
+		default:
+			reduced.Data[key] = nil
+		}
+	}
+	return reduced
+}
+
+// problem says which key of a reduced Secret is missing or cannot be used; nil for none.
+func (l Layout) problem(secret *corev1.Secret) *Problem {
+	for _, key := range l.keys() {
+		value, ok := secret.Data[key]
+		_, isName := l.Names[key]
+		rule := fmt.Sprintf("must be one line of 1 to %d bytes", maxPassword)
+		switch {
+		case len(value) > 0:
+			continue
+		case !ok:
+			rule = "is missing: add it"
+		case isName:
+			rule = "must be 1 to 63 lower-case letters, digits and underscores, and no name that the database reserves"
+		}
+		return &Problem{databasev1.ReasonCredentialsInvalid, fmt.Sprintf("Secret %q, key %q: %s", secret.Name, key, rule)}
+	}
+	return nil
+}
+
+// Secrets are the Secrets with credentials. No password is cached.
+type Secrets struct {
+	*child.Labelled[*corev1.Secret]
+
+	layout Layout
+	kube   kubernetes.Interface
+}
+
+// NewSecrets returns the Secrets with the label of the layout.
+func NewSecrets(env child.Informers, kube kubernetes.Interface, layout Layout) (*Secrets, error) {
+	secrets, err := child.NewLabelled(env, "Secrets", layout.Label,
+		func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
+			return corev1informers.NewFilteredSecretInformer(kube, namespace, 0, indexers, tweak)
+		}, layout.reduce)
+	return &Secrets{secrets, layout, kube}, err
+}
+
+// Ensure returns the names in the Secret of an owner, by key. It creates the Secret if there
+// is none, unless a volume may have data that belongs to a lost password. To a Secret that a
+// user brought, it adds the label by which the Secret is watched, and keys that have
+// defaults. Values that exist are never changed.
+//
+// An [*child.OwnershipConflictError] and an [*child.RefusedError] are terminal.
+func (s *Secrets) Ensure(ctx context.Context, owner metav1.Object, name string, v Volumes) (map[string]string, *Problem, error) {
+	secret, problem, err := s.find(ctx, owner, name, v)
+	if problem != nil || err != nil {
+		return nil, problem, err
+	}
+	if ref := metav1.GetControllerOf(secret); ref != nil {
+		return nil, nil, controller.Terminal(&child.OwnershipConflictError{
+			Kind: "Secret", Name: name, Holder: fmt.Sprintf("%s %q", ref.Kind, ref.Name),
+		})
+	}
+	if secret, err = s.complete(ctx, owner, secret); err != nil {
+		return nil, nil, err
+	}
+	names := map[string]string{}
+	for key := range s.layout.Names {
+		names[key] = string(secret.Data[key])
+	}
+	return names, s.layout.problem(secret), nil
+}
+
+// find returns the Secret, reduced, and creates it if that is safe.
+func (s *Secrets) find(ctx context.Context, owner metav1.Object, name string, v Volumes) (*corev1.Secret, *Problem, error) {
+	if secret, ok := s.Get(owner.GetNamespace(), name); ok {
+		return secret, nil, nil
+	}
+	secrets := s.kube.CoreV1().Secrets(owner.GetNamespace())
+	if !v.Exist {
+		created, err := secrets.Create(ctx, s.generate(owner, name), metav1.CreateOptions{FieldManager: child.FieldManager})
+		if err == nil {
+			s.Wrote(created)
+			return s.layout.reduce(created, created.ObjectMeta), nil, nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return nil, nil, fmt.Errorf("create Secret %q: %w", name, err)
+		}
+	}
+	live, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && v.leaving != "":
+		return nil, &Problem{childv1alpha1.ReasonWaitingForDeletion, fmt.Sprintf("Waiting: PersistentVolumeClaim %q is being deleted", v.leaving)}, nil
+	case apierrors.IsNotFound(err):
+		return nil, &Problem{databasev1.ReasonCredentialsMissing, fmt.Sprintf(
+			"Secret %q is missing, and the volumes may hold data: restore the Secret with the label %s=%s, or delete the PersistentVolumeClaims of "+
+				"the servers to begin with an empty database", name, s.layout.Label, owner.GetName())}, nil
+	case err != nil:
+		return nil, nil, fmt.Errorf("get Secret %q: %w", name, err)
+	}
+	return s.layout.reduce(live, live.ObjectMeta), nil, nil
+}
+
+// generate returns a Secret with new passwords.
+func (s *Secrets) generate(owner metav1.Object, name string) *corev1.Secret {
+	data := s.layout.defaults()
+	data[s.layout.Password] = []byte(rand.Text())
+	return &corev1.Secret{Data: data, ObjectMeta: metav1.ObjectMeta{
+		Namespace: owner.GetNamespace(), Name: name,
+		Labels: map[string]string{s.layout.Label: owner.GetName(), child.ManagedByLabel: child.FieldManager},
+	}}
+}
+
+// complete adds the label and missing keys to a Secret.
+func (s *Secrets) complete(ctx context.Context, owner metav1.Object, secret *corev1.Secret) (*corev1.Secret, error) {
+	missing := s.layout.defaults()
+	for key := range secret.Data {
+		delete(missing, key)
+	}
+	if len(missing) == 0 && secret.Labels[s.layout.Label] == owner.GetName() {
+		return secret, nil
+	}
+	patch := map[string]any{"metadata": map[string]any{"uid": secret.UID, "labels": map[string]string{s.layout.Label: owner.GetName()}}}
+	if len(missing) > 0 {
+		patch["data"] = missing
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, err
+	}
+	written, err := s.kube.CoreV1().Secrets(secret.Namespace).Patch(ctx, secret.Name, types.MergePatchType, data,
+		metav1.PatchOptions{FieldManager: child.FieldManager})
+	if apierrors.IsInvalid(err) {
+		return nil, controller.Terminal(&child.RefusedError{Kind: "Secret", Name: secret.Name, Err: err})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("complete Secret %q: %w", secret.Name, err)
+	}
+	s.Wrote(written)
+	return s.layout.reduce(written, written.ObjectMeta), nil
+}
+
+// Delete deletes the Secret of an owner if the operator created it.
+func (s *Secrets) Delete(ctx context.Context, owner metav1.Object, name string) error {
+	secret, ok := s.Get(owner.GetNamespace(), name)
+	if !ok || secret.Labels[child.ManagedByLabel] != child.FieldManager || metav1.GetControllerOf(secret) != nil {
+		return nil
+	}
+	if err := gone(s.kube.CoreV1().Secrets(secret.Namespace).Delete(ctx, name, bound(secret))); err != nil {
+		return fmt.Errorf("delete Secret %q: %w", name, err)
+	}
+	return nil
+}

@@ -46,7 +46,6 @@ var steps = []string{
 	"pkg/controller/child",
 	"pkg/controller/claim",
 	"pkg/controller/cleanup",
-	"pkg/controller/claim",
 	"pkg/controller/component",
 	"pkg/controller/custom",
 	"pkg/controller/datastore",
@@ -122,7 +121,6 @@ var layers = []layer{
 	}},
 	{folder: "pkg/controller/claim", may: []string{plumbing}},
 	{folder: "pkg/controller/cleanup", may: []string{plumbing, "pkg/controller/endpoint"}},
-	{folder: "pkg/controller/claim", may: []string{plumbing}},
 	{folder: "pkg/controller/component", may: []string{
 		"pkg/apis/child", "pkg/apis/meta", plumbing, "pkg/controller/child", "pkg/controller/message", "pkg/controller/status",
 	}},

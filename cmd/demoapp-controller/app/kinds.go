@@ -21,6 +21,7 @@ func kinds(ctx context.Context, options *Options) ([]operator.Kind, error) {
 		webApps(options),
 		memcachedBackups(options),
 		backups(options),
+		postgreSQLs(options),
 		appStacks(options),
 		appConfigs(options),
 		ecommercePlatforms(options),

@@ -54,6 +54,8 @@ type Options struct {
 	ChartCacheDir string
 	// RegistryConfig is a Docker configuration file with the credentials of chart registries.
 	RegistryConfig string
+	// PostgreSQLImages are the images of PostgreSQLs by major version. The image of other versions is postgres:<version>.
+	PostgreSQLImages map[string]string
 	// StatusManifest writes the manifest of each release to the status of the custom resource.
 	StatusManifest bool
 	// Admission are the flags of the webhook of WebApps.
@@ -110,6 +112,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 		"`directory` for charts that watches.yaml names by an oci:// or https:// reference")
 	fs.StringVar(&o.RegistryConfig, "registry-config", o.RegistryConfig,
 		"Docker configuration `file` with the credentials of the registries of charts (default those of helm and docker)")
+	fs.StringToStringVar(&o.PostgreSQLImages, "postgresql-images", o.PostgreSQLImages,
+		"comma-separated `version=image` pairs: the images of PostgreSQLs by major version, for example 17=postgres:17.2; they must be "+
+			"those of docker.io/library/postgres, or alike (default postgres:<version>)")
 	fs.BoolVar(&o.StatusManifest, "status-manifest", o.StatusManifest,
 		"write the manifest of the release, which may contain Secrets, to status.deployedRelease.manifest of the kinds of watches.yaml")
 	o.Admission.addFlags(fs)

@@ -1,0 +1,106 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/postgresql"
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
+	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/pkg/operator"
+)
+
+// builtPostgreSQLs is what the optional part of the kind adds to.
+type builtPostgreSQLs struct {
+	children *child.Set
+	backups  *postgresql.Backups
+	loop     child.Loop
+}
+
+// postgreSQLs registers the kind PostgreSQL, and its Backups as an optional part.
+func postgreSQLs(options *Options) operator.Kind {
+	built := &builtPostgreSQLs{}
+	core := corev1.SchemeGroupVersion
+	return operator.Kind{
+		Name: postgresql.Name,
+		Resources: []schema.GroupVersionResource{
+			databasev1.SchemeGroupVersion.WithResource("postgresqls"), core.WithResource("secrets"),
+			core.WithResource("persistentvolumeclaims"), core.WithResource("pods"), core.WithResource("configmaps"),
+			core.WithResource("services"), appsv1.SchemeGroupVersion.WithResource("statefulsets"),
+			policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"),
+		},
+		Build: func(env *operator.Environment) error { return built.build(env, options) },
+		Optional: []operator.Kind{{
+			Name:      "backups",
+			Resources: []schema.GroupVersionResource{backupv1.SchemeGroupVersion.WithResource("backups")},
+			Build:     built.addBackups,
+		}},
+	}
+}
+
+func (b *builtPostgreSQLs) build(env *operator.Environment, options *Options) error {
+	client, err := demoClient(env)
+	if err != nil {
+		return err
+	}
+	informers, err := env.Informers("PostgreSQLs", func(namespace string) (cache.SharedIndexInformer, error) {
+		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
+		return factory.Database().V1().PostgreSQLs().Informer(), nil
+	})
+	if err != nil {
+		return err
+	}
+	observed, err := postgresql.NewObserved(env, env.Clients.Kube)
+	if err != nil {
+		return err
+	}
+	children, err := child.Builtin(env, env.Clients.Kube, "ConfigMap", "Service", "StatefulSet", "PodDisruptionBudget")
+	if err != nil {
+		return err
+	}
+	b.children, b.backups = child.NewSet(postgresql.Kind, children...).Optional(postgresql.BackupKind), &postgresql.Backups{}
+	loop, err := postgresql.New(client.DatabaseV1(), b.children, observed, b.backups, options.PostgreSQLImages, kind.Deps{
+		Informers: informers, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
+		ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
+	})
+	if err != nil {
+		return err
+	}
+	b.loop = loop
+	env.AddController(postgresql.Name, loop.Run, loop.Synced()...)
+	return nil
+}
+
+// addBackups makes Backups children, once they are served.
+func (b *builtPostgreSQLs) addBackups(env *operator.Environment) error {
+	client, err := demoClient(env)
+	if err != nil {
+		return err
+	}
+	informers, err := env.Informers("Backups", func(namespace string) (cache.SharedIndexInformer, error) {
+		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
+		return factory.Backup().V1().Backups().Informer(), nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := b.backups.Add(b.loop, informers); err != nil {
+		return err
+	}
+	backups, err := child.WatchedBy(informers, postgresql.BackupKind, client.BackupV1().Backups)
+	if err != nil {
+		return err
+	}
+	return addChildren(env, postgresql.Name+"/backups", b.children, b.loop, backups)
+}

@@ -1,0 +1,94 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package postgresql
+
+import (
+	"cmp"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	backupv1ac "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/backup/v1"
+)
+
+// BackupKind is the optional kind of children.
+var BackupKind = backupv1.SchemeGroupVersion.WithKind("Backup")
+
+// desiredBackup returns the Backup of the database with these names; none while backups are
+// disabled, and before the database was ready for the first time.
+func desiredBackup(p *databasev1.PostgreSQL, names map[string]string, initialized bool) []child.Desired {
+	if !initialized || !backupEnabled(p) {
+		return nil
+	}
+	to := p.Spec.Backup.Destination
+	destination := backupv1ac.Destination().WithType(to.Type).WithBucket(to.Bucket).WithCredentialsSecret(to.CredentialsSecret)
+	if to.Prefix != "" {
+		destination.WithPrefix(to.Prefix)
+	}
+	if to.Endpoint != "" {
+		destination.WithEndpoint(to.Endpoint)
+	}
+	return []child.Desired{backupv1ac.Backup(backupName(p), "").WithLabels(labelsOf(p.Name)).WithSpec(backupv1ac.BackupSpec().
+		WithSource(backupv1ac.Source().WithType(backupv1.SourcePostgreSQL).WithConnection(backupv1ac.Connection().
+			WithHost(hostOf(p)).WithPort(port).WithDatabase(cmp.Or(names[databasev1.KeyDatabase], database)).WithCredentialsSecret(credentialsName(p.Name)))).
+		WithDestination(destination).WithSchedule(p.Spec.Backup.Schedule).WithRetention(p.Spec.Backup.Retention))}
+}
+
+func backupEnabled(p *databasev1.PostgreSQL) bool {
+	return p.Spec.Backup != nil && p.Spec.Backup.Enabled && p.Spec.Backup.Destination != nil
+}
+
+func backupName(p *databasev1.PostgreSQL) string { return p.Name + "-backup" }
+
+// Backups are the Backups of the process. They are empty until the kind is served. The zero
+// value is ready to use.
+type Backups struct {
+	cached atomic.Pointer[controller.Scoped[*backupv1.Backup]]
+}
+
+// Add adds the informers of Backups, by namespace, and queues the owner of a Backup when a
+// run of it succeeds. It is called once, when the kind is served.
+func (b *Backups) Add(loop child.Loop, informers map[string]cache.SharedIndexInformer) error {
+	cached := controller.Scoped[*backupv1.Backup]{}
+	owner := func(backup *backupv1.Backup) []cache.ObjectName {
+		if ref := metav1.GetControllerOfNoCopy(backup); ref != nil && ref.Kind == Kind.Kind && ref.APIVersion == Kind.GroupVersion().String() {
+			return []cache.ObjectName{cache.NewObjectName(backup.Namespace, ref.Name)}
+		}
+		return nil
+	}
+	why := func(before, after *backupv1.Backup) controller.Reason {
+		if before != nil && after != nil && !after.Status.LastSuccessfulTime.Equal(before.Status.LastSuccessfulTime) {
+			return controller.HealthChange
+		}
+		return 0
+	}
+	for namespace, informer := range informers {
+		cached[namespace] = informer.GetIndexer()
+		synced, err := controller.AddHandler("backups of PostgreSQLs", informer, controller.MapHandler(loop.Queue(), owner, why))
+		if err != nil {
+			return err
+		}
+		loop.Await(synced)
+	}
+	b.cached.Store(&cached)
+	return nil
+}
+
+// of returns the Backup of a PostgreSQL; nil if there is none.
+func (b *Backups) of(p *databasev1.PostgreSQL) *backupv1.Backup {
+	cached := b.cached.Load()
+	if cached == nil {
+		return nil
+	}
+	backup, ok := cached.Get(cache.NewObjectName(p.Namespace, backupName(p)))
+	if !ok || !metav1.IsControlledBy(backup, p) {
+		return nil
+	}
+	return backup
+}

@@ -6,6 +6,7 @@ package datastore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -179,7 +180,7 @@ func (c *Claims) Grow(ctx context.Context, v Volumes) (*Problem, error) {
 		grown, err := child.ApplyFields(ctx, c.kube.CoreV1().PersistentVolumeClaims(claim.Namespace), claimsManager, claim.UID, fields)
 		switch {
 		case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-			refused := &child.RefusedError{Kind: "PersistentVolumeClaim", Name: claim.Name, Err: err}
+			refused := &child.RefusedError{Kind: "PersistentVolumeClaim", Name: claim.Name, Err: errors.Unwrap(err)}
 			return &Problem{databasev1.ReasonStorageNotExpandable, fmt.Sprintf(
 				"spec.storage: %s: allow expansion in the StorageClass, or set spec.storage to the size before", refused)}, nil
 		case err != nil:

@@ -108,11 +108,12 @@ const (
 const (
 	// PhasePending: no server exists yet.
 	PhasePending = "Pending"
-	// PhaseDeploying: servers start or are replaced.
+	// PhaseDeploying: the primary was not ready yet, or all servers are ready and a change is
+	// rolled out.
 	PhaseDeploying = "Deploying"
 	// PhaseRunning: all servers are ready.
 	PhaseRunning = "Running"
-	// PhaseDegraded: some servers are not ready.
+	// PhaseDegraded: the primary was ready once, and some servers are not ready.
 	PhaseDegraded = "Degraded"
 	// PhaseFailed: a user must act.
 	PhaseFailed = "Failed"

@@ -1,0 +1,605 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package postgresql_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+)
+
+var created = []string{
+	"patch postgresqls/db", "create secrets/db-credentials",
+	"patch services/db-headless", "patch services/db", "patch services/db-read", "patch configmaps/db-scripts",
+	"patch statefulsets/db", "patch poddisruptionbudgets/db", "patch postgresqls/db status", "event Normal Created",
+}
+
+// TestRequestBudget holds how many requests a PostgreSQL costs in its life: the children, a finalizer and two statuses.
+func TestRequestBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+
+		w.create(func(p *databasev1.PostgreSQL) { p.Spec.Replicas = ptr.To(int32(2)) })
+		equal(t, "requests of the creation", created, w.Take())
+		w.setPod(1, corev1.ConditionTrue)
+		w.setPod(0, corev1.ConditionFalse)
+		equal(t, "requests while servers start", []string(nil), w.Take())
+		w.makeServersReady()
+		equal(t, "requests when the servers are ready", []string{
+			"patch postgresqls/db status", "patch postgresqls/db status", "event Normal Healthy",
+		}, w.Take())
+		w.Wait(9 * time.Hour)
+		equal(t, "requests at rest", []string(nil), w.Take())
+		w.Stop()
+		w.start()
+		equal(t, "requests of a restart", []string(nil), w.Take())
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Replicas = ptr.To(int32(3)) })
+		equal(t, "requests of a third server", []string{"patch statefulsets/db", "patch postgresqls/db status"}, w.Take())
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Replicas = ptr.To(int32(1)) })
+		equal(t, "requests of a single server", []string{
+			"patch statefulsets/db", "delete poddisruptionbudgets/db", "patch postgresqls/db status",
+		}, w.Take())
+	})
+}
+
+func TestDriftIsCorrected(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Act(func() error {
+			return w.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "db-scripts", metav1.DeleteOptions{})
+		})
+
+		equal(w.t, "requests", []string{"patch configmaps/db-scripts", "patch postgresqls/db status", "event Normal DriftCorrected"}, w.Take())
+	})
+}
+
+func TestChildren(t *testing.T) {
+	inWorld(t, func(w *world) {
+		services := map[string]corev1.ServiceSpec{}
+		for _, name := range []string{"db", "db-read", "db-headless"} {
+			found, err := w.kube.CoreV1().Services("ns").Get(t.Context(), name, metav1.GetOptions{})
+			must(t, err)
+			services[name] = found.Spec
+		}
+		set := w.statefulSet()
+
+		all := map[string]string{databasev1.LabelPostgreSQL: "db"}
+		equal(w.t, "selector of the primary", map[string]string{databasev1.LabelPostgreSQL: "db", appsv1.StatefulSetPodNameLabel: "db-0"}, services["db"].Selector)
+		equal(w.t, "selector of all servers", all, services["db-read"].Selector)
+		equal(w.t, "headless Service", [2]any{corev1.ClusterIPNone, true}, [2]any{services["db-headless"].ClusterIP, services["db-headless"].PublishNotReadyAddresses})
+		equal(w.t, "name of the headless Service", "db-headless", set.Spec.ServiceName)
+		claim := set.Spec.VolumeClaimTemplates[0]
+		equal(w.t, "size", resource.MustParse("10Gi"), claim.Spec.Resources.Requests[corev1.ResourceStorage])
+		equal(w.t, "labels of the claims", all, claim.Labels)
+		equal(w.t, "image", "postgres:16", set.Spec.Template.Spec.Containers[0].Image)
+	})
+}
+
+func TestImageOfFlag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+
+		w.create(func(p *databasev1.PostgreSQL) { p.Spec.Version = "17" })
+
+		equal(t, "image", "mirror.example.com/postgres:17.2", w.statefulSet().Spec.Template.Spec.Containers[0].Image)
+	})
+}
+
+// TestPodsAreRestricted holds the fields of the restricted Pod Security profile, and that no value of a Secret is in a pod.
+func TestPodsAreRestricted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		pod := w.statefulSet().Spec.Template.Spec
+		container := pod.Containers[0]
+
+		equal(w.t, "pod", &corev1.PodSecurityContext{
+			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To(int64(999)), RunAsGroup: ptr.To(int64(999)), FSGroup: ptr.To(int64(999)),
+			FSGroupChangePolicy: ptr.To(corev1.FSGroupChangeOnRootMismatch), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		}, pod.SecurityContext)
+		equal(w.t, "container", &corev1.SecurityContext{
+			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		}, container.SecurityContext)
+		equal(w.t, "token", ptr.To(false), pod.AutomountServiceAccountToken)
+		var names []string
+		for _, variable := range container.Env {
+			names = append(names, variable.Name)
+		}
+		equal(w.t, "environment", []string{"POD_NAME", "STATEFULSET", "SERVICE"}, names)
+	})
+}
+
+func TestStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		phases := map[string]string{}
+		note := func(when string) {
+			phases[when] = w.database().Status.Phase + " " + w.condition(databasev1.ConditionDatabaseReady).Reason
+		}
+
+		w.create(func(*databasev1.PostgreSQL) {})
+		note("created")
+		w.setPod(0, corev1.ConditionFalse)
+		w.makeServerReady(0)
+		note("primary ready")
+		w.makeServersReady()
+		note("all ready")
+		equal(t, "readyReplicas", int32(3), w.database().Status.ReadyReplicas)
+		equal(t, "endpoint", "db.ns.svc.cluster.local:5432", w.database().Status.Endpoint)
+		w.setPod(0, corev1.ConditionFalse)
+		w.makeStatefulSetReady(2)
+		note("primary away")
+
+		equal(t, "phases", map[string]string{
+			"created": "Pending Starting", "primary ready": "Degraded Available", "all ready": "Running Available", "primary away": "Degraded Unavailable",
+		}, phases)
+	})
+}
+
+// makeStatefulSetReady reports this number of servers as ready.
+func (w *world) makeStatefulSetReady(ready int32) {
+	w.t.Helper()
+	set := w.statefulSet()
+	set.Status.ReadyReplicas = ready
+	w.Act(func() error {
+		_, err := w.kube.AppsV1().StatefulSets("ns").UpdateStatus(context.Background(), set, metav1.UpdateOptions{})
+		return err
+	})
+	w.Wait(time.Second)
+}
+
+// TestPasswordsAreNowhereElse looks for the passwords in all objects but the Secret, in all events and in all requests.
+func TestPasswordsAreNowhereElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var written []string
+		record := func(action clienttesting.Action) (bool, runtime.Object, error) {
+			switch a := action.(type) {
+			case clienttesting.PatchAction:
+				written = append(written, string(a.GetPatch()))
+			case clienttesting.CreateAction:
+				if a.GetResource().Resource != "secrets" {
+					text, err := json.Marshal(a.GetObject())
+					written = append(written, string(text))
+					must(t, err)
+				}
+			}
+			return false, nil, nil
+		}
+		w.kube.PrependReactor("*", "*", record)
+		w.client.PrependReactor("*", "*", record)
+
+		w.create(func(*databasev1.PostgreSQL) {})
+		w.makeServersReady()
+
+		secret := w.secret()
+		text := strings.Join(append(written, w.Take()...), "\n")
+		for _, key := range []string{databasev1.KeyPassword, databasev1.KeyReplicationPassword} {
+			value := string(secret.Data[key])
+			if len(value) < 26 {
+				t.Errorf("%s is %q, which is too short", key, value)
+			}
+			encoded, err := json.Marshal(secret.Data[key])
+			must(t, err)
+			if strings.Contains(text, value) || strings.Contains(text, strings.Trim(string(encoded), `"`)) {
+				t.Errorf("%s is in a request", key)
+			}
+		}
+	})
+}
+
+func TestRecreatedDatabaseFindsItsDataAndPassword(t *testing.T) {
+	inWorld(t, func(w *world) {
+		before := w.secret()
+		w.remove()
+		equal(w.t, "requests of the deletion", []string{"patch postgresqls/db", "event Normal DataRetained"}, w.Take())
+
+		w.create(func(*databasev1.PostgreSQL) {})
+
+		equal(w.t, "requests", append([]string{created[0]}, created[2:]...), w.Take())
+		equal(w.t, "Secret", before, w.secret())
+		w.makeServersReady()
+		equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+	})
+}
+
+func TestDeletionPolicyDelete(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.DeletionPolicy = databasev1.DeletionPolicyDelete })
+		w.Take()
+
+		w.remove()
+
+		deleted := map[string]bool{}
+		for _, request := range w.Take() {
+			deleted[request] = true
+		}
+		equal(w.t, "requests", map[string]bool{
+			"delete persistentvolumeclaims/data-db-0": true, "delete persistentvolumeclaims/data-db-1": true,
+			"delete persistentvolumeclaims/data-db-2": true, "delete secrets/db-credentials": true,
+			"patch postgresqls/db": true, "event Normal DataDeleted": true,
+		}, deleted)
+		equal(w.t, "Secret", (*corev1.Secret)(nil), w.secret())
+	})
+}
+
+func TestSecretOfUserOutlivesDeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.createSecret(&corev1.Secret{Data: map[string][]byte{databasev1.KeyPassword: []byte("theirs")}})
+		w.create(func(p *databasev1.PostgreSQL) { p.Spec.DeletionPolicy = databasev1.DeletionPolicyDelete })
+
+		w.remove()
+
+		if w.secret() == nil {
+			t.Error("the Secret of the user was deleted")
+		}
+	})
+}
+
+func TestFailedDeletionIsReported(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.DeletionPolicy = databasev1.DeletionPolicyDelete })
+		w.Refuse(func(request string) error {
+			if request == "delete secrets/db-credentials" {
+				return apierrors.NewForbidden(corev1.Resource("secrets"), "db-credentials", errors.New("policy"))
+			}
+			return nil
+		})
+
+		w.Act(func() error {
+			return w.client.DatabaseV1().PostgreSQLs("ns").Delete(t.Context(), "db", metav1.DeleteOptions{})
+		})
+
+		message := w.database().Status.Conditions
+		if text, err := json.Marshal(message); err != nil || !strings.Contains(string(text), `Deletion waits: delete Secret \"db-credentials\"`) {
+			t.Errorf("conditions are %s, %v", text, err)
+		}
+	})
+}
+
+func TestSecretOfUserIsAdopted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.createSecret(&corev1.Secret{Data: map[string][]byte{databasev1.KeyPassword: []byte("theirs"), databasev1.KeyDatabase: []byte("shop")}})
+
+		w.create(func(*databasev1.PostgreSQL) {})
+
+		secret := w.secret()
+		equal(t, "password", "theirs", string(secret.Data[databasev1.KeyPassword]))
+		equal(t, "names", [2]string{"app", "shop"}, [2]string{string(secret.Data[databasev1.KeyUsername]), string(secret.Data[databasev1.KeyDatabase])})
+		equal(t, "label", map[string]string{databasev1.LabelPostgreSQL: "db"}, secret.Labels)
+		w.makeServersReady()
+		equal(t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+		w.Take()
+		w.Stop()
+		w.start()
+		equal(t, "requests of a restart", []string(nil), w.Take())
+	})
+}
+
+func TestSecretThatCannotBeUsed(t *testing.T) {
+	controller := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "u", Controller: ptr.To(true)}}
+	tests := map[string]struct {
+		secret          *corev1.Secret
+		reason, message string
+	}{
+		"no password": {
+			&corev1.Secret{Data: map[string][]byte{"username": []byte("me")}},
+			databasev1.ReasonCredentialsInvalid, `Secret "db-credentials", key "password": is missing: add it`,
+		},
+		"an empty password": {
+			&corev1.Secret{Data: map[string][]byte{"password": {}}},
+			databasev1.ReasonCredentialsInvalid, `Secret "db-credentials", key "password": must be one line of 1 to 256 bytes`,
+		},
+		"a password with a line break": {
+			&corev1.Secret{Data: map[string][]byte{"password": []byte("a\nb")}},
+			databasev1.ReasonCredentialsInvalid, `Secret "db-credentials", key "password": must be one line of 1 to 256 bytes`,
+		},
+		"a reserved owner": {
+			&corev1.Secret{Data: map[string][]byte{"password": []byte("a"), "username": []byte("postgres")}},
+			databasev1.ReasonCredentialsInvalid,
+			`Secret "db-credentials", key "username": must be 1 to 63 lower-case letters, digits and underscores, and no name that the database reserves`,
+		},
+		"another owner": {
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{OwnerReferences: controller}, Data: map[string][]byte{"password": []byte("a")}},
+			apimeta.ReasonOwnershipConflict, `Secret "db-credentials" exists and belongs to ConfigMap "theirs": delete or rename one of the two`,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.createSecret(test.secret)
+
+				w.create(func(*databasev1.PostgreSQL) {})
+
+				equal(t, "reason", test.reason, w.ready().Reason)
+				equal(t, "message", test.message, w.ready().Message)
+				equal(t, "phase", databasev1.PhaseFailed, w.database().Status.Phase)
+				sets, err := w.kube.AppsV1().StatefulSets("ns").List(t.Context(), metav1.ListOptions{})
+				must(t, err)
+				equal(t, "number of StatefulSets", 0, len(sets.Items))
+			})
+		})
+	}
+}
+
+func TestCorrectedSecretIsUsedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.createSecret(&corev1.Secret{Data: map[string][]byte{"username": []byte("me")}})
+		w.create(func(*databasev1.PostgreSQL) {})
+		secret := w.secret()
+		secret.Data["password"] = []byte("theirs")
+
+		w.Act(func() error {
+			_, err := w.kube.CoreV1().Secrets("ns").Update(t.Context(), secret, metav1.UpdateOptions{})
+			return err
+		})
+
+		w.makeServersReady()
+		equal(t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+	})
+}
+
+// TestLostSecretIsNotReplaced: a new password does not open the data in the volumes.
+func TestLostSecretIsNotReplaced(t *testing.T) {
+	inWorld(t, func(w *world) {
+		before := w.secret()
+
+		w.Act(func() error {
+			return w.kube.CoreV1().Secrets("ns").Delete(t.Context(), "db-credentials", metav1.DeleteOptions{})
+		})
+
+		equal(w.t, "Secret", (*corev1.Secret)(nil), w.secret())
+		equal(w.t, "reason", databasev1.ReasonCredentialsMissing, w.ready().Reason)
+		if message := w.ready().Message; !strings.Contains(message, "restore the Secret") || !strings.Contains(message, "delete the PersistentVolumeClaims") {
+			t.Errorf("message is %q", message)
+		}
+		before.ResourceVersion, before.UID = "", ""
+		w.createSecret(before)
+		equal(w.t, "reason after the Secret is restored", apimeta.ReasonHealthy, w.ready().Reason)
+	})
+}
+
+func TestSecretRestoredWithoutLabelIsFound(t *testing.T) {
+	inWorld(t, func(w *world) {
+		before := w.secret()
+		w.Act(func() error {
+			return w.kube.CoreV1().Secrets("ns").Delete(t.Context(), "db-credentials", metav1.DeleteOptions{})
+		})
+		w.createSecret(&corev1.Secret{Data: before.Data})
+
+		w.Wait(6 * time.Minute)
+
+		equal(w.t, "reason", apimeta.ReasonHealthy, w.ready().Reason)
+	})
+}
+
+func TestVolumesOfLostSecretStallCreation(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.remove()
+		w.Act(func() error {
+			return w.kube.CoreV1().Secrets("ns").Delete(t.Context(), "db-credentials", metav1.DeleteOptions{})
+		})
+		w.Take()
+
+		w.create(func(*databasev1.PostgreSQL) {})
+
+		equal(w.t, "requests", []string{
+			"patch postgresqls/db", "get secrets/db-credentials", "patch postgresqls/db status", "event Warning CredentialsMissing",
+		}, w.Take())
+		equal(w.t, "reason", databasev1.ReasonCredentialsMissing, w.ready().Reason)
+	})
+}
+
+func TestOtherVersionIsNotCarriedOut(t *testing.T) {
+	const message = "spec.version: the volumes hold data of version 16, on which version 17 cannot start: set spec.version to 16, or dump the " +
+		"database and restore it into a new one"
+	changes := map[string]func(w *world){
+		"a changed version": func(w *world) {
+			w.change(func(p *databasev1.PostgreSQL) { p.Spec.Version = "17" })
+		},
+		"another version for old volumes": func(w *world) {
+			w.remove()
+			w.create(func(p *databasev1.PostgreSQL) { p.Spec.Version = "17" })
+		},
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				change(w)
+
+				equal(w.t, "reason", databasev1.ReasonVersionChange, w.ready().Reason)
+				equal(w.t, "message", message, w.ready().Message)
+				equal(w.t, "image", "postgres:16", w.statefulSet().Spec.Template.Spec.Containers[0].Image)
+			})
+		})
+	}
+}
+
+func TestVersionChangesWhileThereIsNoData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.create(func(p *databasev1.PostgreSQL) { p.Spec.Version = "14" })
+
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Version = "15" })
+
+		equal(t, "image", "postgres:15", w.statefulSet().Spec.Template.Spec.Containers[0].Image)
+	})
+}
+
+func TestStorageGrows(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Storage = "20Gi" })
+
+		equal(w.t, "requests", []string{
+			"patch persistentvolumeclaims/data-db-0", "patch persistentvolumeclaims/data-db-1", "patch persistentvolumeclaims/data-db-2",
+			"patch postgresqls/db status", "event Normal Healthy",
+		}, w.Take())
+		claim, err := w.kube.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "data-db-2", metav1.GetOptions{})
+		must(t, err)
+		equal(w.t, "size of the claim", resource.MustParse("20Gi"), claim.Spec.Resources.Requests[corev1.ResourceStorage])
+		equal(w.t, "size in the template", resource.MustParse("10Gi"),
+			w.statefulSet().Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage])
+		equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+		w.remove()
+		w.create(func(p *databasev1.PostgreSQL) { p.Spec.Storage = "20Gi" })
+		equal(w.t, "size in the template of the next StatefulSet", resource.MustParse("10Gi"),
+			w.statefulSet().Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage])
+	})
+}
+
+// TestClaimOfNewServerGrows: the template of the StatefulSet keeps the old size.
+func TestClaimOfNewServerGrows(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Storage = "20Gi" })
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Replicas = ptr.To(int32(4)) })
+
+		w.makeServersReady()
+
+		claim, err := w.kube.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "data-db-3", metav1.GetOptions{})
+		must(t, err)
+		equal(w.t, "size of the claim", resource.MustParse("20Gi"), claim.Spec.Resources.Requests[corev1.ResourceStorage])
+	})
+}
+
+func TestStorageThatCannotChange(t *testing.T) {
+	tests := map[string]struct {
+		change          func(*databasev1.PostgreSQL)
+		reason, message string
+	}{
+		"smaller": {
+			func(p *databasev1.PostgreSQL) { p.Spec.Storage = "5Gi" }, databasev1.ReasonStorageShrinks,
+			`spec.storage: 5Gi is less than the 10Gi of PersistentVolumeClaim "data-db-0", and volumes cannot shrink: set spec.storage to 10Gi or more`,
+		},
+		"not expandable": {
+			func(p *databasev1.PostgreSQL) { p.Spec.Storage = "20Gi" }, databasev1.ReasonStorageNotExpandable,
+			`spec.storage: PersistentVolumeClaim "data-db-0" was refused: persistentvolumeclaims "data-db-0" is forbidden: only dynamically ` +
+				`provisioned pvc can be resized: allow expansion in the StorageClass, or set spec.storage to the size before`,
+		},
+		"another class": {
+			func(p *databasev1.PostgreSQL) { p.Spec.StorageClassName = ptr.To("fast") }, databasev1.ReasonStorageClassChange,
+			`spec.storageClassName: the volumes were made with "", and cannot change: set it to that, or dump the database and restore it into a new one`,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.Refuse(func(request string) error {
+					if !strings.HasPrefix(request, "patch persistentvolumeclaims/") {
+						return nil
+					}
+					return apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "data-db-0", errors.New("only dynamically provisioned pvc can be resized"))
+				})
+
+				w.change(test.change)
+
+				equal(w.t, "reason", test.reason, w.ready().Reason)
+				equal(w.t, "message", test.message, w.ready().Message)
+				for _, request := range w.Take() {
+					if request == "patch statefulsets/db" {
+						t.Error("the StatefulSet was changed")
+					}
+				}
+				w.Refuse(nil)
+				w.change(func(p *databasev1.PostgreSQL) { p.Spec.Storage, p.Spec.StorageClassName = "10Gi", nil })
+				equal(w.t, "reason of the spec before", apimeta.ReasonHealthy, w.ready().Reason)
+			})
+		})
+	}
+}
+
+func withBackup(p *databasev1.PostgreSQL) {
+	p.Spec.Backup = &databasev1.PostgreSQLBackup{
+		Enabled: true, Schedule: "0 2 * * *", Retention: "30d",
+		Destination: &backupv1.Destination{Type: "s3", Bucket: "dumps", Prefix: "db", CredentialsSecret: "bucket"},
+	}
+}
+
+func TestBackupIsCreatedWhenDatabaseIsReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.serveBackups()
+
+		w.create(withBackup)
+		equal(t, "requests of the creation", created, w.Take())
+		equal(t, "BackupConfigured", databasev1.ReasonWaitingForDatabase, w.condition(databasev1.ConditionBackupConfigured).Reason)
+		w.makeServersReady()
+
+		backup, err := w.client.BackupV1().Backups("ns").Get(t.Context(), "db-backup", metav1.GetOptions{})
+		must(t, err)
+		equal(t, "source", backupv1.Source{Type: "postgresql", Connection: backupv1.Connection{
+			Host: "db.ns.svc.cluster.local", Port: 5432, Database: "app", CredentialsSecret: "db-credentials",
+		}}, backup.Spec.Source)
+		equal(t, "BackupConfigured", databasev1.ReasonBackupNotReady, w.condition(databasev1.ConditionBackupConfigured).Reason)
+		w.setBackup(metav1.ConditionTrue, "scheduled", nil)
+		equal(t, "BackupConfigured of a Backup that is Ready", databasev1.ReasonBackupReady, w.condition(databasev1.ConditionBackupConfigured).Reason)
+		last := metav1.NewTime(time.Now().Truncate(time.Second))
+		w.setBackup(metav1.ConditionTrue, "scheduled", &last)
+		equal(t, "lastBackupTime", true, w.database().Status.LastBackupTime.Equal(&last))
+	})
+}
+
+// TestBackupStaysWhileDatabaseIsAway: the first time that the database was ready counts.
+func TestBackupStaysWhileDatabaseIsAway(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.serveBackups()
+		w.setPod(0, corev1.ConditionFalse)
+		w.makeStatefulSetReady(2)
+
+		w.change(withBackup)
+
+		_, err := w.client.BackupV1().Backups("ns").Get(t.Context(), "db-backup", metav1.GetOptions{})
+		must(t, err)
+	})
+}
+
+func TestDatabaseWithFailingBackupIsReady(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.serveBackups()
+		w.change(withBackup)
+
+		w.setBackup(metav1.ConditionFalse, "the bucket refuses the dump", nil)
+
+		equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+		configured := w.condition(databasev1.ConditionBackupConfigured)
+		equal(w.t, "BackupConfigured", databasev1.ReasonBackupNotReady, configured.Reason)
+		if !strings.Contains(configured.Message, "the bucket refuses the dump") {
+			t.Errorf("message is %q", configured.Message)
+		}
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Backup.Enabled = false })
+		equal(w.t, "BackupConfigured when disabled", databasev1.ReasonBackupDisabled, w.condition(databasev1.ConditionBackupConfigured).Reason)
+		_, err := w.client.BackupV1().Backups("ns").Get(t.Context(), "db-backup", metav1.GetOptions{})
+		equal(w.t, "the Backup is gone", true, apierrors.IsNotFound(err))
+	})
+}
+
+func TestBackupWaitsForItsKind(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.change(withBackup)
+		equal(w.t, "BackupConfigured", databasev1.ReasonBackupUnserved, w.condition(databasev1.ConditionBackupConfigured).Reason)
+		equal(w.t, "Ready", apimeta.ReasonHealthy, w.ready().Reason)
+
+		w.serveBackups()
+
+		_, err := w.client.BackupV1().Backups("ns").Get(t.Context(), "db-backup", metav1.GetOptions{})
+		must(t, err)
+	})
+}

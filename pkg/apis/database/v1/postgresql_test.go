@@ -1,0 +1,90 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/example/demoapp-controller/test/crd"
+)
+
+const file = "artifacts/kinds/postgresql/crd.yaml"
+
+func TestPostgreSQLDefaults(t *testing.T) {
+	definition := crd.Load(t, file)
+	object := definition.Object(t, "db", `{version: "17", backup: {}}`)
+
+	errs := definition.Admit(t, object)
+
+	want := map[string]any{
+		"version": "17", "storage": "10Gi", "replicas": int64(1), "deletionPolicy": "Retain",
+		"backup": map[string]any{"schedule": "0 2 * * *", "retention": "30d"},
+	}
+	if diff := cmp.Diff(want, object["spec"]); diff != "" || len(errs) > 0 {
+		t.Errorf("errors %v, spec (-want +got):\n%s", errs, diff)
+	}
+}
+
+func TestPostgreSQLValidation(t *testing.T) {
+	destination := `destination: {type: s3, bucket: dumps, credentialsSecret: bucket}`
+	tests := []struct {
+		name, object, spec string
+		// field and message are of the expected error; empty if the object is valid.
+		field, message string
+	}{
+		{"the least", "db", `{version: "12"}`, "", ""},
+		{"the most", strings.Repeat("a", 37), `{version: "18", replicas: 5, storage: 9999Gi, deletionPolicy: Delete, storageClassName: fast.example.com, backup: {enabled: true, ` + destination + `}}`, "", ""},
+		{"no version", "db", `{}`, "spec.version", "Required value"},
+		{"a version too old", "db", `{version: "11"}`, "spec.version", "Unsupported value"},
+		{"a minor version", "db", `{version: "17.2"}`, "spec.version", "Unsupported value"},
+		{"a version that is a number", "db", `{version: 17}`, "spec.version", "must be of type string"},
+		{"no storage", "db", `{version: "17", storage: 0Gi}`, "spec.storage", "at least 1Gi"},
+		{"storage in another unit", "db", `{version: "17", storage: 10G}`, "spec.storage", "should match"},
+		{"no servers", "db", `{version: "17", replicas: 0}`, "spec.replicas", "greater than or equal to 1"},
+		{"too many servers", "db", `{version: "17", replicas: 6}`, "spec.replicas", "less than or equal to 5"},
+		{"another deletion policy", "db", `{version: "17", deletionPolicy: Keep}`, "spec.deletionPolicy", "Unsupported value"},
+		{"a backup without a destination", "db", `{version: "17", backup: {enabled: true}}`, "spec.backup", "destination is required"},
+		{"an empty schedule", "db", `{version: "17", backup: {schedule: ""}}`, "spec.backup.schedule", "at least 1"},
+		{"a retention without a unit", "db", `{version: "17", backup: {retention: "30"}}`, "spec.backup.retention", "should match"},
+		{"a name too long", strings.Repeat("a", 38), `{version: "17"}`, "metadata", "at most 37 characters"},
+		{"a name with a dot", "db.example", `{version: "17"}`, "metadata", "DNS-1035 label"},
+	}
+	definition := crd.Load(t, file)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			errs := definition.Admit(t, definition.Object(t, test.object, test.spec))
+
+			if test.field == "" {
+				if len(errs) > 0 {
+					t.Error(errs.ToAggregate())
+				}
+				return
+			}
+			if !slices.ContainsFunc(errs, func(err *field.Error) bool {
+				return err.Field == test.field && strings.Contains(err.Error(), test.message)
+			}) {
+				t.Errorf("got %v, want an error of field %q containing %q", errs, test.field, test.message)
+			}
+		})
+	}
+}
+
+func TestPostgreSQLColumns(t *testing.T) {
+	definition := crd.Load(t, file)
+	object := definition.Object(t, "db", `{version: "17", storage: 20Gi}`)
+	object["status"] = map[string]any{"readyReplicas": int64(2), "phase": "Running"}
+
+	row := definition.Row(t, object)
+
+	delete(row, "Age")
+	want := map[string]any{"Name": "db", "Version": "17", "Ready": int64(2), "Storage": "20Gi", "Phase": "Running"}
+	if diff := cmp.Diff(want, row); diff != "" {
+		t.Errorf("row (-want +got):\n%s", diff)
+	}
+}

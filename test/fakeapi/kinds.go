@@ -27,6 +27,7 @@ var builtinKinds = map[schema.GroupVersionResource]Kind{
 	{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}:               {schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, false},
 	{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}:                           {schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, false},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}:                       {schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, false},
+	{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}:                                  {schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}, true},
 	{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}:                            {schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}, true},
 	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}: {schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}, false},
 }

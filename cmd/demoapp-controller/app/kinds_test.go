@@ -42,6 +42,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
 	"github.com/example/demoapp-controller/pkg/controller/ecommerceplatform"
 	"github.com/example/demoapp-controller/pkg/controller/memcachedbackup"
+	"github.com/example/demoapp-controller/pkg/controller/postgresql"
 	"github.com/example/demoapp-controller/pkg/controller/webapp"
 	"github.com/example/demoapp-controller/pkg/controller/website"
 	"github.com/example/demoapp-controller/pkg/operator"
@@ -108,6 +109,16 @@ func TestKinds(t *testing.T) {
 				appstack.Name: {
 					Services:    []string{"informer of AppStacks", "informer of PostgreSQLs"},
 					Controllers: []string{appstack.Name},
+				},
+				postgresql.Name: {
+					Services: []string{
+						"informer of PostgreSQLs",
+						"informer of Secrets with label database.example.com/postgresql",
+						"informer of PersistentVolumeClaims with label database.example.com/postgresql",
+						"informer of Pods with label database.example.com/postgresql",
+						"informer of children of kind StatefulSet.apps", "informer of children of kind PodDisruptionBudget.policy",
+					},
+					Controllers: []string{postgresql.Name},
 				},
 				ecommerceplatform.Name: {
 					Services: []string{
@@ -185,6 +196,17 @@ func TestKinds(t *testing.T) {
 						"informer of AppStacks in a", "informer of AppStacks in b", "informer of PostgreSQLs in a", "informer of PostgreSQLs in b",
 					},
 					Controllers: []string{appstack.Name},
+				},
+				postgresql.Name: {
+					Services: []string{
+						"informer of PostgreSQLs in a", "informer of PostgreSQLs in b",
+						"informer of Secrets with label database.example.com/postgresql in a", "informer of Secrets with label database.example.com/postgresql in b",
+						"informer of PersistentVolumeClaims with label database.example.com/postgresql in a", "informer of PersistentVolumeClaims with label database.example.com/postgresql in b",
+						"informer of Pods with label database.example.com/postgresql in a", "informer of Pods with label database.example.com/postgresql in b",
+						"informer of children of kind StatefulSet.apps in a", "informer of children of kind StatefulSet.apps in b",
+						"informer of children of kind PodDisruptionBudget.policy in a", "informer of children of kind PodDisruptionBudget.policy in b",
+					},
+					Controllers: []string{postgresql.Name},
 				},
 				ecommerceplatform.Name: {
 					Services: []string{

@@ -1,0 +1,477 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
+	"github.com/example/demoapp-controller/test/cluster"
+)
+
+// installPostgreSQLs installs the kind and the kind Backup. The operator runs already, and waits for them.
+var installPostgreSQLs = sync.OnceValue(func() error {
+	ctx := context.Background()
+	return errors.Join(
+		shared.InstallCRDs(ctx, "artifacts/kinds/postgresql/crd.yaml", "artifacts/kinds/backup/crd.yaml"),
+		shared.ApplyFiles(ctx, "", "artifacts/kinds/postgresql/rbac.yaml"),
+	)
+})
+
+// databases is a namespace whose pods must meet the restricted profile, with a StorageClass of its own and a volume for
+// each of three servers of the PostgreSQL "db".
+type databases struct {
+	t         *testing.T
+	namespace string
+	class     string
+	client    *versioned.Clientset
+}
+
+func newDatabases(t *testing.T, expandable bool) *databases {
+	t.Helper()
+	if err := installPostgreSQLs(); err != nil {
+		t.Fatal(err)
+	}
+	client, err := versioned.NewForConfig(shared.AdminConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &databases{t: t, namespace: shared.Namespace(t), client: client}
+	d.class = d.namespace
+	showLogOnFailure(t, d.namespace)
+	restricted := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`)
+	_, err1 := shared.Client.CoreV1().Namespaces().Patch(t.Context(), d.namespace, types.MergePatchType, restricted, metav1.PatchOptions{})
+	_, err2 := shared.Client.StorageV1().StorageClasses().Create(t.Context(), &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: d.class}, Provisioner: "kubernetes.io/no-provisioner", AllowVolumeExpansion: &expandable,
+	}, metav1.CreateOptions{})
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := shared.Client.StorageV1().StorageClasses().Delete(context.Background(), d.class, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	for ordinal := range 3 {
+		d.provision(ordinal)
+	}
+	return d
+}
+
+// provision creates a volume for a server, which a claim that is deleted leaves behind. No provisioner runs here.
+func (d *databases) provision(ordinal int) {
+	d.t.Helper()
+	name := fmt.Sprintf("%s-%d", d.namespace, ordinal)
+	_, err := shared.Client.CoreV1().PersistentVolumes().Create(d.t.Context(), &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:         corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			StorageClassName: d.class, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			ClaimRef:               &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: d.namespace, Name: claimOf(ordinal)},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/simulated"}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() {
+		if err := shared.Client.CoreV1().PersistentVolumes().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			d.t.Error(err)
+		}
+	})
+}
+
+func claimOf(ordinal int) string { return fmt.Sprintf("data-db-%d", ordinal) }
+
+func (d *databases) create(change func(*databasev1.PostgreSQLSpec)) {
+	d.t.Helper()
+	object := &databasev1.PostgreSQL{ObjectMeta: metav1.ObjectMeta{Name: "db"}, Spec: databasev1.PostgreSQLSpec{
+		Version: "16", Storage: "1Gi", Replicas: ptr.To(int32(2)), StorageClassName: &d.class,
+	}}
+	change(&object.Spec)
+	if _, err := d.client.DatabaseV1().PostgreSQLs(d.namespace).Create(d.t.Context(), object, metav1.CreateOptions{}); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// patch changes the spec.
+func (d *databases) patch(spec string) {
+	d.t.Helper()
+	patch := fmt.Appendf(nil, `{"spec":%s}`, spec)
+	_, err := d.client.DatabaseV1().PostgreSQLs(d.namespace).Patch(d.t.Context(), "db", types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// remove deletes the PostgreSQL, and waits until its children are gone.
+func (d *databases) remove() {
+	d.t.Helper()
+	if err := d.client.DatabaseV1().PostgreSQLs(d.namespace).Delete(d.t.Context(), "db", metav1.DeleteOptions{}); err != nil {
+		d.t.Fatal(err)
+	}
+	cluster.Eventually(d.t.Context(), d.t, "the StatefulSet and its pods are gone", func(ctx context.Context) (bool, error) {
+		_, err := shared.Client.AppsV1().StatefulSets(d.namespace).Get(ctx, "db", metav1.GetOptions{})
+		pods, listErr := shared.Client.CoreV1().Pods(d.namespace).List(ctx, metav1.ListOptions{})
+		return apierrors.IsNotFound(err) && listErr == nil && len(pods.Items) == 0, listErr
+	})
+}
+
+// await returns the PostgreSQL once its status is about its newest spec, and the condition has the reason.
+func (d *databases) await(conditionType, reason string) *databasev1.PostgreSQL {
+	d.t.Helper()
+	var found *databasev1.PostgreSQL
+	cluster.Eventually(d.t.Context(), d.t, conditionType+" is "+reason, func(ctx context.Context) (bool, error) {
+		var err error
+		if found, err = d.client.DatabaseV1().PostgreSQLs(d.namespace).Get(ctx, "db", metav1.GetOptions{}); err != nil {
+			return false, err
+		}
+		condition := meta.FindStatusCondition(found.Status.Conditions, conditionType)
+		if condition == nil || condition.ObservedGeneration != found.Generation || condition.Reason != reason {
+			return false, fmt.Errorf("status is %+v", found.Status)
+		}
+		return true, nil
+	})
+	return found
+}
+
+func (d *databases) awaitReady() *databasev1.PostgreSQL {
+	d.t.Helper()
+	return d.await("Ready", apimeta.ReasonHealthy)
+}
+
+func (d *databases) secret() *corev1.Secret {
+	d.t.Helper()
+	found, err := shared.Client.CoreV1().Secrets(d.namespace).Get(d.t.Context(), "db-credentials", metav1.GetOptions{})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return found
+}
+
+// settle waits until the operator is done in the namespace, and returns what it wrote since, by verb and resource.
+func (d *databases) settle(since time.Time) map[string]int {
+	d.t.Helper()
+	return (&site{t: d.t, namespace: d.namespace}).settle(since)
+}
+
+// TestPostgreSQLLife follows a PostgreSQL from its creation to its second deletion, and counts the requests.
+func TestPostgreSQLLife(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, true)
+
+	begin := time.Now()
+	d.create(func(*databasev1.PostgreSQLSpec) {})
+	ready := d.awaitReady()
+	seconds := int(time.Since(begin) / time.Second)
+	created := d.settle(begin)
+	// Progress is written at most once a second, so slow pods cost further writes.
+	if writes := created["patch postgresqls/status"]; writes < 2 || writes > 3+seconds {
+		t.Errorf("%d writes of the status within %d seconds, want 2 and at most one for each second", writes, seconds)
+	}
+	delete(created, "patch postgresqls/status")
+	if want := map[string]int{
+		"patch postgresqls": 1, "create secrets": 1, "patch services": 3, "patch configmaps": 1, "patch statefulsets": 1,
+		"patch poddisruptionbudgets": 1, "create events": 2,
+	}; !maps.Equal(created, want) {
+		t.Errorf("requests of the creation, without status, are %v, want %v", created, want)
+	}
+	if ready.Status.ReadyReplicas != 2 || ready.Status.Phase != databasev1.PhaseRunning ||
+		ready.Status.Endpoint != "db."+d.namespace+".svc.cluster.local:5432" {
+		t.Errorf("status is %+v", ready.Status)
+	}
+
+	before := d.secret()
+	d.remove()
+	if _, err := shared.Client.CoreV1().PersistentVolumeClaims(d.namespace).Get(t.Context(), claimOf(1), metav1.GetOptions{}); err != nil {
+		t.Errorf("a volume did not outlive the deletion: %v", err)
+	}
+	begin = time.Now()
+	d.create(func(s *databasev1.PostgreSQLSpec) { s.DeletionPolicy = databasev1.DeletionPolicyDelete })
+	d.awaitReady()
+	if requests := d.settle(begin); requests["create secrets"]+requests["patch secrets"]+requests["get secrets"] > 0 {
+		t.Errorf("requests of the second creation are %v", requests)
+	}
+	if after := d.secret(); after.UID != before.UID || string(after.Data["password"]) != string(before.Data["password"]) {
+		t.Error("the second PostgreSQL has another password")
+	}
+
+	d.patch(`{"replicas":1}`)
+	d.awaitReady()
+	d.remove()
+	cluster.Eventually(t.Context(), t, "the volumes and the credentials are gone", func(ctx context.Context) (bool, error) {
+		claims, err1 := shared.Client.CoreV1().PersistentVolumeClaims(d.namespace).List(ctx, metav1.ListOptions{})
+		_, err2 := shared.Client.CoreV1().Secrets(d.namespace).Get(ctx, "db-credentials", metav1.GetOptions{})
+		return err1 == nil && len(claims.Items) == 0 && apierrors.IsNotFound(err2), err1
+	})
+}
+
+func TestPostgreSQLDriftIsCorrected(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, true)
+	d.create(func(*databasev1.PostgreSQLSpec) {})
+	d.awaitReady()
+	d.settle(time.Now())
+	begin := time.Now()
+
+	if err := shared.Client.CoreV1().ConfigMaps(d.namespace).Delete(t.Context(), "db-scripts", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	want := map[string]int{"patch configmaps": 1, "patch postgresqls/status": 1, "create events": 1}
+	if got := d.settle(begin); !maps.Equal(got, want) {
+		t.Errorf("requests are %v, want %v", got, want)
+	}
+	begin = time.Now()
+	scaled := []byte(`{"spec":{"replicas":3}}`)
+	if _, err := shared.Client.AppsV1().StatefulSets(d.namespace).Patch(t.Context(), "db", types.MergePatchType, scaled, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t.Context(), t, "the StatefulSet is restored", func(ctx context.Context) (bool, error) {
+		found, err := shared.Client.AppsV1().StatefulSets(d.namespace).Get(ctx, "db", metav1.GetOptions{})
+		return err == nil && *found.Spec.Replicas == 2, err
+	})
+	if got := d.settle(begin); got["patch statefulsets"] != 1 {
+		t.Errorf("requests are %v, want one apply of the StatefulSet", got)
+	}
+}
+
+func TestPostgreSQLStorage(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, true)
+	d.create(func(*databasev1.PostgreSQLSpec) {})
+	d.awaitReady()
+
+	d.patch(`{"storage":"2Gi"}`)
+
+	d.awaitReady()
+	for ordinal := range 2 {
+		claim, err := shared.Client.CoreV1().PersistentVolumeClaims(d.namespace).Get(t.Context(), claimOf(ordinal), metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size := claim.Spec.Resources.Requests[corev1.ResourceStorage]; size.String() != "2Gi" {
+			t.Errorf("size of claim %d is %s, want 2Gi", ordinal, size.String())
+		}
+	}
+	d.patch(`{"replicas":3}`)
+	d.awaitReady()
+	cluster.Eventually(t.Context(), t, "the claim of the third server has the new size", func(ctx context.Context) (bool, error) {
+		claim, err := shared.Client.CoreV1().PersistentVolumeClaims(d.namespace).Get(ctx, claimOf(2), metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+		return size.String() == "2Gi", nil
+	})
+	d.patch(`{"storage":"1Gi"}`)
+	refused := d.await("Stalled", databasev1.ReasonStorageShrinks)
+	if message := meta.FindStatusCondition(refused.Status.Conditions, "Stalled").Message; !strings.Contains(message, "set spec.storage to 2Gi or more") {
+		t.Errorf("message is %q", message)
+	}
+	d.patch(`{"storage":"2Gi"}`)
+	d.awaitReady()
+}
+
+func TestPostgreSQLStorageThatCannotGrow(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, false)
+	d.create(func(s *databasev1.PostgreSQLSpec) { s.Replicas = ptr.To(int32(1)) })
+	d.awaitReady()
+
+	d.patch(`{"storage":"2Gi"}`)
+
+	refused := d.await("Stalled", databasev1.ReasonStorageNotExpandable)
+	if message := meta.FindStatusCondition(refused.Status.Conditions, "Stalled").Message; !strings.Contains(message, "allow expansion in the StorageClass") {
+		t.Errorf("message is %q", message)
+	}
+	_, err := shared.Client.StorageV1().StorageClasses().Patch(t.Context(), d.class, types.MergePatchType, []byte(`{"allowVolumeExpansion":true}`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.patch(`{"storage":"3Gi"}`)
+	d.awaitReady()
+}
+
+func TestPostgreSQLVersionChange(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, true)
+	d.create(func(*databasev1.PostgreSQLSpec) {})
+	d.awaitReady()
+
+	d.patch(`{"version":"17"}`)
+
+	refused := d.await("Stalled", databasev1.ReasonVersionChange)
+	if message := meta.FindStatusCondition(refused.Status.Conditions, "Stalled").Message; !strings.Contains(message, "dump the database and restore it") {
+		t.Errorf("message is %q", message)
+	}
+	set, err := shared.Client.AppsV1().StatefulSets(d.namespace).Get(t.Context(), "db", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if image := set.Spec.Template.Spec.Containers[0].Image; image != "postgres:16" {
+		t.Errorf("image is %s, want postgres:16", image)
+	}
+	d.patch(`{"version":"16"}`)
+	d.awaitReady()
+}
+
+func TestPostgreSQLSecretOfUser(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, true)
+	secrets := shared.Client.CoreV1().Secrets(d.namespace)
+	_, err := secrets.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "db-credentials"}, Data: map[string][]byte{"username": []byte("shop")},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	d.create(func(s *databasev1.PostgreSQLSpec) { s.Replicas = ptr.To(int32(1)) })
+
+	invalid := d.await("Stalled", databasev1.ReasonCredentialsInvalid)
+	if message := meta.FindStatusCondition(invalid.Status.Conditions, "Stalled").Message; message != `Secret "db-credentials", key "password": is missing: add it` {
+		t.Errorf("message is %q", message)
+	}
+	_, err = secrets.Patch(t.Context(), "db-credentials", types.MergePatchType, []byte(`{"stringData":{"password":"theirs"}}`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.awaitReady()
+	if secret := d.secret(); string(secret.Data["username"]) != "shop" || string(secret.Data["password"]) != "theirs" || len(secret.Data["replication-password"]) == 0 {
+		t.Errorf("keys of the Secret are %v", maps.Keys(secret.Data))
+	}
+	if err := secrets.Delete(t.Context(), "db-credentials", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	d.await("Stalled", databasev1.ReasonCredentialsMissing)
+}
+
+func TestPostgreSQLBackup(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, true)
+	backups := d.client.BackupV1().Backups(d.namespace)
+
+	d.create(func(s *databasev1.PostgreSQLSpec) {
+		s.Replicas = ptr.To(int32(1))
+		s.Backup = &databasev1.PostgreSQLBackup{Enabled: true, Destination: &backupv1.Destination{Type: "s3", Bucket: "dumps", CredentialsSecret: "bucket"}}
+	})
+
+	d.awaitReady()
+	cluster.Eventually(t.Context(), t, "the Backup exists", func(ctx context.Context) (bool, error) {
+		backup, err := backups.Get(ctx, "db-backup", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		if backup.Spec.Source.Connection.CredentialsSecret != "db-credentials" || backup.Spec.Schedule != "0 2 * * *" || backup.Spec.Retention != "30d" {
+			t.Errorf("spec of the Backup is %+v", backup.Spec)
+		}
+		return true, nil
+	})
+	d.patch(`{"backup":{"enabled":false}}`)
+	d.await(databasev1.ConditionBackupConfigured, databasev1.ReasonBackupDisabled)
+	cluster.Eventually(t.Context(), t, "the Backup is gone", func(ctx context.Context) (bool, error) {
+		_, err := backups.Get(ctx, "db-backup", metav1.GetOptions{})
+		return apierrors.IsNotFound(err), nil
+	})
+	theirs := &backupv1.Backup{ObjectMeta: metav1.ObjectMeta{Name: "db-backup"}, Spec: backupv1.BackupSpec{
+		Schedule: "@daily", Destination: backupv1.Destination{Type: "s3", Bucket: "theirs", CredentialsSecret: "theirs"},
+		Source: backupv1.Source{Type: "mysql", Connection: backupv1.Connection{Host: "theirs", Database: "theirs", CredentialsSecret: "theirs"}},
+	}}
+	if _, err := backups.Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	d.patch(`{"backup":{"enabled":true}}`)
+	d.await("Stalled", apimeta.ReasonOwnershipConflict)
+}
+
+func TestPostgreSQLLeavesObjectsOfOthersAlone(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, true)
+	labels := map[string]string{"app": "theirs"}
+	pod := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
+	set, err1 := shared.Client.AppsV1().StatefulSets(d.namespace).Create(t.Context(), &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "db"},
+		Spec:       appsv1.StatefulSetSpec{Replicas: ptr.To(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: pod},
+	}, metav1.CreateOptions{})
+	budget, err2 := shared.Client.PolicyV1().PodDisruptionBudgets(d.namespace).Create(t.Context(), &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: "db"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels}},
+	}, metav1.CreateOptions{})
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+
+	d.create(func(*databasev1.PostgreSQLSpec) {})
+
+	d.await("Stalled", apimeta.ReasonOwnershipConflict)
+	liveSet, err1 := shared.Client.AppsV1().StatefulSets(d.namespace).Get(t.Context(), "db", metav1.GetOptions{})
+	liveBudget, err2 := shared.Client.PolicyV1().PodDisruptionBudgets(d.namespace).Get(t.Context(), "db", metav1.GetOptions{})
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	if liveSet.Generation != set.Generation || liveBudget.Generation != budget.Generation ||
+		len(liveSet.OwnerReferences)+len(liveBudget.OwnerReferences) > 0 {
+		t.Error("objects of others were changed")
+	}
+}
+
+// TestPostgreSQLPasswordsStayInTheirSecret looks for passwords in the operator's log at a high level, and in all objects.
+func TestPostgreSQLPasswordsStayInTheirSecret(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, true)
+	d.create(func(*databasev1.PostgreSQLSpec) {})
+	ready := d.awaitReady()
+	secret := d.secret()
+	core := shared.Client.CoreV1()
+
+	maps, err1 := core.ConfigMaps(d.namespace).List(t.Context(), metav1.ListOptions{})
+	pods, err2 := core.Pods(d.namespace).List(t.Context(), metav1.ListOptions{})
+	sets, err3 := shared.Client.AppsV1().StatefulSets(d.namespace).List(t.Context(), metav1.ListOptions{})
+	claims, err4 := core.PersistentVolumeClaims(d.namespace).List(t.Context(), metav1.ListOptions{})
+	events, err5 := shared.Client.EventsV1().Events(d.namespace).List(t.Context(), metav1.ListOptions{})
+	metadata := secret.ObjectMeta
+	text, err6 := json.Marshal([]any{maps, pods, sets, claims, events, ready, metadata})
+
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"password", "replication-password"} {
+		encoded, err := json.Marshal(secret.Data[key])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, form := range []string{string(secret.Data[key]), strings.Trim(string(encoded), `"`)} {
+			if strings.Contains(operator.Log(), form) || strings.Contains(string(text), form) {
+				t.Errorf("%s is in the log or in an object", key)
+			}
+		}
+	}
+}

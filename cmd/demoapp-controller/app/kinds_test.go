@@ -112,7 +112,6 @@ func TestKinds(t *testing.T) {
 				},
 				postgresql.Name: {
 					Services: []string{
-						"informer of PostgreSQLs",
 						"informer of Secrets with label database.example.com/postgresql",
 						"informer of PersistentVolumeClaims with label database.example.com/postgresql",
 						"informer of Pods with label database.example.com/postgresql",
@@ -199,7 +198,6 @@ func TestKinds(t *testing.T) {
 				},
 				postgresql.Name: {
 					Services: []string{
-						"informer of PostgreSQLs in a", "informer of PostgreSQLs in b",
 						"informer of Secrets with label database.example.com/postgresql in a", "informer of Secrets with label database.example.com/postgresql in b",
 						"informer of PersistentVolumeClaims with label database.example.com/postgresql in a", "informer of PersistentVolumeClaims with label database.example.com/postgresql in b",
 						"informer of Pods with label database.example.com/postgresql in a", "informer of Pods with label database.example.com/postgresql in b",

@@ -6,6 +6,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -155,6 +156,11 @@ func (o *Options) Validate() error {
 	}
 	if o.RolloutFailureThreshold < 0 {
 		bad("--rollout-failure-threshold", o.RolloutFailureThreshold, "must be at least 1, or 0 for no limit")
+	}
+	for version, image := range o.PostgreSQLImages {
+		if major, err := strconv.Atoi(version); err != nil || major < 12 || major > 18 || image == "" {
+			bad("--postgresql-images", version+"="+image, "must be a major version from 12 to 18 and an image, for example 17=postgres:17.2")
+		}
 	}
 	if _, err := registries.Parse(o.AllowedRegistries); err != nil {
 		bad("--allowed-registries", strings.Join(o.AllowedRegistries, ","), "%v", err)

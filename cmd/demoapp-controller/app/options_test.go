@@ -51,6 +51,7 @@ func TestFlagsAndDefaults(t *testing.T) {
 		"leader-elect-resource-name":      "demoapp-controller",
 		"metrics-bind-address":            ":8080",
 		"health-probe-bind-address":       ":8081",
+		"postgresql-images":               "[]",
 		"pprof-bind-address":              "0",
 		"shutdown-timeout":                "25s",
 		"logging-format":                  "text",
@@ -110,6 +111,7 @@ func TestValidate(t *testing.T) {
 			},
 		},
 		{name: "no registries", args: []string{"--allowed-registries="}},
+		{name: "images of PostgreSQLs", args: []string{"--postgresql-images=12=postgres:12.22,18=registry.example.com:5000/postgres:18"}},
 		{
 			name: "registry that is a URL",
 			args: []string{"--allowed-registries=docker.io,https://quay.io"},
@@ -131,6 +133,11 @@ func TestValidate(t *testing.T) {
 			name: "blocked image that is a URL",
 			args: []string{"--blocked-images=nginx,https://quay.io/web"},
 			want: []string{`--blocked-images=nginx,https://quay.io/web: "https://quay.io/web" is not an image reference: `},
+		},
+		{
+			name: "image of an unknown version",
+			args: []string{"--postgresql-images=17.2=postgres:17.2"},
+			want: []string{"--postgresql-images=17.2=postgres:17.2: must be a major version from 12 to 18 and an image, for example "},
 		},
 		{name: "empty registry", args: []string{"--allowed-registries=quay.io,"}, want: []string{`--allowed-registries=quay.io,: "" is not a registry: `}},
 	}

@@ -54,10 +54,7 @@ func (b *builtPostgreSQLs) build(env *operator.Environment, options *Options) er
 	if err != nil {
 		return err
 	}
-	informers, err := env.Informers("PostgreSQLs", func(namespace string) (cache.SharedIndexInformer, error) {
-		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
-		return factory.Database().V1().PostgreSQLs().Informer(), nil
-	})
+	informers, err := postgreSQLInformers(env, client)
 	if err != nil {
 		return err
 	}

@@ -101,6 +101,7 @@ func imageOf(images map[string]string, version string) string {
 func desiredPod(p *databasev1.PostgreSQL, image string, labels map[string]string) *corev1ac.PodTemplateSpecApplyConfiguration {
 	container := workload.Container("postgresql", image).WithCommand("sh", scriptsPath+"/start.sh").
 		WithPorts(workload.Port(portName, port)).
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithEnv(
 			corev1ac.EnvVar().WithName("POD_NAME").WithValueFrom(corev1ac.EnvVarSource().
 				WithFieldRef(corev1ac.ObjectFieldSelector().WithFieldPath("metadata.name"))),

@@ -23,6 +23,7 @@ applied() { credentials >"$RUN/applied"; }
 if [ "$ORDINAL" = 0 ]; then
   [ "$(local_sql --command='SELECT pg_is_in_recovery()')" = f ] || fail "the primary is in recovery"
   if changed; then
+    [ -s "$CREDENTIALS/password" ] || fail "the Secret has no key password"
     OWNER=$(cat "$CREDENTIALS/username" 2>/dev/null || echo app)
     DATABASE=$(cat "$CREDENTIALS/database" 2>/dev/null || echo app)
     REPLICATION_PASSWORD_FILE=$(replication_password_file)

@@ -41,7 +41,7 @@ clone() {
   child=$!
   trap 'kill "$child" 2>/dev/null || true; wait "$child" || true; exit 143' TERM INT
   wait "$child" || fail "server $1 could not be cloned"
-  trap - TERM INT
+  trap 'exit 143' TERM INT
   if [ "$ORDINAL" = 0 ]; then
     # The end of this recovery begins a new timeline, which the other standbys follow.
     rm -f "$DATA.new/standby.signal"
@@ -103,6 +103,8 @@ size_of_wal() {
   df -P -k "$VOLUME" | awk 'NR == 2 { mb = int($2 / 10240); print mb < 96 ? 96 : mb > 4096 ? 4096 : mb }'
 }
 
+# The first process of a container ignores signals that have no handler.
+trap 'exit 143' TERM INT
 mkdir -p "$VOLUME" "$RUN"
 chmod 0700 "$RUN" 2>/dev/null || true # A volume can belong to root, and be writable by the group.
 : >"$RUN/preparing"

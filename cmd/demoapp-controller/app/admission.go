@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
@@ -90,9 +91,24 @@ func buildWebAppAdmission(ctx context.Context, env *operator.Environment, option
 	if err != nil {
 		return fmt.Errorf("--webhook-bind-address=%s: %w", options.BindAddress, err)
 	}
+	observeCertificate(env.Registry, source)
 	env.AddService("webhook", server.Run)
 	env.AddCheck("webhook", server.Ready)
 	return nil
+}
+
+// observeCertificate registers a gauge with the end of the serving certificate.
+func observeCertificate(registry prometheus.Registerer, source webhook.Certificates) {
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "webhook_certificate_expiration_timestamp_seconds",
+		Help: "Unix time at which the serving certificate of the webhook expires; 0 without a certificate.",
+	}, func() float64 {
+		certificate, err := source.Certificate()
+		if err != nil || certificate.Leaf == nil {
+			return 0
+		}
+		return float64(certificate.Leaf.NotAfter.Unix())
+	}))
 }
 
 // webhookCertificates returns the source of the serving certificate.

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -206,6 +207,41 @@ func TestSecondReplicaReadsTheSecret(t *testing.T) {
 		}
 		if !one.Leaf.Equal(two.Leaf) {
 			t.Error("the replicas serve different certificates")
+		}
+	})
+}
+
+// TestReplicasThatStartTogether holds that the replica that is late uses the Secret of the other one.
+func TestReplicasThatStartTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		var replicas []*certificates.Authority
+		for range 2 {
+			authority, err := certificates.NewAuthority(r.client, options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			replicas = append(replicas, authority)
+		}
+
+		r.Run(func(stop, _ context.Context) error {
+			var running sync.WaitGroup
+			for _, replica := range replicas {
+				running.Go(func() {
+					if err := replica.Run(stop); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			running.Wait()
+			return nil
+		})
+		r.Wait(time.Minute)
+
+		for _, bundle := range r.bundles() {
+			if err := errors.Join(accepts(bundle, replicas[0]), accepts(bundle, replicas[1])); err != nil || countCAs(bundle) != 1 {
+				t.Errorf("%d CAs, %v", countCAs(bundle), err)
+			}
 		}
 	})
 }

@@ -44,10 +44,14 @@ func TestReplicasShareCertificates(t *testing.T) {
 	one, two := newEndpoint(t), newEndpoint(t)
 	one.install(t)
 
-	one.operator(t)
+	first := one.operator(t)
 	two.operator(t)
 
 	awaitRules(t)
+	metrics, err := first.Metrics(t.Context())
+	if err != nil || !strings.Contains(metrics, "\nwebhook_certificate_expiration_timestamp_seconds 1.") {
+		t.Errorf("the metrics have no end of the certificate: %v", err)
+	}
 	served := []*x509.Certificate{dial(t, one), dial(t, two)}
 	if !served[0].Equal(served[1]) {
 		t.Error("the replicas serve different certificates")

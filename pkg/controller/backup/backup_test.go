@@ -171,7 +171,7 @@ func (w *world) createSecret(name string, keys ...string) {
 		return w.metadata.Tracker().Create(secrets, &metav1.PartialObjectMetadata{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, ManagedFields: []metav1.ManagedFieldsEntry{
-				{Manager: "kubectl", FieldsV1: &metav1.FieldsV1{Raw: fields}},
+				{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(string(fields))},
 			}},
 		}, "ns")
 	})
@@ -375,7 +375,8 @@ func TestFailedRun(t *testing.T) {
 			uploadFails(10, "x"), backoff, backupv1.ReasonUploadFailed, "spec.destination: x: look at the log",
 		},
 		"a pod is evicted": {
-			corev1.PodStatus{Message: "Usage of EmptyDir volume exceeds the limit"}, backoff, backupv1.ReasonRunFailed,
+			corev1.PodStatus{Message: "Usage of EmptyDir volume exceeds the limit"},
+			backoff, backupv1.ReasonRunFailed,
 			"Usage of EmptyDir volume exceeds the limit: look at the events: kubectl describe job orders-1",
 		},
 		"the image is refused": {
@@ -660,7 +661,9 @@ func TestDriftIsCorrected(t *testing.T) {
 		equal(t, "schedule", "0 2 * * *", w.cronJob().Spec.Schedule)
 		w.Wait(time.Minute)
 
-		w.Act(func() error { return w.kube.BatchV1().CronJobs("ns").Delete(t.Context(), "orders-cronjob", metav1.DeleteOptions{}) })
+		w.Act(func() error {
+			return w.kube.BatchV1().CronJobs("ns").Delete(t.Context(), "orders-cronjob", metav1.DeleteOptions{})
+		})
 		equal(t, "requests after the deletion", drift, w.Take())
 	})
 }

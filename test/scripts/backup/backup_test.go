@@ -188,7 +188,7 @@ func newUpload(t *testing.T, s *store) (*run, string) {
 	t.Helper()
 	r := newRun(t, source(&database{kind: backupv1.SourcePostgreSQL}, "shop"), destination(s))
 	name := nameAt(0)
-	must(t, os.WriteFile(filepath.Join(r.dir, name), []byte("the dump"), 0o644)) //nolint:gosec // Nothing secret is there.
+	must(t, os.WriteFile(filepath.Join(r.dir, name), []byte("the dump"), 0o644))
 	return r, name
 }
 
@@ -216,7 +216,7 @@ func TestPruneByAge(t *testing.T) {
 
 	r.succeed("upload.sh")
 
-	want := append(keep, "team/db/"+name)
+	want := slices.Concat(keep, []string{"team/db/" + name})
 	slices.Sort(want)
 	if got := s.files(); !slices.Equal(got, want) {
 		t.Errorf("the bucket has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -238,6 +238,7 @@ func TestNewestDumpStays(t *testing.T) {
 }
 
 func TestDestinationRefuses(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		name, value string
 		code        int

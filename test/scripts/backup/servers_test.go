@@ -6,6 +6,7 @@
 package backup
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -125,7 +126,7 @@ func directory(t *testing.T, account *user.User) string {
 	t.Helper()
 	dir := t.TempDir()
 	credential := credentialOf(account)
-	for _, err := range []error{os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755)} { //nolint:gosec // Nothing secret is there.
+	for _, err := range []error{os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755)} {
 		must(t, err)
 	}
 	if os.Geteuid() == 0 {
@@ -142,7 +143,7 @@ func credentialOf(account *user.User) *syscall.Credential {
 
 // commandOf returns a command that runs as the account, if the tests run as root.
 func commandOf(account *user.User, name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(name, args...)
+	cmd := exec.CommandContext(context.Background(), name, args...) // A server ends by its own signal.
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
 	if os.Geteuid() == 0 {
@@ -181,7 +182,7 @@ func serve(t *testing.T, account *user.User, end os.Signal, name string, args ..
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	defer listener.Close()
 	return listener.Addr().(*net.TCPAddr).Port
@@ -301,13 +302,13 @@ func newRun(t *testing.T, source backupv1.Source, destination backupv1.Destinati
 	}
 	r.environment["PATH"], r.environment["TERMINATION_LOG"] = filepath.Join(root, "bin"), filepath.Join(root, "termination-log")
 	for _, dir := range []string{"backup", "secrets", "bin", "scripts"} {
-		must(t, os.Mkdir(filepath.Join(root, dir), 0o755)) //nolint:gosec // Nothing secret is there.
+		must(t, os.Mkdir(filepath.Join(root, dir), 0o755))
 		if os.Geteuid() == 0 {
 			must(t, os.Chown(filepath.Join(root, dir), 64999, 64999))
 		}
 	}
 	for name, script := range dump.Scripts() {
-		must(t, os.WriteFile(filepath.Join(root, "scripts", name), []byte(script), 0o644)) //nolint:gosec // As in the pods.
+		must(t, os.WriteFile(filepath.Join(root, "scripts", name), []byte(script), 0o644))
 	}
 	r.install()
 	t.Cleanup(r.assertNoSecretInArguments)
@@ -321,9 +322,9 @@ func (r *run) install() {
 		"cat", "cut", "date", "grep", "gzip", "mv", "rm", "sed", "sort", "tail", "tr", "wc", "sh",
 		"pg_dump", "pg_restore", "psql", "mariadb-dump", "mariadb", "rclone",
 	} {
-		real, err := exec.LookPath(name)
+		path, err := exec.LookPath(name)
 		if err == nil {
-			r.program(name, fmt.Sprintf(`exec %s "$@"`, real))
+			r.program(name, fmt.Sprintf(`exec %s "$@"`, path))
 		}
 	}
 }
@@ -332,7 +333,7 @@ func (r *run) install() {
 func (r *run) program(name, script string) {
 	r.t.Helper()
 	text := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\n' \"%s $*\" >>%s/arguments\n%s\n", name, r.root, script)
-	must(r.t, os.WriteFile(filepath.Join(r.root, "bin", name), []byte(text), 0o755)) //nolint:gosec // It is a program.
+	must(r.t, os.WriteFile(filepath.Join(r.root, "bin", name), []byte(text), 0o755))
 }
 
 // arguments returns the command lines of the programs so far.
@@ -417,7 +418,7 @@ func (r *run) dumps() []string {
 // source is a database of a server.
 func source(d *database, name string) backupv1.Source {
 	return backupv1.Source{Type: d.kind, Connection: backupv1.Connection{
-		Host: "127.0.0.1", Port: int32(d.port), Database: name, CredentialsSecret: "login", //nolint:gosec // A port is small.
+		Host: "127.0.0.1", Port: int32(d.port), Database: name, CredentialsSecret: "login",
 	}}
 }
 

@@ -68,9 +68,9 @@ const (
 	// KeyS3AccessKeyID holds the ID of an access key of S3.
 	KeyS3AccessKeyID = "AWS_ACCESS_KEY_ID"
 	// KeyS3SecretAccessKey holds the secret of that access key.
-	KeyS3SecretAccessKey = "AWS_SECRET_ACCESS_KEY"
+	KeyS3SecretAccessKey = "AWS_SECRET_ACCESS_KEY" //nolint:gosec // The name of a key.
 	// KeyGCSCredentials holds the JSON file of a service account of Google Cloud.
-	KeyGCSCredentials = "GOOGLE_CREDENTIALS"
+	KeyGCSCredentials = "GOOGLE_CREDENTIALS" //nolint:gosec // The name of a key.
 	// KeyAzureAccount holds the name of a storage account of Azure.
 	KeyAzureAccount = "AZURE_STORAGE_ACCOUNT"
 	// KeyAzureKey holds a key of that storage account.

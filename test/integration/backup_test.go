@@ -7,6 +7,7 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -62,12 +63,15 @@ func newVault(t *testing.T) *vault {
 	return &vault{t: t, namespace: namespace, backups: client.BackupV1().Backups(namespace)}
 }
 
+// secretValue is the value of all keys of Secrets.
+const secretValue = "never-shown"
+
 // createSecret creates a Secret with these keys.
 func (v *vault) createSecret(name string, keys ...string) {
 	v.t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{}}
 	for _, key := range keys {
-		secret.StringData[key] = "never-shown"
+		secret.StringData[key] = secretValue
 	}
 	if _, err := shared.Client.CoreV1().Secrets(v.namespace).Create(v.t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		v.t.Fatal(err)
@@ -282,6 +286,26 @@ func TestBackupWhoseBucketRefuses(t *testing.T) {
 
 	v.patch(`{"metadata": {"annotations": {"backup.example.com/run-now": "again"}}}`)
 	v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
+	v.assertSecretsStay()
+}
+
+// assertSecretsStay asserts that no object but the Secrets has a value of a Secret.
+func (v *vault) assertSecretsStay() {
+	v.t.Helper()
+	ctx, all, kube := v.t.Context(), metav1.ListOptions{}, shared.Client
+	backups, err1 := v.backups.List(ctx, all)
+	cronJobs, err2 := kube.BatchV1().CronJobs(v.namespace).List(ctx, all)
+	jobs, err3 := kube.BatchV1().Jobs(v.namespace).List(ctx, all)
+	pods, err4 := kube.CoreV1().Pods(v.namespace).List(ctx, all)
+	scripts, err5 := kube.CoreV1().ConfigMaps(v.namespace).List(ctx, all)
+	events, err6 := kube.EventsV1().Events(v.namespace).List(ctx, all)
+	encoded, err7 := json.Marshal([]any{backups, cronJobs, jobs, pods, scripts, events})
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
+		v.t.Fatal(err)
+	}
+	if !strings.Contains(string(encoded), "orders-1") || strings.Contains(string(encoded), secretValue) {
+		v.t.Errorf("a value of a Secret is in another object: %s", encoded)
+	}
 }
 
 func TestBackupWithoutSecrets(t *testing.T) {

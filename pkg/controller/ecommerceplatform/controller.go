@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -34,10 +35,7 @@ type (
 var hosts = claim.Claims[*platformv1.EcommercePlatform]{
 	Name: "host",
 	Requested: func(p *platformv1.EcommercePlatform) string {
-		if p.Spec.Ingress == nil {
-			return ""
-		}
-		return p.Spec.Ingress.Host
+		return ptr.Deref(p.Spec.Ingress, platformv1.PlatformIngress{}).Host
 	},
 	Held: func(p *platformv1.EcommercePlatform) string { return p.Status.Host },
 }

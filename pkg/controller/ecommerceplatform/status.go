@@ -20,9 +20,12 @@ import (
 
 // conditionOf has the conditions of the components.
 var conditionOf = []struct{ component, condition string }{
-	{tier.Database, platformv1.ConditionDatabaseReady}, {tier.Cache, platformv1.ConditionCacheReady},
-	{tier.Backend, platformv1.ConditionBackendReady}, {tier.Frontend, platformv1.ConditionFrontendReady},
-	{tier.Monitoring, platformv1.ConditionMonitoringReady}, {tier.Ingress, platformv1.ConditionIngressReady},
+	{tier.Database, platformv1.ConditionDatabaseReady},
+	{tier.Cache, platformv1.ConditionCacheReady},
+	{tier.Backend, platformv1.ConditionBackendReady},
+	{tier.Frontend, platformv1.ConditionFrontendReady},
+	{tier.Monitoring, platformv1.ConditionMonitoringReady},
+	{tier.Ingress, platformv1.ConditionIngressReady},
 }
 
 // summarize sets the status. taken says why the platform cannot have its host; empty if it can.

@@ -78,9 +78,12 @@ func (s Server) Children() []child.Desired {
 // pod returns the pod. The image serves its socket from /var/run/mysqld, and initializes an
 // empty data directory as the user of the pod. TCP connections are accepted after that only.
 func (s Server) pod() *corev1ac.PodSpecApplyConfiguration {
+	secret := s.CredentialsSecret()
 	container := workload.Container("mysql", "mysql:"+s.Version).WithPorts(workload.Port(portName, Port)).
-		WithEnv(s.Env("MYSQL_USER", KeyUsername), s.Env("MYSQL_PASSWORD", KeyPassword), s.Env("MYSQL_DATABASE", KeyDatabase),
-			s.Env("MYSQL_ROOT_PASSWORD", KeyRootPassword), corev1ac.EnvVar().WithName("MYSQL_ROOT_HOST").WithValue("localhost")).
+		WithEnv(
+			workload.FromSecret("MYSQL_USER", secret, KeyUsername), workload.FromSecret("MYSQL_PASSWORD", secret, KeyPassword),
+			workload.FromSecret("MYSQL_DATABASE", secret, KeyDatabase), workload.FromSecret("MYSQL_ROOT_PASSWORD", secret, KeyRootPassword),
+			workload.Value("MYSQL_ROOT_HOST", "localhost")).
 		WithReadinessProbe(workload.TCPProbe(portName)).
 		WithVolumeMounts(
 			corev1ac.VolumeMount().WithName("data").WithMountPath("/var/lib/mysql").WithSubPath("mysql"),
@@ -93,10 +96,4 @@ func (s Server) pod() *corev1ac.PodSpecApplyConfiguration {
 	pod := workload.Pod(user, container).WithVolumes(corev1ac.Volume().WithName("writable").WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
 	pod.SecurityContext.WithFSGroup(user).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)
 	return pod
-}
-
-// Env returns an environment variable with a value of the credentials.
-func (s Server) Env(name, key string) *corev1ac.EnvVarApplyConfiguration {
-	return corev1ac.EnvVar().WithName(name).WithValueFrom(corev1ac.EnvVarSource().
-		WithSecretKeyRef(corev1ac.SecretKeySelector().WithName(s.CredentialsSecret()).WithKey(key)))
 }

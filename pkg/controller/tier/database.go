@@ -107,12 +107,12 @@ func (a Application) mySQL() mysql.Server {
 // databaseEnv tells the backend how to reach the database. Both types of databases have the
 // same Secret.
 func (a Application) databaseEnv() []*corev1ac.EnvVarApplyConfiguration {
-	credentials := a.mySQL()
+	secret := a.mySQL().CredentialsSecret()
 	return []*corev1ac.EnvVarApplyConfiguration{
-		variable("DATABASE_TYPE", a.Database.Type), variable("DATABASE_HOST", a.Name+databaseSuffix),
-		variable("DATABASE_PORT", fmt.Sprint(a.Database.port())),
-		credentials.Env("DATABASE_NAME", databasev1.KeyDatabase),
-		credentials.Env("DATABASE_USER", databasev1.KeyUsername), credentials.Env("DATABASE_PASSWORD", databasev1.KeyPassword),
+		workload.Value("DATABASE_TYPE", a.Database.Type), workload.Value("DATABASE_HOST", a.Name+databaseSuffix),
+		workload.Value("DATABASE_PORT", fmt.Sprint(a.Database.port())),
+		workload.FromSecret("DATABASE_NAME", secret, databasev1.KeyDatabase),
+		workload.FromSecret("DATABASE_USER", secret, databasev1.KeyUsername), workload.FromSecret("DATABASE_PASSWORD", secret, databasev1.KeyPassword),
 	}
 }
 

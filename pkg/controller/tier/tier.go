@@ -90,14 +90,14 @@ func (a Application) cache(w Workload) component.Component {
 func (a Application) backend() component.Component {
 	container := workload.Container(Backend, a.Backend.Image).WithEnv(a.databaseEnv()...)
 	if a.Cache != nil {
-		container.WithEnv(variable("CACHE_HOST", a.Name+"-"+Cache), variable("CACHE_PORT", fmt.Sprint(a.Cache.Port)))
+		container.WithEnv(workload.Value("CACHE_HOST", a.Name+"-"+Cache), workload.Value("CACHE_PORT", fmt.Sprint(a.Cache.Port)))
 	}
 	return a.deployed(Backend, a.Backend, 0, container)
 }
 
 func (a Application) frontend() component.Component {
 	container := workload.Container(Frontend, a.Frontend.Image).
-		WithEnv(variable("BACKEND_URL", fmt.Sprintf("http://%s-%s:%d", a.Name, Backend, a.Backend.Port)))
+		WithEnv(workload.Value("BACKEND_URL", fmt.Sprintf("http://%s-%s:%d", a.Name, Backend, a.Backend.Port)))
 	return a.deployed(Frontend, a.Frontend, 0, container)
 }
 
@@ -125,8 +125,4 @@ func (a Application) deployed(
 		Name: name, Field: field, Children: append(children, a.policies(name)...), Endpoint: a.endpoint(n.Name, w.Port),
 		Advice: fmt.Sprintf("check that %s.image exists, names a numeric user that is not root, and listens on port %d", field, w.Port),
 	}
-}
-
-func variable(name, value string) *corev1ac.EnvVarApplyConfiguration {
-	return corev1ac.EnvVar().WithName(name).WithValue(value)
 }

@@ -353,7 +353,7 @@ func TestRefusedStorageNamesTheField(t *testing.T) {
 
 		equal(t, "reason", apimeta.ReasonUnhealthy, w.ready().Reason)
 		equal(t, "message", `spec.database: PostgreSQL "shop-db": spec.storage may not shrink: `+
-			"change spec.database of the AppStack, which sets spec.version and spec.storage", w.ready().Message)
+			"spec.database.storage requests 5Gi, and volumes never shrink: set spec.database.storage to their size or more", w.ready().Message)
 		equal(t, "phase", "Failed", w.stack().Status.Phase)
 	})
 }

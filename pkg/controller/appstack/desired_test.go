@@ -34,6 +34,7 @@ func TestBackendHasConnectionData(t *testing.T) {
 		got := w.deployment("shop-backend").Spec.Template.Spec.Containers[0].Env
 
 		equal(t, "environment", []corev1.EnvVar{
+			{Name: "DATABASE_TYPE", Value: "postgresql"},
 			{Name: "DATABASE_HOST", Value: "shop-db"},
 			{Name: "DATABASE_PORT", Value: "5432"},
 			secret("DATABASE_NAME", "database"), secret("DATABASE_USER", "username"), secret("DATABASE_PASSWORD", "password"),

@@ -39,7 +39,8 @@ type Server struct {
 	// StorageSource is what requests the size, for example "spec.database.storage". Messages
 	// name it.
 	StorageSource string
-	// Replicas is the number of servers of a PostgreSQL.
+	// Replicas is the number of servers of a PostgreSQL; 0 leaves it to users, and is 1 by
+	// default.
 	Replicas int32
 	// Backups is nil for none.
 	Backups *Backups
@@ -83,7 +84,10 @@ func (a Application) database() component.Component {
 
 // postgreSQL returns the spec of the PostgreSQL, which makes its backups itself.
 func (a Application) postgreSQL() *databasev1ac.PostgreSQLSpecApplyConfiguration {
-	spec := databasev1ac.PostgreSQLSpec().WithVersion(a.Database.Version).WithStorage(a.Database.Storage).WithReplicas(a.Database.Replicas)
+	spec := databasev1ac.PostgreSQLSpec().WithVersion(a.Database.Version).WithStorage(a.Database.Storage)
+	if a.Database.Replicas > 0 {
+		spec.WithReplicas(a.Database.Replicas)
+	}
 	if backups := a.Database.Backups; backups != nil {
 		spec.WithBackup(databasev1ac.PostgreSQLBackup().WithEnabled(true).WithSchedule(backups.Schedule).
 			WithRetention(backups.Retention).WithDestination(destination(backups.Destination)))

@@ -123,6 +123,6 @@ func (a Application) deployed(
 	}
 	return component.Component{
 		Name: name, Field: field, Children: append(children, a.policies(name)...), Endpoint: a.endpoint(n.Name, w.Port),
-		Advice: fmt.Sprintf("check that %s.image exists, names a numeric user that is not root, and listens on port %d", field, w.Port),
+		Advice: fmt.Sprintf("check %s.image, which must exist, be allowed, have a numeric user other than root, and listen on port %d", field, w.Port),
 	}
 }

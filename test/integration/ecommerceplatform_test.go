@@ -41,6 +41,11 @@ var installPlatforms = sync.OnceValue(func() error {
 	)
 })
 
+// installServiceMonitors installs what a platform is monitored with.
+var installServiceMonitors = sync.OnceValue(func() error {
+	return shared.InstallCRDs(context.Background(), "test/integration/testdata/servicemonitor-crd.yaml")
+})
+
 var serviceMonitors = schema.GroupVersionResource{Group: "monitoring.coreos.com", Version: "v1", Resource: "servicemonitors"}
 
 // shops is a namespace whose pods must meet the restricted profile, for EcommercePlatforms, with a volume for each of three
@@ -52,6 +57,16 @@ type shops struct {
 }
 
 func newShops(t *testing.T) *shops {
+	t.Helper()
+	s := newUnmonitoredShops(t)
+	if err := installServiceMonitors(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// newUnmonitoredShops is newShops, without the kind ServiceMonitor.
+func newUnmonitoredShops(t *testing.T) *shops {
 	t.Helper()
 	if err := installPlatforms(); err != nil {
 		t.Fatal(err)
@@ -170,14 +185,15 @@ func (s *shops) awaitReason(condition, reason string) string {
 	return meta.FindStatusCondition(shop.Status.Conditions, condition).Message
 }
 
-// reportDatabase reports the PostgreSQL to be ready, as its controller does, once it has that storage.
-func (s *shops) reportDatabase(storage string, condition metav1.Condition) {
+// reportDatabase reports a condition of the PostgreSQL, as its controller does, once it has that storage and that many
+// servers.
+func (s *shops) reportDatabase(storage string, replicas int32, condition metav1.Condition) {
 	s.t.Helper()
 	databases := s.client.DatabaseV1().PostgreSQLs(s.namespace)
 	condition.LastTransitionTime = metav1.Now()
 	cluster.Eventually(s.t.Context(), s.t, "the PostgreSQL exists", func(ctx context.Context) (bool, error) {
 		found, err := databases.Get(ctx, "shop-db", metav1.GetOptions{})
-		if err != nil || found.Spec.Storage != storage {
+		if err != nil || found.Spec.Storage != storage || *found.Spec.Replicas != replicas {
 			return false, err
 		}
 		found.Status.ObservedGeneration, found.Status.Conditions = found.Generation, []metav1.Condition{condition}
@@ -188,10 +204,10 @@ func (s *shops) reportDatabase(storage string, condition metav1.Condition) {
 
 var shopDatabaseReady = metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Healthy"}
 
-func (s *shops) run(storage string, change ...func(*platformv1.EcommercePlatformSpec)) {
+func (s *shops) run(storage string, replicas int32, change ...func(*platformv1.EcommercePlatformSpec)) {
 	s.t.Helper()
 	s.create(change...)
-	s.reportDatabase(storage, shopDatabaseReady)
+	s.reportDatabase(storage, replicas, shopDatabaseReady)
 	s.await(childv1alpha1.PhaseRunning)
 }
 
@@ -245,7 +261,7 @@ func TestPlatformLife(t *testing.T) {
 
 	begin := time.Now()
 	s.create(shopInProduction, shopHost("life.example.com"))
-	s.reportDatabase("100Gi", shopDatabaseReady)
+	s.reportDatabase("100Gi", 3, shopDatabaseReady)
 	shop := s.await(childv1alpha1.PhaseRunning)
 	seconds := int(time.Since(begin) / time.Second)
 	requests := s.requests(begin)
@@ -254,12 +270,11 @@ func TestPlatformLife(t *testing.T) {
 		t.Errorf("%d writes of the status within %d seconds, want 2 and at most one for each second", writes, seconds)
 	}
 	t.Logf("requests of the creation in %d seconds: %v", seconds, requests)
-	for _, optional := range []string{"patch ecommerceplatforms/status", "create events", "patch servicemonitors"} {
-		delete(requests, optional)
-	}
+	delete(requests, "patch ecommerceplatforms/status")
+	delete(requests, "create events")
 	want := map[string]int{
 		"patch postgresqls": 1, "patch deployments": 3, "patch services": 3, "patch configmaps": 1, "patch ingresses": 1,
-		"patch poddisruptionbudgets": 1, "patch networkpolicies": 4,
+		"patch poddisruptionbudgets": 1, "patch networkpolicies": 4, "patch servicemonitors": 1,
 	}
 	if !maps.Equal(requests, want) {
 		t.Errorf("requests of the creation, without status and events, are %v, want %v", requests, want)
@@ -269,7 +284,7 @@ func TestPlatformLife(t *testing.T) {
 	}
 
 	s.mustChange(`{"environment":"development","database":{"storage":"100Gi"},"ingress":null,"cache":{"enabled":false}}`)
-	s.reportDatabase("100Gi", shopDatabaseReady)
+	s.reportDatabase("100Gi", 1, shopDatabaseReady)
 	s.await(childv1alpha1.PhaseRunning)
 	s.assertChildren(policyResource)
 	s.assertChildren(budgetResource)
@@ -293,7 +308,7 @@ func TestPlatformLife(t *testing.T) {
 func TestPlatformDriftIsCorrected(t *testing.T) {
 	t.Parallel()
 	s := newShops(t)
-	s.run("100Gi", shopInProduction, shopHost("drift.example.com"))
+	s.run("100Gi", 3, shopInProduction, shopHost("drift.example.com"))
 	children := map[string]schema.GroupVersionResource{
 		"shop": ingressResource, "shop-database": policyResource, "shop-backend": budgetResource,
 	}
@@ -324,10 +339,10 @@ func TestPlatformDriftIsCorrected(t *testing.T) {
 func TestPlatformStorageNeverShrinks(t *testing.T) {
 	t.Parallel()
 	s := newShops(t)
-	s.run("100Gi", shopInProduction)
+	s.run("100Gi", 3, shopInProduction)
 
 	s.mustChange(`{"environment":"staging"}`)
-	s.reportDatabase("50Gi", metav1.Condition{
+	s.reportDatabase("50Gi", 2, metav1.Condition{
 		Type: "Stalled", Status: metav1.ConditionTrue, Reason: "Refused", Message: "spec.storage: 50Gi is less than the volumes have, 100Gi",
 	})
 	s.await(childv1alpha1.PhaseFailed)
@@ -335,18 +350,18 @@ func TestPlatformStorageNeverShrinks(t *testing.T) {
 	s.assertContains(s.awaitReason(platformv1.ConditionDatabaseReady, "Unhealthy"), "spec.storage: 50Gi is less than the",
 		"spec.environment staging requests 50Gi, and volumes never shrink: set spec.database.storage to their size or more")
 	s.mustChange(`{"database":{"storage":"100Gi"}}`)
-	s.reportDatabase("100Gi", shopDatabaseReady)
+	s.reportDatabase("100Gi", 2, shopDatabaseReady)
 	s.await(childv1alpha1.PhaseRunning)
 }
 
-// TestPlatformServiceMonitors: a platform is monitored as soon as Prometheus Operator is installed.
+// TestPlatformServiceMonitors: a platform is monitored as soon as Prometheus Operator is installed. The test is not parallel,
+// because it begins without the kind ServiceMonitor.
 func TestPlatformServiceMonitors(t *testing.T) {
-	t.Parallel()
-	s := newShops(t)
-	s.run("10Gi")
+	s := newUnmonitoredShops(t)
+	s.run("10Gi", 1)
 	s.assertContains(s.awaitReason(platformv1.ConditionMonitoringReady, platformv1.ReasonNotServed), "does not serve ServiceMonitors")
 
-	if err := shared.InstallCRDs(t.Context(), "test/integration/testdata/servicemonitor-crd.yaml"); err != nil {
+	if err := installServiceMonitors(); err != nil {
 		t.Fatal(err)
 	}
 	s.awaitReason(platformv1.ConditionMonitoringReady, "Healthy")
@@ -370,10 +385,10 @@ func TestPlatformServiceMonitors(t *testing.T) {
 func TestPlatformHosts(t *testing.T) {
 	t.Parallel()
 	first, second := newShops(t), newShops(t)
-	first.run("10Gi", shopHost("taken.example.com"))
+	first.run("10Gi", 1, shopHost("taken.example.com"))
 
 	second.create(shopHost("taken.example.com"))
-	second.reportDatabase("10Gi", shopDatabaseReady)
+	second.reportDatabase("10Gi", 1, shopDatabaseReady)
 	message := second.awaitReason(platformv1.ConditionIngressReady, platformv1.ReasonHostTaken)
 	second.await(childv1alpha1.PhaseFailed)
 
@@ -481,7 +496,7 @@ func TestPlatformLeavesObjectsOfOthersAlone(t *testing.T) {
 	}
 
 	s.create()
-	s.reportDatabase("10Gi", shopDatabaseReady)
+	s.reportDatabase("10Gi", 1, shopDatabaseReady)
 
 	s.awaitReason(platformv1.ConditionBackendReady, "OwnershipConflict")
 	live, err := shared.Client.CoreV1().Services(s.namespace).Get(t.Context(), "shop-backend", metav1.GetOptions{})

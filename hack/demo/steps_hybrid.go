@@ -13,7 +13,7 @@ func memcached() step {
 		title: "A chart becomes a kind",
 		note: "The file " + watchesFile + " names a chart and the kind Memcached. The running operator starts the kind when its CRD is " +
 			"installed. The spec has the chart's values, and the release is followed as that of a DemoApp is.",
-		acts: append(optInKind("memcached").optIn(cache),
+		acts: append(append(optInKind("memcached").optIn(), optInKind("memcached").apply(cache)...),
 			act{command: in("get memcacheds"), want: shows("memcached-sample", "True", "Healthy")},
 			act{
 				command: field(cache, ".status.deployedRelease"),
@@ -34,7 +34,7 @@ func memcachedBackup() step {
 	return step{
 		title: "A kind in Go runs beside it",
 		note:  "Go code of the same process keeps a Deployment for each MemcachedBackup. Its status has the names of the pods.",
-		acts: append(optInKind("memcachedbackup").optIn(backup),
+		acts: append(append(optInKind("memcachedbackup").optIn(), optInKind("memcachedbackup").apply(backup)...),
 			act{command: field(backup, ".status.nodes"), want: shows("memcachedbackup-sample-")},
 			deleteAndAwait("deployment memcachedbackup-sample"),
 			waitFor(backup, "condition=Ready"),

@@ -3,29 +3,51 @@
 
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
-// optInKind is a kind that is opted in during the tour: a folder in artifacts/kinds.
+// optInKind is a kind that is no part of the default installation: a folder in artifacts/kinds.
 type optInKind string
 
-// optInKinds are all kinds that are opted in during the tour. A kind is opted in after those that it uses.
-var optInKinds = []optInKind{
-	"memcached", "memcachedbackup", "webapp", "postgresql", "appconfig", "backup", "appstack", "ecommerceplatform",
-}
+var (
+	// lateKinds are opted in while the operator runs.
+	lateKinds = []optInKind{"memcached", "memcachedbackup"}
+	// earlyKinds are opted in before the operator starts. It asks for the permissions of kinds that wait at growing
+	// intervals, so a kind that is opted in late in the tour would start late.
+	earlyKinds = []optInKind{"webapp", "postgresql", "appconfig", "backup", "appstack", "ecommerceplatform"}
+	// optInKinds are all kinds that are opted in.
+	optInKinds = slices.Concat(lateKinds, earlyKinds)
+)
 
 // file returns the path of a file of the kind.
 func (k optInKind) file(name string) string {
 	return fmt.Sprintf("artifacts/kinds/%s/%s.yaml", string(k), name)
 }
 
-// optIn installs the CRD, the RBAC and the example of the kind, and waits until the object of the example is ready.
-func (k optInKind) optIn(object string) []act {
+// optIn installs the CRD and the RBAC of the kind.
+func (k optInKind) optIn() []act {
 	return []act{
 		{command: fmt.Sprintf("kubectl apply -f %s -f %s", k.file("crd"), k.file("rbac"))},
 		{command: fmt.Sprintf("kubectl wait -f %s --for=condition=Established --timeout=%.0fs", k.file("crd"), waitLimit.Seconds())},
-		{command: in("apply -f " + k.file("example"))},
-		waitFor(object, "condition=Ready"),
 	}
+}
+
+// apply applies the example of the kind, and waits until its object is ready.
+func (k optInKind) apply(object string) []act {
+	return []act{{command: in("apply -f " + k.file("example"))}, waitFor(object, "condition=Ready")}
+}
+
+func optIn() step {
+	s := step{
+		title: "Kinds in Go are opted in",
+		note:  "Each kind has its CRD and its permissions in a folder of its own. The operator runs the kinds whose CRD and permissions it finds.",
+	}
+	for _, kind := range earlyKinds {
+		s.acts = append(s.acts, kind.optIn()...)
+	}
+	return s
 }
 
 func webApp() step {
@@ -33,7 +55,7 @@ func webApp() step {
 	return step{
 		title: "A web application is one object",
 		note:  "The operator keeps a Deployment and a Service for a WebApp, whose pods meet the restricted profile.",
-		acts: append(optInKind("webapp").optIn(app),
+		acts: append(optInKind("webapp").apply(app),
 			act{command: in("get webapps"), want: shows("webapp-sample", "Running")},
 			act{command: in("patch " + app + ` --type=merge -p '{"spec":{"replicas":3}}'`)},
 			waitFor(app, "jsonpath='{.status.readyReplicas}'=3"),
@@ -55,7 +77,7 @@ func postgreSQL() step {
 		title: "A database has its password and its standbys",
 		note: "The password is generated once, and is in no other object. A further replica is a standby, which follows the primary. " +
 			"The nodes here are simulated, so no server runs: the tests replicate with real ones.",
-		acts: append(append([]act{createVolumes()}, optInKind("postgresql").optIn(database)...),
+		acts: append(append([]act{createVolumes()}, optInKind("postgresql").apply(database)...),
 			act{
 				command: in("get secret,service,statefulset -o name"),
 				want: shows("secret/postgresql-sample-credentials", "service/postgresql-sample-headless", "service/postgresql-sample-read",
@@ -76,7 +98,7 @@ func appConfig() step {
 		title: "Templates become a ConfigMap, and workloads follow",
 		note: "The values of an environment override the others. New content rolls the workloads that use it and have the label. " +
 			"A bad template changes nothing, and the condition names its line.",
-		acts: append(optInKind("appconfig").optIn(config),
+		acts: append(optInKind("appconfig").apply(config),
 			act{
 				command: field("configmap shop-config", `.data.application\.properties`),
 				want:    shows("environment=prod", "db.example.com:5432/shop", "log.level=INFO", "feature.checkout=true"),
@@ -98,7 +120,7 @@ func backup() step {
 	return step{
 		title: "Backups run by a schedule",
 		note:  "The operator keeps a CronJob that dumps a database and uploads the dump. Passwords stay in their Secrets.",
-		acts: append(optInKind("backup").optIn(object),
+		acts: append(optInKind("backup").apply(object),
 			act{command: in("get backups"), want: shows("backup-sample", "0 2 * * *")},
 			act{command: in("get cronjobs,configmaps -o yaml"), want: shows("concurrencyPolicy: Forbid").without("replace-me")},
 			act{command: in("patch " + object + ` --type=merge -p '{"spec":{"suspend":true}}'`)},
@@ -114,7 +136,7 @@ func appStack() step {
 		title: "A stack starts in order",
 		note: "An AppStack creates a PostgreSQL, then a cache, a backend and a frontend. Each starts when those before it are ready. " +
 			"The backend gets the password by a reference to its Secret.",
-		acts: append(optInKind("appstack").optIn(stack),
+		acts: append(optInKind("appstack").apply(stack),
 			act{
 				command: field(stack, `range .status.components[*]}{.name}{" "}{.ready}{"\n"}{end`),
 				want:    prints("database true\ncache true\nbackend true\nfrontend true"),
@@ -131,7 +153,7 @@ func ecommercePlatform() step {
 		title: "A platform fits its environment",
 		note: "In production, NetworkPolicies allow only the paths between the components of an EcommercePlatform. Without the API of " +
 			"Prometheus, a condition says so, and the rest runs.",
-		acts: append(optInKind("ecommerceplatform").optIn(platform),
+		acts: append(optInKind("ecommerceplatform").apply(platform),
 			act{command: in("get ecommerceplatforms"), want: shows("shop-sample", "development", "Running")},
 			act{command: field(platform, ".status.endpoints"), want: shows("frontend", "backend", "database", "cache")},
 			act{command: in("get networkpolicies -l platform=shop-sample"), want: shows("No resources found")},

@@ -176,6 +176,7 @@ type performer interface {
 // Gateway API of its own.
 func tour(operator performer, licenses licensor, hasGateways bool) []step {
 	return []step{
+		optIn(),
 		install(operator),
 		create(),
 		inspect(),

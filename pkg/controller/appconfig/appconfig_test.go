@@ -412,9 +412,10 @@ func TestOlderAppConfigKeepsTheConfigMap(t *testing.T) {
 		w.start()
 		equal(t, "requests of a restart", []string(nil), w.Take())
 		w.Act(func() error {
-			err1 := w.client.ConfigV1().AppConfigs("ns").Delete(t.Context(), "shop", metav1.DeleteOptions{})
-			err2 := w.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "shop-config", metav1.DeleteOptions{}) // By the garbage collector.
-			return errors.Join(err1, err2)
+			return w.client.ConfigV1().AppConfigs("ns").Delete(t.Context(), "shop", metav1.DeleteOptions{})
+		})
+		w.Act(func() error { // As the garbage collector does.
+			return w.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "shop-config", metav1.DeleteOptions{})
 		})
 		equal(t, "the rival when the name is free", apimeta.ReasonHealthy, w.ready("rival").Reason)
 		equal(t, "owner", "rival", w.configMap("shop-config").OwnerReferences[0].Name)

@@ -40,7 +40,7 @@ var installPostgreSQLs = sync.OnceValue(func() error {
 	ctx := context.Background()
 	return errors.Join(
 		shared.InstallCRDs(ctx, "artifacts/kinds/postgresql/crd.yaml", "artifacts/kinds/backup/crd.yaml"),
-		shared.ApplyFiles(ctx, "", "artifacts/kinds/postgresql/rbac.yaml"),
+		shared.ApplyFiles(ctx, "", "artifacts/kinds/postgresql/rbac.yaml", "artifacts/kinds/backup/rbac.yaml"),
 	)
 })
 

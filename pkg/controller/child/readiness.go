@@ -13,11 +13,11 @@ import (
 
 // Readiness tells which pods of an owner are ready, by name. The pods have a label whose
 // value is the name of their owner.
-type Readiness struct{ *Labelled[*corev1.Pod] }
+type Readiness struct{ *Labeled[*corev1.Pod] }
 
 // NewReadiness returns the readiness of the pods with the label.
 func NewReadiness(env Informers, kube kubernetes.Interface, label string) (Readiness, error) {
-	pods, err := NewLabelled(env, "Pods", label,
+	pods, err := NewLabeled(env, "Pods", label,
 		func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
 			return corev1informers.NewFilteredPodInformer(kube, namespace, 0, indexers, tweak)
 		}, reduceToReady)

@@ -37,14 +37,14 @@ const (
 
 // Claims are the volume claims of StatefulSets that are named like their owner.
 type Claims struct {
-	*child.Labelled[*corev1.PersistentVolumeClaim]
+	*child.Labeled[*corev1.PersistentVolumeClaim]
 
 	kube kubernetes.Interface
 }
 
 // NewClaims returns the claims with a label whose value is the name of their owner.
 func NewClaims(env child.Informers, kube kubernetes.Interface, label string) (*Claims, error) {
-	claims, err := child.NewLabelled(env, "PersistentVolumeClaims", label,
+	claims, err := child.NewLabeled(env, "PersistentVolumeClaims", label,
 		func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
 			return corev1informers.NewFilteredPersistentVolumeClaimInformer(kube, namespace, 0, indexers, tweak)
 		}, reduceClaim)

@@ -106,7 +106,7 @@ func (l Layout) problem(secret *corev1.Secret) *Problem {
 
 // Secrets are the Secrets with credentials. No password is cached.
 type Secrets struct {
-	*child.Labelled[*corev1.Secret]
+	*child.Labeled[*corev1.Secret]
 
 	layout Layout
 	kube   kubernetes.Interface
@@ -114,7 +114,7 @@ type Secrets struct {
 
 // NewSecrets returns the Secrets with the label of the layout.
 func NewSecrets(env child.Informers, kube kubernetes.Interface, layout Layout) (*Secrets, error) {
-	secrets, err := child.NewLabelled(env, "Secrets", layout.Label,
+	secrets, err := child.NewLabeled(env, "Secrets", layout.Label,
 		func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
 			return corev1informers.NewFilteredSecretInformer(kube, namespace, 0, indexers, tweak)
 		}, layout.reduce)

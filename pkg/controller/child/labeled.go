@@ -15,36 +15,36 @@ import (
 	"github.com/example/demoapp-controller/pkg/overlay"
 )
 
-// LabelledObject is an object that Labelled watches.
-type LabelledObject interface {
+// LabeledObject is an object that Labeled watches.
+type LabeledObject interface {
 	controller.Object
 	runtime.Object
 }
 
-// Labelled are objects of one kind that have a label whose value is the name of their owner. They are no children: other
+// Labeled are objects of one kind that have a label whose value is the name of their owner. They are no children: other
 // controllers create them, as they create pods, or they outlive their owner, as volume claims do. Only objects with the
 // label are watched, and only the fields that reduce keeps are cached.
-type Labelled[T LabelledObject] struct {
+type Labeled[T LabeledObject] struct {
 	name, label string
 	reduce      func(whole T, metadata metav1.ObjectMeta) T
 	informers   map[string]cache.SharedIndexInformer
 	views       map[string]*overlay.View[T]
 }
 
-// byLabel is the index of labelled objects by namespace and owner.
+// byLabel is the index of labeled objects by namespace and owner.
 const byLabel = "child.label"
 
-// NewLabelled returns the objects with the label, whose resource has this name. build returns an informer of them. reduce
+// NewLabeled returns the objects with the label, whose resource has this name. build returns an informer of them. reduce
 // returns an object with this metadata, and with the fields of whole that matter.
-func NewLabelled[T LabelledObject](
+func NewLabeled[T LabeledObject](
 	env Informers, resource, label string,
 	build func(namespace string, indexers cache.Indexers, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer,
 	reduce func(whole T, metadata metav1.ObjectMeta) T,
-) (*Labelled[T], error) {
-	l := &Labelled[T]{name: resource + " with label " + label, label: label, reduce: reduce, views: map[string]*overlay.View[T]{}}
+) (*Labeled[T], error) {
+	l := &Labeled[T]{name: resource + " with label " + label, label: label, reduce: reduce, views: map[string]*overlay.View[T]{}}
 	indexers := cache.Indexers{byLabel: func(object any) ([]string, error) {
-		if labelled, ok := object.(T); ok {
-			return []string{cache.ObjectName{Namespace: labelled.GetNamespace(), Name: labelled.GetLabels()[label]}.String()}, nil
+		if labeled, ok := object.(T); ok {
+			return []string{cache.ObjectName{Namespace: labeled.GetNamespace(), Name: labeled.GetLabels()[label]}.String()}, nil
 		}
 		return nil, nil
 	}}
@@ -68,7 +68,7 @@ func NewLabelled[T LabelledObject](
 }
 
 // reduced drops what others may write, and what no reader needs. It may be applied again.
-func (l *Labelled[T]) reduced(whole T) T {
+func (l *Labeled[T]) reduced(whole T) T {
 	metadata := metav1.ObjectMeta{
 		Namespace: whole.GetNamespace(), Name: whole.GetName(), UID: whole.GetUID(), ResourceVersion: whole.GetResourceVersion(),
 		DeletionTimestamp: whole.GetDeletionTimestamp(), Labels: map[string]string{l.label: whole.GetLabels()[l.label]},
@@ -83,7 +83,7 @@ func (l *Labelled[T]) reduced(whole T) T {
 }
 
 // Get returns the newest known version of an object.
-func (l *Labelled[T]) Get(namespace, name string) (T, bool) {
+func (l *Labeled[T]) Get(namespace, name string) (T, bool) {
 	if view := l.view(namespace); view != nil {
 		return view.Get(namespace, name)
 	}
@@ -92,7 +92,7 @@ func (l *Labelled[T]) Get(namespace, name string) (T, bool) {
 }
 
 // Of returns the objects of an owner, in no order.
-func (l *Labelled[T]) Of(owner cache.ObjectName) []T {
+func (l *Labeled[T]) Of(owner cache.ObjectName) []T {
 	view := l.view(owner.Namespace)
 	if view == nil {
 		return nil
@@ -101,28 +101,28 @@ func (l *Labelled[T]) Of(owner cache.ObjectName) []T {
 }
 
 // Wrote notes the API server's answer to an own write, which the cache may not have yet.
-func (l *Labelled[T]) Wrote(object T) {
+func (l *Labeled[T]) Wrote(object T) {
 	if view := l.view(object.GetNamespace()); view != nil {
 		view.Wrote(l.reduced(object))
 	}
 }
 
-func (l *Labelled[T]) view(namespace string) *overlay.View[T] {
+func (l *Labeled[T]) view(namespace string) *overlay.View[T] {
 	if all, ok := l.views[metav1.NamespaceAll]; ok {
 		return all
 	}
 	return l.views[namespace]
 }
 
-func (l *Labelled[T]) ownerOf(object T) cache.ObjectName {
+func (l *Labeled[T]) ownerOf(object T) cache.ObjectName {
 	return cache.NewObjectName(object.GetNamespace(), object.GetLabels()[l.label])
 }
 
 // Watch queues an owner when an object of it appears, changes in a field that is kept, or is gone (reason HealthChange).
 // Own writes queue nothing.
-func (l *Labelled[T]) Watch(loop Loop) error {
+func (l *Labeled[T]) Watch(loop Loop) error {
 	for namespace, informer := range l.informers {
-		synced, err := controller.AddHandler(l.name, informer, &labelledHandler[T]{l, l.views[namespace], loop.Queue()})
+		synced, err := controller.AddHandler(l.name, informer, &labeledHandler[T]{l, l.views[namespace], loop.Queue()})
 		if err != nil {
 			return err
 		}
@@ -131,44 +131,44 @@ func (l *Labelled[T]) Watch(loop Loop) error {
 	return nil
 }
 
-type labelledHandler[T LabelledObject] struct {
-	labelled *Labelled[T]
+type labeledHandler[T LabeledObject] struct {
+	labeled *Labeled[T]
 	view     *overlay.View[T]
 	queue    controller.Enqueuer
 }
 
 // OnAdd implements cache.TypedResourceEventHandler.
-func (h *labelledHandler[T]) OnAdd(object T, _ bool) {
+func (h *labeledHandler[T]) OnAdd(object T, _ bool) {
 	own := h.view.IsOwn(object)
 	h.view.Settle(object)
 	if !own {
-		h.queue.Enqueue(h.labelled.ownerOf(object), controller.HealthChange)
+		h.queue.Enqueue(h.labeled.ownerOf(object), controller.HealthChange)
 	}
 }
 
 // OnUpdate implements cache.TypedResourceEventHandler.
-func (h *labelledHandler[T]) OnUpdate(before, after T) {
+func (h *labeledHandler[T]) OnUpdate(before, after T) {
 	own := h.view.IsOwn(after)
 	h.view.Settle(after)
 	if own || sameButVersion(before, after) {
 		return
 	}
-	for _, owner := range []cache.ObjectName{h.labelled.ownerOf(before), h.labelled.ownerOf(after)} {
+	for _, owner := range []cache.ObjectName{h.labeled.ownerOf(before), h.labeled.ownerOf(after)} {
 		h.queue.Enqueue(owner, controller.HealthChange)
 	}
 }
 
 // OnDelete implements cache.TypedResourceEventHandler.
-func (h *labelledHandler[T]) OnDelete(gone cache.DeletedObject[T]) {
+func (h *labeledHandler[T]) OnDelete(gone cache.DeletedObject[T]) {
 	var none T
 	if gone.OptionalObj == none {
 		return // A periodic pass covers an object that the informer never saw.
 	}
 	h.view.Settle(gone.OptionalObj)
-	h.queue.Enqueue(h.labelled.ownerOf(gone.OptionalObj), controller.HealthChange)
+	h.queue.Enqueue(h.labeled.ownerOf(gone.OptionalObj), controller.HealthChange)
 }
 
-func sameButVersion[T LabelledObject](before, after T) bool {
+func sameButVersion[T LabeledObject](before, after T) bool {
 	unversioned := func(object T) runtime.Object {
 		copied := object.DeepCopyObject()
 		if accessor, ok := copied.(metav1.Object); ok {

@@ -128,7 +128,7 @@ func TestReadinessFollowsThePod(t *testing.T) {
 	})
 }
 
-func TestLabelledObjectQueuesItsOwner(t *testing.T) {
+func TestLabeledObjectQueuesItsOwner(t *testing.T) {
 	tests := map[string]struct {
 		change func(*corev1.Pod)
 		want   []string
@@ -155,7 +155,7 @@ func TestLabelledObjectQueuesItsOwner(t *testing.T) {
 	}
 }
 
-func TestOwnWriteOfLabelledObjectQueuesNothing(t *testing.T) {
+func TestOwnWriteOfLabeledObjectQueuesNothing(t *testing.T) {
 	inReadiness(t, func(r *readiness) {
 		r.create(pod("db", corev1.ConditionTrue))
 		r.takeQueued()

@@ -133,8 +133,8 @@ func (l *Labeled[T]) Watch(loop Loop) error {
 
 type labeledHandler[T LabeledObject] struct {
 	labeled *Labeled[T]
-	view     *overlay.View[T]
-	queue    controller.Enqueuer
+	view    *overlay.View[T]
+	queue   controller.Enqueuer
 }
 
 // OnAdd implements cache.TypedResourceEventHandler.

@@ -115,7 +115,7 @@ func TestReadinessFollowsThePod(t *testing.T) {
 		r.update(func(p *corev1.Pod) { p.Status.Conditions[1].Status = corev1.ConditionTrue })
 		isReady = append(isReady, r.pods.IsReady("ns", "pod"))
 		r.Act(func() error {
-			return r.kube.CoreV1().Pods("ns").Delete(context.Background(), "pod", metav1.DeleteOptions{})
+			return r.kube.CoreV1().Pods("ns").Delete(t.Context(), "pod", metav1.DeleteOptions{})
 		})
 		isReady = append(isReady, r.pods.IsReady("ns", "pod"))
 
@@ -161,12 +161,12 @@ func TestOwnWriteOfLabeledObjectQueuesNothing(t *testing.T) {
 		r.takeQueued()
 
 		r.Act(func() error {
-			found, err := r.kube.CoreV1().Pods("ns").Get(context.Background(), "pod", metav1.GetOptions{})
+			found, err := r.kube.CoreV1().Pods("ns").Get(t.Context(), "pod", metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
 			found.Status.Conditions[1].Status = corev1.ConditionFalse
-			written, err := r.kube.CoreV1().Pods("ns").UpdateStatus(context.Background(), found, metav1.UpdateOptions{})
+			written, err := r.kube.CoreV1().Pods("ns").UpdateStatus(t.Context(), found, metav1.UpdateOptions{})
 			if err == nil {
 				r.pods.Wrote(written)
 			}

@@ -56,11 +56,14 @@ func driftOf(s sample) (field driftedField, kind string, err error) {
 
 const configMapKind = "ConfigMap"
 
-// driftPath returns the path of a text in a child; nil for a child without one. Labels with a prefix stay: the operator
-// watches its children by such a label, and a child without the label seems to be gone.
+// driftPath returns the path of a text in a child; nil for a child without one. Keys with the name of the sample differ
+// between custom resources. Labels with a prefix stay: the operator watches its children by such a label, and a child
+// without the label seems to be gone.
 func (c sampledChild) driftPath() []string {
-	if keys := slices.Sorted(maps.Keys(c.Data)); c.Kind == configMapKind && len(keys) > 0 {
-		return []string{"data", keys[0]}
+	for _, key := range slices.Sorted(maps.Keys(c.Data)) {
+		if c.Kind == configMapKind && !strings.Contains(key, sampleName) {
+			return []string{"data", key}
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Labels)) {
 		if !strings.Contains(key, "/") {

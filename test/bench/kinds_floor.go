@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -129,8 +130,8 @@ func (w write) as(name string, ids map[types.UID]types.UID) (path string, body [
 // texts, so names, namespaces and UIDs are replaced by others of the same length.
 func namespaceField(contentType, namespace string) []byte {
 	if contentType == runtime.ContentTypeProtobuf {
-		// The field has the number 3 and is a text.
-		return append([]byte{3<<3 | 2, byte(len(namespace))}, namespace...)
+		const number = 3
+		return protowire.AppendString(protowire.AppendTag(nil, number, protowire.BytesType), namespace)
 	}
 	return []byte(`"namespace":"` + namespace + `"`)
 }

@@ -242,7 +242,10 @@ func TestDriftedField(t *testing.T) {
 		path      []string
 		wantError bool
 	}{
-		"text of a ConfigMap":            {writes: []write{child("Service", ""), child("ConfigMap", `,"data":{"b":"1","a":"2"}`)}, kind: "ConfigMap", path: []string{"data", "a"}},
+		"text of a ConfigMap": {writes: []write{child("Service", ""), child("ConfigMap", `,"data":{"b":"1","a":"2"}`)}, kind: "ConfigMap", path: []string{"data", "a"}},
+		"key with the owner's name": {
+			writes: []write{child("ConfigMap", `,"data":{"`+sampleName+`.json":"1"}`)}, kind: "ConfigMap", path: []string{"metadata", "labels", "app"},
+		},
 		"label of the first other child": {writes: []write{child("Service", ""), child("Secret", "")}, kind: "Service", path: []string{"metadata", "labels", "app"}},
 		"only a child of a child":        {writes: []write{grandchild}, wantError: true},
 	}

@@ -58,9 +58,9 @@ func (r *kindReport) checkFloor() error {
 func (r *kindReport) page() string {
 	var page strings.Builder
 	fmt.Fprintf(&page, "### %s: %s objects\n\n", r.kind, thousands(r.count))
-	fmt.Fprintf(&page, "On %s, %s. An object has %d children of its own and %d pods", r.machine, r.day.Format("2 January 2006"), r.children, r.pods)
+	fmt.Fprintf(&page, "On %s, %s. Children of each object: %d; pods: %d", r.machine, r.day.Format("2 January 2006"), r.children, r.pods)
 	if r.owners > 1 {
-		fmt.Fprintf(&page, "; with the custom resources among its children,\n%d objects have a status, and requests are those of all of them together", r.owners)
+		fmt.Fprintf(&page, "; custom resources with those among the children: %d.\nRequests are those of all of these custom resources together", r.owners)
 	}
 	fmt.Fprintf(&page, ".\nThe floor sends %d requests for each object. One object alone took the operator %d.\n\n", r.installWrites+r.readyWrites, r.sampled)
 	page.WriteString("| all objects | floor | operator | ratio |\n|---|---|---|---|\n")
@@ -99,20 +99,23 @@ func (r *kindReport) writePrograms(page *strings.Builder) {
 	for _, program := range programs {
 		fmt.Fprintf(page, " %s |", program.heading)
 	}
-	page.WriteString("\n|---|" + strings.Repeat("---|", len(programs)) + "\n")
+	page.WriteString(" all |\n|---|---|" + strings.Repeat("---|", len(programs)) + "\n")
 	for _, row := range []struct {
 		name string
 		cpu  map[string]time.Duration
 	}{{"floor", r.floor.cpu}, {"operator", r.operator.cpu}} {
 		fmt.Fprintf(page, "| %s |", row.name)
+		all := 0.0
 		for _, program := range programs {
 			cell := ""
 			if cpu := row.cpu[program.name]; cpu > 0 {
-				cell = fmt.Sprintf("%.1f ms", milliseconds(cpu)/float64(r.count))
+				each := milliseconds(cpu) / float64(r.count)
+				all += each
+				cell = fmt.Sprintf("%.1f ms", each)
 			}
 			fmt.Fprintf(page, " %s |", cell)
 		}
-		page.WriteString("\n")
+		fmt.Fprintf(page, " %.1f ms |\n", all)
 	}
 }
 

@@ -618,7 +618,7 @@ func schema_pkg_apis_backup_v1_BackupSpec(ref common.ReferenceCallback) common.O
 					},
 					"schedule": {
 						SchemaProps: spec.SchemaProps{
-							Description: "schedule says when runs start, in the cron format of CronJobs: five fields, or a macro such as @daily.",
+							Description: "schedule says when runs start, in the cron format of CronJobs: five fields, or a macro such as @daily. The macro @every is not supported, because its times are not fixed.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -626,7 +626,7 @@ func schema_pkg_apis_backup_v1_BackupSpec(ref common.ReferenceCallback) common.O
 					},
 					"timeZone": {
 						SchemaProps: spec.SchemaProps{
-							Description: "timeZone is the time zone of the schedule, such as Europe/Berlin. The default is the time zone of the kube-controller-manager, often UTC.",
+							Description: "timeZone is the time zone of the schedule, such as Europe/Berlin. Defaults to UTC.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -703,7 +703,7 @@ func schema_pkg_apis_backup_v1_BackupStatus(ref common.ReferenceCallback) common
 					},
 					"lastFailure": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastFailure is the last run that failed.",
+							Description: "lastFailure is the last run that failed, or that did not start.",
 							Ref:         ref(backupv1.Failure{}.OpenAPIModelName()),
 						},
 					},
@@ -715,7 +715,7 @@ func schema_pkg_apis_backup_v1_BackupStatus(ref common.ReferenceCallback) common
 					},
 					"lastHandledRunNow": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastHandledRunNow is the value of the annotation backup.example.com/run-now for which a run was started last.",
+							Description: "lastHandledRunNow is the value of the annotation backup.example.com/run-now for which a run was started last. A value of more than 253 characters is recorded as its hash.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -819,7 +819,7 @@ func schema_pkg_apis_backup_v1_Destination(ref common.ReferenceCallback) common.
 					},
 					"credentialsSecret": {
 						SchemaProps: spec.SchemaProps{
-							Description: "credentialsSecret is the name of a Secret with the credentials of the bucket. Its keys depend on the type.",
+							Description: "credentialsSecret is the name of a Secret with the credentials of the bucket. For s3, its keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. For gcs, its key is GOOGLE_CREDENTIALS, the JSON file of a service account. For azure, its keys are AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -836,12 +836,12 @@ func schema_pkg_apis_backup_v1_Failure(ref common.ReferenceCallback) common.Open
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Failure is a run that failed.",
+				Description: "Failure is a run that failed, or that did not start.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"time": {
 						SchemaProps: spec.SchemaProps{
-							Description: "time is when the run failed.",
+							Description: "time is when the run failed, or should have started.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -1430,7 +1430,7 @@ func schema_pkg_apis_config_v1_AppConfigSpec(ref common.ReferenceCallback) commo
 					},
 					"values": {
 						SchemaProps: spec.SchemaProps{
-							Description: "values are the values of the templates.",
+							Description: "values are the values of the templates, at most 256 KiB. A null removes a value.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
@@ -1487,9 +1487,15 @@ func schema_pkg_apis_config_v1_AppConfigStatus(ref common.ReferenceCallback) com
 					},
 					"configHash": {
 						SchemaProps: spec.SchemaProps{
-							Description: "configHash is the hash of the rendered configuration.",
+							Description: "configHash is the hash of the rendered configuration in the ConfigMap.",
 							Type:        []string{"string"},
 							Format:      "",
+						},
+					},
+					"lastChangeTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastChangeTime is the time of the last change of the content of the ConfigMap. It is absent for the first content.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"reloaded": {
@@ -1499,7 +1505,7 @@ func schema_pkg_apis_config_v1_AppConfigStatus(ref common.ReferenceCallback) com
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "reloaded are the workloads that run with configHash, as kind/name, at most 100.",
+							Description: "reloaded are the workloads that were rolled for configHash, as kind/name, sorted, at most 100.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1522,7 +1528,7 @@ func schema_pkg_apis_config_v1_AppConfigStatus(ref common.ReferenceCallback) com
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ChildrenStatus{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName()},
+			v1alpha1.ChildrenStatus{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -1530,7 +1536,7 @@ func schema_pkg_apis_config_v1_Environments(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Environments override values, for one environment each. Objects are merged; all other values are replaced.",
+				Description: "Environments override values, for one environment each, with at most 256 KiB. Objects are merged; all other values are replaced.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"dev": {
@@ -1745,7 +1751,7 @@ func schema_pkg_apis_database_v1_PostgreSQLSpec(ref common.ReferenceCallback) co
 					},
 					"storageClassName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "storageClassName is the StorageClass of the volumes. The default is that of the cluster. A change applies to new volumes only.",
+							Description: "storageClassName is the StorageClass of the volumes. The default is that of the cluster. While volumes exist, a change is not carried out: the conditions say so.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2899,7 +2905,7 @@ func schema_pkg_apis_example_v1_WebAppSpec(ref common.ReferenceCallback) common.
 					},
 					"port": {
 						SchemaProps: spec.SchemaProps{
-							Description: "port is where the container listens. Defaults to 8080.",
+							Description: "port is where the container listens, and the port of the Service. Defaults to 8080.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -2912,7 +2918,7 @@ func schema_pkg_apis_example_v1_WebAppSpec(ref common.ReferenceCallback) common.
 					},
 					"securityContext": {
 						SchemaProps: spec.SchemaProps{
-							Description: "securityContext is the security context of the container. Fields that are not set have the values of the restricted Pod Security profile.",
+							Description: "securityContext is the security context of the container. Fields that are set replace those of the restricted Pod Security profile, which the other fields have.",
 							Ref:         ref(workloadv1alpha1.SecurityContext{}.OpenAPIModelName()),
 						},
 					},
@@ -3197,6 +3203,13 @@ func schema_pkg_apis_platform_v1_EcommercePlatformStatus(ref common.ReferenceCal
 							Format:      "",
 						},
 					},
+					"host": {
+						SchemaProps: spec.SchemaProps{
+							Description: "host is the host that the Ingress serves. No other EcommercePlatform gets it meanwhile.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"endpoints": {
 						SchemaProps: spec.SchemaProps{
 							Description: "endpoints are where the components are reached.",
@@ -3333,7 +3346,7 @@ func schema_pkg_apis_platform_v1_PlatformDatabase(ref common.ReferenceCallback) 
 					},
 					"storage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "storage is the size of each volume in Gi. Defaults to 10Gi in development, 50Gi in staging and 100Gi in production.",
+							Description: "storage is the size of each volume in Gi. Defaults to 10Gi in development, 50Gi in staging and 100Gi in production. That of a postgresql may grow if the StorageClass allows it. A smaller size is not carried out: the condition DatabaseReady says so. The size of a mysql cannot be changed.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

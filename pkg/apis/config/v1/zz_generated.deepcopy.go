@@ -113,6 +113,10 @@ func (in *AppConfigStatus) DeepCopyInto(out *AppConfigStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.LastChangeTime != nil {
+		in, out := &in.LastChangeTime, &out.LastChangeTime
+		*out = (*in).DeepCopy()
+	}
 	if in.Reloaded != nil {
 		in, out := &in.Reloaded, &out.Reloaded
 		*out = make([]string, len(*in))

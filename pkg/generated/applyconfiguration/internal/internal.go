@@ -456,6 +456,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: configHash
       type:
         scalar: string
+    - name: lastChangeTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: observedGeneration
       type:
         scalar: numeric
@@ -1023,6 +1026,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.example.demoapp-controller.pkg.apis.platform.v1.PlatformEndpoints
       default: {}
+    - name: host
+      type:
+        scalar: string
     - name: observedGeneration
       type:
         scalar: numeric

@@ -15,10 +15,9 @@ type BackupSpecApplyConfiguration struct {
 	// destination is where the dumps are kept.
 	Destination *DestinationApplyConfiguration `json:"destination,omitempty"`
 	// schedule says when runs start, in the cron format of CronJobs: five fields, or a macro
-	// such as @daily.
+	// such as @daily. The macro @every is not supported, because its times are not fixed.
 	Schedule *string `json:"schedule,omitempty"`
-	// timeZone is the time zone of the schedule, such as Europe/Berlin. The default is the
-	// time zone of the kube-controller-manager, often UTC.
+	// timeZone is the time zone of the schedule, such as Europe/Berlin. Defaults to UTC.
 	TimeZone *string `json:"timeZone,omitempty"`
 	// retention is the age at which dumps are removed, in hours, days or weeks: 12h, 30d, 8w.
 	// The newest dump is never removed. Defaults to 30d.

@@ -25,13 +25,13 @@ type BackupStatusApplyConfiguration struct {
 	LastScheduleTime *apismetav1.Time `json:"lastScheduleTime,omitempty"`
 	// lastSuccessfulTime is the last time that a run succeeded.
 	LastSuccessfulTime *apismetav1.Time `json:"lastSuccessfulTime,omitempty"`
-	// lastFailure is the last run that failed.
+	// lastFailure is the last run that failed, or that did not start.
 	LastFailure *FailureApplyConfiguration `json:"lastFailure,omitempty"`
 	// nextScheduleTime is the next time that a run starts. It is absent while runs are
 	// suspended.
 	NextScheduleTime *apismetav1.Time `json:"nextScheduleTime,omitempty"`
 	// lastHandledRunNow is the value of the annotation backup.example.com/run-now for which
-	// a run was started last.
+	// a run was started last. A value of more than 253 characters is recorded as its hash.
 	LastHandledRunNow *string `json:"lastHandledRunNow,omitempty"`
 	// children is what the operator knows of the children.
 	Children *v1alpha1.ChildrenStatusApplyConfiguration `json:"children,omitempty"`

@@ -18,8 +18,10 @@ type DestinationApplyConfiguration struct {
 	Prefix *string `json:"prefix,omitempty"`
 	// endpoint is the URL of the storage server. The default is that of the provider.
 	Endpoint *string `json:"endpoint,omitempty"`
-	// credentialsSecret is the name of a Secret with the credentials of the bucket. Its keys
-	// depend on the type.
+	// credentialsSecret is the name of a Secret with the credentials of the bucket. For s3,
+	// its keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. For gcs, its key is
+	// GOOGLE_CREDENTIALS, the JSON file of a service account. For azure, its keys are
+	// AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY.
 	CredentialsSecret *string `json:"credentialsSecret,omitempty"`
 }
 

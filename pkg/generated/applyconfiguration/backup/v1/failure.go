@@ -12,9 +12,9 @@ import (
 // FailureApplyConfiguration represents a declarative configuration of the Failure type for use
 // with apply.
 //
-// Failure is a run that failed.
+// Failure is a run that failed, or that did not start.
 type FailureApplyConfiguration struct {
-	// time is when the run failed.
+	// time is when the run failed, or should have started.
 	Time *metav1.Time `json:"time,omitempty"`
 	// job is the name of the Job of the run.
 	Job *string `json:"job,omitempty"`

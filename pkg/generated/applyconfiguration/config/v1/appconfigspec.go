@@ -23,7 +23,7 @@ type AppConfigSpecApplyConfiguration struct {
 	// config has the keys of the ConfigMap, at most 128, and a Go template for each, of at
 	// most 64 KiB. Templates know .Environment, .Application, .Namespace and .Values.
 	Config map[string]configv1.Template `json:"config,omitempty"`
-	// values are the values of the templates.
+	// values are the values of the templates, at most 256 KiB. A null removes a value.
 	Values *runtime.RawExtension `json:"values,omitempty"`
 	// environments override values, for one environment each.
 	Environments *EnvironmentsApplyConfiguration `json:"environments,omitempty"`

@@ -7,6 +7,7 @@ package v1
 
 import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/child/v1alpha1"
+	apismetav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -20,9 +21,13 @@ type AppConfigStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that was last reconciled. It is -1
 	// before the first time.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// configHash is the hash of the rendered configuration.
+	// configHash is the hash of the rendered configuration in the ConfigMap.
 	ConfigHash *string `json:"configHash,omitempty"`
-	// reloaded are the workloads that run with configHash, as kind/name, at most 100.
+	// lastChangeTime is the time of the last change of the content of the ConfigMap. It is
+	// absent for the first content.
+	LastChangeTime *apismetav1.Time `json:"lastChangeTime,omitempty"`
+	// reloaded are the workloads that were rolled for configHash, as kind/name, sorted, at most
+	// 100.
 	Reloaded []string `json:"reloaded,omitempty"`
 	// children is what the operator knows of the children.
 	Children *v1alpha1.ChildrenStatusApplyConfiguration `json:"children,omitempty"`
@@ -60,6 +65,14 @@ func (b *AppConfigStatusApplyConfiguration) WithObservedGeneration(value int64) 
 // If called multiple times, the ConfigHash field is set to the value of the last call.
 func (b *AppConfigStatusApplyConfiguration) WithConfigHash(value string) *AppConfigStatusApplyConfiguration {
 	b.ConfigHash = &value
+	return b
+}
+
+// WithLastChangeTime sets the LastChangeTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastChangeTime field is set to the value of the last call.
+func (b *AppConfigStatusApplyConfiguration) WithLastChangeTime(value apismetav1.Time) *AppConfigStatusApplyConfiguration {
+	b.LastChangeTime = &value
 	return b
 }
 

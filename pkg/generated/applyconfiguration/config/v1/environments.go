@@ -12,8 +12,8 @@ import (
 // EnvironmentsApplyConfiguration represents a declarative configuration of the Environments type for use
 // with apply.
 //
-// Environments override values, for one environment each. Objects are merged; all other
-// values are replaced.
+// Environments override values, for one environment each, with at most 256 KiB. Objects are
+// merged; all other values are replaced.
 type EnvironmentsApplyConfiguration struct {
 	// dev overrides values in the environment dev.
 	Dev *runtime.RawExtension `json:"dev,omitempty"`

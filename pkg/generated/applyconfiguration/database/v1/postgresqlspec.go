@@ -28,7 +28,7 @@ type PostgreSQLSpecApplyConfiguration struct {
 	// resources are the compute resources of each server.
 	Resources *v1alpha1.ResourcesApplyConfiguration `json:"resources,omitempty"`
 	// storageClassName is the StorageClass of the volumes. The default is that of the
-	// cluster. A change applies to new volumes only.
+	// cluster. While volumes exist, a change is not carried out: the conditions say so.
 	StorageClassName *string `json:"storageClassName,omitempty"`
 	// deletionPolicy says what becomes of the volumes and of the credentials when the
 	// PostgreSQL is deleted: Retain keeps them for a PostgreSQL of the same name, Delete

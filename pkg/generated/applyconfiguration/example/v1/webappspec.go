@@ -18,12 +18,12 @@ type WebAppSpecApplyConfiguration struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	// image is the container image.
 	Image *string `json:"image,omitempty"`
-	// port is where the container listens. Defaults to 8080.
+	// port is where the container listens, and the port of the Service. Defaults to 8080.
 	Port *int32 `json:"port,omitempty"`
 	// resources are the compute resources of the container.
 	Resources *v1alpha1.ResourcesApplyConfiguration `json:"resources,omitempty"`
-	// securityContext is the security context of the container. Fields that are not set have
-	// the values of the restricted Pod Security profile.
+	// securityContext is the security context of the container. Fields that are set replace
+	// those of the restricted Pod Security profile, which the other fields have.
 	SecurityContext *v1alpha1.SecurityContextApplyConfiguration `json:"securityContext,omitempty"`
 }
 

@@ -22,6 +22,8 @@ type EcommercePlatformStatusApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// phase is a summary of the conditions. The operator does not read it.
 	Phase *string `json:"phase,omitempty"`
+	// host is the host that the Ingress serves. No other EcommercePlatform gets it meanwhile.
+	Host *string `json:"host,omitempty"`
 	// endpoints are where the components are reached.
 	Endpoints *PlatformEndpointsApplyConfiguration `json:"endpoints,omitempty"`
 	// children is what the operator knows of the children.
@@ -60,6 +62,14 @@ func (b *EcommercePlatformStatusApplyConfiguration) WithObservedGeneration(value
 // If called multiple times, the Phase field is set to the value of the last call.
 func (b *EcommercePlatformStatusApplyConfiguration) WithPhase(value string) *EcommercePlatformStatusApplyConfiguration {
 	b.Phase = &value
+	return b
+}
+
+// WithHost sets the Host field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Host field is set to the value of the last call.
+func (b *EcommercePlatformStatusApplyConfiguration) WithHost(value string) *EcommercePlatformStatusApplyConfiguration {
+	b.Host = &value
 	return b
 }
 

@@ -104,8 +104,8 @@ func refusedByRules(ctx context.Context, requests []cluster.AuditEvent) ([]clust
 			continue
 		}
 		verbs := []string{request.Verb}
-		if request.Verb == "patch" {
-			// Server-side apply may also create the object.
+		if request.Verb == "patch" && request.Resource != "persistentvolumeclaims" {
+			// Server-side apply may also create the object. Volume claims are patched by UID only, so they exist.
 			verbs = append(verbs, "create")
 		}
 		for _, verb := range verbs {

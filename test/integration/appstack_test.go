@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
@@ -38,15 +39,15 @@ var installAppStacks = sync.OnceValue(func() error {
 	ctx := context.Background()
 	return errors.Join(
 		shared.InstallCRDs(ctx, "artifacts/kinds/postgresql/crd.yaml", "artifacts/kinds/appstack/crd.yaml"),
-		shared.ApplyFiles(ctx, "", "artifacts/kinds/appstack/rbac.yaml"),
+		shared.ApplyFiles(ctx, "", "artifacts/kinds/postgresql/rbac.yaml", "artifacts/kinds/appstack/rbac.yaml"),
 	)
 })
 
 // stackChildren are the children of an AppStack beside the PostgreSQL.
 var stackChildren = []string{"shop-cache", "shop-backend", "shop-frontend"}
 
-// stacks is a namespace whose pods must meet the restricted profile, for the AppStack "shop". The test reports the status of
-// its PostgreSQL.
+// stacks is a namespace whose pods must meet the restricted profile, for the AppStack "shop". Its database starts when the test
+// provides a volume, because the cluster has no provisioner.
 type stacks struct {
 	t         *testing.T
 	namespace string
@@ -113,34 +114,45 @@ func (s *stacks) await(phase string) *appv1.AppStack {
 	return stack
 }
 
-// Conditions that a PostgreSQL reports.
-var (
-	databaseReady    = metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Healthy"}
-	databaseStarting = metav1.Condition{Type: "Reconciling", Status: metav1.ConditionTrue, Reason: "Progressing", Message: "servers start"}
-	databaseStalled  = metav1.Condition{Type: "Stalled", Status: metav1.ConditionTrue, Reason: "Refused", Message: "spec.storage may not shrink"}
-)
-
-// reportDatabase does what the controller of PostgreSQLs does, once the PostgreSQL exists with that storage.
-func (s *stacks) reportDatabase(storage string, condition metav1.Condition) {
+// provideVolume creates the volume of the database. The database then becomes ready.
+func (s *stacks) provideVolume() {
 	s.t.Helper()
-	databases := s.client.DatabaseV1().PostgreSQLs(s.namespace)
-	condition.LastTransitionTime = metav1.Now()
-	cluster.Eventually(s.t.Context(), s.t, "the PostgreSQL exists", func(ctx context.Context) (bool, error) {
-		found, err := databases.Get(ctx, s.database, metav1.GetOptions{})
-		if err != nil || found.Spec.Storage != storage {
-			return false, err
+	volumes := shared.Client.CoreV1().PersistentVolumes()
+	_, err := volumes.Create(s.t.Context(), &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")},
+			AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			ClaimRef:               &corev1.ObjectReference{Namespace: s.namespace, Name: "data-" + s.database + "-0"},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/data"}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		if err := volumes.Delete(context.WithoutCancel(s.t.Context()), s.namespace, metav1.DeleteOptions{}); err != nil {
+			s.t.Logf("delete the volume: %v", err)
 		}
-		found.Status.ObservedGeneration, found.Status.Conditions = found.Generation, []metav1.Condition{condition}
-		_, err = databases.UpdateStatus(ctx, found, metav1.UpdateOptions{FieldManager: "test"})
-		return err == nil, err
 	})
+}
+
+// setDatabaseReady makes the primary of the database ready, or not ready.
+func (s *stacks) setDatabaseReady(ready corev1.ConditionStatus) {
+	s.t.Helper()
+	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, ready)
+	_, err := shared.Client.CoreV1().Pods(s.namespace).Patch(s.t.Context(), "shop-db-0", types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}, "status")
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // run creates the AppStack and awaits its readiness.
 func (s *stacks) run() *appv1.AppStack {
 	s.t.Helper()
 	s.create()
-	s.reportDatabase("10Gi", databaseReady)
+	s.provideVolume()
 	return s.await(childv1alpha1.PhaseRunning)
 }
 
@@ -161,15 +173,42 @@ func (s *stacks) service(name string) (*corev1.Service, error) {
 	return shared.Client.CoreV1().Services(s.namespace).Get(s.t.Context(), name, metav1.GetOptions{})
 }
 
-// requests waits until the operator is done in the namespace, and returns what it wrote since, by verb and resource.
+// requests waits until the operator is done in the namespace, and returns what it wrote since for the AppStack and its
+// children, by verb and resource. Events and the children of the PostgreSQL are left out.
 func (s *stacks) requests(since time.Time) map[string]int {
 	s.t.Helper()
-	return (&site{t: s.t, namespace: s.namespace}).settle(since)
+	inNamespace := func(e cluster.AuditEvent) bool { return cluster.ByOperator()(e) && e.Namespace == s.namespace }
+	if err := shared.AwaitAuditQuiet(s.t.Context(), quiet, inNamespace); err != nil {
+		s.t.Fatal(err)
+	}
+	requests, err := shared.AuditRequests(since, func(e cluster.AuditEvent) bool {
+		ofDatabase := e.Resource == "postgresqls" && e.Subresource == ""
+		return inNamespace(e) && (e.Resource == "appstacks" || ofDatabase || slices.Contains(stackChildren, e.Name))
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for _, r := range requests {
+		counts[strings.TrimSuffix(r.Verb+" "+r.Resource+"/"+r.Subresource, "/")]++
+	}
+	return counts
 }
 
 // message is that of the condition Ready.
 func message(stack *appv1.AppStack) string {
 	return meta.FindStatusCondition(stack.Status.Conditions, apimeta.ConditionReady).Message
+}
+
+// assertStatusWrites removes the writes of the status from requests. Progress is written at most once a second, so slow pods
+// cost further writes.
+func assertStatusWrites(t *testing.T, requests map[string]int, begin time.Time) {
+	t.Helper()
+	const name = "patch appstacks/status"
+	if writes, seconds := requests[name], int(time.Since(begin)/time.Second); writes < 1 || writes > 1+seconds {
+		t.Errorf("%d writes of the status within %d seconds, want 1 and at most one for each second", writes, seconds)
+	}
+	delete(requests, name)
 }
 
 func assertContains(t *testing.T, what, got, want string) {
@@ -186,25 +225,22 @@ func TestAppStackLife(t *testing.T) {
 
 	begin := time.Now()
 	s.create()
-	s.reportDatabase("10Gi", databaseStarting)
 	requests := s.requests(begin)
-	if want := map[string]int{"patch postgresqls": 1, "patch appstacks/status": 2, "create events": 1}; !maps.Equal(requests, want) {
-		t.Errorf("requests before the database is ready are %v, want %v", requests, want)
+	assertStatusWrites(t, requests, begin)
+	// The second patch of the PostgreSQL is its finalizer.
+	if want := map[string]int{"patch postgresqls": 2}; !maps.Equal(requests, want) {
+		t.Errorf("requests before the database is ready, without status, are %v, want %v", requests, want)
 	}
 	stack := s.await(childv1alpha1.PhaseDeploying)
-	assertContains(t, "message", message(stack), `spec.database: PostgreSQL "shop-db": servers start; not started yet: cache, backend, frontend`)
+	assertContains(t, "message", message(stack), `spec.database: PostgreSQL "shop-db": StatefulSet "shop-db": Ready: 0/1`)
+	assertContains(t, "message", message(stack), "; not started yet: cache, backend, frontend")
 
 	begin = time.Now()
-	s.reportDatabase("10Gi", databaseReady)
+	s.provideVolume()
 	stack = s.await(childv1alpha1.PhaseRunning)
-	seconds := int(time.Since(begin) / time.Second)
 	requests = s.requests(begin)
-	// Progress is written at most once a second, so slow pods cost further writes.
-	if writes := requests["patch appstacks/status"]; writes < 1 || writes > 1+seconds {
-		t.Errorf("%d writes of the status within %d seconds, want 1 and at most one for each second", writes, seconds)
-	}
-	delete(requests, "patch appstacks/status")
-	if want := map[string]int{"patch deployments": 3, "patch services": 3, "create events": 1}; !maps.Equal(requests, want) {
+	assertStatusWrites(t, requests, begin)
+	if want := map[string]int{"patch deployments": 3, "patch services": 3}; !maps.Equal(requests, want) {
 		t.Errorf("requests of the start, without status, are %v, want %v", requests, want)
 	}
 	for i, name := range []string{"database", "cache", "backend", "frontend"} {
@@ -241,7 +277,7 @@ func TestAppStackOrder(t *testing.T) {
 	}
 
 	s.change(`{"cache":{"image":"` + brokenImage + `"}}`)
-	s.reportDatabase("10Gi", databaseReady)
+	s.provideVolume()
 	s.awaitDeployment("shop-cache")
 	s.requests(time.Now())
 	if _, err := s.deployment("shop-backend"); !apierrors.IsNotFound(err) {
@@ -262,20 +298,20 @@ func TestAppStackKeepsRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	s.reportDatabase("10Gi", databaseStarting)
+	s.setDatabaseReady(corev1.ConditionFalse)
 	s.await(childv1alpha1.PhaseDegraded)
+	s.setDatabaseReady(corev1.ConditionTrue)
+	s.await(childv1alpha1.PhaseRunning)
 	s.change(`{"database":{"storage":"5Gi"}}`)
-	s.reportDatabase("5Gi", databaseStalled)
 	stack := s.await(childv1alpha1.PhaseFailed)
 
-	assertContains(t, "message", message(stack), `spec.database: PostgreSQL "shop-db": spec.storage may not shrink`)
+	assertContains(t, "message", message(stack), `spec.database: PostgreSQL "shop-db": spec.storage: 5Gi is less than the 10Gi`)
 	s.requests(time.Now())
 	after, err := s.deployment("shop-backend")
 	if err != nil || after.UID != before.UID {
 		t.Errorf("the backend is %v after a failure of the database: %v", after, err)
 	}
-	s.change(`{"database":{"storage":"20Gi"}}`)
-	s.reportDatabase("20Gi", databaseReady)
+	s.change(`{"database":{"storage":"10Gi"}}`)
 	s.await(childv1alpha1.PhaseRunning)
 }
 
@@ -285,7 +321,7 @@ func TestAppStackImageThatCannotBePulled(t *testing.T) {
 	s := newStacks(t)
 	s.create()
 	s.change(`{"cache":{"enabled":false},"backend":{"image":"` + brokenImage + `"}}`)
-	s.reportDatabase("10Gi", databaseReady)
+	s.provideVolume()
 	s.awaitDeployment("shop-backend")
 
 	// The deadline is ten minutes by default.
@@ -350,7 +386,7 @@ func TestAppStackDriftIsCorrected(t *testing.T) {
 	s := newStacks(t)
 	s.run()
 	corrected := func(child string) map[string]int {
-		return map[string]int{child: 1, "patch appstacks/status": 1, "create events": 1}
+		return map[string]int{child: 1, "patch appstacks/status": 1}
 	}
 	tests := []struct {
 		name     string
@@ -421,7 +457,7 @@ func TestAppStackLeavesObjectsOfOthersAlone(t *testing.T) {
 	}
 
 	s.create()
-	s.reportDatabase("10Gi", databaseReady)
+	s.provideVolume()
 	stack := s.await(childv1alpha1.PhaseFailed)
 
 	if reason := meta.FindStatusCondition(stack.Status.Conditions, "Ready").Reason; reason != apimeta.ReasonOwnershipConflict {
@@ -447,7 +483,7 @@ func TestAppStackExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.database = objects[0].GetName() + "-db"
-	s.reportDatabase("10Gi", databaseReady)
+	s.provideVolume()
 
 	for _, object := range objects {
 		shared.AwaitReady(t.Context(), t, s.namespace, object)

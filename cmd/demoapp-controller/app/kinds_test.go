@@ -107,12 +107,12 @@ func TestKinds(t *testing.T) {
 					Controllers: []string{backup.Name},
 				},
 				appstack.Name: {
-					Services:    []string{"informer of AppStacks", "informer of PostgreSQLs"},
+					Services:    []string{"informer of AppStacks"},
 					Controllers: []string{appstack.Name},
 				},
 				postgresql.Name: {
 					Services: []string{
-						"informer of Secrets with label database.example.com/postgresql",
+						"informer of PostgreSQLs", "informer of Secrets with label database.example.com/postgresql",
 						"informer of PersistentVolumeClaims with label database.example.com/postgresql",
 						"informer of Pods with label database.example.com/postgresql",
 						"informer of children of kind StatefulSet.apps", "informer of children of kind PodDisruptionBudget.policy",
@@ -122,9 +122,8 @@ func TestKinds(t *testing.T) {
 				ecommerceplatform.Name: {
 					Services: []string{
 						"informer of EcommercePlatforms", "informer of children of kind Secret",
-						"informer of children of kind StatefulSet.apps", "informer of children of kind Ingress.networking.k8s.io",
+						"informer of children of kind Ingress.networking.k8s.io",
 						"informer of children of kind NetworkPolicy.networking.k8s.io",
-						"informer of children of kind PodDisruptionBudget.policy",
 					},
 					Controllers: []string{ecommerceplatform.Name},
 				},
@@ -192,12 +191,13 @@ func TestKinds(t *testing.T) {
 				},
 				appstack.Name: {
 					Services: []string{
-						"informer of AppStacks in a", "informer of AppStacks in b", "informer of PostgreSQLs in a", "informer of PostgreSQLs in b",
+						"informer of AppStacks in a", "informer of AppStacks in b",
 					},
 					Controllers: []string{appstack.Name},
 				},
 				postgresql.Name: {
 					Services: []string{
+						"informer of PostgreSQLs in a", "informer of PostgreSQLs in b",
 						"informer of Secrets with label database.example.com/postgresql in a", "informer of Secrets with label database.example.com/postgresql in b",
 						"informer of PersistentVolumeClaims with label database.example.com/postgresql in a", "informer of PersistentVolumeClaims with label database.example.com/postgresql in b",
 						"informer of Pods with label database.example.com/postgresql in a", "informer of Pods with label database.example.com/postgresql in b",
@@ -210,13 +210,10 @@ func TestKinds(t *testing.T) {
 					Services: []string{
 						"informer of EcommercePlatforms in a", "informer of EcommercePlatforms in b",
 						"informer of children of kind Secret in a", "informer of children of kind Secret in b",
-						"informer of children of kind StatefulSet.apps in a", "informer of children of kind StatefulSet.apps in b",
 						"informer of children of kind Ingress.networking.k8s.io in a",
 						"informer of children of kind Ingress.networking.k8s.io in b",
 						"informer of children of kind NetworkPolicy.networking.k8s.io in a",
 						"informer of children of kind NetworkPolicy.networking.k8s.io in b",
-						"informer of children of kind PodDisruptionBudget.policy in a",
-						"informer of children of kind PodDisruptionBudget.policy in b",
 					},
 					Controllers: []string{ecommerceplatform.Name},
 				},

@@ -45,7 +45,7 @@ type sample struct {
 	uid types.UID
 	// writes are those of the operator until the custom resource was ready and the operator at rest.
 	writes []write
-	// children is the number of children in the status, owners is the number of objects with a status, and pods is the number of pods.
+	// children are those in the status, and owners are the objects with a status.
 	children, owners, pods int
 }
 
@@ -123,7 +123,8 @@ func (b *kindsBench) deploy(ctx context.Context) error {
 	}
 	deploy := filepath.Join(b.options.root, "artifacts", "deploy")
 	files := []string{filepath.Join(deploy, "00-namespace.yaml"), filepath.Join(deploy, "10-rbac.yaml")}
-	if err := b.cluster.ApplyFiles(ctx, "", append(files, b.subject.files(b.options.root, "rbac.yaml")...)...); err != nil {
+	files = append(files, b.subject.files(b.options.root, "rbac.yaml")...)
+	if err := b.cluster.ApplyFiles(ctx, "", files...); err != nil {
 		return err
 	}
 	if err := b.createNamespaces(ctx); err != nil {
@@ -177,7 +178,8 @@ func (b *kindsBench) run(ctx context.Context, binary string) (kindReport, error)
 		if err := phase.run(); err != nil {
 			return r, fmt.Errorf("%s: %w", phase.name, err)
 		}
-		log.Printf("%d %s: %s took %s", b.count, b.subject.resource.Resource, phase.name, time.Since(started).Round(time.Second))
+		took := time.Since(started).Round(time.Second)
+		log.Printf("%d %s: %s took %s", b.count, b.subject.resource.Resource, phase.name, took)
 	}
 	return r, b.stopOperator()
 }
@@ -227,7 +229,9 @@ func (b *kindsBench) takeSample(ctx context.Context, binary string, r *kindRepor
 	if err != nil {
 		return err
 	}
-	b.sample = sample{uid: created.GetUID(), writes: recorder.recorded(), children: appliedChildren(live), pods: b.pods.count(benchNamespace)}
+	b.sample = sample{
+		uid: created.GetUID(), writes: recorder.recorded(), children: appliedChildren(live), pods: b.pods.count(benchNamespace),
+	}
 	b.sample.owners = ownersIn(b.sample.writes)
 	r.describe(b.sample)
 	if err := resources.Delete(ctx, sampleName, metav1.DeleteOptions{}); err != nil {

@@ -44,7 +44,8 @@ func countSent(requests []cluster.AuditEvent) sent {
 
 // byOperator selects the operator's requests without lists and watches.
 func byOperator(event cluster.AuditEvent) bool {
-	return cluster.ByServiceAccount(operatorNamespace, operatorAccount)(event) && event.Verb != "list" && event.Verb != "watch"
+	isOperator := cluster.ByServiceAccount(operatorNamespace, operatorAccount)
+	return isOperator(event) && event.Verb != "list" && event.Verb != "watch"
 }
 
 // settle returns when the operator is at rest.

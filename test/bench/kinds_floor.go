@@ -119,7 +119,8 @@ func (w write) as(name string, ids map[types.UID]types.UID) (path string, body [
 	path = strings.Replace(w.path, "/namespaces/"+benchNamespace+"/", "/namespaces/"+floorNamespace+"/", 1)
 	path = strings.ReplaceAll(path, sampleName, name)
 	body = bytes.ReplaceAll(w.body, []byte(sampleName), []byte(name))
-	body = bytes.ReplaceAll(body, namespaceField(w.contentType, benchNamespace), namespaceField(w.contentType, floorNamespace))
+	sampled, live := namespaceField(w.contentType, benchNamespace), namespaceField(w.contentType, floorNamespace)
+	body = bytes.ReplaceAll(body, sampled, live)
 	for sampled, live := range ids {
 		body = bytes.ReplaceAll(body, []byte(sampled), []byte(live))
 	}
@@ -157,8 +158,9 @@ func (b *kindsBench) runFloor(ctx context.Context, count int) (t installTimes, e
 	}
 	started := time.Now()
 	pods := b.awaitPods(ctx, floorNamespace, started)
-	if t.applied, err = b.work(ctx, func(then func(string)) error { return b.createAll(ctx, floorNamespace, f.created, then) },
-		func(ctx context.Context, name string) error { return f.send(ctx, f.install, name) }); err != nil {
+	if t.applied, err = b.work(ctx, func(then func(string)) error {
+		return b.createAll(ctx, floorNamespace, f.created, then)
+	}, func(ctx context.Context, name string) error { return f.send(ctx, f.install, name) }); err != nil {
 		return t, err
 	}
 	said, err := b.work(ctx, func(then func(string)) error {
@@ -193,7 +195,8 @@ func (b *kindsBench) clearKinds(ctx context.Context) error {
 		var errs []error
 		for _, object := range list.Items {
 			if len(object.GetFinalizers()) > 0 {
-				_, err := resources.Patch(ctx, object.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+				none := []byte(`{"metadata":{"finalizers":null}}`)
+				_, err := resources.Patch(ctx, object.GetName(), types.MergePatchType, none, metav1.PatchOptions{})
 				errs = append(errs, err)
 			}
 		}

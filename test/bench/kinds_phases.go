@@ -19,7 +19,9 @@ import (
 )
 
 // createAll creates the custom resources. It calls created and then for each; created may be nil.
-func (b *kindsBench) createAll(ctx context.Context, namespace string, created func(name string, uid types.UID), then func(name string)) error {
+func (b *kindsBench) createAll(
+	ctx context.Context, namespace string, created func(name string, uid types.UID), then func(name string),
+) error {
 	resources := b.cluster.Dynamic.Resource(b.subject.resource).Namespace(namespace)
 	return b.each(ctx, b.size, func(ctx context.Context, i int) error {
 		custom, err := b.subject.named(appName(i))

@@ -60,9 +60,11 @@ func (r *kindReport) page() string {
 	fmt.Fprintf(&page, "### %s: %s objects\n\n", r.kind, thousands(r.count))
 	fmt.Fprintf(&page, "On %s, %s. Children of each object: %d; pods: %d", r.machine, r.day.Format("2 January 2006"), r.children, r.pods)
 	if r.owners > 1 {
-		fmt.Fprintf(&page, "; custom resources with those among the children: %d.\nRequests are those of all of these custom resources together", r.owners)
+		fmt.Fprintf(&page, "; custom resources with those among the children: %d.\n", r.owners)
+		page.WriteString("Requests are those of all of these custom resources together")
 	}
-	fmt.Fprintf(&page, ".\nThe floor sends %d requests for each object. One object alone took the operator %d.\n\n", r.installWrites+r.readyWrites, r.sampled)
+	fmt.Fprintf(&page, ".\nThe floor sends %d requests for each object. One object alone took the operator %d.\n\n",
+		r.installWrites+r.readyWrites, r.sampled)
 	page.WriteString("| all objects | floor | operator | ratio |\n|---|---|---|---|\n")
 	for _, row := range []struct {
 		name            string
@@ -72,12 +74,14 @@ func (r *kindReport) page() string {
 		{"pods ready", r.floor.pods, r.operator.pods},
 		{"Ready in the status", r.floor.ready, r.operator.ready},
 	} {
-		fmt.Fprintf(&page, "| %s | %.1f s | %.1f s | %.2f |\n", row.name, row.floor.Seconds(), row.operator.Seconds(), float64(row.operator)/float64(row.floor))
+		fmt.Fprintf(&page, "| %s | %.1f s | %.1f s | %.2f |\n",
+			row.name, row.floor.Seconds(), row.operator.Seconds(), float64(row.operator)/float64(row.floor))
 	}
 	r.writePrograms(&page)
 	r.writeCosts(&page)
 	mib := func(bytes int64) float64 { return float64(bytes) / mebibyte }
-	fmt.Fprintf(&page, "\n| memory | after the install | after a restart |\n|---|---|---|\n| RSS | %.0f MiB, at most %.0f MiB | %.0f MiB |\n", mib(r.rss), mib(r.peakRSS), mib(r.restartRSS))
+	page.WriteString("\n| memory | after the install | after a restart |\n|---|---|---|\n")
+	fmt.Fprintf(&page, "| RSS | %.0f MiB, at most %.0f MiB | %.0f MiB |\n", mib(r.rss), mib(r.peakRSS), mib(r.restartRSS))
 	fmt.Fprintf(&page, "| live objects on the heap | %.1f MiB | %.1f MiB |\n", mib(r.heap), mib(r.restartHeap))
 	return page.String() + "\n"
 }
@@ -121,7 +125,8 @@ func (r *kindReport) writePrograms(page *strings.Builder) {
 
 // writeCosts writes what each phase costs for each object.
 func (r *kindReport) writeCosts(page *strings.Builder) {
-	page.WriteString("\n| phase | time | requests for each object | of these, of the status | events for each | operator's CPU for each |\n|---|---|---|---|---|---|\n")
+	page.WriteString("\n| phase | time | requests for each object | of these, of the status | events for each | operator's CPU for each |\n" +
+		"|---|---|---|---|---|---|\n")
 	for _, row := range []struct {
 		name  string
 		cost  kindCost
@@ -133,12 +138,15 @@ func (r *kindReport) writeCosts(page *strings.Builder) {
 		{"delete", r.delete, r.count},
 	} {
 		each := func(number int) float64 { return float64(number) / float64(row.count) }
+		s := row.cost.sent
 		fmt.Fprintf(page, "| %s | %.1f s | %.2f | %.2f | %.2f | %.1f ms |\n", row.name, row.cost.took.Seconds(),
-			each(row.cost.sent.requests), each(row.cost.sent.statuses), each(row.cost.sent.events), milliseconds(row.cost.cpu)/float64(row.count))
+			each(s.requests), each(s.statuses), each(s.events), milliseconds(row.cost.cpu)/float64(row.count))
 	}
-	fmt.Fprintf(page, "| rest | %.0f s | %d in all | %d in all | %d in all | %.2f s per minute in all |\n", r.rest.over.Seconds(), r.rest.sent.requests,
-		r.rest.sent.statuses, r.rest.sent.events, r.rest.cpu.Seconds()*float64(time.Minute)/float64(r.rest.over))
-	fmt.Fprintf(page, "\nDrift was corrected within %.0f ms in the median and %.0f ms in 99 of 100 cases, of %d changes one after another.\n",
+	s := r.rest.sent
+	fmt.Fprintf(page, "| rest | %.0f s | %d in all | %d in all | %d in all | %.2f s per minute in all |\n",
+		r.rest.over.Seconds(), s.requests, s.statuses, s.events, r.rest.cpu.Seconds()*float64(time.Minute)/float64(r.rest.over))
+	fmt.Fprintf(page, "\nDrift was corrected within %.0f ms in the median and %.0f ms in 99 of 100 cases, of %d changes one "+
+		"after another.\n",
 		milliseconds(quantile(r.drifts, 0.5)), milliseconds(quantile(r.drifts, 0.99)), len(r.drifts))
 }
 

@@ -30,7 +30,7 @@ func parseKinds(text string) ([]kindCount, error) {
 		folder, number, _ := strings.Cut(strings.TrimSpace(field), "=")
 		count, err := strconv.Atoi(number)
 		if err != nil || count < 1 || folder == "" || folder != filepath.Base(folder) {
-			return nil, fmt.Errorf("-kinds: %q is not a folder of artifacts/kinds and a number of objects, such as website=1000", field)
+			return nil, fmt.Errorf("-kinds: %q is not a folder of artifacts/kinds with a number, such as website=1000", field)
 		}
 		kinds = append(kinds, kindCount{folder: folder, count: count})
 	}

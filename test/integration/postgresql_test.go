@@ -6,6 +6,7 @@
 package integration
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,7 +75,7 @@ func newDatabases(t *testing.T, expandable bool) *databases {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := shared.Client.StorageV1().StorageClasses().Delete(context.Background(), d.class, metav1.DeleteOptions{}); err != nil {
+		if err := shared.Client.StorageV1().StorageClasses().Delete(context.WithoutCancel(t.Context()), d.class, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -219,7 +220,7 @@ func TestPostgreSQLLife(t *testing.T) {
 	if requests := d.settle(begin); requests["create secrets"]+requests["patch secrets"]+requests["get secrets"] > 0 {
 		t.Errorf("requests of the second creation are %v", requests)
 	}
-	if after := d.secret(); after.UID != before.UID || string(after.Data["password"]) != string(before.Data["password"]) {
+	if after := d.secret(); after.UID != before.UID || !bytes.Equal(after.Data["password"], before.Data["password"]) {
 		t.Error("the second PostgreSQL has another password")
 	}
 

@@ -31,7 +31,6 @@ func TestArtifactsAreAccepted(t *testing.T) {
 
 		_, err = shared.Dynamic.Resource(mapping.Resource).Namespace(object.GetNamespace()).
 			Apply(t.Context(), object.GetName(), object, options)
-
 		if err != nil {
 			t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
 		}

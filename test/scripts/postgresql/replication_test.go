@@ -350,7 +350,6 @@ func TestStandbyOfAnotherDatabaseKeepsItsData(t *testing.T) {
 	again.awaitReady()
 
 	output, err := first.exec("live.sh")
-
 	if err != nil {
 		t.Errorf("the standby is not alive: %s", output)
 	}

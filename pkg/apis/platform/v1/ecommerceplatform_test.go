@@ -70,8 +70,10 @@ func TestEcommercePlatformAdmission(t *testing.T) {
 		{"too many servers", "shop", with(`database: {replicas: 6}`), "spec.database.replicas", "less than or equal to 5"},
 		{"storage without a unit", "shop", with(`database: {storage: "10"}`), "spec.database.storage", "should match"},
 		{"a retention without a unit", "shop", with(`database: {backup: {retention: "30"}}`), "spec.database.backup.retention", "should match"},
-		{"a destination without a bucket", "shop", with(`database: {backup: {destination: {type: s3, credentialsSecret: bucket}}}`),
-			"spec.database.backup.destination.bucket", "Required value"},
+		{
+			"a destination without a bucket", "shop", with(`database: {backup: {destination: {type: s3, credentialsSecret: bucket}}}`),
+			"spec.database.backup.destination.bucket", "Required value",
+		},
 		{"no host", "shop", with(`ingress: {className: nginx}`), "spec.ingress.host", "Required value"},
 		{"a host with a path", "shop", with(`ingress: {host: shop.example.com/admin}`), "spec.ingress.host", "should match"},
 		{"a host with upper-case letters", "shop", with(`ingress: {host: Shop.example.com}`), "spec.ingress.host", "should match"},

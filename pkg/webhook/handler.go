@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Handler reviews a request. It must be a pure function, because the API server may send a request more than once. An
+// Handler reviews a request. Of the request, it gets the UID, resource, subresource, namespace, name, operation and both
+// objects. The objects are raw, and their sender decides what is in them: decode no more than is needed. It must be a pure function, because the API server may send a request more than once. An
 // error means that the request could not be reviewed: the failurePolicy of the webhook decides.
 type Handler func(request *admissionv1.AdmissionRequest) (Response, error)
 

@@ -9,17 +9,38 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/json"
 )
 
 // reviewType is the only version of AdmissionReview that is understood.
 var reviewType = metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"}
 
+// maxUID is the length of the longest UID, in bytes. The answer repeats it.
+const maxUID = 256
+
+// received is what is read of an AdmissionReview. It has no lists and no maps, because their decoded values take many times
+// the memory of their text.
+type received struct {
+	metav1.TypeMeta `json:",inline"`
+	Request         *struct {
+		UID         types.UID                   `json:"uid"`
+		Resource    metav1.GroupVersionResource `json:"resource"`
+		SubResource string                      `json:"subResource"`
+		Namespace   string                      `json:"namespace"`
+		Name        string                      `json:"name"`
+		Operation   admissionv1.Operation       `json:"operation"`
+		Object      runtime.RawExtension        `json:"object"`
+		OldObject   runtime.RawExtension        `json:"oldObject"`
+	} `json:"request"`
+}
+
 // decode reads the request of an AdmissionReview. Names of fields are case-sensitive, and a field that occurs twice is an
 // error, because two readers could understand it differently. Unknown fields are ignored: a later API server may send
 // more, and must not be refused.
 func decode(body []byte) (*admissionv1.AdmissionRequest, error) {
-	var review admissionv1.AdmissionReview
+	var review received
 	doubts, err := json.UnmarshalStrict(body, &review, json.DisallowDuplicateFields)
 	switch {
 	case err != nil:
@@ -30,8 +51,14 @@ func decode(body []byte) (*admissionv1.AdmissionRequest, error) {
 		return nil, fmt.Errorf("%s of %s is not understood: use AdmissionReview of %s", review.Kind, review.APIVersion, reviewType.APIVersion)
 	case review.Request == nil || review.Request.UID == "":
 		return nil, errors.New("the AdmissionReview has no request with a UID")
+	case len(review.Request.UID) > maxUID:
+		return nil, fmt.Errorf("the UID of the AdmissionReview is longer than %d bytes", maxUID)
 	}
-	return review.Request, nil
+	request := review.Request
+	return &admissionv1.AdmissionRequest{
+		UID: request.UID, Resource: request.Resource, SubResource: request.SubResource, Namespace: request.Namespace,
+		Name: request.Name, Operation: request.Operation, Object: request.Object, OldObject: request.OldObject,
+	}, nil
 }
 
 // answer returns the AdmissionReview that answers a request.

@@ -158,6 +158,7 @@ func TestNoAnswer(t *testing.T) {
 		{"another version", "/allow", kind, strings.Replace(review, "k8s.io/v1", "k8s.io/v1beta1", 1), 400, "v1beta1 is not understood"},
 		{"another kind", "/allow", kind, strings.Replace(review, "AdmissionReview", "Pod", 1), 400, "Pod of admission.k8s.io/v1 is not understood"},
 		{"no request", "/allow", kind, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, 400, "no request with a UID"},
+		{"a UID that is too long", "/allow", kind, strings.Replace(review, "u-1", strings.Repeat("u", 257), 1), 400, "longer than 256 bytes"},
 		{"failing handler", "/fail", kind, review, 422, "broken"},
 		{"panicking handler", "/panic", kind, review, 500, "the webhook panicked"},
 	}

@@ -4,14 +4,14 @@
 package webapp
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
-	"maps"
-	"reflect"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/json"
+	kubejson "sigs.k8s.io/json"
 
 	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
 	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
@@ -31,6 +31,8 @@ const (
 const (
 	// maxProductionReplicas is the number of pods that a WebApp in a production namespace may have.
 	maxProductionReplicas = 10
+	// maxSpec is the size of the largest spec that is decoded, in bytes. What the CRD admits is smaller.
+	maxSpec = 64 << 10
 	// productionUser is the default user ID in production namespaces.
 	productionUser = 1000
 )
@@ -49,11 +51,14 @@ func Handlers(approved registries.List) map[string]webhook.Handler {
 	}
 }
 
-// object is what the rules read of a WebApp.
-type object[S any] struct {
-	Metadata metav1.ObjectMeta `json:"metadata"`
-	// Spec is nil if there is none.
-	Spec *S `json:"spec"`
+// object is what the rules read of a WebApp. It is raw where a caller decides the size: decoded values take many times the
+// memory of their text.
+type object struct {
+	Metadata struct {
+		Labels            json.RawMessage `json:"labels"`
+		DeletionTimestamp *metav1.Time    `json:"deletionTimestamp"`
+	} `json:"metadata"`
+	Spec json.RawMessage `json:"spec"`
 }
 
 // mutableSpec is the part of the spec that is mutated. The API server has not validated the other parts yet.
@@ -63,10 +68,13 @@ type mutableSpec struct {
 
 // review is a request with its decoded objects.
 type review[S any] struct {
+	object *object
 	// old is nil for a new object.
-	object, old *object[S]
+	old *object
 	// specChanges tells that the spec is new or differs from the old one.
 	specChanges bool
+	// spec is nil if there is none, or if it does not change.
+	spec *S
 }
 
 // read decodes a request. It returns nil if the request is not about a WebApp that is created or updated.
@@ -81,46 +89,41 @@ func read[S any](request *admissionv1.AdmissionRequest) (*review[S], error) {
 	case request.SubResource != "" || request.Operation != admissionv1.Create && request.Operation != admissionv1.Update:
 		return nil, nil
 	}
-	result := &review[S]{specChanges: true}
-	var err error
-	if result.object, err = decode[S](request.Object.Raw); err != nil || request.Operation == admissionv1.Create {
-		return result, err
-	}
-	if result.old, err = decode[S](request.OldObject.Raw); err != nil {
+	result := &review[S]{object: &object{}, specChanges: true}
+	if err := decode(request.Object.Raw, result.object); err != nil {
 		return nil, err
 	}
-	result.specChanges, err = specsDiffer(request.Object.Raw, request.OldObject.Raw)
-	return result, err
-}
-
-func decode[S any](raw []byte) (*object[S], error) {
-	decoded := &object[S]{}
-	if err := json.UnmarshalCaseSensitivePreserveInts(raw, decoded); err != nil {
-		return nil, fmt.Errorf("decoding the WebApp: %w", err)
-	}
-	return decoded, nil
-}
-
-// specsDiffer compares specs as they are written, as the expressions of webhooks and policies do.
-func specsDiffer(object, old []byte) (bool, error) {
-	var specs [2]struct {
-		Spec any `json:"spec"`
-	}
-	for i, raw := range [][]byte{object, old} {
-		if err := json.UnmarshalCaseSensitivePreserveInts(raw, &specs[i]); err != nil {
-			return false, fmt.Errorf("decoding the WebApp: %w", err)
+	if request.Operation == admissionv1.Update {
+		result.old = &object{}
+		if err := decode(request.OldObject.Raw, result.old); err != nil {
+			return nil, err
 		}
+		// The API server writes both with sorted fields. A spec that is written otherwise is reviewed once more.
+		result.specChanges = !bytes.Equal(result.object.Spec, result.old.Spec)
 	}
-	return !reflect.DeepEqual(specs[0], specs[1]), nil
+	if !result.specChanges || len(result.object.Spec) == 0 {
+		return result, nil
+	}
+	if size := len(result.object.Spec); size > maxSpec {
+		return nil, fmt.Errorf("spec of the WebApp has %d bytes: at most %d are reviewed", size, maxSpec)
+	}
+	return result, decode(result.object.Spec, &result.spec)
+}
+
+func decode(raw []byte, into any) error {
+	if err := kubejson.UnmarshalCaseSensitivePreserveInts(raw, into); err != nil {
+		return fmt.Errorf("decoding the WebApp: %w", err)
+	}
+	return nil
 }
 
 func validating(approved registries.List, production bool) webhook.Handler {
 	return func(request *admissionv1.AdmissionRequest) (webhook.Response, error) {
 		review, err := read[examplev1.WebAppSpec](request)
-		if err != nil || review == nil || !review.specChanges || review.object.Spec == nil {
+		if err != nil || review == nil || review.spec == nil {
 			return webhook.Response{}, err
 		}
-		problems := validate(review.object.Spec, approved, production)
+		problems := validate(review.spec, approved, production)
 		return webhook.Response{Denied: strings.Join(problems, "; ")}, nil
 	}
 }
@@ -158,9 +161,12 @@ func mutating(production bool) webhook.Handler {
 		if err != nil || review == nil || !review.isMutated() {
 			return webhook.Response{}, err
 		}
-		patch := labelPatch(review.object.Metadata.Labels)
-		if production && review.specChanges && review.object.Spec != nil {
-			patch = append(patch, securityPatch(review.object.Spec.SecurityContext)...)
+		patch, err := labelPatch(review.object.labels())
+		if err != nil {
+			return webhook.Response{}, err
+		}
+		if production && review.spec != nil {
+			patch = append(patch, securityPatch(review.spec.SecurityContext)...)
 		}
 		return webhook.Response{Patch: patch}, nil
 	}
@@ -172,21 +178,39 @@ func (r *review[S]) isMutated() bool {
 		return true
 	}
 	return r.old.Metadata.DeletionTimestamp == nil &&
-		(r.specChanges || !maps.Equal(r.object.Metadata.Labels, r.old.Metadata.Labels))
+		(r.specChanges || !bytes.Equal(r.object.labels(), r.old.labels()))
+}
+
+// labels returns the labels as they are written, or nil if there are none.
+func (o *object) labels() []byte {
+	switch raw := o.Metadata.Labels; string(raw) {
+	case "null", "{}":
+		return nil
+	default:
+		return raw
+	}
 }
 
 // labelPatch adds the default labels that are not set.
-func labelPatch(labels map[string]string) []webhook.PatchOperation {
+func labelPatch(labels []byte) ([]webhook.PatchOperation, error) {
 	if len(labels) == 0 {
-		return []webhook.PatchOperation{webhook.Add(defaultLabels, "metadata", "labels")}
+		return []webhook.PatchOperation{webhook.Add(defaultLabels, "metadata", "labels")}, nil
+	}
+	var set struct {
+		ManagedBy *string `json:"managed-by"`
+		Version   *string `json:"version"`
+	}
+	if err := decode(labels, &set); err != nil {
+		return nil, err
 	}
 	var patch []webhook.PatchOperation
-	for _, name := range []string{"managed-by", "version"} {
-		if _, ok := labels[name]; !ok {
-			patch = append(patch, webhook.Add(defaultLabels[name], "metadata", "labels", name))
-		}
+	if set.ManagedBy == nil {
+		patch = append(patch, webhook.Add(defaultLabels["managed-by"], "metadata", "labels", "managed-by"))
 	}
-	return patch
+	if set.Version == nil {
+		patch = append(patch, webhook.Add(defaultLabels["version"], "metadata", "labels", "version"))
+	}
+	return patch, nil
 }
 
 // securityPatch adds the defaults of production namespaces that are not set.

@@ -5,6 +5,7 @@ package webapp_test
 
 import (
 	"encoding/json"
+	runtimestats "runtime"
 	"strings"
 	"testing"
 	"time"
@@ -169,6 +170,37 @@ func TestMutationIsIdempotent(t *testing.T) {
 	}
 }
 
+// TestLargeObjectsTakeLittleMemory holds that a small text cannot become a large value. The limit is a multiple of the text.
+func TestLargeObjectsTakeLittleMemory(t *testing.T) {
+	const size, limit = 128 << 10, 4
+	filling := "[" + strings.Repeat("{},", size/3) + "{}]"
+	tests := []struct{ name, object string }{
+		{"spec", `{"metadata":{"name":"web"},"spec":{"image":` + filling + `}}`},
+		{"managed fields", `{"metadata":{"name":"web","managedFields":` + filling + `}}`},
+		{"status", `{"metadata":{"name":"web"},"status":` + filling + `}`},
+	}
+	for _, test := range tests {
+		for path, handler := range handlers(t, "docker.io") {
+			t.Run(test.name+" "+path, func(t *testing.T) {
+				request := requestOf(t, newWebApp(nil), newWebApp(nil))
+				request.Object.Raw, request.OldObject.Raw = []byte(test.object), []byte(test.object)
+				var before, after runtimestats.MemStats
+				runtimestats.ReadMemStats(&before)
+
+				_, err := handler(request)
+
+				runtimestats.ReadMemStats(&after)
+				if taken := after.TotalAlloc - before.TotalAlloc; taken > limit*2*size {
+					t.Errorf("%d bytes of objects took %d bytes", 2*size, taken)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
 func TestUnexpectedRequests(t *testing.T) {
 	good := newWebApp(map[string]any{"replicas": int64(1), "image": "quay.io/any/image"})
 	tests := []struct {
@@ -183,6 +215,12 @@ func TestUnexpectedRequests(t *testing.T) {
 		{name: "no spec", change: func(r *admissionv1.AdmissionRequest) { r.Object.Raw = []byte(`{"metadata":{"name":"web"}}`) }},
 		{name: "another resource", fails: true, change: func(r *admissionv1.AdmissionRequest) { r.Resource.Resource = "pods" }},
 		{name: "no object", fails: true, change: func(r *admissionv1.AdmissionRequest) { r.Object.Raw = nil }},
+		{name: "a spec above any that the CRD admits", fails: true, change: func(r *admissionv1.AdmissionRequest) {
+			r.Object.Raw = []byte(`{"spec":{"image":"` + strings.Repeat("x", 64<<10) + `"}}`)
+		}},
+		{name: "no labels", change: func(r *admissionv1.AdmissionRequest) {
+			r.Object.Raw = []byte(`{"metadata":{"labels":null}}`)
+		}},
 		{name: "security context of another type", fails: true, change: func(r *admissionv1.AdmissionRequest) {
 			r.Object.Raw = []byte(`{"spec":{"image":1,"securityContext":[]}}`)
 		}},

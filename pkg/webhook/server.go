@@ -4,18 +4,20 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"mime"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -24,11 +26,29 @@ import (
 const (
 	// maxBody is the size of the largest review in bytes. A review has the object and its predecessor. The API server does
 	// not store objects above 1.5 MiB.
-	maxBody = 4 << 20
-	// maxReviews is the number of reviews at the same time. It bounds memory together with maxBody.
+	maxBody = 3 << 20
+	// maxBodies is the size of all bodies in memory, in bytes, and maxBodiesOfAddress that of the bodies from one address.
+	maxBodies          = 16 << 20
+	maxBodiesOfAddress = 4 << 20
+	// maxReviews is the number of bodies that are decoded and reviewed at the same time.
 	maxReviews = 16
+	// maxConnections is the number of connections, and maxConnectionsOfAddress that of connections from one address. An API
+	// server has at most one for each change that it processes, and by default processes 200 at the same time.
+	maxConnections          = 600
+	maxConnectionsOfAddress = 200
+	// maxMessage is the length of the longest error in an answer and in the log, in bytes. Errors can quote the request.
+	maxMessage = 4 << 10
+	// headerTimeout, readTimeout and writeTimeout bound parts of a request. The API server waits for 5 s in all.
+	headerTimeout = 2 * time.Second
+	readTimeout   = 3 * time.Second
+	writeTimeout  = 5 * time.Second
 	// shutdownTimeout bounds the wait for reviews in flight when the server stops.
 	shutdownTimeout = 2 * time.Second
+)
+
+var (
+	errTooLarge = fmt.Errorf("the AdmissionReview is larger than %d bytes", maxBody)
+	errBusy     = errors.New("the webhook has too many reviews at this time: try again")
 )
 
 // Certificates is a source of serving certificates.
@@ -44,7 +64,8 @@ type Server struct {
 	http         *http.Server
 	certificates Certificates
 	clock        clock.PassiveClock
-	slots        chan struct{}
+	bodies       *budget
+	reviews      *semaphore.Weighted
 }
 
 // Listen binds an address of the form host:port, so that a port conflict is reported at the start. Run then serves the
@@ -56,18 +77,25 @@ func Listen(
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{listener: listener, certificates: certificates, clock: clock, slots: make(chan struct{}, maxReviews)}
+	s := &Server{
+		listener: limit(listener, maxConnections, maxConnectionsOfAddress), certificates: certificates, clock: clock,
+		bodies: newBudget(maxBodies, maxBodiesOfAddress), reviews: semaphore.NewWeighted(maxReviews),
+	}
 	mux := http.NewServeMux()
 	for path, handler := range handlers {
 		mux.Handle("POST "+path, s.serve(handler))
 	}
+	// With HTTP/2, one connection would have many requests at a time.
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
 	s.http = &http.Server{
 		Handler:           mux,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      15 * time.Second,
+		Protocols:         protocols,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10,
+		MaxHeaderBytes:    2 << 10,
 		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
 		TLSConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12,
@@ -129,16 +157,12 @@ func (s *Server) serve(handler Handler) http.Handler {
 				http.Error(w, "the webhook panicked; see the log of the operator", http.StatusInternalServerError)
 			}
 		}()
-		select {
-		case s.slots <- struct{}{}:
-			defer func() { <-s.slots }()
-		case <-r.Context().Done():
-			return
-		}
 		review, status, err := s.review(w, r, handler)
 		if err != nil {
-			logger.V(1).Info("A webhook could not review a request", "path", r.URL.Path, "err", err)
-			http.Error(w, err.Error(), status)
+			message := err.Error()
+			message = strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
+			logger.V(1).Info("A webhook could not review a request", "path", r.URL.Path, "err", message)
+			http.Error(w, message, status)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -151,13 +175,39 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, handler Handler)
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, http.StatusUnsupportedMediaType, errors.New("the content type must be application/json")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	// The size of a body that does not say it is that of the largest.
+	size := r.ContentLength
+	if size < 0 {
+		size = maxBody
+	}
+	if size > maxBody {
+		return nil, http.StatusRequestEntityTooLarge, errTooLarge
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
+	defer cancel()
+	release, err := s.bodies.take(ctx, addressOf(r.RemoteAddr), size)
+	if err != nil {
+		return nil, http.StatusServiceUnavailable, errBusy
+	}
+	defer release()
+	body := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+	_, err = body.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the AdmissionReview is larger than %d bytes", maxBody)
+		return nil, http.StatusRequestEntityTooLarge, errTooLarge
 	}
 	if err != nil {
 		return nil, http.StatusBadRequest, fmt.Errorf("reading the AdmissionReview: %w", err)
 	}
+	// A caller that sends its body slowly holds up no review: this begins when the body is there.
+	if err := s.reviews.Acquire(ctx, 1); err != nil {
+		return nil, http.StatusServiceUnavailable, errBusy
+	}
+	defer s.reviews.Release(1)
+	return reviewBody(body.Bytes(), handler)
+}
+
+// reviewBody returns the answer to a body; or else an error and its HTTP status.
+func reviewBody(body []byte, handler Handler) (*admissionv1.AdmissionReview, int, error) {
 	request, err := decode(body)
 	if err != nil {
 		return nil, http.StatusBadRequest, err

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -150,7 +151,7 @@ func TestNoAnswer(t *testing.T) {
 		{"another path", "/none", kind, review, 404, "not found"},
 		{"another content type", "/allow", "text/plain", review, 415, "application/json"},
 		{"no content type", "/allow", "", review, 415, "application/json"},
-		{"too large", "/allow", kind, `{"x":"` + strings.Repeat("x", 4<<20) + `"}`, 413, "larger than 4194304 bytes"},
+		{"too large", "/allow", kind, `{"x":"` + strings.Repeat("x", 3<<20) + `"}`, 413, "larger than 3145728 bytes"},
 		{"no JSON", "/allow", kind, "{", 400, "decoding the AdmissionReview"},
 		{"two documents", "/allow", kind, review + review, 400, "decoding the AdmissionReview"},
 		{"field twice", "/allow", kind, strings.Replace(review, `"uid":"u-1"`, `"uid":"u-1","uid":"u-2"`, 1), 400, "duplicate field"},
@@ -198,6 +199,52 @@ func TestOldTLSIsRefused(t *testing.T) {
 	if err == nil {
 		_ = response.Body.Close()
 		t.Error("TLS 1.1 is accepted")
+	}
+}
+
+// TestSlowBodiesDelayNoOthers holds that callers who do not finish their bodies keep no others from an answer.
+func TestSlowBodiesDelayNoOthers(t *testing.T) {
+	tests := []struct {
+		name, from string
+		length     int
+	}{
+		{"small bodies", "127.0.0.1", 100},
+		{"large bodies of another address", "127.0.0.2", 3 << 20},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			source, client := certificate(t)
+			server, err := webhook.Listen(t.Context(), "127.0.0.1:0", handlers, source, clock.RealClock{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { _ = server.Run(t.Context()) }()
+			transport, ok := client.Transport.(*http.Transport)
+			if !ok {
+				t.Fatalf("unexpected %T", client.Transport)
+			}
+			dialer := tls.Dialer{
+				NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(test.from)}}, Config: transport.TLSClientConfig,
+			}
+			for range 20 {
+				connection, err := dialer.DialContext(t.Context(), "tcp", server.Address())
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = connection.Close() })
+				if _, err := fmt.Fprintf(connection, "POST /allow HTTP/1.1\r\nHost: webhook\r\nContent-Type: application/json\r\n"+
+					"Content-Length: %d\r\n\r\n{", test.length); err != nil {
+					t.Fatal(err)
+				}
+			}
+			began := time.Now()
+
+			status, body := send(t, client, "https://"+server.Address()+"/allow", "application/json", review)
+
+			if status != http.StatusOK || time.Since(began) > time.Second {
+				t.Errorf("status %d after %s: %s", status, time.Since(began), body)
+			}
+		})
 	}
 }
 

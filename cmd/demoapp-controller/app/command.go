@@ -65,7 +65,7 @@ func newCommand(logs io.Writer, run func(*Options) error) *cobra.Command {
 	options := NewOptions()
 	cmd := &cobra.Command{
 		Use:   programName,
-		Short: "Reconciles DemoApps and DemoAppClusters (demo.example.com/v1alpha1) with Helm",
+		Short: "Reconciles DemoApps with Helm, and the other kinds whose CRDs are installed",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usageError(fmt.Errorf("unexpected argument %q: the command accepts only flags, see --help", args[0]))

@@ -82,9 +82,9 @@ func NewOptions() *Options {
 
 // AddFlags defines flags for the options. The current values are the defaults.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	fs.IntVar(&o.Workers, "workers", o.Workers, "`number` of DemoApps reconciled at the same time")
+	fs.IntVar(&o.Workers, "workers", o.Workers, "`number` of objects of each kind reconciled at the same time")
 	fs.DurationVar(&o.ResyncPeriod, "resync-period", o.ResyncPeriod,
-		"`time` between two periodic reconciles of a DemoApp, with jitter")
+		"`time` between two periodic reconciles of an object, with jitter")
 	fs.StringVar(&o.AuditNamespace, "audit-namespace", o.AuditNamespace,
 		"`namespace` of the audit records of deleted DemoApps; created if missing")
 	fs.DurationVar(&o.AuditRetention, "audit-retention", o.AuditRetention,

@@ -54,7 +54,7 @@ func NewKeeper[T controller.Object](manager string) *Keeper[T] {
 }
 
 // Create creates an object, which names its controller. The error wraps
-// [ErrExists] when the name is taken, by whomever.
+// [ErrExists] when another object has the name.
 func (k *Keeper[T]) Create(ctx context.Context, client Client[T], desired T) error {
 	created, err := client.Create(ctx, desired, metav1.CreateOptions{FieldManager: k.manager})
 	switch {

@@ -40,7 +40,7 @@ func (k Kind) observe(object metav1.Object) *Observed {
 	return reduce(object, k.health)
 }
 
-// reduce is observe for an object that nobody else has.
+// reduce is observe for an object that is not shared.
 func reduce(object metav1.Object, healthOf func(metav1.Object) health.Health) *Observed {
 	slim := &Observed{
 		ObjectMeta: metav1.ObjectMeta{

@@ -34,8 +34,6 @@ const (
 	// portName is the name of the port of each container that is no database, and of its
 	// Service.
 	portName = "main"
-	// firstUnprivilegedPort is the first port that a process without privileges may listen on.
-	firstUnprivilegedPort = 1024
 )
 
 // Application is an application that has components. Its children are named after it.
@@ -111,9 +109,7 @@ func (a Application) deployed(
 		container.WithResources(workload.Requirements(workload.Quantities("100m", "256Mi"), workload.Quantities("1", "512Mi")))
 	}
 	pod := workload.Pod(user, container).WithVolumes(volumes...)
-	if w.Port < firstUnprivilegedPort {
-		pod.SecurityContext.WithSysctls(corev1ac.Sysctl().WithName("net.ipv4.ip_unprivileged_port_start").WithValue("0"))
-	}
+	workload.ListenOn(pod, w.Port)
 	if a.Hardened {
 		workload.Spread(n, pod)
 	}

@@ -20,8 +20,10 @@ func desired(w *examplev1.WebApp) []child.Desired {
 		WithReadinessProbe(workload.TCPProbe(portName))
 	container.Resources = workload.Resources(w.Spec.Resources)
 	workload.Secure(container, w.Spec.SecurityContext)
+	pod := workload.Pod(0, container)
+	workload.ListenOn(pod, w.Spec.Port)
 	return []child.Desired{
-		workload.Deployment(named, w.Spec.Replicas, workload.Pod(0, container)),
+		workload.Deployment(named, w.Spec.Replicas, pod),
 		workload.Service(named, portName, w.Spec.Port),
 	}
 }

@@ -341,6 +341,17 @@ func TestSpecReachesTheChildren(t *testing.T) {
 	})
 }
 
+func TestPortBelow1024(t *testing.T) {
+	inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
+		equal(t, "sysctls for port 8080", []corev1.Sysctl(nil), w.deployment().Spec.Template.Spec.SecurityContext.Sysctls)
+
+		w.change(func(web *examplev1.WebApp) { web.Spec.Port = 80 })
+
+		equal(t, "sysctls for port 80", []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}},
+			w.deployment().Spec.Template.Spec.SecurityContext.Sysctls)
+	})
+}
+
 func TestRefusedPodsStall(t *testing.T) {
 	tests := map[string]struct{ message, field string }{
 		"Pod Security": {`pods "web-1-abcde" is forbidden: violates PodSecurity "restricted:latest": runAsUser=0`, "spec.securityContext: "},

@@ -48,6 +48,6 @@ func desiredPod(w *webappv1.Website) *corev1ac.PodSpecApplyConfiguration {
 	pod := workload.Pod(nginx, container).WithVolumes(
 		corev1ac.Volume().WithName("html").WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(w.Name)),
 		corev1ac.Volume().WithName("writable").WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
-	pod.SecurityContext.WithSysctls(corev1ac.Sysctl().WithName("net.ipv4.ip_unprivileged_port_start").WithValue("0"))
+	workload.ListenOn(pod, port)
 	return pod
 }

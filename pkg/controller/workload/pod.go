@@ -11,6 +11,9 @@ import (
 	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
 )
 
+// firstUnprivilegedPort is the first port that a process without privileges may listen on.
+const firstUnprivilegedPort = 1024
+
 // Pod returns a pod with these containers, whose processes run as user and group, without a
 // token of the API server. If user is 0, the images name their user, which must not be root.
 func Pod(user int64, containers ...*corev1ac.ContainerApplyConfiguration) *corev1ac.PodSpecApplyConfiguration {
@@ -21,6 +24,13 @@ func Pod(user int64, containers ...*corev1ac.ContainerApplyConfiguration) *corev
 	}
 	return corev1ac.PodSpec().WithAutomountServiceAccountToken(false).WithEnableServiceLinks(false).
 		WithSecurityContext(security).WithContainers(containers...)
+}
+
+// ListenOn lets the processes of a pod, which are not root, listen on a port below 1024.
+func ListenOn(pod *corev1ac.PodSpecApplyConfiguration, port int32) {
+	if port < firstUnprivilegedPort {
+		pod.SecurityContext.WithSysctls(corev1ac.Sysctl().WithName("net.ipv4.ip_unprivileged_port_start").WithValue("0"))
+	}
 }
 
 // Container returns a container that can gain no privileges.

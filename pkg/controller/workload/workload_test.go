@@ -38,6 +38,18 @@ func TestPodOfImageWithUser(t *testing.T) {
 	}
 }
 
+func TestListenOnLowersTheFirstPortIfNeeded(t *testing.T) {
+	for port, sysctls := range map[int32]int{80: 1, 1023: 1, 1024: 0, 8080: 0} {
+		pod := workload.Pod(0, workload.Container("web", "web:1"))
+
+		workload.ListenOn(pod, port)
+
+		if got := len(pod.SecurityContext.Sysctls); got != sysctls {
+			t.Errorf("%d sysctls for port %d, want %d", got, port, sysctls)
+		}
+	}
+}
+
 func TestSecureOverridesWhatIsGiven(t *testing.T) {
 	container := workload.Container("web", "nginx")
 

@@ -5,6 +5,7 @@ package webapp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -23,6 +24,9 @@ import (
 
 // Name is the controller's name in logs and metrics.
 const Name = "webapp"
+
+// busyRetry is the time until a cleanup hook is called that was not, because too many calls run.
+const busyRetry = 5 * time.Second
 
 // Kind is the kind of the owners of the children.
 var Kind = examplev1.SchemeGroupVersion.WithKind("WebApp")
@@ -101,9 +105,13 @@ func (c *Controller) reconcile(ctx context.Context, p *pass) error {
 }
 
 // finalize calls the cleanup hook. The status says why the deletion waits. A failed call is
-// retried with the backoff of the queue.
+// retried with the backoff of the queue. While too many calls run, nothing failed.
 func (c *Controller) finalize(ctx context.Context, p *pass) (event.Event, error) {
 	answer, err := c.options.Cleanup.Call(ctx, p.Key())
+	if errors.Is(err, controller.ErrTooManyWaiting) {
+		p.LookAgain(controller.Jitter(busyRetry))
+		return event.Event{}, kind.ErrDeletionWaits
+	}
 	if err != nil {
 		p.Object.Status.ObservedGeneration = p.Object.Generation
 		p.Conditions().MarkReconciling(examplev1.ReasonCleanupPending,

@@ -6,6 +6,7 @@ package webapp_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ import (
 	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/pkg/controller/images"
@@ -452,6 +454,28 @@ func TestFailingCleanupIsRetried(t *testing.T) {
 		hook.fail(nil)
 		w.Wait(5 * time.Minute)
 
+		equal(t, "requests of the success", []string{"patch webapps/web", "event Normal CleanedUp"}, w.Take())
+	})
+}
+
+// TestBusyCleanupIsNoFailure: a call that has to wait for others changes no status.
+func TestBusyCleanupIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hook := &hook{err: fmt.Errorf("call: %w", controller.ErrTooManyWaiting)}
+		w := newWorld(t, webapp.Options{Cleanup: hook})
+		w.create("nginx:1")
+		w.makePodsReady()
+		w.Take()
+
+		w.delete()
+		w.Wait(time.Minute)
+
+		equal(t, "requests while the hook is busy", []string(nil), w.Take())
+		if calls := len(hook.called()); calls < 10 || calls > 16 {
+			t.Errorf("%d calls in the first minute, want 10 to 16", calls)
+		}
+		hook.fail(nil)
+		w.Wait(10 * time.Second)
 		equal(t, "requests of the success", []string{"patch webapps/web", "event Normal CleanedUp"}, w.Take())
 	})
 }

@@ -36,13 +36,19 @@ type onceOnly struct{ Desired }
 // pass.
 func Once(desired Desired) Desired { return onceOnly{desired} }
 
-// retained is a child that stays as it is.
-type retained struct{ Desired }
+// retained is a child that stays as it is while stays returns true.
+type retained struct {
+	Desired
 
-// Retain marks a child that stays as it is, for example while a rollout is blocked. A
-// missing child is not created. An existing child is neither changed nor deleted, and is in
-// [State].
-func Retain(desired Desired) Desired { return retained{desired} }
+	stays func(got *Observed) bool
+}
+
+// RetainIf marks a child that stays as it is if stays returns true, for example because its
+// rollout is blocked. stays gets the child as it is; nil for a missing one. A missing child
+// is then not created. An existing child is neither changed nor deleted, and is in [State].
+func RetainIf(desired Desired, stays func(got *Observed) bool) Desired {
+	return retained{desired, stays}
+}
 
 // id identifies a child of an owner.
 type id struct{ kind, name string }
@@ -63,15 +69,18 @@ type desiredChild struct {
 	// values authenticates the values of a Secret, by key.
 	values map[string][sha256.Size]byte
 	once   bool
-	// retained is true for a child that stays as it is.
-	retained bool
+	// stays is that of RetainIf; nil for a child that is not retained.
+	stays func(got *Observed) bool
 }
+
+// isRetained reports whether a child stays as it is. got is the child; nil for none.
+func (d desiredChild) isRetained(got *Observed) bool { return d.stays != nil && d.stays(got) }
 
 // prepare adds to a desired child what makes it one: its namespace, the label and the
 // owner.
 func (s *Set) prepare(owner metav1.Object, desired Desired) (desiredChild, error) {
-	kept, retain := desired.(retained)
-	if retain {
+	kept, isKept := desired.(retained)
+	if isKept {
 		desired = kept.Desired
 	}
 	inner, once := desired.(onceOnly)
@@ -96,7 +105,7 @@ func (s *Set) prepare(owner metav1.Object, desired Desired) (desiredChild, error
 	object.SetLabels(labels)
 	child := desiredChild{
 		id: id{object.GetKind(), object.GetName()}, gvk: object.GroupVersionKind(), object: ssa.Prepare(object),
-		once: once, retained: retain,
+		once: once, stays: kept.stays,
 	}
 	if once {
 		return child, nil

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,8 +24,26 @@ type Observed struct {
 	Health health.Health
 
 	fingerprint string
+	// containers are those of a Deployment; nil for other kinds.
+	containers []containerImage
 	// values authenticates the values of a Secret, by key; nil for other kinds.
 	values map[string][sha256.Size]byte
+}
+
+// containerImage is the image of a container.
+type containerImage struct{ container, image string }
+
+// Image returns the image of a container of a Deployment; empty for none, also of a nil child.
+func (o *Observed) Image(container string) string {
+	if o == nil {
+		return ""
+	}
+	for _, c := range o.containers {
+		if c.container == container {
+			return c.image
+		}
+	}
+	return ""
 }
 
 // observe returns what is kept of an object, which is not changed.
@@ -52,6 +71,11 @@ func reduce(object metav1.Object, healthOf func(metav1.Object) health.Health) *O
 	}
 	if controller := metav1.GetControllerOf(object); controller != nil {
 		slim.OwnerReferences = []metav1.OwnerReference{*controller}
+	}
+	if deployment, ok := object.(*appsv1.Deployment); ok {
+		for _, c := range deployment.Spec.Template.Spec.Containers {
+			slim.containers = append(slim.containers, containerImage{c.Name, c.Image})
+		}
 	}
 	if secret, ok := object.(*corev1.Secret); ok {
 		slim.values = map[string][sha256.Size]byte{}

@@ -219,8 +219,8 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 		p.leaveOut(desired, record, known)
 		return nil
 	}
-	if desired.retained {
-		p.retain(desired, record, known, kind.observed(p.owner.GetNamespace(), desired.name))
+	if got := kind.observed(p.owner.GetNamespace(), desired.name); desired.isRetained(got) {
+		p.retain(desired, record, known, got)
 		return nil
 	}
 	got, pause := p.pause(kind, desired, record)
@@ -330,6 +330,9 @@ func (p *pass) write(
 	client, cached := kind.client(p.owner.GetNamespace()), got
 	var answer error
 	for range maxAttempts {
+		if desired.isRetained(got) {
+			return nil, nil
+		}
 		todo := p.decide(desired, record, got)
 		switch todo {
 		case leave:

@@ -136,6 +136,24 @@ func TestSecretValueThatOthersChangedIsRestored(t *testing.T) {
 	})
 }
 
+func always(*Observed) bool { return true }
+
+// TestConditionallyRetainedChild: a child is written while it need not stay, and not created when it must.
+func TestConditionallyRetainedChild(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t, configMap("one"))
+		f.desired = []Desired{RetainIf(configMap("two"), func(got *Observed) bool { return got == nil })}
+
+		f.pass()
+		equal(t, "requests for an existing child", []string{"patch configmaps/web"}, f.Take())
+		f.Act(func() error {
+			return f.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
+		})
+
+		equal(t, "requests for a missing child", []string(nil), f.Take())
+	})
+}
+
 // TestRetainedChildStaysAsItIs: neither a new desired state nor drift writes it, and what was applied stays known.
 func TestRetainedChildStaysAsItIs(t *testing.T) {
 	tests := map[string]func(*family){
@@ -153,7 +171,7 @@ func TestRetainedChildStaysAsItIs(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				f := newFamily(t, configMap("one"))
 				applied := f.status.Applied
-				f.desired = []Desired{Retain(configMap("two"))}
+				f.desired = []Desired{RetainIf(configMap("two"), always)}
 
 				happens(f)
 				requests := f.Take()
@@ -172,7 +190,7 @@ func TestRetainedChildStaysAsItIs(t *testing.T) {
 
 func TestMissingRetainedChildIsNotCreated(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		f := emptyFamily(t, Retain(configMap("one")))
+		f := emptyFamily(t, RetainIf(configMap("one"), always))
 
 		f.start()
 

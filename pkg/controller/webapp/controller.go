@@ -73,11 +73,9 @@ func New(client exampleclient.WebAppsGetter, children *child.Set, options Option
 		Status:     func(w *examplev1.WebApp) *examplev1.WebAppStatus { return &w.Status },
 		Conditions: func(s *examplev1.WebAppStatus) *[]metav1.Condition { return &s.Conditions },
 		Steps:      c.reconcile,
-		Hold: func(written, next examplev1.WebAppStatus) time.Duration {
-			return child.Hold(written.Conditions, next.Conditions)
-		},
-		Events: transitions,
-		Forget: func(key cache.ObjectName) { c.logged.Delete(key) },
+		Hold:       func(was, is examplev1.WebAppStatus) time.Duration { return child.Hold(was.Conditions, is.Conditions) },
+		Events:     transitions,
+		Forget:     func(key cache.ObjectName) { c.logged.Delete(key) },
 	}
 	if options.Cleanup == nil {
 		definition.FormerFinalizers = []string{examplev1.Finalizer}
@@ -91,21 +89,19 @@ func New(client exampleclient.WebAppsGetter, children *child.Set, options Option
 	return c, children.Watch(c.loop)
 }
 
-// reconcile makes the children as desired. While the image is blocked, they stay as they are.
+// reconcile makes the children as desired. An apply that would roll out a blocked image is left out.
 func (c *Controller) reconcile(ctx context.Context, p *pass) error {
-	children, blockedBy := desired(p.Object), c.blockedBy(ctx, p)
+	children, blockedBy, image := desired(p.Object), c.blockedBy(ctx, p), p.Object.Spec.Image
 	if blockedBy != "" {
-		for i := range children {
-			children[i] = child.Retain(children[i])
-		}
+		children[0] = child.RetainIf(children[0], func(got *child.Observed) bool { return got.Image(container) != image })
 	}
 	state, err := c.children.Ensure(ctx, p.Object, &p.Object.Status.Children, p.Now, children...)
 	summarize(p, state, blockedBy, err)
 	return err
 }
 
-// finalize calls the cleanup hook. The status says why the deletion waits. A failed call is
-// retried with the backoff of the queue. While too many calls run, nothing failed.
+// finalize calls the cleanup hook. The status says why the deletion waits. A failed call is retried with the backoff of
+// the queue. While too many calls run, nothing failed.
 func (c *Controller) finalize(ctx context.Context, p *pass) (event.Event, error) {
 	answer, err := c.options.Cleanup.Call(ctx, p.Key())
 	if errors.Is(err, controller.ErrTooManyWaiting) {

@@ -9,18 +9,17 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/workload"
 )
 
-// portName is the name of the port of the container and of the Service.
-const portName = "http"
+// container is the name of the container, and portName that of its port and of the Service's.
+const container, portName = "app", "http"
 
-// desired returns the children of a WebApp. The pods meet the restricted Pod Security
-// profile, unless the security context of the WebApp says otherwise.
+// desired returns the children of a WebApp: its Deployment first. The pods meet the restricted Pod Security profile,
+// unless the security context of the WebApp says otherwise.
 func desired(w *examplev1.WebApp) []child.Desired {
 	named := workload.Named{Name: w.Name, Selector: map[string]string{examplev1.LabelWebApp: w.Name}}
-	container := workload.Container("app", w.Spec.Image).WithPorts(workload.Port(portName, w.Spec.Port)).
-		WithReadinessProbe(workload.TCPProbe(portName))
-	container.Resources = workload.Resources(w.Spec.Resources)
-	workload.Secure(container, w.Spec.SecurityContext)
-	pod := workload.Pod(0, container)
+	app := workload.Container(container, w.Spec.Image).WithPorts(workload.Port(portName, w.Spec.Port)).
+		WithReadinessProbe(workload.TCPProbe(portName)).WithResources(workload.Resources(w.Spec.Resources))
+	workload.Secure(app, w.Spec.SecurityContext)
+	pod := workload.Pod(0, app)
 	workload.ListenOn(pod, w.Spec.Port)
 	return []child.Desired{
 		workload.Deployment(named, w.Spec.Replicas, pod),

@@ -17,8 +17,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/status"
 )
 
-// summarize sets the status from the result of Ensure. blockedBy is the entry of
-// --blocked-images that blocks the image, or "".
+// summarize sets the status from the result of Ensure. blockedBy is the entry of --blocked-images that blocks the image.
 func summarize(p *pass, state child.State, blockedBy string, err error) {
 	s, deployment := &p.Object.Status, state.Of("Deployment", p.Object.Name)
 	s.ObservedGeneration = p.Object.Generation
@@ -50,7 +49,9 @@ func reportAvailable(conditions status.Editor, deployment *child.Observed) {
 
 func blockedMessage(image, blockedBy string, deployment *child.Observed) string {
 	effect := "no pods are created"
-	if deployment.Name != "" {
+	if deployment.Image(container) == image {
+		effect = "the existing pods keep running"
+	} else if deployment.Name != "" {
 		effect = "the existing Deployment stays as it is"
 	}
 	return fmt.Sprintf("spec.image: %q is blocked by %q of --blocked-images: %s; set spec.image to an image that is not blocked",
@@ -79,12 +80,11 @@ func refusedMessage(refusal string) string {
 // phaseOf summarizes the conditions.
 func phaseOf(conditions []metav1.Condition) string {
 	available := meta.FindStatusCondition(conditions, examplev1.ConditionAvailable)
+	deployed := available != nil && available.Reason != examplev1.ReasonNoDeployment
 	switch {
-	case available == nil || available.Reason == examplev1.ReasonNoDeployment:
-		return examplev1.PhasePending
-	case meta.IsStatusConditionTrue(conditions, apimeta.ConditionReconciling):
+	case deployed && meta.IsStatusConditionTrue(conditions, apimeta.ConditionReconciling):
 		return examplev1.PhaseDeploying
-	case available.Status == metav1.ConditionTrue:
+	case deployed && available.Status == metav1.ConditionTrue:
 		return examplev1.PhaseRunning
 	default:
 		return examplev1.PhasePending

@@ -518,14 +518,14 @@ func TestBlockedImageIsNotRolledOut(t *testing.T) {
 
 		w.create("nginx:1")
 
-		equal(t, "requests", []string{"patch webapps/web status", "event Warning ImageBlocked"}, w.Take())
+		equal(t, "requests", []string{
+			"patch services/web", "patch webapps/web status", "event Normal Created", "event Warning ImageBlocked",
+		}, w.Take())
 		equal(t, "state", "Pending Ready=False:ImageBlocked Available=False:NoDeployment", w.state())
 		equal(t, "message", `spec.image: "nginx:1" is blocked by "nginx" of --blocked-images: no pods are created; `+
 			"set spec.image to an image that is not blocked", w.ready().Message)
 		w.change(func(web *examplev1.WebApp) { web.Spec.Image = "caddy:2" })
-		equal(t, "requests for another image", []string{
-			"patch deployments/web", "patch services/web", "patch webapps/web status", "event Normal Created",
-		}, w.Take())
+		equal(t, "requests for another image", []string{"patch deployments/web", "patch webapps/web status"}, w.Take())
 	})
 }
 
@@ -533,7 +533,7 @@ func TestBlockedImageKeepsTheDeployment(t *testing.T) {
 	inWorld(t, blocking(t, "nginx:2"), func(t *testing.T, w *world) {
 		w.change(func(web *examplev1.WebApp) { web.Spec.Image, web.Spec.Replicas, web.Spec.Port = "nginx:2", 5, 9090 })
 
-		equal(t, "requests", []string{"patch webapps/web status", "event Warning ImageBlocked"}, w.Take())
+		equal(t, "requests", []string{"patch services/web", "patch webapps/web status", "event Warning ImageBlocked"}, w.Take())
 		equal(t, "state", "Running Ready=False:ImageBlocked Available=True:MinimumReplicasAvailable", w.state())
 		equal(t, "image that runs", "nginx:1", w.deployment().Spec.Template.Spec.Containers[0].Image)
 		equal(t, "replicas that run", ptr.To[int32](2), w.deployment().Spec.Replicas)
@@ -542,6 +542,37 @@ func TestBlockedImageKeepsTheDeployment(t *testing.T) {
 		})
 		equal(t, "requests for a deleted Deployment", []string{"patch webapps/web status"}, w.Take())
 		equal(t, "state", "Pending Ready=False:ImageBlocked Available=False:NoDeployment", w.state())
+	})
+}
+
+// TestBlockedImageThatRunsIsManaged: neither drift nor another number of replicas rolls the image out anew.
+func TestBlockedImageThatRunsIsManaged(t *testing.T) {
+	inWorld(t, webapp.Options{}, func(t *testing.T, w *world) {
+		w.restart(blocking(t, "nginx"))
+		w.Take()
+		equal(t, "message", `spec.image: "nginx:1" is blocked by "nginx" of --blocked-images: the existing pods keep running; `+
+			"set spec.image to an image that is not blocked", w.ready().Message)
+
+		w.Act(func() error {
+			found, err := w.kube.AppsV1().Deployments("ns").Get(t.Context(), "web", metav1.GetOptions{})
+			must(t, err)
+			found.Spec.Replicas = ptr.To[int32](7)
+			_, err = w.kube.AppsV1().Deployments("ns").Update(t.Context(), found, metav1.UpdateOptions{FieldManager: "theirs"})
+			return err
+		})
+		equal(t, "requests after drift", []string{
+			"patch deployments/web", "patch webapps/web status", "event Normal DriftCorrected",
+		}, w.Take())
+		w.change(func(web *examplev1.WebApp) { web.Spec.Replicas = 3 })
+		equal(t, "replicas", ptr.To[int32](3), w.deployment().Spec.Replicas)
+		equal(t, "reason", examplev1.ReasonImageBlocked, w.ready().Reason)
+		w.Take()
+		w.Act(func() error {
+			return w.kube.CoreV1().Services("ns").Delete(t.Context(), "web", metav1.DeleteOptions{})
+		})
+		equal(t, "requests for a deleted Service", []string{
+			"patch services/web", "patch webapps/web status", "event Normal DriftCorrected",
+		}, w.Take())
 	})
 }
 

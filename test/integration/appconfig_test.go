@@ -393,7 +393,7 @@ func TestAppConfigsOfOneApplication(t *testing.T) {
 
 	rival := c.await("rival", apimeta.ReasonOwnershipConflict)
 	stalled := meta.FindStatusCondition(rival.Status.Conditions, "Stalled")
-	if want := fmt.Sprintf(`spec.application: %s/shop belongs to AppConfig "shop": choose another application`, c.namespace); stalled == nil || stalled.Message != want {
+	if want := `spec.application: shop belongs to AppConfig "shop": choose another application`; stalled == nil || stalled.Message != want {
 		t.Errorf("conditions are %+v, want %q", rival.Status.Conditions, want)
 	}
 	c.change("shop", func(spec *configv1.AppConfigSpec) { spec.Application = "other" })

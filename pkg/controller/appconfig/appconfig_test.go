@@ -406,7 +406,7 @@ func TestOlderAppConfigKeepsTheConfigMap(t *testing.T) {
 
 		equal(t, "requests", []string{"patch appconfigs/rival status", "event Warning OwnershipConflict"}, w.Take())
 		equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready("rival").Reason)
-		equal(t, "message", `spec.application: ns/shop belongs to AppConfig "shop": choose another application`,
+		equal(t, "message", `spec.application: shop belongs to AppConfig "shop": choose another application`,
 			w.ready("rival").Message)
 		w.Stop()
 		w.start()

@@ -43,6 +43,7 @@ var applications = claim.Claims[*configv1.AppConfig]{
 		}
 		return ""
 	},
+	Shown: func(a *configv1.AppConfig) string { return a.Spec.Application },
 }
 
 // Kind is the kind of the owners of the children.

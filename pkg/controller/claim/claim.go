@@ -24,6 +24,9 @@ type Claims[T controller.Object] struct {
 	Requested func(T) string
 	// Held returns the value that an object holds by its status; empty for none.
 	Held func(T) string
+	// Shown returns the value that the spec of an object requests, as messages show it. Optional: the default is that of
+	// Requested.
+	Shown func(T) string
 }
 
 // Loop is the part of kind.Loop that Claims need.
@@ -82,7 +85,11 @@ func (c Claims[T]) taken(object, rival T, field, kind string) string {
 	if rival.GetNamespace() != object.GetNamespace() {
 		owner = "an object of kind " + kind + " in another namespace"
 	}
-	return fmt.Sprintf("%s: %s belongs to %s: choose another %s", field, c.Requested(object), owner, c.Name)
+	shown := c.Requested
+	if c.Shown != nil {
+		shown = c.Shown
+	}
+	return fmt.Sprintf("%s: %s belongs to %s: choose another %s", field, shown(object), owner, c.Name)
 }
 
 // precedes reports whether other has a value rather than object. Ages are whole seconds:

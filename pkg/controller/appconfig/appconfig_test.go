@@ -389,7 +389,7 @@ func TestFailedReloadIsRetried(t *testing.T) {
 
 		ready := w.ready("shop")
 		equal(t, "reason", configv1.ReasonReloadFailed, ready.Reason)
-		equal(t, "message", `Some workloads are not rolled yet: Deployment "web" was refused: Deployment "web": deployments "web" is forbidden: policy`, ready.Message)
+		equal(t, "message", `Some workloads are not rolled yet: Deployment "web" was refused: deployments "web" is forbidden: policy`, ready.Message)
 		equal(t, "reloaded", []string{"Deployment/worker"}, w.config("shop").Status.Reloaded)
 		w.Refuse(nil)
 		w.Wait(time.Minute)

@@ -149,8 +149,8 @@ type Content struct {
 }
 
 // Roll rolls the workloads whose pods may have started with earlier content. It returns those that were rolled for this
-// content, now or earlier, as kind/name, sorted. A workload that cannot be rolled does not keep the others from it. Each
-// joined error is a [*child.RefusedError].
+// content, now or earlier, as kind/name, sorted. A workload that cannot be rolled does not keep the others from it. A
+// joined error is a [*child.RefusedError] if the API server refused the change.
 func (w *Workloads) Roll(ctx context.Context, c Content) ([]string, error) {
 	annotation, manager := w.options.Annotation+c.Name, w.options.FieldManager+"-"+c.Name
 	template := corev1ac.PodTemplateSpec().WithAnnotations(map[string]string{annotation: c.Hash})
@@ -168,11 +168,20 @@ func (w *Workloads) Roll(ctx context.Context, c Content) ([]string, error) {
 			case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 				// The workload is gone, or another one has its name. Its event starts a pass.
 			default:
-				errs = append(errs, &child.RefusedError{Kind: used.kind, Name: used.Name, Err: err})
+				errs = append(errs, rollError(used, err))
 			}
 		}
 	}
 	return rolled, errors.Join(errs...)
+}
+
+// rollError classifies the error of a roll. The API server's answer alone is in a RefusedError, which names the workload.
+func rollError(w *workload, err error) error {
+	var answer *apierrors.StatusError
+	if errors.As(err, &answer) && (apierrors.IsInvalid(answer) || apierrors.IsForbidden(answer)) {
+		return &child.RefusedError{Kind: w.kind, Name: w.Name, Err: answer}
+	}
+	return err
 }
 
 // using returns the workloads that use a ConfigMap, sorted.

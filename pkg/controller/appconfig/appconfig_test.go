@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/clock"
 
 	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
+	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller/appconfig"
 	"github.com/example/demoapp-controller/pkg/controller/child"
@@ -371,6 +372,45 @@ func TestRemovedAnnotationRollsNothing(t *testing.T) {
 		w.start()
 
 		equal(t, "requests", []string(nil), w.Take())
+	})
+}
+
+func TestUnavailableReloadIsNoRefusal(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.deploy("web")
+		w.Refuse(func(request string) error {
+			if request == "patch deployments/web" {
+				return apierrors.NewServiceUnavailable("the API server is busy")
+			}
+			return nil
+		})
+
+		w.changeHost("other.example.com")
+
+		equal(t, "message", `Some workloads are not rolled yet: Deployment "web": the API server is busy`, w.ready("shop").Message)
+	})
+}
+
+// TestContentWaitsForTheDeletedConfigMap: the new content is neither recorded nor rolled before it is in a ConfigMap.
+func TestContentWaitsForTheDeletedConfigMap(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.deploy("web")
+		w.Act(func() error {
+			found, err := w.kube.CoreV1().ConfigMaps("ns").Get(t.Context(), "shop-config", metav1.GetOptions{})
+			must(t, err)
+			found.Finalizers = []string{"example.com/kept"}
+			_, err = w.kube.CoreV1().ConfigMaps("ns").Update(t.Context(), found, metav1.UpdateOptions{FieldManager: "theirs"})
+			must(t, err)
+			return w.kube.CoreV1().ConfigMaps("ns").Delete(t.Context(), "shop-config", metav1.DeleteOptions{})
+		})
+		before := w.config("shop").Status
+		w.Take()
+
+		w.changeHost("other.example.com")
+
+		equal(t, "requests", []string{"patch appconfigs/shop status", "event Warning WaitingForDeletion"}, w.Take())
+		equal(t, "reason", childv1alpha1.ReasonWaitingForDeletion, w.ready("shop").Reason)
+		equal(t, "hash", before.ConfigHash, w.config("shop").Status.ConfigHash)
 	})
 }
 

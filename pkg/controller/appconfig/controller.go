@@ -93,7 +93,7 @@ func (r *reconciler) steps(ctx context.Context, p *pass) error {
 	}
 	state, err := r.children.Ensure(ctx, p.Object, &status.Children, p.Now, desired(p.Object, data))
 	var reloadErr error
-	if err == nil && state.Of("ConfigMap", configMapOf(p.Object)).UID != "" {
+	if err == nil && len(state.Waiting) == 0 && state.Of("ConfigMap", configMapOf(p.Object)).UID != "" {
 		recordContent(status, hashOf(data), applications.Held(p.Observed) == applications.Requested(p.Observed), p.Now)
 		reloadErr = r.reload(ctx, p.Object)
 	}

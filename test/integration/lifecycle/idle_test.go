@@ -27,9 +27,10 @@ const idleTime = time.Minute
 // idleApps is the number of DemoApps at rest. It is high enough to reveal a request for each DemoApp.
 const idleApps = 500
 
-// mostToStart bounds the requests of a start, which lists, watches and discovers. Each kind of the operator adds a list
-// and a watch for each of its resources. The bound is far below one request for each DemoApp.
-const mostToStart = 50
+// mostToStart bounds the requests of a start, which lists, watches and discovers. Each of the about 30 resources of all
+// kinds costs a list and a watch to ask for it, and as much to fill its informer. The bound is far below one request for
+// each DemoApp.
+const mostToStart = 150
 
 // TestIdleOperatorSendsNothing installs 500 DemoApps, so that a request for each of them would be noticed, and observes
 // the operator for a minute.

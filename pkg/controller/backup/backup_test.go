@@ -371,6 +371,11 @@ func TestFailedRun(t *testing.T) {
 		"old dumps stay": {
 			uploadFails(24, "x is stored, but y"), backoff, backupv1.ReasonPruneFailed, "spec.destination.credentialsSecret: x is stored, but y",
 		},
+		"the dumps belong to another Backup": {
+			uploadFails(25, "the dumps belong to another Backup"), backoff, backupv1.ReasonDestinationInUse,
+			"spec.destination.prefix: the dumps belong to another Backup: choose another prefix, or take the dumps over: " +
+				"delete the object ns.orders.owner from the bucket",
+		},
 		"an exit code of another container": {
 			uploadFails(10, "x"), backoff, backupv1.ReasonUploadFailed, "spec.destination: x: look at the log",
 		},

@@ -130,7 +130,7 @@ func (r reconciler) reconcile(ctx context.Context, p *pass) error {
 		var next time.Duration
 		record, next, runsErr = r.runs.Observe(ctx, p.Key(), record, runs.Plan{
 			CronJob: cronJob, Schedule: schedule, StartingDeadline: startingDeadline, Suspended: b.Spec.Suspend,
-			Changed: p.Observed.Status.ObservedGeneration != b.Generation, Verdicts: dump.Verdicts(&b.Spec),
+			Changed: p.Observed.Status.ObservedGeneration != b.Generation, Verdicts: dump.Verdicts(b),
 		}, p.Now)
 		if next > 0 {
 			p.LookAgain(next)

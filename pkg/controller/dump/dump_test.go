@@ -18,7 +18,7 @@ import (
 
 func sample(change func(*backupv1.BackupSpec)) *backupv1.Backup {
 	b := &backupv1.Backup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders", UID: "uid-1"},
 		Spec: backupv1.BackupSpec{
 			Source: backupv1.Source{Type: "postgresql", Connection: backupv1.Connection{Host: "db", Database: "orders", CredentialsSecret: "login"}},
 			Destination: backupv1.Destination{
@@ -56,7 +56,7 @@ func TestEnvironmentOfContainers(t *testing.T) {
 		t.Errorf("environment of the dump (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(append(paths,
-		"BACKUP_BUCKET=backups", "BACKUP_PREFIX=team", "BACKUP_RETENTION_SECONDS=3600",
+		"BACKUP_BUCKET=backups", "BACKUP_PREFIX=team", "BACKUP_UID=uid-1", "BACKUP_RETENTION_SECONDS=3600",
 		"RCLONE_CONFIG_DEST_ENDPOINT=https://s3.example.com", "RCLONE_CONFIG_DEST_FORCE_PATH_STYLE=true",
 		"RCLONE_CONFIG_DEST_NO_CHECK_BUCKET=true", "RCLONE_CONFIG_DEST_PROVIDER=Other", "RCLONE_CONFIG_DEST_TYPE=s3",
 		"RCLONE_CONFIG_DEST_ACCESS_KEY_ID from keys/AWS_ACCESS_KEY_ID", "RCLONE_CONFIG_DEST_SECRET_ACCESS_KEY from keys/AWS_SECRET_ACCESS_KEY",

@@ -81,7 +81,7 @@ func Pod(b *backupv1.Backup, scripts string, retention int64) *corev1ac.PodSpecA
 		workload.FromSecret("BACKUP_PASSWORD", source.Connection.CredentialsSecret, backupv1.KeyPassword))
 	uploader := container(b, upload, uploaderImage).WithEnv(
 		workload.Value("BACKUP_BUCKET", destination.Bucket), workload.Value("BACKUP_PREFIX", destination.Prefix),
-		workload.Value("BACKUP_RETENTION_SECONDS", strconv.FormatInt(retention, 10))).WithEnv(environment(destination)...)
+		workload.Value("BACKUP_UID", string(b.UID)), workload.Value("BACKUP_RETENTION_SECONDS", strconv.FormatInt(retention, 10))).WithEnv(environment(destination)...)
 	return workload.Pod(user, uploader).WithInitContainers(dumper).WithRestartPolicy(corev1.RestartPolicyNever).WithVolumes(
 		corev1ac.Volume().WithName("scripts").WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(scripts)),
 		corev1ac.Volume().WithName("backup").WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse("50Gi"))),

@@ -11,12 +11,12 @@ import (
 )
 
 // FinalCodes returns the exit codes of failures that a retry does not cure. scripts/lib.sh lists all exit codes.
-func FinalCodes() []int32 { return []int32{10, 20, 21, 24, 30} }
+func FinalCodes() []int32 { return []int32{10, 20, 21, 24, 25, 30} }
 
 // Verdicts say what failed runs of a Backup mean.
-func Verdicts(spec *backupv1.BackupSpec) runs.Verdicts {
+func Verdicts(b *backupv1.Backup) runs.Verdicts {
 	const credentials = "spec.destination.credentialsSecret"
-	source, destination := spec.Source.Connection.CredentialsSecret, spec.Destination.CredentialsSecret
+	source, destination := b.Spec.Source.Connection.CredentialsSecret, b.Spec.Destination.CredentialsSecret
 	return runs.Verdicts{
 		Containers: map[string]map[int32]runs.Verdict{
 			dump: {
@@ -31,6 +31,8 @@ func Verdicts(spec *backupv1.BackupSpec) runs.Verdicts {
 				21: verdict(backupv1.ReasonBucketNotFound, "spec.destination.bucket", "create the bucket, or correct bucket or endpoint"),
 				24: verdict(backupv1.ReasonPruneFailed, credentials,
 					fmt.Sprintf("let the keys in Secret %q list and delete in the bucket", destination)),
+				25: verdict(backupv1.ReasonDestinationInUse, "spec.destination.prefix", fmt.Sprintf(
+					"choose another prefix, or take the dumps over: delete the object %s.%s.owner from the bucket", b.Namespace, b.Name)),
 			},
 		},
 		Deadline: verdict(backupv1.ReasonDeadlineExceeded, "", "look at the events: kubectl describe job {job}"),

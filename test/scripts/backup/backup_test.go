@@ -204,11 +204,11 @@ func TestPruneByAge(t *testing.T) {
 		"team/db/" + nameAt(23*time.Hour), "team/db/" + nameAt(-time.Hour),
 		"team/db/shop.orders-eu-20200101T000000Z.dump", "team/db/shop.orders-20200101T000000Z.dump.old", "team/db/shop.orders-2020.dump",
 		"team/db/other.orders-20200101T000000Z.dump", "team/db/below/shop.orders-20200101T000000Z.dump",
-		"team/shop.orders-20200101T000000Z.dump", "team/db/readme",
+		"team/shop.orders-20200101T000000Z.dump", "team/db/readme", "team/db/shop.orders-20200101T000000Z.sql.gz",
+		"team/db/shop.orders-20200101T000000Z.archive.gz",
 	}
 	drop := []string{
-		"team/db/" + nameAt(25*time.Hour), "team/db/shop.orders-20200101T000000Z.dump", "team/db/shop.orders-20200101T000000Z.sql.gz",
-		"team/db/shop.orders-20200101T000000Z.archive.gz",
+		"team/db/" + nameAt(25*time.Hour), "team/db/shop.orders-20200101T000000Z.dump",
 	}
 	for _, file := range slices.Concat(keep, drop) {
 		s.put(file)
@@ -220,6 +220,48 @@ func TestPruneByAge(t *testing.T) {
 	slices.Sort(want)
 	if got := s.files(); !slices.Equal(got, want) {
 		t.Errorf("the bucket has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestDumpsOfAnotherBackupStay: a Backup of the same name in another cluster, or a deleted one, may use the same prefix.
+func TestDumpsOfAnotherBackupStay(t *testing.T) {
+	s := startStore(t)
+	first, _ := newUpload(t, s)
+	first.succeed("upload.sh")
+	first.succeed("upload.sh") // Its own dumps.
+	s.put("team/db/shop.orders-20200101T000000Z.dump")
+	before := s.files()
+	second, name := newUpload(t, s)
+	second.environment["BACKUP_UID"] = "uid-2"
+
+	second.fail(25, "belong to another Backup, which has the UID uid-1", "upload.sh")
+
+	if after := s.files(); !slices.Equal(before, after) {
+		t.Errorf("the bucket has %q, want %q", after, before)
+	}
+	_, err := s.backend.DeleteObject("backups", "team/db/shop.orders.owner")
+	must(t, err)
+	second.succeed("upload.sh")
+	if after := s.files(); !slices.Contains(after, "team/db/"+name) || slices.Contains(after, "team/db/shop.orders-20200101T000000Z.dump") {
+		t.Errorf("the bucket has %q, want the new dump, and not the old one", after)
+	}
+	first.fail(25, "belong to another Backup, which has the UID uid-2", "upload.sh")
+}
+
+// TestOwnerChangesDuringUpload: of two Backups that claim the dumps at once, one prunes.
+func TestOwnerChangesDuringUpload(t *testing.T) {
+	s := startStore(t)
+	r, _ := newUpload(t, s)
+	s.put("team/db/shop.orders-20200101T000000Z.dump")
+	r.program("rclone", `case "$*" in
+		*' cat '*) if [ -e "$BACKUP_DIR/.seen" ]; then echo uid-2; fi; : >"$BACKUP_DIR/.seen";;
+		*) exec `+lookUp(t, "rclone")+` "$@";;
+	esac`)
+
+	r.fail(25, "uid-2", "upload.sh")
+
+	if !slices.Contains(s.files(), "team/db/shop.orders-20200101T000000Z.dump") {
+		t.Error("a dump of another Backup is deleted")
 	}
 }
 

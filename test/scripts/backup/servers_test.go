@@ -241,14 +241,16 @@ func (s *store) put(name string) {
 	must(s.t, err)
 }
 
-// files returns the names of all files, sorted.
+// files returns the names of all files but the owner objects, sorted.
 func (s *store) files() []string {
 	s.t.Helper()
 	list, err := s.backend.ListBucket("backups", nil, gofakes3.ListBucketPage{MaxKeys: 1000})
 	must(s.t, err)
 	var names []string
 	for _, object := range list.Contents {
-		names = append(names, object.Key)
+		if !strings.HasSuffix(object.Key, ".owner") {
+			names = append(names, object.Key)
+		}
 	}
 	slices.Sort(names)
 	return names
@@ -281,7 +283,7 @@ func newRun(t *testing.T, source backupv1.Source, destination backupv1.Destinati
 	root := directory(t, user64999)
 	r := &run{t: t, root: root, dir: filepath.Join(root, "backup"), environment: map[string]string{}}
 	pod := dump.Pod(&backupv1.Backup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders", UID: "uid-1"},
 		Spec:       backupv1.BackupSpec{Source: source, Destination: destination},
 	}, "orders-scripts", 24*60*60)
 	secrets := map[string]string{

@@ -47,6 +47,9 @@ const (
 	ReasonUploadFailed = "UploadFailed"
 	// ReasonPruneFailed means that a dump was stored, but older dumps could not be deleted.
 	ReasonPruneFailed = "PruneFailed"
+	// ReasonDestinationInUse means that the dumps in the bucket belong to another Backup. None of
+	// them was deleted.
+	ReasonDestinationInUse = "DestinationInUse"
 	// ReasonDeadlineExceeded means that a run did not end in time.
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 	// ReasonRunMissed means that the CronJob did not start a run in time.

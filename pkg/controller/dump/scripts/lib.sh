@@ -13,6 +13,7 @@
 #   22  the transfer failed for another reason
 #   23  the stored file differs from the dump
 #   24  the new file is stored, but files past the retention could not be deleted
+#   25  the dumps in the bucket belong to another Backup
 #   30  the settings are invalid
 
 set -eu
@@ -58,13 +59,12 @@ extension() {
 	esac
 }
 
-# is_dump NAME tells whether a file name is that of a dump of this Backup: its name, the time in UTC and an extension.
+# is_dump NAME tells whether a file name is that of a dump of this Backup: its name, the time in UTC and
+# the extension of its type.
 is_dump() {
 	case ${1#"$BACKUP_NAME-"} in
 	"$1") return 1 ;;
-	[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]Z.dump) ;;
-	[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]Z.sql.gz) ;;
-	[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]Z.archive.gz) ;;
+	[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]Z."$(extension)") ;;
 	*) return 1 ;;
 	esac
 }

@@ -2,9 +2,25 @@
 # Copyright The DemoApp Controller Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Uploads the dump, compares the stored file with it, and then deletes the dumps that are older than the retention.
+# Uploads the dump, compares the stored file with it, and then deletes the dumps that are older than the retention. Before
+# both steps, the object BACKUP_NAME.owner must have the UID of this Backup.
 
 . "${0%/*}/lib.sh"
+
+# claim makes this Backup the owner of the dumps of its name, unless another Backup is. The other may be in another
+# cluster, or a deleted one of the same name. Only a user can tell whether its dumps may be pruned.
+claim() {
+	transfer cat --max-depth 1 --include "/$BACKUP_NAME.owner" "$(destination)" >"$BACKUP_DIR/.owner" ||
+		destination_failed 22 "the upload failed: $BACKUP_NAME.owner cannot be read"
+	owner=$(sed 1q "$BACKUP_DIR/.owner" | cut -c 1-100)
+	if [ -z "$owner" ]; then
+		printf '%s\n' "$BACKUP_UID" >"$BACKUP_DIR/.owner"
+		transfer copyto "$BACKUP_DIR/.owner" "$(destination)/$BACKUP_NAME.owner" ||
+			destination_failed 22 "the upload failed: $BACKUP_NAME.owner cannot be written"
+	elif [ "$owner" != "$BACKUP_UID" ]; then
+		fail 25 "the dumps in $(destination) belong to another Backup, which has the UID $owner"
+	fi
+}
 
 # prune deletes dumps of this Backup by the time in their names. Other files, and the newest dump, are never deleted.
 prune() {
@@ -31,7 +47,9 @@ for file in "$BACKUP_DIR/$BACKUP_NAME"-*; do
 	if is_dump "${file##*/}"; then name=${file##*/}; fi
 done
 if [ -z "$name" ]; then fail 11 'there is no dump to upload'; fi
+claim
 transfer copyto "$BACKUP_DIR/$name" "$(destination)/$name" || destination_failed 22 'the upload failed'
 transfer check --one-way --max-depth 1 --include "/$name" "$BACKUP_DIR" "$(destination)" || destination_failed 23 'the stored file differs from the dump'
 echo "stored $name in $(destination)"
+claim
 prune

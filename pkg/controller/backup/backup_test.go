@@ -453,6 +453,9 @@ func TestMissedRun(t *testing.T) {
 		if want := "spec.schedule: no run started at 2000-01-01T02:00:00Z, or within 1h0m0s after it"; !strings.HasPrefix(w.ready().Message, want) {
 			t.Errorf("message is %q, want %q", w.ready().Message, want)
 		}
+		if advice := "kubectl get jobs --selector backup.example.com/backup=orders"; !strings.HasSuffix(w.ready().Message, advice) {
+			t.Errorf("message is %q, want %q at its end", w.ready().Message, advice)
+		}
 		equal(t, "next run", time.Date(2000, 1, 2, 2, 0, 0, 0, time.UTC), s.NextScheduleTime.UTC())
 		w.Wait(22 * time.Hour)
 		equal(t, "requests afterwards", []string(nil), w.Take())

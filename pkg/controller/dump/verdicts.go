@@ -37,7 +37,7 @@ func Verdicts(b *backupv1.Backup) runs.Verdicts {
 		},
 		Deadline: verdict(backupv1.ReasonDeadlineExceeded, "", "look at the events: kubectl describe job {job}"),
 		Missed: verdict(backupv1.ReasonRunMissed, "spec.schedule",
-			"look whether an earlier run still runs: kubectl get jobs --selector "+backupv1.LabelBackup),
+			"look whether an earlier run still runs: kubectl get jobs --selector "+backupv1.LabelBackup+"="+b.Name),
 		Other: verdict(backupv1.ReasonRunFailed, "", "look at the events: kubectl describe job {job}"),
 	}
 }

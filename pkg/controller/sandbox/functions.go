@@ -15,10 +15,10 @@ import (
 	"text/template"
 )
 
-// builtins are the functions of text/template that templates may call. Their results are no larger than their arguments.
-// The map has their names only: text/template has the functions.
+// builtins are the functions of text/template that templates may call. They read and make no texts, so they charge
+// nothing. The map has their names only: text/template has the functions.
 var builtins = map[string]any{
-	"and": "", "or": "", "not": "", "eq": "", "ne": "", "lt": "", "le": "", "gt": "", "ge": "", "len": "", "index": "", "slice": "",
+	"and": "", "or": "", "not": "", "len": "", "slice": "",
 }
 
 // Functions returns the sorted names of the functions that templates may call.
@@ -37,6 +37,13 @@ func Functions() []string {
 func (m *meter) functions() template.FuncMap {
 	return template.FuncMap{
 		"default":    defaultTo,
+		"eq":         m.equalsAny,
+		"ne":         m.differs,
+		"index":      m.index,
+		"lt":         m.ordered(func(order int) bool { return order < 0 }),
+		"le":         m.ordered(func(order int) bool { return order <= 0 }),
+		"gt":         m.ordered(func(order int) bool { return order > 0 }),
+		"ge":         m.ordered(func(order int) bool { return order >= 0 }),
 		"quote":      m.text(strconv.Quote),
 		"upper":      m.text(strings.ToUpper),
 		"lower":      m.text(strings.ToLower),
@@ -118,6 +125,47 @@ func defaultTo(fallback, v any) any {
 	default:
 		return v
 	}
+}
+
+// index returns the item of an object at a key, or of a list or text at a position. Further keys go deeper. The item is nil
+// if the object does not have the key.
+func (m *meter) index(v any, keys ...any) (any, error) {
+	for _, key := range keys {
+		name, isName := key.(string)
+		position, isPosition := whole(key).(int64)
+		if err := m.process(len(name)); err != nil {
+			return nil, err
+		}
+		var err error
+		switch items := v.(type) {
+		case map[string]any:
+			if !isName {
+				return nil, errors.New("takes a text as the key of an object")
+			}
+			v = items[name]
+		case []any:
+			v, err = itemAt(items, position, isPosition)
+		case []string:
+			v, err = itemAt(items, position, isPosition)
+		case string:
+			if err = m.process(len(items)); err == nil {
+				v, err = itemAt([]byte(items), position, isPosition)
+			}
+		default:
+			err = errors.New("takes an object, a list or a text")
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+func itemAt[T any](items []T, position int64, isPosition bool) (any, error) {
+	if !isPosition || position < 0 || position >= int64(len(items)) {
+		return nil, errors.New("takes a position in the list or text, from 0 to its length less one")
+	}
+	return items[position], nil
 }
 
 func (m *meter) replace(old, replacement, v any) (string, error) {

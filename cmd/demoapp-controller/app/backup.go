@@ -53,7 +53,7 @@ func buildBackups(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	secrets, err := secretkeys.New(env, env.Clients.Metadata)
+	secrets, err := secretkeys.New(env, env.Clients.Metadata, backup.SecretKeys()...)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (w *world) start() {
 	})
 	children, err2 := child.Builtin(w, w.kube, "ConfigMap", "CronJob")
 	jobs, err3 := runs.New(w, w.kube, backupv1.LabelBackup)
-	keys, err4 := secretkeys.New(w, w.metadata)
+	keys, err4 := secretkeys.New(w, w.metadata, backup.SecretKeys()...)
 	must(w.t, errors.Join(err1, err2, err3, err4))
 	loop, err := backup.New(w.client.BackupV1(), child.NewSet(backup.Kind, children...), jobs, keys, kind.Deps{
 		Informers: informers, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 1000 * time.Hour,

@@ -97,6 +97,11 @@ func references(b *backupv1.Backup) []secretkeys.Reference {
 	}
 }
 
+// SecretKeys returns all keys that the Secrets of Backups may need.
+func SecretKeys() []string {
+	return append(dump.AllKeys(), backupv1.KeyUsername, backupv1.KeyPassword)
+}
+
 // parse returns the schedule, and the retention in seconds. Its error names the field.
 func parse(spec *backupv1.BackupSpec) (schedule window.Schedule, retention int64, err error) {
 	location, err := window.ParseTimeZone(spec.TimeZone)

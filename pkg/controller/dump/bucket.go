@@ -61,6 +61,16 @@ func environment(d backupv1.Destination) []*corev1ac.EnvVarApplyConfiguration {
 	return env
 }
 
+// AllKeys returns the sorted keys that the Secrets of destinations of any type must have.
+func AllKeys() []string {
+	var keys []string
+	for name := range providers {
+		keys = append(keys, Keys(backupv1.Destination{Type: name})...)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
 // Keys returns the keys that the Secret of a destination must have.
 func Keys(d backupv1.Destination) []string {
 	var keys []string

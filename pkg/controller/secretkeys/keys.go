@@ -20,7 +20,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 )
 
-// Keys are the keys of all Secrets, except Helm's release records.
+// Keys are the relevant keys of all Secrets, except Helm's release records.
 type Keys struct {
 	informers map[string]cache.SharedIndexInformer
 	cached    controller.Scoped[*secret]
@@ -30,19 +30,20 @@ type Keys struct {
 type secret struct {
 	metav1.ObjectMeta
 
-	// keys are sorted. They are unknown if a client has removed the managed fields.
+	// keys are the relevant ones, sorted. They are unknown if a client has removed the managed fields.
 	keys    []string
 	unknown bool
 }
 
-// New returns the keys of Secrets. All kinds of the process share one watch.
-func New(env child.Informers, client metadata.Interface) (*Keys, error) {
+// New returns which of the relevant keys the Secrets have. Other keys are not cached, because tenants choose their number and
+// length. References may name relevant keys only. All kinds of the process share one watch, so they must pass the same keys.
+func New(env child.Informers, client metadata.Interface, relevant ...string) (*Keys, error) {
 	informers, err := env.Informers("keys of Secrets", func(namespace string) (cache.SharedIndexInformer, error) {
 		informer := metadatainformer.NewFilteredMetadataInformer(client, corev1.SchemeGroupVersion.WithResource("secrets"), namespace, 0,
 			cache.Indexers{}, func(options *metav1.ListOptions) {
 				options.FieldSelector = fields.OneTermNotEqualSelector("type", "helm.sh/release.v1").String()
 			}).Informer()
-		return informer, informer.SetTransform(reduce)
+		return informer, informer.SetTransform(func(object any) (any, error) { return reduce(object, relevant), nil })
 	})
 	if err != nil {
 		return nil, err
@@ -109,11 +110,11 @@ func (k *Keys) FirstMissing(namespace string, references ...Reference) *Missing 
 	return nil
 }
 
-// reduce keeps the identity and the keys of a Secret.
-func reduce(object any) (any, error) {
+// reduce keeps the identity and the relevant keys of a Secret.
+func reduce(object any, relevant []string) any {
 	whole, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
-		return object, nil
+		return object
 	}
 	kept := &secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: whole.Namespace, Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion},
@@ -128,14 +129,14 @@ func reduce(object any) (any, error) {
 			continue
 		}
 		for _, set := range []map[string]json.RawMessage{fields.Data, fields.StringData} {
-			for field := range set {
-				if key, isKey := strings.CutPrefix(field, "f:"); isKey {
-					kept.keys = append(kept.keys, strings.Clone(key))
+			for _, key := range relevant {
+				if _, has := set["f:"+key]; has {
+					kept.keys = append(kept.keys, key)
 				}
 			}
 		}
 	}
 	slices.Sort(kept.keys)
-	kept.keys = slices.Compact(kept.keys)
-	return kept, nil
+	kept.keys = slices.Clip(slices.Compact(kept.keys))
+	return kept
 }

@@ -23,6 +23,7 @@ func TestKeysOfManagedFields(t *testing.T) {
 		"a dotted key":     {[]string{`{"f:data": {"f:tls.crt": {}, "f:f:x": {}}}`}, []string{"f:x", "tls.crt"}, false},
 		"no data":          {[]string{`{"f:type": {}}`}, nil, false},
 		"invalid fields":   {[]string{`{"f:data": []}`, `{"f:data": {"f:a": {}}}`}, []string{"a"}, false},
+		"other keys":       {[]string{`{"f:data": {"f:a": {}, "f:other": {}}, "f:stringData": {"f:other": {}}}`}, []string{"a"}, false},
 		"no managedFields": {nil, nil, true},
 	}
 	for name, test := range tests {
@@ -34,10 +35,7 @@ func TestKeysOfManagedFields(t *testing.T) {
 				whole.ManagedFields = append(whole.ManagedFields, metav1.ManagedFieldsEntry{FieldsV1: metav1.NewFieldsV1(fields)})
 			}
 
-			got, err := reduce(whole)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := reduce(whole, []string{"username", "password", "a", "b", "c", "f:x", "tls.crt"})
 
 			want := &secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "login", UID: "1", ResourceVersion: "2"}, keys: test.keys, unknown: test.unknown,

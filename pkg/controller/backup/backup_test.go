@@ -439,6 +439,39 @@ func TestSuccessAfterFailure(t *testing.T) {
 	})
 }
 
+// TestTimesInTheFuture: a wrong time of one run does not hide later runs.
+func TestTimesInTheFuture(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Wait(2 * time.Hour)
+		w.startJob("orders-1")
+		w.endJob("orders-1", complete)
+		w.Act(func() error {
+			job, err := w.kube.BatchV1().Jobs("ns").Get(context.Background(), "orders-1", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			future := time.Now().Add(1000 * time.Hour)
+			job.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Minute))
+			job.Annotations[batchv1.CronJobScheduledTimestampAnnotation] = future.UTC().Format(time.RFC3339)
+			job.Status.CompletionTime = ptr.To(metav1.NewTime(future))
+			_, err = w.kube.BatchV1().Jobs("ns").Update(context.Background(), job, metav1.UpdateOptions{})
+			return err
+		})
+		w.Wait(time.Hour)
+
+		w.startJob("orders-2")
+		w.endJob("orders-2", backoff)
+
+		s := w.backup().Status
+		equal(t, "reason", backupv1.ReasonRunFailed, w.ready().Reason)
+		for name, at := range map[string]*metav1.Time{"schedule": s.LastScheduleTime, "success": s.LastSuccessfulTime} {
+			if at == nil || at.After(time.Now()) {
+				t.Errorf("time of the last %s is %v, want one in the past", name, at)
+			}
+		}
+	})
+}
+
 func TestMissedRun(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Wait(3*time.Hour - time.Minute)

@@ -62,7 +62,7 @@ type Plan struct {
 // Observe updates the record of an owner's runs. It returns the time after which it should be called again although no Job
 // appeared or ended. It sends a request only for a Job that failed, and for a run that did not start.
 func (r *Runs) Observe(ctx context.Context, owner cache.ObjectName, record Record, plan Plan, now time.Time) (Record, time.Duration, error) {
-	failed := r.addJobs(owner, &record, plan.CronJob)
+	failed := r.addJobs(owner, &record, plan.CronJob, now)
 	if failed != nil && (record.LastFailure == nil || failed.at.After(record.LastFailure.Time.Time)) {
 		cause, err := r.causeOf(ctx, failed)
 		if err != nil {
@@ -88,25 +88,35 @@ func (r *Runs) Observe(ctx context.Context, owner cache.ObjectName, record Recor
 
 // addJobs adds the Jobs of a CronJob to a record, and returns the Job that failed last. Jobs of other CronJobs, such as
 // that of a deleted owner of the same name, do not count.
-func (r *Runs) addJobs(owner cache.ObjectName, record *Record, cronJob metav1.Object) *failedJob {
+func (r *Runs) addJobs(owner cache.ObjectName, record *Record, cronJob metav1.Object, now time.Time) *failedJob {
 	var failed *failedJob
 	for _, job := range r.cached.ByIndex(owner.Namespace, r.label, owner.String()) {
 		if !metav1.IsControlledBy(job, cronJob) {
 			continue
 		}
 		if at, err := time.Parse(time.RFC3339, job.Annotations[batchv1.CronJobScheduledTimestampAnnotation]); err == nil {
-			record.LastScheduled = later(record.LastScheduled, at)
+			record.LastScheduled = later(record.LastScheduled, notAfter(now, at, job))
 		}
 		for _, condition := range job.Status.Conditions {
-			switch at := condition.LastTransitionTime.Time; {
+			switch at := notAfter(now, condition.LastTransitionTime.Time, job); {
 			case condition.Type == batchv1.JobComplete && job.Status.CompletionTime != nil:
-				record.LastSucceeded = later(record.LastSucceeded, job.Status.CompletionTime.Time)
+				record.LastSucceeded = later(record.LastSucceeded, notAfter(now, job.Status.CompletionTime.Time, job))
 			case condition.Type == batchv1.JobFailed && (failed == nil || at.After(failed.at)):
 				failed = &failedJob{Job: job, at: at, condition: condition}
 			}
 		}
 	}
 	return failed
+}
+
+// notAfter returns a time that a Job tells. For a time in the future it returns when the Job was created: a wrong clock, or a
+// client that writes the status of Jobs, must not hide later runs. The time of creation is that of the API server, and does
+// not change.
+func notAfter(now, at time.Time, job *batchv1.Job) time.Time {
+	if at.After(now) {
+		return job.CreationTimestamp.Time
+	}
+	return at
 }
 
 // checkStart records a failure if the next run did not start in time. The Job may have been deleted, so the CronJob's
@@ -120,7 +130,7 @@ func (r *Runs) checkStart(ctx context.Context, record *Record, plan Plan, now ti
 	if err != nil {
 		return fmt.Errorf("get CronJob %q: %w", plan.CronJob.GetName(), err)
 	}
-	if live.Status.LastScheduleTime != nil {
+	if live.Status.LastScheduleTime != nil && !live.Status.LastScheduleTime.After(now) {
 		record.LastScheduled = later(record.LastScheduled, live.Status.LastScheduleTime.Time)
 	}
 	if !isSince(record.LastScheduled, due.Time) {

@@ -68,7 +68,7 @@ func reduce(object any, label string) any {
 	}
 	kept := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
 		Namespace: whole.Namespace, Name: whole.Name, UID: whole.UID, ResourceVersion: whole.ResourceVersion,
-		Labels: map[string]string{label: whole.Labels[label]},
+		CreationTimestamp: whole.CreationTimestamp, Labels: map[string]string{label: whole.Labels[label]},
 	}}
 	if owner := metav1.GetControllerOf(whole); owner != nil {
 		kept.OwnerReferences = []metav1.OwnerReference{*owner}

@@ -24,7 +24,7 @@ func TestCachedJobsAreSmall(t *testing.T) {
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: "orders-1", UID: "2", ResourceVersion: "3",
-			Labels:          map[string]string{"label": "orders", "large": large},
+			CreationTimestamp: ended, Labels: map[string]string{"label": "orders", "large": large},
 			Annotations:     map[string]string{batchv1.CronJobScheduledTimestampAnnotation: "2026-01-02T02:00:00+01:00", "large": large},
 			OwnerReferences: []metav1.OwnerReference{{Name: "other"}, owner},
 			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: large}},
@@ -45,7 +45,7 @@ func TestCachedJobsAreSmall(t *testing.T) {
 		t.Errorf("the cached Job has %d bytes (%v)", len(encoded), err)
 	}
 	want := metav1.ObjectMeta{
-		Namespace: "shop", Name: "orders-1", UID: "2", ResourceVersion: "3", Labels: map[string]string{"label": "orders"},
+		Namespace: "shop", Name: "orders-1", UID: "2", ResourceVersion: "3", CreationTimestamp: ended, Labels: map[string]string{"label": "orders"},
 		Annotations:     map[string]string{batchv1.CronJobScheduledTimestampAnnotation: "2026-01-02T01:00:00Z"},
 		OwnerReferences: []metav1.OwnerReference{owner},
 	}

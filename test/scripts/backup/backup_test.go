@@ -322,6 +322,18 @@ func TestStoredFileDiffers(t *testing.T) {
 	}
 }
 
+func TestGCSCredentialsAreNotShown(t *testing.T) {
+	for name, shown := range map[string]string{"all": `{"key": "hidden"}`, "a line": `"private_key": "-----BEGIN PRIVATE KEY-----hidden"`} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := newUpload(t, startStore(t))
+			r.environment["RCLONE_CONFIG_DEST_SERVICE_ACCOUNT_CREDENTIALS"] = `{"key": "hidden"}`
+			r.program("rclone", "echo 'ERROR : "+shown+"' >&2; exit 1")
+
+			r.fail(22, "the message is left out, because it has a secret", "upload.sh")
+		})
+	}
+}
+
 func TestPruneFails(t *testing.T) {
 	s := startStore(t)
 	r, name := newUpload(t, s)

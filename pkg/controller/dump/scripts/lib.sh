@@ -41,7 +41,8 @@ report() {
 # cause prints the last line of the last program's output, unless the line has a secret.
 cause() {
 	line=$(grep -v '^[[:space:]]*$' "$log" | tail -n 1 | cut -c 1-500) || :
-	for secret in "${BACKUP_PASSWORD:-}" "${RCLONE_CONFIG_DEST_SECRET_ACCESS_KEY:-}" "${RCLONE_CONFIG_DEST_KEY:-}"; do
+	for secret in "${BACKUP_PASSWORD:-}" "${RCLONE_CONFIG_DEST_SECRET_ACCESS_KEY:-}" "${RCLONE_CONFIG_DEST_KEY:-}" \
+		"${RCLONE_CONFIG_DEST_SERVICE_ACCOUNT_CREDENTIALS:-}" 'PRIVATE KEY'; do
 		case $line in
 		*"$secret"*) if [ -n "$secret" ]; then line='the message is left out, because it has a secret'; fi ;;
 		esac

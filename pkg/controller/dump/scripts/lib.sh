@@ -81,6 +81,9 @@ connect() {
 	postgresql)
 		export PGHOST="$BACKUP_HOST" PGPORT="$BACKUP_PORT" PGDATABASE="$BACKUP_DATABASE"
 		export PGUSER="$BACKUP_USERNAME" PGPASSWORD="$BACKUP_PASSWORD" PGCONNECT_TIMEOUT=30
+		# A server that asks for the password in cleartext could be another than that of the Backup. libpq before version 16
+		# ignores this variable.
+		export PGREQUIREAUTH='!password'
 		;;
 	mysql)
 		# In an option file, a backslash begins an escape sequence, and quotes keep blanks and #.
@@ -101,7 +104,7 @@ escaped() {
 source_failed() {
 	report
 	case $(cat "$log") in
-	*'authentication failed'* | *'Authentication failed'* | *'Access denied'* | *'no pg_hba.conf entry'* | \
+	*'authentication failed'* | *'authentication method requirement'* | *'Authentication failed'* | *'Access denied'* | *'no pg_hba.conf entry'* | \
 		*'Unknown database'* | *'role "'*'" does not exist'* | *'database "'*'" does not exist'*)
 		fail 10 "the database refuses the login: $(cause)"
 		;;

@@ -199,7 +199,7 @@ func TestPostgreSQLLife(t *testing.T) {
 	}
 	delete(created, "patch postgresqls/status")
 	if want := map[string]int{
-		"patch postgresqls": 1, "create secrets": 1, "patch services": 3, "patch configmaps": 1, "patch statefulsets": 1,
+		"patch postgresqls": 1, "create secrets": 1, "patch services": 3, "patch configmaps": 2, "patch statefulsets": 1,
 		"patch poddisruptionbudgets": 1, "create events": 2,
 	}; !maps.Equal(created, want) {
 		t.Errorf("requests of the creation, without status, are %v, want %v", created, want)

@@ -54,6 +54,7 @@ func NewClaims(env child.Informers, kube kubernetes.Interface, label string) (*C
 // reduceClaim keeps what Decide reads.
 func reduceClaim(whole *corev1.PersistentVolumeClaim, metadata metav1.ObjectMeta) *corev1.PersistentVolumeClaim {
 	reduced := &corev1.PersistentVolumeClaim{ObjectMeta: metadata}
+	reduced.CreationTimestamp = whole.CreationTimestamp
 	reduced.Annotations = map[string]string{}
 	for _, name := range []string{databasev1.AnnotationVersion, databasev1.AnnotationStorage, databasev1.AnnotationStorageClass} {
 		if value := whole.Annotations[name]; len(value) <= maxAnnotation {
@@ -103,6 +104,9 @@ type Volumes struct {
 	Template Template
 	// Exist says that a volume may have data.
 	Exist bool
+	// StandbySince is when the oldest claim of a server other than the first was created; zero
+	// if there is none. A claim older than its owner may hold data of an owner before.
+	StandbySince metav1.Time
 	// Problem says why the desired template is not carried out; nil if it is.
 	Problem *Problem
 
@@ -125,6 +129,11 @@ func decide(owner string, desired Template, claims []*corev1.PersistentVolumeCla
 		return cmp.Compare(ordinalOf(owner, a), ordinalOf(owner, b))
 	})
 	v.Exist = len(claims) > 0
+	for _, claim := range claims {
+		if created := claim.CreationTimestamp; ordinalOf(owner, claim) > 0 && (v.StandbySince.IsZero() || created.Before(&v.StandbySince)) {
+			v.StandbySince = created
+		}
+	}
 	v.decideSize(quantity(desired.Storage), claims)
 	made := slices.IndexFunc(claims, func(c *corev1.PersistentVolumeClaim) bool { return c.Annotations[databasev1.AnnotationVersion] != "" })
 	if made < 0 {

@@ -95,10 +95,11 @@ func (c *postgreSQLs) reconcile(ctx context.Context, p *pass) error {
 	o := observation{primaryReady: c.pods.IsReady(p.Object.Namespace, p.Object.Name+"-0"), backup: c.backups.of(p.Object)}
 	o.initialized = wasReady(p.Object) || o.primaryReady
 	v := c.claims.Decide(p.Key(), templateOf(p.Object))
+	mayHaveData := o.initialized || v.StandbySince.Before(&p.Object.CreationTimestamp) && !v.StandbySince.IsZero()
 	names, problem, err := c.secrets.Ensure(ctx, p.Object, credentialsName(p.Object.Name), v)
 	if problem == nil && err == nil || len(p.Object.Status.Children.Applied) > 0 {
 		// Without credentials no server is created. Servers that exist are kept.
-		children := append(desired(p.Object, c.images, v.Template), desiredBackup(p.Object, names, o.initialized)...)
+		children := append(desired(p.Object, c.images, v.Template, mayHaveData), desiredBackup(p.Object, names, o.initialized)...)
 		var childErr error
 		o.state, childErr = c.children.Ensure(ctx, p.Object, &p.Object.Status.Children, p.Now, children...)
 		err = errors.Join(err, childErr)

@@ -37,7 +37,7 @@ const (
 var embedded embed.FS
 
 // scripts are the files of the ConfigMap, by name. They are constant: what differs between
-// databases reaches them by environment variables.
+// databases reaches them by environment variables, and by the file initializedMark.
 var scripts = readScripts()
 
 func readScripts() map[string]string {
@@ -53,8 +53,16 @@ func readScripts() map[string]string {
 	return contents
 }
 
+// initializedMark is the file by which the primary knows that the database may have data,
+// also while the volume of the primary is empty. No pod rolls when it is added.
+const initializedMark = "initialized"
+
 // desired returns the children of a PostgreSQL, except for the Backup.
-func desired(p *databasev1.PostgreSQL, images map[string]string, claim datastore.Template) []child.Desired {
+func desired(p *databasev1.PostgreSQL, images map[string]string, claim datastore.Template, mayHaveData bool) []child.Desired {
+	files := maps.Clone(scripts)
+	if mayHaveData {
+		files[initializedMark] = "true"
+	}
 	labels := labelsOf(p.Name)
 	primary := maps.Clone(labels)
 	primary[appsv1.StatefulSetPodNameLabel] = p.Name + "-0"
@@ -65,7 +73,7 @@ func desired(p *databasev1.PostgreSQL, images map[string]string, claim datastore
 	headless.Spec.WithClusterIP(corev1.ClusterIPNone).WithPublishNotReadyAddresses(true)
 	children := []child.Desired{
 		headless, service(p.Name, primary), service(p.Name+"-read", labels),
-		corev1ac.ConfigMap(scriptsName(p.Name), "").WithLabels(labels).WithData(scripts),
+		corev1ac.ConfigMap(scriptsName(p.Name), "").WithLabels(labels).WithData(files),
 		appsv1ac.StatefulSet(p.Name, "").WithLabels(labels).WithSpec(appsv1ac.StatefulSetSpec().
 			WithReplicas(*p.Spec.Replicas).WithServiceName(headlessName(p.Name)).WithRevisionHistoryLimit(3).
 			// A standby must run while the primary waits for a failover.

@@ -44,7 +44,7 @@ func TestRequestBudget(t *testing.T) {
 		equal(t, "requests while servers start", []string(nil), w.Take())
 		w.makeServersReady()
 		equal(t, "requests when the servers are ready", []string{
-			"patch postgresqls/db status", "patch postgresqls/db status", "event Normal Healthy",
+			"patch configmaps/db-scripts", "patch postgresqls/db status", "patch postgresqls/db status", "event Normal Healthy",
 		}, w.Take())
 		w.Wait(9 * time.Hour)
 		equal(t, "requests at rest", []string(nil), w.Take())
@@ -67,6 +67,76 @@ func TestDriftIsCorrected(t *testing.T) {
 		})
 
 		equal(w.t, "requests", []string{"patch configmaps/db-scripts", "patch postgresqls/db status", "event Normal DriftCorrected"}, w.Take())
+	})
+}
+
+// TestMarkOfDataOutlivesItsVolume: by the mark, an empty primary knows that it must not initialize a database.
+func TestMarkOfDataOutlivesItsVolume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		marks := map[string]string{}
+		note := func(when string) {
+			scripts, err := w.kube.CoreV1().ConfigMaps("ns").Get(t.Context(), "db-scripts", metav1.GetOptions{})
+			must(t, err)
+			marks[when] = scripts.Data["initialized"]
+		}
+
+		w.create(func(*databasev1.PostgreSQL) {})
+		note("created")
+		w.makeServerReady(0)
+		note("ready")
+		w.Act(func() error {
+			return w.kube.CoreV1().PersistentVolumeClaims("ns").Delete(t.Context(), "data-db-0", metav1.DeleteOptions{})
+		})
+		w.setPod(0, corev1.ConditionFalse)
+		w.Stop()
+		w.start()
+		note("volume lost")
+		equal(t, "marks", map[string]string{"created": "", "ready": "true", "volume lost": "true"}, marks)
+	})
+}
+
+// TestVolumesOlderThanDatabaseMayHaveData: the database of a deleted PostgreSQL is in the volumes of standbys, too.
+func TestVolumesOlderThanDatabaseMayHaveData(t *testing.T) {
+	tests := map[string]struct {
+		claim string
+		older bool
+		mark  string
+	}{
+		"older, of a standby":   {"data-db-1", true, "true"},
+		"younger, of a standby": {"data-db-1", false, ""},
+		"of the primary":        {"data-db-0", true, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.createSecret(&corev1.Secret{Data: map[string][]byte{"password": []byte("theirs")}})
+				steps := []func(){func() { w.createClaim(test.claim) }, func() { w.create(func(*databasev1.PostgreSQL) {}) }}
+				if !test.older {
+					steps[0], steps[1] = steps[1], steps[0]
+				}
+
+				steps[0]()
+				w.Wait(time.Minute)
+				steps[1]()
+
+				scripts, err := w.kube.CoreV1().ConfigMaps("ns").Get(t.Context(), "db-scripts", metav1.GetOptions{})
+				must(t, err)
+				equal(t, "mark", test.mark, scripts.Data["initialized"])
+			})
+		})
+	}
+}
+
+// createClaim creates a claim of a server.
+func (w *world) createClaim(name string) {
+	w.t.Helper()
+	w.Act(func() error {
+		_, err := w.kube.CoreV1().PersistentVolumeClaims("ns").Create(context.Background(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{databasev1.LabelPostgreSQL: "db"},
+		}}, metav1.CreateOptions{})
+		return err
 	})
 }
 

@@ -308,6 +308,29 @@ func TestFailover(t *testing.T) {
 	}
 }
 
+// TestPrimaryWithoutVolumeWaitsWhileNoStandbyRuns: standbys that are down have the data, too.
+func TestPrimaryWithoutVolumeWaitsWhileNoStandbyRuns(t *testing.T) {
+	t.Parallel()
+	primary, first, second := startThree(t)
+	first.awaitRows("1")
+	for _, s := range []*server{first, second, primary} {
+		s.kill()
+	}
+	primary.loseVolume()
+	must(t, os.WriteFile(filepath.Join(primary.variables["SCRIPTS"], "initialized"), []byte("true"), 0o644)) //nolint:gosec // As the operator does.
+
+	again := primary.start(0)
+	again.awaitOutput("failover.sh <its ordinal>")
+	standby := first.start(1)
+	standby.awaitRows("1")
+	if output, err := again.exec("failover.sh", "1"); err != nil {
+		t.Fatal(output)
+	}
+	again.awaitReady()
+
+	again.awaitRows("1")
+}
+
 // TestStandbyAheadOfNewPrimaryIsClonedAgain: such a standby has rows that the new primary never had.
 func TestStandbyAheadOfNewPrimaryIsClonedAgain(t *testing.T) {
 	t.Parallel()

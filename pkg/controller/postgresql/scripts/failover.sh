@@ -8,7 +8,7 @@ case ${1:-} in
 [1-9] | new) ;;
 *) fail "usage: failover.sh <ordinal of a standby> | new" ;;
 esac
-[ -e "$RUN/awaiting-failover" ] || fail "this server does not wait for a failover: it has data, or no standby runs"
+[ -e "$RUN/awaiting-failover" ] || fail "this server does not wait for a failover: it has data, or its database is new"
 [ "$1" = new ] || is_up "$1" || fail "server $1 does not answer: name a standby that runs"
 echo "$1" >"$RUN/failover.$$"
 mv "$RUN/failover.$$" "$RUN/failover"

@@ -44,6 +44,13 @@ is_up() {
   pg_isready --quiet --timeout=3 --host="$host" --port="$port"
 }
 
+# runs reports whether the server with this ordinal runs. pg_isready returns 1 while a server starts or recovers.
+runs() {
+  status=0
+  is_up "$1" || status=$?
+  [ "$status" -le 1 ]
+}
+
 # local_sql runs a query on the server of this pod. The socket lies in a directory of the pod alone.
 local_sql() {
   address_of "$ORDINAL"

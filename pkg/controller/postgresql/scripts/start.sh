@@ -54,7 +54,7 @@ clone() {
 peer_with_data() {
   peer=1
   while [ "$peer" -lt "$MAX_REPLICAS" ]; do
-    if is_up "$peer"; then
+    if runs "$peer"; then
       echo "$peer"
       return
     fi
@@ -63,16 +63,21 @@ peer_with_data() {
   return 1
 }
 
-# prepare_primary makes the data directory of the primary. A primary that lost its volume while a standby has the data
-# waits for a person: an empty database would hide the data, and only a person knows which standby is the right one.
+# prepare_primary makes the data directory of the primary. A primary that lost its volume waits for a person: an empty
+# database would hide the data of standbys, and only a person knows which standby is the right one. The operator makes the
+# file "initialized" when the database was ready once. Standbys that do not answer yet can have the data, too.
 prepare_primary() {
   [ ! -e "$DATA" ] || return 0
-  if ! peer=$(peer_with_data); then
+  failover="kubectl exec $POD_NAME -- sh $SCRIPTS/failover.sh"
+  if peer=$(peer_with_data); then
+    log "the volume is empty, and server $peer has data: to restore the data from it, run $failover $peer"
+  elif [ -e "$SCRIPTS/initialized" ]; then
+    log "the volume is empty, and the database had data: to restore the data from a standby that runs, run" \
+      "$failover <its ordinal>; to begin with an empty database, run $failover new"
+  else
     initialize
     return
   fi
-  log "the volume is empty, and server $peer has data: to restore the data from it, run" \
-    "kubectl exec $POD_NAME -- sh $SCRIPTS/failover.sh $peer"
   : >"$RUN/awaiting-failover"
   until [ -s "$RUN/failover" ]; do sleep "${POLL_SECONDS:-2}"; done
   choice=$(cat "$RUN/failover")

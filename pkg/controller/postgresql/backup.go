@@ -4,7 +4,6 @@
 package postgresql
 
 import (
-	"cmp"
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +20,8 @@ import (
 var BackupKind = backupv1.SchemeGroupVersion.WithKind("Backup")
 
 // desiredBackup returns the Backup of the database with these names; none while backups are
-// disabled, and before the database was ready for the first time.
+// disabled, and before the database was ready for the first time. While the names are unknown,
+// an existing Backup stays as it is.
 func desiredBackup(p *databasev1.PostgreSQL, names map[string]string, initialized bool) []child.Desired {
 	if !initialized || !backupEnabled(p) {
 		return nil
@@ -34,10 +34,14 @@ func desiredBackup(p *databasev1.PostgreSQL, names map[string]string, initialize
 	if to.Endpoint != "" {
 		destination.WithEndpoint(to.Endpoint)
 	}
-	return []child.Desired{backupv1ac.Backup(backupName(p), "").WithLabels(labelsOf(p.Name)).WithSpec(backupv1ac.BackupSpec().
+	desired := backupv1ac.Backup(backupName(p), "").WithLabels(labelsOf(p.Name)).WithSpec(backupv1ac.BackupSpec().
 		WithSource(backupv1ac.Source().WithType(backupv1.SourcePostgreSQL).WithConnection(backupv1ac.Connection().
-			WithHost(hostOf(p)).WithPort(port).WithDatabase(cmp.Or(names[databasev1.KeyDatabase], database)).WithCredentialsSecret(credentialsName(p.Name)))).
-		WithDestination(destination).WithSchedule(p.Spec.Backup.Schedule).WithRetention(p.Spec.Backup.Retention))}
+			WithHost(hostOf(p)).WithPort(port).WithDatabase(names[databasev1.KeyDatabase]).WithCredentialsSecret(credentialsName(p.Name)))).
+		WithDestination(destination).WithSchedule(p.Spec.Backup.Schedule).WithRetention(p.Spec.Backup.Retention))
+	if names[databasev1.KeyDatabase] == "" {
+		return []child.Desired{child.Retain(desired)}
+	}
+	return []child.Desired{desired}
 }
 
 func backupEnabled(p *databasev1.PostgreSQL) bool {

@@ -661,6 +661,28 @@ func TestDatabaseWithFailingBackupIsReady(t *testing.T) {
 	})
 }
 
+// TestBackupStaysWhileSecretIsLost: the name of the database is in the Secret.
+func TestBackupStaysWhileSecretIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.serveBackups()
+		w.createSecret(&corev1.Secret{Data: map[string][]byte{"password": []byte("theirs"), "database": []byte("shop")}})
+		w.create(withBackup)
+		w.makeServersReady()
+		w.Act(func() error {
+			return w.kube.CoreV1().Secrets("ns").Delete(t.Context(), "db-credentials", metav1.DeleteOptions{})
+		})
+
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Backup.Schedule = "0 3 * * *" })
+
+		backup, err := w.client.BackupV1().Backups("ns").Get(t.Context(), "db-backup", metav1.GetOptions{})
+		must(t, err)
+		equal(t, "reason", databasev1.ReasonCredentialsMissing, w.ready().Reason)
+		equal(t, "database", "shop", backup.Spec.Source.Connection.Database)
+		equal(t, "schedule", "0 2 * * *", backup.Spec.Schedule)
+	})
+}
+
 func TestBackupWaitsForItsKind(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.change(withBackup)

@@ -661,6 +661,18 @@ func TestDatabaseWithFailingBackupIsReady(t *testing.T) {
 	})
 }
 
+func TestMessageOfBackupNamesFieldOfDatabase(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.serveBackups()
+		w.change(withBackup)
+
+		w.setBackup(metav1.ConditionFalse, `spec.schedule: schedule "daily" cannot be understood`, nil)
+
+		want := `Backup "db-backup" is not Ready: spec.backup.schedule: schedule "daily" cannot be understood`
+		equal(w.t, "message", want, w.condition(databasev1.ConditionBackupConfigured).Message)
+	})
+}
+
 // TestBackupStaysWhileSecretIsLost: the name of the database is in the Secret.
 func TestBackupStaysWhileSecretIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -6,6 +6,7 @@ package postgresql
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -70,6 +71,10 @@ func reportDatabase(p *pass, o observation) {
 	p.Conditions().Set(databasev1.ConditionDatabaseReady, status, reason, message)
 }
 
+// backupFields are the fields of a PostgreSQL, by those of its Backup.
+var backupFields = strings.NewReplacer(
+	"spec.schedule", "spec.backup.schedule", "spec.retention", "spec.backup.retention", "spec.destination", "spec.backup.destination")
+
 func reportBackup(p *pass, o observation) {
 	status, reason, message := metav1.ConditionFalse, databasev1.ReasonBackupDisabled, "spec.backup.enabled is not true"
 	name := backupName(p.Object)
@@ -82,7 +87,7 @@ func reportBackup(p *pass, o observation) {
 	case backup.Health.Status == kstatus.CurrentStatus:
 		status, reason, message = metav1.ConditionTrue, databasev1.ReasonBackupReady, fmt.Sprintf("Backup %q is Ready", name)
 	default:
-		reason, message = databasev1.ReasonBackupNotReady, fmt.Sprintf("Backup %q is not Ready: %s", name, backup.Health.Message)
+		reason, message = databasev1.ReasonBackupNotReady, fmt.Sprintf("Backup %q is not Ready: %s", name, backupFields.Replace(backup.Health.Message))
 	}
 	p.Conditions().Set(databasev1.ConditionBackupConfigured, status, reason, message)
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +36,14 @@ const (
 	maxAnnotation = 253
 )
 
+// annotations are what claims were made for, with the rules of the fields of the owner. The
+// StorageClass may be empty.
+var annotations = map[string]*regexp.Regexp{
+	databasev1.AnnotationVersion:      regexp.MustCompile(`^1[2-8]$`),
+	databasev1.AnnotationStorage:      regexp.MustCompile(`^0*[1-9][0-9]*Gi$`),
+	databasev1.AnnotationStorageClass: regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`),
+}
+
 // Claims are the volume claims of StatefulSets that are named like their owner.
 type Claims struct {
 	*child.Labeled[*corev1.PersistentVolumeClaim]
@@ -56,10 +65,14 @@ func reduceClaim(whole *corev1.PersistentVolumeClaim, metadata metav1.ObjectMeta
 	reduced := &corev1.PersistentVolumeClaim{ObjectMeta: metadata}
 	reduced.CreationTimestamp = whole.CreationTimestamp
 	reduced.Annotations = map[string]string{}
-	for _, name := range []string{databasev1.AnnotationVersion, databasev1.AnnotationStorage, databasev1.AnnotationStorageClass} {
-		if value := whole.Annotations[name]; len(value) <= maxAnnotation {
-			reduced.Annotations[name] = value
+	for name, rule := range annotations {
+		value := whole.Annotations[name]
+		if len(value) > maxAnnotation || !rule.MatchString(value) {
+			// Others may write annotations. Without a rule, these would reach the fields of children.
+			clear(reduced.Annotations)
+			break
 		}
+		reduced.Annotations[name] = value
 	}
 	if size, ok := whole.Spec.Resources.Requests[corev1.ResourceStorage]; ok {
 		reduced.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: size}

@@ -80,6 +80,29 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestForgedAnnotationsAreIgnored: who may edit claims must not choose the image or the size of volumes.
+func TestForgedAnnotationsAreIgnored(t *testing.T) {
+	desired := Template{"16", "10Gi", ""}
+	for _, forged := range []Template{
+		{"16@evil.example.com/image", "10Gi", ""}, {"11", "10Gi", ""}, {"19", "10Gi", ""}, {"", "10Gi", ""},
+		{"17", "0Gi", ""}, {"17", "10", ""}, {"17", "10Gi\n", ""}, {"17", "", ""},
+		{"17", "10Gi", "Fast"}, {"17", "10Gi", "a b"}, {"17", "10Gi", strings.Repeat("a", 254)},
+	} {
+		whole := claim("data-db-0", forged, "10Gi", corev1.ClaimBound)
+
+		v := decide("db", desired, []*corev1.PersistentVolumeClaim{reduceClaim(whole, metav1.ObjectMeta{Name: whole.Name})})
+
+		if v.Template != desired || v.Problem != nil || !v.Exist {
+			t.Errorf("%+v: got %+v, %+v", forged, v, v.Problem)
+		}
+	}
+	made := Template{"17", "5Gi", "fast.io"}
+	whole := claim("data-db-0", made, "10Gi", corev1.ClaimBound)
+	if v := decide("db", desired, []*corev1.PersistentVolumeClaim{reduceClaim(whole, metav1.ObjectMeta{Name: whole.Name})}); v.Template != made {
+		t.Errorf("annotations of the operator: got %+v", v)
+	}
+}
+
 // TestReducedSecretHasNoPassword holds that no password is cached.
 func TestReducedSecretHasNoPassword(t *testing.T) {
 	layout := Layout{Names: map[string]string{"username": "app"}, Password: "password", Generated: []string{"replication-password"}}

@@ -204,13 +204,25 @@ func (c *Claims) Grow(ctx context.Context, v Volumes) (*Problem, error) {
 		case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 			refused := &child.RefusedError{Kind: "PersistentVolumeClaim", Name: claim.Name, Err: errors.Unwrap(err)}
 			return &Problem{databasev1.ReasonStorageNotExpandable, fmt.Sprintf(
-				"spec.storage: %s: allow expansion in the StorageClass, or set spec.storage to the size before", refused)}, nil
+				"spec.storage: %s: %s, or set spec.storage to the size before", refused, advice(refused.Error()))}, nil
 		case err != nil:
 			return nil, err
 		}
 		c.Wrote(grown)
 	}
 	return nil, nil
+}
+
+// advice says what to do about a refusal to enlarge a claim.
+func advice(refusal string) string {
+	switch {
+	case strings.Contains(refusal, "exceeded quota"):
+		return "raise the ResourceQuota"
+	case strings.Contains(refusal, "cannot patch resource"):
+		return "allow the operator to patch PersistentVolumeClaims"
+	default:
+		return "allow expansion in the StorageClass"
+	}
 }
 
 // Delete deletes the claims of an owner.

@@ -103,6 +103,18 @@ func TestForgedAnnotationsAreIgnored(t *testing.T) {
 	}
 }
 
+func TestAdviceFollowsRefusal(t *testing.T) {
+	for refusal, want := range map[string]string{
+		"only dynamically provisioned pvc can be resized":                "allow expansion in the StorageClass",
+		"exceeded quota: small, requested: requests.storage=10Gi":        "raise the ResourceQuota",
+		`User "operator" cannot patch resource "persistentvolumeclaims"`: "allow the operator to patch PersistentVolumeClaims",
+	} {
+		if got := advice(refusal); got != want {
+			t.Errorf("%s: got %q, want %q", refusal, got, want)
+		}
+	}
+}
+
 // TestReducedSecretHasNoPassword holds that no password is cached.
 func TestReducedSecretHasNoPassword(t *testing.T) {
 	layout := Layout{Names: map[string]string{"username": "app"}, Password: "password", Generated: []string{"replication-password"}}

@@ -105,7 +105,7 @@ prepare_standby() {
 # size_of_wal prints a tenth of the volume in MB, between 96 and 4096. The primary keeps that much WAL for standbys. There
 # are no replication slots, because a slot of a standby that is gone fills the volume.
 size_of_wal() {
-  df -P -k "$VOLUME" | awk 'NR == 2 { mb = int($2 / 10240); print mb < 96 ? 96 : mb > 4096 ? 4096 : mb }'
+  df -P -k "$VOLUME" | awk 'NR == 2 { mb = int($2 / 10240); print (mb < 96 ? 96 : (mb > 4096 ? 4096 : mb)) }'
 }
 
 # The first process of a container ignores signals that have no handler.

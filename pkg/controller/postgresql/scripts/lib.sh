@@ -41,7 +41,7 @@ conninfo() {
 # is_up reports whether the server with this ordinal accepts connections.
 is_up() {
   address_of "$1"
-  pg_isready --quiet --timeout=3 --host="$host" --port="$port"
+  timeout 5 pg_isready --quiet --timeout=3 --host="$host" --port="$port"
 }
 
 # runs reports whether the server with this ordinal runs. pg_isready returns 1 while a server starts or recovers.
@@ -58,9 +58,9 @@ local_sql() {
     --host="$RUN" --port="$port" --username=postgres --dbname=postgres "$@"
 }
 
-# primary_sql runs a query on the primary.
+# primary_sql runs a query on the primary. Names and nodes that do not answer take no longer than the probes have.
 primary_sql() {
-  PGOPTIONS='-c statement_timeout=5s' psql --no-psqlrc --no-password --quiet --tuples-only --no-align --set=ON_ERROR_STOP=1 \
+  PGOPTIONS='-c statement_timeout=5s' timeout 5 psql --no-psqlrc --no-password --quiet --tuples-only --no-align --set=ON_ERROR_STOP=1 \
     "$(conninfo 0) dbname=postgres" "$@"
 }
 

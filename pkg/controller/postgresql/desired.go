@@ -122,7 +122,7 @@ func desiredPod(p *databasev1.PostgreSQL, image string, labels map[string]string
 			corev1ac.VolumeMount().WithName("data").WithMountPath(volumePath),
 			corev1ac.VolumeMount().WithName("scripts").WithMountPath(scriptsPath).WithReadOnly(true),
 			corev1ac.VolumeMount().WithName("credentials").WithMountPath(credentialsPath).WithReadOnly(true),
-			corev1ac.VolumeMount().WithName("writable").WithMountPath(runPath).WithSubPath("run"),
+			corev1ac.VolumeMount().WithName("run").WithMountPath(runPath),
 			corev1ac.VolumeMount().WithName("writable").WithMountPath("/tmp").WithSubPath("tmp"),
 			corev1ac.VolumeMount().WithName("memory").WithMountPath("/dev/shm"))
 	container.SecurityContext.WithReadOnlyRootFilesystem(true)
@@ -136,6 +136,8 @@ func desiredPod(p *databasev1.PostgreSQL, image string, labels map[string]string
 			corev1ac.Volume().WithName("credentials").WithSecret(corev1ac.SecretVolumeSource().
 				WithSecretName(credentialsName(p.Name)).WithDefaultMode(0o440)),
 			corev1ac.Volume().WithName("writable").WithEmptyDir(corev1ac.EmptyDirVolumeSource()),
+			// A password of the Secret is there, for libpq.
+			corev1ac.Volume().WithName("run").WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory)),
 			// Parallel queries share memory there.
 			corev1ac.Volume().WithName("memory").WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory)))
 	pod.SecurityContext.WithFSGroup(user).WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch)

@@ -15,10 +15,10 @@ credentials() {
 
 # changed reports whether the Secret has other values than at the last success. The kubelet updates the files, so new
 # passwords need no restart.
-changed() { ! credentials | cmp -s - "$RUN/applied"; }
+changed() { ! credentials | sha256sum | cmp -s - "$RUN/applied"; }
 
-# applied keeps the values of the Secret, in a directory of the pod alone.
-applied() { credentials >"$RUN/applied"; }
+# applied keeps a digest of the values of the Secret, in a directory of the pod alone.
+applied() { credentials | sha256sum >"$RUN/applied"; }
 
 if [ "$ORDINAL" = 0 ]; then
   [ "$(local_sql --command='SELECT pg_is_in_recovery()')" = f ] || fail "the primary is in recovery"

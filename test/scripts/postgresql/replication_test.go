@@ -331,8 +331,8 @@ func TestPrimaryWithoutVolumeWaitsWhileNoStandbyRuns(t *testing.T) {
 	again.awaitRows("1")
 }
 
-// TestStandbyAheadOfNewPrimaryIsClonedAgain: such a standby has rows that the new primary never had.
-func TestStandbyAheadOfNewPrimaryIsClonedAgain(t *testing.T) {
+// TestStandbyAheadOfNewPrimaryWaitsForPerson: such a standby has rows that the new primary never had.
+func TestStandbyAheadOfNewPrimaryWaitsForPerson(t *testing.T) {
 	t.Parallel()
 	primary, first, second := startThree(t)
 	first.awaitRows("1")
@@ -350,7 +350,18 @@ func TestStandbyAheadOfNewPrimaryIsClonedAgain(t *testing.T) {
 	}
 	again.awaitReady()
 
-	awaitStop(t, second)
+	cluster.Eventually(t.Context(), t, "the standby waits", func(context.Context) (bool, error) {
+		if output, err := second.exec("live.sh"); err != nil {
+			return false, errors.New(output)
+		}
+		output, err := second.exec("ready.sh")
+		return err != nil && strings.Contains(output, "may have data that the primary lacks"), errors.New(output)
+	})
+	second.awaitRows("20001")
+	if output, err := second.exec("reclone.sh"); err != nil {
+		t.Fatal(output)
+	}
+	second.awaitExit()
 	cloned := second.start(2)
 	cloned.awaitReady()
 

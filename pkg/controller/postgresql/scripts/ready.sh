@@ -41,4 +41,4 @@ if changed; then
 fi
 [ "$(local_sql --command='SELECT pg_is_in_recovery()')" = t ] || fail "the standby is no standby"
 streams=$(local_sql --command="SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'")
-[ "$streams" = 1 ] || ! is_up 0 || fail "the standby does not follow the primary"
+[ "$streams" = 1 ] || ! is_up 0 || fail "the standby does not follow the primary" "$(cat "$RUN/held" 2>/dev/null || true)"

@@ -85,20 +85,32 @@ prepare_primary() {
   if [ "$choice" = new ]; then initialize; else clone "$choice"; fi
 }
 
+# has_room reports whether a clone of the primary fits into the volume beside the old data, with a reserve for WAL.
+has_room() {
+  size=$(primary_sql --command='SELECT (sum(pg_database_size(oid)) / 1024 * 1.1)::bigint FROM pg_database') || return 1
+  free=$(df -P -k "$VOLUME" | awk 'NR == 2 { print $4 }')
+  [ "$free" -gt $((size + 3 * $(size_of_wal) * 1024)) ]
+}
+
 # prepare_standby makes the data directory of a standby, or removes one that cannot follow the primary (see live.sh). Data
-# of another database than the primary's is never removed.
+# of another database than the primary's is never removed. Old data is kept until the clone is complete, if there is room.
 prepare_standby() {
-  rm -rf "$DATA.old"
   if [ -e "$VOLUME/reclone" ]; then
     await_primary
     system=$(primary_sql --command='SELECT system_identifier FROM pg_control_system()')
-    if [ "$system" = "$(system_identifier)" ]; then mv "$DATA" "$DATA.old"; fi
-    rm -rf "$VOLUME/reclone" "$DATA.old"
+    if [ -e "$DATA" ] && [ "$system" = "$(system_identifier)" ]; then
+      rm -rf "$DATA.old"
+      mv "$DATA" "$DATA.old"
+    fi
+    rm -f "$VOLUME/reclone"
   fi
   if [ ! -e "$DATA" ]; then
     await_primary
+    rm -rf "$DATA.new"
+    if [ -e "$DATA.old" ] && ! has_room; then rm -rf "$DATA.old"; fi
     clone 0
   fi
+  rm -rf "$DATA.old"
   : >"$DATA/standby.signal"
 }
 
@@ -113,7 +125,7 @@ trap 'exit 143' TERM INT
 mkdir -p "$VOLUME" "$RUN"
 chmod 0700 "$RUN" 2>/dev/null || true # A volume can belong to root, and be writable by the group.
 : >"$RUN/preparing"
-rm -f "$RUN/applied" "$RUN/failover" "$RUN/awaiting-failover"
+rm -f "$RUN/applied" "$RUN/held" "$RUN/failover" "$RUN/awaiting-failover"
 write_passfile
 check_foreign
 check_major

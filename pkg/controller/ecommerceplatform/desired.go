@@ -15,15 +15,22 @@ import (
 var cacheArgs = []string{"--save", "", "--appendonly", "no", "--maxmemory", "192mb", "--maxmemory-policy", "allkeys-lru"}
 
 // desired returns the components of a platform in the order of their start. Monitoring and backups hold nothing up. A
-// platform that cannot have its host has no Ingress.
+// platform that cannot have its host keeps the Ingress of the host that it had before, if any.
 func desired(p *platformv1.EcommercePlatform, hasHost bool) []component.Component {
 	app := application(p)
 	components := app.Tiers()
 	if ptr.Deref(p.Spec.Monitoring.Enabled, true) {
 		components = append(components, app.Monitoring())
 	}
-	if given := p.Spec.Ingress; given != nil && hasHost {
-		components = append(components, app.Ingress(tier.Entry{Host: given.Host, ClassName: given.ClassName, TLSSecret: given.TLSSecret}))
+	if given := p.Spec.Ingress; given != nil {
+		entry := tier.Entry{Host: given.Host, ClassName: given.ClassName, TLSSecret: given.TLSSecret}
+		switch held := p.Status.Host; {
+		case hasHost:
+			components = append(components, app.Ingress(entry))
+		case held != "" && held != given.Host:
+			entry.Host, entry.Retained = held, true
+			components = append(components, app.Ingress(entry))
+		}
 	}
 	if backups, ok := app.Backups(); ok {
 		components = append(components, backups)

@@ -70,8 +70,8 @@ func TestHostOfADeletedPlatform(t *testing.T) {
 	}, withHost(shopHost))
 }
 
-// TestHostIsGivenUpAtOnce: a platform that changes to a host that is taken serves neither.
-func TestHostIsGivenUpAtOnce(t *testing.T) {
+// TestHostIsKeptUntilTheNextIsFree: a platform that changes to a host that is taken serves the one before.
+func TestHostIsKeptUntilTheNextIsFree(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.create("second", withHost("second.example.com"))
 		w.Wait(time.Hour)
@@ -83,7 +83,16 @@ func TestHostIsGivenUpAtOnce(t *testing.T) {
 
 		ingresses, err := w.kube.NetworkingV1().Ingresses("ns").List(t.Context(), metav1.ListOptions{})
 		must(t, err)
-		equal(t, "Ingresses", 0, len(ingresses.Items))
-		equal(t, "host", "", w.platform("ns", "shop").Status.Host)
+		equal(t, "Ingresses", 1, len(ingresses.Items))
+		equal(t, "host of the Ingress", shopHost, ingresses.Items[0].Spec.Rules[0].Host)
+		equal(t, "host", shopHost, w.platform("ns", "shop").Status.Host)
+		equal(t, "endpoint", "http://"+shopHost, w.platform("ns", "shop").Status.Endpoints.Frontend)
+		equal(t, "reason", platformv1.ReasonHostTaken, w.condition("ns", "shop", platformv1.ConditionIngressReady).Reason)
+
+		w.Act(func() error {
+			return w.client.PlatformV1().EcommercePlatforms("ns").Delete(t.Context(), "second", metav1.DeleteOptions{})
+		})
+
+		equal(t, "host when the other is free", "second.example.com", w.platform("ns", "shop").Status.Host)
 	})
 }

@@ -58,7 +58,7 @@ func summarize(p *pass, outcome component.Outcome, taken string) {
 		conditions.Set(platformv1.ConditionIngressReady, metav1.ConditionFalse, platformv1.ReasonHostTaken, taken)
 		conditions.MarkStalled(platformv1.ReasonHostTaken, taken)
 	}
-	s.Host = servedHost(p.Object, found[tier.Ingress].Ready)
+	s.Host = servedHost(p.Object, found[tier.Ingress].Ready && taken == "")
 	s.Endpoints = platformv1.PlatformEndpoints{
 		Database: found[tier.Database].Endpoint, Cache: found[tier.Cache].Endpoint, Backend: found[tier.Backend].Endpoint,
 		Frontend: cmp.Or(found[tier.Ingress].Endpoint, found[tier.Frontend].Endpoint),
@@ -66,8 +66,8 @@ func summarize(p *pass, outcome component.Outcome, taken string) {
 	s.Phase = outcome.Phase(s.Conditions)
 }
 
-// servedHost returns the host that the Ingress of a platform serves. An Ingress that could not be changed or deleted
-// serves the host that it had before.
+// servedHost returns the host that the Ingress of a platform serves. An Ingress that could not be changed or deleted, or
+// whose new host is taken, serves the host that it had before.
 func servedHost(p *platformv1.EcommercePlatform, ready bool) string {
 	exists := slices.ContainsFunc(p.Status.Children.Applied, func(c childv1alpha1.AppliedChild) bool { return c.Kind == "Ingress" })
 	switch {

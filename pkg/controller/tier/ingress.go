@@ -16,6 +16,8 @@ type Entry struct {
 	Host string
 	// ClassName and TLSSecret are empty for the default class and for no TLS.
 	ClassName, TLSSecret string
+	// Retained leaves an Ingress that exists as it is.
+	Retained bool
 }
 
 // Ingress returns an Ingress of the frontend. Its endpoint is a URL.
@@ -34,9 +36,13 @@ func (a Application) Ingress(entry Entry) component.Component {
 		scheme = "https"
 		spec.WithTLS(networkingv1ac.IngressTLS().WithHosts(entry.Host).WithSecretName(entry.TLSSecret))
 	}
+	var desired child.Desired = networkingv1ac.Ingress(n.Name, "").WithLabels(n.PodLabels()).WithSpec(spec)
+	if entry.Retained {
+		desired = child.Retain(desired)
+	}
 	return component.Component{
 		Name: Ingress, Field: "spec.ingress", After: []string{Database, Cache, Backend, Frontend},
-		Children: []child.Desired{networkingv1ac.Ingress(n.Name, "").WithLabels(n.PodLabels()).WithSpec(spec)},
+		Children: []child.Desired{desired},
 		Endpoint: scheme + "://" + entry.Host,
 	}
 }

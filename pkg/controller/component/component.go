@@ -27,10 +27,11 @@ type Component struct {
 	// Endpoint is the address of the component in the cluster, as host:port. The status shows
 	// it when the component has started. Optional.
 	Endpoint string
-	// Advice says what to look at when the children fail or are refused, for example "check
-	// spec.backend.image".
-	// Optional.
-	Advice string
+	// Advice says what to do about the text of a failure or a refusal of the children, for
+	// example "check spec.backend.image"; empty for no advice. Optional.
+	Advice func(problem string) string
+	// Aside says that the condition Ready does not depend on the component.
+	Aside bool
 	// After names the components that must be ready before this one starts. Nil means all
 	// components before it. Names that no component has are ignored, so that a component that
 	// is switched off holds nothing up.

@@ -31,7 +31,8 @@ func started(name string, verdict child.Verdict) part {
 // waiting returns a component that has not started.
 func waiting(name string, after ...string) part {
 	return part{Component: Component{
-		Name: name, Field: "spec." + name, Endpoint: name + ":80", Advice: "check spec." + name + ".image", After: after,
+		Name: name, Field: "spec." + name, Endpoint: name + ":80", After: after,
+		Advice: func(string) string { return "check spec." + name + ".image" },
 	}}
 }
 

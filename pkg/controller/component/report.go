@@ -39,14 +39,16 @@ func statuses(parts []part) []childv1alpha1.ComponentStatus {
 
 // text says why a component that has started is not ready. It begins with the component's field.
 func (p part) text() string {
-	switch {
-	case p.ready():
+	if p.ready() {
 		return ""
-	case p.Advice != "" && (p.verdict.Reason == apimeta.ReasonUnhealthy || p.verdict.Reason == apimeta.ReasonRefused):
-		return fmt.Sprintf("%s: %s: %s", p.Field, p.verdict.Message, p.Advice)
-	default:
-		return p.Field + ": " + p.verdict.Message
 	}
+	text, reason := p.Field+": "+p.verdict.Message, p.verdict.Reason
+	if p.Advice != nil && (reason == apimeta.ReasonUnhealthy || reason == apimeta.ReasonRefused) {
+		if advice := p.Advice(p.verdict.Message); advice != "" {
+			text += ": " + advice
+		}
+	}
+	return text
 }
 
 // waitText names the component for those that wait for it.
@@ -57,14 +59,24 @@ func (p part) waitText() string {
 	return p.Name + ": " + p.verdict.Message
 }
 
-// Report sets the conditions Ready, Reconciling and Stalled. Ready needs all components. It
-// asks for the next pass where no event brings one.
+// Report sets the conditions Ready, Reconciling and Stalled. Ready needs all components that
+// are not aside. It asks for the next pass where no event brings one.
 func (o Outcome) Report(p child.Pass) {
 	child.LookAgain(p, o.State)
 	conditions := p.Conditions()
 	ready, current := conditions.Current(apimeta.ConditionReady)
 	complete := current && (ready.Status == metav1.ConditionTrue || ready.Reason == childv1alpha1.ReasonDegraded)
-	summarize(child.Judge(o.State, o.Err), o.parts, complete).Mark(conditions)
+	state, parts := o.State, make([]part, 0, len(o.parts))
+	for _, p := range o.parts {
+		if !p.Aside {
+			parts = append(parts, p)
+			continue
+		}
+		for _, desired := range p.Children {
+			state = state.Without(*desired.GetKind())
+		}
+	}
+	summarize(child.Judge(state, o.Err), parts, complete).Mark(conditions)
 }
 
 // Phase summarizes the conditions that Report has set.

@@ -274,6 +274,10 @@ func TestMySQL(t *testing.T) {
 		}, w.Take())
 		equal(t, "BackupConfigured", metav1.ConditionTrue, w.condition("ns", "shop", "BackupConfigured").Status)
 		equal(t, "credentials", secret.Data, w.credentials().Data)
+		for _, name := range []string{"shop-cache", "shop-backend", "shop-frontend"} {
+			w.reportPods(name, corev1.ConditionTrue)
+		}
+		equal(t, "Ready beside a Backup that is not", metav1.ConditionTrue, w.ready().Status)
 	})
 }
 

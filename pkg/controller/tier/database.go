@@ -5,6 +5,8 @@ package tier
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -61,13 +63,28 @@ func (s Server) port() int32 {
 	return postgreSQLPort
 }
 
-// advice says which size of the volumes the database does not refuse.
-func (s Server) advice() string {
-	rule := "volumes never shrink: set spec.database.storage to their size or more"
-	if s.isMySQL() {
-		rule = "the volume of a mysql keeps its size: set spec.database.storage to it"
+// storageField is the field of a PostgreSQL with the size of its volumes.
+var storageField = regexp.MustCompile(`\bspec\.storage\b`)
+
+// advice says which field of the application is the cause of a problem that a PostgreSQL or
+// the StatefulSet of a mysql has; empty if it is not known.
+func (s Server) advice(problem string) string {
+	requests := fmt.Sprintf("%s requests %s", s.StorageSource, s.Storage)
+	shrinks := strings.Contains(problem, "is less than the") || strings.Contains(problem, "shrink")
+	switch {
+	case s.isMySQL() && strings.Contains(problem, "updates to statefulset spec"):
+		return requests + ", and the volume of a mysql keeps its size: set spec.database.storage to it"
+	case s.isMySQL():
+		return ""
+	case storageField.MatchString(problem) && shrinks:
+		return requests + ", and volumes never shrink: set spec.database.storage to their size or more"
+	case storageField.MatchString(problem):
+		return requests + ": change spec.database.storage"
+	case strings.Contains(problem, "spec.version:"):
+		return fmt.Sprintf("spec.version is that of spec.database.version, %s", s.Version)
+	default:
+		return ""
 	}
-	return fmt.Sprintf("%s requests %s, and %s", s.StorageSource, s.Storage, rule)
 }
 
 func (a Application) database() component.Component {
@@ -78,7 +95,7 @@ func (a Application) database() component.Component {
 	}
 	return component.Component{
 		Name: Database, Field: "spec.database", Children: append(children, a.policies(Database)...),
-		Endpoint: a.endpoint(n.Name, a.Database.port()), Advice: a.Database.advice(),
+		Endpoint: a.endpoint(n.Name, a.Database.port()), Advice: a.Database.advice,
 	}
 }
 
@@ -130,7 +147,7 @@ func (a Application) Backups() (component.Component, bool) {
 	source := backupv1ac.Source().WithType(backupv1.SourceMySQL).WithConnection(backupv1ac.Connection().
 		WithHost(server.Name).WithPort(mysql.Port).WithDatabase(mysql.Database).WithCredentialsSecret(server.CredentialsSecret()))
 	return component.Component{
-		Name: Backup, Field: "spec.database.backup", After: []string{Database},
+		Name: Backup, Field: "spec.database.backup", After: []string{Database}, Aside: true,
 		Children: []child.Desired{backupv1ac.Backup(n.Name, "").WithLabels(n.PodLabels()).WithSpec(backupv1ac.BackupSpec().
 			WithSource(source).WithDestination(destination(backups.Destination)).
 			WithSchedule(backups.Schedule).WithRetention(backups.Retention))},

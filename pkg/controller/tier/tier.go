@@ -119,6 +119,8 @@ func (a Application) deployed(
 	}
 	return component.Component{
 		Name: name, Field: field, Children: append(children, a.policies(name)...), Endpoint: a.endpoint(n.Name, w.Port),
-		Advice: fmt.Sprintf("check %s.image, which must exist, be allowed, have a numeric user other than root, and listen on port %d", field, w.Port),
+		Advice: func(string) string {
+			return fmt.Sprintf("check %s.image, which must exist, be allowed, have a numeric user other than root, and listen on port %d", field, w.Port)
+		},
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/ecommerceplatform"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/mysql"
 	"github.com/example/demoapp-controller/pkg/controller/tier"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
@@ -45,6 +46,7 @@ func ecommercePlatforms(options *Options) operator.Kind {
 		Resources: []schema.GroupVersionResource{
 			platformv1.SchemeGroupVersion.WithResource("ecommerceplatforms"), databasev1.SchemeGroupVersion.WithResource("postgresqls"),
 			corev1.SchemeGroupVersion.WithResource("configmaps"), corev1.SchemeGroupVersion.WithResource("secrets"),
+			corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
 			corev1.SchemeGroupVersion.WithResource("services"), appsv1.SchemeGroupVersion.WithResource("deployments"),
 			appsv1.SchemeGroupVersion.WithResource("statefulsets"), networkingv1.SchemeGroupVersion.WithResource("ingresses"),
 			networkingv1.SchemeGroupVersion.WithResource("networkpolicies"), policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"),
@@ -87,14 +89,15 @@ func (p *platforms) build(env *operator.Environment) error {
 	})
 	postgreSQL, err2 := child.WatchedBy(databases, databasev1.SchemeGroupVersion.WithKind("PostgreSQL"), client.DatabaseV1().PostgreSQLs)
 	builtin, err3 := child.Builtin(env, env.Clients.Kube,
-		"ConfigMap", "Secret", "Service", "Deployment", "StatefulSet", "Ingress", "NetworkPolicy", "PodDisruptionBudget")
-	if err := errors.Join(err1, err2, err3); err != nil {
+		"ConfigMap", "Service", "Deployment", "StatefulSet", "Ingress", "NetworkPolicy", "PodDisruptionBudget")
+	credentials, err4 := mysql.NewCredentials(env, env.Clients.Kube, platformv1.LabelPlatform)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return err
 	}
 	p.client = client
 	p.children = child.NewSet(ecommerceplatform.Kind, slices.Concat(builtin, []child.Kind{postgreSQL})...).
 		Optional(tier.ServiceMonitor, backupv1.SchemeGroupVersion.WithKind("Backup"))
-	loop, err := ecommerceplatform.New(client.PlatformV1(), p.children, kind.Deps{
+	loop, err := ecommerceplatform.New(client.PlatformV1(), p.children, credentials, kind.Deps{
 		Informers: informers, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
 		ResyncPeriod: p.options.ResyncPeriod, Workers: p.options.Workers,
 	})

@@ -135,6 +135,26 @@ func (c *Claims) Decide(owner cache.ObjectName, desired Template) Volumes {
 	return decide(owner.Name, desired, c.Of(owner))
 }
 
+// Existing returns which claims an owner has for a StatefulSet whose name is not that of the
+// owner. It compares nothing.
+func (c *Claims) Existing(owner cache.ObjectName, set string) Volumes {
+	return existing(set, c.Of(owner))
+}
+
+func existing(set string, claims []*corev1.PersistentVolumeClaim) Volumes {
+	var v Volumes
+	for _, claim := range claims {
+		if ordinalOf(set, claim) < 0 {
+			continue
+		}
+		v.Exist = true
+		if claim.DeletionTimestamp != nil {
+			v.leaving = claim.Name
+		}
+	}
+	return v
+}
+
 func decide(owner string, desired Template, claims []*corev1.PersistentVolumeClaim) Volumes {
 	v := Volumes{Template: desired, size: desired.Storage}
 	claims = slices.DeleteFunc(claims, func(c *corev1.PersistentVolumeClaim) bool { return ordinalOf(owner, c) < 0 })

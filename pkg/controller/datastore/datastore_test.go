@@ -115,6 +115,18 @@ func TestAdviceFollowsRefusal(t *testing.T) {
 	}
 }
 
+func TestExistingClaimsOfAnotherName(t *testing.T) {
+	leaving := claim("data-shop-db-1", Template{}, "10Gi", corev1.ClaimBound)
+	leaving.DeletionTimestamp = &metav1.Time{}
+	others := []*corev1.PersistentVolumeClaim{claim("data-shop-0", Template{}, "10Gi", corev1.ClaimBound)}
+
+	none, some := existing("shop-db", others), existing("shop-db", append(others, leaving))
+
+	if none.Exist || !some.Exist || some.leaving != leaving.Name {
+		t.Errorf("got %+v and %+v", none, some)
+	}
+}
+
 // TestReducedSecretHasNoPassword holds that no password is cached.
 func TestReducedSecretHasNoPassword(t *testing.T) {
 	layout := Layout{Names: map[string]string{"username": "app"}, Password: "password", Generated: []string{"replication-password"}}

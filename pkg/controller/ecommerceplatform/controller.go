@@ -17,6 +17,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/claim"
 	"github.com/example/demoapp-controller/pkg/controller/component"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/mysql"
 	platformclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/platform/v1"
 )
 
@@ -41,7 +42,9 @@ var hosts = claim.Claims[*platformv1.EcommercePlatform]{
 }
 
 // New wires the controller of EcommercePlatforms and of their children. It starts nothing.
-func New(client platformclient.EcommercePlatformsGetter, children *child.Set, deps kind.Deps) (*loop, error) {
+func New(
+	client platformclient.EcommercePlatformsGetter, children *child.Set, credentials *mysql.Credentials, deps kind.Deps,
+) (*loop, error) {
 	var l *loop
 	l, err := kind.New(kind.Kind[*platformv1.EcommercePlatform, platformv1.EcommercePlatformStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
@@ -52,8 +55,14 @@ func New(client platformclient.EcommercePlatformsGetter, children *child.Set, de
 		Conditions: func(s *platformv1.EcommercePlatformStatus) *[]metav1.Condition { return &s.Conditions },
 		Steps: func(ctx context.Context, p *pass) error {
 			taken := hosts.Refusal(l, p.Object, "spec.ingress.host", Kind.Kind)
-			outcome := component.Ensure(ctx, children, p.Object, &p.Object.Status.Children, p.Now, desired(p.Object, taken == "")...)
-			summarize(p, outcome, taken)
+			problem, err := application(p.Object).EnsureCredentials(ctx, credentials, p.Object)
+			var outcome component.Outcome
+			if problem == nil && err == nil || len(p.Object.Status.Children.Applied) > 0 {
+				// Without credentials no component is created. Components that exist are kept.
+				outcome = component.Ensure(ctx, children, p.Object, &p.Object.Status.Children, p.Now, desired(p.Object, taken == "")...)
+			}
+			outcome.Err = errors.Join(err, outcome.Err)
+			summarize(p, outcome, taken, problem)
 			return outcome.Err
 		},
 		Hold: func(written, next platformv1.EcommercePlatformStatus) time.Duration {
@@ -64,5 +73,5 @@ func New(client platformclient.EcommercePlatformsGetter, children *child.Set, de
 	if err != nil {
 		return nil, err
 	}
-	return l, errors.Join(hosts.Watch(l, deps.Informers), children.Watch(l))
+	return l, errors.Join(hosts.Watch(l, deps.Informers), children.Watch(l), credentials.Watch(l))
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 )
@@ -259,7 +260,7 @@ func TestMySQL(t *testing.T) {
 		w.create("shop", withMySQL, withBackups)
 
 		equal(t, "requests of the creation", []string{
-			"patch secrets/shop-db-credentials", "patch services/shop-db-headless", "patch services/shop-db", "patch statefulsets/shop-db",
+			"create secrets/shop-db-credentials", "patch services/shop-db-headless", "patch services/shop-db", "patch statefulsets/shop-db",
 			"patch ecommerceplatforms/shop status", "event Normal Created",
 		}, w.Take())
 		secret := w.credentials()
@@ -279,6 +280,53 @@ func TestMySQL(t *testing.T) {
 		}
 		equal(t, "Ready beside a Backup that is not", metav1.ConditionTrue, w.ready().Status)
 	})
+}
+
+// TestLostCredentialsOfMySQL: no passwords are generated that the volume does not accept, neither for a platform that runs
+// nor for its successor.
+func TestLostCredentialsOfMySQL(t *testing.T) {
+	tests := map[string]func(w *world){
+		"while the platform runs": func(*world) {},
+		"of a deleted platform": func(w *world) {
+			w.Act(func() error {
+				return w.client.PlatformV1().EcommercePlatforms("ns").Delete(w.t.Context(), "shop", metav1.DeleteOptions{})
+			})
+			w.Act(func() error {
+				return w.kube.AppsV1().StatefulSets("ns").Delete(w.t.Context(), "shop-db", metav1.DeleteOptions{})
+			})
+		},
+	}
+	for name, before := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.create("shop", withMySQL)
+				w.Act(func() error {
+					_, err := w.kube.CoreV1().PersistentVolumeClaims("ns").Create(w.t.Context(), &corev1.PersistentVolumeClaim{
+						ObjectMeta: metav1.ObjectMeta{Name: "data-shop-db-0", Labels: map[string]string{platformv1.LabelPlatform: "shop"}},
+					}, metav1.CreateOptions{})
+					return err
+				})
+				if owners := w.credentials().OwnerReferences; len(owners) > 0 {
+					w.t.Errorf("the Secret has the owners %v", owners)
+				}
+				before(w)
+
+				w.Act(func() error {
+					return w.kube.CoreV1().Secrets("ns").Delete(w.t.Context(), "shop-db-credentials", metav1.DeleteOptions{})
+				})
+				if name != "while the platform runs" {
+					w.create("shop", withMySQL)
+				}
+
+				secrets, err := w.kube.CoreV1().Secrets("ns").List(w.t.Context(), metav1.ListOptions{})
+				must(w.t, err)
+				equal(w.t, "Secrets", 0, len(secrets.Items))
+				equal(w.t, "DatabaseReady", databasev1.ReasonCredentialsMissing, w.condition("ns", "shop", "DatabaseReady").Reason)
+				equal(w.t, "Stalled", databasev1.ReasonCredentialsMissing, w.condition("ns", "shop", "Stalled").Reason)
+				equal(w.t, "phase", childv1alpha1.PhaseFailed, w.platform("ns", "shop").Status.Phase)
+			})
+		})
+	}
 }
 
 func TestRefusedStorageOfMySQLNamesTheField(t *testing.T) {

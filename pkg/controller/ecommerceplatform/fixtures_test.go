@@ -34,6 +34,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/pkg/controller/ecommerceplatform"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/mysql"
 	"github.com/example/demoapp-controller/pkg/controller/tier"
 	versionedfake "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/fake"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
@@ -89,13 +90,14 @@ func (w *world) start() {
 	})
 	postgreSQL, err3 := child.WatchedBy(databases, databasev1.SchemeGroupVersion.WithKind("PostgreSQL"), w.client.DatabaseV1().PostgreSQLs)
 	children, err4 := child.Builtin(w, w.kube,
-		"ConfigMap", "Secret", "Service", "Deployment", "StatefulSet", "Ingress", "NetworkPolicy", "PodDisruptionBudget")
+		"ConfigMap", "Service", "Deployment", "StatefulSet", "Ingress", "NetworkPolicy", "PodDisruptionBudget")
 	w.set = child.NewSet(ecommerceplatform.Kind, append(children, postgreSQL)...).
 		Optional(tier.ServiceMonitor, backupv1.SchemeGroupVersion.WithKind("Backup"))
-	loop, err5 := ecommerceplatform.New(w.client.PlatformV1(), w.set, kind.Deps{
+	credentials, err6 := mysql.NewCredentials(w, w.kube, platformv1.LabelPlatform)
+	loop, err5 := ecommerceplatform.New(w.client.PlatformV1(), w.set, credentials, kind.Deps{
 		Informers: platforms, Recorder: w, Clock: clock.RealClock{}, ResyncPeriod: 10 * time.Hour,
 	})
-	must(w.t, errors.Join(err1, err2, err3, err4, err5))
+	must(w.t, errors.Join(err1, err2, err3, err4, err5, err6))
 	w.loop = loop
 	w.Run(loop.Run)
 }

@@ -14,6 +14,7 @@ import (
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/component"
+	"github.com/example/demoapp-controller/pkg/controller/datastore"
 	"github.com/example/demoapp-controller/pkg/controller/event"
 	"github.com/example/demoapp-controller/pkg/controller/tier"
 )
@@ -28,8 +29,8 @@ var conditionOf = []struct{ component, condition string }{
 	{tier.Ingress, platformv1.ConditionIngressReady},
 }
 
-// summarize sets the status. taken says why the platform cannot have its host; empty if it can.
-func summarize(p *pass, outcome component.Outcome, taken string) {
+// summarize sets the status. taken says why the platform cannot have its host, and problem why it has no credentials.
+func summarize(p *pass, outcome component.Outcome, taken string, problem *datastore.Problem) {
 	s, conditions := &p.Object.Status, p.Conditions()
 	s.ObservedGeneration = p.Object.Generation
 	outcome.Report(p)
@@ -54,6 +55,10 @@ func summarize(p *pass, outcome component.Outcome, taken string) {
 	}
 	configured, reason, message := judgeBackups(p.Object.Spec, outcome.State)
 	conditions.Set(platformv1.ConditionBackupConfigured, configured, reason, message)
+	if problem != nil && outcome.Err == nil {
+		conditions.Set(platformv1.ConditionDatabaseReady, metav1.ConditionFalse, problem.Reason, problem.Message)
+		problem.Report(p)
+	}
 	if taken != "" {
 		conditions.Set(platformv1.ConditionIngressReady, metav1.ConditionFalse, platformv1.ReasonHostTaken, taken)
 		conditions.MarkStalled(platformv1.ReasonHostTaken, taken)

@@ -4,8 +4,6 @@
 package mysql
 
 import (
-	"crypto/rand"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -55,16 +53,12 @@ type Server struct {
 // CredentialsSecret is the name of the Secret with the credentials.
 func (s Server) CredentialsSecret() string { return s.Name + "-credentials" }
 
-// Children returns the children of the server. The passwords are generated once. The users
-// of the database are created with the first start on an empty volume, so a Secret that is
-// replaced later does not change their passwords.
+// Children returns the children of the server, which reads its Secret. The users of the
+// database are created with the first start on an empty volume, so a Secret that is replaced
+// later does not change their passwords. See [Credentials].
 func (s Server) Children() []child.Desired {
 	headless := workload.Service(s.Named, portName, Port)
 	headless.WithName(s.Name + "-headless").Spec.WithClusterIP(corev1.ClusterIPNone)
-	secret := corev1ac.Secret(s.CredentialsSecret(), "").WithLabels(s.PodLabels()).WithData(map[string][]byte{
-		KeyUsername: []byte(username), KeyDatabase: []byte(Database),
-		KeyPassword: []byte(rand.Text()), KeyRootPassword: []byte(rand.Text()),
-	})
 	set := appsv1ac.StatefulSet(s.Name, "").WithLabels(s.PodLabels()).WithSpec(appsv1ac.StatefulSetSpec().
 		WithServiceName(*headless.Name).WithReplicas(1).WithRevisionHistoryLimit(3).
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(s.Selector)).
@@ -72,7 +66,7 @@ func (s Server) Children() []child.Desired {
 		WithVolumeClaimTemplates(corev1ac.PersistentVolumeClaim("data", "").WithLabels(s.PodLabels()).WithSpec(
 			corev1ac.PersistentVolumeClaimSpec().WithAccessModes(corev1.ReadWriteOnce).WithResources(
 				corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(s.Storage)})))))
-	return []child.Desired{child.Once(secret), headless, workload.Service(s.Named, portName, Port), set}
+	return []child.Desired{headless, workload.Service(s.Named, portName, Port), set}
 }
 
 // pod returns the pod. The image serves its socket from /var/run/mysqld, and initializes an

@@ -4,15 +4,12 @@
 package mysql_test
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"strings"
 	"testing"
 
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/mysql"
 	"github.com/example/demoapp-controller/pkg/controller/workload"
 )
@@ -21,54 +18,6 @@ func newServer() mysql.Server {
 	return mysql.Server{
 		Named:   workload.Named{Name: "shop-db", Selector: map[string]string{"component": "database"}},
 		Version: "8.4", Storage: "10Gi",
-	}
-}
-
-func encode(t *testing.T, desired child.Desired) string {
-	t.Helper()
-	encoded, err := json.Marshal(desired)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(encoded)
-}
-
-// credentials returns the generated values of the Secret.
-func credentials(t *testing.T, children []child.Desired) map[string]string {
-	t.Helper()
-	var once struct {
-		Desired struct{ Data map[string][]byte }
-	}
-	if err := json.Unmarshal([]byte(encode(t, children[0])), &once); err != nil {
-		t.Fatal(err)
-	}
-	values := map[string]string{}
-	for key, value := range once.Desired.Data {
-		values[key] = string(value)
-	}
-	return values
-}
-
-func TestPasswordsStayInTheirSecret(t *testing.T) {
-	children := newServer().Children()
-	values := credentials(t, children)
-
-	for _, key := range []string{mysql.KeyPassword, mysql.KeyRootPassword} {
-		if len(values[key]) < 26 {
-			t.Errorf("%s is short", key)
-		}
-		for _, desired := range children[1:] {
-			text := encode(t, desired)
-			if strings.Contains(text, values[key]) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(values[key]))) {
-				t.Errorf("%s %s contains %s", *desired.GetKind(), *desired.GetName(), key)
-			}
-		}
-	}
-	if values[mysql.KeyPassword] == values[mysql.KeyRootPassword] {
-		t.Error("both users have one password")
-	}
-	if again := credentials(t, newServer().Children()); again[mysql.KeyPassword] == values[mysql.KeyPassword] {
-		t.Error("two servers have one password")
 	}
 }
 

@@ -4,11 +4,13 @@
 package tier
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
@@ -16,6 +18,7 @@ import (
 	workloadv1alpha1 "github.com/example/demoapp-controller/pkg/apis/workload/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/component"
+	"github.com/example/demoapp-controller/pkg/controller/datastore"
 	"github.com/example/demoapp-controller/pkg/controller/mysql"
 	"github.com/example/demoapp-controller/pkg/controller/workload"
 	backupv1ac "github.com/example/demoapp-controller/pkg/generated/applyconfiguration/backup/v1"
@@ -115,6 +118,15 @@ func (a Application) postgreSQL() *databasev1ac.PostgreSQLSpecApplyConfiguration
 			WithLimits(workloadv1alpha1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("2Gi")}))
 	}
 	return spec
+}
+
+// EnsureCredentials creates the credentials of a mysql. It does nothing for a PostgreSQL,
+// which has its own. See [mysql.Credentials.Ensure].
+func (a Application) EnsureCredentials(ctx context.Context, credentials *mysql.Credentials, owner metav1.Object) (*datastore.Problem, error) {
+	if !a.Database.isMySQL() {
+		return nil, nil
+	}
+	return credentials.Ensure(ctx, owner, a.mySQL())
 }
 
 func (a Application) mySQL() mysql.Server {

@@ -94,7 +94,7 @@ func TestTiers(t *testing.T) {
 			"Deployment/shop-frontend", "Service/shop-frontend", "NetworkPolicy/shop-frontend",
 		}},
 		"mysql without a cache": {[]func(*tier.Application){mySQL, func(app *tier.Application) { app.Cache = nil }}, []string{
-			"Secret/shop-db-credentials", "Service/shop-db-headless", "Service/shop-db", "StatefulSet/shop-db",
+			"Service/shop-db-headless", "Service/shop-db", "StatefulSet/shop-db",
 			"Deployment/shop-backend", "Service/shop-backend", "Deployment/shop-frontend", "Service/shop-frontend",
 		}},
 	}

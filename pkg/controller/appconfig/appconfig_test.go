@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
-	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller/appconfig"
 	"github.com/example/demoapp-controller/pkg/controller/child"

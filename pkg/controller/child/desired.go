@@ -50,6 +50,11 @@ func RetainIf(desired Desired, stays func(got *Observed) bool) Desired {
 	return retained{desired, stays}
 }
 
+// Retain is RetainIf for a child that stays as it is in any case.
+func Retain(desired Desired) Desired {
+	return RetainIf(desired, func(*Observed) bool { return true })
+}
+
 // id identifies a child of an owner.
 type id struct{ kind, name string }
 

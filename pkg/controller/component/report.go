@@ -15,6 +15,7 @@ import (
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/message"
+	"github.com/example/demoapp-controller/pkg/controller/status"
 )
 
 // maxMessage bounds the message of a component, in bytes.
@@ -24,17 +25,46 @@ const maxMessage = 1024
 func statuses(parts []part) []childv1alpha1.ComponentStatus {
 	found := make([]childv1alpha1.ComponentStatus, 0, len(parts))
 	for i, p := range parts {
-		status := childv1alpha1.ComponentStatus{Name: p.Name, Ready: p.ready(), Reason: p.verdict.Reason, Message: p.text()}
+		c := childv1alpha1.ComponentStatus{Name: p.Name, Ready: p.ready(), Reason: p.verdict.Reason, Message: p.text()}
 		if p.started {
-			status.Endpoint = p.Endpoint
+			c.Endpoint = p.Endpoint
 		} else {
 			before, _ := waitsFor(parts, i)
-			status.Reason, status.Message = childv1alpha1.ReasonWaitingForComponent, "Waits for "+before.waitText()
+			c.Reason, c.Message = childv1alpha1.ReasonWaitingForComponent, "Waits for "+before.waitText()
 		}
-		status.Message = message.Truncate(status.Message, maxMessage)
-		found = append(found, status)
+		c.Message = message.Truncate(c.Message, maxMessage)
+		found = append(found, c)
 	}
 	return found
+}
+
+// Of returns the status of a component, by name; an empty one if there is no such component.
+func (o Outcome) Of(name string) childv1alpha1.ComponentStatus {
+	for _, c := range o.Components {
+		if c.Name == name {
+			return c
+		}
+	}
+	return childv1alpha1.ComponentStatus{}
+}
+
+// SetConditions sets a condition for each component. types has the types of the conditions by
+// the names of components. The condition of a component that was not given is removed.
+func (o Outcome) SetConditions(conditions status.Editor, types map[string]string) {
+	for _, c := range o.Components {
+		switch conditionType, ok := types[c.Name]; {
+		case !ok:
+		case c.Ready:
+			conditions.Set(conditionType, metav1.ConditionTrue, c.Reason, "All children are as desired and healthy")
+		default:
+			conditions.Set(conditionType, metav1.ConditionFalse, c.Reason, c.Message)
+		}
+	}
+	for name, conditionType := range types {
+		if o.Of(name).Name == "" {
+			conditions.Remove(conditionType)
+		}
+	}
 }
 
 // text says why a component that has started is not ready. It begins with the component's field.

@@ -16,6 +16,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/claim"
 	"github.com/example/demoapp-controller/pkg/controller/component"
+	"github.com/example/demoapp-controller/pkg/controller/event"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/mysql"
 	platformclient "github.com/example/demoapp-controller/pkg/generated/clientset/versioned/typed/platform/v1"
@@ -68,7 +69,10 @@ func New(
 		Hold: func(written, next platformv1.EcommercePlatformStatus) time.Duration {
 			return child.Hold(written.Conditions, next.Conditions)
 		},
-		Events: transitions,
+		Events: func(before, after *platformv1.EcommercePlatform) []event.Event {
+			was, is := before.Status, after.Status
+			return child.Events(was.Children, is.Children, was.Conditions, is.Conditions)
+		},
 	}, deps)
 	if err != nil {
 		return nil, err

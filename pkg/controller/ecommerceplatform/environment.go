@@ -14,12 +14,10 @@ import (
 
 // environment is what spec.environment decides unless the spec says otherwise.
 type environment struct {
-	// replicas and storage are those of the database.
-	replicas int32
-	storage  string
+	replicas int32  // of the database
+	storage  string // of each server of the database
 	backups  bool
-	// hardened adds PodDisruptionBudgets, topology spread, limits and NetworkPolicies.
-	hardened bool
+	hardened bool // with PodDisruptionBudgets, topology spread, limits and NetworkPolicies
 }
 
 var environments = map[string]environment{

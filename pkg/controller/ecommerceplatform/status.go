@@ -15,18 +15,14 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/component"
 	"github.com/example/demoapp-controller/pkg/controller/datastore"
-	"github.com/example/demoapp-controller/pkg/controller/event"
 	"github.com/example/demoapp-controller/pkg/controller/tier"
 )
 
 // conditionOf has the conditions of the components.
-var conditionOf = []struct{ component, condition string }{
-	{tier.Database, platformv1.ConditionDatabaseReady},
-	{tier.Cache, platformv1.ConditionCacheReady},
-	{tier.Backend, platformv1.ConditionBackendReady},
-	{tier.Frontend, platformv1.ConditionFrontendReady},
-	{tier.Monitoring, platformv1.ConditionMonitoringReady},
-	{tier.Ingress, platformv1.ConditionIngressReady},
+var conditionOf = map[string]string{
+	tier.Database: platformv1.ConditionDatabaseReady, tier.Cache: platformv1.ConditionCacheReady,
+	tier.Backend: platformv1.ConditionBackendReady, tier.Frontend: platformv1.ConditionFrontendReady,
+	tier.Monitoring: platformv1.ConditionMonitoringReady, tier.Ingress: platformv1.ConditionIngressReady,
 }
 
 // summarize sets the status. taken says why the platform cannot have its host, and problem why it has no credentials.
@@ -34,21 +30,7 @@ func summarize(p *pass, outcome component.Outcome, taken string, problem *datast
 	s, conditions := &p.Object.Status, p.Conditions()
 	s.ObservedGeneration = p.Object.Generation
 	outcome.Report(p)
-	found := map[string]childv1alpha1.ComponentStatus{}
-	for _, c := range outcome.Components {
-		found[c.Name] = c
-	}
-	for _, of := range conditionOf {
-		c, ok := found[of.component]
-		switch {
-		case !ok:
-			conditions.Remove(of.condition)
-		case c.Ready:
-			conditions.Set(of.condition, metav1.ConditionTrue, c.Reason, "All children are as desired and healthy")
-		default:
-			conditions.Set(of.condition, metav1.ConditionFalse, c.Reason, c.Message)
-		}
-	}
+	outcome.SetConditions(conditions, conditionOf)
 	if outcome.State.LeavesOut(tier.ServiceMonitor.Kind) {
 		conditions.Set(platformv1.ConditionMonitoringReady, metav1.ConditionFalse, platformv1.ReasonNotServed,
 			"The API server does not serve ServiceMonitors: install Prometheus Operator, or set spec.monitoring.enabled to false")
@@ -63,10 +45,10 @@ func summarize(p *pass, outcome component.Outcome, taken string, problem *datast
 		conditions.Set(platformv1.ConditionIngressReady, metav1.ConditionFalse, platformv1.ReasonHostTaken, taken)
 		conditions.MarkStalled(platformv1.ReasonHostTaken, taken)
 	}
-	s.Host = servedHost(p.Object, found[tier.Ingress].Ready && taken == "")
+	s.Host = servedHost(p.Object, outcome.Of(tier.Ingress).Ready && taken == "")
 	s.Endpoints = platformv1.PlatformEndpoints{
-		Database: found[tier.Database].Endpoint, Cache: found[tier.Cache].Endpoint, Backend: found[tier.Backend].Endpoint,
-		Frontend: cmp.Or(found[tier.Ingress].Endpoint, found[tier.Frontend].Endpoint),
+		Database: outcome.Of(tier.Database).Endpoint, Cache: outcome.Of(tier.Cache).Endpoint, Backend: outcome.Of(tier.Backend).Endpoint,
+		Frontend: cmp.Or(outcome.Of(tier.Ingress).Endpoint, outcome.Of(tier.Frontend).Endpoint),
 	}
 	s.Phase = outcome.Phase(s.Conditions)
 }
@@ -75,14 +57,13 @@ func summarize(p *pass, outcome component.Outcome, taken string, problem *datast
 // whose new host is taken, serves the host that it had before.
 func servedHost(p *platformv1.EcommercePlatform, ready bool) string {
 	exists := slices.ContainsFunc(p.Status.Children.Applied, func(c childv1alpha1.AppliedChild) bool { return c.Kind == "Ingress" })
-	switch {
-	case ready:
+	if ready {
 		return p.Spec.Ingress.Host
-	case exists:
-		return p.Status.Host
-	default:
-		return ""
 	}
+	if exists {
+		return p.Status.Host
+	}
+	return ""
 }
 
 // judgeBackups returns the condition BackupConfigured.
@@ -98,11 +79,7 @@ func judgeBackups(spec platformv1.EcommercePlatformSpec, state child.State) (con
 	case state.LeavesOut("Backup"):
 		return metav1.ConditionFalse, platformv1.ReasonNotServed, "The API server does not serve Backups: install the kind Backup"
 	default:
-		return metav1.ConditionTrue, platformv1.ReasonConfigured,
-			fmt.Sprintf("Backups are made at %s and kept for %s", backups.Schedule, backups.Retention)
+		return metav1.ConditionTrue, platformv1.ReasonConfigured, fmt.Sprintf("Backups at %s, kept for %s, are requested from the database; "+
+			"see its own condition BackupConfigured and its Backup", backups.Schedule, backups.Retention)
 	}
-}
-
-func transitions(before, after *platformv1.EcommercePlatform) []event.Event {
-	return child.Events(before.Status.Children, after.Status.Children, before.Status.Conditions, after.Status.Conditions)
 }

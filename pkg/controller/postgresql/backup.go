@@ -86,13 +86,10 @@ func (b *Backups) Add(loop child.Loop, informers map[string]cache.SharedIndexInf
 
 // of returns the Backup of a PostgreSQL; nil if there is none.
 func (b *Backups) of(p *databasev1.PostgreSQL) *backupv1.Backup {
-	cached := b.cached.Load()
-	if cached == nil {
-		return nil
+	if cached := b.cached.Load(); cached != nil {
+		if backup, ok := cached.Get(cache.NewObjectName(p.Namespace, backupName(p))); ok && metav1.IsControlledBy(backup, p) {
+			return backup
+		}
 	}
-	backup, ok := cached.Get(cache.NewObjectName(p.Namespace, backupName(p)))
-	if !ok || !metav1.IsControlledBy(backup, p) {
-		return nil
-	}
-	return backup
+	return nil
 }

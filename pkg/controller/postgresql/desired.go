@@ -4,6 +4,7 @@
 package postgresql
 
 import (
+	"cmp"
 	"embed"
 	"io/fs"
 	"maps"
@@ -11,11 +12,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
@@ -83,8 +82,7 @@ func desired(p *databasev1.PostgreSQL, images map[string]string, claim datastore
 			WithVolumeClaimTemplates(claim.Desired(labels))),
 	}
 	if *p.Spec.Replicas > 1 {
-		children = append(children, policyv1ac.PodDisruptionBudget(p.Name, "").WithLabels(labels).WithSpec(policyv1ac.PodDisruptionBudgetSpec().
-			WithMaxUnavailable(intstr.FromInt32(1)).WithSelector(metav1ac.LabelSelector().WithMatchLabels(labels))))
+		children = append(children, workload.DisruptionBudget(workload.Named{Name: p.Name, Selector: labels}))
 	}
 	return children
 }
@@ -99,10 +97,7 @@ func credentialsName(name string) string { return name + "-credentials" }
 
 // imageOf returns the image for a major version: that of the flag, or the official one.
 func imageOf(images map[string]string, version string) string {
-	if image, ok := images[version]; ok {
-		return image
-	}
-	return "postgres:" + version
+	return cmp.Or(images[version], "postgres:"+version)
 }
 
 // desiredPod returns the pods, which meet the restricted Pod Security profile.

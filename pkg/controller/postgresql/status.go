@@ -37,7 +37,7 @@ func wasReady(p *databasev1.PostgreSQL) bool {
 }
 
 func hostOf(p *databasev1.PostgreSQL) string {
-	return fmt.Sprintf("%s.%s.svc.cluster.local", p.Name, p.Namespace)
+	return p.Name + "." + p.Namespace + ".svc.cluster.local"
 }
 
 // summarize makes the status of what a pass found out.

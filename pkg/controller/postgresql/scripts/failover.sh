@@ -1,3 +1,7 @@
+#!/bin/sh
+# Copyright The DemoApp Controller Authors.
+# SPDX-License-Identifier: Apache-2.0
+
 # Restores the data of a primary that lost its volume. Run in the pod with ordinal 0:
 #
 #   sh /scripts/failover.sh 1     clones the standby with ordinal 1, and makes the clone the primary

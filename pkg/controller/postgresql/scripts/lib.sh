@@ -1,3 +1,7 @@
+#!/bin/sh
+# Copyright The DemoApp Controller Authors.
+# SPDX-License-Identifier: Apache-2.0
+
 # Shared by all scripts, which source this file. POSIX sh.
 #
 # The pod sets: STATEFULSET (its name) and SERVICE (the domain of the headless Service). Tests also set the other

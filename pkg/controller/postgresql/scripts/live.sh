@@ -1,3 +1,7 @@
+#!/bin/sh
+# Copyright The DemoApp Controller Authors.
+# SPDX-License-Identifier: Apache-2.0
+
 # The liveness probe. A server is alive while its data directory is prepared, while it recovers, and while it accepts
 # connections. A standby that lacks WAL that the primary no longer has is stopped, and cloned by start.sh.
 . "${0%/*}/lib.sh"

@@ -1,3 +1,7 @@
+#!/bin/sh
+# Copyright The DemoApp Controller Authors.
+# SPDX-License-Identifier: Apache-2.0
+
 # The readiness probe. A primary is ready when it accepts writes and the roles have the passwords of the Secret. A standby
 # is ready while it follows the primary, and while the primary is away.
 . "${0%/*}/lib.sh"

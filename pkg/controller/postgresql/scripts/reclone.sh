@@ -1,3 +1,7 @@
+#!/bin/sh
+# Copyright The DemoApp Controller Authors.
+# SPDX-License-Identifier: Apache-2.0
+
 # Gives up the data of a standby that does not follow the primary, and clones the primary. Run in the pod of a standby that
 # may have data that the primary lacks:
 #

@@ -1,3 +1,7 @@
+#!/bin/sh
+# Copyright The DemoApp Controller Authors.
+# SPDX-License-Identifier: Apache-2.0
+
 # Starts the server of a pod: the primary in the pod with ordinal 0, a standby in each other pod.
 #
 # A data directory is made under another name and renamed when it is complete, so no server ever starts an incomplete one.

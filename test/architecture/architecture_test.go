@@ -143,7 +143,7 @@ var layers = []layer{
 	},
 	{folder: "pkg/controller/license", may: []string{"pkg/controller/endpoint"}},
 	{folder: "pkg/controller/message"},
-	{folder: "pkg/controller/mysql", may: []string{"pkg/controller/child", "pkg/controller/workload"}},
+	{folder: "pkg/controller/mysql", may: []string{"pkg/controller/datastore", "pkg/controller/child", "pkg/controller/workload"}},
 	{folder: "pkg/controller/naming"},
 	{folder: "pkg/controller/redact", may: []string{"pkg/controller/message"}},
 	{folder: "pkg/controller/registries"},
@@ -165,8 +165,8 @@ var layers = []layer{
 	{folder: "pkg/controller/served"},
 	{folder: "pkg/controller/status", may: []string{"pkg/apis/meta", plumbing, "pkg/controller/message"}},
 	{folder: "pkg/controller/tier", may: []string{
-		"pkg/apis", "pkg/apis/workload", "pkg/generated", "pkg/controller/child", "pkg/controller/component", "pkg/controller/mysql",
-		"pkg/controller/workload",
+		"pkg/apis", "pkg/apis/workload", "pkg/generated", "pkg/controller/child", "pkg/controller/component",
+		"pkg/controller/datastore", "pkg/controller/mysql", "pkg/controller/workload",
 	}},
 	// A room that uses the API only.
 	{folder: "pkg/controller/demoappcluster", may: []string{

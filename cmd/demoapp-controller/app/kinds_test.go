@@ -122,9 +122,9 @@ func TestKinds(t *testing.T) {
 				ecommerceplatform.Name: {
 					Services: []string{
 						"informer of EcommercePlatforms",
-						"informer of Secrets with label platform", "informer of PersistentVolumeClaims with label platform",
 						"informer of children of kind Ingress.networking.k8s.io",
 						"informer of children of kind NetworkPolicy.networking.k8s.io",
+						"informer of Secrets with label platform", "informer of PersistentVolumeClaims with label platform",
 					},
 					Controllers: []string{ecommerceplatform.Name},
 				},
@@ -210,12 +210,12 @@ func TestKinds(t *testing.T) {
 				ecommerceplatform.Name: {
 					Services: []string{
 						"informer of EcommercePlatforms in a", "informer of EcommercePlatforms in b",
-						"informer of Secrets with label platform in a", "informer of Secrets with label platform in b",
-						"informer of PersistentVolumeClaims with label platform in a", "informer of PersistentVolumeClaims with label platform in b",
 						"informer of children of kind Ingress.networking.k8s.io in a",
 						"informer of children of kind Ingress.networking.k8s.io in b",
 						"informer of children of kind NetworkPolicy.networking.k8s.io in a",
 						"informer of children of kind NetworkPolicy.networking.k8s.io in b",
+						"informer of Secrets with label platform in a", "informer of Secrets with label platform in b",
+						"informer of PersistentVolumeClaims with label platform in a", "informer of PersistentVolumeClaims with label platform in b",
 					},
 					Controllers: []string{ecommerceplatform.Name},
 				},

@@ -186,29 +186,10 @@ func (s *shops) awaitReason(condition, reason string) string {
 	return meta.FindStatusCondition(shop.Status.Conditions, condition).Message
 }
 
-// reportDatabase reports a condition of the PostgreSQL, as its controller does, once it has that storage and that many
-// servers.
-func (s *shops) reportDatabase(storage string, replicas int32, condition metav1.Condition) {
-	s.t.Helper()
-	databases := s.client.DatabaseV1().PostgreSQLs(s.namespace)
-	condition.LastTransitionTime = metav1.Now()
-	cluster.Eventually(s.t.Context(), s.t, "the PostgreSQL exists", func(ctx context.Context) (bool, error) {
-		found, err := databases.Get(ctx, "shop-db", metav1.GetOptions{})
-		if err != nil || found.Spec.Storage != storage || *found.Spec.Replicas != replicas {
-			return false, err
-		}
-		found.Status.ObservedGeneration, found.Status.Conditions = found.Generation, []metav1.Condition{condition}
-		_, err = databases.UpdateStatus(ctx, found, metav1.UpdateOptions{FieldManager: "test"})
-		return err == nil, err
-	})
-}
-
-var shopDatabaseReady = metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Healthy"}
-
-func (s *shops) run(storage string, replicas int32, change ...func(*platformv1.EcommercePlatformSpec)) {
+// run creates the platform and waits until it is Running.
+func (s *shops) run(change ...func(*platformv1.EcommercePlatformSpec)) {
 	s.t.Helper()
 	s.create(change...)
-	s.reportDatabase(storage, replicas, shopDatabaseReady)
 	s.await(childv1alpha1.PhaseRunning)
 }
 
@@ -278,7 +259,6 @@ func TestPlatformLife(t *testing.T) {
 
 	begin := time.Now()
 	s.create(shopInProduction, shopHost("life.example.com"))
-	s.reportDatabase("100Gi", 3, shopDatabaseReady)
 	shop := s.await(childv1alpha1.PhaseRunning)
 	seconds := int(time.Since(begin) / time.Second)
 	requests := s.requests(begin)
@@ -302,7 +282,6 @@ func TestPlatformLife(t *testing.T) {
 	}
 
 	s.mustChange(`{"environment":"development","database":{"storage":"100Gi"},"ingress":null,"cache":{"enabled":false}}`)
-	s.reportDatabase("100Gi", 1, shopDatabaseReady)
 	s.await(childv1alpha1.PhaseRunning)
 	s.assertChildren(policyResource)
 	s.assertChildren(budgetResource)
@@ -326,7 +305,7 @@ func TestPlatformLife(t *testing.T) {
 func TestPlatformDriftIsCorrected(t *testing.T) {
 	t.Parallel()
 	s := newShops(t)
-	s.run("100Gi", 3, shopInProduction, shopHost("drift.example.com"))
+	s.run(shopInProduction, shopHost("drift.example.com"))
 	children := map[string]schema.GroupVersionResource{
 		"shop": ingressResource, "shop-database": policyResource, "shop-backend": budgetResource,
 	}
@@ -357,18 +336,14 @@ func TestPlatformDriftIsCorrected(t *testing.T) {
 func TestPlatformStorageNeverShrinks(t *testing.T) {
 	t.Parallel()
 	s := newShops(t)
-	s.run("100Gi", 3, shopInProduction)
+	s.run(shopInProduction)
 
 	s.mustChange(`{"environment":"staging"}`)
-	s.reportDatabase("50Gi", 2, metav1.Condition{
-		Type: "Stalled", Status: metav1.ConditionTrue, Reason: "Refused", Message: "spec.storage: 50Gi is less than the volumes have, 100Gi",
-	})
 	s.await(childv1alpha1.PhaseFailed)
 
 	s.assertContains(s.awaitReason(platformv1.ConditionDatabaseReady, "Unhealthy"), "spec.storage: 50Gi is less than the",
 		"spec.environment staging requests 50Gi, and volumes never shrink: set spec.database.storage to their size or more")
 	s.mustChange(`{"database":{"storage":"100Gi"}}`)
-	s.reportDatabase("100Gi", 2, shopDatabaseReady)
 	s.await(childv1alpha1.PhaseRunning)
 }
 
@@ -376,7 +351,7 @@ func TestPlatformStorageNeverShrinks(t *testing.T) {
 // because it begins without the kind ServiceMonitor.
 func TestPlatformServiceMonitors(t *testing.T) {
 	s := newUnmonitoredShops(t)
-	s.run("10Gi", 1)
+	s.run()
 	s.assertContains(s.awaitReason(platformv1.ConditionMonitoringReady, platformv1.ReasonNotServed), "does not serve ServiceMonitors")
 
 	if err := installServiceMonitors(); err != nil {
@@ -403,10 +378,9 @@ func TestPlatformServiceMonitors(t *testing.T) {
 func TestPlatformHosts(t *testing.T) {
 	t.Parallel()
 	first, second := newShops(t), newShops(t)
-	first.run("10Gi", 1, shopHost("taken.example.com"))
+	first.run(shopHost("taken.example.com"))
 
 	second.create(shopHost("taken.example.com"))
-	second.reportDatabase("10Gi", 1, shopDatabaseReady)
 	message := second.awaitReason(platformv1.ConditionIngressReady, platformv1.ReasonHostTaken)
 	second.await(childv1alpha1.PhaseFailed)
 
@@ -514,7 +488,6 @@ func TestPlatformLeavesObjectsOfOthersAlone(t *testing.T) {
 	}
 
 	s.create()
-	s.reportDatabase("10Gi", 1, shopDatabaseReady)
 
 	s.awaitReason(platformv1.ConditionBackendReady, "OwnershipConflict")
 	live, err := shared.Client.CoreV1().Services(s.namespace).Get(t.Context(), "shop-backend", metav1.GetOptions{})

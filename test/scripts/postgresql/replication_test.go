@@ -123,7 +123,7 @@ func TestNewPasswordsNeedNoRestart(t *testing.T) {
 	first.kill()
 	again := first.start(1) // Its connection uses the new password.
 	again.awaitReady()
-	cluster.Eventually(t.Context(), t, "rows arrive", func(context.Context) (bool, error) {
+	cluster.Eventually(t.Context(), t, "rows arrive", func(context.Context) (bool, error) { //nolint:contextcheck // The query has the context of the test.
 		output, err := again.query("app", "new password", "app", "SELECT count(*) FROM rows")
 		return output == "2", err
 	})
@@ -218,6 +218,7 @@ func TestPrimaryRestarts(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*server){"stopped": (*server).stop, "killed": (*server).kill} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			primary, first, _ := startThree(t)
 
 			end(primary)
@@ -391,7 +392,7 @@ func TestStandbyOfAnotherDatabaseKeepsItsData(t *testing.T) {
 		t.Errorf("a standby that cannot follow is ready: %s", output)
 	}
 	first.awaitRows("1")
-	must(t, os.WriteFile(filepath.Join(first.volume(), "reclone"), nil, 0o644)) //nolint:gosec // As the probe does.
+	must(t, os.WriteFile(filepath.Join(first.volume(), "reclone"), nil, 0o644))
 	first.stop()
 	kept := first.start(1)
 	kept.awaitRows("1")

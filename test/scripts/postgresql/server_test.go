@@ -56,7 +56,7 @@ func newDatabase(t *testing.T) *database {
 	must(t, err)
 	uid, err1 := strconv.ParseUint(account.Uid, 10, 32)
 	gid, err2 := strconv.ParseUint(account.Gid, 10, 32)
-	folder, err3 := os.MkdirTemp("", "pg") // The path of a socket has at most 107 characters.
+	folder, err3 := os.MkdirTemp("", "pg") //nolint:usetesting // The path of a socket has at most 107 characters.
 	must(t, errors.Join(err1, err2, err3))
 	t.Cleanup(func() { must(t, os.RemoveAll(folder)) })
 	d := &database{
@@ -97,7 +97,7 @@ func (d *database) setCredential(key, value string) {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	defer listener.Close()
 	_, port, err := net.SplitHostPort(listener.Addr().String())
@@ -163,7 +163,7 @@ func (s *server) run() string { return filepath.Join(s.folder, "run-"+strconv.It
 
 // command returns a command that runs a script in the pod.
 func (s *server) command(script string, args ...string) *exec.Cmd {
-	command := exec.Command("sh", append([]string{filepath.Join(s.variables["SCRIPTS"], script)}, args...)...) //nolint:gosec,noctx // Scripts of this repository.
+	command := exec.Command("sh", append([]string{filepath.Join(s.variables["SCRIPTS"], script)}, args...)...) //nolint:noctx // A test ends the server, also after its context.
 	variables := maps.Clone(s.variables)
 	variables["POD_NAME"] = fmt.Sprintf("db-%d", s.ordinal)
 	variables["VOLUME"], variables["RUN"] = s.volume(), s.run()
@@ -264,7 +264,7 @@ func (s *server) do(query string) string {
 // awaitRows waits until the table has this number of rows.
 func (s *server) awaitRows(want string) {
 	s.t.Helper()
-	cluster.Eventually(s.t.Context(), s.t, fmt.Sprintf("server %d has %s rows", s.ordinal, want), func(context.Context) (bool, error) {
+	cluster.Eventually(s.t.Context(), s.t, fmt.Sprintf("server %d has %s rows", s.ordinal, want), func(context.Context) (bool, error) { //nolint:contextcheck // The query has the context of the test.
 		output, err := s.query("app", password, "app", "SELECT count(*) FROM rows")
 		return err == nil && output == want, fmt.Errorf("%s: %w", output, err)
 	})

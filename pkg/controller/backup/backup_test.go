@@ -446,7 +446,7 @@ func TestTimesInTheFuture(t *testing.T) {
 		w.startJob("orders-1")
 		w.endJob("orders-1", complete)
 		w.Act(func() error {
-			job, err := w.kube.BatchV1().Jobs("ns").Get(context.Background(), "orders-1", metav1.GetOptions{})
+			job, err := w.kube.BatchV1().Jobs("ns").Get(t.Context(), "orders-1", metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
@@ -454,7 +454,7 @@ func TestTimesInTheFuture(t *testing.T) {
 			job.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Minute))
 			job.Annotations[batchv1.CronJobScheduledTimestampAnnotation] = future.UTC().Format(time.RFC3339)
 			job.Status.CompletionTime = ptr.To(metav1.NewTime(future))
-			_, err = w.kube.BatchV1().Jobs("ns").Update(context.Background(), job, metav1.UpdateOptions{})
+			_, err = w.kube.BatchV1().Jobs("ns").Update(t.Context(), job, metav1.UpdateOptions{})
 			return err
 		})
 		w.Wait(time.Hour)

@@ -360,14 +360,7 @@ func (p *pass) write(
 		}
 		var applied metav1.Object
 		if applied, answer = p.apply(ctx, client, desired, got); answer == nil {
-			if isCorrection(desired, record, got) {
-				p.corrected = append(p.corrected, desired.childName())
-				p.set.corrections.note(p.childKey(desired.id), p.now)
-			}
-			result := kind.observe(applied)
-			p.flight.noteWrite(applied)
-			kind.view(p.owner.GetNamespace()).Wrote(result)
-			return result, nil
+			return p.wrote(kind, desired, isCorrection(desired, record, got), applied), nil
 		}
 		if apierrors.HasStatusCause(answer, corev1.NamespaceTerminatingCause) {
 			p.awaits(desired.id, "the namespace is being deleted")
@@ -393,6 +386,18 @@ func (p *pass) write(
 		}
 	}
 	return nil, writeError(desired.id, answer)
+}
+
+// wrote records that a child was written, and returns the child.
+func (p *pass) wrote(kind Kind, desired desiredChild, corrected bool, applied metav1.Object) *Observed {
+	if corrected {
+		p.corrected = append(p.corrected, desired.childName())
+		p.set.corrections.note(p.childKey(desired.id), p.now)
+	}
+	result := kind.observe(applied)
+	p.flight.noteWrite(applied)
+	kind.view(p.owner.GetNamespace()).Wrote(result)
+	return result
 }
 
 func (p *pass) decide(desired desiredChild, record childv1alpha1.AppliedChild, got *Observed) action {

@@ -84,9 +84,17 @@ func TestDecide(t *testing.T) {
 func TestForgedAnnotationsAreIgnored(t *testing.T) {
 	desired := Template{"16", "10Gi", ""}
 	for _, forged := range []Template{
-		{"16@evil.example.com/image", "10Gi", ""}, {"11", "10Gi", ""}, {"19", "10Gi", ""}, {"", "10Gi", ""},
-		{"17", "0Gi", ""}, {"17", "10", ""}, {"17", "10Gi\n", ""}, {"17", "", ""},
-		{"17", "10Gi", "Fast"}, {"17", "10Gi", "a b"}, {"17", "10Gi", strings.Repeat("a", 254)},
+		{"16@evil.example.com/image", "10Gi", ""},
+		{"11", "10Gi", ""},
+		{"19", "10Gi", ""},
+		{"", "10Gi", ""},
+		{"17", "0Gi", ""},
+		{"17", "10", ""},
+		{"17", "10Gi\n", ""},
+		{"17", "", ""},
+		{"17", "10Gi", "Fast"},
+		{"17", "10Gi", "a b"},
+		{"17", "10Gi", strings.Repeat("a", 254)},
 	} {
 		whole := claim("data-db-0", forged, "10Gi", corev1.ClaimBound)
 

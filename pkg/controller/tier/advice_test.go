@@ -28,7 +28,8 @@ func TestAdviceNamesTheFieldOfTheCause(t *testing.T) {
 		"another class of storage": {nil, `PostgreSQL "shop-db": spec.storageClassName: the volumes were made with "fast"`, ""},
 		"another cause":            {nil, `PostgreSQL "shop-db": the Secret is missing`, ""},
 		"the volume of a mysql": {
-			[]func(*tier.Application){mySQL}, `StatefulSet "shop-db" was refused: spec: Forbidden: updates to statefulset spec for fields other than`,
+			[]func(*tier.Application){mySQL},
+			`StatefulSet "shop-db" was refused: spec: Forbidden: updates to statefulset spec for fields other than`,
 			requests + ", and the volume of a mysql keeps its size: set spec.database.storage to it",
 		},
 		"a policy for a mysql": {[]func(*tier.Application){mySQL}, `StatefulSet "shop-db" was refused: the image is not allowed`, ""},

@@ -123,8 +123,8 @@ func TestNewPasswordsNeedNoRestart(t *testing.T) {
 	first.kill()
 	again := first.start(1) // Its connection uses the new password.
 	again.awaitReady()
-	cluster.Eventually(t.Context(), t, "rows arrive", func(context.Context) (bool, error) { //nolint:contextcheck // The query has the context of the test.
-		output, err := again.query("app", "new password", "app", "SELECT count(*) FROM rows")
+	cluster.Eventually(t.Context(), t, "rows arrive", func(context.Context) (bool, error) {
+		output, err := again.query("app", "new password", "app", "SELECT count(*) FROM rows") //nolint:contextcheck // It has the test's context.
 		return output == "2", err
 	})
 }
@@ -318,7 +318,7 @@ func TestPrimaryWithoutVolumeWaitsWhileNoStandbyRuns(t *testing.T) {
 		s.kill()
 	}
 	primary.loseVolume()
-	must(t, os.WriteFile(filepath.Join(primary.variables["SCRIPTS"], "initialized"), []byte("true"), 0o644)) //nolint:gosec // As the operator does.
+	must(t, os.WriteFile(filepath.Join(primary.variables["SCRIPTS"], "initialized"), []byte("true"), 0o644))
 
 	again := primary.start(0)
 	again.awaitOutput("failover.sh <its ordinal>")

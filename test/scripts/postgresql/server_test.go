@@ -264,8 +264,8 @@ func (s *server) do(query string) string {
 // awaitRows waits until the table has this number of rows.
 func (s *server) awaitRows(want string) {
 	s.t.Helper()
-	cluster.Eventually(s.t.Context(), s.t, fmt.Sprintf("server %d has %s rows", s.ordinal, want), func(context.Context) (bool, error) { //nolint:contextcheck // The query has the context of the test.
-		output, err := s.query("app", password, "app", "SELECT count(*) FROM rows")
+	cluster.Eventually(s.t.Context(), s.t, fmt.Sprintf("server %d has %s rows", s.ordinal, want), func(context.Context) (bool, error) {
+		output, err := s.query("app", password, "app", "SELECT count(*) FROM rows") //nolint:contextcheck // It has the test's context.
 		return err == nil && output == want, fmt.Errorf("%s: %w", output, err)
 	})
 }

@@ -166,10 +166,11 @@ func TestOwnWriteOfLabeledObjectQueuesNothing(t *testing.T) {
 				return err
 			}
 			found.Status.Conditions[1].Status = corev1.ConditionFalse
-			written, err := r.kube.CoreV1().Pods("ns").UpdateStatus(t.Context(), found, metav1.UpdateOptions{})
-			if err == nil {
-				r.pods.Wrote(written)
-			}
+			// The watch could deliver the event before the answer is recorded, so a later version is recorded first.
+			written := found.DeepCopy()
+			written.ResourceVersion = "1000000"
+			r.pods.Wrote(written)
+			_, err = r.kube.CoreV1().Pods("ns").UpdateStatus(t.Context(), found, metav1.UpdateOptions{})
 			return err
 		})
 

@@ -38,7 +38,7 @@ var installPlatforms = sync.OnceValue(func() error {
 	return errors.Join(
 		shared.InstallCRDs(ctx, "artifacts/kinds/postgresql/crd.yaml", "artifacts/kinds/ecommerceplatform/crd.yaml"),
 		installBackups(),
-		shared.ApplyFiles(ctx, "", "artifacts/kinds/ecommerceplatform/rbac.yaml"),
+		shared.ApplyFiles(ctx, "", "artifacts/kinds/postgresql/rbac.yaml", "artifacts/kinds/ecommerceplatform/rbac.yaml"),
 	)
 })
 

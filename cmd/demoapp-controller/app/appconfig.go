@@ -8,15 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 
 	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
 	"github.com/example/demoapp-controller/pkg/controller/appconfig"
 	"github.com/example/demoapp-controller/pkg/controller/child"
-	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/reload"
-	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
-	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
@@ -34,13 +30,12 @@ func appConfigs(options *Options) operator.Kind {
 }
 
 func buildAppConfigs(env *operator.Environment, options *Options) error {
-	client, err := demoClient(env)
+	client, err := typedClient(env)
 	if err != nil {
 		return err
 	}
-	informers, err := env.Informers("AppConfigs", func(namespace string) (cache.SharedIndexInformer, error) {
-		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
-		return factory.Config().V1().AppConfigs().Informer(), nil
+	informers, err := informersOf(env, client, "AppConfigs", func(factory informerFactory) cache.SharedIndexInformer {
+		return factory.Config().V1().AppConfigs().Informer()
 	})
 	if err != nil {
 		return err
@@ -53,10 +48,7 @@ func buildAppConfigs(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	loop, err := appconfig.New(client.ConfigV1(), child.NewSet(appconfig.Kind, children...), workloads, kind.Deps{
-		Informers: informers, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
-		ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
-	})
+	loop, err := appconfig.New(client.ConfigV1(), child.NewSet(appconfig.Kind, children...), workloads, kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

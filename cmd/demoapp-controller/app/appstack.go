@@ -8,16 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 
 	appv1 "github.com/example/demoapp-controller/pkg/apis/app/v1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	"github.com/example/demoapp-controller/pkg/controller/appstack"
 	"github.com/example/demoapp-controller/pkg/controller/child"
-	"github.com/example/demoapp-controller/pkg/controller/kind"
-	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
-	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
-	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
@@ -34,13 +29,12 @@ func appStacks(options *Options) operator.Kind {
 }
 
 func buildAppStacks(env *operator.Environment, options *Options) error {
-	client, err := demoClient(env)
+	client, err := typedClient(env)
 	if err != nil {
 		return err
 	}
-	informers, err := env.Informers("AppStacks", func(namespace string) (cache.SharedIndexInformer, error) {
-		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
-		return factory.App().V1().AppStacks().Informer(), nil
+	informers, err := informersOf(env, client, "AppStacks", func(factory informerFactory) cache.SharedIndexInformer {
+		return factory.App().V1().AppStacks().Informer()
 	})
 	if err != nil {
 		return err
@@ -53,31 +47,10 @@ func buildAppStacks(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	loop, err := appstack.New(client.AppV1(), child.NewSet(appstack.Kind, append(children, databases)...), kind.Deps{
-		Informers: informers, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
-		ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
-	})
+	loop, err := appstack.New(client.AppV1(), child.NewSet(appstack.Kind, append(children, databases)...), kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}
 	env.AddController(appstack.Name, loop.Run, loop.Synced()...)
 	return nil
-}
-
-// postgreSQLInformers returns the informers of PostgreSQLs. The kind PostgreSQL and the kinds with children of this kind
-// share the informers.
-func postgreSQLInformers(env *operator.Environment, client versioned.Interface) (map[string]cache.SharedIndexInformer, error) {
-	return env.Informers("PostgreSQLs", func(namespace string) (cache.SharedIndexInformer, error) {
-		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
-		return factory.Database().V1().PostgreSQLs().Informer(), nil
-	})
-}
-
-// postgreSQLChildren returns the kind PostgreSQL as a kind of children.
-func postgreSQLChildren(env *operator.Environment, client versioned.Interface) (child.Kind, error) {
-	informers, err := postgreSQLInformers(env, client)
-	if err != nil {
-		return child.Kind{}, err
-	}
-	return child.WatchedBy(informers, databasev1.SchemeGroupVersion.WithKind("PostgreSQL"), client.DatabaseV1().PostgreSQLs)
 }

@@ -8,16 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	"github.com/example/demoapp-controller/pkg/controller/backup"
 	"github.com/example/demoapp-controller/pkg/controller/child"
-	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/runs"
 	"github.com/example/demoapp-controller/pkg/controller/secretkeys"
-	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
-	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
@@ -34,14 +31,11 @@ func backups(options *Options) operator.Kind {
 }
 
 func buildBackups(env *operator.Environment, options *Options) error {
-	client, err := demoClient(env)
+	client, err := typedClient(env)
 	if err != nil {
 		return err
 	}
-	informers, err := env.Informers("Backups", func(namespace string) (cache.SharedIndexInformer, error) {
-		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
-		return factory.Backup().V1().Backups().Informer(), nil
-	})
+	informers, err := backupInformers(env, client)
 	if err != nil {
 		return err
 	}
@@ -57,13 +51,17 @@ func buildBackups(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	loop, err := backup.New(client.BackupV1(), child.NewSet(backup.Kind, children...), jobs, secrets, kind.Deps{
-		Informers: informers, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
-		ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
-	})
+	loop, err := backup.New(client.BackupV1(), child.NewSet(backup.Kind, children...), jobs, secrets, kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}
 	env.AddController(backup.Name, loop.Run, loop.Synced()...)
 	return nil
+}
+
+// backupInformers returns the informers of Backups. The kinds that make Backups share them with the kind Backup.
+func backupInformers(env *operator.Environment, client versioned.Interface) (map[string]cache.SharedIndexInformer, error) {
+	return informersOf(env, client, "Backups", func(factory informerFactory) cache.SharedIndexInformer {
+		return factory.Backup().V1().Backups().Informer()
+	})
 }

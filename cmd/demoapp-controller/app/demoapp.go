@@ -29,7 +29,6 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/values"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
-	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/pkg/helm/charts"
 	"github.com/example/demoapp-controller/pkg/operator"
@@ -59,7 +58,7 @@ func buildDemoApps(env *operator.Environment, options *Options, shared *releasek
 	if err != nil {
 		return fmt.Errorf("embedded chart: %w", err)
 	}
-	client, err := demoClient(env)
+	client, err := typedClient(env)
 	if err != nil {
 		return err
 	}
@@ -96,20 +95,10 @@ func buildDemoApps(env *operator.Environment, options *Options, shared *releasek
 	return nil
 }
 
-// demoClient returns a client of the API group demo.example.com.
-func demoClient(env *operator.Environment) (versioned.Interface, error) {
-	client, err := versioned.NewForConfigAndClient(env.Clients.Config, env.Clients.HTTP)
-	if err != nil {
-		return nil, fmt.Errorf("building the client of DemoApps: %w", err)
-	}
-	return client, nil
-}
-
 // demoAppInformers returns the informers of DemoApps. The kinds DemoApp and DemoAppCluster share the informers.
 func demoAppInformers(env *operator.Environment, client versioned.Interface) (map[string]cache.SharedIndexInformer, error) {
-	return env.Informers("DemoApps", func(namespace string) (cache.SharedIndexInformer, error) {
-		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
-		return factory.Demo().V1alpha1().DemoApps().Informer(), nil
+	return informersOf(env, client, "DemoApps", func(factory informerFactory) cache.SharedIndexInformer {
+		return factory.Demo().V1alpha1().DemoApps().Informer()
 	})
 }
 

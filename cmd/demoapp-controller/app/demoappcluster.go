@@ -14,7 +14,6 @@ import (
 	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
-	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
@@ -28,7 +27,7 @@ func demoAppClusters(options *Options) operator.Kind {
 }
 
 func buildDemoAppClusters(env *operator.Environment, options *Options) error {
-	client, err := demoClient(env)
+	client, err := typedClient(env)
 	if err != nil {
 		return err
 	}
@@ -36,9 +35,8 @@ func buildDemoAppClusters(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	clusters, err := env.Informers("DemoAppClusters", func(namespace string) (cache.SharedIndexInformer, error) {
-		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
-		return factory.Demo().V1alpha1().DemoAppClusters().Informer(), nil
+	clusters, err := informersOf(env, client, "DemoAppClusters", func(factory informerFactory) cache.SharedIndexInformer {
+		return factory.Demo().V1alpha1().DemoAppClusters().Informer()
 	})
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ package app
 
 import (
 	"errors"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,19 +12,15 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/ecommerceplatform"
-	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/mysql"
 	"github.com/example/demoapp-controller/pkg/controller/tier"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
-	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
-	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
@@ -72,35 +67,27 @@ func ecommercePlatforms(options *Options) operator.Kind {
 }
 
 func (p *platforms) build(env *operator.Environment) error {
-	client, err := demoClient(env)
+	client, err := typedClient(env)
 	if err != nil {
 		return err
 	}
-	informers, err := env.Informers("EcommercePlatforms", func(namespace string) (cache.SharedIndexInformer, error) {
-		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
-		return factory.Platform().V1().EcommercePlatforms().Informer(), nil
+	informers, err := informersOf(env, client, "EcommercePlatforms", func(factory informerFactory) cache.SharedIndexInformer {
+		return factory.Platform().V1().EcommercePlatforms().Informer()
 	})
 	if err != nil {
 		return err
 	}
-	databases, err1 := env.Informers("PostgreSQLs", func(namespace string) (cache.SharedIndexInformer, error) {
-		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
-		return factory.Database().V1().PostgreSQLs().Informer(), nil
-	})
-	postgreSQL, err2 := child.WatchedBy(databases, databasev1.SchemeGroupVersion.WithKind("PostgreSQL"), client.DatabaseV1().PostgreSQLs)
-	builtin, err3 := child.Builtin(env, env.Clients.Kube,
+	postgreSQL, err1 := postgreSQLChildren(env, client)
+	builtin, err2 := child.Builtin(env, env.Clients.Kube,
 		"ConfigMap", "Service", "Deployment", "StatefulSet", "Ingress", "NetworkPolicy", "PodDisruptionBudget")
-	credentials, err4 := mysql.NewCredentials(env, env.Clients.Kube, platformv1.LabelPlatform)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	credentials, err3 := mysql.NewCredentials(env, env.Clients.Kube, platformv1.LabelPlatform)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
 	p.client = client
-	p.children = child.NewSet(ecommerceplatform.Kind, slices.Concat(builtin, []child.Kind{postgreSQL})...).
+	p.children = child.NewSet(ecommerceplatform.Kind, append(builtin, postgreSQL)...).
 		Optional(tier.ServiceMonitor, backupv1.SchemeGroupVersion.WithKind("Backup"))
-	loop, err := ecommerceplatform.New(client.PlatformV1(), p.children, credentials, kind.Deps{
-		Informers: informers, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
-		ResyncPeriod: p.options.ResyncPeriod, Workers: p.options.Workers,
-	})
+	loop, err := ecommerceplatform.New(client.PlatformV1(), p.children, credentials, kindDeps(env, p.options, informers))
 	if err != nil {
 		return err
 	}
@@ -111,10 +98,7 @@ func (p *platforms) build(env *operator.Environment) error {
 
 // addBackups adds the Backups of databases of type mysql.
 func (p *platforms) addBackups(env *operator.Environment) error {
-	informers, err := env.Informers("Backups", func(namespace string) (cache.SharedIndexInformer, error) {
-		factory := externalversions.NewSharedInformerFactoryWithOptions(p.client, 0, externalversions.WithNamespace(namespace))
-		return factory.Backup().V1().Backups().Informer(), nil
-	})
+	informers, err := backupInformers(env, p.client)
 	if err != nil {
 		return err
 	}

@@ -8,14 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 
 	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
-	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/memcachedbackup"
-	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
-	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
@@ -32,13 +28,12 @@ func memcachedBackups(options *Options) operator.Kind {
 }
 
 func buildMemcachedBackups(env *operator.Environment, options *Options) error {
-	client, err := demoClient(env)
+	client, err := typedClient(env)
 	if err != nil {
 		return err
 	}
-	informers, err := env.Informers("MemcachedBackups", func(namespace string) (cache.SharedIndexInformer, error) {
-		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
-		return factory.Cache().V1().MemcachedBackups().Informer(), nil
+	informers, err := informersOf(env, client, "MemcachedBackups", func(factory informerFactory) cache.SharedIndexInformer {
+		return factory.Cache().V1().MemcachedBackups().Informer()
 	})
 	if err != nil {
 		return err
@@ -51,10 +46,7 @@ func buildMemcachedBackups(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	loop, err := memcachedbackup.New(client.CacheV1(), child.NewSet(memcachedbackup.Kind, children...), pods, kind.Deps{
-		Informers: informers, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
-		ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
-	})
+	loop, err := memcachedbackup.New(client.CacheV1(), child.NewSet(memcachedbackup.Kind, children...), pods, kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

@@ -9,15 +9,12 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
-	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/postgresql"
-	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
-	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
@@ -50,7 +47,7 @@ func postgreSQLs(options *Options) operator.Kind {
 }
 
 func (b *builtPostgreSQLs) build(env *operator.Environment, options *Options) error {
-	client, err := demoClient(env)
+	client, err := typedClient(env)
 	if err != nil {
 		return err
 	}
@@ -67,10 +64,7 @@ func (b *builtPostgreSQLs) build(env *operator.Environment, options *Options) er
 		return err
 	}
 	b.children, b.backups = child.NewSet(postgresql.Kind, children...).Optional(postgresql.BackupKind), &postgresql.Backups{}
-	loop, err := postgresql.New(client.DatabaseV1(), b.children, observed, b.backups, options.PostgreSQLImages, kind.Deps{
-		Informers: informers, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
-		ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
-	})
+	loop, err := postgresql.New(client.DatabaseV1(), b.children, observed, b.backups, options.PostgreSQLImages, kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}
@@ -81,14 +75,11 @@ func (b *builtPostgreSQLs) build(env *operator.Environment, options *Options) er
 
 // addBackups makes Backups children, once they are served.
 func (b *builtPostgreSQLs) addBackups(env *operator.Environment) error {
-	client, err := demoClient(env)
+	client, err := typedClient(env)
 	if err != nil {
 		return err
 	}
-	informers, err := env.Informers("Backups", func(namespace string) (cache.SharedIndexInformer, error) {
-		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
-		return factory.Backup().V1().Backups().Informer(), nil
-	})
+	informers, err := backupInformers(env, client)
 	if err != nil {
 		return err
 	}
@@ -100,4 +91,21 @@ func (b *builtPostgreSQLs) addBackups(env *operator.Environment) error {
 		return err
 	}
 	return addChildren(env, postgresql.Name+"/backups", b.children, b.loop, backups)
+}
+
+// postgreSQLInformers returns the informers of PostgreSQLs. The kind PostgreSQL and the kinds with children of this kind
+// share the informers.
+func postgreSQLInformers(env *operator.Environment, client versioned.Interface) (map[string]cache.SharedIndexInformer, error) {
+	return informersOf(env, client, "PostgreSQLs", func(factory informerFactory) cache.SharedIndexInformer {
+		return factory.Database().V1().PostgreSQLs().Informer()
+	})
+}
+
+// postgreSQLChildren returns the kind PostgreSQL as a kind of children.
+func postgreSQLChildren(env *operator.Environment, client versioned.Interface) (child.Kind, error) {
+	informers, err := postgreSQLInformers(env, client)
+	if err != nil {
+		return child.Kind{}, err
+	}
+	return child.WatchedBy(informers, databasev1.SchemeGroupVersion.WithKind("PostgreSQL"), client.DatabaseV1().PostgreSQLs)
 }

@@ -11,16 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 
 	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/cleanup"
 	"github.com/example/demoapp-controller/pkg/controller/images"
-	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/webapp"
-	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
-	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
@@ -37,13 +33,12 @@ func webApps(options *Options) operator.Kind {
 }
 
 func buildWebApps(env *operator.Environment, options *Options) error {
-	client, err := demoClient(env)
+	client, err := typedClient(env)
 	if err != nil {
 		return err
 	}
-	informers, err := env.Informers("WebApps", func(namespace string) (cache.SharedIndexInformer, error) {
-		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
-		return factory.Example().V1().WebApps().Informer(), nil
+	informers, err := informersOf(env, client, "WebApps", func(factory informerFactory) cache.SharedIndexInformer {
+		return factory.Example().V1().WebApps().Informer()
 	})
 	if err != nil {
 		return err
@@ -56,10 +51,7 @@ func buildWebApps(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	loop, err := webapp.New(client.ExampleV1(), child.NewSet(webapp.Kind, children...), policies, kind.Deps{
-		Informers: informers, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
-		ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
-	})
+	loop, err := webapp.New(client.ExampleV1(), child.NewSet(webapp.Kind, children...), policies, kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

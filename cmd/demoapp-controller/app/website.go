@@ -8,14 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
-	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/website"
-	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
-	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
@@ -32,13 +28,12 @@ func websites(options *Options) operator.Kind {
 }
 
 func buildWebsites(env *operator.Environment, options *Options) error {
-	client, err := demoClient(env)
+	client, err := typedClient(env)
 	if err != nil {
 		return err
 	}
-	informers, err := env.Informers("Websites", func(namespace string) (cache.SharedIndexInformer, error) {
-		factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
-		return factory.Webapp().V1().Websites().Informer(), nil
+	informers, err := informersOf(env, client, "Websites", func(factory informerFactory) cache.SharedIndexInformer {
+		return factory.Webapp().V1().Websites().Informer()
 	})
 	if err != nil {
 		return err
@@ -47,10 +42,7 @@ func buildWebsites(env *operator.Environment, options *Options) error {
 	if err != nil {
 		return err
 	}
-	loop, err := website.New(client.WebappV1(), child.NewSet(website.Kind, children...), kind.Deps{
-		Informers: informers, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
-		ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
-	})
+	loop, err := website.New(client.WebappV1(), child.NewSet(website.Kind, children...), kindDeps(env, options, informers))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,57 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
+	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
+	"github.com/example/demoapp-controller/pkg/operator"
+)
+
+// informerFactory hands out the generated informers of one namespace.
+type informerFactory = externalversions.SharedInformerFactory
+
+// typedClient returns the generated client of the custom resources of all kinds.
+func typedClient(env *operator.Environment) (versioned.Interface, error) {
+	client, err := versioned.NewForConfigAndClient(env.Clients.Config, env.Clients.HTTP)
+	if err != nil {
+		return nil, fmt.Errorf("building the client of custom resources: %w", err)
+	}
+	return client, nil
+}
+
+// informersOf returns the generated informers of a kind, by watched namespace. Kinds that pass the same name share them.
+func informersOf(
+	env *operator.Environment, client versioned.Interface, name string, of func(informerFactory) cache.SharedIndexInformer,
+) (map[string]cache.SharedIndexInformer, error) {
+	return env.Informers(name, func(namespace string) (cache.SharedIndexInformer, error) {
+		return of(externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))), nil
+	})
+}
+
+// kindDeps returns the dependencies of the loop of a kind with these informers.
+func kindDeps(env *operator.Environment, options *Options, informers map[string]cache.SharedIndexInformer) kind.Deps {
+	return kind.Deps{
+		Informers: informers, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
+		ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
+	}
+}
+
+// addChildren runs an optional kind of children, whose API is served now. name is that of the part in logs.
+func addChildren(env *operator.Environment, name string, set *child.Set, loop child.Loop, kind child.Kind) error {
+	added, err := set.Add(loop, kind)
+	if err != nil {
+		return err
+	}
+	env.AddController(name, added.Run, added.Synced()...)
+	return nil
+}

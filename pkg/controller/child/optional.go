@@ -58,15 +58,11 @@ func (s *Set) Add(loop Loop, kind Kind) (*Added, error) {
 	if !ok {
 		return nil, fmt.Errorf("children of kind %s: the set has no such optional kind", kind.gvk.Kind)
 	}
-	added := &Added{set: s, gvk: kind.gvk, queue: loop.Queue()}
-	for namespace, informer := range kind.informers {
-		synced, err := controller.AddHandler[metav1.Object]("children of kind "+kind.gvk.Kind, informer,
-			&handler{set: s, kind: kind, queue: loop.Queue(), view: kind.views[namespace]})
-		if err != nil {
-			return nil, err
-		}
-		added.synced = append(added.synced, synced)
+	synced, err := s.handle(loop, kind)
+	if err != nil {
+		return nil, err
 	}
+	added := &Added{set: s, gvk: kind.gvk, queue: loop.Queue(), synced: synced}
 	loop.Await(added.synced...)
 	s.mu.Lock()
 	defer s.mu.Unlock()

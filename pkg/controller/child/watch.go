@@ -29,16 +29,27 @@ func (s *Set) Watch(loop Loop) error {
 			return fmt.Errorf("children of kind %s: the set has two kinds of this name", gvk.Kind)
 		}
 		names[gvk.Kind] = true
-		for namespace, informer := range kind.informers {
-			synced, err := controller.AddHandler[metav1.Object]("children of kind "+gvk.Kind, informer,
-				&handler{set: s, kind: kind, queue: loop.Queue(), view: kind.views[namespace]})
-			if err != nil {
-				return err
-			}
-			loop.Await(synced)
+		synced, err := s.handle(loop, kind)
+		if err != nil {
+			return err
 		}
+		loop.Await(synced...)
 	}
 	return nil
+}
+
+// handle adds the event handlers of a kind of children, and returns their caches.
+func (s *Set) handle(loop Loop, kind Kind) ([]controller.NamedSync, error) {
+	var all []controller.NamedSync
+	for namespace, informer := range kind.informers {
+		synced, err := controller.AddHandler[metav1.Object]("children of kind "+kind.gvk.Kind, informer,
+			&handler{set: s, kind: kind, queue: loop.Queue(), view: kind.views[namespace]})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, synced)
+	}
+	return all, nil
 }
 
 // Loop is the part of kind.Loop that a Set needs: the queue of the owners, the caches that

@@ -76,3 +76,6 @@ done
 go tool -modfile=hack/tools/go.mod crd-ref-docs --source-path=./pkg/apis \
   --config=hack/api-docs/config.yaml --templates-dir=hack/api-docs \
   --renderer=markdown --output-path=docs/api.md --log-level=ERROR
+
+# The variants of the RBAC, the roles of users and the table of docs/security.md.
+go run ./hack/rbac

@@ -20,6 +20,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	appv1 "github.com/example/demoapp-controller/pkg/apis/app/v1"
@@ -27,16 +28,21 @@ import (
 	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
 	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
+	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
 	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
 	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// rulesFile holds the RBAC rules of the operator. kindRules matches the files with the RBAC rules of opt-in kinds.
+// The files with the RBAC rules of the operator: for all namespaces, and for some namespaces. kindRules and
+// namespacedKindRules match those of opt-in kinds.
 const (
-	rulesFile = "artifacts/deploy/10-rbac.yaml"
-	kindRules = "artifacts/kinds/*/rbac.yaml"
+	rulesFile           = "artifacts/deploy/10-rbac.yaml"
+	kindRules           = "artifacts/kinds/*/rbac.yaml"
+	namespacedDir       = "artifacts/rbac/namespaced/"
+	namespacedKindRules = namespacedDir + "kinds/*.yaml"
 )
 
 // optInGroups are the API groups of opt-in kinds. Until a test installs an opt-in kind and its rules, the API server refuses
@@ -63,36 +69,115 @@ func (p permission) String() string {
 	return text
 }
 
+// rulesOfFile are the permissions that a file grants.
+type rulesOfFile struct {
+	// file is the path below the root of the repository.
+	file    string
+	granted []permission
+	// kinds are the group and the resource of the kinds that the file is for. It is empty for the operator itself.
+	kinds []permission
+	// holdsIn reports whether the permissions hold in a namespace.
+	holdsIn func(namespace string) bool
+}
+
 // checkPermissions compares the operator's requests with its permissions after the tests. It reports unused permissions
 // only if whole is true, that is, if all tests of the package ran and passed.
 func checkPermissions(ctx context.Context, whole bool) (code int) {
+	fail := func(format string, values ...any) {
+		fmt.Fprintf(os.Stderr, "FAIL: "+format+"\n", values...)
+		code = 1
+	}
 	requests, err := shared.AuditRequests(time.Time{}, cluster.ByOperator())
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		fail("%v", err)
+		return code
 	}
 	refused, err := refusedByRules(ctx, requests)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		fail("%v", err)
 	}
 	for _, request := range refused {
-		fmt.Fprintf(os.Stderr, "FAIL: the rules of %s refused the operator: %+v\n", rulesFile, request)
-		code = 1
+		fail("no file of RBAC rules that a test installed allows this request of the operator: %+v", request)
+	}
+	files, err := rulesOfFiles()
+	if err != nil {
+		fail("%v", err)
+		return code
+	}
+	usedIn := kindsIn(files, requests)
+	for _, finding := range uncovered(files, usedIn, requests) {
+		fail("%s", finding)
 	}
 	if !whole {
 		return code
 	}
-	granted, err := grantedPermissions()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	for _, unused := range unusedPermissions(granted, requests) {
-		fmt.Fprintf(os.Stderr, "FAIL: %s grants a permission that no test needed: %s\n", rulesFile, unused)
-		code = 1
+	for _, rules := range files {
+		for _, unused := range unusedPermissions(rules, usedIn, requests) {
+			fail("%s grants a permission that no test needed: %s", rules.file, unused)
+		}
 	}
 	return code
+}
+
+// kindsIn returns the files of opt-in kinds for each namespace in which the operator sent a request for an object of the kind.
+func kindsIn(files []rulesOfFile, requests []cluster.AuditEvent) map[string]sets.Set[string] {
+	usedIn := map[string]sets.Set[string]{}
+	for _, request := range requests {
+		for _, rules := range files {
+			isOwn := func(p permission) bool { return p.group == request.Group && p.resource == request.Resource }
+			if request.Namespace == "" || !slices.ContainsFunc(rules.kinds, isOwn) {
+				continue
+			}
+			if usedIn[request.Namespace] == nil {
+				usedIn[request.Namespace] = sets.New[string]()
+			}
+			usedIn[request.Namespace].Insert(rules.file)
+		}
+	}
+	return usedIn
+}
+
+// mayNeed reports whether a request may be one for which the file grants permissions. In a namespace, requests are for the
+// kinds that have objects there. Several kinds may share a namespace, and then share its requests. Requests without a
+// namespace fill caches that all kinds share.
+func (r rulesOfFile) mayNeed(request cluster.AuditEvent, usedIn map[string]sets.Set[string]) bool {
+	if request.Namespace == "" {
+		return true
+	}
+	return r.holdsIn(request.Namespace) && (len(r.kinds) == 0 || usedIn[request.Namespace].Has(r.file))
+}
+
+// uncovered returns a finding for each kind of request in a namespace that the files of the operator and of the kinds in
+// this namespace do not allow. The API server allowed the request, because a file of another kind does.
+func uncovered(files []rulesOfFile, usedIn map[string]sets.Set[string], requests []cluster.AuditEvent) []string {
+	findings := sets.New[string]()
+	for _, request := range requests {
+		if request.Namespace == "" || request.Resource == "" || request.ImpersonatedUser != "" || request.Code == http.StatusForbidden {
+			continue
+		}
+		for _, variant := range []bool{false, true} { // For all namespaces, and for some.
+			allowed, own := false, sets.New[string]()
+			for _, rules := range files {
+				if strings.HasPrefix(rules.file, namespacedDir) != variant || !rules.mayNeed(request, usedIn) {
+					continue
+				}
+				own.Insert(rules.file)
+				allowed = allowed || slices.ContainsFunc(rules.granted, func(p permission) bool { return p.isUsedBy(request) })
+			}
+			onlyForCluster := slices.Contains(clusterOnly, permission{group: request.Group, resource: request.Resource})
+			if !allowed && !(variant && onlyForCluster) {
+				findings.Insert(fmt.Sprintf("no rule of %s allows a request of the operator for its kinds: %s",
+					strings.Join(sets.List(own), ", "), permission{request.Group, request.Resource, request.Verb, ""}))
+			}
+		}
+	}
+	return sets.List(findings)
+}
+
+// clusterOnly are the resources that an operator with --namespaces does not use: they need a cluster-scoped resource.
+var clusterOnly = []permission{
+	{group: demov1alpha1.GroupName, resource: "demoapps"}, {group: demov1alpha1.GroupName, resource: "demoappclusters"},
+	{group: "gateway.networking.k8s.io", resource: "httproutes"},
 }
 
 // refusedByRules returns the forbidden requests that RBAC refused. It asks the authorizer again, because admission also
@@ -142,21 +227,42 @@ func isAllowed(ctx context.Context, verb string, request cluster.AuditEvent) (bo
 	return review.Status.Allowed, nil
 }
 
-// grantedPermissions returns the permissions in the files of rulesFile and kindRules.
-func grantedPermissions() ([]permission, error) {
-	files, err := filepath.Glob(filepath.Join(shared.Root(), kindRules))
-	if err != nil {
-		return nil, fmt.Errorf("read the rules: %w", err)
+// rulesOfFiles returns the rules of all files.
+func rulesOfFiles() ([]rulesOfFile, error) {
+	everywhere := func(string) bool { return true }
+	inAudit := func(namespace string) bool { return namespace == apps.AuditNamespace }
+	inOwn := func(namespace string) bool { return namespace == cluster.OperatorNamespace }
+	watched := func(namespace string) bool { return !inAudit(namespace) && !inOwn(namespace) }
+	files := []rulesOfFile{
+		{file: rulesFile, holdsIn: everywhere}, {file: namespacedDir + "operator.yaml", holdsIn: inOwn},
+		{file: namespacedDir + "audit.yaml", holdsIn: inAudit}, {file: namespacedDir + "watched.yaml", holdsIn: watched},
 	}
-	var granted []permission
-	for _, file := range append(files, filepath.Join(shared.Root(), rulesFile)) {
-		rules, err := readRules(file)
+	for _, pattern := range []string{kindRules, namespacedKindRules} {
+		paths, err := filepath.Glob(filepath.Join(shared.Root(), pattern))
 		if err != nil {
-			return nil, fmt.Errorf("read the rules of %s: %w", file, err)
+			return nil, fmt.Errorf("read the rules: %w", err)
 		}
-		granted = append(granted, rules...)
+		for _, path := range paths {
+			file, err := filepath.Rel(shared.Root(), path)
+			if err != nil {
+				return nil, fmt.Errorf("read the rules: %w", err)
+			}
+			files = append(files, rulesOfFile{file: file, holdsIn: watched})
+		}
 	}
-	return granted, nil
+	for i := range files {
+		granted, err := readRules(filepath.Join(shared.Root(), files[i].file))
+		if err != nil {
+			return nil, fmt.Errorf("read the rules of %s: %w", files[i].file, err)
+		}
+		files[i].granted = granted
+		for _, p := range granted {
+			if resource, ok := strings.CutSuffix(p.resource, "/status"); ok && p.group != demov1alpha1.GroupName {
+				files[i].kinds = append(files[i].kinds, permission{group: p.group, resource: resource})
+			}
+		}
+	}
+	return files, nil
 }
 
 func readRules(name string) ([]permission, error) {
@@ -200,19 +306,24 @@ func permissionsOf(rule rbacv1.PolicyRule) []permission {
 	return permissions
 }
 
-// rarelyUsed are permissions that a test run may leave unused. The operator patches an event only after two equal events
-// about one version of an object.
-var rarelyUsed = []permission{{group: "events.k8s.io", resource: "events", verb: "patch"}}
+// isRarelyUsed reports whether a test run may leave a permission unused. The operator patches an event only after two equal
+// events about one version of an object. Events about the lease follow changes of the watches file, which the tests of
+// package watches make.
+func (r rulesOfFile) isRarelyUsed(p permission) bool {
+	return p.resource == "events" && (p.verb == "patch" || r.file == namespacedDir+"operator.yaml")
+}
 
-// unusedPermissions returns the permissions that no request needed.
-func unusedPermissions(granted []permission, requests []cluster.AuditEvent) []permission {
-	return slices.DeleteFunc(slices.Clone(granted), func(p permission) bool {
+// unusedPermissions returns the permissions of a file that no request needed.
+func unusedPermissions(rules rulesOfFile, usedIn map[string]sets.Set[string], requests []cluster.AuditEvent) []permission {
+	return slices.DeleteFunc(slices.Clone(rules.granted), func(p permission) bool {
 		if p.verb == "list" {
 			// A watch also streams the initial list. The client sends a separate list only if the API server does not
 			// support streaming.
 			p.verb = "watch"
 		}
-		return slices.Contains(rarelyUsed, p) || slices.ContainsFunc(requests, p.isUsedBy)
+		return rules.isRarelyUsed(p) || slices.ContainsFunc(requests, func(request cluster.AuditEvent) bool {
+			return rules.mayNeed(request, usedIn) && p.isUsedBy(request)
+		})
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,10 @@ var customResourceDefinitions = schema.GroupVersionResource{
 type definitions struct {
 	client  dynamic.Interface
 	watches map[schema.GroupVersionResource]*definition
+	// allowed tells that CRDs may be watched. While that is not known, or is refused, there is one watch at most.
+	allowed bool
+	// refused logs the first refusal.
+	refused sync.Once
 	// established receives when a watched CRD changes and its resource is served, or will be in a moment.
 	established chan struct{}
 }
@@ -48,21 +53,38 @@ func newDefinitions(client dynamic.Interface) *definitions {
 	}
 }
 
-// follow watches the CRDs of these resources until ctx ends, and no others. A watch that was refused is tried again.
+// follow watches the CRDs of these resources until ctx ends, and no others. While watches are refused, each call tries one
+// again.
 func (d *definitions) follow(ctx context.Context, resources []schema.GroupVersionResource) {
 	for resource, watch := range d.watches {
 		if watch.ctx.Err() == nil && slices.Contains(resources, resource) {
 			continue
 		}
+		d.allowed = d.allowed && watch.ctx.Err() == nil
 		watch.stop()
 		<-watch.done
 		delete(d.watches, resource)
 	}
 	for _, resource := range resources {
-		if _, ok := d.watches[resource]; !ok {
-			d.watches[resource] = d.watch(ctx, resource)
+		if _, ok := d.watches[resource]; ok {
+			continue
 		}
+		watch := d.watch(ctx, resource)
+		d.watches[resource] = watch
+		if !d.allowed && !watch.begins(ctx) {
+			return
+		}
+		d.allowed = true
 	}
+}
+
+// begins waits until the watch has its first list, and reports false if it is refused or the API server does not answer.
+func (d *definition) begins(ctx context.Context) bool {
+	answered, cancel := context.WithTimeout(ctx, preflightRequestTimeout)
+	defer cancel()
+	stop := context.AfterFunc(d.ctx, cancel)
+	defer stop()
+	return cache.WaitForCacheSync(answered.Done(), d.informer.HasSynced)
 }
 
 // awaits reports whether a watch will tell when the resource is served. It does not while the CRD cannot be watched, and
@@ -100,7 +122,9 @@ func (d *definitions) watch(ctx context.Context, resource schema.GroupVersionRes
 			cache.DefaultWatchErrorHandler(ctx, r, err)
 			return
 		}
-		klog.FromContext(ctx).V(2).Info("Cannot watch a CRD", "crd", definitionName(resource), "err", err)
+		d.refused.Do(func() {
+			klog.FromContext(ctx).Info("CRDs cannot be watched; waiting kinds are looked for at intervals of up to 5 minutes", "err", err)
+		})
 		stop()
 	}))
 	if err != nil {

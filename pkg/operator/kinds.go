@@ -25,10 +25,17 @@ const (
 	// kindRetry is the first interval at which the API server is asked again for what kinds wait for. The interval grows
 	// by half each time, up to one of the two below. Up to half of the interval is added at random.
 	kindRetry = 500 * time.Millisecond
+	// maxRecentRetry is the longest interval within recentTime after an obstacle has changed: whoever installs a kind often
+	// applies its permissions a moment later, and no event tells of them.
+	maxRecentRetry = 20 * time.Second
+	recentTime     = 2 * time.Minute
 	// maxOutageRetry is the longest interval while the API server does not answer or cannot list a resource.
 	maxOutageRetry = 10 * time.Second
 	// maxKindRetry is the longest interval otherwise. With what is added at random it is 5 minutes.
 	maxKindRetry = 200 * time.Second
+	// maxAbsentRetry is the longest interval for a forbidden resource that has no CRD. Its CRD is watched, so the interval
+	// only matters to resources of an aggregated API. With what is added at random it is an hour.
+	maxAbsentRetry = 40 * time.Minute
 )
 
 // Kind registers a kind with the process.
@@ -40,6 +47,10 @@ type Kind struct {
 	// may list and watch them in each watched namespace. If a resource disappears later, its informers retry until it is
 	// served again.
 	Resources []schema.GroupVersionResource
+	// ClusterResources are cluster-scoped resources that the kind cannot run without. If the operator watches some namespaces
+	// only, it may have no permission for them, and the kind waits for that permission, too. If the operator watches all
+	// namespaces, it does not ask for them.
+	ClusterResources []schema.GroupVersionResource
 	// Build adds the kind's informers, services and controllers to the environment. It is called once, when the Resources
 	// can be watched. An error of Build ends the process. A kind that has nothing to run with the program's flags has no
 	// Build: [Options.Select] then only knows its name.
@@ -58,6 +69,7 @@ func withOptional(kinds []Kind) []Kind {
 		for _, part := range kind.Optional {
 			part.Name = kind.Name + "/" + part.Name
 			part.Resources = append(slices.Clone(kind.Resources), part.Resources...)
+			part.ClusterResources = append(slices.Clone(kind.ClusterResources), part.ClusterResources...)
 			all = append(all, part)
 		}
 	}
@@ -110,6 +122,10 @@ type kindQueue struct {
 	// waits are what the last answered round found. answered tells that this was the last round.
 	waits    []waitingFor
 	answered bool
+	// unsaid tells that the log does not have the waits yet, because they may be those of a moment.
+	unsaid bool
+	// thorough tells that the next round asks for all resources again.
+	thorough bool
 	// failures are the errors of the resources that cannot be listed.
 	failures map[schema.GroupVersionResource]error
 }
@@ -169,22 +185,26 @@ func (q *kindQueue) preflight(ctx context.Context) ([]Kind, error) {
 // The errors of start are returned.
 func (q *kindQueue) run(ctx context.Context, start func(Kind) error) error {
 	defer q.crds.follow(ctx, nil)
-	delay := kindRetry
+	delay, changed := kindRetry, time.Now()
 	for len(q.waiting) > 0 {
-		q.crds.follow(ctx, q.notServed())
+		q.crds.follow(ctx, q.defined())
 		var again <-chan time.Time
-		if longest := q.longestDelay(); longest > 0 {
+		longest := q.longestDelay(time.Since(changed))
+		if longest > 0 {
 			delay = min(delay, longest)
 			again = time.After(wait.Jitter(delay, 0.5))
 		}
 		select {
 		case <-again:
+			q.thorough = delay >= maxAbsentRetry
 			delay += delay / 2
 		case <-q.crds.established:
-			delay = kindRetry
+			q.thorough = false
+			delay, changed = kindRetry, time.Now()
 		case <-ctx.Done():
 			return nil
 		}
+		before := q.waits
 		startable, err := q.take(ctx, func(ctx context.Context, resource schema.GroupVersionResource, namespace string) error {
 			ctx, cancel := context.WithTimeout(ctx, preflightRequestTimeout)
 			defer cancel()
@@ -192,6 +212,9 @@ func (q *kindQueue) run(ctx context.Context, start func(Kind) error) error {
 		})
 		if err != nil {
 			klog.FromContext(ctx).V(2).Info("Could not check the resources of the waiting kinds", "err", err)
+		}
+		if !slices.Equal(before, q.waits) {
+			delay, changed = kindRetry, time.Now()
 		}
 		for _, kind := range startable {
 			if err := start(kind); err != nil {
@@ -202,33 +225,70 @@ func (q *kindQueue) run(ctx context.Context, start func(Kind) error) error {
 	return nil
 }
 
-// notServed returns the resources that the API server did not serve in the last round.
-func (q *kindQueue) notServed() []schema.GroupVersionResource {
+// defined returns the resources of the last round whose CRDs may tell when to ask again. A forbidden resource may have no
+// CRD yet.
+func (q *kindQueue) defined() []schema.GroupVersionResource {
 	var resources []schema.GroupVersionResource
 	for _, w := range q.waits {
-		if w.why == notServed && !slices.Contains(resources, w.resource) {
+		if (w.why == notServed || w.why == notAllowed && mayHaveCRD(w.resource)) && !slices.Contains(resources, w.resource) {
 			resources = append(resources, w.resource)
 		}
 	}
 	return resources
 }
 
+// mayHaveCRD reports whether a resource is not one of Kubernetes itself. Kubernetes reserves the groups of k8s.io and those
+// without a domain.
+func mayHaveCRD(resource schema.GroupVersionResource) bool {
+	return strings.Contains(resource.Group, ".") && !strings.HasSuffix(resource.Group, ".k8s.io")
+}
+
 // longestDelay returns the longest interval at which the API server is asked again after the last round; 0 if it is not
-// asked before a CRD is established. No event tells of new permissions or of the end of a failure.
-func (q *kindQueue) longestDelay() time.Duration {
+// asked before a CRD is established. No event tells of new permissions or of the end of a failure. recent is the time since
+// an obstacle has changed.
+func (q *kindQueue) longestDelay(recent time.Duration) time.Duration {
 	if !q.answered {
 		return maxOutageRetry
 	}
-	var longest time.Duration
-	for _, w := range q.waits {
+	longest := time.Duration(0)
+	shorten := func(d time.Duration) {
+		if longest == 0 || d < longest {
+			longest = d
+		}
+	}
+	if q.unsaid {
+		shorten(maxRecentRetry)
+	}
+	for _, kind := range q.waiting {
+		waits := q.waitsOf(kind)
 		switch {
-		case w.why == unlistable:
-			return maxOutageRetry
-		case w.why == notAllowed || !q.crds.awaits(w.resource):
-			longest = maxKindRetry
+		case slices.ContainsFunc(waits, q.awaitsAbsent):
+			shorten(maxAbsentRetry)
+		case q.awaitsCRD(waits):
+		case slices.ContainsFunc(waits, func(w waitingFor) bool { return w.why == unlistable }):
+			shorten(maxOutageRetry)
+		case recent < recentTime:
+			shorten(maxRecentRetry)
+		default:
+			shorten(maxKindRetry)
 		}
 	}
 	return longest
+}
+
+// waitsOf returns what a kind waits for since the last round.
+func (q *kindQueue) waitsOf(kind Kind) []waitingFor {
+	return slices.DeleteFunc(slices.Clone(q.waits), func(w waitingFor) bool { return w.kind != kind.Name })
+}
+
+// awaitsCRD reports whether the watch of a CRD tells when it is worth asking again for what a kind waits for.
+func (q *kindQueue) awaitsCRD(waits []waitingFor) bool {
+	return slices.ContainsFunc(waits, func(w waitingFor) bool { return q.crds.awaits(w.resource) })
+}
+
+// awaitsAbsent reports whether a forbidden resource has no CRD.
+func (q *kindQueue) awaitsAbsent(w waitingFor) bool {
+	return w.why == notAllowed && q.crds.awaits(w.resource)
 }
 
 // take removes the kinds that can start from the queue and returns them. It logs once for each kind and obstacle why a
@@ -246,7 +306,7 @@ func (q *kindQueue) take(ctx context.Context, ask watchable) ([]Kind, error) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(kind Kind) bool {
 		var found []waitingFor
 		if refused == nil {
-			found, refused = q.obstacles(ctx, ask, kind, asked)
+			found, refused = q.lookAgain(ctx, ask, kind, asked)
 		}
 		waits = append(waits, found...)
 		if refused != nil || len(found) > 0 {
@@ -261,37 +321,87 @@ func (q *kindQueue) take(ctx context.Context, ask watchable) ([]Kind, error) {
 		return startable, refused
 	}
 	momentary := func(w waitingFor) bool { return w.why != notServed }
-	if !slices.ContainsFunc(waits, momentary) || slices.Equal(waits, q.waits) {
+	q.unsaid = slices.ContainsFunc(waits, momentary) && !slices.Equal(waits, q.waits)
+	if !q.unsaid {
 		q.say(ctx, waits)
 	}
-	q.waits = waits
+	q.waits, q.thorough = waits, false
 	return startable, nil
 }
 
-// obstacles returns the resources for which a kind waits. asked caches the results of this round.
+// lookAgain is obstacles with fewer requests for a kind that the log has told of. While a watch of a CRD tells when to ask
+// again, there is none. Otherwise, while the first obstacle stays, the others do not matter.
+func (q *kindQueue) lookAgain(
+	ctx context.Context, ask watchable, kind Kind, asked map[schema.GroupVersionResource]obstacle,
+) ([]waitingFor, error) {
+	known := q.waitsOf(kind)
+	if q.unsaid || len(known) == 0 {
+		return q.obstacles(ctx, ask, kind, asked)
+	}
+	if !q.thorough && q.awaitsCRD(known) {
+		return known, nil
+	}
+	first, err := q.obstacle(ctx, ask, kind, known[0].resource, asked)
+	if err != nil || first == known[0].why {
+		return known, err
+	}
+	return q.obstacles(ctx, ask, kind, asked)
+}
+
+// obstacles returns the resources for which a kind waits. asked caches the results of this round. If a cluster-scoped
+// resource is an obstacle, the others are not asked for: their permissions may be missing on purpose.
 func (q *kindQueue) obstacles(
 	ctx context.Context, ask watchable, kind Kind, asked map[schema.GroupVersionResource]obstacle,
 ) ([]waitingFor, error) {
-	var found []waitingFor
-	for _, resource := range kind.Resources {
-		if q.seen[resource] {
-			continue
-		}
-		why, known := asked[resource]
-		if !known {
-			var err error
-			if why, err = q.observe(ctx, ask, resource); err != nil {
+	for _, resources := range [][]schema.GroupVersionResource{q.clusterResources(kind), kind.Resources} {
+		var found []waitingFor
+		for _, resource := range resources {
+			why, err := q.obstacle(ctx, ask, kind, resource, asked)
+			if err != nil {
 				return nil, err
 			}
-			asked[resource] = why
+			if why != "" {
+				found = append(found, waitingFor{kind.Name, resource, why})
+			}
 		}
-		if why == "" {
-			q.seen[resource] = true
-			continue
+		if len(found) > 0 {
+			return found, nil
 		}
-		found = append(found, waitingFor{kind.Name, resource, why})
 	}
-	return found, nil
+	return nil, nil
+}
+
+// clusterResources returns the cluster-scoped resources that a kind waits for.
+func (q *kindQueue) clusterResources(kind Kind) []schema.GroupVersionResource {
+	if slices.Contains(q.namespaces, metav1.NamespaceAll) {
+		return nil
+	}
+	return kind.ClusterResources
+}
+
+// obstacle returns the reason why a kind cannot watch a resource, or "".
+func (q *kindQueue) obstacle(
+	ctx context.Context, ask watchable, kind Kind, resource schema.GroupVersionResource, asked map[schema.GroupVersionResource]obstacle,
+) (obstacle, error) {
+	if q.seen[resource] {
+		return "", nil
+	}
+	why, known := asked[resource]
+	if !known {
+		namespaces := q.namespaces
+		if slices.Contains(kind.ClusterResources, resource) {
+			namespaces = []string{metav1.NamespaceAll}
+		}
+		var err error
+		if why, err = q.observe(ctx, ask, resource, namespaces); err != nil {
+			return "", err
+		}
+		asked[resource] = why
+	}
+	if why == "" {
+		q.seen[resource] = true
+	}
+	return why, nil
 }
 
 // refusedError means that the API server did not answer, or rejected the credentials.
@@ -306,9 +416,11 @@ func (e *refusedError) Error() string {
 
 func (e *refusedError) Unwrap() error { return e.err }
 
-// observe returns the reason why a resource cannot be watched in all namespaces, or "".
-func (q *kindQueue) observe(ctx context.Context, ask watchable, resource schema.GroupVersionResource) (obstacle, error) {
-	for _, namespace := range q.namespaces {
+// observe returns the reason why a resource cannot be watched in all of the namespaces, or "".
+func (q *kindQueue) observe(
+	ctx context.Context, ask watchable, resource schema.GroupVersionResource, namespaces []string,
+) (obstacle, error) {
+	for _, namespace := range namespaces {
 		err := ask(ctx, resource, namespace)
 		switch {
 		case err == nil:

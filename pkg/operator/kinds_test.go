@@ -96,12 +96,13 @@ func (g *growing) ask(_ context.Context, resource schema.GroupVersionResource, _
 	return nil
 }
 
-// applyCRDs applies each missing CRD when its resource is served, and earlier by lead.
+// applyCRDs applies each CRD when its resource is served, and earlier by lead.
 func (g *growing) applyCRDs(ctx context.Context, t *testing.T, client dynamic.Interface, lead time.Duration) {
 	t.Helper()
 	for _, resource := range []schema.GroupVersionResource{apps, clusters} {
 		served := g.served[resource.Resource]
 		if served == 0 {
+			applyCRD(ctx, t, client, resource)
 			continue
 		}
 		go func() {
@@ -192,8 +193,8 @@ func TestKindsWait(t *testing.T) {
 			served:  map[string]time.Duration{"demoapps": 0, "demoappclusters": 0},
 			allowed: map[string]time.Duration{"demoapps": 0, "demoappclusters": time.Minute},
 			from:    map[string]time.Duration{"demoapp": 0, "demoappcluster": time.Minute},
-			late:    45 * time.Second,
-			said:    []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch"}, atMost: 12,
+			late:    30 * time.Second,
+			said:    []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch"}, atMost: 14,
 		},
 		{
 			name:    "permission comes much later than the CRD",
@@ -210,7 +211,26 @@ func TestKindsWait(t *testing.T) {
 			allowed: map[string]time.Duration{"demoappclusters": time.Minute},
 			from:    map[string]time.Duration{"demoapp": 0, "demoappcluster": 2 * time.Minute},
 			late:    0,
-			said:    []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch", other}, atMost: 15,
+			said:    []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch"}, atMost: 3,
+		},
+		{
+			name:    "permission comes a moment after the CRD",
+			served:  map[string]time.Duration{"demoapps": 30 * time.Minute, "demoappclusters": 30 * time.Minute},
+			allowed: map[string]time.Duration{"demoapps": 31 * time.Minute, "demoappclusters": 31 * time.Minute},
+			from:    map[string]time.Duration{"demoapp": 31 * time.Minute, "demoappcluster": 31 * time.Minute},
+			late:    30 * time.Second,
+			said: []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch; " +
+				"demoapps.demo.example.com/v1alpha1 is forbidden, grant list and watch"},
+			atMost: 17,
+		},
+		{
+			name:    "forbidden and without a CRD",
+			served:  map[string]time.Duration{"demoapps": never, "demoappclusters": never},
+			allowed: map[string]time.Duration{"demoapps": never, "demoappclusters": never},
+			from:    map[string]time.Duration{"demoapp": never, "demoappcluster": never},
+			said: []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch; " +
+				"demoapps.demo.example.com/v1alpha1 is forbidden, grant list and watch"},
+			atMost: 3,
 		},
 		{
 			name:   "stopped while waiting",
@@ -343,6 +363,40 @@ func TestKindWaitsForEachNamespace(t *testing.T) {
 
 	if err != nil || names(startable) != "demoapp" {
 		t.Errorf("preflight() = %q, %v, want demoapp", names(startable), err)
+	}
+}
+
+// TestKindWaitsForClusterResources: with some namespaces, a kind waits for the cluster-scoped resources that it needs, and the
+// operator asks for nothing else on its behalf. With all namespaces, it does not ask for them.
+func TestKindWaitsForClusterResources(t *testing.T) {
+	nodes := schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	kinds := twoKinds()
+	kinds[1].ClusterResources = []schema.GroupVersionResource{nodes}
+	tests := map[string]struct {
+		namespaces []string
+		startable  string
+		asked      []string
+	}{
+		"some namespaces": {[]string{"a", "b"}, "demoapp", []string{"demoapps a", "demoapps b", "nodes "}},
+		"all namespaces":  {[]string{metav1.NamespaceAll}, "demoapp,demoappcluster", []string{"demoapps ", "demoappclusters "}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			queue := newKindQueue(kinds, test.namespaces, func(_ context.Context, resource schema.GroupVersionResource, namespace string) error {
+				asked = append(asked, resource.Resource+" "+namespace)
+				if resource == nodes {
+					return apierrors.NewForbidden(resource.GroupResource(), "", errors.New("RBAC"))
+				}
+				return nil
+			}, newDefinitions(newCRDs()), "h", newMetrics().waiting)
+
+			startable, err := queue.preflight(t.Context())
+
+			if err != nil || names(startable) != test.startable || !slices.Equal(asked, test.asked) {
+				t.Errorf("preflight() = %q, %v after %q, want %q after %q", names(startable), err, asked, test.startable, test.asked)
+			}
+		})
 	}
 }
 

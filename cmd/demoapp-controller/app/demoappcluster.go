@@ -17,12 +17,16 @@ import (
 	"github.com/example/demoapp-controller/pkg/operator"
 )
 
+var nodeResource = corev1.SchemeGroupVersion.WithResource("nodes")
+
 // demoAppClusters registers the kind DemoAppCluster, whose children are DemoApps.
 func demoAppClusters(options *Options) operator.Kind {
 	return operator.Kind{
 		Name:      demoappcluster.Name,
 		Resources: []schema.GroupVersionResource{demov1alpha1.SchemeGroupVersion.WithResource("demoappclusters"), demoAppResource},
-		Build:     func(env *operator.Environment) error { return buildDemoAppClusters(env, options) },
+		// With all namespaces, nodes are watched as soon as there is a DemoAppCluster.
+		ClusterResources: []schema.GroupVersionResource{nodeResource},
+		Build:            func(env *operator.Environment) error { return buildDemoAppClusters(env, options) },
 	}
 }
 
@@ -43,7 +47,7 @@ func buildDemoAppClusters(env *operator.Environment, options *Options) error {
 	}
 	nodes, err := env.OnDemand("Nodes", metav1.NamespaceAll, func() (cache.SharedIndexInformer, error) {
 		informer := metadatainformer.NewFilteredMetadataInformer(
-			env.Clients.Metadata, corev1.SchemeGroupVersion.WithResource("nodes"), metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+			env.Clients.Metadata, nodeResource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
 		return informer, informer.SetTransform(demoappcluster.KeepNode)
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -70,6 +72,10 @@ type Trail struct {
 	stored cache.Indexer
 	// sweepDue has an element if a source namespace has reached MaxRecords.
 	sweepDue chan struct{}
+
+	mu sync.Mutex
+	// refusal is the answer to the first list of the informer, if the operator may not watch the records.
+	refusal error
 }
 
 // New returns a trail. It neither starts nor stops the informer of config.
@@ -78,6 +84,7 @@ func New(config Config) (*Trail, error) {
 	err := errors.Join(
 		config.Informer.SetTransform(t.slim),
 		config.Informer.AddIndexers(cache.Indexers{bySource: t.sourceOf}),
+		config.Informer.SetWatchErrorHandlerWithContext(t.watchFailed),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("watch audit records: %w", err)
@@ -88,14 +95,54 @@ func New(config Config) (*Trail, error) {
 // Namespace returns the namespace of the records.
 func (t *Trail) Namespace() string { return t.config.Namespace }
 
-// Synced returns the cache in which records are counted.
+// Synced returns the cache in which records are counted. If the operator may not watch the records, nothing waits for the
+// cache: Ensure fails instead.
 func (t *Trail) Synced() []controller.NamedSync {
-	return []controller.NamedSync{{Name: "audit records", HasSynced: t.config.Informer.HasSynced}}
+	return []controller.NamedSync{{Name: "audit records", HasSynced: func() bool {
+		return t.config.Informer.HasSynced() || t.refused() != nil
+	}}}
+}
+
+// refused returns the error of the first list if the operator may not watch the records.
+func (t *Trail) refused() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.config.Informer.HasSynced() {
+		return nil
+	}
+	return t.refusal
+}
+
+// watchFailed handles the errors of the informer. The log has one line about missing permissions.
+func (t *Trail) watchFailed(ctx context.Context, reflector *cache.Reflector, err error) {
+	if !apierrors.IsForbidden(err) {
+		cache.DefaultWatchErrorHandler(ctx, reflector, err)
+		return
+	}
+	var answer *apierrors.StatusError
+	if errors.As(err, &answer) {
+		err = answer // Drop the text that client-go adds.
+	}
+	t.mu.Lock()
+	first := t.refusal == nil
+	t.refusal = err
+	t.mu.Unlock()
+	if first {
+		klog.FromContext(ctx).Info("Audit records cannot be watched; deletions that need a record wait", "namespace", t.config.Namespace, "err", err)
+	}
+}
+
+// remedy says what to do if the operator may not use the namespace of the records.
+func (t *Trail) remedy() string {
+	return fmt.Sprintf("create the namespace %s and grant get, list, watch, create and delete of ConfigMaps there", t.config.Namespace)
 }
 
 // Ensure writes the record unless it exists. It returns the namespace and name of the record if this call wrote it. The
 // name contains the time of the deletion, so a repeated call finds the record of the first call.
 func (t *Trail) Ensure(ctx context.Context, record Record) (written string, err error) {
+	if refusal := t.refused(); refusal != nil {
+		return "", fmt.Errorf("watch audit records: %w: %s", refusal, t.remedy())
+	}
 	object, err := t.desired(record)
 	if err != nil {
 		return "", err
@@ -141,6 +188,9 @@ func (t *Trail) create(ctx context.Context, record *corev1.ConfigMap) (written s
 func (t *Trail) ensureNamespace(ctx context.Context) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.config.Namespace}}
 	_, err := t.config.Namespaces.Namespaces().Create(ctx, namespace, metav1.CreateOptions{FieldManager: t.config.Manager})
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("create audit namespace %s: %w: %s", t.config.Namespace, err, t.remedy())
+	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create audit namespace %s: %w", t.config.Namespace, err)
 	}

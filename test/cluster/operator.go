@@ -60,6 +60,17 @@ func StartOperatorBinary(ctx context.Context, t testing.TB, c *Cluster, binary s
 	return awaitReady(ctx, t, launch(ctx, t, c, binary, args...))
 }
 
+// StartOperatorAs is StartOperator for another ServiceAccount, with the permissions that the test grants to it. The lease is
+// in its namespace.
+func StartOperatorAs(ctx context.Context, t testing.TB, c *Cluster, namespace, account string, args ...string) *Operator {
+	t.Helper()
+	binary, err := c.prepareOperator(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return awaitReady(ctx, t, launchAs(ctx, t, c, binary, namespace, account, args...))
+}
+
 func awaitReady(ctx context.Context, t testing.TB, o *Operator) *Operator {
 	t.Helper()
 	Eventually(ctx, t, "operator ready", func(ctx context.Context) (bool, error) {
@@ -86,8 +97,14 @@ func LaunchOperator(ctx context.Context, t testing.TB, c *Cluster, args ...strin
 
 func launch(ctx context.Context, t testing.TB, c *Cluster, binary string, args ...string) *Operator {
 	t.Helper()
+	return launchAs(ctx, t, c, binary, OperatorNamespace, OperatorServiceAccount, args...)
+}
+
+// launchAs starts a binary as a ServiceAccount.
+func launchAs(ctx context.Context, t testing.TB, c *Cluster, binary, namespace, account string, args ...string) *Operator {
+	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := c.WriteServiceAccountKubeconfig(ctx, OperatorNamespace, OperatorServiceAccount, kubeconfig); err != nil {
+	if err := c.WriteServiceAccountKubeconfig(ctx, namespace, account, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
 	addresses, err := freeAddresses(ctx, 2)
@@ -97,7 +114,7 @@ func launch(ctx context.Context, t testing.TB, c *Cluster, binary string, args .
 	metrics, probes := addresses[0], addresses[1]
 	args = append([]string{
 		"--kubeconfig=" + kubeconfig,
-		"--leader-elect-resource-namespace=" + OperatorNamespace,
+		"--leader-elect-resource-namespace=" + namespace,
 		"--metrics-bind-address=" + metrics,
 		"--health-probe-bind-address=" + probes,
 	}, args...)

@@ -7,9 +7,7 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,10 +16,8 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/yaml"
 
 	appv1 "github.com/example/demoapp-controller/pkg/apis/app/v1"
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
@@ -52,30 +48,13 @@ var optInGroups = []string{
 	webappv1.GroupName, configv1.GroupName, "monitoring.coreos.com",
 }
 
-// permission is one verb on one resource, for all objects or for one name.
-type permission struct {
-	group, resource, verb, name string
-}
-
-// String implements fmt.Stringer.
-func (p permission) String() string {
-	text := fmt.Sprintf("%s %s", p.verb, p.resource)
-	if p.group != "" {
-		text += "." + p.group
-	}
-	if p.name != "" {
-		text += "/" + p.name
-	}
-	return text
-}
-
 // rulesOfFile are the permissions that a file grants.
 type rulesOfFile struct {
 	// file is the path below the root of the repository.
 	file    string
-	granted []permission
+	granted []cluster.Permission
 	// kinds are the group and the resource of the kinds that the file is for. It is empty for the operator itself.
-	kinds []permission
+	kinds []cluster.Permission
 	// holdsIn reports whether the permissions hold in a namespace.
 	holdsIn func(namespace string) bool
 }
@@ -124,7 +103,7 @@ func kindsIn(files []rulesOfFile, requests []cluster.AuditEvent) map[string]sets
 	usedIn := map[string]sets.Set[string]{}
 	for _, request := range requests {
 		for _, rules := range files {
-			isOwn := func(p permission) bool { return p.group == request.Group && p.resource == request.Resource }
+			isOwn := func(p cluster.Permission) bool { return p.Group == request.Group && p.Resource == request.Resource }
 			if request.Namespace == "" || !slices.ContainsFunc(rules.kinds, isOwn) {
 				continue
 			}
@@ -162,12 +141,12 @@ func uncovered(files []rulesOfFile, usedIn map[string]sets.Set[string], requests
 					continue
 				}
 				own.Insert(rules.file)
-				allowed = allowed || slices.ContainsFunc(rules.granted, func(p permission) bool { return p.isUsedBy(request) })
+				allowed = allowed || slices.ContainsFunc(rules.granted, func(p cluster.Permission) bool { return p.IsUsedBy(request) })
 			}
-			onlyForCluster := slices.Contains(clusterOnly, permission{group: request.Group, resource: request.Resource})
+			onlyForCluster := slices.Contains(clusterOnly, cluster.Permission{Group: request.Group, Resource: request.Resource})
 			if !allowed && !(variant && onlyForCluster) {
 				findings.Insert(fmt.Sprintf("no rule of %s allows a request of the operator for its kinds: %s",
-					strings.Join(sets.List(own), ", "), permission{request.Group, request.Resource, request.Verb, ""}))
+					strings.Join(sets.List(own), ", "), cluster.Permission{Group: request.Group, Resource: request.Resource, Verb: request.Verb}))
 			}
 		}
 	}
@@ -175,9 +154,9 @@ func uncovered(files []rulesOfFile, usedIn map[string]sets.Set[string], requests
 }
 
 // clusterOnly are the resources that an operator with --namespaces does not use: they need a cluster-scoped resource.
-var clusterOnly = []permission{
-	{group: demov1alpha1.GroupName, resource: "demoapps"}, {group: demov1alpha1.GroupName, resource: "demoappclusters"},
-	{group: "gateway.networking.k8s.io", resource: "httproutes"},
+var clusterOnly = []cluster.Permission{
+	{Group: demov1alpha1.GroupName, Resource: "demoapps"}, {Group: demov1alpha1.GroupName, Resource: "demoappclusters"},
+	{Group: "gateway.networking.k8s.io", Resource: "httproutes"},
 }
 
 // refusedByRules returns the forbidden requests that RBAC refused. It asks the authorizer again, because admission also
@@ -251,91 +230,32 @@ func rulesOfFiles() ([]rulesOfFile, error) {
 		}
 	}
 	for i := range files {
-		granted, err := readRules(filepath.Join(shared.Root(), files[i].file))
+		granted, err := shared.ReadPermissions(files[i].file)
 		if err != nil {
-			return nil, fmt.Errorf("read the rules of %s: %w", files[i].file, err)
+			return nil, err
 		}
 		files[i].granted = granted
 		for _, p := range granted {
-			if resource, ok := strings.CutSuffix(p.resource, "/status"); ok && p.group != demov1alpha1.GroupName {
-				files[i].kinds = append(files[i].kinds, permission{group: p.group, resource: resource})
+			if resource, ok := strings.CutSuffix(p.Resource, "/status"); ok && p.Group != demov1alpha1.GroupName {
+				files[i].kinds = append(files[i].kinds, cluster.Permission{Group: p.Group, Resource: resource})
 			}
 		}
 	}
 	return files, nil
 }
 
-func readRules(name string) ([]permission, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	var granted []permission
-	decoder := yaml.NewYAMLOrJSONDecoder(file, 4096)
-	for {
-		var role rbacv1.ClusterRole // A Role has rules of the same form.
-		err := decoder.Decode(&role)
-		if errors.Is(err, io.EOF) {
-			return granted, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, rule := range role.Rules {
-			granted = append(granted, permissionsOf(rule)...)
-		}
-	}
-}
-
-func permissionsOf(rule rbacv1.PolicyRule) []permission {
-	names := rule.ResourceNames
-	if len(names) == 0 {
-		names = []string{""}
-	}
-	var permissions []permission
-	for _, group := range rule.APIGroups {
-		for _, resource := range rule.Resources {
-			for _, verb := range rule.Verbs {
-				for _, name := range names {
-					permissions = append(permissions, permission{group: group, resource: resource, verb: verb, name: name})
-				}
-			}
-		}
-	}
-	return permissions
-}
-
 // isRarelyUsed reports whether a test run may leave a permission unused. The operator patches an event only after two equal
 // events about one version of an object. Events about the lease follow changes of the watches file, which the tests of
 // package watches make.
-func (r rulesOfFile) isRarelyUsed(p permission) bool {
-	return p.resource == "events" && (p.verb == "patch" || r.file == namespacedDir+"operator.yaml")
+func (r rulesOfFile) isRarelyUsed(p cluster.Permission) bool {
+	return p.Resource == "events" && (p.Verb == "patch" || r.file == namespacedDir+"operator.yaml")
 }
 
 // unusedPermissions returns the permissions of a file that no request needed.
-func unusedPermissions(rules rulesOfFile, usedIn map[string]sets.Set[string], requests []cluster.AuditEvent) []permission {
-	return slices.DeleteFunc(slices.Clone(rules.granted), func(p permission) bool {
-		if p.verb == "list" {
-			// A watch also streams the initial list. The client sends a separate list only if the API server does not
-			// support streaming.
-			p.verb = "watch"
-		}
+func unusedPermissions(rules rulesOfFile, usedIn map[string]sets.Set[string], requests []cluster.AuditEvent) []cluster.Permission {
+	return slices.DeleteFunc(slices.Clone(rules.granted), func(p cluster.Permission) bool {
 		return rules.isRarelyUsed(p) || slices.ContainsFunc(requests, func(request cluster.AuditEvent) bool {
-			return rules.mayNeed(request, usedIn) && p.isUsedBy(request)
+			return rules.mayNeed(request, usedIn) && p.IsUsedBy(request)
 		})
 	})
-}
-
-func (p permission) isUsedBy(request cluster.AuditEvent) bool {
-	resource, subresource, _ := strings.Cut(p.resource, "/")
-	if request.Group != p.group || request.Resource != resource || request.Subresource != subresource {
-		return false
-	}
-	if p.name != "" && request.Name != p.name {
-		return false
-	}
-	// Server-side apply of an absent object needs the permission to create it.
-	createdByApply := request.Verb == "patch" && request.Code == http.StatusCreated
-	return request.Verb == p.verb || p.verb == "create" && createdByApply
 }

@@ -1,0 +1,368 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// The generated variants of the RBAC.
+const (
+	namespacedDir    = "artifacts/rbac/namespaced/"
+	impersonatingDir = "artifacts/rbac/impersonating/"
+)
+
+// variant is an operator with a variant of the RBAC. Its namespace and that of its audit records belong to the test, so that
+// the ClusterRole of other tests does not hold.
+type variant struct {
+	t                *testing.T
+	namespace, audit string
+	operator         *cluster.Operator
+}
+
+func newVariant(t *testing.T) *variant {
+	t.Helper()
+	return &variant{t: t, namespace: shared.Namespace(t), audit: shared.Namespace(t)}
+}
+
+// apply applies a generated file to a namespace. The namespaces in the file are replaced by those of the variant, and the
+// names of cluster-scoped objects by names of the test.
+func (v *variant) apply(namespace, file string) {
+	v.t.Helper()
+	objects, err := shared.Objects(file)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	own := map[string]string{cluster.OperatorNamespace: v.namespace, apps.AuditNamespace: v.audit}
+	for _, object := range objects {
+		if object.GetKind() == "Namespace" {
+			continue
+		}
+		if replacement, ok := own[object.GetNamespace()]; ok {
+			object.SetNamespace(replacement)
+		}
+		if strings.HasPrefix(object.GetKind(), "ClusterRole") {
+			v.rename(object)
+		}
+		subjects, _, err := unstructured.NestedSlice(object.Object, "subjects")
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		for _, item := range subjects {
+			subject := item.(map[string]any)
+			if subject["namespace"] == cluster.OperatorNamespace {
+				subject["namespace"] = v.namespace
+			} else {
+				subject["namespace"] = namespace
+			}
+		}
+		if len(subjects) > 0 {
+			object.Object["subjects"] = subjects
+		}
+		if err := shared.ApplyObject(v.t.Context(), namespace, object); err != nil {
+			v.t.Fatal(err)
+		}
+	}
+}
+
+// rename gives a ClusterRole or its binding a name of the test. The end of the test deletes the object.
+func (v *variant) rename(object *unstructured.Unstructured) {
+	name := v.namespace + "-" + object.GetName()
+	object.SetName(name)
+	if object.GetKind() == "ClusterRoleBinding" {
+		object.Object["roleRef"].(map[string]any)["name"] = name
+	}
+	v.t.Cleanup(func() {
+		ctx, clusterRoles := context.WithoutCancel(v.t.Context()), shared.Client.RbacV1()
+		remove := clusterRoles.ClusterRoles().Delete
+		if object.GetKind() == "ClusterRoleBinding" {
+			remove = clusterRoles.ClusterRoleBindings().Delete
+		}
+		if err := remove(ctx, name, metav1.DeleteOptions{}); err != nil {
+			v.t.Error(err)
+		}
+	})
+}
+
+func (v *variant) start(args ...string) {
+	v.t.Helper()
+	v.operator = cluster.StartOperatorAs(v.t.Context(), v.t, shared, v.namespace, cluster.OperatorServiceAccount, args...)
+}
+
+// sent returns the requests of the variant's operator, when it is silent.
+func (v *variant) sent() []cluster.AuditEvent {
+	v.t.Helper()
+	byVariant := cluster.ByServiceAccount(v.namespace, cluster.OperatorServiceAccount)
+	atWork := func(e cluster.AuditEvent) bool {
+		return byVariant(e) && e.Verb != "watch" && e.Resource != "leases" && e.Code != http.StatusForbidden
+	}
+	if err := shared.AwaitAuditQuiet(v.t.Context(), 3*time.Second, atWork); err != nil {
+		v.t.Fatal(err)
+	}
+	requests, err := shared.AuditRequests(time.Time{}, byVariant)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return requests
+}
+
+// assertRefused asserts that RBAC refused the operator these resources and no others, each verb at most so often.
+func (v *variant) assertRefused(requests []cluster.AuditEvent, most map[string]int) {
+	v.t.Helper()
+	counts := map[string]int{}
+	for _, request := range requests {
+		if request.Code == http.StatusForbidden {
+			counts[request.Verb+" "+request.Resource]++
+		}
+	}
+	for request, count := range counts {
+		if _, resource, _ := strings.Cut(request, " "); count > most[resource] {
+			v.t.Errorf("the API server refused %d times to %s, at most %d are allowed", count, request, most[resource])
+		}
+	}
+	v.t.Logf("refused: %v", counts)
+}
+
+// assertUsed asserts that the operator needed all permissions of a file, in a namespace. as is the account that the requests
+// are sent as; empty for the operator's own.
+func (v *variant) assertUsed(file, namespace, as string, requests []cluster.AuditEvent, except ...string) {
+	v.t.Helper()
+	granted, err := shared.ReadPermissions(file)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	for _, permission := range granted {
+		needed := func(request cluster.AuditEvent) bool {
+			inNamespace := namespace == metav1.NamespaceAll || request.Namespace == namespace
+			if permission.Verb == "impersonate" {
+				return inNamespace && strings.HasSuffix(request.ImpersonatedUser, ":"+permission.Name)
+			}
+			return inNamespace && request.ImpersonatedUser == as && permission.IsUsedBy(request)
+		}
+		if !slices.Contains(except, permission.String()) && !slices.ContainsFunc(requests, needed) {
+			v.t.Errorf("%s grants a permission that the test did not need in namespace %q: %s", file, namespace, permission)
+		}
+	}
+}
+
+// TestNamespacedRoles runs the operator without any ClusterRole: it installs, upgrades, restores and deletes DemoApps.
+func TestNamespacedRoles(t *testing.T) {
+	first, second, other := newNamespace(t), newNamespace(t), newNamespace(t)
+	v := newVariant(t)
+	v.apply(v.namespace, namespacedDir+"operator.yaml")
+	v.apply(v.audit, namespacedDir+"audit.yaml")
+	for _, ns := range []*apps.Namespace{first, second} {
+		v.apply(ns.Name, namespacedDir+"watched.yaml")
+	}
+	v.start("--namespaces="+first.Name+","+second.Name, "--audit-namespace="+v.audit, "--controllers=demoapp,demoappcluster")
+	awaitWaiting(t, v.operator, map[string]int{"demoapp": 0, "demoappcluster": 1})
+	other.Create(apps.Named("web"))
+
+	for _, ns := range []*apps.Namespace{first, second} {
+		web := apps.Named("web")
+		web.Spec.Ingress = &v1alpha1.IngressSpec{Host: ns.Name + ".example.com"}
+		ns.Create(web)
+		ns.AwaitReady("web")
+		upgraded := ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Upgraded" })
+		ns.Await("web", "upgraded", func(app *v1alpha1.DemoApp) bool {
+			return apps.IsReady(app) && app.Status.ObservedGeneration >= upgraded.Generation
+		})
+		patchConfigMap(t, ns, "web", `{"data": {"index.html": "Changed by another client"}}`)
+		ns.Await("web", "corrected", func(app *v1alpha1.DemoApp) bool {
+			return apps.IsReady(app) && app.Status.LastUpgradeReason == releasev1alpha1.UpgradeReasonDriftDetected
+		})
+		if _, err := shared.Client.NetworkingV1().Ingresses(ns.Name).Get(t.Context(), "web", metav1.GetOptions{}); err != nil {
+			t.Errorf("the Ingress: %v", err)
+		}
+		ns.Delete("web")
+		ns.AwaitGone("web")
+		assertAudited(t, v.audit, ns.Name)
+	}
+
+	requests := v.sent()
+	// The definitions and the API services are asked for once. Only the kind that needs nodes goes on asking for them.
+	v.assertRefused(requests, map[string]int{"customresourcedefinitions": 1, "apiservices": 1, "nodes": 12})
+	v.assertInside(requests, first.Name, second.Name)
+	v.assertUsed(namespacedDir+"operator.yaml", v.namespace, "", requests, "create events.events.k8s.io", "patch events.events.k8s.io")
+	for line, want := range map[string]int{"Waiting for CRDs or permissions": 1, "Cannot watch for changes to what the API server serves": 2} {
+		if said := strings.Count(v.operator.Log(), line); said != want {
+			t.Errorf("the log has %d lines with %q, want %d", said, line, want)
+		}
+	}
+	if app, err := other.Demo.Get(t.Context(), "web", metav1.GetOptions{}); err != nil || len(app.Finalizers) > 0 || len(app.Status.Conditions) > 0 {
+		t.Errorf("the object in the other namespace was changed: %+v (%v)", app, err)
+	}
+}
+
+// assertInside asserts that all requests are for these namespaces and those of the variant, except those that were refused,
+// discovery, and the review of the own permissions.
+func (v *variant) assertInside(requests []cluster.AuditEvent, namespaces ...string) {
+	v.t.Helper()
+	namespaces = append(namespaces, v.namespace, v.audit)
+	outside := slices.DeleteFunc(slices.Clone(requests), func(request cluster.AuditEvent) bool {
+		return request.Resource == "" || request.Code == http.StatusForbidden || slices.Contains(namespaces, request.Namespace)
+	})
+	if len(outside) > 0 {
+		v.t.Errorf("the operator reached other namespaces:\n%s", apps.Describe(outside))
+	}
+}
+
+// assertAudited asserts that the deletion of a DemoApp left a record.
+func assertAudited(t *testing.T, audit, source string) {
+	t.Helper()
+	records, err := shared.Client.CoreV1().ConfigMaps(audit).List(t.Context(),
+		metav1.ListOptions{LabelSelector: v1alpha1.LabelSourceNamespace + "=" + source})
+	if err != nil || len(records.Items) != 1 {
+		t.Errorf("%d audit records of %s (%v), want one", len(records.Items), source, err)
+	}
+}
+
+// TestNamespacedRolesWithoutAudit: without a Role in the audit namespace, DemoApps run. A deletion waits, and says what to
+// grant.
+func TestNamespacedRolesWithoutAudit(t *testing.T) {
+	ns := newNamespace(t)
+	v := newVariant(t)
+	v.apply(v.namespace, namespacedDir+"operator.yaml")
+	v.apply(ns.Name, namespacedDir+"watched.yaml")
+	v.start("--namespaces="+ns.Name, "--audit-namespace="+v.audit, "--controllers=demoapp")
+	ns.Create(apps.WithoutPods("web"))
+	ns.AwaitReady("web")
+
+	ns.Delete("web")
+
+	waiting := ns.Await("web", "waits", func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAuditFailed)
+	})
+	message := apps.Condition(waiting, apimeta.ConditionReady).Message
+	if want := "create the namespace " + v.audit + " and grant get, list, watch, create and delete of ConfigMaps there"; !strings.Contains(message, want) {
+		t.Errorf("message is %q, want it to contain %q", message, want)
+	}
+	v.apply(v.audit, namespacedDir+"audit.yaml")
+	ns.AwaitGone("web")
+	assertAudited(t, v.audit, ns.Name)
+}
+
+// memcacheds is the kind of the hybrid example, whose releases belong to ServiceAccounts here.
+var memcacheds = schema.GroupVersionResource{Group: "cache.my.domain", Version: "v1", Resource: "memcacheds"}
+
+// TestImpersonatingOperator runs an operator that writes no releases itself. The tenant's ServiceAccount writes their objects
+// and records. Both have the permissions that they need, and no others.
+func TestImpersonatingOperator(t *testing.T) {
+	ns := newNamespace(t)
+	if err := shared.InstallCRDs(t.Context(), "artifacts/kinds/memcached/crd.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	v := newVariant(t)
+	for _, file := range []string{"operator.yaml", "memcached.yaml"} {
+		v.apply(v.namespace, impersonatingDir+file)
+	}
+	v.apply(ns.Name, impersonatingDir+"memcached-deployer.yaml")
+	v.start("--controllers=watches", "--watches-file="+impersonatingFile(t))
+
+	client := shared.Dynamic.Resource(memcacheds).Namespace(ns.Name)
+	change := func(spec string) {
+		t.Helper()
+		if _, err := client.Patch(t.Context(), "cache", types.MergePatchType, fmt.Appendf(nil, `{"spec": %s}`, spec), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		awaitMemcached(t, ns.Name)
+	}
+	_, err := client.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "cache.my.domain/v1", "kind": "Memcached", "metadata": map[string]any{"name": "cache"},
+		"spec": map[string]any{"replicaCount": int64(0)},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitMemcached(t, ns.Name)
+	change(`{"autoscaling": {"enabled": true}, "ingress": {"enabled": true, "hosts": [{"host": "cache.example.com", "paths": [{"path": "/", "pathType": "Prefix"}]}]}}`)
+	change(`{"autoscaling": {"enabled": true, "maxReplicas": 7}, "podAnnotations": {"changed": "1"}}`)
+	change(`{"autoscaling": {"enabled": false}, "ingress": {"enabled": false}}`)
+	if err := client.Delete(t.Context(), "cache", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t.Context(), t, "the Memcached is gone", func(ctx context.Context) (bool, error) {
+		_, err := client.Get(ctx, "cache", metav1.GetOptions{})
+		return apierrors.IsNotFound(err), nil
+	})
+
+	requests := v.sent()
+	v.assertRefused(requests, nil)
+	deployer := "system:serviceaccount:" + ns.Name + ":demoapp-deployer"
+	assertWritersOf(t, requests, deployer)
+	v.assertUsed(impersonatingDir+"operator.yaml", metav1.NamespaceAll, "", requests, "patch events.events.k8s.io", "create events.events.k8s.io")
+	v.assertUsed(impersonatingDir+"memcached.yaml", metav1.NamespaceAll, "", requests)
+	v.assertUsed(impersonatingDir+"memcached-deployer.yaml", ns.Name, deployer, requests)
+}
+
+// impersonatingFile writes the watches file of the hybrid example, with a ServiceAccount.
+func impersonatingFile(t *testing.T) string {
+	t.Helper()
+	file, err := os.ReadFile(filepath.Join(shared.Root(), "artifacts/kinds/memcached/watches.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "watches.yaml")
+	if err := os.WriteFile(path, append(file, "  serviceAccountName: demoapp-deployer\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// awaitMemcached waits until the Memcached is ready at its newest spec.
+func awaitMemcached(t *testing.T, namespace string) {
+	t.Helper()
+	cluster.Eventually(t.Context(), t, "the Memcached is ready", func(ctx context.Context) (bool, error) {
+		live, err := shared.Dynamic.Resource(memcacheds).Namespace(namespace).Get(ctx, "cache", metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		conditions, _, err := unstructured.NestedSlice(live.Object, "status", "conditions")
+		for _, item := range conditions {
+			condition, _ := item.(map[string]any)
+			if condition["type"] == apimeta.ConditionReady && condition["status"] == "True" && condition["observedGeneration"] == live.GetGeneration() {
+				return true, err
+			}
+		}
+		return false, fmt.Errorf("conditions are %v (%w)", conditions, err)
+	})
+}
+
+// assertWritersOf asserts that the operator itself wrote only Memcacheds, events and its lease.
+func assertWritersOf(t *testing.T, requests []cluster.AuditEvent, deployer string) {
+	t.Helper()
+	reads, own := sets.New("get", "list", "watch"), sets.New("memcacheds", "events", "leases")
+	wrong := slices.DeleteFunc(slices.Clone(requests), func(request cluster.AuditEvent) bool {
+		if own.Has(request.Resource) {
+			return request.ImpersonatedUser == ""
+		}
+		return reads.Has(request.Verb) && request.ImpersonatedUser == "" || request.ImpersonatedUser == deployer
+	})
+	if len(wrong) > 0 {
+		t.Errorf("requests as the wrong account:\n%s", apps.Describe(wrong))
+	}
+}

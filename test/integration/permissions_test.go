@@ -153,10 +153,11 @@ func uncovered(files []rulesOfFile, usedIn map[string]sets.Set[string], requests
 	return sets.List(findings)
 }
 
-// clusterOnly are the resources that an operator with --namespaces does not use: they need a cluster-scoped resource.
+// clusterOnly are the resources that the operator uses only together with a cluster-scoped resource. With --namespaces, it
+// may not.
 var clusterOnly = []cluster.Permission{
 	{Group: demov1alpha1.GroupName, Resource: "demoapps"}, {Group: demov1alpha1.GroupName, Resource: "demoappclusters"},
-	{Group: "gateway.networking.k8s.io", Resource: "httproutes"},
+	{Group: "gateway.networking.k8s.io", Resource: "httproutes"}, {Group: "networking.k8s.io", Resource: "ingresses"},
 }
 
 // refusedByRules returns the forbidden requests that RBAC refused. It asks the authorizer again, because admission also

@@ -32,6 +32,7 @@ var errShown = errors.New("shown already")
 func main() {
 	kubeconfig := flag.String("kubeconfig", "",
 		"`file` that names the cluster to play on; without it, the tour starts a control plane of its own")
+	metrics := flag.String("metrics-bind-address", "0", "`host:port` of the operator's /metrics; 0 turns it off")
 	flag.Parse()
 	scr := newScreen(os.Stdout)
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -39,7 +40,7 @@ func main() {
 		restore()
 		scr.info("Stopping and cleaning up. A second interrupt skips the clean-up.")
 	})
-	if err := perform(ctx, scr, *kubeconfig); err != nil {
+	if err := perform(ctx, scr, *kubeconfig, *metrics); err != nil {
 		if !errors.Is(err, errShown) {
 			scr.failure(err)
 		}
@@ -48,7 +49,7 @@ func main() {
 }
 
 // perform prepares a cluster and the operator, plays the tour, and cleans up.
-func perform(ctx context.Context, scr *screen, kubeconfig string) (err error) {
+func perform(ctx context.Context, scr *screen, kubeconfig, metrics string) (err error) {
 	if _, err := os.Stat(operatorSource); err != nil {
 		return fmt.Errorf("run the tour from the top folder of the repository: %w", err)
 	}
@@ -74,7 +75,7 @@ func perform(ctx context.Context, scr *screen, kubeconfig string) (err error) {
 	}
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	op, err := newOperator(ctx, sh, dir, newer, licenses.url(), func(err error) { cancel(err) })
+	op, err := newOperator(ctx, sh, dir, newer, licenses.url(), metrics, func(err error) { cancel(err) })
 	stop := func() error { return nil }
 	if err == nil {
 		stop = op.stop

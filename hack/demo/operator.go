@@ -38,6 +38,8 @@ type operator struct {
 	newer string
 	// licenseURL is the template of the URL of the license server.
 	licenseURL string
+	// metrics is the host:port of /metrics, or "0".
+	metrics string
 	// probes is the host:port of /readyz.
 	probes string
 	// crashed is called when the process ends without a stop.
@@ -48,7 +50,9 @@ type operator struct {
 }
 
 // newOperator returns an operator that is not started yet. Its files are in dir.
-func newOperator(ctx context.Context, sh shell, dir, newer, licenseURL string, crashed func(error)) (*operator, error) {
+func newOperator(
+	ctx context.Context, sh shell, dir, newer, licenseURL, metrics string, crashed func(error),
+) (*operator, error) {
 	config, err := sh.run(ctx, "kubectl config view --minify --flatten --raw -o json")
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %s: %w", strings.TrimSpace(config), err)
@@ -67,6 +71,7 @@ func newOperator(ctx context.Context, sh shell, dir, newer, licenseURL string, c
 		log:        log,
 		newer:      newer,
 		licenseURL: licenseURL,
+		metrics:    metrics,
 		probes:     probes,
 		crashed:    crashed,
 	}, nil
@@ -88,7 +93,7 @@ func freeAddress(ctx context.Context) (string, error) {
 
 func (o *operator) args() []string {
 	return []string{
-		"--kubeconfig=" + o.kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=" + o.probes,
+		"--kubeconfig=" + o.kubeconfig, "--metrics-bind-address=" + o.metrics, "--health-probe-bind-address=" + o.probes,
 		"--license-url=" + o.licenseURL, "--watches-file=" + watchesFile,
 	}
 }

@@ -79,3 +79,6 @@ go tool -modfile=hack/tools/go.mod crd-ref-docs --source-path=./pkg/apis \
 
 # The variants of the RBAC, the roles of users and the table of docs/security.md.
 go run ./hack/rbac
+
+# artifacts/install.yaml, the copies in the Helm chart, and its table of values.
+go run ./hack/manifests

@@ -1,0 +1,156 @@
+{{/* The name of the objects: that of the release, which gets the chart's name if it does not have it. */}}
+{{- define "demoapp-controller.fullname" -}}
+{{- if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The labels by which Services and policies select the pods. */}}
+{{- define "demoapp-controller.selectorLabels" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/* The labels of all objects. */}}
+{{- define "demoapp-controller.labels" -}}
+{{ include "demoapp-controller.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- end -}}
+
+{{- define "demoapp-controller.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "demoapp-controller.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The subject of all bindings of the operator. */}}
+{{- define "demoapp-controller.subjects" -}}
+- kind: ServiceAccount
+  name: {{ include "demoapp-controller.serviceAccountName" . }}
+  namespace: {{ .Release.Namespace }}
+{{- end -}}
+
+{{- define "demoapp-controller.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* GOMEMLIMIT of a quantity of memory: nine tenths, in MiB. */}}
+{{- define "demoapp-controller.goMemoryLimit" -}}
+{{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 -}}
+{{- $quantity := toString . -}}
+{{- $number := regexFind "^[0-9]+([.][0-9]+)?" $quantity -}}
+{{- $unit := trimPrefix $number $quantity -}}
+{{- if or (not $number) (not (hasKey $units $unit)) -}}
+{{- fail (printf "resources.limits.memory: %q is not a quantity such as 512Mi or 1Gi" $quantity) -}}
+{{- end -}}
+{{- $limit := divf (mulf (float64 $number) (get $units $unit) 0.9) 1048576 | floor | int64 -}}
+{{- if lt $limit 32 -}}
+{{- fail (printf "resources.limits.memory: %q is too little for the operator; use at least 128Mi" $quantity) -}}
+{{- end -}}
+{{- printf "%dMiB" $limit -}}
+{{- end -}}
+
+{{/* A rule file of files/rbac as a list of rules. */}}
+{{- define "demoapp-controller.rules" -}}
+{{- $content := .files.Get .path -}}
+{{- if not $content -}}
+{{- fail (printf "the chart has no file %s" .path) -}}
+{{- end -}}
+{{- toYaml (get (fromYaml $content) "rules") -}}
+{{- end -}}
+
+{{/* A Role and its binding in a namespace: name, namespace, rules (text), root. */}}
+{{- define "demoapp-controller.role" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: {{ .name }}
+  namespace: {{ .namespace }}
+  labels:
+    {{- include "demoapp-controller.labels" .root | nindent 4 }}
+rules:
+  {{- .rules | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: {{ .name }}
+  namespace: {{ .namespace }}
+  labels:
+    {{- include "demoapp-controller.labels" .root | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: {{ .name }}
+subjects:
+  {{- include "demoapp-controller.subjects" .root | nindent 2 }}
+{{- end -}}
+
+{{/* A ClusterRole and its binding: name, rules (text), root. */}}
+{{- define "demoapp-controller.clusterRole" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {{ .name }}
+  labels:
+    {{- include "demoapp-controller.labels" .root | nindent 4 }}
+rules:
+  {{- .rules | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {{ .name }}
+  labels:
+    {{- include "demoapp-controller.labels" .root | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: {{ .name }}
+subjects:
+  {{- include "demoapp-controller.subjects" .root | nindent 2 }}
+{{- end -}}
+
+{{/* Refuses combinations of values that cannot work. values.schema.json refuses single values. */}}
+{{- define "demoapp-controller.validate" -}}
+{{- if and (gt (int .Values.replicaCount) 1) (not .Values.leaderElection.enabled) -}}
+{{- fail "replicaCount: must be 1 without leader election, because each replica would work; set leaderElection.enabled=true or replicaCount=1" -}}
+{{- end -}}
+{{- if and .Values.webhook.certManager.enabled (not .Values.webhook.enabled) -}}
+{{- fail "webhook.certManager.enabled: is of no use without the webhook; set webhook.enabled=true" -}}
+{{- end -}}
+{{- if and .Values.webhook.approvedRegistries (not .Values.webhook.enabled) -}}
+{{- fail "webhook.approvedRegistries: is of no use without the webhook; set webhook.enabled=true" -}}
+{{- end -}}
+{{- if and .Values.webhook.enabled (not (has "webapp" .Values.kinds)) -}}
+{{- fail "webhook.enabled: the webhook reviews WebApps; add webapp to kinds" -}}
+{{- end -}}
+{{- if and .Values.webhook.enabled .Values.watchNamespaces (not .Values.webhook.certManager.enabled) -}}
+{{- fail "webhook.enabled: with watchNamespaces, the operator may not write the cluster-scoped caBundle; set webhook.certManager.enabled=true" -}}
+{{- end -}}
+{{- if and .Values.metrics.secure (not .Values.metrics.enabled) -}}
+{{- fail "metrics.secure: is of no use without metrics; set metrics.enabled=true" -}}
+{{- end -}}
+{{- if and .Values.serviceMonitor.enabled (not .Values.metrics.enabled) -}}
+{{- fail "serviceMonitor.enabled: there are no metrics to scrape; set metrics.enabled=true" -}}
+{{- end -}}
+{{- if and .Values.prometheusRule.enabled (not .Values.metrics.enabled) -}}
+{{- fail "prometheusRule.enabled: there are no metrics to alert on; set metrics.enabled=true" -}}
+{{- end -}}
+{{- if and (not .Values.serviceAccount.create) .Values.serviceAccount.annotations -}}
+{{- fail "serviceAccount.annotations: the chart does not create the ServiceAccount; set serviceAccount.create=true" -}}
+{{- end -}}
+{{- if and (not .Values.rbac.create) (or .Values.rbac.extraRules .Values.rbac.impersonate) -}}
+{{- fail "rbac.extraRules and rbac.impersonate: the chart creates no permissions; set rbac.create=true" -}}
+{{- end -}}
+{{- end -}}

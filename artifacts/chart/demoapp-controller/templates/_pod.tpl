@@ -1,0 +1,104 @@
+{{/* The flags. A flag with the operator's default is left out. */}}
+{{- define "demoapp-controller.args" -}}
+{{- $args := list (printf "--logging-format=%s" .Values.logging.format) -}}
+{{- if .Values.logging.verbosity -}}
+{{- $args = append $args (printf "-v=%d" (int .Values.logging.verbosity)) -}}
+{{- end -}}
+{{- if not .Values.leaderElection.enabled -}}
+{{- $args = append $args "--leader-elect=false" -}}
+{{- end -}}
+{{- with .Values.leaderElection.leaseDuration -}}
+{{- $args = append $args (printf "--leader-elect-lease-duration=%s" .) -}}
+{{- end -}}
+{{- with .Values.leaderElection.renewDeadline -}}
+{{- $args = append $args (printf "--leader-elect-renew-deadline=%s" .) -}}
+{{- end -}}
+{{- with .Values.leaderElection.retryPeriod -}}
+{{- $args = append $args (printf "--leader-elect-retry-period=%s" .) -}}
+{{- end -}}
+{{- $name := include "demoapp-controller.fullname" . -}}
+{{- if ne $name .Chart.Name -}}
+{{- $args = append $args (printf "--leader-elect-resource-name=%s" $name) -}}
+{{- end -}}
+{{- with .Values.watchNamespaces -}}
+{{- $args = append $args (printf "--namespaces=%s" (join "," .)) -}}
+{{- end -}}
+{{- with .Values.controllers -}}
+{{- $args = append $args (printf "--controllers=%s" (join "," .)) -}}
+{{- end -}}
+{{- if ne .Values.auditNamespace "demoapp-audit" -}}
+{{- $args = append $args (printf "--audit-namespace=%s" .Values.auditNamespace) -}}
+{{- end -}}
+{{- if ne (int .Values.shutdownTimeoutSeconds) 25 -}}
+{{- $args = append $args (printf "--shutdown-timeout=%ds" (int .Values.shutdownTimeoutSeconds)) -}}
+{{- end -}}
+{{- if not .Values.metrics.enabled -}}
+{{- $args = append $args "--metrics-bind-address=0" -}}
+{{- else if .Values.metrics.secure -}}
+{{- $args = concat $args (list "--metrics-secure" "--metrics-bind-address=:8443") -}}
+{{- end -}}
+{{- if .Values.webhook.enabled -}}
+{{- $args = append $args "--webhook-bind-address=:9443" -}}
+{{- if .Values.webhook.certManager.enabled -}}
+{{- $args = append $args "--webhook-cert-dir=/etc/demoapp-controller/webhook" -}}
+{{- else if not .Values.leaderElection.enabled -}}
+{{- $args = append $args (printf "--webhook-hosts=demoapp-webhook.%s.svc" .Release.Namespace) -}}
+{{- end -}}
+{{- with .Values.webhook.approvedRegistries -}}
+{{- $args = append $args (printf "--approved-registries=%s" (join "," .)) -}}
+{{- end -}}
+{{- end -}}
+{{- if .Values.watches -}}
+{{- $args = concat $args (list "--watches-file=/etc/demoapp-controller/watches/watches.yaml" "--chart-cache-dir=/var/cache/demoapp-controller") -}}
+{{- end -}}
+{{- toYaml (concat $args .Values.extraArgs) -}}
+{{- end -}}
+
+{{/* The environment. GOMEMLIMIT in extraEnv replaces that of the memory limit. */}}
+{{- define "demoapp-controller.env" -}}
+{{- $env := list -}}
+{{- $own := false -}}
+{{- range .Values.extraEnv -}}
+{{- if eq .name "GOMEMLIMIT" -}}{{- $own = true -}}{{- end -}}
+{{- end -}}
+{{- $memory := dig "limits" "memory" "" .Values.resources -}}
+{{- if and $memory (not $own) -}}
+{{- $env = append $env (dict "name" "GOMEMLIMIT" "value" (include "demoapp-controller.goMemoryLimit" $memory)) -}}
+{{- end -}}
+{{- with concat $env .Values.extraEnv -}}
+{{- toYaml . -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "demoapp-controller.metricsPort" -}}
+{{- ternary 8443 8080 .Values.metrics.secure -}}
+{{- end -}}
+
+{{- define "demoapp-controller.volumeMounts" -}}
+{{- $mounts := list -}}
+{{- if .Values.watches -}}
+{{- $mounts = append $mounts (dict "name" "watches" "mountPath" "/etc/demoapp-controller/watches" "readOnly" true) -}}
+{{- $mounts = append $mounts (dict "name" "charts" "mountPath" "/var/cache/demoapp-controller") -}}
+{{- end -}}
+{{- if .Values.webhook.certManager.enabled -}}
+{{- $mounts = append $mounts (dict "name" "webhook" "mountPath" "/etc/demoapp-controller/webhook" "readOnly" true) -}}
+{{- end -}}
+{{- with concat $mounts .Values.extraVolumeMounts -}}
+{{- toYaml . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The volumes. The ConfigMap is mounted as a directory, because the kubelet does not update a file of subPath. */}}
+{{- define "demoapp-controller.volumes" -}}
+{{- $volumes := list -}}
+{{- if .Values.watches -}}
+{{- $volumes = append $volumes (dict "name" "watches" "configMap" (dict "name" (printf "%s-watches" (include "demoapp-controller.fullname" .)))) -}}
+{{- $volumes = append $volumes (dict "name" "charts" "emptyDir" (dict "sizeLimit" "1Gi")) -}}
+{{- end -}}
+{{- if .Values.webhook.certManager.enabled -}}
+{{- $volumes = append $volumes (dict "name" "webhook" "secret" (dict "secretName" "demoapp-webhook-tls")) -}}
+{{- end -}}
+{{- with concat $volumes .Values.extraVolumes -}}
+{{- toYaml . -}}
+{{- end -}}
+{{- end -}}

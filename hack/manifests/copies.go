@@ -20,7 +20,6 @@ var copied = []struct {
 	{kinds + "/*/crd.yaml", func(from string) string {
 		return filepath.Join("kinds", filepath.Base(filepath.Dir(from)), "crd.yaml")
 	}},
-	{webhookFiles + "/rbac.yaml", inFolder("webhook")},
 	{webhookFiles + "/webhook.yaml", inFolder("webhook")},
 }
 

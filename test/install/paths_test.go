@@ -22,13 +22,24 @@ var chartLabels = []string{
 func TestPathsInstallTheSameObjects(t *testing.T) {
 	file, kustomize, chart := readInstallFile(t), renderBase(t), renderChart(t, nil)
 
-	if diff := cmp.Diff(contents(t, kustomize), contents(t, file)); diff != "" {
-		t.Errorf("artifacts/install.yaml differs from artifacts/deploy; run \"make generate\":\n%s", diff)
-	}
+	compare(t, "artifacts/install.yaml", contents(t, kustomize), contents(t, file))
 	withoutNamespace := contents(t, kustomize)
 	delete(withoutNamespace, "Namespace//"+namespace)
-	if diff := cmp.Diff(withoutNamespace, contents(t, chart)); diff != "" {
-		t.Errorf("the chart differs from artifacts/deploy (-deploy +chart):\n%s", diff)
+	compare(t, "the chart", withoutNamespace, contents(t, chart))
+}
+
+// compare reports each object that is not the same in the kustomize base and in another installation.
+func compare(t *testing.T, name string, base, other map[string]map[string]any) {
+	t.Helper()
+	for key := range other {
+		if _, ok := base[key]; !ok {
+			t.Errorf("only %s has %s", name, key)
+		}
+	}
+	for key, content := range base {
+		if diff := cmp.Diff(content, other[key]); diff != "" {
+			t.Errorf("%s: %s differs from artifacts/deploy (-deploy +other); after a change there, run \"make generate\":\n%s", key, name, diff)
+		}
 	}
 }
 

@@ -48,6 +48,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- define "demoapp-controller.goMemoryLimit" -}}
 {{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 -}}
 {{- $quantity := toString . -}}
+{{- if kindIs "float64" . -}}
+{{- $quantity = printf "%.0f" . -}}
+{{- end -}}
 {{- $number := regexFind "^[0-9]+([.][0-9]+)?" $quantity -}}
 {{- $unit := trimPrefix $number $quantity -}}
 {{- if or (not $number) (not (hasKey $units $unit)) -}}
@@ -60,16 +63,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- printf "%dMiB" $limit -}}
 {{- end -}}
 
-{{/* A rule file of files/rbac as a list of rules. */}}
+{{/* The rules of a file in files/rbac: a list of the root context and the name of the file. */}}
 {{- define "demoapp-controller.rules" -}}
-{{- $content := .files.Get .path -}}
-{{- if not $content -}}
-{{- fail (printf "the chart has no file %s" .path) -}}
-{{- end -}}
+{{- $path := printf "files/rbac/%s.yaml" (index . 1) -}}
+{{- $content := required (printf "the chart has no file %s" $path) ((index . 0).Files.Get $path) -}}
 {{- toYaml (get (fromYaml $content) "rules") -}}
 {{- end -}}
 
-{{/* A Role and its binding in a namespace: name, namespace, rules (text), root. */}}
+{{/* A Role and its binding in a namespace: root, name, namespace, rules. */}}
 {{- define "demoapp-controller.role" -}}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -79,7 +80,7 @@ metadata:
   labels:
     {{- include "demoapp-controller.labels" .root | nindent 4 }}
 rules:
-  {{- .rules | nindent 2 }}
+  {{- toYaml .rules | nindent 2 }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -96,7 +97,7 @@ subjects:
   {{- include "demoapp-controller.subjects" .root | nindent 2 }}
 {{- end -}}
 
-{{/* A ClusterRole and its binding: name, rules (text), root. */}}
+{{/* A ClusterRole and its binding: root, name, rules. */}}
 {{- define "demoapp-controller.clusterRole" -}}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -105,7 +106,7 @@ metadata:
   labels:
     {{- include "demoapp-controller.labels" .root | nindent 4 }}
 rules:
-  {{- .rules | nindent 2 }}
+  {{- toYaml .rules | nindent 2 }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -152,5 +153,34 @@ subjects:
 {{- end -}}
 {{- if and (not .Values.rbac.create) (or .Values.rbac.extraRules .Values.rbac.impersonate) -}}
 {{- fail "rbac.extraRules and rbac.impersonate: the chart creates no permissions; set rbac.create=true" -}}
+{{- end -}}
+{{- if and .Values.watchNamespaces (has "demoappcluster" .Values.controllers) -}}
+{{- fail "controllers: demoappcluster reads nodes, which no Role can allow; remove demoappcluster, or watchNamespaces" -}}
+{{- end -}}
+{{- if .Values.rbac.impersonate -}}
+{{- include "demoapp-controller.validateImpersonation" . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Refuses what an operator that impersonates has no permissions for: its only kinds are those of watches. */}}
+{{- define "demoapp-controller.validateImpersonation" -}}
+{{- if .Values.watchNamespaces -}}
+{{- fail "rbac.impersonate: needs a ClusterRole, which watchNamespaces rules out; set only one of the two" -}}
+{{- end -}}
+{{- if not .Values.watches -}}
+{{- fail "rbac.impersonate: an operator that impersonates runs the kinds of watches only; set watches" -}}
+{{- end -}}
+{{- range .Values.watches -}}
+{{- if not (has (default "" .serviceAccountName) $.Values.rbac.impersonate) -}}
+{{- fail (printf "watches: the serviceAccountName of %s must be one of rbac.impersonate" .kind) -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.kinds -}}
+{{- if not ($.Files.Get (printf "files/rbac/kinds/%s-impersonating.yaml" .)) -}}
+{{- fail (printf "kinds: %s has no releases of watches, and rbac.impersonate permits nothing else; remove %s from kinds" . .) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.controllers (ne (join "," .Values.controllers) "watches") -}}
+{{- fail "controllers: with rbac.impersonate, must be empty or [watches]" -}}
 {{- end -}}
 {{- end -}}

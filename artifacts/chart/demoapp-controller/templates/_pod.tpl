@@ -23,7 +23,7 @@
 {{- with .Values.watchNamespaces -}}
 {{- $args = append $args (printf "--namespaces=%s" (join "," .)) -}}
 {{- end -}}
-{{- with .Values.controllers -}}
+{{- with ternary .Values.controllers (list "watches") (empty .Values.rbac.impersonate) -}}
 {{- $args = append $args (printf "--controllers=%s" (join "," .)) -}}
 {{- end -}}
 {{- if ne .Values.auditNamespace "demoapp-audit" -}}

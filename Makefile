@@ -55,6 +55,42 @@ up: ## Start a local control plane and print how to use it.
 down: ## Stop the local control plane.
 	@$(LOCALCLUSTER) down --name $(CLUSTER)
 
+##@ Deploy
+
+# These targets change a cluster, so they take no default: KUBECONFIG must be given, by the environment or on the command
+# line. IMAGE is the image of "make deploy", and RUN_FLAGS are further flags of "make run".
+KUBECTL ?= kubectl
+RUN_FLAGS ?=
+KUBECTL_GIVEN = $(KUBECTL) --kubeconfig=$(or $(KUBECONFIG),$(error set KUBECONFIG to the kubeconfig file of a cluster))
+
+.PHONY: install
+install: ## Install the CRDs on the cluster of KUBECONFIG.
+	$(KUBECTL_GIVEN) apply --kustomize artifacts/crds
+
+.PHONY: uninstall
+uninstall: ## Remove the CRDs. Refuses while there are DemoApps, whose releases nothing would remove.
+	@crds=$$($(KUBECTL_GIVEN) get --ignore-not-found --output=name --kustomize artifacts/crds); \
+	found=$$([[ -z "$$crds" ]] || $(KUBECTL_GIVEN) get demoapps,demoappclusters --all-namespaces --output=name); \
+	if [[ -n "$$found" ]]; then \
+		echo "uninstall: delete these first, while the operator runs:" $$found >&2; exit 1; \
+	fi
+	$(KUBECTL_GIVEN) delete --ignore-not-found --kustomize artifacts/crds
+
+.PHONY: run
+run: build ## Run the operator of this tree on this machine. It waits for the lease while deployed replicas work.
+	$(KUBECTL_GIVEN) apply --filename artifacts/deploy/00-namespace.yaml
+	exec $(BINARY) --kubeconfig=$(KUBECONFIG) --leader-elect-resource-namespace=demoapp-system \
+		--metrics-bind-address=127.0.0.1:8080 --health-probe-bind-address=127.0.0.1:8081 $(RUN_FLAGS)
+
+.PHONY: deploy
+deploy: ## Deploy the operator with its CRDs, as two replicas of IMAGE.
+	$(KUBECTL_GIVEN) kustomize artifacts/deploy | sed 's|image: demoapp-controller:dev$$|image: $(IMAGE)|' \
+		| $(KUBECTL_GIVEN) apply --filename -
+
+.PHONY: undeploy
+undeploy: ## Remove the operator. The CRDs, the DemoApps and their releases stay; nothing reconciles them.
+	$(KUBECTL_GIVEN) delete --ignore-not-found --filename artifacts/deploy/
+
 ##@ Build
 
 .PHONY: build

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -119,12 +120,19 @@ func launchAs(ctx context.Context, t testing.TB, c *Cluster, binary, namespace, 
 		"--health-probe-bind-address=" + probes,
 	}, args...)
 
-	o := &Operator{metricsURL: "http://" + metrics, probeURL: "http://" + probes, exited: make(chan struct{})}
+	o := &Operator{metricsURL: "http://" + metrics, probeURL: "http://" + probes}
+	return o.start(ctx, t, c, binary, args, nil)
+}
+
+// start starts the process. env are further variables of its environment.
+func (o *Operator) start(ctx context.Context, t testing.TB, c *Cluster, binary string, args, env []string) *Operator {
+	t.Helper()
+	o.exited = make(chan struct{})
 	// The end of the context must not kill the operator in the middle of its work. Stop and Kill end the operator.
 	o.command = exec.CommandContext(context.WithoutCancel(ctx), binary, args...)
 	o.command.Dir = c.root
 	o.command.Stdout, o.command.Stderr = &o.log, &o.log
-	o.command.Env = append(os.Environ(), "KUBE_CACHE_MUTATION_DETECTOR=true")
+	o.command.Env = slices.Concat(os.Environ(), []string{"KUBE_CACHE_MUTATION_DETECTOR=true"}, env)
 	if err := c.launcher.start(o.command); err != nil {
 		t.Fatalf("start the operator: %v", err)
 	}

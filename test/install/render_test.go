@@ -149,3 +149,13 @@ func find(t testing.TB, objects []*object, kind, name string) *object {
 	t.Fatalf("there is no %s %s", kind, name)
 	return nil
 }
+
+// toYAML encodes a value.
+func toYAML(t testing.TB, value any) string {
+	t.Helper()
+	content, err := yaml.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}

@@ -1,0 +1,131 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package install
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/example/demoapp-controller/test/cluster"
+)
+
+// TestMakeTargets deploys and removes the operator with make, on the cluster of KUBECONFIG.
+func TestMakeTargets(t *testing.T) {
+	const image = "registry.example.com/demoapp-controller:test"
+	target := shared.Namespace(t)
+	removeCRDsAtEnd(t)
+	t.Cleanup(func() { removeNamespace(context.WithoutCancel(t.Context()), t, namespace) })
+
+	succeed(t, "install")
+	if got := crdNames(t); !slices.Equal(got, bothCRDs) {
+		t.Errorf("make install: the CRDs are %v", got)
+	}
+	demoApp := createDemoApp(t, target)
+
+	succeed(t, "deploy", "IMAGE="+image)
+	live, err := shared.Client.AppsV1().Deployments(namespace).Get(t.Context(), releaseName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := live.Spec.Template.Spec.Containers[0].Image; got != image {
+		t.Errorf("make deploy: the image is %s", got)
+	}
+
+	succeed(t, "undeploy")
+	_, err = shared.Client.CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("make undeploy: the namespace is there (%v)", err)
+	}
+	output, err := runMake(t, "uninstall")
+	if err == nil || !strings.Contains(output, "delete these first") || !strings.Contains(output, demoApp.GetName()) {
+		t.Errorf("make uninstall with a DemoApp: %v\n%s", err, output)
+	}
+
+	removeDemoApp(t, target, demoApp.GetName())
+	succeed(t, "uninstall")
+	if got := crdNames(t); len(got) > 0 {
+		t.Errorf("make uninstall: the CRDs are %v", got)
+	}
+	// There is nothing left, which is no error.
+	succeed(t, "uninstall")
+	succeed(t, "undeploy")
+}
+
+// TestMakeRefusesWithoutKubeconfig holds that no target takes the cluster of ~/.kube/config.
+func TestMakeRefusesWithoutKubeconfig(t *testing.T) {
+	for _, target := range []string{"install", "uninstall", "deploy", "undeploy"} {
+		output, err := runMake(t, target, "KUBECONFIG=")
+		if err == nil || !strings.Contains(output, "set KUBECONFIG") {
+			t.Errorf("make %s: %v\n%s", target, err, output)
+		}
+	}
+}
+
+// TestMakeRun runs the operator of the tree, which makes a DemoApp ready.
+func TestMakeRun(t *testing.T) {
+	target := shared.Namespace(t)
+	removeCRDsAtEnd(t)
+	t.Cleanup(func() { removeNamespace(context.WithoutCancel(t.Context()), t, namespace) })
+	succeed(t, "install")
+	command, output := makeCommand(t, "run",
+		"RUN_FLAGS=--metrics-bind-address="+cluster.FreeAddress(t.Context(), t)+" --health-probe-bind-address=0")
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// The group is make, its shell and the operator. make fails, because a signal ended its command.
+		if err := syscall.Kill(-command.Process.Pid, syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		_ = command.Wait()
+		if t.Failed() {
+			t.Log(output.String())
+		}
+	})
+
+	example := applyExample(t, target)
+
+	shared.AwaitReady(t.Context(), t, target, example)
+	removeDemoApp(t, target, example.GetName())
+}
+
+// succeed runs a target of the Makefile, which must succeed.
+func succeed(t *testing.T, args ...string) {
+	t.Helper()
+	if output, err := runMake(t, args...); err != nil {
+		t.Fatalf("make %s: %v\n%s", strings.Join(args, " "), err, output)
+	}
+}
+
+func runMake(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	command, output := makeCommand(t, args...)
+	err := command.Run()
+	return output.String(), err
+}
+
+// makeCommand returns a make command and its output. Of two settings of a variable, the last one counts.
+func makeCommand(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	args = append([]string{"KUBECONFIG=" + shared.Kubeconfig(), "KUBECTL=" + shared.Kubectl()}, args...)
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), "make", args...)
+	command.Dir = shared.Root()
+	// A make that runs the tests passes its flags on.
+	command.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "MAKE") })
+	output := &bytes.Buffer{}
+	command.Stdout, command.Stderr = output, output
+	return command, output
+}

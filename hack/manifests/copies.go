@@ -21,6 +21,8 @@ var copied = []struct {
 		return filepath.Join("kinds", filepath.Base(filepath.Dir(from)), "crd.yaml")
 	}},
 	{webhookFiles + "/webhook.yaml", inFolder("webhook")},
+	{monitoring + "/prometheusrule.yaml", inFolder("monitoring")},
+	{monitoring + "/servicemonitor.yaml", inFolder("monitoring")},
 }
 
 func inFolder(folder string) func(string) string {
@@ -30,7 +32,7 @@ func inFolder(folder string) func(string) string {
 // copyChartFiles replaces the copies in the chart. A copy whose source is gone is removed.
 func copyChartFiles(root string) error {
 	files := filepath.Join(root, chart, "files")
-	for _, folder := range []string{"crds", "kinds", "webhook"} {
+	for _, folder := range []string{"crds", "kinds", "webhook", "monitoring"} {
 		if err := os.RemoveAll(filepath.Join(files, folder)); err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ const (
 	crds         = "artifacts/crds"
 	kinds        = "artifacts/kinds"
 	webhookFiles = "artifacts/kinds/webapp/admission"
+	monitoring   = "artifacts/monitoring"
 )
 
 // installHeader is the beginning of artifacts/install.yaml.

@@ -69,9 +69,10 @@ type Cluster struct {
 	// sharing is nil for a control plane that this process has started.
 	sharing *sharing
 
-	// operatorMutex guards operatorBinary. The path is empty until the operator is built and its CRDs and RBAC are
-	// applied.
+	// operatorMutex guards builtOperator and operatorBinary. The first is the path of the operator that was built here. The
+	// second is empty until its CRDs and RBAC are applied, too.
 	operatorMutex  sync.Mutex
+	builtOperator  string
 	operatorBinary string
 }
 

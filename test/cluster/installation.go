@@ -73,12 +73,9 @@ func environment(container corev1.Container) ([]string, error) {
 	return env, nil
 }
 
-// operatorProgram builds the operator once and returns its path.
+// operatorProgram builds the operator and returns its path.
 func (c *Cluster) operatorProgram(ctx context.Context) (string, error) {
 	c.operatorMutex.Lock()
 	defer c.operatorMutex.Unlock()
-	if c.operatorBinary != "" {
-		return c.operatorBinary, nil
-	}
 	return c.buildOperator(ctx)
 }

@@ -239,17 +239,24 @@ func (c *Cluster) prepareOperator(ctx context.Context) (string, error) {
 	return binary, nil
 }
 
-// buildOperator builds the operator, with the race detector if the tests have it.
+// buildOperator builds the operator once, with the race detector if the tests have it. Callers hold operatorMutex.
 func (c *Cluster) buildOperator(ctx context.Context) (string, error) {
 	if binary := os.Getenv(binaryVariable); binary != "" {
 		return filepath.Abs(binary)
+	}
+	if c.builtOperator != "" {
+		return c.builtOperator, nil
 	}
 	var flags []string
 	if raceEnabled {
 		flags = append(flags, "-race")
 	}
 	binary := filepath.Join(c.connection.Dir, "demoapp-controller")
-	return binary, c.goBuild(ctx, c.root, binary, "./cmd/demoapp-controller", flags...)
+	if err := c.goBuild(ctx, c.root, binary, "./cmd/demoapp-controller", flags...); err != nil {
+		return "", err
+	}
+	c.builtOperator = binary
+	return binary, nil
 }
 
 // deploy applies artifacts/crds and artifacts/deploy. The Deployment is left out, because the operator runs as a

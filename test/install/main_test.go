@@ -66,21 +66,23 @@ func helm(t *testing.T) *action.Configuration {
 	return configuration
 }
 
-// helmInstall installs a chart as "helm install" does.
+// helmInstall installs a chart as "helm install" does, until the end of the test.
 func helmInstall(t *testing.T, chart *chartv2.Chart, given values) {
 	t.Helper()
 	install := action.NewInstall(helm(t))
 	install.ReleaseName, install.Namespace = releaseName, namespace
 	install.WaitStrategy, install.Timeout = kube.HookOnlyStrategy, helmTimeout
+	t.Cleanup(func() { helmUninstall(t) })
 	if _, err := install.RunWithContext(t.Context(), chart, given); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// helmUninstall uninstalls the release as "helm uninstall" does.
+// helmUninstall uninstalls the release, if it is installed, as "helm uninstall" does.
 func helmUninstall(t *testing.T) {
 	t.Helper()
 	uninstall := action.NewUninstall(helm(t))
+	uninstall.IgnoreNotFound = true
 	uninstall.WaitStrategy, uninstall.Timeout = kube.HookOnlyStrategy, helmTimeout
 	if _, err := uninstall.Run(releaseName); err != nil {
 		t.Fatal(err)

@@ -23,11 +23,10 @@ import (
 func TestChartWebhook(t *testing.T) {
 	createNamespace(t, namespace)
 	removeCRDsAtEnd(t)
-	helmInstall(t, loadChart(t), parse[values](t, "{kinds: [webapp], webhook: {enabled: true, approvedRegistries: [docker.io/library]}}"))
 	t.Cleanup(func() {
-		helmUninstall(t)
-		kubectl(context.WithoutCancel(t.Context()), t, "delete", "--filename=artifacts/kinds/webapp/crd.yaml")
+		kubectl(context.WithoutCancel(t.Context()), t, "delete", "--ignore-not-found", "--filename=artifacts/kinds/webapp/crd.yaml")
 	})
+	helmInstall(t, loadChart(t), parse[values](t, "{kinds: [webapp], webhook: {enabled: true, approvedRegistries: [docker.io/library]}}"))
 	address := cluster.FreeAddress(t.Context(), t)
 	callProcess(t, address)
 

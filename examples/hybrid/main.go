@@ -20,7 +20,7 @@ import (
 var charts embed.FS
 
 func main() {
-	options := operator.NewOptions("hybrid-operator", "devel", "hybrid-system")
+	options := operator.NewOptions("hybrid-operator", "", "hybrid-system")
 	operator.Main(options, func(context.Context) ([]operator.Kind, error) {
 		chart, err := helm.LoadFS(charts, "charts/memcached")
 		memcached := watches.Kind{

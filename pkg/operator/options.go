@@ -34,8 +34,11 @@ const maxVerbosity = 7
 type Options struct {
 	// Name is the program's name in user agents and events.
 	Name string
-	// Version is the program's version in user agents and logs.
+	// Version is the program's version in user agents, logs and the metric <name>_build_info.
 	Version string
+	// Commit and Date are the commit that the program was built from and its time (RFC 3339), or "unknown". The commit of
+	// a build with uncommitted changes ends with "+dirty".
+	Commit, Date string
 	// Kubeconfig is the path of a kubeconfig file. If it is empty, the service account of the pod is used.
 	Kubeconfig string
 	// Namespaces are the watched namespaces. If it is empty, all namespaces are watched.
@@ -77,12 +80,16 @@ type LeaderElectionOptions struct {
 	ResourceName string
 }
 
-// NewOptions returns the defaults of a program with this name and version. The lease has the same name. Outside a pod,
-// the lease is in fallbackNamespace.
+// NewOptions returns the defaults of a program with this name and version. If version is empty, the version is that of
+// the binary: the one that the linker set, or the one that the go command stamped. The lease has the same name as the
+// program. Outside a pod, the lease is in fallbackNamespace.
 func NewOptions(name, version, fallbackNamespace string) *Options {
+	build := readStamp(version)
 	return &Options{
 		Name:        name,
-		Version:     version,
+		Version:     build.version,
+		Commit:      build.commit,
+		Date:        build.date,
 		Controllers: []string{allControllers},
 		LeaderElection: LeaderElectionOptions{
 			Enabled:           true,

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +35,7 @@ func Run(stop context.Context, options Options, kinds ...Kind) error {
 	}
 	metrics := newMetrics()
 	metrics.observeClients()
+	metrics.registry.MustRegister(cfg.buildInfo())
 	ready := &readiness{}
 	servers, err := listenAll(stop, cfg, metrics, ready)
 	if err != nil {
@@ -90,8 +92,8 @@ func logStart(ctx context.Context, cfg config, server *rest.Config, servers []*s
 	if len(cfg.Namespaces) > 0 {
 		namespaces = strings.Join(cfg.Namespaces, ",")
 	}
-	logger.Info("Starting", "version", cfg.Version, "server", server.Host, "namespaces", namespaces,
-		"identity", cfg.identity)
+	logger.Info("Starting", "version", cfg.Version, "commit", cfg.Commit, "date", cfg.Date, "goversion", runtime.Version(),
+		"server", server.Host, "namespaces", namespaces, "identity", cfg.identity)
 }
 
 // assembly is the part of the process that needs the API server.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -72,7 +71,7 @@ func newCommand(logs io.Writer, run func(*Options) error) *cobra.Command {
 			}
 			return nil
 		},
-		Version:           version(),
+		Version:           options.VersionLine(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
@@ -100,13 +99,3 @@ type usage struct{ error }
 
 func (u usage) Unwrap() error        { return u.error }
 func (u usage) Is(target error) bool { return target == errUsage }
-
-// version returns the version that the Go toolchain stamped into the binary: a tag, or a pseudo-version with the
-// commit. A binary without a stamp has the version "devel".
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return "devel"
-	}
-	return info.Main.Version
-}

@@ -22,7 +22,7 @@ func TestExecuteUsage(t *testing.T) {
 		stdout string
 		stderr string
 	}{
-		{name: "version", args: []string{"--version"}, stdout: "demoapp-controller " + version() + "\n"},
+		{name: "version", args: []string{"--version"}, stdout: "demoapp-controller " + NewOptions().VersionLine() + "\n"},
 		{name: "unknown flag", args: []string{"--frob"}, code: 2, stderr: "demoapp-controller: unknown flag: --frob; see --help\n"},
 		{
 			name: "argument", args: []string{"run"}, code: 2,

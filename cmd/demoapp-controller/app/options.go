@@ -66,7 +66,7 @@ type Options struct {
 // NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{
-		Options:        *operator.NewOptions(programName, version(), defaultNamespace),
+		Options:        *operator.NewOptions(programName, "", defaultNamespace),
 		Workers:        10,
 		ResyncPeriod:   10 * time.Minute,
 		AuditNamespace: "demoapp-audit",

@@ -8,8 +8,15 @@ SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# The image that "make image" builds.
+# The version of a release, such as v1.2.3. Without it, the version is that of the commit.
+VERSION ?=
+# The image that "make image" and "make docker-build" build, its platforms, and where "make image" pushes it.
 IMAGE ?= demoapp-controller:dev
+IMG ?= $(IMAGE)
+PLATFORMS ?= linux/amd64 linux/arm64
+PUSH ?=
+# The container engine of "make docker-build" and "make docker-push".
+CONTAINER_TOOL ?= docker
 # The name of the control plane that "make up" starts.
 CLUSTER ?= demoapp
 # Further arguments of "go test", for example: make test-unit ARGS='-run TestDecide ./pkg/helm'.
@@ -23,8 +30,8 @@ RACE := $(if $(shell command -v $$(go env CC)),-race)
 BOUNDED := Limits|Memory|Cheap|^Fuzz
 BOUNDED_PACKAGES = $(addprefix ./,$(sort $(dir $(shell \
 	grep -rlE '^func (Fuzz|Test[A-Za-z]*(Limits|Memory|Cheap))' --include='*_test.go' pkg))))
-# The other modules with Go code.
-MODULES := $(patsubst %/go.mod,%,$(wildcard hack/*/go.mod test/*/go.mod))
+# The other modules with Go code. hack/tools has only pinned tools.
+MODULES := $(filter-out hack/tools,$(patsubst %/go.mod,%,$(wildcard hack/*/go.mod test/*/go.mod)))
 LOCALCLUSTER := go -C hack/localcluster run .
 # Runs a command on a control plane that ends with the command. Tests count requests in the audit log.
 CLUSTER_EXEC := bin/localcluster exec --audit --
@@ -93,14 +100,40 @@ undeploy: ## Remove the operator. The CRDs, the DemoApps and their releases stay
 
 ##@ Build
 
+# All builds of the operator have these flags, those of the Dockerfile included. The same commit gives the same binary.
+LDFLAGS = -s -w$(if $(VERSION), -X github.com/example/demoapp-controller/pkg/operator.releaseVersion=$(VERSION))
+GO_BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags '$(LDFLAGS)'
+
 .PHONY: build
 build: ## Build the operator into bin/.
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(BINARY) ./cmd/demoapp-controller
+	$(GO_BUILD) -o $(BINARY) ./cmd/demoapp-controller
+
+# The binary of one platform, such as bin/linux_arm64/demoapp-controller.
+bin/%/demoapp-controller: FORCE
+	GOOS=$(firstword $(subst _, ,$*)) GOARCH=$(lastword $(subst _, ,$*)) $(GO_BUILD) -o $@ ./cmd/demoapp-controller
+
+.PHONY: FORCE
+FORCE:
+
+IMAGE_BINARIES = $(foreach platform,$(PLATFORMS),bin/$(subst /,_,$(platform))/demoapp-controller)
 
 .PHONY: image
-image: ## Build a container image into bin/image.tar, without a container engine.
-	CGO_ENABLED=0 GOOS=linux go build -trimpath -ldflags '-s -w' -o bin/image/demoapp-controller ./cmd/demoapp-controller
-	go -C hack/tools run ./image --binary $(CURDIR)/bin/image/demoapp-controller --tag $(IMAGE) --output $(CURDIR)/bin/image.tar
+image: $(IMAGE_BINARIES) ## Build the image of all PLATFORMS into bin/image/, without a container engine, and push it to PUSH=.
+	go -C hack/image run . -release '$(VERSION)' -tag '$(IMAGE)' -output $(CURDIR)/bin/image -push '$(PUSH)' $(abspath $^)
+	cp bin/image/docker-$(firstword $(notdir $(filter %/$(shell go env GOARCH),$(PLATFORMS)) $(PLATFORMS))).tar bin/image.tar
+
+# What the Dockerfile gets from outside: the version of Go, and the commit for the labels and the times of files.
+DOCKER_ARGS = GO_VERSION=$(patsubst go%,%,$(shell go env GOVERSION)) VERSION=$(VERSION) REVISION=$(shell git rev-parse HEAD) \
+	CREATED=$(shell TZ=UTC0 git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ) \
+	SOURCE_DATE_EPOCH=$(shell git log -1 --format=%ct)
+
+.PHONY: docker-build
+docker-build: ## Build the image IMG= with the Dockerfile and CONTAINER_TOOL=, for example podman.
+	$(CONTAINER_TOOL) build --tag $(IMG) $(addprefix --build-arg ,$(DOCKER_ARGS)) .
+
+.PHONY: docker-push
+docker-push: ## Push the image IMG= with CONTAINER_TOOL=.
+	$(CONTAINER_TOOL) push $(IMG)
 
 .PHONY: generate
 generate: ## Write the generated code, the CRDs and docs/api.md.

@@ -14,6 +14,8 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/instructions"
 	"github.com/moby/buildkit/frontend/dockerfile/parser"
 	"github.com/moby/buildkit/frontend/dockerfile/shell"
+
+	"github.com/example/demoapp-controller/hack/image/program"
 )
 
 // root is the root of the repository.
@@ -83,7 +85,7 @@ func readStage(t *testing.T, stage instructions.Stage, args []string) dockerImag
 
 func TestDockerfileDescribesTheSameImage(t *testing.T) {
 	s := stamp{version: "v1.2.3", revision: "0a1b", created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	binary := build(t, newRepository(t), "amd64")[0]
+	binary := program.Build(t, program.NewRepository(t), "amd64")[0]
 	content, err := os.ReadFile(binary)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +142,7 @@ func TestDockerBuildPassesAllArguments(t *testing.T) {
 	stages := parseDockerfile(t)
 	image := readStage(t, stages[len(stages)-1], nil)
 
-	out := command(t, root, nil, "make", "--no-print-directory", "--dry-run", "docker-build", "docker-push",
+	out := program.Command(t, root, nil, "make", "--no-print-directory", "--dry-run", "docker-build", "docker-push",
 		"CONTAINER_TOOL=podman", "IMG=registry.example.com/operator:v1.2.3", "VERSION=v1.2.3")
 
 	for _, arg := range append([]string{"GO_VERSION", "SOURCE_DATE_EPOCH"}, image.args...) {

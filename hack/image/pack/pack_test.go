@@ -13,7 +13,6 @@ import (
 	"maps"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -28,70 +27,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
+	"github.com/example/demoapp-controller/hack/image/program"
 	"github.com/example/demoapp-controller/hack/image/sbom"
 )
 
-// commitTime is the time of the commit of newRepository.
-const commitTime = "2026-01-02T03:04:05Z"
-
-// newRepository returns a repository with one commit of a small program.
-func newRepository(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	for name, content := range map[string]string{
-		"go.mod":  "module example.com/program\n\ngo 1.26.0\n",
-		"main.go": "package main\n\nfunc main() {}\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	command(t, dir, nil, "git", "init", "--quiet")
-	command(t, dir, nil, "git", "add", ".")
-	command(t, dir, []string{"GIT_AUTHOR_DATE=" + commitTime, "GIT_COMMITTER_DATE=" + commitTime},
-		"git", "-c", "user.name=Author", "-c", "user.email=author@example.com", "-c", "commit.gpgsign=false",
-		"commit", "--quiet", "--message", "Add a program")
-	return dir
-}
-
-// clone clones a repository into a new directory.
-func clone(t *testing.T, repository string) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "clone")
-	command(t, ".", nil, "git", "clone", "--quiet", repository, dir)
-	return dir
-}
-
-// build compiles the program of a repository for Linux and returns the paths of the binaries, one per architecture.
-func build(t *testing.T, repository string, architectures ...string) []string {
-	t.Helper()
-	binaries := make([]string, 0, len(architectures))
-	for _, architecture := range architectures {
-		binary := filepath.Join(t.TempDir(), "program")
-		command(t, repository, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + architecture},
-			"go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", binary, ".")
-		binaries = append(binaries, binary)
-	}
-	return binaries
-}
-
-func command(t *testing.T, dir string, env []string, name string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", cmd, err, out)
-	}
-	return string(out)
-}
-
 func TestImage(t *testing.T) {
-	repository := newRepository(t)
-	revision := strings.TrimSpace(command(t, repository, nil, "git", "rev-parse", "HEAD"))
+	repository := program.NewRepository(t)
+	revision := strings.TrimSpace(program.Command(t, repository, nil, "git", "rev-parse", "HEAD"))
 	output := filepath.Join(t.TempDir(), "image")
 
-	bundle, err := Build("v1.2.3", build(t, repository, "amd64", "arm64")...)
+	bundle, err := Build("v1.2.3", program.Build(t, repository, "amd64", "arm64")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +52,7 @@ func TestImage(t *testing.T) {
 		"org.opencontainers.image.licenses":    "Apache-2.0",
 		"org.opencontainers.image.version":     "v1.2.3",
 		"org.opencontainers.image.revision":    revision,
-		"org.opencontainers.image.created":     commitTime,
+		"org.opencontainers.image.created":     program.CommitTime,
 	}
 	index, artifacts := readLayout(t, filepath.Join(output, "oci"), digest)
 	manifest, err := index.IndexManifest()
@@ -181,7 +126,7 @@ func checkImage(t *testing.T, image v1.Image, architecture string, labels map[st
 	if !maps.Equal(config.Config.Labels, labels) {
 		t.Errorf("labels = %v, want %v", config.Config.Labels, labels)
 	}
-	if got := config.Created.Format(time.RFC3339); got != commitTime {
+	if got := config.Created.Format(time.RFC3339); got != program.CommitTime {
 		t.Errorf("created %s", got)
 	}
 	manifest, err := image.Manifest()
@@ -285,9 +230,9 @@ func checkDockerArchive(t *testing.T, file string, image v1.Image) {
 }
 
 func TestSameCommitGivesSameImage(t *testing.T) {
-	repository := newRepository(t)
+	repository := program.NewRepository(t)
 	pack := func() (v1.Hash, []byte) {
-		bundle, err := Build("v1.2.3", build(t, clone(t, repository), "amd64", "arm64")...)
+		bundle, err := Build("v1.2.3", program.Build(t, program.Clone(t, repository), "amd64", "arm64")...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -322,7 +267,7 @@ func TestPush(t *testing.T) {
 		{"registry with referrers", true},
 		{"registry without referrers", false},
 	}
-	binaries := build(t, newRepository(t), "amd64", "arm64")
+	binaries := program.Build(t, program.NewRepository(t), "amd64", "arm64")
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			server := httptest.NewServer(registry.New(
@@ -396,7 +341,7 @@ func checkPulled(t *testing.T, pushed name.Digest, want Platform) {
 func TestUnreachableRegistry(t *testing.T) {
 	server := httptest.NewServer(registry.New())
 	server.Close()
-	bundle, err := Build("", build(t, newRepository(t), "amd64")...)
+	bundle, err := Build("", program.Build(t, program.NewRepository(t), "amd64")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -413,12 +358,12 @@ func TestBuildRefuses(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	repository := newRepository(t)
-	binaries := build(t, repository, "amd64", "amd64")
+	repository := program.NewRepository(t)
+	binaries := program.Build(t, repository, "amd64", "amd64")
 	if err := os.WriteFile(filepath.Join(repository, "new.go"), []byte("package main\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	modified := build(t, repository, "arm64")[0]
+	modified := program.Build(t, repository, "arm64")[0]
 	tests := []struct {
 		name     string
 		binaries []string
@@ -440,7 +385,7 @@ func TestBuildRefuses(t *testing.T) {
 }
 
 func TestWriteRefusesTag(t *testing.T) {
-	bundle, err := Build("", build(t, newRepository(t), "amd64")...)
+	bundle, err := Build("", program.Build(t, program.NewRepository(t), "amd64")...)
 	if err != nil {
 		t.Fatal(err)
 	}

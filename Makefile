@@ -17,6 +17,12 @@ PLATFORMS ?= linux/amd64 linux/arm64
 PUSH ?=
 # The container engine of "make docker-build" and "make docker-push".
 CONTAINER_TOOL ?= docker
+# The platforms of the binaries of a release, and the repository of its image.
+RELEASE_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+REPOSITORY ?= $(if $(PUSH),$(patsubst %:$(VERSION),%,$(PUSH)),ghcr.io/example/demoapp-controller)
+# The private key that signs a release. Without a key, "make sign" signs with the identity of the caller.
+SIGN_KEY ?=
+export SIGN_KEY
 # The name of the control plane that "make up" starts.
 CLUSTER ?= demoapp
 # Further arguments of "go test", for example: make test-unit ARGS='-run TestDecide ./pkg/helm'.
@@ -24,6 +30,8 @@ ARGS ?= ./...
 
 BINARY := bin/demoapp-controller
 LINTER := bin/golangci-lint
+COSIGN := bin/cosign
+VULNCHECK := bin/govulncheck
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v $$(go env CC)),-race)
 # The tests that measure memory, of which the race detector needs more, and their packages.
@@ -115,10 +123,10 @@ bin/%/demoapp-controller: FORCE
 .PHONY: FORCE
 FORCE:
 
-IMAGE_BINARIES = $(foreach platform,$(PLATFORMS),bin/$(subst /,_,$(platform))/demoapp-controller)
+binaries = $(foreach platform,$(1),bin/$(subst /,_,$(platform))/demoapp-controller)
 
 .PHONY: image
-image: $(IMAGE_BINARIES) ## Build the image of all PLATFORMS into bin/image/, without a container engine, and push it to PUSH=.
+image: $(call binaries,$(PLATFORMS)) ## Build the image of all PLATFORMS into bin/image/, without a container engine, and push it to PUSH=.
 	go -C hack/image run . -release '$(VERSION)' -tag '$(IMAGE)' -output $(CURDIR)/bin/image -push '$(PUSH)' $(abspath $^)
 	cp bin/image/docker-$(firstword $(notdir $(filter %/$(shell go env GOARCH),$(PLATFORMS)) $(PLATFORMS))).tar bin/image.tar
 
@@ -134,6 +142,28 @@ docker-build: ## Build the image IMG= with the Dockerfile and CONTAINER_TOOL=, f
 .PHONY: docker-push
 docker-push: ## Push the image IMG= with CONTAINER_TOOL=.
 	$(CONTAINER_TOOL) push $(IMG)
+
+.PHONY: release
+release: release-version $(call binaries,$(RELEASE_PLATFORMS)) ## Build the release VERSION= into bin/release/, push its image to PUSH=, sign with SIGN_KEY=.
+	$(MAKE) --no-print-directory image IMAGE=$(REPOSITORY):$(VERSION) PUSH=
+	go -C hack/image run ./release -version '$(VERSION)' -repository $(REPOSITORY) -image $(CURDIR)/bin/image \
+		-manifest $(CURDIR)/artifacts/install.yaml -chart $(CURDIR)/artifacts/chart/demoapp-controller \
+		-output $(CURDIR)/bin/release $(abspath $(filter bin/%,$^))
+	$(if $(PUSH),$(MAKE) --no-print-directory image IMAGE=$(REPOSITORY):$(VERSION))
+	$(if $(SIGN_KEY),$(MAKE) --no-print-directory sign)
+
+# A release is of a commit. This is checked before the long build.
+.PHONY: release-version
+release-version:
+	@[[ -n '$(VERSION)' ]] || { echo 'release: VERSION is empty; set it, for example: make release VERSION=v1.2.3' >&2; exit 1; }
+	@[[ -z "$$(git status --porcelain)" ]] || { echo 'release: there are uncommitted changes; commit them' >&2; exit 1; }
+
+.PHONY: sign
+sign: $(COSIGN) ## Sign the release in bin/release/, and its image if PUSH= is set.
+	hack/sign.sh $(COSIGN) bin/release $(if $(PUSH),$$(<bin/release/image-digest.txt))
+
+$(COSIGN): hack/tools/cosign/go.mod
+	go -C hack/tools/cosign build -o $(CURDIR)/$@ github.com/sigstore/cosign/v3/cmd/cosign
 
 .PHONY: generate
 generate: ## Write the generated code, the CRDs and docs/api.md.
@@ -171,6 +201,10 @@ test-integration: localcluster ## Run the operator on a real API server, which i
 test-conformance: localcluster ## Compare the Helm engine with the stock Helm SDK, on a real API server.
 	$(CLUSTER_TEST) -tags conformance ./test/conformance
 
+.PHONY: test-release
+test-release: $(COSIGN) $(VULNCHECK) ## Sign a small release and check a small database of vulnerabilities with the real tools.
+	COSIGN=$(CURDIR)/$(COSIGN) VULNCHECK=$(CURDIR)/$(VULNCHECK) go -C hack/image test -tags integration ./release
+
 .PHONY: localcluster
 localcluster:
 	go -C hack/localcluster build -o $(CURDIR)/bin/localcluster .
@@ -204,3 +238,17 @@ format: $(LINTER) ## Format the Go files of all modules.
 
 $(LINTER): hack/tools/lint/go.mod
 	go -C hack/tools/lint build -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: gosec
+gosec: $(LINTER) ## Report insecure code in all modules. "make lint" does so as well.
+	$(LINTER) run --enable-only gosec ./...
+	for module in $(MODULES); do \
+		(cd $$module && $(CURDIR)/$(LINTER) run --config $(CURDIR)/.golangci.yaml --enable-only gosec ./...); \
+	done
+
+.PHONY: vulncheck
+vulncheck: $(VULNCHECK) ## Report known vulnerabilities in the code that is called. GOVULNDB= names another database.
+	hack/vulncheck.sh $(VULNCHECK) . $(MODULES)
+
+$(VULNCHECK): hack/tools/vulncheck/go.mod
+	go -C hack/tools/vulncheck build -o $(CURDIR)/$@ golang.org/x/vuln/cmd/govulncheck

@@ -25,7 +25,7 @@ for module in "$@"; do
     0) ;;
     3) status=3 ;;
     *)
-      if [[ "$output" == *"fetching vulnerabilities"* ]]; then
+      if [[ "$output" == *"fetching vulnerabilities"* || "$output" == *"unrecognized vulndb format"* ]]; then
         echo "vulncheck: the database $database is not reachable. Unpack https://vuln.go.dev/vulndb.zip from a machine" \
           "that reaches it, and set GOVULNDB=file:///path/to/vulndb, or set GOVULNDB to the URL of a mirror." >&2
       fi

@@ -104,8 +104,8 @@ func newDatabase(t *testing.T) string {
 		"index/modules.json": `[{"path": "stdlib", "vulns": [{"id": "GO-2026-0001", "modified": "2026-01-02T03:04:05Z"}]}]`,
 		"index/vulns.json":   `[{"id": "GO-2026-0001", "modified": "2026-01-02T03:04:05Z"}]`,
 		"ID/GO-2026-0001.json": `{"schema_version": "1.3.1", "id": "GO-2026-0001", "modified": "2026-01-02T03:04:05Z",
-			"summary": "A vulnerability of this test", "affected": [{"package": {"name": "stdlib", "ecosystem": "Go"},
-			"ranges": [{"type": "SEMVER", "events": [{"introduced": "0"}]}],
+			"summary": "A vulnerability of this test", "database_specific": {"url": "https://example.com/GO-2026-0001"},
+			"affected": [{"package": {"name": "stdlib", "ecosystem": "Go"}, "ranges": [{"type": "SEMVER", "events": [{"introduced": "0"}]}],
 			"ecosystem_specific": {"imports": [{"path": "strings", "symbols": ["ToUpper"]}]}}]}`,
 	} {
 		file := filepath.Join(dir, name)

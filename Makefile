@@ -178,11 +178,12 @@ clean: ## Remove what was built.
 .PHONY: test
 test: test-unit test-cluster ## Run all tests.
 
+# The cache of tests does not notice changes outside of a module, so tests of other modules always run.
 .PHONY: test-unit
 test-unit: ## Run the unit tests. They need no cluster.
 	go test $(RACE) $(ARGS)
 	$(if $(RACE),go test -run '$(BOUNDED)' $(BOUNDED_PACKAGES))
-	for module in $(MODULES); do go -C $$module test ./...; done
+	for module in $(MODULES); do go -C $$module test -count=1 ./...; done
 
 # "localcluster exec" starts one control plane, which the test packages use one after the other. With -p 2, the next
 # package is compiled while one runs. test/conformance comes last, since it leaves its many namespaces behind.
@@ -203,7 +204,7 @@ test-conformance: localcluster ## Compare the Helm engine with the stock Helm SD
 
 .PHONY: test-release
 test-release: $(COSIGN) $(VULNCHECK) ## Sign a small release and check a small database of vulnerabilities with the real tools.
-	COSIGN=$(CURDIR)/$(COSIGN) VULNCHECK=$(CURDIR)/$(VULNCHECK) go -C hack/image test -tags integration ./release
+	COSIGN=$(CURDIR)/$(COSIGN) VULNCHECK=$(CURDIR)/$(VULNCHECK) go -C hack/image test -count=1 -tags integration ./release
 
 .PHONY: localcluster
 localcluster:

@@ -4,12 +4,16 @@
 package operator
 
 import (
+	"bytes"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 )
 
 func TestStampOf(t *testing.T) {
@@ -63,6 +67,19 @@ func TestVersionLine(t *testing.T) {
 	got := options.VersionLine()
 	if want := "v1.2.3 commit=0a1b date=2026-01-02T03:04:05Z goversion=" + runtime.Version(); got != want {
 		t.Errorf("VersionLine() = %q, want %q", got, want)
+	}
+}
+
+func TestStartIsLoggedWithBuild(t *testing.T) {
+	var log bytes.Buffer
+	ctx := klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log))))
+	cfg := config{Options: Options{Version: "v1.2.3", Commit: "0a1b", Date: "2026-01-02T03:04:05Z"}}
+
+	logStart(ctx, cfg, &rest.Config{Host: "https://127.0.0.1"}, nil)
+
+	want := `"Starting" version="v1.2.3" commit="0a1b" date="2026-01-02T03:04:05Z" goversion="` + runtime.Version() + `" `
+	if !strings.Contains(log.String(), want) {
+		t.Errorf("log = %q, want %s", &log, want)
 	}
 }
 

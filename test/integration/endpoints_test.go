@@ -70,6 +70,7 @@ func TestMetrics(t *testing.T) {
 		`leader_election_master_status{name="demoapp-controller"} 1`,
 		`controller_kind_waiting{kind="demoapp"} 0`,
 		`controller_kind_waiting{kind="demoappcluster"} 0`,
+		`# TYPE demoapp_controller_build_info gauge`,
 		`# TYPE go_goroutines gauge`,
 		`# TYPE process_resident_memory_bytes gauge`,
 	}

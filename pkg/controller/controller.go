@@ -130,6 +130,9 @@ func New(r Reconciler, opts Options) *Controller {
 // Name returns Options.Name.
 func (c *Controller) Name() string { return c.opts.Name }
 
+// Drift returns the counters of the drift that the controller finds and corrects.
+func (c *Controller) Drift() DriftCount { return c.opts.Metrics.Drift(c.opts.Name) }
+
 // Enqueue requests a pass over key now, in addition to earlier requests.
 func (c *Controller) Enqueue(key cache.ObjectName, why Reason) {
 	c.queue.add(key, why)
@@ -215,7 +218,7 @@ func (c *Controller) waitForSync(stop, lead context.Context, logger klog.Logger,
 // that pass, because another worker has replaced it.
 func (c *Controller) work(ctx, stop context.Context) {
 	for {
-		key, why, ok := c.queue.take()
+		key, due, carried, ok := c.queue.take()
 		if !ok {
 			return
 		}
@@ -224,8 +227,8 @@ func (c *Controller) work(ctx, stop context.Context) {
 			slots: c.slots, key: key, onWait: c.metrics.wait, onResume: c.metrics.resume,
 			replaceWorker: func() { c.workers.Go(func() { c.work(ctx, stop) }) },
 		}
-		if why != 0 && stop.Err() == nil && ctx.Err() == nil {
-			c.process(context.WithValue(ctx, slotKey{}, s), key, why)
+		if due != 0 && stop.Err() == nil && ctx.Err() == nil {
+			c.process(context.WithValue(ctx, slotKey{}, s), key, due, carried)
 		}
 		s.close()
 		c.queue.done(key)
@@ -235,8 +238,10 @@ func (c *Controller) work(ctx, stop context.Context) {
 	}
 }
 
-// process makes one pass over key and schedules the next one.
-func (c *Controller) process(ctx context.Context, key cache.ObjectName, why Reason) {
+// process makes one pass over key and schedules the next one. due are the reasons that
+// start the pass, and carried are those of failed passes.
+func (c *Controller) process(ctx context.Context, key cache.ObjectName, due, carried Reason) {
+	why := due | carried
 	logger := klog.LoggerWithValues(klog.FromContext(ctx),
 		"object", klog.KRef(key.Namespace, key.Name), "reconcileID", uuid.NewUUID())
 	ctx = klog.NewContext(ctx, logger)
@@ -251,32 +256,32 @@ func (c *Controller) process(ctx context.Context, key cache.ObjectName, why Reas
 	switch {
 	case err == nil:
 		c.queue.succeeded(key, result.RequeueAfter)
-		c.metrics.end(resultSuccess, took)
+		c.metrics.end(due, resultSuccess, took)
 		logger.V(4).Info("Reconciled", "took", took, "requeueAfter", result.RequeueAfter)
 	case errors.As(err, &panicked):
 		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.failures)
-		c.metrics.end(resultPanic, took)
+		c.metrics.end(due, resultPanic, took)
 		logger.Error(logged, "Reconcile panicked", "why", why, "retryIn", delay, "stack", panicked.stack)
 	case ctx.Err() != nil:
 		// Another replica is the leader and makes the next pass.
-		c.metrics.end(resultError, took)
+		c.metrics.end(due, resultError, took)
 		logger.V(1).Info("Reconcile was interrupted", "why", why, "err", logged)
 	case IsTerminal(err):
 		c.queue.failed(key, why, result.RequeueAfter, nil)
-		c.metrics.end(resultTerminal, took)
+		c.metrics.end(due, resultTerminal, took)
 		logger.Error(logged, "Reconcile failed, waiting for a change", "why", why, "requeueAfter", result.RequeueAfter)
 	case isConflict(err):
 		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.conflicts)
-		c.metrics.end(resultConflict, took)
+		c.metrics.end(due, resultConflict, took)
 		logger.V(4).Info("Reconcile met a conflict", "why", why, "retryIn", delay, "err", logged)
 	case IsPending(err):
 		// Not a failure: the informer enqueues the key when it has synced.
 		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.conflicts)
-		c.metrics.end(resultSuccess, took)
+		c.metrics.end(due, resultSuccess, took)
 		logger.V(4).Info("Reconcile waits for an informer", "why", why, "retryIn", delay, "err", logged)
 	default:
 		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.failures)
-		c.metrics.end(resultError, took)
+		c.metrics.end(due, resultError, took)
 		logger.Error(logged, "Reconcile failed", "why", why, "retryIn", delay, "attempts", c.queue.attempts(key))
 	}
 }

@@ -4,11 +4,25 @@
 package controller
 
 import (
+	"context"
+	"errors"
+	"io"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+)
+
+var (
+	// passBuckets are the bounds for a pass, in seconds: from a pass without a change to a
+	// Helm operation with hooks. They are few, because each reason and result has a
+	// histogram.
+	passBuckets = []float64{0.001, 0.0025, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 10, 30, 60, 300}
+	// readyBuckets are the bounds for the time to Ready, in seconds.
+	readyBuckets = []float64{1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600}
 )
 
 // Values of the label "result": the outcomes of a pass.
@@ -20,14 +34,22 @@ const (
 	resultPanic    = "panic"
 )
 
+// results are all outcomes.
+var results = [...]string{resultSuccess, resultError, resultTerminal, resultConflict, resultPanic}
+
 // Metrics measures all controllers of a process. The label "controller" has the
 // name of a controller; on the workqueue_* metrics, the label is "name". The
 // workqueue_* metrics are the same as in Kubernetes' own controllers. A nil
 // *Metrics measures nothing.
 type Metrics struct {
-	total    *prometheus.CounterVec
-	duration *prometheus.HistogramVec
-	active   *prometheus.GaugeVec
+	total       *prometheus.CounterVec
+	duration    *prometheus.HistogramVec
+	active      *prometheus.GaugeVec
+	detected    *prometheus.CounterVec
+	corrected   *prometheus.CounterVec
+	timeToReady *prometheus.HistogramVec
+	watchErrors *prometheus.CounterVec
+	objects     *censuses
 
 	depth          *prometheus.GaugeVec
 	adds           *prometheus.CounterVec
@@ -48,45 +70,65 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return auto.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
-	histogram := func(name, help, label string) *prometheus.HistogramVec {
-		// 1 ms to 65 s: from a pass without a change to a slow chart.
-		buckets := prometheus.ExponentialBuckets(0.001, 2, 17)
-		return auto.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{label})
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return auto.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	}
-	return &Metrics{
-		total:    counter("controller_reconcile_total", "Passes over an object, by outcome.", "controller", "result"),
-		duration: histogram("controller_reconcile_duration_seconds", "Duration of a pass over an object.", "controller"),
-		active:   gauge("controller_active_workers", "Workers that are making a pass.", "controller"),
+	// 1 ms to 65 s: from a pass without a change to a slow chart.
+	work := prometheus.ExponentialBuckets(0.001, 2, 17)
+	m := &Metrics{
+		total: counter("controller_reconcile_total",
+			"Passes over an object, by the reason that started the pass and its result.", "controller", "reason", "result"),
+		duration: histogram("controller_reconcile_duration_seconds",
+			"Duration of a pass over an object, by the reason that started the pass and its result.", passBuckets,
+			"controller", "reason", "result"),
+		active: gauge("controller_active_workers", "Workers that are making a pass.", "controller"),
+		detected: counter("controller_drift_detected_total",
+			"Objects that were found to differ from what the controller applied.", "controller"),
+		corrected: counter("controller_drift_corrected_total",
+			"Objects that the controller restored after other clients changed or deleted them.", "controller"),
+		timeToReady: histogram("controller_time_to_ready_seconds",
+			"Time from the creation of an object to its first condition Ready=True.", readyBuckets, "controller"),
+		watchErrors: counter("controller_watch_errors_total",
+			"Failed lists and watches of informers, by what the informer watches.", "resource"),
+		objects: newCensuses(),
 
 		depth:          gauge("workqueue_depth", "Keys that wait for a worker.", "name"),
 		adds:           counter("workqueue_adds_total", "Keys that were added.", "name"),
-		latency:        histogram("workqueue_queue_duration_seconds", "How long a key waited for a worker.", "name"),
-		workDuration:   histogram("workqueue_work_duration_seconds", "How long a worker held a key.", "name"),
+		latency:        histogram("workqueue_queue_duration_seconds", "How long a key waited for a worker.", work, "name"),
+		workDuration:   histogram("workqueue_work_duration_seconds", "How long a worker held a key.", work, "name"),
 		unfinished:     gauge("workqueue_unfinished_work_seconds", "Sum of the times that workers have held their keys.", "name"),
 		longestRunning: gauge("workqueue_longest_running_processor_seconds", "Longest time that a worker has held its key.", "name"),
 		retriesTotal:   counter("workqueue_retries_total", "Retries after failed passes.", "name"),
 	}
+	reg.MustRegister(m.objects)
+	return m
 }
 
 // reconcileMetrics are the metrics of one controller. The zero value measures
 // nothing.
 type reconcileMetrics struct {
-	total    map[string]prometheus.Counter
-	duration prometheus.Observer
+	total    *prometheus.CounterVec
+	duration prometheus.ObserverVec
 	active   prometheus.Gauge
 }
 
+// reconciles returns the metrics of a controller. The counters begin at 0, so that a
+// query of their increase misses no first failure. A histogram begins with the first
+// pass of its reason and result, because each has many series.
 func (m *Metrics) reconciles(controller string) reconcileMetrics {
 	if m == nil {
 		return reconcileMetrics{}
 	}
-	total := map[string]prometheus.Counter{}
-	for _, result := range []string{resultSuccess, resultError, resultTerminal, resultConflict, resultPanic} {
-		total[result] = m.total.WithLabelValues(controller, result)
+	of := prometheus.Labels{"controller": controller}
+	total := m.total.MustCurryWith(of)
+	for _, reason := range reasonNames {
+		for _, result := range results {
+			total.WithLabelValues(reason, result)
+		}
 	}
 	return reconcileMetrics{
 		total:    total,
-		duration: m.duration.WithLabelValues(controller),
+		duration: m.duration.MustCurryWith(of),
 		active:   m.active.WithLabelValues(controller),
 	}
 }
@@ -106,12 +148,85 @@ func (m reconcileMetrics) wait() {
 
 func (m reconcileMetrics) resume() { m.begin() }
 
-func (m reconcileMetrics) end(result string, took time.Duration) {
+// end counts a pass. due are the reasons that started the pass.
+func (m reconcileMetrics) end(due Reason, result string, took time.Duration) {
 	if m.active != nil {
 		m.active.Dec()
-		m.total[result].Inc()
-		m.duration.Observe(took.Seconds())
+		m.total.WithLabelValues(due.label(), result).Inc()
+		m.duration.WithLabelValues(due.label(), result).Observe(took.Seconds())
 	}
+}
+
+// DriftCount counts the drift that one controller finds and corrects, in objects. The zero
+// value counts nothing.
+type DriftCount struct {
+	detected, corrected prometheus.Counter
+}
+
+// Drift returns the counters of a controller, which begin at 0.
+func (m *Metrics) Drift(controller string) DriftCount {
+	if m == nil {
+		return DriftCount{}
+	}
+	return DriftCount{m.detected.WithLabelValues(controller), m.corrected.WithLabelValues(controller)}
+}
+
+// Detected counts objects that have drifted. Count an object once until it is as
+// desired again.
+func (d DriftCount) Detected(objects int) { add(d.detected, objects) }
+
+// Corrected counts objects that the controller restored.
+func (d DriftCount) Corrected(objects int) { add(d.corrected, objects) }
+
+func add(counter prometheus.Counter, n int) {
+	if counter != nil {
+		counter.Add(float64(n))
+	}
+}
+
+// TimeToReady returns a function that records the time from the creation of an object
+// of a controller to its first Ready=True.
+func (m *Metrics) TimeToReady(controller string) func(time.Duration) {
+	if m == nil {
+		return func(time.Duration) {}
+	}
+	series := m.timeToReady.WithLabelValues(controller)
+	return func(d time.Duration) { series.Observe(d.Seconds()) }
+}
+
+// WatchErrors returns the watch error handler of an informer. The handler counts failed
+// lists and watches by resource, which names what the informer watches, and logs them as
+// client-go does. Watches that end normally or that are too old do not count.
+func (m *Metrics) WatchErrors(resource string) cache.WatchErrorHandlerWithContext {
+	if m == nil {
+		return cache.DefaultWatchErrorHandler
+	}
+	count := m.WatchFailures(resource)
+	return func(ctx context.Context, reflector *cache.Reflector, err error) {
+		count(err)
+		cache.DefaultWatchErrorHandler(ctx, reflector, err)
+	}
+}
+
+// WatchFailures is like WatchErrors, for an informer with a handler of its own. The
+// function counts an error of the informer, and logs nothing.
+func (m *Metrics) WatchFailures(resource string) func(error) {
+	if m == nil {
+		return func(error) {}
+	}
+	series := m.watchErrors.WithLabelValues(resource)
+	return func(err error) {
+		if isWatchFailure(err) {
+			series.Inc()
+		}
+	}
+}
+
+// isWatchFailure reports whether client-go logs an error of a list or watch as a failure,
+// see cache.DefaultWatchErrorHandler.
+func isWatchFailure(err error) bool {
+	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+	return !expired && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // workqueues returns a nil interface for nil metrics, because client-go compares

@@ -5,12 +5,22 @@ package controller
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -50,18 +60,23 @@ func TestMetrics(t *testing.T) {
 		r.finish()
 		expect(t,
 			want{"active", m.active.WithLabelValues("test"), 0},
-			want{"conflict", m.total.WithLabelValues("test", resultConflict), 1},
-			want{"error", m.total.WithLabelValues("test", resultError), 1},
-			want{"panic", m.total.WithLabelValues("test", resultPanic), 2},
-			want{"success", m.total.WithLabelValues("test", resultSuccess), 2},
-			want{"terminal", m.total.WithLabelValues("test", resultTerminal), 1},
+			want{"conflict", m.total.WithLabelValues("test", "Retry", resultConflict), 1},
+			want{"error", m.total.WithLabelValues("test", "SpecChange", resultError), 1},
+			want{"panic", m.total.WithLabelValues("test", "SpecChange", resultPanic), 1},
+			want{"panic of a retry", m.total.WithLabelValues("test", "Retry", resultPanic), 1},
+			want{"success", m.total.WithLabelValues("test", "SpecChange", resultSuccess), 2},
+			want{"terminal", m.total.WithLabelValues("test", "Retry", resultTerminal), 1},
+			want{"no pass", m.total.WithLabelValues("test", "Drift", resultError), 0},
 			want{"retries", m.retriesTotal.WithLabelValues("test"), 4},
 		)
-		for _, name := range []string{
-			"controller_reconcile_duration_seconds", "workqueue_queue_duration_seconds", "workqueue_work_duration_seconds",
+		for name, series := range map[string]int{
+			"controller_reconcile_total":            len(reasonNames) * len(results),
+			"controller_reconcile_duration_seconds": 6,
+			"workqueue_queue_duration_seconds":      1,
+			"workqueue_work_duration_seconds":       1,
 		} {
-			if n := testutil.CollectAndCount(reg, name); n != 1 {
-				t.Errorf("%d series of %s", n, name)
+			if n := testutil.CollectAndCount(reg, name); n != series {
+				t.Errorf("%d series of %s, want %d", n, name, series)
 			}
 		}
 		if problems, err := testutil.GatherAndLint(reg); err != nil || len(problems) > 0 {
@@ -83,5 +98,131 @@ func expect(t *testing.T, wants ...want) {
 		if got := testutil.ToFloat64(w.series); got != w.value {
 			t.Errorf("%s is %v, want %v", w.name, got, w.value)
 		}
+	}
+}
+
+func TestReasonLabel(t *testing.T) {
+	tests := []struct {
+		due  Reason
+		want string
+	}{
+		{SpecChange, "SpecChange"},
+		{Retry, "Retry"},
+		{PeriodicResync | Drift, "Drift"},
+		{Deleted | SpecChange, "SpecChange"},
+		{Deleted, "Deleted"},
+		{Deleted << 1, "Other"},
+		{1 << 31, "Other"},
+		{0, "Other"},
+	}
+	for _, test := range tests {
+		if got := test.due.label(); got != test.want {
+			t.Errorf("the label of %v is %s, want %s", test.due, got, test.want)
+		}
+	}
+}
+
+func TestDriftAndTimeToReady(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := NewMetrics(reg)
+	drift, ready := m.Drift("apps"), m.TimeToReady("apps")
+	m.Drift("quiet")
+
+	drift.Detected(3)
+	drift.Corrected(2)
+	ready(7 * time.Second)
+
+	exposed(t, reg, []string{"controller_drift", "controller_time_to_ready_seconds_sum"}, `
+controller_drift_corrected_total{controller="apps"} 2
+controller_drift_corrected_total{controller="quiet"} 0
+controller_drift_detected_total{controller="apps"} 3
+controller_drift_detected_total{controller="quiet"} 0
+controller_time_to_ready_seconds_sum{controller="apps"} 7
+`)
+}
+
+func TestWatchErrors(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := NewMetrics(reg)
+	handler, failed := m.WatchErrors("Apps"), m.WatchFailures("Secrets")
+	reflector := cache.NewReflectorWithOptions(&cache.ListWatch{}, &corev1.Pod{}, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{})
+
+	handler(t.Context(), reflector, apierrors.NewForbidden(schema.GroupResource{Resource: "apps"}, "", errTransient))
+	for _, normal := range []error{
+		io.EOF, io.ErrUnexpectedEOF, apierrors.NewResourceExpired("too old"), apierrors.NewGone("too old"),
+	} {
+		handler(t.Context(), reflector, normal)
+		failed(normal)
+	}
+
+	exposed(t, reg, []string{"controller_watch_errors_total"}, `
+controller_watch_errors_total{resource="Apps"} 1
+controller_watch_errors_total{resource="Secrets"} 0
+`)
+}
+
+func TestCensus(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := NewMetrics(reg)
+	known := false
+	end := m.Count("apps", func() (Census, bool) {
+		return Census{
+			States: map[State]int{StateReady: 2, StateDeleting: 1}, Held: map[string]int{"suspend": 0, "window": 4},
+			OldestDeletion: time.Unix(1700000000, 0),
+		}, known
+	})
+	m.Count("gone", func() (Census, bool) { return Census{}, true })()
+	exposed(t, reg, []string{"controller_"}, "")
+	known = true
+
+	exposed(t, reg, []string{"controller_"}, `
+controller_held_resources{controller="apps",gate="suspend"} 0
+controller_held_resources{controller="apps",gate="window"} 4
+controller_oldest_deletion_timestamp_seconds{controller="apps"} 1.7e+09
+controller_resources{controller="apps",state="deleting"} 1
+controller_resources{controller="apps",state="ready"} 2
+controller_resources{controller="apps",state="reconciling"} 0
+controller_resources{controller="apps",state="stalled"} 0
+`)
+
+	m.Count("apps", func() (Census, bool) { return Census{}, true })
+	end() // The newer count stays.
+	exposed(t, reg, []string{"controller_"}, `
+controller_resources{controller="apps",state="deleting"} 0
+controller_resources{controller="apps",state="ready"} 0
+controller_resources{controller="apps",state="reconciling"} 0
+controller_resources{controller="apps",state="stalled"} 0
+`)
+}
+
+// TestMetricsAreOptional holds that a nil *Metrics measures nothing.
+func TestMetricsAreOptional(t *testing.T) {
+	var m *Metrics
+
+	m.Drift("apps").Detected(1)
+	m.Drift("apps").Corrected(1)
+	m.TimeToReady("apps")(time.Second)
+	m.WatchFailures("Apps")(errTransient)
+	m.Count("apps", func() (Census, bool) { return Census{}, true })()
+
+	if m.WatchErrors("Apps") == nil {
+		t.Error("there is no watch error handler")
+	}
+}
+
+// exposed compares the lines of /metrics that begin with one of the prefixes.
+func exposed(t *testing.T, gatherer prometheus.Gatherer, prefixes []string, want string) {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}).
+		ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	var lines []string
+	for line := range strings.Lines(answer.Body.String()) {
+		if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(line, prefix) }) {
+			lines = append(lines, line)
+		}
+	}
+	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), strings.Join(lines, "")); diff != "" {
+		t.Errorf("/metrics (-want +got):\n%s", diff)
 	}
 }

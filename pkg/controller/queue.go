@@ -124,13 +124,14 @@ func (q *queue) addAfter(key cache.ObjectName, d time.Duration, why Reason) {
 	q.setDeadline(key, d, why)
 }
 
-// take returns the next key and the reasons for which its pass is due. There is no
-// reason if the deadline that woke the key was replaced since. Call done for every
-// key that take returns. take returns false after shutDown, when the queue is empty.
-func (q *queue) take() (cache.ObjectName, Reason, bool) {
+// take returns the next key, the reasons for which its pass is due, and the reasons of
+// failed passes. No reason is due if the deadline that woke the key was replaced since.
+// Call done for every key that take returns. take returns false after shutDown, when the
+// queue is empty.
+func (q *queue) take() (key cache.ObjectName, due, carried Reason, ok bool) {
 	key, shutdown := q.work.Get()
 	if shutdown {
-		return key, 0, false
+		return key, 0, 0, false
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -143,16 +144,16 @@ func (q *queue) take() (cache.ObjectName, Reason, bool) {
 		it.due |= why
 		return true
 	})
-	why := it.due
-	if why != 0 {
+	due = it.due
+	if due != 0 {
 		// The pass that starts now is the retry.
-		why |= it.carried
+		carried = it.carried
 		it.due, it.carried = 0, 0
 		delete(it.deadlines, Retry)
 	}
 	q.arm(key, it)
 	q.prune(key, it)
-	return key, why, true
+	return key, due, carried, true
 }
 
 // done gives a key back, so that another worker may take it.

@@ -36,6 +36,18 @@ var reasonNames = [...]string{
 	"SpecChange", "Drift", "DependencyReady", "HealthChange", "PeriodicResync", "Retry", "Deleted",
 }
 
+// otherReason is the value of the label "reason" for causes that are not listed above.
+const otherReason = "Other"
+
+// label returns the value of the label "reason" of a metric: the first cause of the set
+// in the order of their declaration.
+func (r Reason) label() string {
+	if bit := bits.TrailingZeros32(uint32(r)); bit < len(reasonNames) {
+		return reasonNames[bit]
+	}
+	return otherReason
+}
+
 // Has reports whether r contains every cause in x.
 func (r Reason) Has(x Reason) bool { return r&x == x }
 

@@ -1,0 +1,120 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// State is the state of an object in the metric controller_resources.
+type State string
+
+// The states. They follow kstatus: an object whose newest generation was not observed is
+// Reconciling.
+const (
+	StateReady       State = "ready"
+	StateReconciling State = "reconciling"
+	StateStalled     State = "stalled"
+	StateDeleting    State = "deleting"
+)
+
+var states = [...]State{StateReady, StateReconciling, StateStalled, StateDeleting}
+
+// Census counts the objects of one controller.
+type Census struct {
+	// States is the number of objects by state. Missing states count 0.
+	States map[State]int
+	// Held is the number of objects that a gate holds, by the name of the gate. List all
+	// gates of the controller, also with 0.
+	Held map[string]int
+	// OldestDeletion is the earliest deletionTimestamp of the objects. It is zero if no
+	// object is being deleted.
+	OldestDeletion time.Time
+}
+
+// Count reports the objects of a controller at each scrape, until the returned function
+// is called. count returns false while the objects are not known. It must be cheap, send
+// no request, and be safe for concurrent use. A later Count of the same controller
+// replaces an earlier one.
+func (m *Metrics) Count(controller string, count func() (Census, bool)) (end func()) {
+	if m == nil {
+		return func() {}
+	}
+	return m.objects.add(controller, count)
+}
+
+// censuses is the collector of the metrics about objects.
+type censuses struct {
+	resources, held, oldest *prometheus.Desc
+
+	mu sync.Mutex
+	by map[string]*census
+}
+
+type census struct{ count func() (Census, bool) }
+
+func newCensuses() *censuses {
+	return &censuses{
+		resources: prometheus.NewDesc("controller_resources",
+			"Objects by state (ready, reconciling, stalled or deleting). Only the leader reports them.",
+			[]string{"controller", "state"}, nil),
+		held: prometheus.NewDesc("controller_held_resources",
+			"Objects for which a gate is closed, so that their changes wait. Only the leader reports them.",
+			[]string{"controller", "gate"}, nil),
+		oldest: prometheus.NewDesc("controller_oldest_deletion_timestamp_seconds",
+			"Unix time of the oldest deletion that waits for a finalizer. It is absent if no object is being deleted.",
+			[]string{"controller"}, nil),
+		by: map[string]*census{},
+	}
+}
+
+func (c *censuses) add(controller string, count func() (Census, bool)) (end func()) {
+	added := &census{count}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.by[controller] = added
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.by[controller] == added {
+			delete(c.by, controller)
+		}
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *censuses) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, description := range []*prometheus.Desc{c.resources, c.held, c.oldest} {
+		descriptions <- description
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *censuses) Collect(metrics chan<- prometheus.Metric) {
+	c.mu.Lock()
+	by := maps.Clone(c.by)
+	c.mu.Unlock()
+	gauge := func(description *prometheus.Desc, value float64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, value, labels...)
+	}
+	for controller, census := range by {
+		found, known := census.count()
+		if !known {
+			continue
+		}
+		for _, state := range states {
+			gauge(c.resources, float64(found.States[state]), controller, string(state))
+		}
+		for gate, held := range found.Held {
+			gauge(c.held, float64(held), controller, gate)
+		}
+		if !found.OldestDeletion.IsZero() {
+			gauge(c.oldest, float64(found.OldestDeletion.Unix()), controller)
+		}
+	}
+}

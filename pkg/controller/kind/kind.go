@@ -75,6 +75,8 @@ type Kind[T Object[T], S any] struct {
 	// Redact removes the object's secrets from an error of the API server. It may read
 	// them. Optional.
 	Redact func(ctx context.Context, object T, err error) error
+	// Gates are the gates that may hold an object, for metrics. Optional.
+	Gates []Gate
 	// Forget drops the state that the kind keeps for an object that is gone. Optional.
 	Forget func(key cache.ObjectName)
 }

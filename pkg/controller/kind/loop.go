@@ -56,6 +56,11 @@ type Loop[T Object[T], S any] struct {
 	recorder events.EventRecorder
 	clock    clock.PassiveClock
 	resync   time.Duration
+
+	metrics      *controller.Metrics
+	cachesSynced []cache.InformerSynced
+	first        firstReady
+	becameReady  func(sinceCreation time.Duration)
 }
 
 // New returns a loop and adds its event handlers to the informers. It starts nothing.
@@ -63,12 +68,14 @@ func New[T Object[T], S any](kind Kind[T, S], deps Deps) (*Loop[T, S], error) {
 	l := &Loop[T, S]{
 		kind: kind, cached: controller.Scoped[T]{},
 		recorder: deps.Recorder, clock: deps.Clock, resync: deps.ResyncPeriod,
+		metrics: deps.Metrics, becameReady: deps.Metrics.TimeToReady(kind.Name),
 	}
 	l.queue = controller.New(controller.ReconcilerFunc(l.Reconcile), controller.Options{
 		Name: kind.Name, Workers: deps.Workers, Clock: deps.Clock, Metrics: deps.Metrics,
 	})
 	for namespace, informer := range deps.Informers {
 		l.cached[namespace] = informer.GetIndexer()
+		l.cachesSynced = append(l.cachesSynced, informer.HasSynced)
 		own, err := controller.AddHandler(kind.Name, informer, handler[T]{controller.SpecHandler[T](l.queue, kind.Annotations...), &l.latest})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", kind.Name, err)
@@ -138,8 +145,10 @@ func (l *Loop[T, S]) Synced() []controller.NamedSync {
 	return slices.Clone(l.synced)
 }
 
-// Run makes passes until stop or lead ends, see [controller.Controller.Run].
+// Run makes passes until stop or lead ends, see [controller.Controller.Run]. Meanwhile, the
+// metrics count the objects of the kind.
 func (l *Loop[T, S]) Run(stop, lead context.Context) error {
+	defer l.metrics.Count(l.kind.Name, l.count)()
 	return l.queue.Run(stop, lead, l.Synced()...)
 }
 
@@ -317,6 +326,10 @@ func (l *Loop[T, S]) commit(ctx context.Context, p *Pass[T]) error {
 	for _, e := range l.transitions(p.Observed, p.Object) {
 		event.Emit(l.recorder, p.Object, e)
 	}
+	// The answer counts, because a CRD may drop conditions.
+	if l.first.wrote(written, *p.conditions(p.Observed), *p.conditions(written)) {
+		l.becameReady(max(0, l.clock.Since(written.GetCreationTimestamp().Time)))
+	}
 	p.Observed = written
 	return nil
 }
@@ -354,6 +367,7 @@ func (l *Loop[T, S]) forget(key cache.ObjectName, cached T) {
 		l.latest.Forget(key)
 	}
 	l.held.Forget(key)
+	l.first.forget(key)
 	if l.kind.Forget != nil {
 		l.kind.Forget(key)
 	}

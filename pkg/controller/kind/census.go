@@ -1,0 +1,89 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kind
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/pkg/controller"
+)
+
+// Gate says by which condition an object tells that its changes wait, for the metric
+// controller_held_resources.
+type Gate struct {
+	// Name is the value of the label "gate". Several gates of a kind may have one name.
+	Name string
+	// Condition and Status are those of the condition of an object that the gate holds.
+	Condition string
+	Status    metav1.ConditionStatus
+	// Reasons are the reasons of that condition; empty for all reasons.
+	Reasons []string
+}
+
+// holds reports whether the gate holds an object with these conditions.
+func (g Gate) holds(conditions []metav1.Condition) bool {
+	found := meta.FindStatusCondition(conditions, g.Condition)
+	return found != nil && found.Status == g.Status && (len(g.Reasons) == 0 || slices.Contains(g.Reasons, found.Reason))
+}
+
+// count counts the cached objects. It returns false while a cache has not synced.
+func (l *Loop[T, S]) count() (controller.Census, bool) {
+	for _, synced := range l.cachesSynced {
+		if !synced() {
+			return controller.Census{}, false
+		}
+	}
+	census := controller.Census{States: map[controller.State]int{}, Held: map[string]int{}}
+	for _, gate := range l.kind.Gates {
+		census.Held[gate.Name] = 0
+	}
+	for _, cached := range l.cached {
+		for _, item := range cached.List() {
+			if object, ok := item.(T); ok {
+				tally(&census, object, *l.kind.Conditions(l.kind.Status(object)), l.kind.Gates)
+			}
+		}
+	}
+	return census, true
+}
+
+// tally adds an object to a census.
+func tally(census *controller.Census, object metav1.Object, conditions []metav1.Condition, gates []Gate) {
+	census.States[stateOf(object, conditions)]++
+	if deleted := object.GetDeletionTimestamp(); deleted != nil {
+		if census.OldestDeletion.IsZero() || deleted.Time.Before(census.OldestDeletion) {
+			census.OldestDeletion = deleted.Time
+		}
+		return
+	}
+	for i, gate := range gates {
+		counted := func(other Gate) bool { return other.Name == gate.Name && other.holds(conditions) }
+		if gate.holds(conditions) && !slices.ContainsFunc(gates[:i], counted) {
+			census.Held[gate.Name]++
+		}
+	}
+}
+
+// stateOf returns the state of an object. Conditions of an older generation say nothing
+// about the newest one, so the object is then reconciling.
+func stateOf(object metav1.Object, conditions []metav1.Condition) controller.State {
+	is := func(conditionType string) bool {
+		found := meta.FindStatusCondition(conditions, conditionType)
+		return found != nil && found.Status == metav1.ConditionTrue && found.ObservedGeneration >= object.GetGeneration()
+	}
+	switch {
+	case object.GetDeletionTimestamp() != nil:
+		return controller.StateDeleting
+	case is(apimeta.ConditionStalled):
+		return controller.StateStalled
+	case is(apimeta.ConditionReady):
+		return controller.StateReady
+	default:
+		return controller.StateReconciling
+	}
+}

@@ -1,0 +1,57 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kind
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+)
+
+// firstReady finds the status write that makes an object Ready for the first time. A status
+// without Ready is the proof that an object was never Ready. From its first status on, this
+// process remembers an object until it is Ready.
+//
+// An object that got its first status from an earlier process, and is not Ready yet, is not
+// measured: nothing tells whether it was Ready before. The zero value is ready to use.
+type firstReady struct {
+	mu      sync.Mutex
+	pending map[cache.ObjectName]types.UID
+}
+
+// wrote reports whether a status write made the object Ready for the first time. before and
+// after are the conditions before and after the write.
+func (f *firstReady) wrote(object metav1.Object, before, after []metav1.Condition) bool {
+	was, is := meta.FindStatusCondition(before, apimeta.ConditionReady), meta.FindStatusCondition(after, apimeta.ConditionReady)
+	if is == nil || was != nil && was.Status == is.Status {
+		return false
+	}
+	key := cache.MetaObjectToName(object)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	first := was == nil || f.pending[key] == object.GetUID()
+	if is.Status == metav1.ConditionTrue {
+		delete(f.pending, key)
+		return first
+	}
+	if was == nil {
+		if f.pending == nil {
+			f.pending = map[cache.ObjectName]types.UID{}
+		}
+		f.pending[key] = object.GetUID()
+	}
+	return false
+}
+
+// forget drops an object that is gone.
+func (f *firstReady) forget(key cache.ObjectName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.pending, key)
+}

@@ -7,12 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -47,7 +45,7 @@ type Reconciler interface {
 	// gone. Reconcile is never called twice at a time for the same key.
 	//
 	// The context is canceled when the leader lease is lost, and not when the
-	// process stops. It carries a logger that names the controller and the object.
+	// process stops. It carries a logger with the fields of the pass, see [LogGeneration].
 	Reconcile(ctx context.Context, key cache.ObjectName, why Reason) (Result, error)
 }
 
@@ -160,7 +158,7 @@ func (c *Controller) EnqueueAfter(key cache.ObjectName, d time.Duration, why Rea
 // Run returns an error that wraps the cause. The context of a pass derives from
 // lead, not from stop.
 func (c *Controller) Run(stop, lead context.Context, synced ...NamedSync) error {
-	logger := klog.LoggerWithValues(klog.FromContext(lead), "controller", c.opts.Name)
+	logger := klog.LoggerWithValues(klog.FromContext(lead), fieldController, c.opts.Name)
 	c.waitForSync(stop, lead, logger, synced)
 	logger.V(1).Info("Starting", "workers", c.opts.Workers)
 	c.queue.start(c.opts.Name, c.opts.Metrics)
@@ -228,7 +226,7 @@ func (c *Controller) work(ctx, stop context.Context) {
 			replaceWorker: func() { c.workers.Go(func() { c.work(ctx, stop) }) },
 		}
 		if due != 0 && stop.Err() == nil && ctx.Err() == nil {
-			c.process(context.WithValue(ctx, slotKey{}, s), key, due, carried)
+			c.process(context.WithValue(ctx, slotKey{}, s), s, due, carried)
 		}
 		s.close()
 		c.queue.done(key)
@@ -238,20 +236,18 @@ func (c *Controller) work(ctx, stop context.Context) {
 	}
 }
 
-// process makes one pass over key and schedules the next one. due are the reasons that
-// start the pass, and carried are those of failed passes.
-func (c *Controller) process(ctx context.Context, key cache.ObjectName, due, carried Reason) {
-	why := due | carried
-	logger := klog.LoggerWithValues(klog.FromContext(ctx),
-		"object", klog.KRef(key.Namespace, key.Name), "reconcileID", uuid.NewUUID())
-	ctx = klog.NewContext(ctx, logger)
+// process makes one pass over the key of s and schedules the next one. due are the reasons
+// that start the pass, and carried are those of failed passes.
+func (c *Controller) process(ctx context.Context, s *slot, due, carried Reason) {
+	key, why := s.key, due|carried
+	logger := passLogger(ctx, key, why)
 	start := c.opts.Clock.Now()
 	c.metrics.begin()
-	logger.V(4).Info("Reconciling", "why", why)
 
-	result, err := c.reconcile(ctx, key, why)
+	result, err := c.reconcile(klog.NewContext(ctx, logger), key, why)
 
 	took, logged := c.opts.Clock.Since(start), forLog(err)
+	logger = klog.LoggerWithValues(logger, fieldGeneration, s.generation)
 	var panicked *panicError
 	switch {
 	case err == nil:
@@ -261,28 +257,28 @@ func (c *Controller) process(ctx context.Context, key cache.ObjectName, due, car
 	case errors.As(err, &panicked):
 		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.failures)
 		c.metrics.end(due, resultPanic, took)
-		logger.Error(logged, "Reconcile panicked", "why", why, "retryIn", delay, "stack", panicked.stack)
+		logger.Error(logged, "Reconcile panicked", "retryIn", delay, "stack", panicked.stack)
 	case ctx.Err() != nil:
 		// Another replica is the leader and makes the next pass.
 		c.metrics.end(due, resultError, took)
-		logger.V(1).Info("Reconcile was interrupted", "why", why, "err", logged)
+		logger.V(1).Info("Reconcile was interrupted", "err", logged)
 	case IsTerminal(err):
 		c.queue.failed(key, why, result.RequeueAfter, nil)
 		c.metrics.end(due, resultTerminal, took)
-		logger.Error(logged, "Reconcile failed, waiting for a change", "why", why, "requeueAfter", result.RequeueAfter)
+		logger.Error(logged, "Reconcile failed, waiting for a change", "requeueAfter", result.RequeueAfter)
 	case isConflict(err):
 		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.conflicts)
 		c.metrics.end(due, resultConflict, took)
-		logger.V(4).Info("Reconcile met a conflict", "why", why, "retryIn", delay, "err", logged)
+		logger.V(4).Info("Reconcile met a conflict", "retryIn", delay, "err", logged)
 	case IsPending(err):
 		// Not a failure: the informer enqueues the key when it has synced.
 		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.conflicts)
 		c.metrics.end(due, resultSuccess, took)
-		logger.V(4).Info("Reconcile waits for an informer", "why", why, "retryIn", delay, "err", logged)
+		logger.V(4).Info("Reconcile waits for an informer", "retryIn", delay, "err", logged)
 	default:
 		delay := c.queue.failed(key, why, result.RequeueAfter, c.queue.failures)
 		c.metrics.end(due, resultError, took)
-		logger.Error(logged, "Reconcile failed", "why", why, "retryIn", delay, "attempts", c.queue.attempts(key))
+		logger.Error(logged, "Reconcile failed", "retryIn", delay, "attempts", c.queue.attempts(key))
 	}
 }
 
@@ -297,7 +293,7 @@ func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 func (c *Controller) reconcile(ctx context.Context, key cache.ObjectName, why Reason) (result Result, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			result, err = Result{}, &panicError{value: value, stack: string(debug.Stack())}
+			result, err = Result{}, &panicError{value: value, stack: panicStack()}
 		}
 	}()
 	return c.reconciler.Reconcile(ctx, key, why)

@@ -5,6 +5,7 @@ package controller
 
 import (
 	"fmt"
+	"log/slog"
 	"math/bits"
 	"strings"
 )
@@ -68,3 +69,6 @@ func (r Reason) String() string {
 	}
 	return strings.Join(names, "|")
 }
+
+// LogValue implements slog.LogValuer. Without it, JSON would have the number.
+func (r Reason) LogValue() slog.Value { return slog.StringValue(r.String()) }

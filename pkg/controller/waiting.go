@@ -91,6 +91,8 @@ type slot struct {
 	*slots
 
 	key cache.ObjectName
+	// generation is the generation of the object, see [LogGeneration].
+	generation int64
 	// onWait is called when the pass begins to wait, and onResume when the wait ends.
 	onWait, onResume func()
 	// replaceWorker starts another worker. The worker of this pass ends with the pass.

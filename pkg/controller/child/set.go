@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -360,7 +361,9 @@ func (p *pass) write(
 		}
 		var applied metav1.Object
 		if applied, answer = p.apply(ctx, client, desired, got); answer == nil {
-			return p.wrote(kind, desired, isCorrection(desired, record, got), applied), nil
+			corrected := isCorrection(desired, record, got)
+			klog.FromContext(ctx).Info("Applied a child", "target", desired.id.String(), "corrected", corrected)
+			return p.wrote(kind, desired, corrected, applied), nil
 		}
 		if apierrors.HasStatusCause(answer, corev1.NamespaceTerminatingCause) {
 			p.awaits(desired.id, "the namespace is being deleted")
@@ -493,6 +496,7 @@ func (p *pass) remove(ctx context.Context, kind Kind, of id, child *Observed) er
 	if known {
 		p.applied = p.applied[:len(p.applied)-1]
 	}
+	klog.FromContext(ctx).Info("Deleted a child", "target", of.String())
 	p.flight.noteDelete(child)
 	kind.view(p.owner.GetNamespace()).Deleted(child)
 	return nil

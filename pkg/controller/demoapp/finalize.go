@@ -31,7 +31,7 @@ func (c *Controller) finalize(ctx context.Context, p *pass) (event.Event, error)
 		return event.Event{}, c.blockDeletion(ctx, p, v1alpha1.ReasonAuditFailed, err)
 	}
 	if written != "" {
-		event.Emit(c.recorder, app, event.Normal("Audited", "Delete", "Wrote audit record "+written))
+		event.Emit(ctx, c.recorder, app, event.Normal("Audited", "Delete", "Wrote audit record "+written))
 	}
 	done, err := c.lifecycle.Uninstall(ctx, c.releaseOf(app), app.Status.ReleaseStatus, app.Spec.ReleasePolicy)
 	if err != nil {

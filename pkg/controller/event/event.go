@@ -6,9 +6,12 @@
 package event
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
 
 	"github.com/example/demoapp-controller/pkg/controller/message"
 )
@@ -38,8 +41,14 @@ func Warning(reason, action, note string) Event {
 	return Event{Type: corev1.EventTypeWarning, Reason: reason, Action: action, Note: note}
 }
 
-// Emit sends an event about object. A note of more than 1,024 bytes is truncated, because the API server would refuse
-// the event.
-func Emit(recorder events.EventRecorder, object runtime.Object, e Event) {
+// Emit sends an event about object and logs it.
+func Emit(ctx context.Context, recorder events.EventRecorder, object runtime.Object, e Event) {
+	klog.FromContext(ctx).Info("Event", "type", e.Type, "event", e.Reason, "action", e.Action, "note", message.Truncate(e.Note, maxNoteBytes))
+	Send(recorder, object, e)
+}
+
+// Send sends an event about object. It is for an event whose fact is logged already. A note of more than 1,024 bytes is
+// truncated, because the API server would refuse the event.
+func Send(recorder events.EventRecorder, object runtime.Object, e Event) {
 	recorder.Eventf(object, nil, e.Type, e.Reason, e.Action, "%s", message.Truncate(e.Note, maxNoteBytes))
 }

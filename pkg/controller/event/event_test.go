@@ -39,7 +39,7 @@ func TestEmit(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			r, pod := &recorder{}, &corev1.Pod{}
 
-			Emit(r, pod, test.event)
+			Emit(t.Context(), r, pod, test.event)
 
 			if r.event != test.want {
 				t.Errorf("event is %+v, want %+v", r.event, test.want)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -158,9 +159,11 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	cached, _ := l.cached.Get(key)
 	object := l.latest.Newest(key, cached)
 	if object == none {
+		controller.LogGeneration(ctx, 0)
 		l.forget(key, cached)
 		return controller.Result{}, nil
 	}
+	ctx = controller.LogGeneration(ctx, object.GetGeneration())
 	if object.GetDeletionTimestamp() != nil {
 		p := l.newPass(object, why)
 		err := l.finalize(ctx, p)
@@ -187,6 +190,7 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 		l.queue.EnqueueAfter(key, wait, controller.HealthChange)
 		return controller.Result{RequeueAfter: p.Next}, err
 	}
+	p.failed = err != nil
 	commitErr := p.Commit(ctx)
 	committed = commitErr == nil
 	return controller.Result{RequeueAfter: p.Next}, join(err, commitErr)
@@ -235,6 +239,7 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 		if done, err = l.kind.Finalize(ctx, p); errors.Is(err, ErrDeletionWaits) {
 			return err
 		} else if err != nil {
+			p.failed = true
 			return join(err, p.Commit(ctx))
 		}
 	}
@@ -251,12 +256,13 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	}
 	if err != nil {
 		err = l.redacted(ctx, p.Object, err)
+		p.failed = true
 		p.Conditions().MarkReconciling(apimeta.ReasonFinalizerFailed, "Deletion waits: "+err.Error())
 		return join(err, p.Commit(ctx))
 	}
 	// Emit the event after the removal, so that a repeated pass does not emit it again.
 	if done != (event.Event{}) {
-		event.Emit(l.recorder, p.Object, done)
+		event.Emit(ctx, l.recorder, p.Object, done)
 	}
 	if len(ended.GetFinalizers()) == 0 || finalizer.Has(ended, own...) {
 		l.latest.Gone(ended) // The object is deleted: this was its last finalizer, or it was gone before.
@@ -324,7 +330,11 @@ func (l *Loop[T, S]) commit(ctx context.Context, p *Pass[T]) error {
 	}
 	l.wrote(written)
 	for _, e := range l.transitions(p.Observed, p.Object) {
-		event.Emit(l.recorder, p.Object, e)
+		if p.failed && e.Type == corev1.EventTypeWarning {
+			event.Send(l.recorder, p.Object, e) // The line about the error of the pass says the same.
+		} else {
+			event.Emit(ctx, l.recorder, p.Object, e)
+		}
 	}
 	// The answer counts, because a CRD may drop conditions.
 	if l.first.wrote(written, *p.conditions(p.Observed), *p.conditions(written)) {

@@ -81,7 +81,7 @@ func (l *Lifecycle) restsRefused(ctx context.Context, s *subject, f Facts, plan 
 		seen, err := l.engine.InTheWay(ctx, f.Desired.Release, last.conflict.Object)
 		switch {
 		case err != nil:
-			klog.FromContext(ctx).V(1).Info("Cannot check the conflicting object", "object", last.conflict.Object.String(), "err", err)
+			klog.FromContext(ctx).V(1).Info("Cannot check the conflicting object", "target", last.conflict.Object.String(), "err", err)
 		case seen != last.conflict.Seen:
 			return false
 		}

@@ -4,6 +4,7 @@
 package release
 
 import (
+	"context"
 	"fmt"
 	"unicode/utf8"
 
@@ -20,7 +21,7 @@ const maxRequestLength = 256
 
 // observeRequest reads a user's request from the annotations: a full pass and, with
 // forceAt, an upgrade. The request is pending until the status repeats the value.
-func (l *Lifecycle) observeRequest(s *subject, key cache.ObjectName) (requested bool, forceAt string) {
+func (l *Lifecycle) observeRequest(ctx context.Context, s *subject, key cache.ObjectName) (requested bool, forceAt string) {
 	annotations := s.object.GetAnnotations()
 	requestedAt, ok := annotations[releasev1alpha1.AnnotationRequestedAt]
 	if !ok {
@@ -30,7 +31,7 @@ func (l *Lifecycle) observeRequest(s *subject, key cache.ObjectName) (requested 
 	if problem := requestProblem(requestedAt); problem != "" {
 		if last, ok := l.ignored.get(key); !ok || last != requestedAt {
 			l.ignored.set(key, requestedAt) // Each value has one event.
-			event.Emit(l.recorder, s.object, event.Warning("RequestIgnored", "Reconcile",
+			event.Emit(ctx, l.recorder, s.object, event.Warning("RequestIgnored", "Reconcile",
 				fmt.Sprintf("Annotation %s is ignored: %s", releasev1alpha1.AnnotationRequestedAt, problem)))
 		}
 		return false, ""

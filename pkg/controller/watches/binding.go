@@ -69,7 +69,7 @@ func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error)
 		Summarize: func(outcome release.Outcome) { b.outcome = outcome },
 		Changed: func(change release.Change) {
 			b.changed = true
-			b.reportOverrides(p, change)
+			b.reportOverrides(ctx, p, change)
 		},
 	}
 	b.release, err = b.releaseOf(ctx, p)
@@ -230,7 +230,7 @@ func (c *kindController) releaseOf(ctx context.Context, p *pass) (helm.Release, 
 	for _, annotation := range c.kind.Annotations {
 		if value, ok := annotations[annotation.Name]; ok {
 			if err := annotation.Apply(value, &desired); err != nil {
-				c.ignore(p, "InvalidAnnotation", annotation.Name, err.Error())
+				c.ignore(ctx, p, "InvalidAnnotation", annotation.Name, err.Error())
 			}
 		}
 	}
@@ -309,7 +309,7 @@ func (c *kindController) indexRelease(object any) ([]string, error) {
 }
 
 // observePeriod applies the annotation reconcile-period.
-func (c *kindController) observePeriod(p *pass) {
+func (c *kindController) observePeriod(ctx context.Context, p *pass) {
 	value, ok := p.Object.GetAnnotations()[watchesv1alpha1.AnnotationReconcilePeriod]
 	if !ok {
 		return
@@ -319,21 +319,21 @@ func (c *kindController) observePeriod(p *pass) {
 		p.Next = controller.Jitter(period)
 		return
 	}
-	c.ignore(p, "InvalidReconcilePeriod", watchesv1alpha1.AnnotationReconcilePeriod,
+	c.ignore(ctx, p, "InvalidReconcilePeriod", watchesv1alpha1.AnnotationReconcilePeriod,
 		fmt.Sprintf("%q is not a duration of at least %v, for example 5m", value, minPeriod))
 }
 
 // ignore reports an invalid annotation once for each change of the custom resource.
-func (c *kindController) ignore(p *pass, reason, annotation, why string) {
+func (c *kindController) ignore(ctx context.Context, p *pass, reason, annotation, why string) {
 	if p.Reason.Has(controller.SpecChange) {
-		event.Emit(c.deps.Recorder, p.Object, event.Warning(reason, "Reconcile", "Annotation "+annotation+" is ignored: "+why))
+		event.Emit(ctx, c.deps.Recorder, p.Object, event.Warning(reason, "Reconcile", "Annotation "+annotation+" is ignored: "+why))
 	}
 }
 
 // reportOverrides names the overridden values in an event, without the values.
-func (b *binding) reportOverrides(p *pass, change release.Change) {
+func (b *binding) reportOverrides(ctx context.Context, p *pass, change release.Change) {
 	if len(b.overridden) > 0 && change.Desired {
-		event.Emit(b.deps.Recorder, p.Object, event.Normal("ValuesOverridden", "Reconcile",
+		event.Emit(ctx, b.deps.Recorder, p.Object, event.Normal("ValuesOverridden", "Reconcile",
 			"The operator overrides the values "+strings.Join(b.overridden, ", ")))
 	}
 }

@@ -199,7 +199,7 @@ func (c *kindController) changed(changedRelease cache.ObjectName, change helm.Ch
 // steps make one pass over a custom resource.
 func (c *kindController) steps(ctx context.Context, p *pass) error {
 	c.pruned.Recall(p)
-	c.observePeriod(p)
+	c.observePeriod(ctx, p)
 	bound := &binding{kindController: c}
 	err := release.Steps(c.lifecycle, bound)(ctx, p)
 	if controller.IsPending(err) {
@@ -214,7 +214,7 @@ func (c *kindController) steps(ctx context.Context, p *pass) error {
 	setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, err)
 	p.AfterCommit(func(committed bool) {
 		if committed && c.pruned.Notice(p) {
-			event.Emit(c.deps.Recorder, p.Object, event.Warning("StatusPruned", "Reconcile", "The CRD removes fields of the status, so the operator "+
+			event.Emit(ctx, c.deps.Recorder, p.Object, event.Warning("StatusPruned", "Reconcile", "The CRD removes fields of the status, so the operator "+
 				"keeps them in memory only: set x-kubernetes-preserve-unknown-fields: true on status in the CRD"))
 		}
 	})
@@ -249,7 +249,7 @@ func (c *kindController) writeManifest(ctx context.Context, p *pass, bound *bind
 	}
 	if len(manifest) > maxStatusManifest {
 		manifest = ""
-		event.Emit(c.deps.Recorder, p.Object, event.Warning("ManifestTooLarge", "Reconcile", fmt.Sprintf(
+		event.Emit(ctx, c.deps.Recorder, p.Object, event.Warning("ManifestTooLarge", "Reconcile", fmt.Sprintf(
 			"The manifest has more than %d bytes, so status.deployedRelease.manifest is not written", maxStatusManifest)))
 	}
 	s.Manifest = manifest

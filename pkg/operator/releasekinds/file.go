@@ -105,7 +105,7 @@ func (l *loader) observe(env *operator.Environment) {
 	recorder := env.Recorder(scheme.Scheme)
 	l.report = func(e event.Event) {
 		if lease := env.Lease(); lease != nil {
-			event.Emit(recorder, lease, e)
+			event.Send(recorder, lease, e)
 		}
 	}
 }

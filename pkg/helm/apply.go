@@ -268,7 +268,7 @@ func (o *operation) holder(object *unstructured.Unstructured) string {
 // be kept, are gone, or belong to another owner.
 func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagation) error {
 	if !o.bounds.allow(info.Namespace) {
-		o.logger.Warn("Left alone an object that the release may not have", slog.String("object", reference(info).String()))
+		o.logger.Warn("Left alone an object that the release may not have", slog.String("target", reference(info).String()))
 		return nil
 	}
 	got, watched := o.observed(info)
@@ -290,7 +290,7 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 		return nil
 	}
 	if foreign || !o.deletable(got, made, controlled) {
-		o.logger.Warn("Left alone an object that does not belong to the release", slog.String("object", reference(info).String()))
+		o.logger.Warn("Left alone an object that does not belong to the release", slog.String("target", reference(info).String()))
 		return nil
 	}
 	err := o.client(info).Delete(o.ctx, info.Name, metav1.DeleteOptions{

@@ -27,11 +27,11 @@ func (e *Engine) Manifest(ctx context.Context, release Release, baseline Baselin
 	if ends, ok := ctx.Deadline(); ok && ends.Before(deadline) {
 		deadline = ends
 	}
-	store, err := e.newStore(release, baseline, within, deadline, e.logger)
+	store, err := e.newStore(ctx, release, baseline, within, deadline, e.loggerFor(ctx))
 	if err != nil {
 		return "", err
 	}
-	rls, err := store.verified(revision) //nolint:contextcheck // The store's requests have a deadline of their own.
+	rls, err := store.verified(revision) //nolint:contextcheck // The store has the context.
 	if err != nil {
 		return "", fmt.Errorf("read the manifest of release %s: %w", release.Key(), err)
 	}

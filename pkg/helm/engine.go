@@ -78,6 +78,10 @@ type Config struct {
 	Timeout time.Duration
 	// Logger receives the engine's and Helm's messages; by default slog.Default().
 	Logger *slog.Logger
+	// LoggerFor returns the logger of an operation, for the context with which the caller
+	// began it; by default Logger. The lines of the operation, those of Helm and of hooks
+	// included, then have the fields of the caller's logger.
+	LoggerFor func(ctx context.Context) *slog.Logger
 	// Clock is the clock; by default the real one.
 	Clock clock.PassiveClock
 	// OnOperation, when set, is called after every operation that sent something.
@@ -123,6 +127,7 @@ type Engine struct {
 	maxHistory   int
 	timeout      time.Duration
 	logger       *slog.Logger
+	loggerFor    func(ctx context.Context) *slog.Logger
 	clock        clock.PassiveClock
 	onOperation  func(Operation)
 
@@ -174,6 +179,7 @@ func New(config Config) (*Engine, error) {
 		maxHistory:  config.MaxHistory,
 		timeout:     config.Timeout,
 		logger:      config.Logger,
+		loggerFor:   config.LoggerFor,
 		clock:       config.Clock,
 		onOperation: config.OnOperation,
 	}
@@ -196,6 +202,9 @@ func (e *Engine) setDefaults() {
 	}
 	if e.logger == nil {
 		e.logger = slog.Default()
+	}
+	if e.loggerFor == nil {
+		e.loggerFor = func(context.Context) *slog.Logger { return e.logger }
 	}
 	if e.clock == nil {
 		e.clock = clock.RealClock{}

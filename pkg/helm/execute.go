@@ -103,9 +103,9 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 	ctx = withBounds(context.WithoutCancel(ctx), within)
 	ctx, cancel := context.WithTimeout(ctx, limits.timeout)
 	defer cancel()
-	logger := e.logger.With(slog.String("release", name.String()), slog.String("action", string(decision.Action)))
+	logger := e.loggerFor(ctx).With(slog.String("release", name.String()), slog.String("action", string(decision.Action)))
 	deadline, _ := ctx.Deadline()
-	store, err := e.newStore(desired, baseline, within, deadline.Add(recordGrace), logger)
+	store, err := e.newStore(ctx, desired, baseline, within, deadline.Add(recordGrace), logger)
 	if err != nil {
 		return nil, err
 	}
@@ -137,6 +137,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 	err = shortened(err)
 	if err == nil && deployed != nil {
 		e.attempts.succeeded(name, deployed.Revision)
+		logger.Info("The release has changed", slog.Int("revision", deployed.Revision), slog.Duration("took", e.clock.Since(started)))
 	}
 	e.onOperation(Operation{
 		Release: name, Action: string(decision.Action), Duration: e.clock.Since(started), Drifts: append(o.left, decision.Drifts...), Err: err,

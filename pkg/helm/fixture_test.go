@@ -186,7 +186,7 @@ func (f *fixture) record(desired Release) *releasev1.Release {
 // open returns the records of the release as an operation sees them.
 func (f *fixture) open(release Release) *store {
 	f.t.Helper()
-	store, err := f.engine.newStore(release, f.baseline, bounds{namespace: release.Namespace}, time.Now().Add(time.Minute), f.engine.logger)
+	store, err := f.engine.newStore(f.t.Context(), release, f.baseline, bounds{namespace: release.Namespace}, time.Now().Add(time.Minute), f.engine.logger)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -22,9 +22,10 @@ import (
 // a deadline of their own, because the outcome of an operation is recorded even after
 // the operation's deadline. It notes each answer in the index.
 type recordClient struct {
-	secrets  corev1client.SecretInterface
-	release  cache.ObjectName
-	bounds   bounds
+	secrets corev1client.SecretInterface
+	release cache.ObjectName
+	// ctx has the values for the requests: the bounds of the release, and the logger.
+	ctx      context.Context
 	deadline time.Time
 	view     *overlay.View[*metav1.PartialObjectMetadata]
 	bodies   *bodyCache
@@ -33,7 +34,7 @@ type recordClient struct {
 
 // context returns the context of a request.
 func (c *recordClient) context() (context.Context, context.CancelFunc) {
-	return context.WithDeadline(withBounds(context.Background(), c.bounds), c.deadline)
+	return context.WithDeadline(c.ctx, c.deadline)
 }
 
 func (c *recordClient) get(name string) (*corev1.Secret, error) {

@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -72,8 +73,8 @@ type store struct {
 }
 
 // newStore returns the store of an operation on the release. Its requests end at the
-// deadline.
-func (e *Engine) newStore(desired Release, baseline Baseline, within bounds, deadline time.Time, logger *slog.Logger) (*store, error) {
+// deadline, not with ctx.
+func (e *Engine) newStore(ctx context.Context, desired Release, baseline Baseline, within bounds, deadline time.Time, logger *slog.Logger) (*store, error) {
 	name := desired.Key()
 	view := e.records.view(name.Namespace)
 	if view == nil {
@@ -87,7 +88,7 @@ func (e *Engine) newStore(desired Release, baseline Baseline, within bounds, dea
 		secrets: &recordClient{
 			secrets:  e.clientset.CoreV1().Secrets(name.Namespace),
 			release:  name,
-			bounds:   within,
+			ctx:      withBounds(context.WithoutCancel(ctx), within),
 			deadline: deadline,
 			view:     view,
 			bodies:   e.bodies,

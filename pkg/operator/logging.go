@@ -7,8 +7,11 @@ import (
 	"context"
 	"flag"
 	"io"
+	"log"
 	"log/slog"
+	"runtime"
 	"strconv"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -21,7 +24,8 @@ const (
 	libraryDebugVerbosity = 5
 )
 
-// setupLogging directs all logs to one handler: klog (this project and client-go), slog (Helm) and log (hooks of Helm).
+// setupLogging directs all logs to one handler: klog (this project and client-go) and slog (Helm). It drops what
+// package log prints.
 // It changes process-wide state. Call it once, before the first log line.
 func setupLogging(w io.Writer, format string, verbosity int) {
 	handler := newLogHandler(w, format, verbosity)
@@ -32,38 +36,25 @@ func setupLogging(w io.Writer, format string, verbosity int) {
 	_ = klogFlags.Set("v", strconv.Itoa(verbosity))
 	klog.SetLoggerWithOptions(logr.FromSlogHandler(handler), klog.ContextualLogger(true))
 
-	// SetDefault also redirects package log, at this level.
-	slog.SetLogLoggerLevel(slog.LevelDebug)
-	slog.SetDefault(slog.New(libraryHandler{handler}))
+	slog.SetDefault(slog.New(globalHandler{libraryHandler{handler}}))
+	// SetDefault has redirected package log. Helm prints values of charts with it, which may be from Secrets: "warning:
+	// destination for X is a table. Ignoring non-table value (Y)".
+	log.SetOutput(io.Discard)
+}
+
+// LibraryLogger returns a logger for libraries that use slog. It has the fields of the logger in ctx, and shows Info and
+// Debug records at the V levels of libraries.
+func LibraryLogger(ctx context.Context) *slog.Logger {
+	return slog.New(libraryHandler{logr.ToSlogHandler(klog.FromContext(ctx))})
 }
 
 // newLogHandler returns a handler that shows V levels up to verbosity. logr maps V(n) to the slog level -n.
 func newLogHandler(w io.Writer, format string, verbosity int) slog.Handler {
 	options := &slog.HandlerOptions{Level: slog.Level(-verbosity), ReplaceAttr: readable}
 	if format == LoggingFormatJSON {
-		return slog.NewJSONHandler(w, options)
+		return &lineHandler{below: slog.NewJSONHandler(w, options)}
 	}
-	return slog.NewTextHandler(w, options)
-}
-
-// readable writes levels up to V(3) as INFO and higher levels as DEBUG. slog would write V(1) as "DEBUG+3", which log
-// stores do not recognize. readable also writes durations as 1m30s; JSON would contain nanoseconds.
-func readable(groups []string, attr slog.Attr) slog.Attr {
-	if attr.Value.Kind() == slog.KindDuration {
-		return slog.String(attr.Key, attr.Value.Duration().String())
-	}
-	level, ok := attr.Value.Any().(slog.Level)
-	if len(groups) > 0 || attr.Key != slog.LevelKey || !ok {
-		return attr
-	}
-	switch {
-	case level <= slog.LevelDebug:
-		return slog.String(attr.Key, slog.LevelDebug.String())
-	case level < slog.LevelWarn:
-		return slog.String(attr.Key, slog.LevelInfo.String())
-	default:
-		return attr
-	}
+	return &lineHandler{below: slog.NewTextHandler(w, options)}
 }
 
 // libraryHandler maps Info and Debug records of libraries to the V levels above. Warnings and errors are not changed.
@@ -88,6 +79,21 @@ func (h libraryHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements slog.Handler.
 func (h libraryHandler) WithGroup(name string) slog.Handler {
 	return libraryHandler{h.Handler.WithGroup(name)}
+}
+
+// globalHandler handles the records of the default logger. Records of Helm without the logger of an operation cannot have
+// the fields of a pass. They are details, or repeat a returned error, and so are shown as Debug records.
+type globalHandler struct{ libraryHandler }
+
+// Handle implements slog.Handler.
+func (h globalHandler) Handle(ctx context.Context, record slog.Record) error {
+	if frame, _ := runtime.CallersFrames([]uintptr{record.PC}).Next(); strings.HasPrefix(frame.Function, "helm.sh/helm/") {
+		record.Level = slog.LevelDebug
+	}
+	if !h.Enabled(ctx, record.Level) {
+		return nil
+	}
+	return h.libraryHandler.Handle(ctx, record)
 }
 
 func libraryLevel(level slog.Level) slog.Level {

@@ -40,8 +40,8 @@ func TestVerbosity(t *testing.T) {
 		{1, "v1 " + v0},
 		{2, "v1 v2 klog-v2 slog-info " + v0},
 		{4, "v1 v2 klog-v2 slog-info v4 " + v0},
-		{5, "v1 v2 klog-v2 slog-info v4 v5 slog-debug log " + v0},
-		{7, "v1 v2 klog-v2 slog-info v4 v5 slog-debug log v7 " + v0},
+		{5, "v1 v2 klog-v2 slog-info v4 v5 slog-debug " + v0},
+		{7, "v1 v2 klog-v2 slog-info v4 v5 slog-debug v7 " + v0},
 	}
 	for _, test := range tests {
 		t.Run(slog.Level(test.verbosity).String(), func(t *testing.T) {

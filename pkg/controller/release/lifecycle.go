@@ -98,7 +98,7 @@ func Steps[T kind.Object[T]](l *Lifecycle, binding Binding[T]) func(context.Cont
 			Key: p.Key(), UID: p.Object.GetUID(), Generation: p.Object.GetGeneration(),
 			Created: p.Object.GetCreationTimestamp().Time, Reason: p.Reason, Now: p.Now,
 		}
-		f.Requested, f.ForceAt = l.observeRequest(s, f.Key)
+		f.Requested, f.ForceAt = l.observeRequest(ctx, s, f.Key)
 		var err error
 		f.Desired, err = binding.Desired(ctx, p)
 		if f.Desired.Release.Chart == nil {
@@ -135,7 +135,7 @@ type pass interface {
 
 // reconcile makes one pass over a release. err is the error of Binding.Desired.
 func (l *Lifecycle) reconcile(ctx context.Context, s *subject, f Facts, err error) error {
-	ctx = withWait(ctx)
+	ctx = f.Desired.Redactor.Logging(withWait(ctx))
 	var plan Plan
 	// Settle runs last, because the statuses then show whose turn is next.
 	s.AfterCommit(func(bool) { l.rollouts.Settle(f, plan, *s.status) })

@@ -33,6 +33,7 @@ func (e *Engine) Get(env *operator.Environment) (*helm.Engine, error) {
 		HTTPClient:  env.Clients.HTTP,
 		Namespaces:  env.Namespaces,
 		Logger:      slog.Default(),
+		LoggerFor:   operator.LibraryLogger,
 		OnOperation: newMetrics(env.Registry).observe,
 	})
 	if err != nil {

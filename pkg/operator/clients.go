@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,8 +26,9 @@ import (
 )
 
 const (
-	// preflightTimeout bounds the attempts to reach the API server at the start.
-	preflightTimeout = 10 * time.Second
+	// preflightTimeout bounds the attempts to reach the API server at the start. It is longer than usual restarts of an API
+	// server, because a leader that has lost its lease starts again meanwhile.
+	preflightTimeout = 2 * time.Minute
 	// preflightRetry is the time between two attempts.
 	preflightRetry = time.Second
 	// preflightRequestTimeout bounds one attempt, because a network may drop packets silently.
@@ -123,14 +125,19 @@ func (c *Clients) leases(timeout time.Duration) (coordinationv1client.LeasesGett
 // retryTransient calls ask until ask succeeds or returns an error that is not transient. After preflightTimeout, it
 // returns the last error of ask.
 func retryTransient(ctx context.Context, ask func(context.Context) error) error {
-	var last error
+	var (
+		last    error
+		waiting sync.Once
+	)
 	// The error of the poll is a timeout or a canceled context. The error of ask is more specific.
 	_ = wait.PollUntilContextTimeout(ctx, preflightRetry, preflightTimeout, true, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, preflightRequestTimeout)
 		defer cancel()
 		last = ask(ctx)
 		if isTransient(last) {
-			klog.FromContext(ctx).V(2).Info("The API server does not answer", "err", last)
+			waiting.Do(func() {
+				klog.FromContext(ctx).Info("Waiting for the API server, which does not answer", "atMost", preflightTimeout, "err", last)
+			})
 			return false, nil
 		}
 		return true, nil

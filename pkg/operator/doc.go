@@ -33,7 +33,7 @@
 //
 // Controllers get two contexts. When stop ends after a signal, controllers start nothing new and finish the work in
 // flight; the process keeps the lease. When lead ends, controllers stop at once, because another replica may be the
-// leader.
+// leader. If another replica is known to be the leader, the process ends without a wait for work in flight.
 //
 // # Stop
 //
@@ -41,9 +41,9 @@
 //
 //  1. /readyz answers 503, and the controllers start nothing new;
 //  2. workers finish the work in flight, within --shutdown-timeout;
-//  3. the lease is released, so that a standby takes over within 2.2 times --leader-elect-retry-period;
-//  4. services stop in the reverse order of their start: the services of the kinds, then the events after the delivery
-//     of the last ones, then HTTP.
+//  3. the last events are delivered;
+//  4. the lease is released, so that a standby takes over within 2.2 times --leader-elect-retry-period;
+//  5. services stop in the reverse order of their start: the services of the kinds, the events, then HTTP.
 //
 // [Run] returns nil after an orderly stop. It returns an error if a part failed, if the lease was lost, or if workers
 // did not finish.

@@ -39,10 +39,15 @@ func newEventStream(ctx context.Context, apiServer events.EventSink) (*eventStre
 	return s, nil
 }
 
+// settle waits until the recorded events are delivered.
+func (s *eventStream) settle() {
+	s.sink.waitQuiet(eventsQuiet, eventsFlushTimeout)
+}
+
 // run waits for the end of ctx, delivers the recorded events, and ends the stream.
 func (s *eventStream) run(ctx context.Context) error {
 	<-ctx.Done()
-	s.sink.waitQuiet(eventsQuiet, eventsFlushTimeout)
+	s.settle()
 	s.close()
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -27,6 +28,9 @@ const minLostLeaseGrace = time.Second
 
 // errLeaseLost means that another process may be the leader.
 var errLeaseLost = errors.New("lost the lease")
+
+// errLeaseTaken means that another process is the leader. Work in flight has no more time.
+var errLeaseTaken = fmt.Errorf("%w to another process", errLeaseLost)
 
 // workFunc does the work of a leader. It returns after a failure, after the end of lead, or after the end of stop when
 // the work in flight is finished. An error that wraps errWorkersLeft means that workers are still running.
@@ -100,9 +104,12 @@ func (l *leadership) lead(stop, lead context.Context, work workFunc) error {
 
 // elector returns an elector. It closes started when it acquires the lease, and calls lose when it loses the lease.
 func (l *leadership) elector(started chan<- struct{}, lose context.CancelCauseFunc) (*leaderelection.LeaderElector, error) {
+	lock := &watchfulLock{Interface: l.lock, taken: func(holder string) {
+		lose(fmt.Errorf("%w: %s is held by %s", errLeaseTaken, l.lock.Describe(), holder))
+	}}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          l.options.ResourceName,
-		Lock:          l.lock,
+		Lock:          lock,
 		LeaseDuration: l.options.LeaseDuration,
 		RenewDeadline: l.options.RenewDeadline,
 		RetryPeriod:   l.options.RetryPeriod,
@@ -126,6 +133,42 @@ func (l *leadership) elector(started chan<- struct{}, lose context.CancelCauseFu
 		return nil, fmt.Errorf("configuring leader election: %w", err)
 	}
 	return elector, nil
+}
+
+// watchfulLock calls taken when this process holds the lease and reads that another process holds it. This happens after a
+// pause of the process that was longer than the lease duration, and after a change of the lease by a user. The elector
+// would let the work continue until the renew deadline.
+type watchfulLock struct {
+	resourcelock.Interface
+	taken func(holder string)
+	held  atomic.Bool
+}
+
+// Get implements resourcelock.Interface.
+func (l *watchfulLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && record.HolderIdentity != "" && record.HolderIdentity != l.Identity() && l.held.Load() {
+		l.taken(record.HolderIdentity)
+	}
+	return record, raw, err
+}
+
+// Create implements resourcelock.Interface.
+func (l *watchfulLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	err := l.Interface.Create(ctx, record)
+	if err == nil {
+		l.held.Store(true)
+	}
+	return err
+}
+
+// Update implements resourcelock.Interface. The elector updates the lease only in order to hold it.
+func (l *watchfulLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	err := l.Interface.Update(ctx, record)
+	if err == nil {
+		l.held.Store(true)
+	}
+	return err
 }
 
 // release releases the lease, so that a standby takes over before the lease expires. If the release fails, the standby

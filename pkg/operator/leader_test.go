@@ -208,6 +208,44 @@ func TestLostLease(t *testing.T) {
 	}
 }
 
+func TestTakenLeaseEndsWorkAtNextRenewal(t *testing.T) {
+	client := fake.NewClientset()
+	synctest.Test(t, func(t *testing.T) {
+		a := newCandidate(t, client, "a", drains(time.Hour))
+		elapse(time.Minute + time.Second)
+		// The fake clientset does not compare resourceVersions.
+		client.PrependReactor("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			lease, ok := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
+			if ok && ptr.Deref(lease.Spec.HolderIdentity, "") == "a" {
+				return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, lease.Name, nil)
+			}
+			return false, nil, nil
+		})
+		leases := client.CoordinationV1().Leases(leaseOptions.ResourceNamespace)
+		lease, err := leases.Get(t.Context(), leaseOptions.ResourceName, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease.Spec.HolderIdentity = ptr.To("b")
+		if _, err := leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		taken := time.Now()
+
+		err = <-a.ended
+
+		if !errors.Is(err, errLeaseTaken) || !errors.Is(err, errLeaseLost) || !strings.Contains(err.Error(), "is held by b") {
+			t.Errorf("error = %v, want %v", err, errLeaseTaken)
+		}
+		if took := time.Since(taken); took > leaseOptions.RetryPeriod {
+			t.Errorf("work went on for %v, want at most %v", took, leaseOptions.RetryPeriod)
+		}
+		if got := holder(t, client); got != "b" {
+			t.Errorf("the lease is held by %q, want b", got)
+		}
+	})
+}
+
 func TestLeaseIsKeptWhileWorkersRun(t *testing.T) {
 	client := fake.NewClientset()
 	synctest.Test(t, func(t *testing.T) {

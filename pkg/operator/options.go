@@ -95,7 +95,7 @@ func NewOptions(name, version, fallbackNamespace string) *Options {
 			Enabled:           true,
 			LeaseDuration:     15 * time.Second,
 			RenewDeadline:     10 * time.Second,
-			RetryPeriod:       2 * time.Second,
+			RetryPeriod:       time.Second,
 			FallbackNamespace: fallbackNamespace,
 			ResourceName:      name,
 		},

@@ -135,9 +135,10 @@ func TestPreflightUnreachable(t *testing.T) {
 		want    string
 		atMost  time.Duration
 	}{
-		{name: "connection refused", api: flaky{err: refused}, recover: time.Hour, want: "the API server at h does not answer (tried for 10s): dial tcp: connection refused", atMost: preflightTimeout},
-		{name: "packets dropped", api: flaky{hangs: true}, recover: time.Hour, want: "the API server at h does not answer (tried for 10s): context deadline exceeded", atMost: preflightTimeout},
+		{name: "connection refused", api: flaky{err: refused}, recover: time.Hour, want: "the API server at h does not answer (tried for 2m0s): dial tcp: connection refused", atMost: preflightTimeout},
+		{name: "packets dropped", api: flaky{hangs: true}, recover: time.Hour, want: "the API server at h does not answer (tried for 2m0s): context deadline exceeded", atMost: preflightTimeout},
 		{name: "API server starts", api: flaky{err: refused}, recover: 3 * time.Second, atMost: 4 * time.Second},
+		{name: "API server is away for a minute", api: flaky{err: refused}, recover: time.Minute, atMost: time.Minute + time.Second},
 		{name: "permanent error", api: flaky{err: errors.New("x509: unknown authority")}, recover: time.Hour, want: "asking the API server at h"},
 	}
 	for _, test := range tests {

@@ -104,6 +104,8 @@ type assembly struct {
 	// startable are the kinds that can start at once. waiting holds the other kinds.
 	startable []Kind
 	waiting   *kindQueue
+	// settle waits until the requests of the services that follow from work are sent: the last events.
+	settle func()
 	// campaign calls work when this process is the leader; see leadership.run.
 	campaign func(stop context.Context, work workFunc) error
 }
@@ -146,6 +148,7 @@ func prepare(ctx context.Context, cfg config, server *rest.Config, metrics *proc
 		services:  []Service{{Name: "events", Run: stream.run}},
 		startable: startable,
 		waiting:   waiting,
+		settle:    stream.settle,
 		campaign:  leadership.run,
 	}, nil
 }
@@ -218,6 +221,11 @@ func (p *process) run(stop context.Context) (err error) {
 		}
 	})
 	return built.campaign(stop, func(stop, lead context.Context) error {
-		return p.supervise(stop, lead, controllers)
+		err := p.supervise(stop, lead, controllers)
+		if lead.Err() == nil && !errors.Is(err, errWorkersLeft) {
+			// The next leader begins after the last request of this one.
+			built.settle()
+		}
+		return err
 	})
 }

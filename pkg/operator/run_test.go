@@ -48,6 +48,7 @@ func newAssembly(j *journal, startable, waiting []Kind, ask watchable) *assembly
 		services:    []Service{j.service("events")},
 		startable:   startable,
 		waiting:     newKindQueue(waiting, []string{metav1.NamespaceAll}, ask, newDefinitions(newCRDs()), "h", newMetrics().waiting),
+		settle:      func() { j.note("events delivered") },
 		campaign: func(stop context.Context, work workFunc) error {
 			defer j.note("lease released")
 			return work(stop, context.WithoutCancel(stop))
@@ -86,7 +87,7 @@ func TestRunStopsInOrder(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("run() = %v", err)
 		}
-		happened.expect(t, "prepared", "workers drained", "lease released",
+		happened.expect(t, "prepared", "workers drained", "events delivered", "lease released",
 			"informers stopped", "events stopped", "http stopped")
 	})
 }
@@ -135,7 +136,7 @@ func TestRunServiceFails(t *testing.T) {
 		if err := p.run(t.Context()); !errors.Is(err, failure) {
 			t.Errorf("run() = %v, want %v", err, failure)
 		}
-		happened.expect(t, "prepared", "lease released", "informers stopped", "events stopped", "http stopped")
+		happened.expect(t, "prepared", "events delivered", "lease released", "informers stopped", "events stopped", "http stopped")
 	})
 }
 
@@ -242,7 +243,7 @@ func TestKindStartsLater(t *testing.T) {
 		}
 		drained := happened.entries[2:4]
 		slices.Sort(drained)
-		happened.expect(t, "first built", "late built", "first drained", "late drained", "lease released",
+		happened.expect(t, "first built", "late built", "first drained", "late drained", "events delivered", "lease released",
 			"late informers stopped", "first informers stopped", "events stopped", "http stopped")
 	})
 }
@@ -257,7 +258,7 @@ func TestKindBuildErrorEndsProcess(t *testing.T) {
 		want               []string
 	}{
 		{name: "at the start", startable: []Kind{broken}, want: []string{"events stopped", "http stopped"}},
-		{name: "later", waiting: []Kind{broken}, want: []string{"lease released", "events stopped", "http stopped"}},
+		{name: "later", waiting: []Kind{broken}, want: []string{"events delivered", "lease released", "events stopped", "http stopped"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -25,7 +25,8 @@ var errShutdownTimeout = errors.New("work in flight was not finished")
 // supervise runs the controllers that it receives from added, until stop or lead ends or a controller fails.
 //
 // After the end of stop, and after a failure, supervise waits for the work in flight, up to shutdownTimeout. It then
-// ends the lead of the controllers and waits for abandonGrace. If lead ends first, supervise waits for lostLeaseGrace.
+// ends the lead of the controllers and waits for abandonGrace. If lead ends first, supervise waits for lostLeaseGrace, or
+// not at all if another process holds the lease.
 func (p *process) supervise(stop, lead context.Context, added <-chan []Controller) error {
 	stop, halt := context.WithCancel(stop)
 	defer halt()
@@ -71,6 +72,10 @@ func (p *process) supervise(stop, lead context.Context, added <-chan []Controlle
 			grace = abandonGrace
 			abandon(fmt.Errorf("%w after %v (--shutdown-timeout)", errShutdownTimeout, p.shutdownTimeout))
 		case <-ended:
+			if errors.Is(context.Cause(lead), errLeaseTaken) {
+				// Another leader is at work. Only the exit of the process ends operations in flight.
+				grace = 0
+			}
 			ended, overrun, added = nil, nil, nil
 			giveUp = time.After(grace)
 		case <-giveUp:

@@ -4,8 +4,10 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,16 +53,20 @@ func TestSupervise(t *testing.T) {
 	var (
 		failure = errors.New("cache not synced")
 		errLost = errors.New("lease gone")
-		never   = 24 * time.Hour
+		// errTaken is errLost with another leader.
+		errTaken = fmt.Errorf("%w: another leads", errLeaseTaken)
+		never    = 24 * time.Hour
 	)
 	tests := []struct {
 		name        string
 		controllers []Controller
 		stopAfter   time.Duration
 		loseAfter   time.Duration
-		want        []error
-		text        string
-		took        time.Duration
+		// loss is the reason why lead ends; default errLost.
+		loss error
+		want []error
+		text string
+		took time.Duration
 	}{
 		{name: "no controllers", stopAfter: time.Minute, loseAfter: never, took: time.Minute},
 		{
@@ -100,6 +106,13 @@ func TestSupervise(t *testing.T) {
 			took: time.Minute + 3*time.Second,
 		},
 		{
+			name:        "lease taken, workers keep running",
+			controllers: []Controller{worker("a", never, false)},
+			stopAfter:   never, loseAfter: time.Minute, loss: errTaken,
+			want: []error{errTaken, errWorkersLeft},
+			took: time.Minute,
+		},
+		{
 			name:        "lease lost while draining",
 			controllers: []Controller{worker("a", never, false)},
 			stopAfter:   time.Minute, loseAfter: time.Minute + 20*time.Second,
@@ -128,7 +141,7 @@ func TestSupervise(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				stop, cancel := context.WithTimeout(t.Context(), test.stopAfter)
 				defer cancel()
-				lead, lose := context.WithTimeoutCause(context.WithoutCancel(t.Context()), test.loseAfter, errLost)
+				lead, lose := context.WithTimeoutCause(context.WithoutCancel(t.Context()), test.loseAfter, cmp.Or(test.loss, errLost))
 				defer lose()
 				p := &process{shutdownTimeout: 25 * time.Second, lostLeaseGrace: 3 * time.Second}
 				start := time.Now()
@@ -138,7 +151,7 @@ func TestSupervise(t *testing.T) {
 				if took := time.Since(start); took != test.took {
 					t.Errorf("took %v, want %v", took, test.took)
 				}
-				checkErrors(t, err, test.want, errShutdownTimeout, errWorkersLeft, errLost, failure, errEndedEarly)
+				checkErrors(t, err, test.want, errShutdownTimeout, errWorkersLeft, errLost, errTaken, failure, errEndedEarly)
 				if test.text != "" && err.Error() != test.text {
 					t.Errorf("error = %q, want %q", err, test.text)
 				}

@@ -46,7 +46,7 @@ func TestFlagsAndDefaults(t *testing.T) {
 		"leader-elect":                    "true",
 		"leader-elect-lease-duration":     "15s",
 		"leader-elect-renew-deadline":     "10s",
-		"leader-elect-retry-period":       "2s",
+		"leader-elect-retry-period":       "1s",
 		"leader-elect-resource-namespace": "",
 		"leader-elect-resource-name":      "demoapp-controller",
 		"metrics-bind-address":            ":8080",

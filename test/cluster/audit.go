@@ -12,8 +12,11 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // AuditEvent is one request as the API server logged it.
@@ -24,6 +27,9 @@ type AuditEvent struct {
 	User string
 	// ImpersonatedUser is the name of the user that the request is sent as; empty if that is User.
 	ImpersonatedUser string
+	// Credential identifies the token of the request, and so the process that sent the request; see Operator.Credential. It
+	// is empty for other credentials.
+	Credential string
 	// UserAgent is the client's User-Agent header.
 	UserAgent string
 	// Verb is the verb that RBAC decides on: get, list, watch, create, update, patch, delete or deletecollection. For a
@@ -38,6 +44,15 @@ type AuditEvent struct {
 	// Received is the time of the request. Completed is the time of the answer, zero while a watch is open.
 	Received, Completed time.Time
 }
+
+// credentialExtra is the extra field of a user that has the ID of the token of a ServiceAccount.
+const credentialExtra = "authentication.kubernetes.io/credential-id"
+
+// writeVerbs are the verbs that change objects.
+var writeVerbs = sets.New("create", "update", "patch", "delete", "deletecollection")
+
+// IsWrite reports whether the request may change objects.
+func (e AuditEvent) IsWrite() bool { return writeVerbs.Has(e.Verb) }
 
 // AuditFilter selects requests; nil selects all.
 type AuditFilter func(AuditEvent) bool
@@ -191,7 +206,8 @@ func parseAuditEvent(line []byte) (AuditEvent, error) {
 		URI     string `json:"requestURI"`
 		Verb    string `json:"verb"`
 		User    struct {
-			Username string `json:"username"`
+			Username string              `json:"username"`
+			Extra    map[string][]string `json:"extra"`
 		} `json:"user"`
 		ImpersonatedUser struct {
 			Username string `json:"username"`
@@ -216,6 +232,7 @@ func parseAuditEvent(line []byte) (AuditEvent, error) {
 	event := AuditEvent{
 		ID:               logged.AuditID,
 		User:             logged.User.Username,
+		Credential:       strings.Join(logged.User.Extra[credentialExtra], ","),
 		ImpersonatedUser: logged.ImpersonatedUser.Username,
 		UserAgent:        logged.UserAgent,
 		Verb:             logged.Verb,

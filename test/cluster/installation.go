@@ -6,8 +6,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"path/filepath"
-	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,22 +31,10 @@ func StartInstalledOperator(ctx context.Context, t testing.TB, c *Cluster, deplo
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := c.WriteServiceAccountKubeconfig(ctx, deployment.Namespace, pod.ServiceAccountName, kubeconfig); err != nil {
-		t.Fatal(err)
-	}
-	addresses, err := freeAddresses(ctx, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	args := slices.Concat(pod.Containers[0].Args, []string{
-		"--kubeconfig=" + kubeconfig,
-		"--leader-elect-resource-namespace=" + deployment.Namespace,
-		"--metrics-bind-address=" + addresses[0],
-		"--health-probe-bind-address=" + addresses[1],
-	}, overrides)
-	o := &Operator{metricsURL: "http://" + addresses[0], probeURL: "http://" + addresses[1]}
-	return awaitReady(ctx, t, o.start(ctx, t, c, binary, args, env))
+	return launch(ctx, t, c, Launch{
+		Binary: binary, Namespace: deployment.Namespace, Account: pod.ServiceAccountName,
+		Defaults: pod.Containers[0].Args, Args: overrides, Env: env,
+	}).AwaitReady(ctx, t)
 }
 
 // FreeAddress returns an address on 127.0.0.1 on which no process listens.

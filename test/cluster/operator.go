@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,40 @@ type Operator struct {
 	log        syncBuffer
 	probeURL   string
 	metricsURL string
+	credential string
 	exited     chan struct{}
+}
+
+// Launch describes an operator process that differs from that of StartOperator.
+type Launch struct {
+	// Binary is the path of an operator of another version, whose CRDs and RBAC are applied by the caller: see Deploy. If
+	// it is empty, the operator of this repository runs.
+	Binary string
+	// Dir is the working directory. If it is empty, the operator runs in the root of the repository.
+	Dir string
+	// Proxy is what the operator connects to. If it is nil, the operator connects to the API server.
+	Proxy *Proxy
+	// Namespace and Account name the ServiceAccount that the operator runs as. The lease is in that namespace. If they are
+	// empty, they are those of artifacts/deploy.
+	Namespace, Account string
+	// Defaults precede the flags of this package, and Args follow them.
+	Defaults, Args []string
+	// Env are further variables of the environment.
+	Env []string
+}
+
+// Start is LaunchOperator for an operator that a Launch describes.
+func (l Launch) Start(ctx context.Context, t testing.TB, c *Cluster) *Operator {
+	t.Helper()
+	binary := l.Binary
+	if binary == "" {
+		var err error
+		if binary, err = c.prepareOperator(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Binary = binary
+	return launch(ctx, t, c, l)
 }
 
 // StartOperator starts the operator and waits until it reports ready. The operator runs as its ServiceAccount in the root
@@ -49,7 +83,7 @@ type Operator struct {
 // The end of the test stops the operator; a failed test shows the operator's log.
 func StartOperator(ctx context.Context, t testing.TB, c *Cluster, args ...string) *Operator {
 	t.Helper()
-	return awaitReady(ctx, t, LaunchOperator(ctx, t, c, args...))
+	return LaunchOperator(ctx, t, c, args...).AwaitReady(ctx, t)
 }
 
 // StartOperatorBinary is StartOperator for an operator that the test has built.
@@ -58,21 +92,18 @@ func StartOperatorBinary(ctx context.Context, t testing.TB, c *Cluster, binary s
 	if _, err := c.prepareOperator(ctx); err != nil {
 		t.Fatal(err)
 	}
-	return awaitReady(ctx, t, launch(ctx, t, c, binary, args...))
+	return launch(ctx, t, c, Launch{Binary: binary, Args: args}).AwaitReady(ctx, t)
 }
 
 // StartOperatorAs is StartOperator for another ServiceAccount, with the permissions that the test grants to it. The lease is
 // in its namespace.
 func StartOperatorAs(ctx context.Context, t testing.TB, c *Cluster, namespace, account string, args ...string) *Operator {
 	t.Helper()
-	binary, err := c.prepareOperator(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return awaitReady(ctx, t, launchAs(ctx, t, c, binary, namespace, account, args...))
+	return Launch{Namespace: namespace, Account: account, Args: args}.Start(ctx, t, c).AwaitReady(ctx, t)
 }
 
-func awaitReady(ctx context.Context, t testing.TB, o *Operator) *Operator {
+// AwaitReady waits until the operator reports ready.
+func (o *Operator) AwaitReady(ctx context.Context, t testing.TB) *Operator {
 	t.Helper()
 	Eventually(ctx, t, "operator ready", func(ctx context.Context) (bool, error) {
 		select {
@@ -89,23 +120,26 @@ func awaitReady(ctx context.Context, t testing.TB, o *Operator) *Operator {
 // LaunchOperator is StartOperator without the wait for readiness.
 func LaunchOperator(ctx context.Context, t testing.TB, c *Cluster, args ...string) *Operator {
 	t.Helper()
-	binary, err := c.prepareOperator(ctx)
+	return Launch{Args: args}.Start(ctx, t, c)
+}
+
+func launch(ctx context.Context, t testing.TB, c *Cluster, l Launch) *Operator {
+	t.Helper()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	// Each process has a token of its own, which tells its requests from those of other processes.
+	namespace := cmp.Or(l.Namespace, OperatorNamespace)
+	config, err := c.ServiceAccountConfig(ctx, namespace, cmp.Or(l.Account, OperatorServiceAccount))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return launch(ctx, t, c, binary, args...)
-}
-
-func launch(ctx context.Context, t testing.TB, c *Cluster, binary string, args ...string) *Operator {
-	t.Helper()
-	return launchAs(ctx, t, c, binary, OperatorNamespace, OperatorServiceAccount, args...)
-}
-
-// launchAs starts a binary as a ServiceAccount.
-func launchAs(ctx context.Context, t testing.TB, c *Cluster, binary, namespace, account string, args ...string) *Operator {
-	t.Helper()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := c.WriteServiceAccountKubeconfig(ctx, namespace, account, kubeconfig); err != nil {
+	credential, err := credentialOf(config.BearerToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Proxy != nil {
+		config.Host, config.CAData = l.Proxy.server, l.Proxy.ca
+	}
+	if err := writeKubeconfig(config, namespace, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
 	addresses, err := freeAddresses(ctx, 2)
@@ -113,26 +147,19 @@ func launchAs(ctx context.Context, t testing.TB, c *Cluster, binary, namespace, 
 		t.Fatal(err)
 	}
 	metrics, probes := addresses[0], addresses[1]
-	args = append([]string{
+	args := slices.Concat(l.Defaults, []string{
 		"--kubeconfig=" + kubeconfig,
 		"--leader-elect-resource-namespace=" + namespace,
 		"--metrics-bind-address=" + metrics,
 		"--health-probe-bind-address=" + probes,
-	}, args...)
+	}, l.Args)
 
-	o := &Operator{metricsURL: "http://" + metrics, probeURL: "http://" + probes}
-	return o.start(ctx, t, c, binary, args, nil)
-}
-
-// start starts the process. env are further variables of its environment.
-func (o *Operator) start(ctx context.Context, t testing.TB, c *Cluster, binary string, args, env []string) *Operator {
-	t.Helper()
-	o.exited = make(chan struct{})
+	o := &Operator{metricsURL: "http://" + metrics, probeURL: "http://" + probes, credential: credential, exited: make(chan struct{})}
 	// The end of the context must not kill the operator in the middle of its work. Stop and Kill end the operator.
-	o.command = exec.CommandContext(context.WithoutCancel(ctx), binary, args...)
-	o.command.Dir = c.root
+	o.command = exec.CommandContext(context.WithoutCancel(ctx), l.Binary, args...)
+	o.command.Dir = cmp.Or(l.Dir, c.root)
 	o.command.Stdout, o.command.Stderr = &o.log, &o.log
-	o.command.Env = slices.Concat(os.Environ(), []string{"KUBE_CACHE_MUTATION_DETECTOR=true"}, env)
+	o.command.Env = slices.Concat(os.Environ(), []string{"KUBE_CACHE_MUTATION_DETECTOR=true"}, l.Env)
 	if err := c.launcher.start(o.command); err != nil {
 		t.Fatalf("start the operator: %v", err)
 	}
@@ -178,6 +205,14 @@ func (o *Operator) Exited() <-chan struct{} { return o.exited }
 
 // Log returns what the operator has logged so far.
 func (o *Operator) Log() string { return o.log.String() }
+
+// Credential is the AuditEvent.Credential of the operator's requests. It differs from those of all other processes.
+func (o *Operator) Credential() string { return o.credential }
+
+// ByProcess selects the requests of one operator process from the audit log.
+func ByProcess(o *Operator) AuditFilter {
+	return func(event AuditEvent) bool { return event.Credential == o.credential }
+}
 
 // PID returns the operator's process id.
 func (o *Operator) PID() int { return o.command.Process.Pid }
@@ -232,7 +267,7 @@ func (c *Cluster) prepareOperator(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := c.deploy(ctx); err != nil {
+	if err := c.Deploy(ctx, c.root); err != nil {
 		return "", err
 	}
 	c.operatorBinary = binary
@@ -259,13 +294,13 @@ func (c *Cluster) buildOperator(ctx context.Context) (string, error) {
 	return binary, nil
 }
 
-// deploy applies artifacts/crds and artifacts/deploy. The Deployment is left out, because the operator runs as a
-// process.
-func (c *Cluster) deploy(ctx context.Context) error {
-	if err := c.InstallCRDs(ctx, "artifacts/crds"); err != nil {
+// Deploy applies artifacts/crds and artifacts/deploy below root, which is the root of this repository or a copy of an
+// earlier commit. The Deployment is left out, because the operator runs as a process.
+func (c *Cluster) Deploy(ctx context.Context, root string) error {
+	if err := c.InstallCRDs(ctx, filepath.Join(root, "artifacts", "crds")); err != nil {
 		return err
 	}
-	objects, err := c.load([]string{"artifacts/deploy"})
+	objects, err := c.load([]string{filepath.Join(root, "artifacts", "deploy")})
 	if err != nil {
 		return err
 	}

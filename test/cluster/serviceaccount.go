@@ -5,7 +5,11 @@ package cluster
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -18,6 +22,9 @@ import (
 
 // tokenLifetime outlasts any test.
 const tokenLifetime = 6 * time.Hour
+
+// jwtParts is the number of parts of a JSON Web Token: header, claims and signature.
+const jwtParts = 3
 
 // ServiceAccountConfig returns a configuration with a new token of a ServiceAccount and without a rate limit.
 func (c *Cluster) ServiceAccountConfig(ctx context.Context, namespace, name string) (*rest.Config, error) {
@@ -40,6 +47,11 @@ func (c *Cluster) WriteServiceAccountKubeconfig(ctx context.Context, namespace, 
 	if err != nil {
 		return err
 	}
+	return writeKubeconfig(config, namespace, path)
+}
+
+// writeKubeconfig writes a kubeconfig file for a config with a token.
+func writeKubeconfig(config *rest.Config, namespace, path string) error {
 	const key = "test"
 	file := clientcmdapi.NewConfig()
 	file.Clusters[key] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
@@ -47,7 +59,26 @@ func (c *Cluster) WriteServiceAccountKubeconfig(ctx context.Context, namespace, 
 	file.Contexts[key] = &clientcmdapi.Context{Cluster: key, AuthInfo: key, Namespace: namespace}
 	file.CurrentContext = key
 	if err := clientcmd.WriteToFile(*file, path); err != nil {
-		return fmt.Errorf("kubeconfig of ServiceAccount %s/%s: %w", namespace, name, err)
+		return fmt.Errorf("kubeconfig %s: %w", path, err)
 	}
 	return nil
+}
+
+// credentialOf returns what AuditEvent.Credential is for requests with a token of a ServiceAccount.
+func credentialOf(token string) (string, error) {
+	parts := strings.Split(token, ".")
+	if len(parts) != jwtParts {
+		return "", errors.New("the token of a ServiceAccount is no JSON Web Token")
+	}
+	content, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return "", fmt.Errorf("decode the token of a ServiceAccount: %w", err)
+	}
+	var claims struct {
+		ID string `json:"jti"`
+	}
+	if err := json.Unmarshal(content, &claims); err != nil {
+		return "", fmt.Errorf("read the token of a ServiceAccount: %w", err)
+	}
+	return "JTI=" + claims.ID, nil
 }

@@ -1,0 +1,243 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package lifecycle
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+// Goals for a hand-over with the default flags.
+const (
+	// afterTermination is the longest time between SIGTERM to the leader and the first write of the standby.
+	afterTermination = 5 * time.Second
+	// afterKill is the same for SIGKILL.
+	afterKill = 20 * time.Second
+	// renewDeadline is the default of --leader-elect-renew-deadline, and retryPeriod that of --leader-elect-retry-period.
+	renewDeadline = 10 * time.Second
+	retryPeriod   = time.Second
+)
+
+const (
+	// awayFor is the time for which the API server is away.
+	awayFor = time.Minute
+	// afterReturn is the longest time between the return of the API server and the first write. client-go retries broken
+	// watches at intervals of up to 30 s with jitter, and a standby that has lost its watches may lead before.
+	afterReturn = 20 * time.Second
+	// inFlight is the time that one operation may take to end. Each begins before the loss of the lease.
+	inFlight = time.Second
+)
+
+// loadInterval is the time between two changes of the load. It leaves an operator with the race detector on two cores
+// time to breathe, and has several operations in flight at any moment.
+const loadInterval = 100 * time.Millisecond
+
+// pair is a leader and a standby under load.
+type pair struct {
+	leader, standby *cluster.Operator
+	load            *load
+}
+
+// newPair starts a leader and a standby, both behind the proxy if there is one, and the load. It returns when the leader
+// has worked on the load for a while.
+func newPair(t *testing.T, proxy *cluster.Proxy) pair {
+	t.Helper()
+	installWebsites(t)
+	ns := newNamespace(t)
+	launch := cluster.Launch{Proxy: proxy}
+	var p pair
+	p.leader = launch.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
+	awaitLead(t, p.leader)
+	p.standby = launch.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
+	p.load = startLoad(t, ns, loadInterval)
+	const busy = 100
+	cluster.Eventually(t.Context(), t, "leader at work", func(context.Context) (bool, error) {
+		return len(writes(t, p.leader)) > busy, nil
+	})
+	return p
+}
+
+// writes returns the requests by which a process changed objects, without those for its lease.
+func writes(t *testing.T, operator *cluster.Operator) []cluster.AuditEvent {
+	t.Helper()
+	byProcess := cluster.ByProcess(operator)
+	requests, err := shared.AuditRequests(time.Time{}, func(event cluster.AuditEvent) bool {
+		return byProcess(event) && event.IsWrite() && event.Resource != "leases"
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return requests
+}
+
+// awaitTakeover waits for the first write of next, and asserts that it came after the last write of the leader before. It
+// returns the time from begin to that write.
+func awaitTakeover(t *testing.T, begin time.Time, before, next *cluster.Operator) time.Duration {
+	t.Helper()
+	cluster.Eventually(t.Context(), t, "next leader at work", func(context.Context) (bool, error) {
+		return len(writes(t, next)) > 0, nil
+	})
+	first := writes(t, next)[0]
+	for _, late := range writes(t, before) {
+		if late.Received.After(first.Received) {
+			t.Errorf("two at work: the first write of the next leader was at %s; the leader before wrote: %s",
+				first.Received.Format(time.StampMilli), apps.Describe([]cluster.AuditEvent{late}))
+		}
+	}
+	return first.Received.Sub(begin)
+}
+
+// lastWrite returns the time from begin to the last write of a process that has ended.
+func lastWrite(t *testing.T, begin time.Time, operator *cluster.Operator) time.Duration {
+	t.Helper()
+	all := writes(t, operator)
+	return all[len(all)-1].Received.Sub(begin)
+}
+
+func assertWithin(t *testing.T, what string, took, most time.Duration) {
+	t.Helper()
+	t.Logf("%s: %.1f s, goal %.0f s", what, took.Seconds(), most.Seconds())
+	if took > most {
+		t.Errorf("%s: %s, want at most %s", what, took, most)
+	}
+}
+
+func TestHandOverUnderLoadAfterTermination(t *testing.T) {
+	p := newPair(t, nil)
+
+	begin := time.Now()
+	code := p.leader.Stop()
+
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	t.Logf("the leader ended %.1f s after the signal", time.Since(begin).Seconds())
+	took := awaitTakeover(t, begin, p.leader, p.standby)
+	assertWithin(t, "SIGTERM to the first write of the standby", took, afterTermination)
+	t.Logf("the last write of the leader: %.1f s after the signal", lastWrite(t, begin, p.leader).Seconds())
+	p.load.Stop()
+}
+
+// TestHandOverUnderLoadAfterKill waits until the lease of the killed leader expires.
+func TestHandOverUnderLoadAfterKill(t *testing.T) {
+	p := newPair(t, nil)
+
+	begin := time.Now()
+	p.leader.Kill()
+
+	assertWithin(t, "SIGKILL to the first write of the standby", awaitTakeover(t, begin, p.leader, p.standby), afterKill)
+	p.load.Stop()
+}
+
+func TestTakenLeaseEndsWorkUnderLoad(t *testing.T) {
+	p := newPair(t, nil)
+	p.standby.Stop()
+
+	begin := time.Now()
+	const another = `{"spec": {"holderIdentity": "another-leader", "leaseDurationSeconds": 5, "renewTime": "2000-01-01T00:00:00.000000Z"}}`
+	if _, err := shared.Client.CoordinationV1().Leases(cluster.OperatorNamespace).Patch(t.Context(), leaseName, types.MergePatchType,
+		[]byte(another), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	assertLost(t, begin, p.leader, retryPeriod+time.Second)
+	next := cluster.StartOperator(t.Context(), t, shared)
+	awaitTakeover(t, begin, p.leader, next)
+	p.load.Stop()
+}
+
+// TestUnrenewableLeaseEndsWorkUnderLoad refuses all requests for the lease, so that the lease expires.
+func TestUnrenewableLeaseEndsWorkUnderLoad(t *testing.T) {
+	proxy := shared.NewProxy(t)
+	p := newPair(t, proxy)
+
+	begin := time.Now()
+	proxy.Refuse(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/leases/") })
+
+	assertLost(t, begin, p.leader, renewDeadline+retryPeriod+inFlight)
+	proxy.Refuse(nil)
+	awaitTakeover(t, begin, p.leader, p.standby)
+	p.load.Stop()
+}
+
+// TestAPIServerAwayUnderLoad takes the API server away from both operators for a minute, while the load goes on. The leader
+// ends, because it loses its lease, and is started again at once, like a container. No process ends besides.
+func TestAPIServerAwayUnderLoad(t *testing.T) {
+	proxy := shared.NewProxy(t)
+	p := newPair(t, proxy)
+
+	begin := time.Now()
+	proxy.Disconnect()
+	back := time.After(awayFor)
+	select {
+	case <-p.leader.Exited():
+	case <-back:
+		t.Fatal("the leader continues without its lease")
+	}
+	t.Logf("the leader ended %.1f s after the disconnection", time.Since(begin).Seconds())
+	if code := p.leader.Stop(); code <= 0 {
+		t.Errorf("exit code %d, want an error", code)
+	}
+	restarted := cluster.Launch{Proxy: proxy}.Start(t.Context(), t, shared)
+	<-back
+	assertRuns(t, p.standby, "standby")
+	assertRuns(t, restarted, "restarted leader")
+	begin = time.Now()
+	proxy.Connect(t.Context())
+
+	var first time.Time
+	cluster.Eventually(t.Context(), t, "an operator at work", func(context.Context) (bool, error) {
+		all := append(writes(t, p.standby), writes(t, restarted)...)
+		for _, write := range all {
+			first = write.Received
+		}
+		return len(all) > 0, nil
+	})
+	assertWithin(t, "return of the API server to the first write", first.Sub(begin), afterReturn)
+	p.load.Stop()
+	if len(writes(t, p.standby)) > 0 && len(writes(t, restarted)) > 0 {
+		t.Error("both operators have worked")
+	}
+	assertRuns(t, p.standby, "standby")
+	assertRuns(t, restarted, "restarted leader")
+}
+
+func assertRuns(t *testing.T, operator *cluster.Operator, name string) {
+	t.Helper()
+	select {
+	case <-operator.Exited():
+		t.Errorf("the %s ended with exit code %d", name, operator.Stop())
+	default:
+	}
+}
+
+// assertLost waits for the end of a leader that has lost its lease, and asserts that the leader wrote for at most the time
+// most after begin.
+func assertLost(t *testing.T, begin time.Time, leader *cluster.Operator, most time.Duration) {
+	t.Helper()
+	select {
+	case <-leader.Exited():
+	case <-time.After(cluster.DefaultTimeout):
+		t.Fatal("the leader continues without its lease")
+	}
+	t.Logf("the leader ended %.1f s after the loss", time.Since(begin).Seconds())
+	if code := leader.Stop(); code <= 0 {
+		t.Errorf("exit code %d, want an error", code)
+	}
+	if !strings.Contains(leader.Log(), "lost the lease") {
+		t.Error("the log does not say why the leader ended")
+	}
+	assertWithin(t, "loss of the lease to the last write of the leader", lastWrite(t, begin, leader), most)
+}

@@ -1,0 +1,142 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package upgrade
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/demoapp-controller/test/cluster"
+)
+
+// snapshot is the state of a fleet.
+type snapshot struct {
+	// custom has the custom resources by resource and name.
+	custom map[string]*unstructured.Unstructured
+	// pods has the UID and the restarts of each pod, and templates the pod template of each Deployment.
+	pods, templates map[string]string
+	// revisions has the revisions of each release with their status.
+	revisions map[string][]string
+}
+
+func (f *fleet) snapshot() snapshot {
+	f.t.Helper()
+	ctx := f.t.Context()
+	s := snapshot{custom: f.custom(), pods: map[string]string{}, templates: map[string]string{}, revisions: map[string][]string{}}
+	pods, err := shared.Client.CoreV1().Pods(f.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		var restarts int32
+		for _, container := range pod.Status.ContainerStatuses {
+			restarts += container.RestartCount
+		}
+		s.pods[pod.Name] = fmt.Sprintf("%s, %d restarts", pod.UID, restarts)
+	}
+	deployments, err := shared.Client.AppsV1().Deployments(f.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for i := range deployments.Items {
+		deployment := &deployments.Items[i]
+		template, err := json.Marshal(deployment.Spec.Template)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		s.templates[deployment.Name] = fmt.Sprintf("%s %s", deployment.UID, template)
+	}
+	records, err := shared.Client.CoreV1().Secrets(f.namespace).List(ctx, metav1.ListOptions{LabelSelector: "owner=helm"})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for i := range records.Items {
+		labels := records.Items[i].Labels
+		s.revisions[labels["name"]] = append(s.revisions[labels["name"]], labels["version"]+" "+labels["status"])
+	}
+	for _, revisions := range s.revisions {
+		slices.Sort(revisions)
+	}
+	return s
+}
+
+// compare asserts that no pod was restarted and no pod template changed since before, and that each release has the same
+// revisions as before. If the chart has changed, each release has exactly one more. compare returns a report.
+func (f *fleet) compare(before snapshot, chartChanged bool) string {
+	f.t.Helper()
+	after := f.snapshot()
+	if difference := cmp.Diff(before.pods, after.pods); difference != "" {
+		f.t.Errorf("pods differ (-before +after):\n%s", difference)
+	}
+	if difference := cmp.Diff(before.templates, after.templates); difference != "" {
+		f.t.Errorf("pod templates differ (-before +after):\n%s", difference)
+	}
+	added := 0
+	for release, revisions := range after.revisions {
+		more := len(revisions) - len(before.revisions[release])
+		added += more
+		expected := 0
+		if chartChanged && f.isDemoApp(release) {
+			expected = 1
+		}
+		if more != expected {
+			f.t.Errorf("release %s has the revisions %q, before the upgrade %q", release, revisions, before.revisions[release])
+		}
+	}
+	if len(after.revisions) != len(before.revisions) {
+		f.t.Errorf("%d releases, before the upgrade %d", len(after.revisions), len(before.revisions))
+	}
+	return fmt.Sprintf("%d pods, 0 restarts expected, %d releases with %d new revisions", len(after.pods), len(after.revisions), added)
+}
+
+// isDemoApp reports whether a release belongs to a DemoApp, whose chart is embedded.
+func (f *fleet) isDemoApp(release string) bool {
+	return !slices.ContainsFunc(f.others, func(o *unstructured.Unstructured) bool { return o.GetName() == release })
+}
+
+// assertUntouched asserts that nothing has changed since before, not even a status.
+func (f *fleet) assertUntouched(before snapshot) {
+	f.t.Helper()
+	after := f.snapshot()
+	for id, object := range before.custom {
+		if after.custom[id] == nil || after.custom[id].GetResourceVersion() != object.GetResourceVersion() {
+			f.t.Errorf("%s was written: %s", id, cmp.Diff(object, after.custom[id]))
+		}
+	}
+	f.compare(before, false)
+}
+
+// downgrade runs the old version on the state of the new one, with its own RBAC, and the new one again. Neither touches
+// pods or releases. The CRDs stay those of the new version.
+func (f *fleet) downgrade(tree *tree, old cluster.Launch) {
+	f.t.Helper()
+	before := f.snapshot()
+	for _, launch := range []cluster.Launch{old, {Args: tree.args}} {
+		operator := launch.Start(f.t.Context(), f.t, shared).AwaitReady(f.t.Context(), f.t)
+		awaitQuiet(f.t, operator)
+		f.awaitReady()
+		requests := requestsOf(f.t, operator)
+		f.t.Logf("after the downgrade and back: %d requests (%s), %s", len(requests), summarize(requests), f.compare(before, false))
+		operator.Stop()
+	}
+}
+
+// format returns counts in the order of their names.
+func format(counted map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counted)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counted[name], name))
+	}
+	return strings.Join(parts, ", ")
+}

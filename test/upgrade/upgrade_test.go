@@ -1,0 +1,217 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package upgrade
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/example/demoapp-controller/test/cluster"
+	"github.com/example/demoapp-controller/test/integration/apps"
+)
+
+const (
+	// newestSize is the number of DemoApps for the upgrade from the newest milestone.
+	newestSize = 200
+	// olderSize is the number for each other milestone, unless sizeVariable has another.
+	olderSize = 24
+	// sizeVariable is the environment variable with the number of DemoApps for each milestone but the newest. "make
+	// test-upgrade" sets it to 200.
+	sizeVariable = "UPGRADE_DEMOAPPS"
+)
+
+const (
+	// mostPerObject bounds the requests for each DemoApp when a new version starts and the chart has not changed.
+	mostPerObject = 2
+	// mostPerUpgrade is the same if the chart has changed, so that each release gets a revision.
+	mostPerUpgrade = 15
+	// mostToStart bounds the requests of a start besides those for objects.
+	mostToStart = 150
+)
+
+// quiet is the time without requests after which an operator has no work left.
+const quiet = 4 * time.Second
+
+// shared is the control plane of all tests of this package.
+var shared *cluster.Cluster
+
+func TestMain(m *testing.M) {
+	os.Exit(cluster.Main(m, cluster.Options{Audit: true}, func(c *cluster.Cluster) { shared = c }))
+}
+
+// TestUpgrade upgrades the operator from each milestone to this version.
+func TestUpgrade(t *testing.T) {
+	requireHistory(t)
+	all := readMilestones(t)
+	for i, m := range all {
+		newest := i == len(all)-1
+		t.Run(m.name, func(t *testing.T) { upgradeFrom(t, m, size(t, newest), newest) })
+	}
+}
+
+// size returns the number of DemoApps.
+func size(t *testing.T, newest bool) int {
+	t.Helper()
+	text := os.Getenv(sizeVariable)
+	switch {
+	case newest:
+		return newestSize
+	case text == "":
+		return olderSize
+	}
+	number, err := strconv.Atoi(text)
+	if err != nil || number < 1 {
+		t.Fatalf("%s=%s: must be a number of DemoApps", sizeVariable, text)
+	}
+	return number
+}
+
+// upgradeFrom takes about a minute: it builds an operator, installs DemoApps and waits several times until an operator is
+// idle.
+func upgradeFrom(t *testing.T, from milestone, size int, downgrade bool) {
+	begin := time.Now()
+	tree := checkout(t, from.commit)
+	old := cluster.Launch{Binary: filepath.Join(tree.dir, "demoapp-controller"), Dir: tree.dir, Args: tree.args}
+	t.Logf("built %s in %.1f s", from.commit, time.Since(begin).Seconds())
+
+	begin = time.Now()
+	fleet := newFleet(t, tree)
+	deploy(t, tree)
+	operator := old.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
+	fleet.create(size)
+	fleet.awaitReady()
+	awaitQuiet(t, operator)
+	t.Logf("%d DemoApps and %d other resources are deployed after %.1f s", size, len(fleet.others), time.Since(begin).Seconds())
+	operator.Stop()
+	before := fleet.snapshot()
+
+	deploy(t, thisTree(t, tree))
+	fleet.assertStored(before)
+	chartChanged := tree.chartDiffers(t)
+	begin = time.Now()
+	present := cluster.Launch{Args: tree.args}
+	operator = present.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
+	awaitQuiet(t, operator)
+	fleet.awaitReady()
+	report := fleet.compare(before, chartChanged)
+	requests := requestsOf(t, operator)
+	t.Logf("upgrade: %d requests (%s) in %.1f s, chart changed: %t, %s", len(requests), summarize(requests), time.Since(begin).Seconds(),
+		chartChanged, report)
+	assertBounded(t, requests, fleet.count(), chartChanged)
+	operator.Stop()
+
+	before = fleet.snapshot()
+	operator = present.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
+	awaitQuiet(t, operator)
+	requests = requestsOf(t, operator)
+	t.Logf("second start: %d requests (%s)", len(requests), summarize(requests))
+	fleet.assertUntouched(before)
+	assertNoWork(t, requests)
+	operator.Stop()
+
+	if downgrade {
+		fleet.downgrade(tree, old)
+	}
+}
+
+// deploy applies the CRDs and the RBAC of a version, and those of its kinds.
+func deploy(t *testing.T, tree *tree) {
+	t.Helper()
+	if err := shared.Deploy(t.Context(), tree.dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range tree.kinds {
+		dir := filepath.Join(tree.dir, "artifacts", "kinds", kind)
+		if err := shared.InstallCRDs(t.Context(), filepath.Join(dir, "crd.yaml")); err != nil {
+			t.Fatal(err)
+		}
+		if err := shared.ApplyFiles(t.Context(), "", filepath.Join(dir, "rbac.yaml")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// awaitQuiet waits until an operator has no work left.
+func awaitQuiet(t *testing.T, operator *cluster.Operator) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), cluster.DefaultTimeout)
+	defer cancel()
+	byProcess := cluster.ByProcess(operator)
+	err := shared.AwaitAuditQuiet(ctx, quiet, func(event cluster.AuditEvent) bool { return byProcess(event) && counts(event) })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// counts selects requests for objects and for the start of an operator: all but watches and the lease.
+func counts(event cluster.AuditEvent) bool {
+	return event.Verb != "watch" && event.Resource != "leases"
+}
+
+// requestsOf returns the requests of an operator that count.
+func requestsOf(t *testing.T, operator *cluster.Operator) []cluster.AuditEvent {
+	t.Helper()
+	byProcess := cluster.ByProcess(operator)
+	requests, err := shared.AuditRequests(time.Time{}, func(event cluster.AuditEvent) bool { return byProcess(event) && counts(event) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return requests
+}
+
+// assertBounded asserts that the requests at the first start of a version are bounded for each object.
+func assertBounded(t *testing.T, requests []cluster.AuditEvent, objects int, chartChanged bool) {
+	t.Helper()
+	each := mostPerObject
+	if chartChanged {
+		each = mostPerUpgrade
+	}
+	if most := mostToStart + each*objects; len(requests) > most {
+		t.Errorf("%d requests for %d objects, at most %d are allowed", len(requests), objects, most)
+	}
+}
+
+// assertNoWork asserts that the requests are those of a start that finds nothing to do: lists and discovery.
+func assertNoWork(t *testing.T, requests []cluster.AuditEvent) {
+	t.Helper()
+	var worked []cluster.AuditEvent
+	for _, request := range requests {
+		if request.Verb != "list" && request.Resource != "" {
+			worked = append(worked, request)
+		}
+	}
+	if len(worked) > 0 {
+		t.Errorf("the second start of the new version sent requests:\n%s", apps.Describe(worked))
+	}
+	if len(requests) > mostToStart {
+		t.Errorf("%d requests to start, at most %d are allowed", len(requests), mostToStart)
+	}
+}
+
+// summarize counts requests by verb and resource.
+func summarize(requests []cluster.AuditEvent) string {
+	counted := map[string]int{}
+	for _, request := range requests {
+		resource := request.Resource
+		if request.Subresource != "" {
+			resource += "/" + request.Subresource
+		}
+		switch {
+		case request.Verb == "list":
+			counted["list"]++
+		case resource == "":
+			counted["discovery"]++
+		default:
+			counted[request.Verb+" "+resource]++
+		}
+	}
+	return strings.Trim(format(counted), "[]")
+}

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Generates all code, the CustomResourceDefinitions and docs/api.md from the types in
-# pkg/apis. hack/tools/go.mod pins the generators. "make generate" calls this script,
+# pkg/apis, docs/flags.md from the flags, and the ConfigMap for Argo CD from its script. hack/tools/go.mod pins the generators. "make generate" calls this script,
 # and "make verify" calls it in a copy of the tree.
 
 set -euo pipefail
@@ -82,3 +82,9 @@ go run ./hack/rbac
 
 # artifacts/install.yaml, the copies in the Helm chart, and its table of values.
 go run ./hack/manifests
+
+flags=$(go run ./hack/flags-docs)
+echo "$flags" >docs/flags.md
+
+configmap=$(go run ./hack/argocd)
+echo "$configmap" >artifacts/argocd/argocd-cm.yaml

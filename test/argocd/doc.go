@@ -1,6 +1,0 @@
-// Copyright The DemoApp Controller Authors.
-// SPDX-License-Identifier: Apache-2.0
-
-// Package argocd runs the health check of artifacts/argocd as Argo CD runs it, with the same Lua interpreter and the same
-// libraries, and compares its results with those of kstatus.
-package argocd

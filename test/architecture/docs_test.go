@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -37,6 +38,39 @@ func TestStatusPageNamesEverything(t *testing.T) {
 		t.Error("there are no conditions and reasons")
 	}
 }
+
+// TestNamedTestsExist holds that the tests exist that pages name as proof.
+func TestNamedTestsExist(t *testing.T) {
+	exist := map[string]bool{}
+	for _, file := range goFiles(t) {
+		if !strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range testFunction.FindAllSubmatch(content, -1) {
+			exist[string(match[1])] = true
+		}
+	}
+	named := 0
+	for _, page := range markdownPages(t) {
+		for _, match := range namedTest.FindAllStringSubmatch(readPage(t, page), -1) {
+			if named++; !exist[match[1]] {
+				t.Errorf("%s names %s, which does not exist", page, match[1])
+			}
+		}
+	}
+	if named == 0 {
+		t.Error("no page names a test")
+	}
+}
+
+var (
+	testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	namedTest    = regexp.MustCompile("`(Test[A-Z]\\w+)`")
+)
 
 // statusConstants returns the values of the constants for conditions and reasons in a file.
 func statusConstants(t *testing.T, name string) map[string]string {

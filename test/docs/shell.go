@@ -26,8 +26,10 @@ type shell struct {
 	process *exec.Cmd
 	stdin   io.WriteCloser
 	// codes has the exit code of each command.
-	codes  *bufio.Scanner
+	codes *bufio.Scanner
+	// folder has the commands and their output, and count is the number of commands so far.
 	folder string
+	count  int
 }
 
 // startShell starts a shell in the folder dir, with env added to the environment of this process.
@@ -57,16 +59,15 @@ func startShell(dir, scratch string, env ...string) (*shell, error) {
 // run runs a command and returns what it printed, standard error included, and its exit code. The end of ctx ends the
 // shell and all its processes.
 func (s *shell) run(ctx context.Context, text string) (output string, code int, err error) {
-	script, result := filepath.Join(s.folder, "command"), filepath.Join(s.folder, "output")
+	s.count++
+	script := filepath.Join(s.folder, fmt.Sprintf("command-%d", s.count))
+	result := filepath.Join(s.folder, fmt.Sprintf("output-%d", s.count))
 	if err := os.WriteFile(script, []byte(text+"\n"), 0o600); err != nil {
-		return "", 0, err
-	}
-	// A file, not a pipe: the processes that a command leaves in the background keep it open.
-	if err := os.WriteFile(result, nil, 0o600); err != nil {
 		return "", 0, err
 	}
 	stop := context.AfterFunc(ctx, s.kill)
 	defer stop()
+	// The output goes to a file of its own, which processes in the background keep open.
 	if _, err := fmt.Fprintf(s.stdin, "source %q >%q 2>&1 </dev/null 3>&-; echo $? >&3\n", script, result); err != nil {
 		return "", 0, fmt.Errorf("the shell ended: %w", errors.Join(err, context.Cause(ctx)))
 	}

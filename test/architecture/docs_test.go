@@ -101,3 +101,48 @@ func statusConstants(t *testing.T, name string) map[string]string {
 	})
 	return found
 }
+
+// TestTroubleshootingQuotesMessages holds that the texts in the first column of docs/troubleshooting.md are messages,
+// reasons or flags of the operator, so that a reader who searches the page for a message finds it.
+func TestTroubleshootingQuotesMessages(t *testing.T) {
+	source := operatorSource(t)
+	rows := 0
+	for line := range strings.SplitSeq(readPage(t, "docs/troubleshooting.md"), "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || strings.HasPrefix(cells[1], "---") {
+			continue
+		}
+		rows++
+		for _, match := range quoted.FindAllStringSubmatch(cells[1], -1) {
+			text := exampleFlag.ReplaceAllString(match[1], "")
+			if !strings.HasPrefix(text, "kubectl ") && !strings.Contains(source, text) {
+				t.Errorf("the operator has no text %q", match[1])
+			}
+		}
+	}
+	if rows < 25 {
+		t.Errorf("the page has %d rows, expected at least 25 symptoms", rows)
+	}
+}
+
+var (
+	quoted      = regexp.MustCompile("`([^`]+)`")
+	exampleFlag = regexp.MustCompile(`^--[a-z-]+=\S+: `)
+)
+
+// operatorSource returns the Go files of the operator without its tests.
+func operatorSource(t *testing.T) string {
+	t.Helper()
+	var text strings.Builder
+	for _, file := range goFiles(t) {
+		if !within(file, "pkg") && !within(file, "cmd") || strings.HasSuffix(file, "_test.go") || within(file, "pkg/generated") {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(content)
+	}
+	return text.String()
+}

@@ -7,6 +7,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -292,32 +293,14 @@ func TestImpersonatingOperator(t *testing.T) {
 		}
 		awaitMemcached(t, ns.Name)
 	}
-	_, err := client.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "cache.my.domain/v1", "kind": "Memcached", "metadata": map[string]any{"name": "cache"},
-		"spec": map[string]any{"replicaCount": int64(0)},
-	}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	awaitMemcached(t, ns.Name)
+	createMemcachedAmidOthers(t, ns.Name)
 	change(`{"autoscaling": {"enabled": true}, "ingress": {"enabled": true, "hosts": [{"host": "cache.example.com", "paths": [{"path": "/", "pathType": "Prefix"}]}]}}`)
 	change(`{"autoscaling": {"enabled": true, "maxReplicas": 7}, "podAnnotations": {"changed": "1"}}`)
 	change(`{"autoscaling": {"enabled": false}, "ingress": {"enabled": false}}`)
 	v.operator.Stop() // The records are read again.
-	for _, resource := range chartResources {
-		_, err := shared.Dynamic.Resource(resource).Namespace(ns.Name).Patch(t.Context(), "cache-memcached", types.MergePatchType,
-			[]byte(`{"metadata": {"labels": {"app.kubernetes.io/name": "theirs"}}}`), metav1.PatchOptions{FieldManager: "theirs"})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	changeByOthers(t, ns.Name)
 	v.start(flags...)
-	for _, resource := range chartResources {
-		cluster.Eventually(t.Context(), t, resource.Resource+" are restored", func(ctx context.Context) (bool, error) {
-			live, err := shared.Dynamic.Resource(resource).Namespace(ns.Name).Get(ctx, "cache-memcached", metav1.GetOptions{})
-			return err == nil && live.GetLabels()["app.kubernetes.io/name"] == "memcached", err
-		})
-	}
+	awaitRestored(t, ns.Name)
 	if err := client.Delete(t.Context(), "cache", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -335,6 +318,59 @@ func TestImpersonatingOperator(t *testing.T) {
 	v.assertUsed(impersonatingDir+"memcached-deployer.yaml", ns.Name, deployer, requests)
 }
 
+// changeByOthers changes a label of objects of the Memcached.
+func changeByOthers(t *testing.T, namespace string) {
+	t.Helper()
+	for _, resource := range chartResources {
+		_, err := shared.Dynamic.Resource(resource).Namespace(namespace).Patch(t.Context(), "cache-memcached", types.MergePatchType,
+			[]byte(`{"metadata": {"labels": {"app.kubernetes.io/name": "theirs"}}}`), metav1.PatchOptions{FieldManager: "theirs"})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// awaitRestored waits until the objects have their labels again.
+func awaitRestored(t *testing.T, namespace string) {
+	t.Helper()
+	for _, resource := range chartResources {
+		cluster.Eventually(t.Context(), t, resource.Resource+" are restored", func(ctx context.Context) (bool, error) {
+			live, err := shared.Dynamic.Resource(resource).Namespace(namespace).Get(ctx, "cache-memcached", metav1.GetOptions{})
+			return err == nil && live.GetLabels()["app.kubernetes.io/name"] == "memcached", err
+		})
+	}
+}
+
+// createMemcachedAmidOthers creates a Memcached whose objects are in the way, and removes them one by one.
+func createMemcachedAmidOthers(t *testing.T, namespace string) {
+	t.Helper()
+	client := shared.Dynamic.Resource(memcacheds).Namespace(namespace)
+	theirs := filepath.Join(t.TempDir(), "theirs.yaml")
+	if err := os.WriteFile(theirs, []byte(objectsInTheWay), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := shared.ApplyFiles(t.Context(), namespace, theirs); err != nil {
+		t.Fatal(err)
+	}
+	_, err := client.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "cache.my.domain/v1", "kind": "Memcached", "metadata": map[string]any{"name": "cache"},
+		"spec": map[string]any{"replicaCount": int64(0)},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, kind := range []string{"ServiceAccount", "Service", "Deployment"} {
+		awaitMemcachedIs(t, namespace, "False", kind+" ")
+		if err := shared.Dynamic.Resource(chartResources[i]).Namespace(namespace).Delete(t.Context(), "cache-memcached", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		requested := fmt.Appendf(nil, `{"metadata": {"annotations": {"demo.example.com/requested-at": %q}}}`, kind)
+		if _, err := client.Patch(t.Context(), "cache", types.MergePatchType, requested, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // impersonatingFile writes the watches file of the hybrid example, with a ServiceAccount and a short history.
 func impersonatingFile(t *testing.T) string {
 	t.Helper()
@@ -349,10 +385,36 @@ func impersonatingFile(t *testing.T) string {
 	return path
 }
 
+// objectsInTheWay have the names of objects of the chart. The operator looks whose they are, and leaves them alone.
+const objectsInTheWay = `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: cache-memcached}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: cache-memcached}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: cache-memcached}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: theirs}}
+  template: {metadata: {labels: {app: theirs}}, spec: {containers: [{name: theirs, image: theirs}]}}
+`
+
 // awaitMemcached waits until the Memcached is ready at its newest spec.
 func awaitMemcached(t *testing.T, namespace string) {
 	t.Helper()
-	cluster.Eventually(t.Context(), t, "the Memcached is ready", func(ctx context.Context) (bool, error) {
+	awaitMemcachedIs(t, namespace, "True", "")
+}
+
+// awaitMemcachedIs waits until the condition Ready has this status at the newest spec, and a message with this text.
+func awaitMemcachedIs(t *testing.T, namespace, status, text string) {
+	t.Helper()
+	cluster.Eventually(t.Context(), t, "Ready of the Memcached is "+status, func(ctx context.Context) (bool, error) {
 		live, err := shared.Dynamic.Resource(memcacheds).Namespace(namespace).Get(ctx, "cache", metav1.GetOptions{})
 		if err != nil {
 			return false, err
@@ -360,11 +422,11 @@ func awaitMemcached(t *testing.T, namespace string) {
 		conditions, _, err := unstructured.NestedSlice(live.Object, "status", "conditions")
 		for _, item := range conditions {
 			condition, _ := item.(map[string]any)
-			if condition["type"] == apimeta.ConditionReady && condition["status"] == "True" && condition["observedGeneration"] == live.GetGeneration() {
-				return true, err
+			if condition["type"] == apimeta.ConditionReady && condition["status"] == status && condition["observedGeneration"] == live.GetGeneration() {
+				return strings.Contains(fmt.Sprint(condition["message"]), text), fmt.Errorf("condition is %v", condition)
 			}
 		}
-		return false, fmt.Errorf("conditions are %v (%w)", conditions, err)
+		return false, errors.Join(err, fmt.Errorf("conditions are %v", conditions))
 	})
 }
 

@@ -23,6 +23,7 @@ var copied = []struct {
 	{webhookFiles + "/webhook.yaml", inFolder("webhook")},
 	{monitoring + "/prometheusrule.yaml", inFolder("monitoring")},
 	{monitoring + "/servicemonitor.yaml", inFolder("monitoring")},
+	{monitoring + "/dashboards/*.json", inFolder("monitoring/dashboards")},
 }
 
 func inFolder(folder string) func(string) string {

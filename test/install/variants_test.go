@@ -4,6 +4,11 @@
 package install
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -299,6 +304,59 @@ func TestMonitoring(t *testing.T) {
 	}
 	if job := service.Labels[monitor.JobLabel]; job != "demoapp-controller" {
 		t.Errorf("the alerts are about the job demoapp-controller, which is %q", job)
+	}
+}
+
+// TestDashboards holds that Grafana gets the dashboards of artifacts/monitoring.
+func TestDashboards(t *testing.T) {
+	objects := renderChart(t, parse[values](t, monitored))
+	for _, name := range []string{"operator", "resources"} {
+		want, err := os.ReadFile("../../artifacts/monitoring/dashboards/" + name + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		config := convert[corev1.ConfigMap](t, find(t, objects, "ConfigMap", releaseName+"-dashboard-"+name))
+
+		if got := config.Data[name+".json"]; strings.TrimSpace(got) != strings.TrimSpace(string(want)) {
+			t.Errorf("the dashboard %s differs from its file", name)
+		}
+		if config.Labels["grafana_dashboard"] != "1" {
+			t.Errorf("the sidecar of Grafana does not find the dashboard %s by the labels %v", name, config.Labels)
+		}
+	}
+}
+
+// maxSecret is the size of the data of a Secret that the API server accepts.
+const maxSecret = 1 << 20
+
+// TestReleaseFitsIntoASecret holds that Helm can store the release with everything on, with room for growth.
+func TestReleaseFitsIntoASecret(t *testing.T) {
+	everything := parse[values](t, monitored)
+	everything["kinds"] = []any{
+		"appconfig", "appstack", "backup", "ecommerceplatform", "memcached", "memcachedbackup", "postgresql", "webapp", "website",
+	}
+	everything["webhook"] = values{"enabled": true}
+	release, err := renderRelease(t, releaseName, namespace, everything)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := json.Marshal(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var record bytes.Buffer
+	compressor := gzip.NewWriter(&record)
+
+	_, err = compressor.Write(content)
+
+	if err := errors.Join(err, compressor.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if size := base64.StdEncoding.EncodedLen(record.Len()); size > maxSecret/2 {
+		t.Errorf("the record of the release has %d bytes, more than half of the limit", size)
+	} else {
+		t.Logf("the record of the release has %d bytes", size)
 	}
 }
 

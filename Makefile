@@ -73,7 +73,7 @@ down: ## Stop the local control plane.
 ##@ Deploy
 
 # These targets change a cluster, so they take no default: KUBECONFIG must be given, by the environment or on the command
-# line. IMAGE is the image of "make deploy", and RUN_FLAGS are further flags of "make run".
+# line. IMG, or else IMAGE, is the image of "make deploy", and RUN_FLAGS are further flags of "make run".
 KUBECTL ?= kubectl
 RUN_FLAGS ?=
 KUBECTL_GIVEN = $(KUBECTL) --kubeconfig=$(or $(KUBECONFIG),$(error set KUBECONFIG to the kubeconfig file of a cluster))
@@ -81,6 +81,7 @@ KUBECTL_GIVEN = $(KUBECTL) --kubeconfig=$(or $(KUBECONFIG),$(error set KUBECONFI
 .PHONY: install
 install: ## Install the CRDs on the cluster of KUBECONFIG.
 	$(KUBECTL_GIVEN) apply --kustomize artifacts/crds
+	$(KUBECTL_GIVEN) wait --for=condition=Established --timeout=30s --filename artifacts/crds/
 
 .PHONY: uninstall
 uninstall: ## Remove the CRDs. Refuses while there are DemoApps, whose releases nothing would remove.
@@ -98,8 +99,8 @@ run: build ## Run the operator of this tree on this machine. It waits for the le
 		--metrics-bind-address=127.0.0.1:8080 --health-probe-bind-address=127.0.0.1:8081 $(RUN_FLAGS)
 
 .PHONY: deploy
-deploy: ## Deploy the operator with its CRDs, as two replicas of IMAGE.
-	$(KUBECTL_GIVEN) kustomize artifacts/deploy | sed 's|image: demoapp-controller:dev$$|image: $(IMAGE)|' \
+deploy: ## Deploy the operator with its CRDs, as two replicas of the image IMG=.
+	$(KUBECTL_GIVEN) kustomize artifacts/deploy | sed 's|image: demoapp-controller:dev$$|image: $(or $(IMG),$(IMAGE))|' \
 		| $(KUBECTL_GIVEN) apply --filename -
 
 .PHONY: undeploy

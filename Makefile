@@ -190,14 +190,18 @@ test-unit: ## Run the unit tests. They need no cluster.
 # package is compiled while one runs. test/conformance comes last, since it leaves its many namespaces behind.
 CLUSTER_TEST := $(CLUSTER_EXEC) go test $(RACE) -timeout 30m -p 2
 CLUSTER_PACKAGES = $(filter-out %/test/conformance,$(shell go list ./test/...)) ./test/conformance
+# The dashboards with a real Prometheus, which is in a module of its own.
+MONITORING_TEST := $(CLUSTER_EXEC) go -C test/monitoring test -tags integration ./integration
 
 .PHONY: test-cluster
 test-cluster: localcluster ## Run the integration and the conformance tests on one real API server.
 	$(CLUSTER_TEST) -tags integration,conformance $(CLUSTER_PACKAGES)
+	$(MONITORING_TEST)
 
 .PHONY: test-integration
 test-integration: localcluster ## Run the operator on a real API server, which is started for that.
 	$(CLUSTER_TEST) -tags integration ./test/...
+	$(MONITORING_TEST)
 
 .PHONY: test-conformance
 test-conformance: localcluster ## Compare the Helm engine with the stock Helm SDK, on a real API server.
@@ -214,6 +218,10 @@ localcluster:
 .PHONY: bench
 bench: ## Measure the operator on a local control plane and write docs/benchmarks.md.
 	go -C test/bench run . -root ../..
+
+.PHONY: dashboards
+dashboards: ## Play the tour with a Prometheus and draw the dashboards into docs/images.
+	go -C test/monitoring run ./dashboards -root ../..
 
 .PHONY: verify
 verify: verify-codegen verify-modules verify-format verify-headers verify-vet ## Check generated code, modules, format, headers and vet. Changes nothing.

@@ -68,12 +68,11 @@ func run(ctx context.Context, root string) (err error) {
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for _, name := range monitoring.Dashboards {
-		if err := drawDashboard(ctx, root, name, server, from, to); err != nil {
-			return err
-		}
+		errs = append(errs, drawDashboard(ctx, root, name, server, picture.Range{From: from, To: to}))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // freeAddress returns an address on which no process listens at the moment.
@@ -98,12 +97,12 @@ func playTour(ctx context.Context, root, address string) error {
 }
 
 // drawDashboard draws one dashboard, and fails if a panel lacks data.
-func drawDashboard(ctx context.Context, root, name string, server *monitoring.Server, from, to time.Time) (err error) {
+func drawDashboard(ctx context.Context, root, name string, server *monitoring.Server, shown picture.Range) (err error) {
 	dashboard, err := monitoring.ReadDashboard(root, name)
 	if err != nil {
 		return err
 	}
-	panels, err := server.Read(ctx, dashboard, from, to, rateInterval)
+	panels, err := server.Read(ctx, dashboard, shown.From, shown.To, rateInterval)
 	if err != nil {
 		return fmt.Errorf("read the dashboard %s: %w", name, err)
 	}
@@ -112,7 +111,7 @@ func drawDashboard(ctx context.Context, root, name string, server *monitoring.Se
 	if err != nil {
 		return fmt.Errorf("create the picture: %w", err)
 	}
-	err = errors.Join(picture.Write(file, dashboard, panels), file.Close())
+	err = errors.Join(picture.Write(file, dashboard, panels, shown), file.Close())
 	if empty := monitoring.Empty(panels); len(empty) > 0 {
 		err = errors.Join(err, fmt.Errorf("the dashboard %s has panels without data: %s", name, strings.Join(empty, ", ")))
 	}

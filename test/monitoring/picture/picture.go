@@ -6,6 +6,7 @@ package picture
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
@@ -26,8 +27,11 @@ const (
 	resolution = 110
 )
 
+// Range is the range of time that the charts show.
+type Range struct{ From, To time.Time }
+
 // Write draws a dashboard with the data of its panels, as a PNG image.
-func Write(w io.Writer, dashboard *monitoring.Dashboard, panels []monitoring.PanelData) error {
+func Write(w io.Writer, dashboard *monitoring.Dashboard, panels []monitoring.PanelData, shown Range) error {
 	rows := 0
 	for _, data := range panels {
 		rows = max(rows, data.Panel.GridPos.Y+data.Panel.GridPos.H)
@@ -45,7 +49,7 @@ func Write(w io.Writer, dashboard *monitoring.Dashboard, panels []monitoring.Pan
 			Min: vg.Point{X: left + gap/2, Y: top - vg.Length(grid.H)*rowHeight + gap/2},
 			Max: vg.Point{X: left + vg.Length(grid.W)*columnWidth - gap/2, Y: top - gap/2},
 		}}
-		if err := drawPanel(panel, data); err != nil {
+		if err := drawPanel(panel, data, shown); err != nil {
 			return fmt.Errorf("draw the panel %q: %w", data.Panel.Title, err)
 		}
 	}
@@ -56,7 +60,7 @@ func Write(w io.Writer, dashboard *monitoring.Dashboard, panels []monitoring.Pan
 }
 
 // drawPanel draws a panel with its title.
-func drawPanel(c draw.Canvas, data monitoring.PanelData) error {
+func drawPanel(c draw.Canvas, data monitoring.PanelData, shown Range) error {
 	if data.Panel.Type == "row" {
 		c.FillText(style(11, textColor, true), vg.Point{X: c.Min.X + 2*gap, Y: c.Center().Y - 1}, data.Panel.Title)
 		return nil
@@ -75,7 +79,7 @@ func drawPanel(c draw.Canvas, data monitoring.PanelData) error {
 	case "stat":
 		drawStat(content, data)
 	case "timeseries":
-		return drawTimeSeries(content, data)
+		return drawTimeSeries(content, data, shown)
 	case "bargauge":
 		drawBars(content, data)
 	case "table":

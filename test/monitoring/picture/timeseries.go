@@ -26,7 +26,7 @@ const legendLines = 2
 const legendHeight = vg.Length(12)
 
 // drawTimeSeries draws lines, or stacked areas, over time.
-func drawTimeSeries(c draw.Canvas, data monitoring.PanelData) error {
+func drawTimeSeries(c draw.Canvas, data monitoring.PanelData, shown Range) error {
 	field := data.Panel.FieldConfig.Defaults
 	series := slices.Clone(data.Series)
 	slices.SortStableFunc(series, func(a, b monitoring.Series) int { return strings.Compare(a.Name, b.Name) })
@@ -43,6 +43,7 @@ func drawTimeSeries(c draw.Canvas, data monitoring.PanelData) error {
 	} else if err := addLines(chart, series); err != nil {
 		return err
 	}
+	chart.X.Min, chart.X.Max = float64(shown.From.Unix()), float64(shown.To.Unix())
 	if field.Min != nil {
 		chart.Y.Min = *field.Min
 	}
@@ -75,6 +76,9 @@ func styleAxes(chart *plot.Plot, field monitoring.Field) {
 		return ticks
 	})
 	chart.Y.Tick.Marker = plot.TickerFunc(func(from, to float64) []plot.Tick {
+		if field.Unit == "bytes" {
+			return byteTicks(from, to)
+		}
 		var ticks []plot.Tick
 		for _, tick := range (plot.DefaultTicks{}).Ticks(from, to) {
 			if !tick.IsMinor() {
@@ -83,6 +87,17 @@ func styleAxes(chart *plot.Plot, field monitoring.Field) {
 		}
 		return ticks
 	})
+}
+
+// byteTicks returns ticks at multiples of a power of two.
+func byteTicks(from, to float64) []plot.Tick {
+	const intervals = 3
+	step := math.Exp2(math.Floor(math.Log2((to - from) / intervals)))
+	var ticks []plot.Tick
+	for at := math.Ceil(from/step) * step; at <= to; at += step {
+		ticks = append(ticks, plot.Tick{Value: at, Label: monitoring.Format(at, "bytes", nil)})
+	}
+	return ticks
 }
 
 // addLines adds a line for each part of a series without a gap.

@@ -34,7 +34,7 @@ func tool(t *testing.T, variable string) string {
 // script returns the path of a script in hack.
 func script(t *testing.T, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("../..", name))
+	path, err := filepath.Abs(filepath.Join("..", "..", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,11 +72,12 @@ type waitingKey struct {
 	notified bool
 }
 
-// NewOnDemand wraps an informer. The caller neither starts the informer nor sets its watch error handler.
-func NewOnDemand(informer cache.SharedIndexInformer) (*OnDemand, error) {
+// NewOnDemand wraps an informer. The caller neither starts the informer nor sets its watch error handler. OnDemand calls
+// watchErrors for the errors of all lists and watches, see [Metrics.WatchErrors].
+func NewOnDemand(informer cache.SharedIndexInformer, watchErrors cache.WatchErrorHandlerWithContext) (*OnDemand, error) {
 	d := &OnDemand{informer: informer, needed: make(chan struct{}), waiting: map[cache.ObjectName]*waitingKey{}}
 	err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
-		cache.DefaultWatchErrorHandler(ctx, reflector, err)
+		watchErrors(ctx, reflector, err)
 		d.failed(err)
 	})
 	if err != nil {

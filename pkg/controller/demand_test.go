@@ -65,7 +65,8 @@ func (w *wakes) want(t *testing.T, what string, want map[cache.ObjectName]int) {
 // demand returns a running OnDemand for source, and a function that stops it.
 func demand(t *testing.T, source *cache.ListWatch) (*OnDemand, func()) {
 	t.Helper()
-	d, err := NewOnDemand(cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(source, unlisted{}), &corev1.ConfigMap{}, 0, cache.Indexers{}))
+	d, err := NewOnDemand(cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(source, unlisted{}), &corev1.ConfigMap{}, 0, cache.Indexers{}),
+		cache.DefaultWatchErrorHandler)
 	if err != nil {
 		t.Fatal(err)
 	}

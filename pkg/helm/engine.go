@@ -100,6 +100,17 @@ type Operation struct {
 	Err    error
 }
 
+// Operations returns all values of Operation.Action.
+func Operations() []string {
+	var names []string
+	for _, action := range []Action{
+		ActionInstall, ActionUpgrade, ActionRollback, ActionReapply, ActionRepair, actionUninstall, actionMark, actionExplain,
+	} {
+		names = append(names, string(action))
+	}
+	return names
+}
+
 // Engine installs, upgrades, repairs and uninstalls releases. See the package
 // documentation.
 type Engine struct {

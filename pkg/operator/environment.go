@@ -119,7 +119,8 @@ func (e *Environment) Recorder(scheme *runtime.Scheme) events.EventRecorder {
 
 // Informer returns the informer with this name and namespace. The first call builds the informer and adds it as a
 // service; later calls share it. The name must identify the contents: the resource, and a selector or the restriction
-// to metadata if there is one, for example "Deployments with app=website".
+// to metadata if there is one, for example "Deployments with app=website". It is also the label "resource" of
+// controller_watch_errors_total. Environment sets the informer's watch error handler.
 func (e *Environment) Informer(
 	name, namespace string, build func() (cache.SharedIndexInformer, error),
 ) (cache.SharedIndexInformer, error) {
@@ -128,6 +129,9 @@ func (e *Environment) Informer(
 		return informer, nil
 	}
 	informer, err := build()
+	if err == nil {
+		err = informer.SetWatchErrorHandlerWithContext(e.Metrics.WatchErrors(name))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
@@ -167,7 +171,7 @@ func (e *Environment) OnDemand(
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
-	demand, err := controller.NewOnDemand(informer)
+	demand, err := controller.NewOnDemand(informer, e.Metrics.WatchErrors(name))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}

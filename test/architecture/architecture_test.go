@@ -152,8 +152,8 @@ var layers = []layer{
 		"pkg/controller/status",
 	}},
 	{folder: "pkg/controller/release/gates", may: []string{
-		"pkg/apis/release", "pkg/apis/meta", plumbing, engine, "pkg/controller/license", "pkg/controller/release",
-		"pkg/controller/rollout", "pkg/controller/window",
+		"pkg/apis/release", "pkg/apis/meta", plumbing, engine, "pkg/controller/kind", "pkg/controller/license",
+		"pkg/controller/release", "pkg/controller/rollout", "pkg/controller/window",
 	}},
 	{folder: "pkg/controller/release/releasetest", may: []string{engine}, mayInTests: []string{"pkg/controller/release"}},
 	{folder: "pkg/controller/values", may: []string{"pkg/apis/release", "pkg/apis/meta", plumbing, "pkg/controller/redact"}},

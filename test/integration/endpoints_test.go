@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -60,13 +61,22 @@ func TestMetrics(t *testing.T) {
 		`# TYPE workqueue_work_duration_seconds histogram`,
 		`# TYPE rest_client_requests_total counter`,
 		`# TYPE rest_client_request_duration_seconds histogram`,
-		`controller_reconcile_total{controller="demoapp",result="success"}`,
+		`controller_reconcile_total{controller="demoapp",reason="SpecChange",result="success"}`,
+		`controller_reconcile_total{controller="demoapp",reason="Retry",result="panic"} 0`,
 		`# TYPE controller_reconcile_duration_seconds histogram`,
 		`# TYPE controller_active_workers gauge`,
 		`helm_operations_total{action="install",result="success"}`,
 		`helm_operations_total{action="repair",result="success"}`,
 		`# TYPE helm_operation_duration_seconds histogram`,
-		`helm_drifted_objects_total{action="repair",drift="changed"}`,
+		`helm_operation_duration_seconds_bucket{action="install",result="success",le="60"}`,
+		`controller_drift_detected_total{controller="demoapp"}`,
+		`controller_drift_corrected_total{controller="demoapp"}`,
+		`controller_resources{controller="demoapp",state="ready"}`,
+		`controller_resources{controller="demoapp",state="stalled"}`,
+		`controller_resources{controller="demoappcluster",state="deleting"} 0`,
+		`controller_held_resources{controller="demoapp",gate="window"}`,
+		`controller_time_to_ready_seconds_count{controller="demoapp"}`,
+		`controller_watch_errors_total{resource="DemoApps"}`,
 		`leader_election_master_status{name="demoapp-controller"} 1`,
 		`controller_kind_waiting{kind="demoapp"} 0`,
 		`controller_kind_waiting{kind="demoappcluster"} 0`,
@@ -91,4 +101,26 @@ func TestMetrics(t *testing.T) {
 		}
 		return true, nil
 	})
+}
+
+// metric returns the value of a series of the operator.
+func metric(ctx context.Context, t *testing.T, series string) float64 {
+	t.Helper()
+	text, err := operator.Metrics(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(text) {
+		value, found := strings.CutPrefix(line, series+" ")
+		if !found {
+			continue
+		}
+		parsed, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parsed
+	}
+	t.Fatalf("there is no series %s", series)
+	return 0
 }

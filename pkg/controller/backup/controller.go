@@ -59,6 +59,10 @@ func New(
 			return child.Hold(written.Conditions, next.Conditions)
 		},
 		Events: transitions,
+		Gates: []kind.Gate{
+			{Name: "suspend", Condition: backupv1.ConditionScheduled, Status: metav1.ConditionFalse, Reasons: []string{backupv1.ReasonSuspended}},
+			kind.HeldFor("key", backupv1.ReasonSecretNotFound, backupv1.ReasonKeyNotFound),
+		},
 	}, deps)
 	if err != nil {
 		return nil, err

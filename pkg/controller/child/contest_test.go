@@ -4,6 +4,7 @@
 package child
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -71,6 +72,8 @@ func TestContestIsOverWithoutAnEvent(t *testing.T) {
 		equal(t, "contested children afterwards", 0, len(f.state.Contested))
 		equal(t, "data", map[string]string{"key": "one"}, f.configMap().Data)
 		equal(t, "retry", time.Duration(0), f.state.RetryAfter)
+		// Five changes are restored at once. Those during the pause count as one.
+		f.drifted(6, 6)
 	})
 }
 
@@ -125,4 +128,31 @@ func TestEndedCorrectionsAreForgotten(t *testing.T) {
 	c.note(childKey{"ns", id{"ConfigMap", "web"}}, now.Add(time.Hour))
 
 	equal(t, "children remembered", 1, len(c.runs))
+}
+
+// TestDriftThatCannotBeCorrectedCountsOnce holds that retries do not count the same drift again.
+func TestDriftThatCannotBeCorrectedCountsOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t, configMap("one"))
+		f.Refuse(func(request string) error { return errors.New(request + " is refused") })
+
+		f.contend(1, time.Minute)
+		f.drifted(1, 0)
+
+		f.Refuse(nil)
+		f.Wait(10 * time.Minute)
+		f.drifted(1, 1)
+	})
+}
+
+func TestForgottenDrift(t *testing.T) {
+	var d drifts
+	now := time.Now()
+	for i := range 3 {
+		d.observe(childKey{"ns", id{"ConfigMap", fmt.Sprint(i)}}, true, now)
+	}
+
+	d.observe(childKey{"ns", id{"ConfigMap", "other"}}, true, now.Add(2*driftMemory))
+
+	equal(t, "children whose drift is remembered", 1, len(d.seen))
 }

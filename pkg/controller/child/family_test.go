@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,6 +54,8 @@ type family struct {
 	set    *Set
 	queue  *controller.Controller
 	synced []controller.NamedSync
+	// registry has the metrics of the queue.
+	registry *prometheus.Registry
 	// confirmErr is the result of Confirm.
 	confirmErr error
 	// mu is held during a pass. Time alone orders a pass after what the test did before, which
@@ -106,7 +109,7 @@ func (f *family) start() {
 	secrets, err2 := Of(f, f.kube, corev1.SchemeGroupVersion.WithKind("Secret"), f.kube.CoreV1().Secrets)
 	deployments, err3 := Of(f, f.kube, appsv1.SchemeGroupVersion.WithKind("Deployment"), f.kube.AppsV1().Deployments)
 	set := NewSet(ownerKind, maps, secrets, deployments).Optional(serviceKind)
-	f.set = set
+	f.set, f.registry = set, prometheus.NewPedanticRegistry()
 	f.queue = controller.New(controller.ReconcilerFunc(func(ctx context.Context, key cache.ObjectName, why controller.Reason) (controller.Result, error) {
 		if key.Name != f.owner.Name {
 			return controller.Result{}, nil
@@ -116,7 +119,7 @@ func (f *family) start() {
 		f.passes = append(f.passes, why)
 		f.state, f.err = set.Ensure(ctx, f.owner, &f.status, time.Now(), f.desired...)
 		return controller.Result{RequeueAfter: f.state.RetryAfter}, f.err
-	}), controller.Options{Name: "family"})
+	}), controller.Options{Name: "family", Metrics: controller.NewMetrics(f.registry)})
 	f.synced = nil
 	must(f.t, errors.Join(err1, err2, err3, set.Watch(f)))
 	f.queue.Enqueue(cache.NewObjectName("ns", "web"), controller.SpecChange)
@@ -127,6 +130,26 @@ func (f *family) start() {
 func (f *family) forget() {
 	f.Take()
 	f.passes = nil
+}
+
+// drifts returns the number of children that drifted and that were restored, by /metrics.
+func (f *family) drifts() (detected, corrected float64) {
+	f.t.Helper()
+	families, err := f.registry.Gather()
+	must(f.t, err)
+	values := map[string]float64{}
+	for _, metric := range families {
+		values[metric.GetName()] = metric.GetMetric()[0].GetCounter().GetValue()
+	}
+	return values["controller_drift_detected_total"], values["controller_drift_corrected_total"]
+}
+
+// drifted compares the number of children that drifted and that were restored.
+func (f *family) drifted(detected, corrected float64) {
+	f.t.Helper()
+	gotDetected, gotCorrected := f.drifts()
+	equal(f.t, "drift detected", detected, gotDetected)
+	equal(f.t, "drift corrected", corrected, gotCorrected)
 }
 
 // pass asks for a pass over the owner.

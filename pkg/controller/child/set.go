@@ -43,6 +43,7 @@ type Set struct {
 	optional map[schema.GroupVersionKind]*optional
 
 	corrections corrections
+	drifts      drifts
 	brought     brought
 	blocked     blocked
 	// confirm returns an error if an owner is not the newest version. See Loop.
@@ -277,7 +278,9 @@ func (p *pass) pause(kind Kind, desired desiredChild, record childv1alpha1.Appli
 		got = p.set.brought.get(p.childKey(desired.id), p.now)
 	}
 	todo := p.decide(desired, record, got)
-	if todo != create && todo != change || !isCorrection(desired, record, got) {
+	drifted := (todo == create || todo == change) && isCorrection(desired, record, got)
+	p.set.drifts.observe(p.childKey(desired.id), drifted, p.now)
+	if !drifted {
 		return got, 0
 	}
 	run := p.set.corrections.run(p.childKey(desired.id), p.now)
@@ -396,6 +399,7 @@ func (p *pass) wrote(kind Kind, desired desiredChild, corrected bool, applied me
 	if corrected {
 		p.corrected = append(p.corrected, desired.childName())
 		p.set.corrections.note(p.childKey(desired.id), p.now)
+		p.set.drifts.corrected(p.childKey(desired.id), p.now)
 	}
 	result := kind.observe(applied)
 	p.flight.noteWrite(applied)

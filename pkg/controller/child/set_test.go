@@ -93,6 +93,7 @@ func TestDriftIsCorrectedWithOneApply(t *testing.T) {
 				equal(t, "label", "web", restored.Labels["app"])
 				equal(t, "controlled", true, metav1.IsControlledBy(restored, f.owner))
 				equal(t, "correction", []childv1alpha1.ChildName{"ConfigMap/web"}, f.status.LastCorrection.Children)
+				f.drifted(1, 1)
 			})
 		})
 	}
@@ -108,6 +109,7 @@ func TestUpdateIsNoCorrection(t *testing.T) {
 		equal(t, "requests", []string{"patch deployments/web"}, f.Take())
 		equal(t, "passes", []controller.Reason{controller.SpecChange}, f.passes)
 		equal(t, "correction", (*childv1alpha1.Correction)(nil), f.status.LastCorrection)
+		f.drifted(0, 0)
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 // when the health of a child changes (reason HealthChange). Own writes queue nothing. An
 // object of a deleted owner of the same name queues its successor. A child of another
 // owner queues the owners that wait for its name when it is gone (reason DependencyReady).
+// Drift of children counts for the metrics of the queue's controller.
 func (s *Set) Watch(loop Loop) error {
 	s.confirm = loop.Confirm
 	names := map[string]bool{}
@@ -35,6 +36,7 @@ func (s *Set) Watch(loop Loop) error {
 		}
 		loop.Await(synced...)
 	}
+	s.drifts.count = loop.Queue().Drift()
 	return nil
 }
 

@@ -141,6 +141,7 @@ func (c *Controller) newLoop(deps Deps) (*kind.Loop[*v1alpha1.DemoApp, v1alpha1.
 		},
 		Events: transitions,
 		Redact: c.redact,
+		Gates:  measuredGates(),
 		Forget: c.forget,
 	}, kind.Deps{
 		Informers: deps.AppInformers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
@@ -153,7 +154,7 @@ func (c *Controller) roll(engine release.Engine, recorder events.EventRecorder, 
 	c.rollout = gates.NewRollout(gates.RolloutConfig{
 		Chart: c.chart, Plural: "DemoApps", Limits: limits, Observer: engine, Queue: c.Queue(), Objects: c.rolloutObjects,
 	})
-	c.lifecycle = release.New(engine, recorder, c.rollout, gates.Suspend, gates.Window)
+	c.lifecycle = release.New(engine, recorder, c.Queue().Drift(), c.rollout, gates.Suspend, gates.Window)
 }
 
 // Rollouts counts the apps that wait for the operator's chart, are being upgraded to it,

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -95,7 +96,9 @@ type world struct {
 	// classes are the IngressClasses. definition is the CustomResourceDefinition of
 	// HTTPRoute.
 	classes, definition *watched
-	controller          *Controller
+	// registry has the metrics of the controller.
+	registry   *prometheus.Registry
+	controller *Controller
 }
 
 func newWorld(t *testing.T) *world {
@@ -169,13 +172,14 @@ func (w *world) build(chart *helm.Chart, clock clock.WithTicker) {
 		ConfigMaps: w.kube.CoreV1(), Namespaces: w.kube.CoreV1(), Informer: w.audited, Clock: clock,
 	})
 	must(w.t, err)
+	w.registry = prometheus.NewRegistry()
 	w.controller, err = New(Deps{
 		Apps: w.demo.DemoV1alpha1(), AppInformers: map[string]cache.SharedIndexInformer{"": w.apps},
 		Secrets: w.kube.CoreV1(), SecretInformers: map[string]cache.SharedIndexInformer{"": w.secrets},
 		ConfigMapWatches: map[string]values.Watch{"": w.configMaps},
 		IngressClasses:   w.classes, HTTPRouteDefinition: w.definition,
 		ConfigMaps: w.kube.CoreV1(), Audit: trail,
-		Engine: w.engine, Chart: chart, Recorder: w.recorder, Clock: clock,
+		Engine: w.engine, Chart: chart, Recorder: w.recorder, Clock: clock, Metrics: controller.NewMetrics(w.registry),
 		ResyncPeriod: resync, Licenses: w.licenses, LicenseRetry: 2 * time.Minute,
 		RolloutLimits: w.rolloutLimits,
 		Registries:    w.registries,

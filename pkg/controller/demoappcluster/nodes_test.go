@@ -52,7 +52,7 @@ func TestFirstClusterStartsNodeWatch(t *testing.T) {
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "a"},
 		})
 		nodes, err := controller.NewOnDemand(metadatainformer.NewSharedInformerFactory(client, 0).
-			ForResource(corev1.SchemeGroupVersion.WithResource("nodes")).Informer())
+			ForResource(corev1.SchemeGroupVersion.WithResource("nodes")).Informer(), cache.DefaultWatchErrorHandler)
 		must(t, err)
 		w.startWith(nodes)
 		ctx, stop := context.WithCancel(t.Context())

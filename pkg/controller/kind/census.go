@@ -25,6 +25,11 @@ type Gate struct {
 	Reasons []string
 }
 
+// HeldFor returns the gate of objects that are not Ready for one of these reasons.
+func HeldFor(name string, reasons ...string) Gate {
+	return Gate{Name: name, Condition: apimeta.ConditionReady, Status: metav1.ConditionFalse, Reasons: reasons}
+}
+
 // holds reports whether the gate holds an object with these conditions.
 func (g Gate) holds(conditions []metav1.Condition) bool {
 	found := meta.FindStatusCondition(conditions, g.Condition)

@@ -84,6 +84,7 @@ func New(
 			return child.Hold(written.Conditions, next.Conditions)
 		},
 		Events: transitions,
+		Gates:  []kind.Gate{kind.HeldFor("key", databasev1.ReasonCredentialsMissing, databasev1.ReasonCredentialsInvalid)},
 	}, deps)
 	if err != nil {
 		return nil, err

@@ -119,6 +119,10 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found look) (_
 		return found, false, err
 	}
 	l.refusals.forget(f.Key)
+	if decision.Action == helm.ActionRepair {
+		l.drift.Corrected(len(objectsOf(decision.Drifts)))
+		l.drifted.forget(f.Key)
+	}
 	recordDeployed(s, f, found.plan, deployed)
 	return found, true, nil
 }

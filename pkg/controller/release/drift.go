@@ -71,6 +71,33 @@ func (l *Lifecycle) applyDriftPolicy(ctx context.Context, s *subject, f Facts, p
 	return plan, nil
 }
 
+// countDrift counts the objects whose drift the policy corrects or reports, each once until
+// it is as desired again.
+func (l *Lifecycle) countDrift(f Facts, plan Plan) {
+	if driftMode(f.Desired.Policy) == releasev1alpha1.DriftOff || len(plan.Observed.Drifts) == 0 {
+		l.drifted.forget(f.Key)
+		return
+	}
+	counted, _ := l.drifted.get(f.Key)
+	drifted, added := objectsOf(plan.Observed.Drifts), 0
+	for object := range drifted {
+		if !counted[object] {
+			added++
+		}
+	}
+	l.drift.Detected(added)
+	l.drifted.set(f.Key, drifted)
+}
+
+// objectsOf returns the objects that have drifted. An object may have several drifts.
+func objectsOf(drifts []helm.Drift) map[helm.ObjectReference]bool {
+	objects := map[helm.ObjectReference]bool{}
+	for _, drift := range drifts {
+		objects[drift.Object] = true
+	}
+	return objects
+}
+
 // explain asks the engine for the drifted fields, once for each state of the objects.
 func (l *Lifecycle) explain(ctx context.Context, s releasev1alpha1.ReleaseStatus, f Facts, plan Plan) ([]helm.Explanation, error) {
 	state := fmt.Sprintf("%d %s", f.Generation, plan.Observed.Drifted)

@@ -53,12 +53,15 @@ type Lifecycle struct {
 	gates    []Gate
 	rollouts Rollouts
 	recorder events.EventRecorder
+	drift    controller.DriftCount
 
 	// What follows may be lost with the process.
 	refusals      memory[refusal]
 	ignored       memory[string]
 	explanations  memory[explained]
 	inputVersions memory[inputVersion]
+	// drifted are the objects whose drift was counted and is not corrected.
+	drifted memory[map[helm.ObjectReference]bool]
 	// releases has the release of each object that is not refused its release. Several
 	// kinds may want one release, and the engine's memory belongs to its owner.
 	releases memory[cache.ObjectName]
@@ -66,12 +69,13 @@ type Lifecycle struct {
 
 // New returns a lifecycle. Its gates are evaluated before those of the kind, and the
 // rollouts last: an object that another gate holds takes no turn.
-// Without rollouts, every object gets a newer chart at once.
-func New(engine Engine, recorder events.EventRecorder, rollouts Rollouts, gates ...Gate) *Lifecycle {
+// Without rollouts, every object gets a newer chart at once. drift counts the drifted
+// objects of all releases.
+func New(engine Engine, recorder events.EventRecorder, drift controller.DriftCount, rollouts Rollouts, gates ...Gate) *Lifecycle {
 	if rollouts == nil {
 		rollouts = noRollouts{}
 	}
-	return &Lifecycle{engine: engine, recorder: recorder, rollouts: rollouts, gates: gates}
+	return &Lifecycle{engine: engine, recorder: recorder, drift: drift, rollouts: rollouts, gates: gates}
 }
 
 // Forget removes the state of a deleted object.
@@ -80,6 +84,7 @@ func (l *Lifecycle) Forget(key cache.ObjectName) {
 	l.ignored.forget(key)
 	l.explanations.forget(key)
 	l.inputVersions.forget(key)
+	l.drifted.forget(key)
 	l.rollouts.Forget(key)
 	if release, ok := l.releases.get(key); ok {
 		l.engine.Forget(release)
@@ -189,6 +194,7 @@ func (l *Lifecycle) steps(ctx context.Context, s *subject, f Facts) (_ Plan, obs
 	if look.plan, err = l.applyDriftPolicy(ctx, s, f, look.plan); err != nil {
 		return look.plan, false, l.reportFailure(ctx, s, f, look.plan, err)
 	}
+	l.countDrift(f, look.plan)
 	look = suspend(s, f, look)
 	if l.restsRefused(ctx, s, f, look.plan) {
 		return look.plan, false, nil

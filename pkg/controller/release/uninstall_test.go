@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/event"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -39,7 +40,7 @@ func (u *uninstaller) Remaining(context.Context, helm.Release, helm.Baseline) ([
 func TestUninstall(t *testing.T) {
 	engine := &uninstaller{}
 
-	done, err := New(engine, nil, nil).Uninstall(t.Context(), *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
+	done, err := New(engine, nil, controller.DriftCount{}, nil).Uninstall(t.Context(), *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
 
 	equal(t, "error", nil, err)
 	equal(t, "event", event.Normal("Uninstalled", "Delete", "Uninstalled release a"), done)
@@ -63,7 +64,7 @@ func TestUninstallAndAwait(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			lifecycle := New(&test.engine, nil, nil)
+			lifecycle := New(&test.engine, nil, controller.DriftCount{}, nil)
 
 			_, remaining, err := lifecycle.UninstallAndAwait(
 				t.Context(), *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})

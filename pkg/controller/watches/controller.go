@@ -68,7 +68,7 @@ type kindController struct {
 func newKindController(k Kind, resource served.Resource, deps Deps) (*kindController, error) {
 	c := &kindController{
 		kind: k, deps: deps, redactor: redact.New(overriddenTexts(k.Overrides)),
-		lifecycle: release.New(deps.Engine, deps.Recorder, nil, gates.Suspend),
+		lifecycle: release.New(deps.Engine, deps.Recorder, deps.Metrics.Drift(k.Name()), nil, gates.Suspend),
 	}
 	namespaces := deps.Namespaces
 	if !resource.Namespaced {
@@ -97,6 +97,10 @@ func newKindController(k Kind, resource served.Resource, deps Deps) (*kindContro
 			return release.Events(before.Status.ReleaseStatus, after.Status.ReleaseStatus, k.Policy)
 		},
 		Redact: func(_ context.Context, _ *custom.Resource, err error) error { return c.redactor.Error(err) },
+		Gates: []kind.Gate{
+			gates.HeldBySuspend(),
+			{Name: "suspend", Condition: watchesv1alpha1.ConditionPaused, Status: metav1.ConditionTrue},
+		},
 		Forget: func(key cache.ObjectName) {
 			c.lifecycle.Forget(key)
 			c.pruned.Forget(key)

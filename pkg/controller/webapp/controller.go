@@ -75,6 +75,7 @@ func New(client exampleclient.WebAppsGetter, children *child.Set, options Option
 		Steps:      c.reconcile,
 		Hold:       func(was, is examplev1.WebAppStatus) time.Duration { return child.Hold(was.Conditions, is.Conditions) },
 		Events:     transitions,
+		Gates:      []kind.Gate{kind.HeldFor("image", examplev1.ReasonImageBlocked)},
 		Forget:     func(key cache.ObjectName) { c.logged.Delete(key) },
 	}
 	if options.Cleanup == nil {

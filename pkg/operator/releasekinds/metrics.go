@@ -11,13 +11,21 @@ import (
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
+// Values of the label "result".
+const (
+	resultSuccess  = "success"
+	resultError    = "error"
+	resultTerminal = "terminal"
+)
+
 // engineMetrics measure the Helm engine.
 type engineMetrics struct {
 	operations *prometheus.CounterVec
 	durations  *prometheus.HistogramVec
-	drifts     *prometheus.CounterVec
 }
 
+// newMetrics registers the metrics of the engine. The counters begin at 0, so that a query of their increase misses no
+// first failure.
 func newMetrics(registry prometheus.Registerer) *engineMetrics {
 	m := &engineMetrics{
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -26,32 +34,29 @@ func newMetrics(registry prometheus.Registerer) *engineMetrics {
 		}, []string{"action", "result"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "helm_operation_duration_seconds",
-			Help:    "Duration of operations on Helm releases, by action.",
+			Help:    "Duration of operations on Helm releases, by action and result (success, error or terminal).",
 			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300},
-		}, []string{"action"}),
-		drifts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "helm_drifted_objects_total",
-			Help: "Drifted objects of Helm releases, by drift (changed, missing, replaced or foreign) and action (repair if " +
-				"the drift was corrected, explain if it was only reported).",
-		}, []string{"drift", "action"}),
+		}, []string{"action", "result"}),
 	}
-	registry.MustRegister(m.operations, m.durations, m.drifts)
+	for _, action := range helm.Operations() {
+		for _, result := range []string{resultSuccess, resultError, resultTerminal} {
+			m.operations.WithLabelValues(strings.ToLower(action), result)
+		}
+	}
+	registry.MustRegister(m.operations, m.durations)
 	return m
 }
 
 // observe measures an operation of the Helm engine. There is no label for the release, because there may be thousands.
 func (m *engineMetrics) observe(operation helm.Operation) {
-	result := "success"
+	result := resultSuccess
 	switch {
 	case helm.IsTerminal(operation.Err):
-		result = "terminal"
+		result = resultTerminal
 	case operation.Err != nil:
-		result = "error"
+		result = resultError
 	}
 	action := strings.ToLower(operation.Action)
 	m.operations.WithLabelValues(action, result).Inc()
-	m.durations.WithLabelValues(action).Observe(operation.Duration.Seconds())
-	for _, drift := range operation.Drifts {
-		m.drifts.WithLabelValues(strings.ToLower(string(drift.Kind)), action).Inc()
-	}
+	m.durations.WithLabelValues(action, result).Observe(operation.Duration.Seconds())
 }

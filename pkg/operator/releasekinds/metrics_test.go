@@ -24,7 +24,7 @@ func TestObserveOperation(t *testing.T) {
 	m.observe(helm.Operation{Action: "Install", Duration: time.Second})
 	m.observe(helm.Operation{Action: "Upgrade", Err: errors.New("timeout")})
 	m.observe(helm.Operation{Action: "Upgrade", Err: &helm.RenderError{Err: errors.New("template")}})
-	m.observe(helm.Operation{Action: "Repair", Drifts: []helm.Drift{{Kind: helm.DriftMissing}, {Kind: helm.DriftMissing}}})
+	m.observe(helm.Operation{Action: "Repair", Duration: 2 * time.Second})
 
 	answer := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).
@@ -35,8 +35,10 @@ func TestObserveOperation(t *testing.T) {
 		`helm_operations_total{action="upgrade",result="error"} 1`,
 		`helm_operations_total{action="upgrade",result="terminal"} 1`,
 		`helm_operations_total{action="repair",result="success"} 1`,
-		`helm_operation_duration_seconds_bucket{action="install",le="1"} 1`,
-		`helm_drifted_objects_total{action="repair",drift="missing"} 2`,
+		`helm_operations_total{action="rollback",result="terminal"} 0`,
+		`helm_operation_duration_seconds_bucket{action="install",result="success",le="1"} 1`,
+		`helm_operation_duration_seconds_count{action="upgrade",result="terminal"} 1`,
+		`helm_operation_duration_seconds_sum{action="repair",result="success"} 2`,
 	} {
 		if !strings.Contains(body, "\n"+want+"\n") {
 			t.Errorf("/metrics lacks %s", want)

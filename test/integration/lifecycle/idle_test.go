@@ -112,18 +112,19 @@ func reconciles(ctx context.Context, t *testing.T, operator *cluster.Operator) i
 	if err != nil {
 		t.Fatal(err)
 	}
+	total := 0
 	for line := range strings.Lines(text) {
-		value, ok := strings.CutPrefix(line, `controller_reconcile_total{controller="demoapp",result="success"} `)
-		if !ok {
+		series, value, ok := strings.Cut(line, "} ")
+		if !ok || !strings.HasPrefix(series, `controller_reconcile_total{controller="demoapp",`) || !strings.HasSuffix(series, `result="success"`) {
 			continue
 		}
 		count, err := strconv.Atoi(strings.TrimSpace(value))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return count
+		total += count
 	}
-	return 0
+	return total
 }
 
 // versions returns the resourceVersions of DemoApps.

@@ -188,6 +188,8 @@ test-unit: ## Run the unit tests. They need no cluster.
 
 # "localcluster exec" starts one control plane, which the test packages use one after the other. With -p 2, the next
 # package is compiled while one runs. test/conformance comes last, since it leaves its many namespaces behind.
+# UPGRADE_DEMOAPPS is the number of DemoApps for the upgrade from each earlier version, 24 by default. That from the newest
+# version always has 200.
 CLUSTER_TEST := $(CLUSTER_EXEC) go test $(RACE) -timeout 30m -p 2
 CLUSTER_PACKAGES = $(filter-out %/test/conformance,$(shell go list ./test/...)) ./test/conformance
 # The dashboards with a real Prometheus, which is in a module of its own.
@@ -210,6 +212,10 @@ test-conformance: localcluster ## Compare the Helm engine with the stock Helm SD
 .PHONY: test-release
 test-release: $(COSIGN) $(VULNCHECK) ## Sign a small release and check a small database of vulnerabilities with the real tools.
 	COSIGN=$(CURDIR)/$(COSIGN) VULNCHECK=$(CURDIR)/$(VULNCHECK) go -C hack/image test -count=1 -tags integration ./release
+
+.PHONY: test-upgrade
+test-upgrade: localcluster ## Upgrade the operator from each version of test/upgrade/milestones.txt, with 200 DemoApps each.
+	UPGRADE_DEMOAPPS=200 $(CLUSTER_TEST) -v -tags integration ./test/upgrade
 
 .PHONY: localcluster
 localcluster:

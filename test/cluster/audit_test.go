@@ -16,7 +16,7 @@ func TestAuditLogReadsEachRequestOnce(t *testing.T) {
 	log := &auditLog{path: path}
 	const (
 		watchBegins = `{"auditID":"w","stage":"ResponseStarted","verb":"watch","responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-02T03:04:05.000006Z","stageTimestamp":"2026-01-02T03:04:05.000007Z"}` + "\n"
-		patch       = `{"auditID":"p","stage":"ResponseComplete","requestURI":"/apis/apps/v1/namespaces/n/deployments/d/status?x=y","verb":"patch","user":{"username":"u"},"userAgent":"a","objectRef":{"resource":"deployments","namespace":"n","name":"d","apiGroup":"apps","subresource":"status"},"responseStatus":{"code":409},"requestReceivedTimestamp":"2026-01-02T03:04:06Z","stageTimestamp":"2026-01-02T03:04:07Z"}` + "\n"
+		patch       = `{"auditID":"p","stage":"ResponseComplete","requestURI":"/apis/apps/v1/namespaces/n/deployments/d/status?x=y","verb":"patch","user":{"username":"u","extra":{"authentication.kubernetes.io/credential-id":["JTI=1"]}},"userAgent":"a","objectRef":{"resource":"deployments","namespace":"n","name":"d","apiGroup":"apps","subresource":"status"},"responseStatus":{"code":409},"requestReceivedTimestamp":"2026-01-02T03:04:06Z","stageTimestamp":"2026-01-02T03:04:07Z"}` + "\n"
 		watchEnds   = `{"auditID":"w","stage":"ResponseComplete","verb":"watch","responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-02T03:04:05.000006Z","stageTimestamp":"2026-01-02T03:09:05Z"}` + "\n"
 	)
 	write := func(content string) []AuditEvent {
@@ -44,7 +44,7 @@ func TestAuditLogReadsEachRequestOnce(t *testing.T) {
 	}
 	second := write(patch[20:])
 	want := AuditEvent{
-		ID: "p", User: "u", UserAgent: "a", Verb: "patch", URI: "/apis/apps/v1/namespaces/n/deployments/d/status?x=y",
+		ID: "p", User: "u", Credential: "JTI=1", UserAgent: "a", Verb: "patch", URI: "/apis/apps/v1/namespaces/n/deployments/d/status?x=y",
 		Group: "apps", Resource: "deployments", Subresource: "status", Namespace: "n", Name: "d", Code: 409,
 		Received: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), Completed: time.Date(2026, 1, 2, 3, 4, 7, 0, time.UTC),
 	}

@@ -295,11 +295,16 @@ func (c *Cluster) buildOperator(ctx context.Context) (string, error) {
 }
 
 // Deploy applies artifacts/crds and artifacts/deploy below root, which is the root of this repository or a copy of an
-// earlier commit. The Deployment is left out, because the operator runs as a process.
+// earlier commit.
 func (c *Cluster) Deploy(ctx context.Context, root string) error {
 	if err := c.InstallCRDs(ctx, filepath.Join(root, "artifacts", "crds")); err != nil {
 		return err
 	}
+	return c.DeployWithoutCRDs(ctx, root)
+}
+
+// DeployWithoutCRDs applies artifacts/deploy below root. The Deployment is left out, because the operator runs as a process.
+func (c *Cluster) DeployWithoutCRDs(ctx context.Context, root string) error {
 	objects, err := c.load([]string{filepath.Join(root, "artifacts", "deploy")})
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@
 package upgrade
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/example/demoapp-controller/test/cluster"
 )
@@ -71,6 +73,19 @@ func (f *fleet) snapshot() snapshot {
 	return s
 }
 
+// awaitRollout waits until each DemoApp has a revision of the changed chart.
+func (f *fleet) awaitRollout(before snapshot) {
+	f.t.Helper()
+	cluster.Eventually(f.t.Context(), f.t, "all DemoApps have a revision of the new chart", func(context.Context) (bool, error) {
+		for release, revisions := range f.snapshot().revisions {
+			if f.isDemoApp(release) && len(revisions) <= len(before.revisions[release]) {
+				return false, fmt.Errorf("release %s has the revisions %q", release, revisions)
+			}
+		}
+		return true, nil
+	})
+}
+
 // compare asserts that no pod was restarted and no pod template changed since before, and that each release has the same
 // revisions as before. If the chart has changed, each release has exactly one more. compare returns a report.
 func (f *fleet) compare(before snapshot, chartChanged bool) string {
@@ -117,19 +132,38 @@ func (f *fleet) assertUntouched(before snapshot) {
 	f.compare(before, false)
 }
 
-// downgrade runs the old version on the state of the new one, with its own RBAC, and the new one again. Neither touches
-// pods or releases. The CRDs stay those of the new version.
-func (f *fleet) downgrade(tree *tree, old cluster.Launch) {
+// play runs an operator on the state of another version. It touches neither pods nor releases until a DemoApp changes.
+func (f *fleet) play(what string, launch cluster.Launch) {
 	f.t.Helper()
 	before := f.snapshot()
-	for _, launch := range []cluster.Launch{old, {Args: tree.args}} {
-		operator := launch.Start(f.t.Context(), f.t, shared).AwaitReady(f.t.Context(), f.t)
-		awaitQuiet(f.t, operator)
-		f.awaitReady()
-		requests := requestsOf(f.t, operator)
-		f.t.Logf("after the downgrade and back: %d requests (%s), %s", len(requests), summarize(requests), f.compare(before, false))
-		operator.Stop()
+	operator := launch.Start(f.t.Context(), f.t, shared).AwaitReady(f.t.Context(), f.t)
+	awaitQuiet(f.t, operator)
+	f.awaitReady()
+	requests := requestsOf(f.t, operator)
+	f.t.Logf("%s: %d requests (%s), %s", what, len(requests), summarize(requests), f.compare(before, false))
+	f.change("Message after the " + what)
+	operator.Stop()
+}
+
+// changed is a DemoApp without pods.
+const changed = "web-002"
+
+// change gives one DemoApp another message, and waits until the operator has deployed it.
+func (f *fleet) change(message string) {
+	f.t.Helper()
+	client := shared.Dynamic.Resource(demoApps).Namespace(f.namespace)
+	_, err := client.Patch(f.t.Context(), changed, types.MergePatchType, fmt.Appendf(nil, `{"spec": {"message": %q}}`, message), metav1.PatchOptions{})
+	if err != nil {
+		f.t.Fatal(err)
 	}
+	cluster.Eventually(f.t.Context(), f.t, "the changed DemoApp is ready", func(ctx context.Context) (bool, error) {
+		page, err := shared.Client.CoreV1().ConfigMaps(f.namespace).Get(ctx, changed, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		app, err := client.Get(ctx, changed, metav1.GetOptions{})
+		return err == nil && isReady(app) && strings.Contains(page.Data["index.html"], message), err
+	})
 }
 
 // format returns counts in the order of their names.

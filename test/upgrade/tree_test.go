@@ -38,7 +38,7 @@ func checkout(t *testing.T, commit string) *tree {
 	git(t, "archive", "--format=tar", "--output="+archive, commit)
 	run(t, tree.dir, "tar", "-xf", archive)
 	// The build cache has the dependencies, because this version is built with the same flags.
-	run(t, tree.dir, "go", "build", "-o", "demoapp-controller", "./cmd/demoapp-controller")
+	run(t, tree.dir, "go", "build", "-ldflags=-s -w", "-o", "demoapp-controller", "./cmd/demoapp-controller")
 	for _, kind := range kindsOfTest {
 		if _, err := os.Stat(tree.path("artifacts/kinds", kind, "crd.yaml")); err == nil {
 			tree.kinds = append(tree.kinds, kind)

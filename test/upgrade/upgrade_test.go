@@ -7,8 +7,10 @@ package upgrade
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,6 +38,9 @@ const (
 	// mostToStart bounds the requests of a start besides those for objects.
 	mostToStart = 150
 )
+
+// maxRollouts is the number of DemoApps that may get a newer chart at the same time.
+const maxRollouts = 4
 
 // quiet is the time without requests after which an operator has no work left.
 const quiet = 4 * time.Second
@@ -97,8 +102,11 @@ func upgradeFrom(t *testing.T, from milestone, size int, downgrade bool) {
 	fleet.assertStored(before)
 	chartChanged := tree.chartDiffers(t)
 	begin = time.Now()
-	present := cluster.Launch{Args: tree.args}
+	present := cluster.Launch{Args: append(tree.args, fmt.Sprintf("--max-concurrent-rollouts=%d", maxRollouts))}
 	operator = present.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
+	if chartChanged {
+		fleet.awaitRollout(before)
+	}
 	awaitQuiet(t, operator)
 	fleet.awaitReady()
 	report := fleet.compare(before, chartChanged)
@@ -106,6 +114,7 @@ func upgradeFrom(t *testing.T, from milestone, size int, downgrade bool) {
 	t.Logf("upgrade: %d requests (%s) in %.1f s, chart changed: %t, %s", len(requests), summarize(requests), time.Since(begin).Seconds(),
 		chartChanged, report)
 	assertBounded(t, requests, fleet.count(), chartChanged)
+	assertGradual(t, requests, fleet.namespace)
 	operator.Stop()
 
 	before = fleet.snapshot()
@@ -114,11 +123,14 @@ func upgradeFrom(t *testing.T, from milestone, size int, downgrade bool) {
 	requests = requestsOf(t, operator)
 	t.Logf("second start: %d requests (%s)", len(requests), summarize(requests))
 	fleet.assertUntouched(before)
-	assertNoWork(t, requests)
+	assertNoWork(t, requests, fleet.count())
 	operator.Stop()
 
 	if downgrade {
-		fleet.downgrade(tree, old)
+		deployRBAC(t, tree)
+		fleet.play("downgrade", old)
+		deployRBAC(t, thisTree(t, tree))
+		fleet.play("upgrade after it", present)
 	}
 }
 
@@ -129,23 +141,36 @@ func deploy(t *testing.T, tree *tree) {
 		t.Fatal(err)
 	}
 	for _, kind := range tree.kinds {
-		dir := filepath.Join(tree.dir, "artifacts", "kinds", kind)
-		if err := shared.InstallCRDs(t.Context(), filepath.Join(dir, "crd.yaml")); err != nil {
+		if err := shared.InstallCRDs(t.Context(), tree.path("artifacts/kinds", kind, "crd.yaml")); err != nil {
 			t.Fatal(err)
 		}
-		if err := shared.ApplyFiles(t.Context(), "", filepath.Join(dir, "rbac.yaml")); err != nil {
+	}
+	deployRBAC(t, tree)
+}
+
+// deployRBAC applies the RBAC of a version.
+func deployRBAC(t *testing.T, tree *tree) {
+	t.Helper()
+	if err := shared.DeployWithoutCRDs(t.Context(), tree.dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range tree.kinds {
+		if err := shared.ApplyFiles(t.Context(), "", tree.path("artifacts/kinds", kind, "rbac.yaml")); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// awaitQuiet waits until an operator has no work left.
+// awaitQuiet waits until an operator has no work left. An operator asks now and then by a list whether it may watch the
+// kinds that wait for a permission.
 func awaitQuiet(t *testing.T, operator *cluster.Operator) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), cluster.DefaultTimeout)
 	defer cancel()
 	byProcess := cluster.ByProcess(operator)
-	err := shared.AwaitAuditQuiet(ctx, quiet, func(event cluster.AuditEvent) bool { return byProcess(event) && counts(event) })
+	err := shared.AwaitAuditQuiet(ctx, quiet, func(event cluster.AuditEvent) bool {
+		return byProcess(event) && counts(event) && event.Verb != "list"
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,20 +204,57 @@ func assertBounded(t *testing.T, requests []cluster.AuditEvent, objects int, cha
 	}
 }
 
-// assertNoWork asserts that the requests are those of a start that finds nothing to do: lists and discovery.
-func assertNoWork(t *testing.T, requests []cluster.AuditEvent) {
+// assertGradual asserts that at most maxRollouts new revisions were deployed at the same time. A revision begins with the
+// creation of its record, and ends with the last update of the record.
+func assertGradual(t *testing.T, requests []cluster.AuditEvent, namespace string) {
 	t.Helper()
-	var worked []cluster.AuditEvent
+	begin, end := map[string]time.Time{}, map[string]time.Time{}
 	for _, request := range requests {
-		if request.Verb != "list" && request.Resource != "" {
+		if request.Resource != "secrets" || request.Namespace != namespace {
+			continue
+		}
+		switch request.Verb {
+		case "create":
+			begin[request.Name] = request.Received
+		case "update":
+			end[request.Name] = request.Completed
+		}
+	}
+	for record, at := range begin {
+		together := 0
+		for other := range begin {
+			if !begin[other].After(at) && end[other].After(at) {
+				together++
+			}
+		}
+		if together > maxRollouts {
+			t.Errorf("%d revisions were deployed together with %s, at most %d are allowed", together, record, maxRollouts)
+		}
+	}
+}
+
+// assertNoWork asserts that the requests are those of a start that finds nothing to do: lists and discovery, and one look
+// at each ConfigMap and Secret that a spec names, because these are not cached.
+func assertNoWork(t *testing.T, requests []cluster.AuditEvent, objects int) {
+	t.Helper()
+	var worked, looked []cluster.AuditEvent
+	for _, request := range requests {
+		switch {
+		case request.Verb == "list" || request.Resource == "":
+		case request.Verb == "get" && slices.Contains([]string{"keys", "settings", "private-settings"}, request.Name):
+			looked = append(looked, request)
+		default:
 			worked = append(worked, request)
 		}
 	}
 	if len(worked) > 0 {
 		t.Errorf("the second start of the new version sent requests:\n%s", apps.Describe(worked))
 	}
-	if len(requests) > mostToStart {
-		t.Errorf("%d requests to start, at most %d are allowed", len(requests), mostToStart)
+	if len(looked) > objects {
+		t.Errorf("%d looks at sources of values of %d objects", len(looked), objects)
+	}
+	if most := mostToStart + objects; len(requests) > most {
+		t.Errorf("%d requests to start, at most %d are allowed", len(requests), most)
 	}
 }
 

@@ -19,7 +19,7 @@ type object struct {
 }
 
 // block matches the YAML blocks of a page.
-var block = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
+var block = regexp.MustCompile("(?s)\n```yaml\n(.*?)\n```\n")
 
 // decisive matches text with a condition that decides on the health.
 var decisive = regexp.MustCompile(`type: (Ready|Reconciling|Stalled)\b`)
@@ -42,7 +42,7 @@ func documented(t *testing.T) []object {
 			if !decisive.MatchString(text) {
 				continue
 			}
-			line := 1 + strings.Count(string(content[:found[0]]), "\n")
+			line := 2 + strings.Count(string(content[:found[0]]), "\n")
 			where := fmt.Sprintf("docs/%s:%d", filepath.Base(page), line)
 			objects = append(objects, object{where: where, content: complete(t, where, text)})
 		}

@@ -27,9 +27,12 @@ var pages = []struct {
 	path string
 	// before are commands that a page takes for granted.
 	before []string
+	// after are commands that check what a page says about the result of its commands.
+	after []command
 }{
 	{path: "README.md"},
 	{path: "docs/tutorial.md"},
+	{path: "docs/tutorial-chart.md"},
 	{path: "docs/kubectl-wait.md", before: []string{
 		"make up build",
 		"export KUBECONFIG=$(go -C hack/localcluster run . kubeconfig --name demoapp)",
@@ -37,6 +40,21 @@ var pages = []struct {
 		"kubectl wait --for=condition=Established -f artifacts/crds/ --timeout=1m",
 		"bin/demoapp-controller --kubeconfig=$KUBECONFIG --leader-elect=false --metrics-bind-address=0 --health-probe-bind-address=0 &",
 	}},
+	{
+		path: "docs/argocd.md",
+		before: []string{
+			"make up",
+			"export KUBECONFIG=$(go -C hack/localcluster run . kubeconfig --name demoapp)",
+			"kubectl create namespace argocd",
+			"kubectl create configmap argocd-cm --namespace=argocd --from-literal=url=https://argocd.example.com",
+		},
+		// Server-side apply keeps the other settings.
+		after: []command{{
+			text: `kubectl get configmap/argocd-cm --namespace=argocd -o go-template='` +
+				`{{.data.url}} {{if index .data "resource.customizations.health.demo.example.com_DemoApp"}}has a health check{{end}}{{"\n"}}'`,
+			expected: []string{"https://argocd.example.com has a health check"},
+		}},
+	},
 }
 
 // TestCommands runs the commands of the pages, as a reader who types them, in a copy of the repository. A page leaves no
@@ -65,6 +83,9 @@ func TestCommands(t *testing.T) {
 				for _, command := range block.commands {
 					runCommand(t, bash, page.path, command)
 				}
+			}
+			for _, command := range page.after {
+				runCommand(t, bash, page.path, command)
 			}
 		})
 	}
@@ -100,6 +121,9 @@ func runCommand(t *testing.T, bash *shell, page string, command command) {
 	begin := time.Now()
 	output, code, err := bash.run(ctx, command.text)
 	where := fmt.Sprintf("%s:%d: $ %s", page, command.line, command.text)
+	if command.line == 0 {
+		where = fmt.Sprintf("before or after %s: $ %s", page, command.text)
+	}
 	if err != nil || code != 0 {
 		t.Fatalf("%s\nended with exit code %d, error %v:\n%s", where, code, err, output)
 	}

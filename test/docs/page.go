@@ -27,6 +27,7 @@ type command struct {
 const (
 	fence        = "```"
 	prompt       = "$ "
+	continuation = "> "
 	notRunPrefix = "<!-- not run: "
 	notRunSuffix = " -->"
 )
@@ -81,9 +82,13 @@ func parseBlock(lines []string, first int) (block, error) {
 			continue
 		}
 		begin := i
-		for strings.HasSuffix(text, `\`) && i+1 < len(lines) {
+		for i+1 < len(lines) {
+			line, isContinued := strings.CutPrefix(lines[i+1], continuation)
+			if !isContinued && !strings.HasSuffix(text, `\`) {
+				break
+			}
 			i++
-			text += "\n" + lines[i]
+			text += "\n" + line
 		}
 		parsed.commands = append(parsed.commands, command{line: first + begin, text: text})
 	}

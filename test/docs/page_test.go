@@ -11,7 +11,7 @@ import (
 
 func TestBlocks(t *testing.T) {
 	page := strings.Join([]string{
-		"# Page", "", "```console", "$ one \\", "    two", "output", "more", "$ three", "```", "",
+		"# Page", "", "```console", "$ one \\", "    two", "output", "more", "$ cat <<EOF", "> three", "> EOF", "three", "```", "",
 		"```yaml", "$ no command", "```", "",
 		"<!-- not run: it needs nodes -->", "", "```console", "$ four", "```", "text", "```console", "$ five", "```",
 	}, "\n")
@@ -24,10 +24,10 @@ func TestBlocks(t *testing.T) {
 	expected := []block{
 		{line: 4, commands: []command{
 			{line: 4, text: "one \\\n    two", expected: []string{"output", "more"}},
-			{line: 8, text: "three"},
+			{line: 8, text: "cat <<EOF\nthree\nEOF", expected: []string{"three"}},
 		}},
-		{line: 18, notRun: "it needs nodes", commands: []command{{line: 18, text: "four"}}},
-		{line: 22, commands: []command{{line: 22, text: "five"}}},
+		{line: 21, notRun: "it needs nodes", commands: []command{{line: 21, text: "four"}}},
+		{line: 25, commands: []command{{line: 25, text: "five"}}},
 	}
 	if !reflect.DeepEqual(got, expected) {
 		t.Errorf("got %+v\nexpected %+v", got, expected)

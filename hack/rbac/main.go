@@ -29,7 +29,7 @@ func run(root string) error {
 	}
 	for name, content := range generate(sources) {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // The folders are public.
 			return err
 		}
 		if err := os.WriteFile(path, []byte(content), 0o644); err != nil { //nolint:gosec // The files are public.

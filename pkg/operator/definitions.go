@@ -82,7 +82,7 @@ func (d *definitions) follow(ctx context.Context, resources []schema.GroupVersio
 func (d *definition) begins(ctx context.Context) bool {
 	answered, cancel := context.WithTimeout(ctx, preflightRequestTimeout)
 	defer cancel()
-	stop := context.AfterFunc(d.ctx, cancel)
+	stop := context.AfterFunc(d.ctx, cancel) //nolint:contextcheck // It is the end of the watch.
 	defer stop()
 	return cache.WaitForCacheSync(answered.Done(), d.informer.HasSynced)
 }

@@ -50,6 +50,10 @@ type Options struct {
 	LeaderElection LeaderElectionOptions
 	// MetricsBindAddress is the host:port of /metrics; "0" turns it off.
 	MetricsBindAddress string
+	// MetricsSecure serves metrics over HTTPS, to clients whose bearer token may get the path.
+	MetricsSecure bool
+	// MetricsCertDir is the directory of tls.crt and tls.key of the metrics. If it is empty, the certificate is self-signed.
+	MetricsCertDir string
 	// ProbeBindAddress is the host:port of /healthz and /readyz; "0" turns it off.
 	ProbeBindAddress string
 	// PprofBindAddress is the host:port of /debug/pprof; "0" turns it off.
@@ -118,6 +122,12 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 			"named. A disabled kind sends no requests")
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress,
 		"`host:port` of /metrics; 0 turns it off, port 0 selects a free port")
+	fs.BoolVar(&o.MetricsSecure, "metrics-secure", o.MetricsSecure,
+		"serve metrics over HTTPS, and only to clients with a bearer token whose user may get the path /metrics (TokenReview and "+
+			"SubjectAccessReview)")
+	fs.StringVar(&o.MetricsCertDir, "metrics-cert-dir", o.MetricsCertDir,
+		"`directory` of tls.crt and tls.key of the metrics, read again when they change; needs --metrics-secure (default: a "+
+			"self-signed certificate)")
 	fs.StringVar(&o.ProbeBindAddress, "health-probe-bind-address", o.ProbeBindAddress,
 		"`host:port` of /healthz and /readyz; 0 turns them off, port 0 selects a free port")
 	fs.StringVar(&o.PprofBindAddress, "pprof-bind-address", o.PprofBindAddress,
@@ -166,6 +176,12 @@ func (o *Options) Validate() error {
 		bad("-v", o.Verbosity, "must be between 0 and %d (more would log the contents of Secrets)", maxVerbosity)
 	}
 	o.validateAddresses(bad)
+	if o.MetricsSecure && o.MetricsBindAddress == addressOff {
+		bad("--metrics-secure", o.MetricsSecure, "needs --metrics-bind-address, which is 0; set an address or remove --metrics-secure")
+	}
+	if o.MetricsCertDir != "" && !o.MetricsSecure {
+		bad("--metrics-cert-dir", o.MetricsCertDir, "is used only with --metrics-secure; set both or none")
+	}
 	o.LeaderElection.validate(bad)
 	return errors.Join(errs...)
 }

@@ -72,6 +72,17 @@ func TestValidate(t *testing.T) {
 			args: []string{"--leader-elect-retry-period=9s"},
 			want: []string{"--leader-elect-renew-deadline=10s: must be longer than 10.8s"},
 		},
+		{name: "secure metrics", args: []string{"--metrics-secure", "--metrics-cert-dir=/certificates"}},
+		{
+			name: "secure metrics that are off",
+			args: []string{"--metrics-secure", "--metrics-bind-address=0"},
+			want: []string{"--metrics-secure=true: needs --metrics-bind-address, which is 0"},
+		},
+		{
+			name: "certificates of metrics without TLS",
+			args: []string{"--metrics-cert-dir=/certificates"},
+			want: []string{"--metrics-cert-dir=/certificates: is used only with --metrics-secure"},
+		},
 		{name: "no retry period", args: []string{"--leader-elect-retry-period=0"}, want: []string{"--leader-elect-retry-period=0s: "}},
 		{name: "bad lease name", args: []string{"--leader-elect-resource-name=A"}, want: []string{"--leader-elect-resource-name=A: "}},
 		{name: "bad lease namespace", args: []string{"--leader-elect-resource-namespace=a.b"}, want: []string{"--leader-elect-resource-namespace=a.b: "}},

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 )
 
 // Run runs kinds until stop ends. It returns nil after an orderly stop. The package comment describes the steps. It does
@@ -37,7 +38,11 @@ func Run(stop context.Context, options Options, kinds ...Kind) error {
 	metrics.observeClients()
 	metrics.registry.MustRegister(cfg.buildInfo())
 	ready := &readiness{}
-	servers, err := listenAll(stop, cfg, metrics, ready)
+	handler, certificates, err := metricsEndpoint(cfg, server, metrics)
+	if err != nil {
+		return err
+	}
+	servers, err := listenAll(stop, cfg, handler, certificates, ready)
 	if err != nil {
 		return err
 	}
@@ -59,14 +64,33 @@ func Run(stop context.Context, options Options, kinds ...Kind) error {
 	return p.run(stop)
 }
 
-// listenAll binds the endpoints that are turned on.
-func listenAll(ctx context.Context, cfg config, metrics *processMetrics, ready *readiness) ([]*server, error) {
+// metricsEndpoint returns the handler of the metrics, and its certificates; nil without --metrics-secure.
+func metricsEndpoint(cfg config, server *rest.Config, metrics *processMetrics) (http.Handler, certificateSource, error) {
+	handler := metricsHandler(metrics.registry)
+	if !cfg.MetricsSecure {
+		return handler, nil, nil
+	}
+	certificates, err := metricsCertificates(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	guard, err := newGuard(server, clock.RealClock{})
+	if err != nil {
+		return nil, nil, err
+	}
+	return guard.protect(handler), certificates, nil
+}
+
+// listenAll binds the endpoints that are turned on. The metrics are served over HTTPS if they have certificates.
+func listenAll(
+	ctx context.Context, cfg config, metrics http.Handler, certificates certificateSource, ready *readiness,
+) ([]*server, error) {
 	var servers []*server
 	for _, endpoint := range []struct {
 		name, flag, address string
 		handler             http.Handler
 	}{
-		{"metrics", "--metrics-bind-address", cfg.MetricsBindAddress, metricsHandler(metrics.registry)},
+		{metricsServer, "--metrics-bind-address", cfg.MetricsBindAddress, metrics},
 		{"probes", "--health-probe-bind-address", cfg.ProbeBindAddress, probeHandler(ready)},
 		{"pprof", "--pprof-bind-address", cfg.PprofBindAddress, pprofHandler()},
 	} {
@@ -74,9 +98,13 @@ func listenAll(ctx context.Context, cfg config, metrics *processMetrics, ready *
 		if err != nil {
 			return nil, err
 		}
-		if s != nil {
-			servers = append(servers, s)
+		if s == nil {
+			continue
 		}
+		if endpoint.name == metricsServer && certificates != nil {
+			s.secure(certificates)
+		}
+		servers = append(servers, s)
 	}
 	return servers, nil
 }

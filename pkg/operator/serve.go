@@ -23,6 +23,12 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
+// metricsServer is the name of the metrics endpoint.
+const metricsServer = "metrics"
+
+// metricsPath is the path of the metrics.
+const metricsPath = "/metrics"
+
 // httpShutdownTimeout bounds the wait for requests in flight when a server stops.
 const httpShutdownTimeout = 2 * time.Second
 
@@ -61,7 +67,7 @@ func listen(ctx context.Context, name, flag, address string, handler http.Handle
 // run serves requests until ctx ends. It then waits for the requests in flight.
 func (s *server) run(ctx context.Context) error {
 	failed := make(chan error, 1)
-	go func() { failed <- s.http.Serve(s.listener) }()
+	go func() { failed <- s.serve() }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serving %s: %w", s.name, err)
@@ -80,10 +86,17 @@ func (s *server) run(ctx context.Context) error {
 	return nil
 }
 
+func (s *server) serve() error {
+	if s.http.TLSConfig != nil {
+		return s.http.ServeTLS(s.listener, "", "")
+	}
+	return s.http.Serve(s.listener)
+}
+
 // metricsHandler serves /metrics from registry.
 func metricsHandler(registry *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+	mux.Handle("GET "+metricsPath, promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		Registry: registry,
 		ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
 	}))

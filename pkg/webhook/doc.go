@@ -7,5 +7,6 @@
 // and time, the decoding of AdmissionReviews, and the answer to a panic. A request that the server cannot review gets an
 // HTTP error, and never an answer that allows the object. The failurePolicy of the webhook configuration then decides.
 //
-// Package certificates has two sources of serving certificates: an own certificate authority, and files.
+// Package certificates has a source of serving certificates with an own certificate authority. Package serving has one
+// from files.
 package webhook

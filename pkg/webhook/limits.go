@@ -5,21 +5,11 @@ package webhook
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"sync"
 
 	"golang.org/x/sync/semaphore"
 )
-
-// addressOf returns the IP address of a remote address of the form host:port. All that cannot be read count as one.
-func addressOf(remote string) netip.Addr {
-	address, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return address.Addr().Unmap()
-}
 
 // budget bounds the bytes of bodies in memory: of all callers, and of one address, so that one cannot take all.
 type budget struct {
@@ -72,65 +62,4 @@ func (b *budget) leave(address netip.Addr, own *share) {
 	if own.users--; own.users == 0 {
 		delete(b.addresses, address)
 	}
-}
-
-// limitedListener closes connections beyond a number in all and beyond a number of one address.
-type limitedListener struct {
-	net.Listener
-	all, ofAddress int
-
-	mu        sync.Mutex
-	open      int
-	addresses map[netip.Addr]int
-}
-
-func limit(listener net.Listener, all, ofAddress int) *limitedListener {
-	return &limitedListener{Listener: listener, all: all, ofAddress: ofAddress, addresses: map[netip.Addr]int{}}
-}
-
-// Accept returns the next connection within the limits.
-func (l *limitedListener) Accept() (net.Conn, error) {
-	for {
-		connection, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		address := addressOf(connection.RemoteAddr().String())
-		if l.enter(address) {
-			return &limitedConnection{Conn: connection, leave: sync.OnceFunc(func() { l.leave(address) })}, nil
-		}
-		_ = connection.Close()
-	}
-}
-
-func (l *limitedListener) enter(address netip.Addr) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open >= l.all || l.addresses[address] >= l.ofAddress {
-		return false
-	}
-	l.open++
-	l.addresses[address]++
-	return true
-}
-
-func (l *limitedListener) leave(address netip.Addr) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.open--
-	if l.addresses[address]--; l.addresses[address] == 0 {
-		delete(l.addresses, address)
-	}
-}
-
-// limitedConnection is a connection that counts until it is closed.
-type limitedConnection struct {
-	net.Conn
-	leave func()
-}
-
-// Close closes the connection, and makes place for another one.
-func (c *limitedConnection) Close() error {
-	defer c.leave()
-	return c.Conn.Close()
 }

@@ -21,6 +21,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/example/demoapp-controller/pkg/serving"
 )
 
 const (
@@ -78,7 +80,7 @@ func Listen(
 		return nil, err
 	}
 	s := &Server{
-		listener: limit(listener, maxConnections, maxConnectionsOfAddress), certificates: certificates, clock: clock,
+		listener: serving.Limit(listener, maxConnections, maxConnectionsOfAddress), certificates: certificates, clock: clock,
 		bodies: newBudget(maxBodies, maxBodiesOfAddress), reviews: semaphore.NewWeighted(maxReviews),
 	}
 	mux := http.NewServeMux()
@@ -185,7 +187,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, handler Handler)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
 	defer cancel()
-	release, err := s.bodies.take(ctx, addressOf(r.RemoteAddr), size)
+	release, err := s.bodies.take(ctx, serving.AddressOf(r.RemoteAddr), size)
 	if err != nil {
 		return nil, http.StatusServiceUnavailable, errBusy
 	}

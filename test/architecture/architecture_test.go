@@ -112,6 +112,7 @@ var layers = []layer{
 	{folder: "pkg/health"},
 	{folder: engine, may: []string{"pkg/health", "pkg/overlay", "pkg/ssa"}},
 	{folder: "pkg/overlay"},
+	{folder: "pkg/serving"},
 	{folder: "pkg/ssa"},
 	{folder: plumbing},
 	{folder: "pkg/controller/audit", may: []string{plumbing, "pkg/controller/naming"}},
@@ -181,11 +182,11 @@ var layers = []layer{
 	},
 	{folder: "pkg/controller/window"},
 	{folder: "pkg/controller/workload", may: []string{"pkg/apis/workload"}},
-	{folder: "pkg/operator", may: []string{plumbing}},
+	{folder: "pkg/operator", may: []string{plumbing, "pkg/serving"}},
 	{folder: "pkg/operator/releasekinds", may: []string{
 		"pkg/operator", engine, plumbing, "pkg/controller/event", "pkg/controller/watches", "pkg/controller/watches/file",
 	}},
-	{folder: "pkg/webhook", mayInTests: []string{fakes}},
+	{folder: "pkg/webhook", may: []string{"pkg/serving"}, mayInTests: []string{fakes}},
 	{
 		folder:     "pkg/webhook/webapp",
 		may:        []string{"pkg/apis", "pkg/apis/workload", "pkg/controller/registries", "pkg/webhook"},

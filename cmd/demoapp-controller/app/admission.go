@@ -16,6 +16,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller/registries"
 	"github.com/example/demoapp-controller/pkg/operator"
+	"github.com/example/demoapp-controller/pkg/serving"
 	"github.com/example/demoapp-controller/pkg/webhook"
 	"github.com/example/demoapp-controller/pkg/webhook/certificates"
 	"github.com/example/demoapp-controller/pkg/webhook/webapp"
@@ -114,7 +115,7 @@ func observeCertificate(registry prometheus.Registerer, source webhook.Certifica
 // webhookCertificates returns the source of the serving certificate.
 func webhookCertificates(env *operator.Environment, options AdmissionOptions) (webhook.Certificates, error) {
 	if options.CertDir != "" {
-		files, err := certificates.NewFiles(options.CertDir, clock.RealClock{})
+		files, err := serving.NewFiles(options.CertDir, clock.RealClock{})
 		if err != nil {
 			return nil, fmt.Errorf("--webhook-cert-dir=%s: %w", options.CertDir, err)
 		}

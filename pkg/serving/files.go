@@ -1,7 +1,7 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package certificates
+package serving
 
 import (
 	"bytes"
@@ -47,7 +47,7 @@ func (f *Files) Certificate() (*tls.Certificate, error) {
 	if now := f.clock.Now(); f.read.IsZero() || now.Sub(f.read) >= reloadInterval {
 		f.read = now
 		if f.complain = f.reload(); f.complain != nil && f.usable != nil {
-			klog.Background().Error(f.complain, "The serving certificate of the webhook stays the same")
+			klog.Background().Error(f.complain, "The files of a serving certificate are not usable, so the last certificate stays", "directory", f.directory)
 		}
 	}
 	if f.usable != nil {

@@ -1,19 +1,20 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package certificates_test
+package serving_test
 
 import (
+	"crypto/x509"
+	"encoding/pem"
 	"os"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"github.com/example/demoapp-controller/pkg/webhook/certificates"
+	"github.com/example/demoapp-controller/pkg/serving"
 )
 
 // pairs returns two certificates with their keys.
@@ -21,10 +22,17 @@ func pairs(t *testing.T) (first, second map[string][]byte) {
 	t.Helper()
 	var found []map[string][]byte
 	for range 2 {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t)
-			r.replica(options)
-			found = append(found, r.secret().Data)
+		made, err := serving.NewSelfSigned(clock.RealClock{}, "localhost").Certificate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := x509.MarshalPKCS8PrivateKey(made.PrivateKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, map[string][]byte{
+			"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made.Certificate[0]}),
+			"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
 		})
 	}
 	return found[0], found[1]
@@ -44,7 +52,7 @@ func TestFilesAreReloaded(t *testing.T) {
 	directory := t.TempDir()
 	write(t, directory, "tls.crt", first, first)
 	now := testingclock.NewFakePassiveClock(time.Now())
-	files, err := certificates.NewFiles(directory, now)
+	files, err := serving.NewFiles(directory, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +82,7 @@ func TestFilesAreReloaded(t *testing.T) {
 }
 
 func TestFilesMustExist(t *testing.T) {
-	if _, err := certificates.NewFiles(t.TempDir(), clock.RealClock{}); err == nil {
+	if _, err := serving.NewFiles(t.TempDir(), clock.RealClock{}); err == nil {
 		t.Error("no error without files")
 	}
 }

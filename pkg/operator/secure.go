@@ -1,0 +1,280 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/example/demoapp-controller/pkg/serving"
+)
+
+const (
+	// grantedTTL and refusedTTL are how long the answer to a token is used. A token that is revoked reads metrics for at
+	// most grantedTTL longer.
+	grantedTTL = time.Minute
+	refusedTTL = 10 * time.Second
+	// maxGranted and maxRefused bound the answers in memory.
+	maxGranted = 100
+	maxRefused = 1000
+	// maxToken is the length of the longest token, in bytes. Tokens of service accounts have about 1 KiB.
+	maxToken = 16 << 10
+	// reviewRate and reviewBurst limit the reviews of tokens that were not granted before, in all; the limits of an address
+	// are a fifth of them. One address cannot use up the reviews of all others.
+	reviewRate, reviewBurst = 10, 20
+	addressShare            = 5
+	// maxAddresses bounds the addresses whose reviews are counted one by one.
+	maxAddresses = 1000
+	// reviewTimeout bounds the two requests of one review.
+	reviewTimeout = 5 * time.Second
+	// maxSecureHeader is the size of the largest request header, in bytes.
+	maxSecureHeader = maxToken + 4<<10
+	// maxSecureConnections and maxSecureConnectionsOfAddress bound the open connections.
+	maxSecureConnections          = 200
+	maxSecureConnectionsOfAddress = 20
+)
+
+// certificateSource is a source of serving certificates. It is called for each connection.
+type certificateSource interface {
+	Certificate() (*tls.Certificate, error)
+}
+
+// metricsCertificates returns the source of the certificate of the metrics endpoint.
+func metricsCertificates(cfg config) (certificateSource, error) {
+	if cfg.MetricsCertDir == "" {
+		return serving.NewSelfSigned(clock.RealClock{}, "localhost", cfg.Name+"-metrics", cfg.Name+"-metrics."+cfg.LeaderElection.ResourceNamespace+".svc"), nil
+	}
+	files, err := serving.NewFiles(cfg.MetricsCertDir, clock.RealClock{})
+	if err != nil {
+		return nil, fmt.Errorf("--metrics-cert-dir=%s: %w", cfg.MetricsCertDir, err)
+	}
+	return files, nil
+}
+
+// secure makes the server serve HTTPS. HTTP/2 is off, because one connection would have many requests at a time.
+func (s *server) secure(certificates certificateSource) {
+	s.listener = serving.Limit(s.listener, maxSecureConnections, maxSecureConnectionsOfAddress)
+	s.http.MaxHeaderBytes = maxSecureHeader
+	s.http.Protocols = &http.Protocols{}
+	s.http.Protocols.SetHTTP1(true)
+	s.http.TLSConfig = &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificates.Certificate() },
+	}
+}
+
+// guard lets requests pass whose bearer token the API server knows, and whose user may get the metrics. It asks the API
+// server with a TokenReview and a SubjectAccessReview, and keeps the answers for a short time.
+//
+// Anyone who reaches the port can send tokens. Reviews are therefore limited in all and by address. A token that was
+// granted before is not subject to these limits, so that garbage does not keep a monitoring system out.
+type guard struct {
+	tokens authenticationclient.TokenReviewInterface
+	access authorizationclient.SubjectAccessReviewInterface
+	clock  clock.PassiveClock
+	flight singleflight.Group
+
+	mu sync.Mutex
+	// granted are the tokens that were granted last, also after grantedTTL; refused are others.
+	granted, refused map[tokenDigest]decision
+	all              *rate.Limiter
+	addresses        map[netip.Addr]*rate.Limiter
+}
+
+// tokenDigest identifies a token without keeping the token in memory.
+type tokenDigest [sha256.Size]byte
+
+// decision is the HTTP status for a token.
+type decision struct {
+	status int
+	until  time.Time
+}
+
+// newGuard returns a guard that asks the API server of server.
+func newGuard(server *rest.Config, clock clock.PassiveClock) (*guard, error) {
+	config := rest.CopyConfig(server)
+	config.Timeout = reviewTimeout
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("building the client of token reviews: %w", err)
+	}
+	return guardWith(client, clock), nil
+}
+
+func guardWith(client kubernetes.Interface, clock clock.PassiveClock) *guard {
+	return &guard{
+		tokens: client.AuthenticationV1().TokenReviews(), access: client.AuthorizationV1().SubjectAccessReviews(), clock: clock,
+		granted: map[tokenDigest]decision{}, refused: map[tokenDigest]decision{},
+		all: rate.NewLimiter(reviewRate, reviewBurst), addresses: map[netip.Addr]*rate.Limiter{},
+	}
+}
+
+// protect returns a handler that serves the permitted requests.
+func (g *guard) protect(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch status := g.decide(r); status {
+		case http.StatusOK:
+			next.ServeHTTP(w, r)
+		case http.StatusUnauthorized:
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "send a valid bearer token", status)
+		case http.StatusForbidden:
+			http.Error(w, "the user of the token may not get "+metricsPath, status)
+		case http.StatusTooManyRequests:
+			w.Header().Set("Retry-After", "10")
+			http.Error(w, "too many requests with new tokens: try again later", status)
+		default:
+			http.Error(w, "the token cannot be reviewed now: try again later", status)
+		}
+	})
+}
+
+// decide returns the HTTP status for a request.
+func (g *guard) decide(r *http.Request) int {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	token = strings.TrimSpace(token)
+	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > maxToken {
+		return http.StatusUnauthorized
+	}
+	digest := tokenDigest(sha256.Sum256([]byte(token)))
+	status, trusted := g.known(digest)
+	if status != 0 {
+		return status
+	}
+	if !trusted && !g.allow(serving.AddressOf(r.RemoteAddr)) {
+		return http.StatusTooManyRequests
+	}
+	// The review serves all requests with this token, so it outlives the first of them.
+	ctx := context.WithoutCancel(r.Context())
+	reviewed, _, _ := g.flight.Do(string(digest[:]), func() (any, error) {
+		status, err := g.review(ctx, token)
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "A request for metrics cannot be authorized")
+			return http.StatusServiceUnavailable, nil
+		}
+		g.keep(digest, status)
+		return status, nil
+	})
+	status, ok := reviewed.(int)
+	if !ok {
+		return http.StatusServiceUnavailable
+	}
+	return status
+}
+
+// known returns the status of a token, or 0. It reports whether the token was granted before.
+func (g *guard) known(digest tokenDigest) (status int, trusted bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.clock.Now()
+	granted, trusted := g.granted[digest]
+	if trusted && now.Before(granted.until) {
+		return granted.status, true
+	}
+	if refused, ok := g.refused[digest]; ok && now.Before(refused.until) {
+		return refused.status, trusted
+	}
+	return 0, trusted
+}
+
+// keep records the status of a token. When a map is full, the answers that ran out are dropped, and then all others.
+func (g *guard) keep(digest tokenDigest, status int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.clock.Now()
+	if status == http.StatusOK {
+		delete(g.refused, digest)
+		makeRoom(g.granted, maxGranted, now)
+		g.granted[digest] = decision{status, now.Add(grantedTTL)}
+		return
+	}
+	delete(g.granted, digest)
+	makeRoom(g.refused, maxRefused, now)
+	g.refused[digest] = decision{status, now.Add(refusedTTL)}
+}
+
+func makeRoom(decisions map[tokenDigest]decision, size int, now time.Time) {
+	if len(decisions) < size {
+		return
+	}
+	for digest, kept := range decisions {
+		if !now.Before(kept.until) {
+			delete(decisions, digest)
+		}
+	}
+	if len(decisions) >= size {
+		clear(decisions)
+	}
+}
+
+// allow reports whether one more unknown token of an address may be reviewed now.
+func (g *guard) allow(address netip.Addr) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.clock.Now()
+	own, ok := g.addresses[address]
+	if !ok {
+		for other, limiter := range g.addresses {
+			if len(g.addresses) >= maxAddresses && limiter.TokensAt(now) >= reviewBurst/addressShare {
+				delete(g.addresses, other) // It has the same limits as a new one.
+			}
+		}
+		if len(g.addresses) >= maxAddresses {
+			return false
+		}
+		own = rate.NewLimiter(reviewRate/addressShare, reviewBurst/addressShare)
+		g.addresses[address] = own
+	}
+	return own.AllowN(now, 1) && g.all.AllowN(now, 1)
+}
+
+// review asks the API server who sent a token, and whether this user may get the metrics.
+func (g *guard) review(ctx context.Context, token string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	authentication, err := g.tokens.Create(ctx, &authenticationv1.TokenReview{
+		Spec: authenticationv1.TokenReviewSpec{Token: token},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("review the token: %w", err)
+	}
+	if !authentication.Status.Authenticated {
+		return http.StatusUnauthorized, nil
+	}
+	user := authentication.Status.User
+	extra := map[string]authorizationv1.ExtraValue{}
+	for key, values := range user.Extra {
+		extra[key] = authorizationv1.ExtraValue(values)
+	}
+	authorization, err := g.access.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: metricsPath, Verb: "get"},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("review the access of the token's user: %w", err)
+	}
+	if !authorization.Status.Allowed {
+		return http.StatusForbidden, nil
+	}
+	return http.StatusOK, nil
+}

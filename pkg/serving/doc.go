@@ -1,0 +1,6 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package serving has what the HTTPS servers of a process share: sources of serving certificates ([Files] and
+// [SelfSigned]), and limits on connections ([Limit]).
+package serving

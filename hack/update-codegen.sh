@@ -88,3 +88,6 @@ echo "$flags" >docs/flags.md
 
 configmap=$(go run ./hack/argocd)
 echo "$configmap" >artifacts/argocd/argocd-cm.yaml
+
+# The reference of the metrics: the table of docs/metrics.md, and the same as data.
+go run ./hack/metrics-docs

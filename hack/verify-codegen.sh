@@ -12,7 +12,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 
-inputs=(go.mod go.sum cmd hack pkg artifacts docs)
 generated=(hack pkg artifacts docs)
 
 tar -cf - "${inputs[@]}" | tar -xf - -C "$copy"

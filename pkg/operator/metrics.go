@@ -5,12 +5,15 @@ package operator
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	clientmetrics "k8s.io/client-go/tools/metrics"
 )
 
@@ -19,13 +22,41 @@ type processMetrics struct {
 	registry *prometheus.Registry
 	leader   *prometheus.GaugeVec
 	waiting  *prometheus.GaugeVec
+	clients  *clientMetrics
 }
 
-// newMetrics returns a new registry with the metrics of the Go runtime, the process, the build, leadership and waiting
-// kinds. The default registry is not used, because libraries register their own metrics there.
+// newMetrics returns a new registry with the metrics of the process. The default registry is not used, because libraries
+// register their own metrics there.
 func newMetrics() *processMetrics {
+	registry := prometheus.NewRegistry()
+	m := registerProcess(registry)
+	m.registry = registry
+	return m
+}
+
+// RegisterMetrics registers all metrics that a process with these kinds has. It connects to nothing and starts nothing. It
+// is for documentation and tests; Run registers the metrics itself.
+func RegisterMetrics(registry prometheus.Registerer, options Options, kinds ...Kind) error {
+	metrics := registerProcess(registry)
+	clients, err := NewClients(&rest.Config{Host: "https://api.invalid"})
+	if err != nil {
+		return err
+	}
+	stream := events.NewBroadcaster(&events.EventSinkImpl{Interface: clients.Kube.EventsV1()})
+	defer stream.Shutdown()
+	environment := NewEnvironment(options.Name, clients, options.Namespaces, stream, registry)
+	environment.waiting = metrics.waiting
+	for _, kind := range withOptional(kinds) {
+		if _, err := environment.Build(kind); err != nil {
+			return fmt.Errorf("kind %s: %w", kind.Name, err)
+		}
+	}
+	return nil
+}
+
+// registerProcess registers the metrics of the Go runtime, the process, the build, leadership, waiting kinds and requests.
+func registerProcess(registry prometheus.Registerer) *processMetrics {
 	m := &processMetrics{
-		registry: prometheus.NewRegistry(),
 		leader: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "leader_election_master_status",
 			Help: "1 while this process is the leader, 0 while it is a standby, by the name of the lease.",
@@ -35,7 +66,8 @@ func newMetrics() *processMetrics {
 			Help: "1 while a kind waits for its CRDs or for permission to watch them, 0 while it runs, by kind.",
 		}, []string{"kind"}),
 	}
-	m.registry.MustRegister(
+	m.clients = newClientMetrics(registry)
+	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewBuildInfoCollector(),
@@ -64,11 +96,8 @@ type clientMetrics struct {
 	duration *prometheus.HistogramVec
 }
 
-// observeClients measures the requests of all client-go clients from now on, also of Helm's clients.
-//
-// It assigns the metric hooks of client-go directly, because metrics.Register has an effect only once per process.
-// controller-runtime, which Helm imports, calls it in its init for another registry.
-func (m *processMetrics) observeClients() {
+// newClientMetrics registers the metrics of requests.
+func newClientMetrics(registry prometheus.Registerer) *clientMetrics {
 	c := &clientMetrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rest_client_requests_total",
@@ -84,7 +113,16 @@ func (m *processMetrics) observeClients() {
 			Buckets: []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
 		}, []string{"verb", "host"}),
 	}
-	m.registry.MustRegister(c.requests, c.retries, c.duration)
+	registry.MustRegister(c.requests, c.retries, c.duration)
+	return c
+}
+
+// observeClients measures the requests of all client-go clients from now on, also of Helm's clients.
+//
+// It assigns the metric hooks of client-go directly, because metrics.Register has an effect only once per process.
+// controller-runtime, which Helm imports, calls it in its init for another registry.
+func (m *processMetrics) observeClients() {
+	c := m.clients
 	clientmetrics.RequestResult = c
 	clientmetrics.RequestRetry = c
 	clientmetrics.RequestLatency = c

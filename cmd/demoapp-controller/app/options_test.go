@@ -50,6 +50,8 @@ func TestFlagsAndDefaults(t *testing.T) {
 		"leader-elect-resource-namespace": "",
 		"leader-elect-resource-name":      "demoapp-controller",
 		"metrics-bind-address":            ":8080",
+		"metrics-secure":                  "false",
+		"metrics-cert-dir":                "",
 		"health-probe-bind-address":       ":8081",
 		"postgresql-images":               "[]",
 		"pprof-bind-address":              "0",

@@ -105,7 +105,7 @@ func TestCopiesFollowTheirSources(t *testing.T) {
 	for _, c := range copied {
 		write(t, root, strings.ReplaceAll(c.from, "*", "some"), "content")
 	}
-	stale := filepath.Join(root, chart, "files/kinds/gone/crd.yaml")
+	stale := filepath.Join(root, chart, "files", "kinds", "gone", "crd.yaml")
 	write(t, root, chart+"/files/kinds/gone/crd.yaml", "old")
 
 	if err := copyChartFiles(root); err != nil {
@@ -115,7 +115,7 @@ func TestCopiesFollowTheirSources(t *testing.T) {
 	if _, err := os.Stat(stale); !os.IsNotExist(err) {
 		t.Errorf("the copy without a source is there (%v)", err)
 	}
-	got, err := os.ReadFile(filepath.Join(root, chart, "files/kinds/some/crd.yaml"))
+	got, err := os.ReadFile(filepath.Join(root, chart, "files", "kinds", "some", "crd.yaml"))
 	if err != nil || string(got) != "content" {
 		t.Errorf("got %q, %v", got, err)
 	}

@@ -96,7 +96,6 @@ func TestChartUpgradesCRDs(t *testing.T) {
 	upgrade := action.NewUpgrade(helm(t))
 	upgrade.Namespace, upgrade.WaitStrategy, upgrade.Timeout = namespace, kube.HookOnlyStrategy, helmTimeout
 	_, err := upgrade.RunWithContext(t.Context(), releaseName, loadChart(t), nil)
-
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -223,7 +223,6 @@ func TestWatches(t *testing.T) {
 	pod := convert[appsv1.Deployment](t, find(t, objects, "Deployment", releaseName)).Spec.Template.Spec
 
 	loaded, err := file.Parse("watches.yaml", []byte(config.Data["watches.yaml"]), os.LookupEnv)
-
 	if err != nil {
 		t.Fatal(err)
 	}

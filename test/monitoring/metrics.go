@@ -119,7 +119,7 @@ func groupingLabels(expr parser.Expr) []string {
 	return found
 }
 
-// recorded returns the names of the series that recording rules write, which name their labels before the first colon.
+// recordedLabels returns the labels of a series that a recording rule writes. Its name begins with them, up to a colon.
 func recordedLabels(name string) []string {
 	level, _, _ := strings.Cut(name, ":")
 	return strings.Split(level, "_")

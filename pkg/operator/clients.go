@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// preflightTimeout bounds the attempts to reach the API server at the start. It is longer than usual restarts of an API
-	// server, because a leader that has lost its lease starts again meanwhile.
+	// preflightTimeout bounds the attempts to reach the API server at the start. It is longer than usual restarts of an
+	// API server, because a leader that has lost its lease starts again meanwhile.
 	preflightTimeout = 2 * time.Minute
 	// preflightRetry is the time between two attempts.
 	preflightRetry = time.Second
@@ -136,7 +136,8 @@ func retryTransient(ctx context.Context, ask func(context.Context) error) error 
 		last = ask(ctx)
 		if isTransient(last) {
 			waiting.Do(func() {
-				klog.FromContext(ctx).Info("Waiting for the API server, which does not answer", "atMost", preflightTimeout, "err", last)
+				logger := klog.FromContext(ctx)
+				logger.Info("Waiting for the API server, which does not answer", "atMost", preflightTimeout, "err", last)
 			})
 			return false, nil
 		}

@@ -135,8 +135,8 @@ func (l *leadership) elector(started chan<- struct{}, lose context.CancelCauseFu
 	return elector, nil
 }
 
-// watchfulLock calls taken when this process holds the lease and reads that another process holds it. This happens after a
-// pause of the process that was longer than the lease duration, and after a change of the lease by a user. The elector
+// watchfulLock calls taken when this process holds the lease and reads that another process holds it. This happens after
+// a pause of the process that was longer than the lease duration, and after a change of the lease by a user. The elector
 // would let the work continue until the renew deadline.
 type watchfulLock struct {
 	resourcelock.Interface

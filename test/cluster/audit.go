@@ -27,8 +27,8 @@ type AuditEvent struct {
 	User string
 	// ImpersonatedUser is the name of the user that the request is sent as; empty if that is User.
 	ImpersonatedUser string
-	// Credential identifies the token of the request, and so the process that sent the request; see Operator.Credential. It
-	// is empty for other credentials.
+	// Credential identifies the token of the request, and so the process that sent the request; see Operator.Credential.
+	// It is empty for other credentials.
 	Credential string
 	// UserAgent is the client's User-Agent header.
 	UserAgent string

@@ -154,7 +154,9 @@ func launch(ctx context.Context, t testing.TB, c *Cluster, l Launch) *Operator {
 		"--health-probe-bind-address=" + probes,
 	}, l.Args)
 
-	o := &Operator{metricsURL: "http://" + metrics, probeURL: "http://" + probes, credential: credential, exited: make(chan struct{})}
+	o := &Operator{
+		metricsURL: "http://" + metrics, probeURL: "http://" + probes, credential: credential, exited: make(chan struct{}),
+	}
 	// The end of the context must not kill the operator in the middle of its work. Stop and Kill end the operator.
 	o.command = exec.CommandContext(context.WithoutCancel(ctx), l.Binary, args...)
 	o.command.Dir = cmp.Or(l.Dir, c.root)
@@ -303,7 +305,8 @@ func (c *Cluster) Deploy(ctx context.Context, root string) error {
 	return c.DeployWithoutCRDs(ctx, root)
 }
 
-// DeployWithoutCRDs applies artifacts/deploy below root. The Deployment is left out, because the operator runs as a process.
+// DeployWithoutCRDs applies artifacts/deploy below root. The Deployment is left out, because the operator runs as a
+// process.
 func (c *Cluster) DeployWithoutCRDs(ctx context.Context, root string) error {
 	objects, err := c.load([]string{filepath.Join(root, "artifacts", "deploy")})
 	if err != nil {

@@ -28,7 +28,9 @@ import (
 )
 
 var (
-	crdResource  = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	crdResource = schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}
 	demoApps     = schema.GroupVersionResource{Group: "demo.example.com", Version: "v1alpha1", Resource: "demoapps"}
 	demoClusters = schema.GroupVersionResource{Group: "demo.example.com", Version: "v1alpha1", Resource: "demoappclusters"}
 )
@@ -57,7 +59,7 @@ func newFleet(t *testing.T, tree *tree) *fleet {
 func (f *fleet) create(size int) {
 	f.t.Helper()
 	f.discover()
-	if err := shared.ApplyFiles(f.t.Context(), f.namespace, shared.Root()+"/test/upgrade/testdata/prerequisites.yaml"); err != nil {
+	if err := shared.ApplyFiles(f.t.Context(), f.namespace, "test/upgrade/testdata/prerequisites.yaml"); err != nil {
 		f.t.Fatal(err)
 	}
 	specs := f.specs()
@@ -68,7 +70,8 @@ func (f *fleet) create(size int) {
 		app.SetName(fmt.Sprintf("web-%03d", i))
 		if _, exposed, _ := unstructured.NestedMap(app.Object, "spec", "ingress"); exposed {
 			// Two DemoApps cannot have the same host.
-			if err := unstructured.SetNestedField(app.Object, app.GetName()+".example.com", "spec", "ingress", "host"); err != nil {
+			host := app.GetName() + ".example.com"
+			if err := unstructured.SetNestedField(app.Object, host, "spec", "ingress", "host"); err != nil {
 				f.t.Fatal(err)
 			}
 		}
@@ -91,7 +94,8 @@ func (f *fleet) createExample(path string) {
 	}
 	for _, object := range objects {
 		f.apply(object)
-		if strings.Contains(object.GetAPIVersion(), "example.com/") || strings.Contains(object.GetAPIVersion(), "my.domain/") {
+		group := object.GroupVersionKind().Group
+		if isOurs(group) {
 			f.others = append(f.others, object)
 		}
 	}
@@ -126,8 +130,13 @@ func (f *fleet) crds() []unstructured.Unstructured {
 		f.t.Fatal(err)
 	}
 	return slices.DeleteFunc(list.Items, func(crd unstructured.Unstructured) bool {
-		return !strings.HasSuffix(crd.GetName(), "example.com") && !strings.HasSuffix(crd.GetName(), "cache.my.domain")
+		return !isOurs(crd.GetName())
 	})
+}
+
+// isOurs reports whether an API group, or a CRD by its name, belongs to the operator.
+func isOurs(name string) bool {
+	return strings.HasSuffix(name, "example.com") || strings.HasSuffix(name, "cache.my.domain")
 }
 
 // specs returns the specs of testdata/specs.yaml whose fields the old version has.
@@ -159,7 +168,8 @@ func (f *fleet) specFields() map[string]any {
 		f.t.Fatal(err)
 	}
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	fields, _, err := unstructured.NestedMap(versions[0].(map[string]any), "schema", "openAPIV3Schema", "properties", "spec", "properties")
+	path := []string{"schema", "openAPIV3Schema", "properties", "spec", "properties"}
+	fields, _, err := unstructured.NestedMap(versions[0].(map[string]any), path...)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -180,7 +190,7 @@ func (f *fleet) awaitReady() {
 	})
 }
 
-// isReady reports whether the condition Ready is True at the newest generation. An AppConfig has no Ready.
+// isReady reports whether the condition Ready is True at the newest generation.
 func isReady(object *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, item := range conditions {
@@ -237,8 +247,8 @@ func (f *fleet) remove() {
 	cluster.Eventually(ctx, f.t, "CRDs removed", func(context.Context) (bool, error) { return len(f.crds()) == 0, nil })
 }
 
-// assertStored asserts that the CRDs of the new version serve each stored object without a loss, and accept each object as
-// it is.
+// assertStored asserts that the CRDs of the new version serve each stored object without a loss, and accept each
+// object as it is.
 func (f *fleet) assertStored(before snapshot) {
 	f.t.Helper()
 	after := f.custom()

@@ -68,8 +68,8 @@ func requireHistory(t *testing.T) {
 	}
 }
 
-// TestMilestonesAreComplete asserts that each released version is a milestone, and that the milestones are earlier versions
-// of this one, in their order.
+// TestMilestonesAreComplete asserts that each released version is a milestone, and that the milestones are earlier
+// versions of this one, in their order.
 func TestMilestonesAreComplete(t *testing.T) {
 	requireHistory(t)
 	all := readMilestones(t)
@@ -136,8 +136,8 @@ func TestChangelogVersions(t *testing.T) {
 		want            string
 	}{
 		{"nothing is released", "# Changelog\n\n## [Unreleased]\n\n- A change.\n", ""},
-		{"this version is released", "# Changelog\n\n## [Unreleased]\n\n## [1.1.0] - 2027-01-02\n\n- B\n\n## [1.0.0]\n\n- A\n", "1.0.0"},
-		{"after a release", "# Changelog\n\n## [Unreleased]\n\n- C\n\n## [1.1.0]\n\n- B\n\n## [1.0.0]\n\n- A\n", "1.1.0 1.0.0"},
+		{"this version is released", "## [Unreleased]\n\n## [1.1.0] - 2027-01-02\n\n- B\n\n## [1.0.0]\n\n- A\n", "1.0.0"},
+		{"after a release", "## [Unreleased]\n\n- C\n\n## [1.1.0]\n\n- B\n\n## [1.0.0]\n\n- A\n", "1.1.0 1.0.0"},
 		{"preview", "# Changelog\n\n## [Unreleased]\n\n- C\n\n## [1.0.0-rc.1]\n\n- A\n", "1.0.0-rc.1"},
 	}
 	for _, test := range tests {

@@ -34,7 +34,9 @@ type snapshot struct {
 func (f *fleet) snapshot() snapshot {
 	f.t.Helper()
 	ctx := f.t.Context()
-	s := snapshot{custom: f.custom(), pods: map[string]string{}, templates: map[string]string{}, revisions: map[string][]string{}}
+	s := snapshot{
+		custom: f.custom(), pods: map[string]string{}, templates: map[string]string{}, revisions: map[string][]string{},
+	}
 	pods, err := shared.Client.CoreV1().Pods(f.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		f.t.Fatal(err)
@@ -76,7 +78,7 @@ func (f *fleet) snapshot() snapshot {
 // awaitRollout waits until each DemoApp has a revision of the changed chart.
 func (f *fleet) awaitRollout(before snapshot) {
 	f.t.Helper()
-	cluster.Eventually(f.t.Context(), f.t, "all DemoApps have a revision of the new chart", func(context.Context) (bool, error) {
+	cluster.Eventually(f.t.Context(), f.t, "revisions of the new chart", func(context.Context) (bool, error) {
 		for release, revisions := range f.snapshot().revisions {
 			if f.isDemoApp(release) && len(revisions) <= len(before.revisions[release]) {
 				return false, fmt.Errorf("release %s has the revisions %q", release, revisions)
@@ -86,8 +88,8 @@ func (f *fleet) awaitRollout(before snapshot) {
 	})
 }
 
-// compare asserts that no pod was restarted and no pod template changed since before, and that each release has the same
-// revisions as before. If the chart has changed, each release has exactly one more. compare returns a report.
+// compare asserts that no pod was restarted and no pod template changed since before, and that each release has the
+// same revisions as before. If the chart has changed, each release has exactly one more. compare returns a report.
 func (f *fleet) compare(before snapshot, chartChanged bool) string {
 	f.t.Helper()
 	after := f.snapshot()
@@ -112,7 +114,7 @@ func (f *fleet) compare(before snapshot, chartChanged bool) string {
 	if len(after.revisions) != len(before.revisions) {
 		f.t.Errorf("%d releases, before the upgrade %d", len(after.revisions), len(before.revisions))
 	}
-	return fmt.Sprintf("%d pods, 0 restarts expected, %d releases with %d new revisions", len(after.pods), len(after.revisions), added)
+	return fmt.Sprintf("%d pods, %d releases, %d new revisions", len(after.pods), len(after.revisions), added)
 }
 
 // isDemoApp reports whether a release belongs to a DemoApp, whose chart is embedded.
@@ -152,7 +154,8 @@ const changed = "web-002"
 func (f *fleet) change(message string) {
 	f.t.Helper()
 	client := shared.Dynamic.Resource(demoApps).Namespace(f.namespace)
-	_, err := client.Patch(f.t.Context(), changed, types.MergePatchType, fmt.Appendf(nil, `{"spec": {"message": %q}}`, message), metav1.PatchOptions{})
+	change := fmt.Appendf(nil, `{"spec": {"message": %q}}`, message)
+	_, err := client.Patch(f.t.Context(), changed, types.MergePatchType, change, metav1.PatchOptions{})
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ import (
 // chartDir is the folder of the embedded chart.
 const chartDir = "pkg/helm/charts/demo-app"
 
-// kindsOfTest are the kinds beside DemoApp and DemoAppCluster that the test uses, where a version has them: release kinds and
-// plain Go kinds that need no volumes.
+// kindsOfTest are the kinds beside DemoApp and DemoAppCluster that the test uses, where a version has them: release
+// kinds and plain Go kinds that need no volumes.
 var kindsOfTest = []string{"website", "memcachedbackup", "memcached", "appconfig", "webapp"}
 
 // tree is the source of one version of the operator.

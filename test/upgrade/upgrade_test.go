@@ -79,8 +79,8 @@ func size(t *testing.T, newest bool) int {
 	return number
 }
 
-// upgradeFrom takes about a minute: it builds an operator, installs DemoApps and waits several times until an operator is
-// idle.
+// upgradeFrom takes about a minute: it builds an operator, installs DemoApps and waits several times until an operator
+// is idle.
 func upgradeFrom(t *testing.T, from milestone, size int, downgrade bool) {
 	begin := time.Now()
 	tree := checkout(t, from.commit)
@@ -94,7 +94,8 @@ func upgradeFrom(t *testing.T, from milestone, size int, downgrade bool) {
 	fleet.create(size)
 	fleet.awaitReady()
 	awaitQuiet(t, operator)
-	t.Logf("%d DemoApps and %d other resources are deployed after %.1f s", size, len(fleet.others), time.Since(begin).Seconds())
+	t.Logf("%d DemoApps and %d other resources are deployed after %.1f s", size, len(fleet.others),
+		time.Since(begin).Seconds())
 	operator.Stop()
 	before := fleet.snapshot()
 
@@ -109,10 +110,11 @@ func upgradeFrom(t *testing.T, from milestone, size int, downgrade bool) {
 	}
 	awaitQuiet(t, operator)
 	fleet.awaitReady()
+	took := time.Since(begin)
 	report := fleet.compare(before, chartChanged)
 	requests := requestsOf(t, operator)
-	t.Logf("upgrade: %d requests (%s) in %.1f s, chart changed: %t, %s", len(requests), summarize(requests), time.Since(begin).Seconds(),
-		chartChanged, report)
+	t.Logf("upgrade: %d requests (%s) in %.1f s, chart changed: %t, %s", len(requests), summarize(requests),
+		took.Seconds(), chartChanged, report)
 	assertBounded(t, requests, fleet.count(), chartChanged)
 	assertGradual(t, requests, fleet.namespace)
 	operator.Stop()
@@ -185,7 +187,9 @@ func counts(event cluster.AuditEvent) bool {
 func requestsOf(t *testing.T, operator *cluster.Operator) []cluster.AuditEvent {
 	t.Helper()
 	byProcess := cluster.ByProcess(operator)
-	requests, err := shared.AuditRequests(time.Time{}, func(event cluster.AuditEvent) bool { return byProcess(event) && counts(event) })
+	requests, err := shared.AuditRequests(time.Time{}, func(event cluster.AuditEvent) bool {
+		return byProcess(event) && counts(event)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,8 +208,8 @@ func assertBounded(t *testing.T, requests []cluster.AuditEvent, objects int, cha
 	}
 }
 
-// assertGradual asserts that at most maxRollouts new revisions were deployed at the same time. A revision begins with the
-// creation of its record, and ends with the last update of the record.
+// assertGradual asserts that at most maxRollouts new revisions were deployed at the same time. A revision begins with
+// the creation of its record, and ends with the last update of the record.
 func assertGradual(t *testing.T, requests []cluster.AuditEvent, namespace string) {
 	t.Helper()
 	begin, end := map[string]time.Time{}, map[string]time.Time{}
@@ -233,8 +237,8 @@ func assertGradual(t *testing.T, requests []cluster.AuditEvent, namespace string
 	}
 }
 
-// assertNoWork asserts that the requests are those of a start that finds nothing to do: lists and discovery, and one look
-// at each ConfigMap and Secret that a spec names, because these are not cached.
+// assertNoWork asserts that the requests are those of a start that finds nothing to do: lists and discovery, and one
+// look at each ConfigMap and Secret that a spec names, because these are not cached.
 func assertNoWork(t *testing.T, requests []cluster.AuditEvent, objects int) {
 	t.Helper()
 	var worked, looked []cluster.AuditEvent

@@ -30,7 +30,8 @@ import (
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-// load installs, changes and damages DemoApps and Websites without a pause, so that an operator always has work in flight.
+// load installs, changes and damages DemoApps and Websites without a pause, so that an operator always has work in
+// flight.
 type load struct {
 	t        *testing.T
 	ns       *apps.Namespace
@@ -47,7 +48,7 @@ type load struct {
 	err  error
 }
 
-// startLoad installs the kind Website, and takes one step of load in each interval until Stop.
+// startLoad takes one step of load in each interval until Stop.
 func startLoad(t *testing.T, ns *apps.Namespace, interval time.Duration) *load {
 	t.Helper()
 	client, err := versioned.NewForConfig(shared.AdminConfig())
@@ -155,8 +156,8 @@ func (l *load) damageWebsite(ctx context.Context, step int) error {
 	return l.damageConfigMap(ctx, pick(l.pages, step))
 }
 
-// damageConfigMap changes the page in a ConfigMap, as another client would. A ConfigMap that is not installed yet stays as
-// it is.
+// damageConfigMap changes the page in a ConfigMap, as another client would. A ConfigMap that is not installed yet
+// stays as it is.
 func (l *load) damageConfigMap(ctx context.Context, name string) error {
 	_, err := shared.Client.CoreV1().ConfigMaps(l.ns.Name).Patch(ctx, name, types.MergePatchType,
 		[]byte(`{"data": {"index.html": "Changed by another client"}}`), metav1.PatchOptions{})
@@ -188,7 +189,7 @@ func (l *load) Stop() {
 		})
 	}
 	for name, page := range l.pages {
-		cluster.Eventually(l.t.Context(), l.t, "Website "+name+" ready with its newest spec", func(ctx context.Context) (bool, error) {
+		cluster.Eventually(l.t.Context(), l.t, "newest spec of Website "+name, func(ctx context.Context) (bool, error) {
 			site, err := l.websites.Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return false, err

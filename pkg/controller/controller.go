@@ -247,7 +247,9 @@ func (c *Controller) process(ctx context.Context, s *slot, due, carried Reason) 
 	result, err := c.reconcile(klog.NewContext(ctx, logger), key, why)
 
 	took, logged := c.opts.Clock.Since(start), forLog(err)
-	logger = klog.LoggerWithValues(logger, fieldGeneration, s.generation)
+	if err != nil || logger.V(4).Enabled() { // Most passes write no line.
+		logger = klog.LoggerWithValues(logger, fieldGeneration, s.generation)
+	}
 	var panicked *panicError
 	switch {
 	case err == nil:

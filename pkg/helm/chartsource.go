@@ -210,7 +210,7 @@ func resolve(ctx context.Context, r chartReference, cache chartCache, remote cha
 		return "", false, remoteError(r, ctx.Err())
 	case err != nil:
 		klog.FromContext(ctx).Info("Using the cached chart, because its version could not be compared with the server's",
-			"chart", r.text, "digest", remembered, "reason", remoteError(r, err).Error())
+			"chart", r.text, "digest", remembered, "because", remoteError(r, err).Error())
 	case digest != remembered:
 		return "", false, fmt.Errorf("version %s is %s now and was %s when it was first pulled: use another version, "+
 			"pin by digest, or remove %s to accept the present content", r.version, digest, remembered, cache.versionFile(r))

@@ -117,6 +117,7 @@ func (f *family) start() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.passes = append(f.passes, why)
+		ctx = controller.LogGeneration(ctx, f.owner.Generation)
 		f.state, f.err = set.Ensure(ctx, f.owner, &f.status, time.Now(), f.desired...)
 		return controller.Result{RequeueAfter: f.state.RetryAfter}, f.err
 	}), controller.Options{Name: "family", Metrics: controller.NewMetrics(f.registry)})

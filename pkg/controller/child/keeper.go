@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/example/demoapp-controller/pkg/controller"
 )
@@ -64,6 +65,7 @@ func (k *Keeper[T]) Create(ctx context.Context, client Client[T], desired T) err
 		return fmt.Errorf("create %s: %w", desired.GetName(), err)
 	}
 	k.remember(created, false)
+	klog.FromContext(ctx).Info("Created a child", "target", desired.GetName())
 	return nil
 }
 
@@ -75,6 +77,7 @@ func (k *Keeper[T]) Update(ctx context.Context, client Client[T], desired T) err
 		return fmt.Errorf("update %s: %w", desired.GetName(), err)
 	}
 	k.remember(updated, false)
+	klog.FromContext(ctx).Info("Updated a child", "target", desired.GetName())
 	return nil
 }
 
@@ -87,6 +90,7 @@ func (k *Keeper[T]) Delete(ctx context.Context, client Client[T], current T) err
 		return fmt.Errorf("delete %s: %w", current.GetName(), err)
 	}
 	k.remember(current, true)
+	klog.FromContext(ctx).Info("Deleted a child", "target", current.GetName())
 	return nil
 }
 

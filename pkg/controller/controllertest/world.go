@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/test/passlog"
 )
 
 // World is where controllers run in a test: fake clientsets with stamps, informers that
@@ -38,6 +40,9 @@ type World struct {
 	informers map[string]cache.SharedIndexInformer
 	waiting   []cache.SharedIndexInformer
 
+	// log is what the controllers log. It is checked at the end of the test.
+	log passlog.Recorder
+
 	end     func()
 	running sync.WaitGroup
 }
@@ -50,7 +55,10 @@ func NewWorld(t *testing.T, clientsets ...Clientset) *World {
 		Stamp(clientset)
 		clientset.PrependReactor("*", "*", w.react)
 	}
-	t.Cleanup(w.Stop)
+	t.Cleanup(func() {
+		w.Stop()
+		w.log.Check(t)
+	})
 	return w
 }
 
@@ -87,7 +95,7 @@ func (w *World) Run(run func(stop, lead context.Context) error) {
 	}
 	w.waiting = nil
 	w.running.Go(func() {
-		if err := run(ctx, context.Background()); err != nil {
+		if err := run(ctx, w.log.Context(context.Background())); err != nil {
 			w.t.Errorf("controller: %v", err)
 		}
 	})
@@ -160,6 +168,9 @@ func (w *World) Take() []string {
 	w.journal = nil
 	return taken
 }
+
+// Log returns what the controllers have logged at all levels, as JSON.
+func (w *World) Log() string { return w.log.String() }
 
 // Eventf implements events.EventRecorder.
 func (w *World) Eventf(_, _ runtime.Object, eventType, reason, _, _ string, _ ...any) {

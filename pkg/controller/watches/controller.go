@@ -134,8 +134,7 @@ func (c *kindController) watchFurther() error {
 		registration, err := cache.NewTypedSharedIndexInformer[metav1.Object](watch.Informer).
 			AddTypedEventHandler(handler, cache.HandlerOptions{ResyncPeriod: new(time.Duration)})
 		if err != nil {
-			c.unwatch()
-			return fmt.Errorf("%s: add a handler to informer %q: %w", c.kind.Name(), watch.Name, err)
+			return errors.Join(fmt.Errorf("%s: add a handler to informer %q: %w", c.kind.Name(), watch.Name, err), c.unwatch())
 		}
 		c.further = append(c.further, func() error { return watch.Informer.RemoveEventHandler(registration) })
 		c.Await(controller.NamedSync{Name: watch.Name, HasSynced: registration.HasSynced})
@@ -144,12 +143,12 @@ func (c *kindController) watchFurther() error {
 }
 
 // unwatch removes the handlers of the kind's further informers, which may outlive the kind.
-func (c *kindController) unwatch() {
+func (c *kindController) unwatch() error {
+	var errs []error
 	for _, remove := range c.further {
-		if err := remove(); err != nil {
-			klog.Background().Error(err, "Cannot remove the handler of an informer", "kind", c.kind.Name())
-		}
+		errs = append(errs, remove())
 	}
+	return errors.Join(errs...)
 }
 
 // haveSynced returns the checks of the kind's own informers.
@@ -162,8 +161,10 @@ func (c *kindController) haveSynced() []cache.InformerSynced {
 }
 
 // end drops what outlives the kind: handlers, and what the engine keeps for the releases.
-func (c *kindController) end() {
-	c.unwatch()
+func (c *kindController) end(ctx context.Context) {
+	if err := c.unwatch(); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot remove the handlers of informers", "kind", c.kind.Name())
+	}
 	for _, informer := range c.informers {
 		for _, key := range informer.GetStore().ListKeys() {
 			if name, err := cache.ParseObjectName(key); err == nil {

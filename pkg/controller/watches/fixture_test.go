@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,11 +27,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/example/demoapp-controller/pkg/controller/watches"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/test/fakeapi"
+	"github.com/example/demoapp-controller/test/passlog"
 )
 
 // TestMain removes the rate limit of client-go's error handling. It sleeps while it holds a
@@ -55,7 +58,9 @@ type world struct {
 	manager  *watches.Manager
 	recorder *recorder
 	waiting  map[string]bool
-	mu       sync.Mutex
+	// log is what the manager and the engine log. It is checked at the end of the test.
+	log passlog.Recorder
+	mu  sync.Mutex
 	// stop ends the manager and the engine, as the end of the process does.
 	stop func()
 }
@@ -68,6 +73,7 @@ func bubble(t *testing.T, kinds []watches.Kind, test func(*world)) {
 		w.Serve(memcacheds, "Memcached", true)
 		w.start(kinds...)
 		test(w)
+		w.log.Check(t)
 	})
 }
 
@@ -75,7 +81,10 @@ func bubble(t *testing.T, kinds []watches.Kind, test func(*world)) {
 func (w *world) start(kinds ...watches.Kind) {
 	w.t.Helper()
 	w.recorder, w.waiting = &recorder{}, map[string]bool{}
-	engine, err := helm.New(helm.Config{RESTConfig: w.RESTConfig(), HTTPClient: w.HTTPClient(), Logger: slog.New(slog.DiscardHandler)})
+	engine, err := helm.New(helm.Config{
+		RESTConfig: w.RESTConfig(), HTTPClient: w.HTTPClient(), Logger: slog.New(slog.DiscardHandler),
+		LoggerFor: func(ctx context.Context) *slog.Logger { return slog.New(logr.ToSlogHandler(klog.FromContext(ctx))) },
+	})
 	w.must(err)
 	client, err := dynamic.NewForConfigAndClient(w.RESTConfig(), w.HTTPClient())
 	w.must(err)
@@ -88,7 +97,7 @@ func (w *world) start(kinds ...watches.Kind) {
 		},
 	}, kinds...)
 	w.must(err)
-	lead := context.WithoutCancel(w.t.Context())
+	lead := w.log.Context(context.WithoutCancel(w.t.Context()))
 	ctx, cancel := context.WithCancel(lead)
 	var running sync.WaitGroup
 	running.Go(func() { engine.Run(ctx) })

@@ -166,7 +166,7 @@ func (m *Manager) runKind(stop, lead context.Context, k Kind, resource served.Re
 	if err != nil {
 		return err
 	}
-	defer c.end()
+	defer c.end(lead)
 	// The informers outlive the passes in flight.
 	watching, unwatch := context.WithCancel(context.WithoutCancel(lead))
 	var running sync.WaitGroup

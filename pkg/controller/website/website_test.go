@@ -5,8 +5,10 @@ package website_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -300,5 +302,30 @@ func TestObjectOfOthersStalls(t *testing.T) {
 		w.create()
 
 		equal(t, "reason", apimeta.ReasonOwnershipConflict, w.ready().Reason)
+	})
+}
+
+// TestLogSaysWhatChanged reads the lines of level 0. All lines, of all levels, have the fields of their pass: the world
+// checks that.
+func TestLogSaysWhatChanged(t *testing.T) {
+	inWorld(t, func(w *world) {
+		before := len(w.Log())
+		w.change(func(web *webappv1.Website) { web.Spec.HTML = "<h1>two</h1>" })
+
+		var said []string
+		for line := range strings.Lines(w.Log()[before:]) {
+			var record struct {
+				Level, Msg, Target, Event string
+				Object                    struct{ Name string }
+			}
+			must(t, json.Unmarshal([]byte(line), &record))
+			if record.Level == "INFO" {
+				said = append(said, strings.TrimSpace(record.Object.Name+" "+record.Msg+" "+record.Target+record.Event))
+			}
+		}
+		want := []string{"web Applied a child ConfigMap/web", "web Applied a child Deployment/web"}
+		if diff := cmp.Diff(want, said); diff != "" {
+			t.Errorf("lines (-want +got):\n%s", diff)
+		}
 	})
 }

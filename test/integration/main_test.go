@@ -7,6 +7,7 @@ package integration
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
+	"github.com/example/demoapp-controller/test/passlog"
 )
 
 // parallel is the number of parallel tests, unless -parallel is given. Tests mostly wait, so the number can exceed that
@@ -63,9 +65,20 @@ func run(m *testing.M) (code int) {
 		}
 	})
 	workDir = t.TempDir()
-	operator = cluster.StartOperator(t.Context(), t, shared, verbosity, memcachedFile, cleanupHook(t))
+	operator = cluster.StartOperator(t.Context(), t, shared, verbosity, "--logging-format=json", memcachedFile, cleanupHook(t))
 	code = m.Run()
-	return max(code, checkPermissions(t.Context(), code == 0 && wholePackage()))
+	return max(code, checkPermissions(t.Context(), code == 0 && wholePackage()), checkLog())
+}
+
+// checkLog ends the operator and returns 1 if a line of its log lacks a field of its pass.
+func checkLog() (code int) {
+	operator.Stop()
+	problems, _ := passlog.Problems(operator.Log())
+	for _, problem := range problems[:min(len(problems), 20)] {
+		fmt.Fprintln(os.Stderr, "log of the operator:", problem)
+		code = 1
+	}
+	return code
 }
 
 // wholePackage reports whether all tests of the package are run.

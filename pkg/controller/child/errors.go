@@ -40,6 +40,9 @@ const maxRefusals = 3
 // the API server repeats.
 func (e *RefusedError) Error() string {
 	prefix := fmt.Sprintf("%s %q was refused: ", e.Kind, e.Name)
+	if e.Kind == secretKind {
+		return prefix + Withheld(e.Err).Error()
+	}
 	var answer apierrors.APIStatus
 	if !errors.As(e.Err, &answer) || answer.Status().Details == nil || len(answer.Status().Details.Causes) == 0 {
 		return prefix + oneLine(e.Err.Error())
@@ -70,6 +73,30 @@ func reasonIn(message string) string {
 	return oneLine(message)
 }
 
+// secretKind is the kind whose values the API server must not make known.
+const secretKind = "Secret"
+
+// withheldError is an answer of the API server to a write of a Secret.
+type withheldError struct{ answer error }
+
+// Error implements error.
+func (e *withheldError) Error() string {
+	return fmt.Sprintf("the API server answered %s; its message is left out, because it may repeat values of the Secret", apierrors.ReasonForError(e.answer))
+}
+
+// Unwrap returns the answer.
+func (e *withheldError) Unwrap() error { return e.answer }
+
+// Withheld returns the error of a write of a Secret without the message of the API server or of admission, which may
+// repeat values of the Secret. Other errors stay as they are.
+func Withheld(err error) error {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return err
+	}
+	return &withheldError{err}
+}
+
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // writeError classifies the answer to a write of a child. What is invalid stays so until
@@ -77,6 +104,9 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 func writeError(child id, err error) error {
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 		return controller.Terminal(&RefusedError{Kind: child.kind, Name: child.name, Err: err})
+	}
+	if child.kind == secretKind {
+		err = Withheld(err)
 	}
 	return fmt.Errorf("%s %q: %w", child.kind, child.name, err)
 }

@@ -160,7 +160,7 @@ func (s *Secrets) find(ctx context.Context, owner metav1.Object, name string, v 
 			return s.layout.reduce(created, created.ObjectMeta), nil, nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
-			return nil, nil, fmt.Errorf("create Secret %q: %w", name, err)
+			return nil, nil, fmt.Errorf("create Secret %q: %w", name, child.Withheld(err))
 		}
 	}
 	live, err := secrets.Get(ctx, name, metav1.GetOptions{})
@@ -210,7 +210,7 @@ func (s *Secrets) complete(ctx context.Context, owner metav1.Object, secret *cor
 		return nil, controller.Terminal(&child.RefusedError{Kind: "Secret", Name: secret.Name, Err: err})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("complete Secret %q: %w", secret.Name, err)
+		return nil, fmt.Errorf("complete Secret %q: %w", secret.Name, child.Withheld(err))
 	}
 	s.Wrote(written)
 	return s.layout.reduce(written, written.ObjectMeta), nil

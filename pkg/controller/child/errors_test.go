@@ -1,0 +1,45 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package child
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// TestErrorsOfSecretsHaveNoValues holds for each answer that may repeat what the Secret has.
+func TestErrorsOfSecretsHaveNoValues(t *testing.T) {
+	const value = "hunter2"
+	secrets := schema.GroupResource{Resource: "secrets"}
+	invalid := field.ErrorList{field.Invalid(field.NewPath("data"), value, "must not be "+value)}
+	tests := []struct {
+		name string
+		err  error
+		is   func(error) bool
+		want string
+	}{
+		{"admission", apierrors.NewForbidden(secrets, "db", errors.New("denied: "+value)), apierrors.IsForbidden, "Forbidden"},
+		{"validation", apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "db", invalid), apierrors.IsInvalid, "Invalid"},
+		{"bad request", apierrors.NewBadRequest(value), apierrors.IsBadRequest, "BadRequest"},
+		{"connection", io.ErrUnexpectedEOF, func(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }, "unexpected EOF"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			err := writeError(id{"Secret", "db"}, test.err)
+
+			if text := err.Error(); strings.Contains(text, value) || !strings.Contains(text, test.want) || !strings.Contains(text, `Secret "db"`) {
+				t.Errorf("the error is %q", text)
+			}
+			if !test.is(err) {
+				t.Errorf("%v does not wrap the answer", err)
+			}
+		})
+	}
+}

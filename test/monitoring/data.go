@@ -73,7 +73,9 @@ func (s *Server) Read(ctx context.Context, dashboard *Dashboard, from, to time.T
 }
 
 // emptyPanels are the titles of the panels that have no data while the operator is healthy.
-var emptyPanels = []string{"Failed lists and watches", "Retries of requests"}
+var emptyPanels = []string{
+	"Age of the oldest deletion", "Errors by kind", "Failed lists and watches", "Helm operations that failed", "Retries of requests",
+}
 
 // Empty returns the titles of the panels that lack data, except for those that have none while the operator is healthy.
 func Empty(panels []PanelData) []string {

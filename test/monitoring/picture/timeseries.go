@@ -157,8 +157,7 @@ func addAreas(chart *plot.Plot, series []monitoring.Series) {
 			}
 		}
 	}
-	slices.Sort(times)
-	times = slices.Compact(times)
+	times = withoutGaps(times)
 	below := make([]float64, len(times))
 	for i := range series {
 		var upper, lower plotter.XYs
@@ -175,6 +174,24 @@ func addAreas(chart *plot.Plot, series []monitoring.Series) {
 		}
 		chart.Add(fill, line)
 	}
+}
+
+// withoutGaps returns the distinct times in order, with the times that are missing between them.
+func withoutGaps(times []int64) []int64 {
+	slices.Sort(times)
+	times = slices.Compact(times)
+	step := int64(math.MaxInt64)
+	for i := 1; i < len(times); i++ {
+		step = min(step, times[i]-times[i-1])
+	}
+	var filled []int64
+	for i, at := range times {
+		for i > 0 && at-filled[len(filled)-1] > step {
+			filled = append(filled, filled[len(filled)-1]+step)
+		}
+		filled = append(filled, at)
+	}
+	return filled
 }
 
 // drawLegend draws the names of the series below a chart, and returns the number of lines.

@@ -111,7 +111,7 @@ func (f *fleet) apply(object *unstructured.Unstructured) {
 // discover finds the custom resources of the old version.
 func (f *fleet) discover() {
 	f.t.Helper()
-	for _, crd := range f.crds() {
+	for _, crd := range f.crds(f.t.Context()) {
 		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 		plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
 		stored, _, _ := unstructured.NestedStringSlice(crd.Object, "status", "storedVersions")
@@ -123,9 +123,9 @@ func (f *fleet) discover() {
 }
 
 // crds returns the live CRDs of the operator.
-func (f *fleet) crds() []unstructured.Unstructured {
+func (f *fleet) crds(ctx context.Context) []unstructured.Unstructured {
 	f.t.Helper()
-	list, err := shared.Dynamic.Resource(crdResource).List(context.WithoutCancel(f.t.Context()), metav1.ListOptions{})
+	list, err := shared.Dynamic.Resource(crdResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -179,8 +179,8 @@ func (f *fleet) specFields() map[string]any {
 // awaitReady waits until all custom resources are ready at their newest generation.
 func (f *fleet) awaitReady() {
 	f.t.Helper()
-	cluster.Eventually(f.t.Context(), f.t, "all resources ready", func(context.Context) (bool, error) {
-		for id, object := range f.custom() {
+	cluster.Eventually(f.t.Context(), f.t, "all resources ready", func(ctx context.Context) (bool, error) {
+		for id, object := range f.custom(ctx) {
 			if !isReady(object) {
 				status, err := json.Marshal(object.Object["status"])
 				return false, fmt.Errorf("%s: %s %w", id, status, err)
@@ -204,14 +204,14 @@ func isReady(object *unstructured.Unstructured) bool {
 }
 
 // count returns the number of custom resources.
-func (f *fleet) count() int { return len(f.custom()) }
+func (f *fleet) count() int { return len(f.custom(f.t.Context())) }
 
 // custom returns the custom resources of the fleet, by resource and name.
-func (f *fleet) custom() map[string]*unstructured.Unstructured {
+func (f *fleet) custom(ctx context.Context) map[string]*unstructured.Unstructured {
 	f.t.Helper()
 	found := map[string]*unstructured.Unstructured{}
 	for _, resource := range f.resources {
-		list, err := shared.Dynamic.Resource(resource).List(context.WithoutCancel(f.t.Context()), metav1.ListOptions{})
+		list, err := shared.Dynamic.Resource(resource).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -228,7 +228,7 @@ func (f *fleet) remove() {
 	ctx := context.WithoutCancel(f.t.Context())
 	for _, resource := range f.resources {
 		client := shared.Dynamic.Resource(resource)
-		for id, object := range f.custom() {
+		for id, object := range f.custom(ctx) {
 			if !strings.HasPrefix(id, resource.Resource+"/") || len(object.GetFinalizers()) == 0 {
 				continue
 			}
@@ -239,19 +239,19 @@ func (f *fleet) remove() {
 			}
 		}
 	}
-	for _, crd := range f.crds() {
+	for _, crd := range f.crds(ctx) {
 		if err := shared.Dynamic.Resource(crdResource).Delete(ctx, crd.GetName(), metav1.DeleteOptions{}); err != nil {
 			f.t.Error(err)
 		}
 	}
-	cluster.Eventually(ctx, f.t, "CRDs removed", func(context.Context) (bool, error) { return len(f.crds()) == 0, nil })
+	cluster.Eventually(ctx, f.t, "CRDs removed", func(ctx context.Context) (bool, error) { return len(f.crds(ctx)) == 0, nil })
 }
 
 // assertStored asserts that the CRDs of the new version serve each stored object without a loss, and accept each
 // object as it is.
 func (f *fleet) assertStored(before snapshot) {
 	f.t.Helper()
-	after := f.custom()
+	after := f.custom(f.t.Context())
 	if len(after) != len(before.custom) {
 		f.t.Errorf("%d custom resources, before the new CRDs %d", len(after), len(before.custom))
 	}
@@ -278,7 +278,7 @@ func (f *fleet) assertStored(before snapshot) {
 // assertStoredVersions asserts that each CRD stores objects in one version, which is the storage version.
 func (f *fleet) assertStoredVersions() {
 	f.t.Helper()
-	for _, crd := range f.crds() {
+	for _, crd := range f.crds(f.t.Context()) {
 		stored, _, _ := unstructured.NestedStringSlice(crd.Object, "status", "storedVersions")
 		versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 		for _, item := range versions {

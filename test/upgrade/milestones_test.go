@@ -124,7 +124,7 @@ func changelogVersions(changelog string) []string {
 		versions = append(versions, match[1])
 	}
 	first := versionHeading.FindStringIndex(changelog)
-	if first != nil && !strings.Contains(changelog[:first[0]], "\n- ") {
+	if len(first) > 0 && !strings.Contains(changelog[:first[0]], "\n- ") {
 		versions = versions[1:]
 	}
 	return versions

@@ -31,11 +31,10 @@ type snapshot struct {
 	revisions map[string][]string
 }
 
-func (f *fleet) snapshot() snapshot {
+func (f *fleet) snapshot(ctx context.Context) snapshot {
 	f.t.Helper()
-	ctx := f.t.Context()
 	s := snapshot{
-		custom: f.custom(), pods: map[string]string{}, templates: map[string]string{}, revisions: map[string][]string{},
+		custom: f.custom(ctx), pods: map[string]string{}, templates: map[string]string{}, revisions: map[string][]string{},
 	}
 	pods, err := shared.Client.CoreV1().Pods(f.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -78,8 +77,8 @@ func (f *fleet) snapshot() snapshot {
 // awaitRollout waits until each DemoApp has a revision of the changed chart.
 func (f *fleet) awaitRollout(before snapshot) {
 	f.t.Helper()
-	cluster.Eventually(f.t.Context(), f.t, "revisions of the new chart", func(context.Context) (bool, error) {
-		for release, revisions := range f.snapshot().revisions {
+	cluster.Eventually(f.t.Context(), f.t, "revisions of the new chart", func(ctx context.Context) (bool, error) {
+		for release, revisions := range f.snapshot(ctx).revisions {
 			if f.isDemoApp(release) && len(revisions) <= len(before.revisions[release]) {
 				return false, fmt.Errorf("release %s has the revisions %q", release, revisions)
 			}
@@ -92,7 +91,7 @@ func (f *fleet) awaitRollout(before snapshot) {
 // same revisions as before. If the chart has changed, each release has exactly one more. compare returns a report.
 func (f *fleet) compare(before snapshot, chartChanged bool) string {
 	f.t.Helper()
-	after := f.snapshot()
+	after := f.snapshot(f.t.Context())
 	if difference := cmp.Diff(before.pods, after.pods); difference != "" {
 		f.t.Errorf("pods differ (-before +after):\n%s", difference)
 	}
@@ -125,7 +124,7 @@ func (f *fleet) isDemoApp(release string) bool {
 // assertUntouched asserts that nothing has changed since before, not even a status.
 func (f *fleet) assertUntouched(before snapshot) {
 	f.t.Helper()
-	after := f.snapshot()
+	after := f.snapshot(f.t.Context())
 	for id, object := range before.custom {
 		if after.custom[id] == nil || after.custom[id].GetResourceVersion() != object.GetResourceVersion() {
 			f.t.Errorf("%s was written: %s", id, cmp.Diff(object, after.custom[id]))
@@ -137,7 +136,7 @@ func (f *fleet) assertUntouched(before snapshot) {
 // play runs an operator on the state of another version. It touches neither pods nor releases until a DemoApp changes.
 func (f *fleet) play(what string, launch cluster.Launch) {
 	f.t.Helper()
-	before := f.snapshot()
+	before := f.snapshot(f.t.Context())
 	operator := launch.Start(f.t.Context(), f.t, shared).AwaitReady(f.t.Context(), f.t)
 	awaitQuiet(f.t, operator)
 	f.awaitReady()

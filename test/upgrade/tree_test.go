@@ -65,11 +65,11 @@ func (t *tree) has(path string) bool {
 	return err == nil
 }
 
-// chartDiffers reports whether the embedded chart of this version differs from that of the tree. This includes changes
-// that are not committed.
-func (t *tree) chartDiffers(test *testing.T) bool {
-	test.Helper()
-	return git(test, "diff", "--name-only", t.commit, "--", chartDir) != ""
+// chartDiffers reports whether the embedded chart of this version differs from that of an older one. This includes
+// changes that are not committed.
+func chartDiffers(t *testing.T, from *tree) bool {
+	t.Helper()
+	return git(t, "diff", "--name-only", from.commit, "--", chartDir) != ""
 }
 
 func run(t *testing.T, dir, name string, args ...string) {

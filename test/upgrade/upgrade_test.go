@@ -97,11 +97,11 @@ func upgradeFrom(t *testing.T, from milestone, size int, downgrade bool) {
 	t.Logf("%d DemoApps and %d other resources are deployed after %.1f s", size, len(fleet.others),
 		time.Since(begin).Seconds())
 	operator.Stop()
-	before := fleet.snapshot()
+	before := fleet.snapshot(t.Context())
 
 	deploy(t, thisTree(t, tree))
 	fleet.assertStored(before)
-	chartChanged := tree.chartDiffers(t)
+	chartChanged := chartDiffers(t, tree)
 	begin = time.Now()
 	present := cluster.Launch{Args: append(tree.args, fmt.Sprintf("--max-concurrent-rollouts=%d", maxRollouts))}
 	operator = present.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
@@ -119,7 +119,7 @@ func upgradeFrom(t *testing.T, from milestone, size int, downgrade bool) {
 	assertGradual(t, requests, fleet.namespace)
 	operator.Stop()
 
-	before = fleet.snapshot()
+	before = fleet.snapshot(t.Context())
 	operator = present.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
 	awaitQuiet(t, operator)
 	requests = requestsOf(t, operator)

@@ -89,8 +89,12 @@ func (l *load) run(ctx context.Context, interval time.Duration) {
 		name string
 		do   func(ctx context.Context, step int) error
 	}{
-		{"installs", l.install}, {"upgrades", l.upgrade}, {"drifts of DemoApps", l.damage},
-		{"Websites", l.installWebsite}, {"changes of Websites", l.changeWebsite}, {"drifts of Websites", l.damageWebsite},
+		{"installs", l.install},
+		{"upgrades", l.upgrade},
+		{"drifts of DemoApps", l.damage},
+		{"Websites", l.installWebsite},
+		{"changes of Websites", l.changeWebsite},
+		{"drifts of Websites", l.damageWebsite},
 	}
 	for step := 0; ctx.Err() == nil; step++ {
 		next := steps[step%len(steps)]

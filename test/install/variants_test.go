@@ -40,6 +40,7 @@ var variants = []string{
 	"{kinds: [webapp], webhook: {enabled: true, approvedRegistries: [docker.io/library]}, metrics: {enabled: false}}",
 	admission,
 	monitored,
+	"{metrics: {secure: true}, serviceMonitor: {enabled: true}}",
 }
 
 // TestFlags holds that the operator accepts the flags of the Deployment.
@@ -300,6 +301,9 @@ func TestMonitoring(t *testing.T) {
 	}
 	if !selector.Matches(labels.Set(service.Labels)) || monitor.Endpoints[0].Port != service.Spec.Ports[0].Name {
 		t.Errorf("the ServiceMonitor %+v does not select the Service", monitor)
+	}
+	if secure := manifest(t, values{"metrics": values{"secure": true}, "serviceMonitor": values{"enabled": true}}); !strings.Contains(secure, "scheme: https") {
+		t.Error("Prometheus scrapes secure metrics without TLS")
 	}
 	if job := service.Labels[monitor.JobLabel]; job != "demoapp-controller" {
 		t.Errorf("the alerts are about the job demoapp-controller, which is %q", job)

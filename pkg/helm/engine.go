@@ -84,6 +84,10 @@ type Config struct {
 	LoggerFor func(ctx context.Context) *slog.Logger
 	// Clock is the clock; by default the real one.
 	Clock clock.PassiveClock
+	// OnWatchError, when set, is called for each error of a list or watch, with what is watched:
+	// "release records", or a resource such as "deployments.apps". Watches also end normally
+	// with an error, see cache.DefaultWatchErrorHandler.
+	OnWatchError func(watched string, err error)
 	// OnOperation, when set, is called after every operation that sent something.
 	OnOperation func(Operation)
 }
@@ -195,13 +199,26 @@ func New(config Config) (*Engine, error) {
 		onOperation: config.OnOperation,
 	}
 	e.setDefaults()
+	watchErrors := watchErrorHandlers(config.OnWatchError)
 	e.mapper = newKindMapper(discoveryClient, e.clock, e.logger)
 	e.sources = newSources(builtin, client, dynamicClient, metadataClient)
-	e.watcher = newWatcher(e.sources, config.Namespaces, &e.foreign, &e.drifted, e.publish)
-	if e.records, err = newRecords(metadataClient, config.Namespaces, e.publish); err != nil {
+	e.watcher = newWatcher(e.sources, config.Namespaces, &e.foreign, &e.drifted, watchErrors, e.publish)
+	if e.records, err = newRecords(metadataClient, config.Namespaces, watchErrors, e.publish); err != nil {
 		return nil, fmt.Errorf("helm engine: %w", err)
 	}
 	return e, nil
+}
+
+// watchErrorHandlers returns a function that returns the watch error handler of an informer, by what it watches.
+func watchErrorHandlers(report func(watched string, err error)) func(watched string) cache.WatchErrorHandlerWithContext {
+	return func(watched string) cache.WatchErrorHandlerWithContext {
+		return func(ctx context.Context, reflector *cache.Reflector, err error) {
+			if report != nil {
+				report(watched, err)
+			}
+			cache.DefaultWatchErrorHandler(ctx, reflector, err)
+		}
+	}
 }
 
 func (e *Engine) setDefaults() {

@@ -196,7 +196,9 @@ type records struct {
 	notify    func(notice)
 }
 
-func newRecords(client metadata.Interface, namespaces []string, notify func(notice)) (*records, error) {
+func newRecords(
+	client metadata.Interface, namespaces []string, watchErrors func(watched string) cache.WatchErrorHandlerWithContext, notify func(notice),
+) (*records, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
@@ -205,7 +207,9 @@ func newRecords(client metadata.Interface, namespaces []string, notify func(noti
 		informer := recordInformer(client, namespace)
 		view := overlay.New[*metav1.PartialObjectMetadata](informer.GetIndexer())
 		registration, err := informer.AddEventHandler(r.handler(view))
-		if err := errors.Join(err, informer.SetTransform(slimRecord)); err != nil {
+		if err := errors.Join(
+			err, informer.SetTransform(slimRecord), informer.SetWatchErrorHandlerWithContext(watchErrors("release records")),
+		); err != nil {
 			return nil, fmt.Errorf("watch release records: %w", err)
 		}
 		r.views[namespace] = view

@@ -112,6 +112,8 @@ type watcher struct {
 	namespaces []string
 	foreign    *foreignWatch
 	drifted    *driftWatch
+	// watchErrors returns the watch error handler of an informer.
+	watchErrors func(watched string) cache.WatchErrorHandlerWithContext
 	// notify is called for every change that this process did not make.
 	notify func(notice)
 
@@ -137,12 +139,15 @@ type watchedKind struct {
 	failure   *watchFailure
 }
 
-func newWatcher(sources *sources, namespaces []string, foreign *foreignWatch, drifted *driftWatch, notify func(notice)) *watcher {
+func newWatcher(
+	sources *sources, namespaces []string, foreign *foreignWatch, drifted *driftWatch,
+	watchErrors func(watched string) cache.WatchErrorHandlerWithContext, notify func(notice),
+) *watcher {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	return &watcher{
-		sources: sources, namespaces: namespaces, foreign: foreign, drifted: drifted, notify: notify,
+		sources: sources, namespaces: namespaces, foreign: foreign, drifted: drifted, watchErrors: watchErrors, notify: notify,
 		wake: make(chan struct{}, 1), kinds: map[schema.GroupVersionResource]*watchedKind{},
 		awaited: sets.New[cache.ObjectName](),
 	}
@@ -296,7 +301,7 @@ func (w *watcher) newKind(mapping *meta.RESTMapping) (*watchedKind, error) {
 			informer.SetTransform(transform),
 			informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 				kind.failure.set(err)
-				cache.DefaultWatchErrorHandler(ctx, r, err)
+				w.watchErrors(mapping.Resource.GroupResource().String())(ctx, r, err)
 			}),
 		); err != nil {
 			return nil, err

@@ -38,6 +38,7 @@ func newMetrics() *processMetrics {
 // is for documentation and tests; Run registers the metrics itself.
 func RegisterMetrics(registry prometheus.Registerer, options Options, kinds ...Kind) error {
 	metrics := registerProcess(registry)
+	registry.MustRegister(options.buildInfo())
 	clients, err := NewClients(&rest.Config{Host: "https://api.invalid"})
 	if err != nil {
 		return err

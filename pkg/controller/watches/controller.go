@@ -79,6 +79,11 @@ func newKindController(k Kind, resource served.Resource, deps Deps) (*kindContro
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", k.Name(), err)
 	}
+	for _, informer := range c.informers {
+		if err := informer.SetWatchErrorHandlerWithContext(deps.Metrics.WatchErrors(resource.GroupResource().String())); err != nil {
+			return nil, fmt.Errorf("%s: %w", k.Name(), err)
+		}
+	}
 	c.Loop, err = kind.New(kind.Kind[*custom.Resource, custom.Status]{
 		Name: k.Name(), GroupVersionKind: k.GroupVersionKind, FieldManager: deps.FieldManager,
 		Client: func(namespace string) controller.Patcher[*custom.Resource] {

@@ -35,6 +35,9 @@ func (e *Engine) Get(env *operator.Environment) (*helm.Engine, error) {
 		Logger:      slog.Default(),
 		LoggerFor:   operator.LibraryLogger,
 		OnOperation: newMetrics(env.Registry).observe,
+		OnWatchError: func(watched string, err error) {
+			env.Metrics.WatchFailures(watched)(err)
+		},
 	})
 	if err != nil {
 		return nil, err

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -124,3 +126,52 @@ func metric(ctx context.Context, t *testing.T, series string) float64 {
 	t.Fatalf("there is no series %s", series)
 	return 0
 }
+
+// maxSeries bounds the series of a replica with all kinds, besides those of rest_client_*, which follow the methods and
+// status codes in use. Each kind has at most 35 counters of passes, and as many histograms of 15 series.
+const maxSeries = 6000
+
+// TestLabelsAreBounded holds that no label has a value from a custom resource. Names and namespaces of all tests are such
+// values.
+func TestLabelsAreBounded(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	app := apps.Named("label-canary")
+	ns.Create(app)
+	ns.AwaitReady(app.Name)
+	bounded := map[string][]string{
+		"reason": {"SpecChange", "Drift", "DependencyReady", "HealthChange", "PeriodicResync", "Retry", "Deleted"},
+		"state":  {"ready", "reconciling", "stalled", "deleting", "queued", "active", "failed"},
+		"gate":   {"suspend", "window", "rollout", "license", "dependency", "validation", "key", "values", "image"},
+		"result": {"success", "error", "terminal", "conflict", "panic"},
+		"action": {"install", "upgrade", "rollback", "reapply", "repair", "uninstall", "mark", "explain"},
+	}
+
+	text, err := operator.Metrics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	series := 0
+	for line := range strings.SplitSeq(text, "\n") {
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		series++
+		if strings.Contains(line, ns.Name) || strings.Contains(line, app.Name) {
+			t.Errorf("a series has a value of an object: %s", line)
+		}
+		for _, label := range labelOf.FindAllStringSubmatch(line, -1) {
+			if values, ok := bounded[label[1]]; ok && !slices.Contains(values, label[2]) {
+				t.Errorf("label %s has the value %q: %s", label[1], label[2], line)
+			}
+		}
+	}
+	t.Logf("%d series, %d bytes", series, len(text))
+	if series > maxSeries {
+		t.Errorf("%d series, at most %d are expected", series, maxSeries)
+	}
+}
+
+// labelOf finds the labels of a series.
+var labelOf = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)

@@ -1,0 +1,130 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package lifecycle
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/example/demoapp-controller/test/cluster"
+)
+
+// TestSecureMetrics holds that the operator under its own ServiceAccount can review tokens, and whom it lets read metrics.
+func TestSecureMetrics(t *testing.T) {
+	ns := newNamespace(t)
+	for _, name := range []string{"reader", "guest"} {
+		_, err := shared.Client.CoreV1().ServiceAccounts(ns.Name).Create(
+			t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	address := freeAddress(t)
+	operator := cluster.StartOperator(t.Context(), t, shared, "--metrics-secure", "--metrics-bind-address="+address, "--controllers=demoapp")
+	url := "https://" + address + "/metrics"
+
+	// Without the rights of artifacts/rbac/metrics-auth.yaml, the operator cannot review a token.
+	if status, _ := scrape(t, url, token(t, ns.Name, "reader")); status != http.StatusServiceUnavailable {
+		t.Errorf("status without the right to review tokens: %d", status)
+	}
+
+	if err := shared.ApplyFiles(t.Context(), "", "artifacts/rbac/metrics-auth.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "metrics-reader-" + ns.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "demoapp-metrics-reader"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns.Name, Name: "reader"}},
+	}
+	if _, err := shared.Client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, none := context.WithoutCancel(t.Context()), metav1.DeleteOptions{}
+		_ = shared.Client.RbacV1().ClusterRoleBindings().Delete(ctx, binding.Name, none)
+		_ = shared.Client.RbacV1().ClusterRoleBindings().Delete(ctx, "demoapp-controller-metrics-auth", none)
+	})
+
+	reader := token(t, ns.Name, "reader")
+	cluster.Eventually(t.Context(), t, "metrics for the reader", func(context.Context) (bool, error) {
+		status, body := scrape(t, url, reader)
+		if status != http.StatusOK {
+			return false, fmt.Errorf("status %d: %s", status, body)
+		}
+		return strings.Contains(body, "leader_election_master_status"), nil
+	})
+	for name, test := range map[string]struct {
+		token  string
+		status int
+	}{
+		"no token":                {"", http.StatusUnauthorized},
+		"an invalid token":        {"garbage", http.StatusUnauthorized},
+		"a user without the role": {token(t, ns.Name, "guest"), http.StatusForbidden},
+	} {
+		if status, body := scrape(t, url, test.token); status != test.status || strings.Contains(body, "leader_election") {
+			t.Errorf("%s: status %d, want %d", name, status, test.status)
+		}
+	}
+	if strings.Contains(operator.Log(), reader) {
+		t.Error("the log has a token")
+	}
+}
+
+// token returns a new token of a ServiceAccount.
+func token(t *testing.T, namespace, name string) string {
+	t.Helper()
+	config, err := shared.ServiceAccountConfig(t.Context(), namespace, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config.BearerToken
+}
+
+// scrape returns the status and body of an answer.
+func scrape(t *testing.T, url, token string) (status int, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // The certificate is self-signed.
+	}}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+// freeAddress returns a loopback address that was free a moment ago.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}

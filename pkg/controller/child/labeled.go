@@ -142,7 +142,7 @@ func (h *labeledHandler[T]) OnAdd(object T, _ bool) {
 	own := h.view.IsOwn(object)
 	h.view.Settle(object)
 	if !own {
-		h.queue.Enqueue(h.labeled.ownerOf(object), controller.HealthChange)
+		h.enqueue(h.labeled.ownerOf(object))
 	}
 }
 
@@ -154,7 +154,7 @@ func (h *labeledHandler[T]) OnUpdate(before, after T) {
 		return
 	}
 	for _, owner := range []cache.ObjectName{h.labeled.ownerOf(before), h.labeled.ownerOf(after)} {
-		h.queue.Enqueue(owner, controller.HealthChange)
+		h.enqueue(owner)
 	}
 }
 
@@ -165,7 +165,7 @@ func (h *labeledHandler[T]) OnDelete(gone cache.DeletedObject[T]) {
 		return // A periodic pass covers an object that the informer never saw.
 	}
 	h.view.Settle(gone.OptionalObj)
-	h.queue.Enqueue(h.labeled.ownerOf(gone.OptionalObj), controller.HealthChange)
+	h.enqueue(h.labeled.ownerOf(gone.OptionalObj))
 }
 
 func sameButVersion[T LabeledObject](before, after T) bool {
@@ -177,4 +177,11 @@ func sameButVersion[T LabeledObject](before, after T) bool {
 		return copied
 	}
 	return apiequality.Semantic.DeepEqual(unversioned(before), unversioned(after))
+}
+
+// enqueue queues an owner. An object without the label has none.
+func (h *labeledHandler[T]) enqueue(owner cache.ObjectName) {
+	if owner.Name != "" {
+		h.queue.Enqueue(owner, controller.HealthChange)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -76,7 +77,7 @@ func (m Metrics) Check(expression string) []string {
 		}
 		known = append(known, found...)
 		for _, matcher := range matchers {
-			if l := matcher.Name; l != labels.MetricName && !slices.Contains(found, l) && !slices.Contains(targetLabels, l) {
+			if l := matcher.Name; l != model.MetricNameLabel && !slices.Contains(found, l) && !slices.Contains(targetLabels, l) {
 				problems = append(problems, fmt.Sprintf("the metric %s has no label %s", name, l))
 			}
 		}
@@ -95,7 +96,7 @@ func (m Metrics) Check(expression string) []string {
 // metricName returns the name of the metric that a selector names, or "".
 func metricName(matchers []*labels.Matcher) string {
 	for _, matcher := range matchers {
-		if matcher.Name == labels.MetricName && matcher.Type == labels.MatchEqual {
+		if matcher.Name == model.MetricNameLabel && matcher.Type == labels.MatchEqual {
 			return matcher.Value
 		}
 	}

@@ -36,17 +36,16 @@ const (
 func main() {
 	root := flag.String("root", "../..", "`folder` of the repository")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *root); err != nil {
+	if err := run(context.Background(), *root); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		stop()
 		os.Exit(1)
 	}
 }
 
-// run plays the tour and draws the dashboards.
+// run plays the tour and draws the dashboards. A signal ends it.
 func run(ctx context.Context, root string) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	dir, err := os.MkdirTemp("", "dashboards-")
 	if err != nil {
 		return fmt.Errorf("create a folder for Prometheus: %w", err)

@@ -137,7 +137,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 	err = shortened(err)
 	if err == nil && deployed != nil {
 		e.attempts.succeeded(name, deployed.Revision)
-		logger.Info("The release has changed", slog.Int("revision", deployed.Revision), slog.Duration("took", e.clock.Since(started)))
+		logger.InfoContext(ctx, "The release has changed", slog.Int("revision", deployed.Revision), slog.Duration("took", e.clock.Since(started)))
 	}
 	e.onOperation(Operation{
 		Release: name, Action: string(decision.Action), Duration: e.clock.Since(started), Drifts: append(o.left, decision.Drifts...), Err: err,

@@ -7,12 +7,12 @@ package canary
 
 import (
 	"cmp"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strconv"
@@ -46,7 +46,7 @@ func (l Leak) String() string { return fmt.Sprintf("%s, %s, in: %q", l.Canary, l
 
 // New adds a canary with a name and returns its text: letters and digits.
 func (s *Set) New(name string) string {
-	text := fmt.Sprintf("cnry%016x%08x", rand.Uint64(), rand.Uint32())
+	text := "cnry" + strings.ToLower(rand.Text())
 	s.Track(name, text)
 	return text
 }

@@ -106,7 +106,8 @@ var policies = []policyOf{
 	{"passwords", []string{"secrets"}, "UPDATE", "amended-", `'refused ' + object.data.password`},
 	{"apps", []string{"demoapps"}, "CREATE", "denied-cluster-", `'refused ' + object.spec.apiKey`},
 	{
-		"others", []string{"configmaps", "services", "deployments", "statefulsets", "cronjobs"},
+		"others",
+		[]string{"configmaps", "services", "deployments", "statefulsets", "cronjobs"},
 		"CREATE", "denied-", `'refused ' + object.metadata.name`,
 	},
 }
@@ -188,8 +189,8 @@ func TestCredentialsOfRegistriesStaySecret(t *testing.T) {
 	case <-t.Context().Done():
 	}
 
-	if !strings.Contains(operator.Log(), registry) {
-		t.Errorf("the log does not name the registry: %s", operator.Log())
+	if log := operator.Log(); !strings.Contains(log, registry) || !strings.Contains(log, "401") {
+		t.Errorf("the log does not say that the registry refuses: %s", log)
 	}
 	for _, leak := range canaries.Find(operator.Log()) {
 		t.Error(leak)
@@ -428,7 +429,7 @@ func written(t *testing.T, when string, namespaces []string) map[string]string {
 // objectsOf returns all objects of the namespaces.
 func objectsOf(t *testing.T, namespaces []string) []unstructured.Unstructured {
 	t.Helper()
-	lists, err := shared.Client.Discovery().ServerPreferredNamespacedResources() //nolint:staticcheck // The interface of the clientset has it.
+	lists, err := shared.Client.Discovery().ServerPreferredNamespacedResources()
 	if err != nil {
 		t.Fatal(err)
 	}

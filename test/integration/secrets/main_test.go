@@ -67,7 +67,7 @@ func run(m *testing.M) (code int) {
 
 // installKinds installs all kinds of artifacts/kinds.
 func installKinds(t *cluster.MainTest) error {
-	folders, err := filepath.Glob(filepath.Join(shared.Root(), "artifacts/kinds/*"))
+	folders, err := filepath.Glob(filepath.Join(shared.Root(), "artifacts", "kinds", "*"))
 	if err != nil || len(folders) == 0 {
 		return errors.Join(err, errors.New("no kinds"))
 	}

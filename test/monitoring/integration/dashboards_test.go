@@ -45,6 +45,7 @@ func TestDashboardsHaveData(t *testing.T) {
 	namespace := shared.Namespace(t)
 
 	takeThroughStates(t, namespace)
+	upgradeTwice(t, server, namespace)
 
 	for _, name := range monitoring.Dashboards {
 		dashboard, err := monitoring.ReadDashboard(root, name)
@@ -104,6 +105,23 @@ func takeThroughStates(t *testing.T, namespace string) {
 	err := shared.Client.CoreV1().Services(namespace).Delete(t.Context(), "ready", metav1.DeleteOptions{})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// upgradeTwice changes a DemoApp, and again after Prometheus has seen the first upgrade. A rate needs two values.
+func upgradeTwice(t *testing.T, server *monitoring.Server, namespace string) {
+	t.Helper()
+	for upgrades := 1; upgrades <= 2; upgrades++ {
+		app := demoApp("ready", map[string]any{"message": fmt.Sprintf("Hello %d", upgrades)})
+		if err := shared.ApplyObject(t.Context(), namespace, app); err != nil {
+			t.Fatal(err)
+		}
+		seen := fmt.Sprintf(`helm_operations_total{action="upgrade", result="success"} == %d`, upgrades)
+		cluster.Eventually(t.Context(), t, seen, func(ctx context.Context) (bool, error) {
+			now := time.Now()
+			found, err := server.Query(ctx, seen, now, now, time.Second)
+			return len(found) > 0, err
+		})
 	}
 }
 

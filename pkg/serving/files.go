@@ -47,7 +47,8 @@ func (f *Files) Certificate() (*tls.Certificate, error) {
 	if now := f.clock.Now(); f.read.IsZero() || now.Sub(f.read) >= reloadInterval {
 		f.read = now
 		if f.complain = f.reload(); f.complain != nil && f.usable != nil {
-			klog.Background().Error(f.complain, "The files of a serving certificate are not usable, so the last certificate stays", "directory", f.directory)
+			klog.Background().Error(f.complain, "The files of a serving certificate are not usable, so the last certificate stays",
+				"directory", f.directory)
 		}
 	}
 	if f.usable != nil {

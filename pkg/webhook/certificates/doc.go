@@ -16,8 +16,6 @@
 // The Authority watches the Secret and the webhook configurations, and restores the bundle (caBundle) in the
 // configurations when it differs. Nothing is requested while nothing changes.
 //
-// # Files
-//
-// Files reads a certificate and its key from a directory, for example a mounted Secret of cert-manager. The caBundle is
-// then left to cert-manager.
+// Package serving has a source that reads a certificate and its key from a directory, for example a mounted Secret of
+// cert-manager. The caBundle is then left to cert-manager.
 package certificates

@@ -20,7 +20,6 @@ func TestDescribe(t *testing.T) {
 	}, func() float64 { return 1 })
 
 	metrics, err := describe([]prometheus.Collector{histogram, gauge})
-
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +43,6 @@ func TestMetricsOfTheOperator(t *testing.T) {
 	}
 
 	metrics, err := describe(registry.collectors)
-
 	if err != nil {
 		t.Fatal(err)
 	}

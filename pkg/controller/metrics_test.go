@@ -149,7 +149,7 @@ func TestWatchErrors(t *testing.T) {
 
 	handler(t.Context(), reflector, apierrors.NewForbidden(schema.GroupResource{Resource: "apps"}, "", errTransient))
 	for _, normal := range []error{
-		io.EOF, io.ErrUnexpectedEOF, apierrors.NewResourceExpired("too old"), apierrors.NewGone("too old"),
+		io.EOF, io.ErrUnexpectedEOF, apierrors.NewResourceExpired("too old"),
 	} {
 		handler(t.Context(), reflector, normal)
 		failed(normal)

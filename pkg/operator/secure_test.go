@@ -225,7 +225,7 @@ func TestSecureMetricsUseTLS(t *testing.T) {
 	for version, works := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
 		client := &http.Client{Transport: &http.Transport{
 			DisableKeepAlives: true, ForceAttemptHTTP2: true,
-			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: version, MaxVersion: version}, //nolint:gosec // The certificate is self-signed.
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: version, MaxVersion: version},
 		}}
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+"/metrics", http.NoBody)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -24,8 +25,7 @@ const (
 	libraryDebugVerbosity = 5
 )
 
-// setupLogging directs all logs to one handler: klog (this project and client-go) and slog (Helm). It drops what
-// package log prints.
+// setupLogging directs all logs to one handler: klog (this project and client-go), slog (Helm) and package log.
 // It changes process-wide state. Call it once, before the first log line.
 func setupLogging(w io.Writer, format string, verbosity int) {
 	handler := newLogHandler(w, format, verbosity)
@@ -37,10 +37,60 @@ func setupLogging(w io.Writer, format string, verbosity int) {
 	klog.SetLoggerWithOptions(logr.FromSlogHandler(handler), klog.ContextualLogger(true))
 
 	slog.SetDefault(slog.New(globalHandler{libraryHandler{handler}}))
-	// SetDefault has redirected package log. Helm prints values of charts with it, which may be from Secrets: "warning:
-	// destination for X is a table. Ignoring non-table value (Y)".
-	log.SetOutput(io.Discard)
+	// SetDefault has redirected package log at level Info.
+	log.SetOutput(packageLog{libraryHandler{handler}})
 }
+
+// packageLog is the output of package log. It passes lines on at level Debug, and at level Error if the line ends the
+// process or panics. It drops the lines of Helm, which prints values of charts. These values may be from Secrets:
+// "warning: destination for X is a table. Ignoring non-table value (Y)".
+type packageLog struct{ slog.Handler }
+
+// maxLogCallers bounds the callers that are read to find the one of package log.
+const maxLogCallers = 16
+
+// Write implements io.Writer.
+func (l packageLog) Write(line []byte) (int, error) {
+	var callers [maxLogCallers]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])]) // Without Callers and Write.
+	var functions []string
+	for {
+		frame, more := frames.Next()
+		functions = append(functions, frame.Function)
+		if !more {
+			break
+		}
+	}
+	ctx := context.Background()
+	level, pass := packageLogLevel(functions)
+	if !pass || !l.Enabled(ctx, level) {
+		return len(line), nil
+	}
+	if err := l.Handle(ctx, slog.NewRecord(time.Now(), level, strings.TrimSpace(string(line)), 0)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+// packageLogLevel returns the level of a line of package log, and whether the line is passed on. functions are the callers,
+// the innermost first: those in package log, and then the one that logs.
+func packageLogLevel(functions []string) (level slog.Level, pass bool) {
+	level = slog.LevelDebug
+	for _, function := range functions {
+		name, ours := strings.CutPrefix(function, "log.")
+		if !ours {
+			return level, !isHelm(function)
+		}
+		name = strings.TrimPrefix(name, "(*Logger).")
+		if strings.HasPrefix(name, "Fatal") || strings.HasPrefix(name, "Panic") {
+			level = slog.LevelError
+		}
+	}
+	return level, false
+}
+
+// isHelm reports whether a function is of Helm.
+func isHelm(function string) bool { return strings.HasPrefix(function, "helm.sh/helm/") }
 
 // LibraryLogger returns a logger for libraries that use slog. It has the fields of the logger in ctx, and shows Info and
 // Debug records at the V levels of libraries.
@@ -87,7 +137,7 @@ type globalHandler struct{ libraryHandler }
 
 // Handle implements slog.Handler.
 func (h globalHandler) Handle(ctx context.Context, record slog.Record) error {
-	if frame, _ := runtime.CallersFrames([]uintptr{record.PC}).Next(); strings.HasPrefix(frame.Function, "helm.sh/helm/") {
+	if frame, _ := runtime.CallersFrames([]uintptr{record.PC}).Next(); isHelm(frame.Function) {
 		record.Level = slog.LevelDebug
 	}
 	if !h.Enabled(ctx, record.Level) {

@@ -40,8 +40,8 @@ func TestVerbosity(t *testing.T) {
 		{1, "v1 " + v0},
 		{2, "v1 v2 klog-v2 slog-info " + v0},
 		{4, "v1 v2 klog-v2 slog-info v4 " + v0},
-		{5, "v1 v2 klog-v2 slog-info v4 v5 slog-debug " + v0},
-		{7, "v1 v2 klog-v2 slog-info v4 v5 slog-debug v7 " + v0},
+		{5, "v1 v2 klog-v2 slog-info v4 v5 slog-debug log " + v0},
+		{7, "v1 v2 klog-v2 slog-info v4 v5 slog-debug log v7 " + v0},
 	}
 	for _, test := range tests {
 		t.Run(slog.Level(test.verbosity).String(), func(t *testing.T) {
@@ -82,6 +82,45 @@ func TestVerbosity(t *testing.T) {
 			}
 			for extra := range got {
 				t.Errorf("%s is in the log", extra)
+			}
+		})
+	}
+}
+
+func TestPackageLogPanics(t *testing.T) {
+	keepLogging(t)
+	var out bytes.Buffer
+	setupLogging(&out, LoggingFormatText, 0)
+	func() {
+		defer func() { _ = recover() }()
+		log.Panic("cannot go on")
+	}()
+
+	if !strings.Contains(out.String(), ` level=ERROR msg="cannot go on"`) {
+		t.Errorf("the log is %q", &out)
+	}
+}
+
+func TestPackageLogLevel(t *testing.T) {
+	const output = "log.(*Logger).output"
+	tests := []struct {
+		name      string
+		functions []string
+		level     slog.Level
+		pass      bool
+	}{
+		{"a dependency", []string{output, "log.Printf", "example.com/dependency.Do", "main.main"}, slog.LevelDebug, true},
+		{"a logger", []string{output, "log.(*Logger).Print", "main.main"}, slog.LevelDebug, true},
+		{"a dependency ends the process", []string{output, "log.Fatalf", "example.com/dependency.Do"}, slog.LevelError, true},
+		{"a logger panics", []string{output, "log.(*Logger).Panicln", "main.main"}, slog.LevelError, true},
+		{"Helm", []string{output, "log.Printf", "helm.sh/helm/v4/pkg/chart/common/util.coalesceTablesFullKey", "main.main"}, slog.LevelDebug, false},
+		{"a dependency below Helm", []string{output, "log.Printf", "example.com/dependency.Do", "helm.sh/helm/v4/pkg/action.Run"}, slog.LevelDebug, true},
+		{"no caller", []string{output, "log.Printf"}, slog.LevelDebug, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if level, pass := packageLogLevel(test.functions); level != test.level || pass != test.pass {
+				t.Errorf("got %s, %t, want %s, %t", level, pass, test.level, test.pass)
 			}
 		})
 	}

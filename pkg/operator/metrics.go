@@ -39,6 +39,7 @@ func newMetrics() *processMetrics {
 func RegisterMetrics(registry prometheus.Registerer, options Options, kinds ...Kind) error {
 	metrics := registerProcess(registry)
 	registry.MustRegister(options.buildInfo())
+	scrapeHandler(prometheus.NewRegistry(), registry)
 	clients, err := NewClients(&rest.Config{Host: "https://api.invalid"})
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -39,19 +40,22 @@ const (
 	maxRefused = 1000
 	// maxToken is the length of the longest token, in bytes. Tokens of service accounts have about 1 KiB.
 	maxToken = 16 << 10
-	// reviewRate and reviewBurst limit the reviews of tokens that were not granted before, in all; the limits of an address
-	// are a fifth of them. One address cannot use up the reviews of all others.
-	reviewRate, reviewBurst = 10, 20
-	addressShare            = 5
-	// maxAddresses bounds the addresses whose reviews are counted one by one.
+	// reviewRate and reviewBurst limit the reviews of tokens that were not granted before, in all, from addresses without
+	// metrics so far. reservedRate and reservedBurst are the same for the other addresses.
+	reviewRate, reviewBurst     = 10, 20
+	reservedRate, reservedBurst = 2, 10
+	// addressRate and addressBurst are the limits of one address. A monitoring system has a new token once in minutes or
+	// hours. The rate of an address is a hundredth of the total, so that the pods of one tenant cannot use up the total.
+	addressRate, addressBurst = 0.1, 4
+	// trustTTL is how long an address that got the metrics uses the reserved reviews.
+	trustTTL = time.Hour
+	// maxAddresses bounds the addresses whose reviews are counted one by one; maxTrusted those that got the metrics.
 	maxAddresses = 1000
+	maxTrusted   = 100
 	// reviewTimeout bounds the two requests of one review.
 	reviewTimeout = 5 * time.Second
 	// maxSecureHeader is the size of the largest request header, in bytes.
 	maxSecureHeader = maxToken + 4<<10
-	// maxSecureConnections and maxSecureConnectionsOfAddress bound the open connections.
-	maxSecureConnections          = 200
-	maxSecureConnectionsOfAddress = 20
 )
 
 // certificateSource is a source of serving certificates. It is called for each connection.
@@ -73,7 +77,6 @@ func metricsCertificates(cfg config) (certificateSource, error) {
 
 // secure makes the server serve HTTPS. HTTP/2 is off, because one connection would have many requests at a time.
 func (s *server) secure(certificates certificateSource) {
-	s.listener = serving.Limit(s.listener, maxSecureConnections, maxSecureConnectionsOfAddress)
 	s.http.MaxHeaderBytes = maxSecureHeader
 	s.http.Protocols = &http.Protocols{}
 	s.http.Protocols.SetHTTP1(true)
@@ -87,7 +90,8 @@ func (s *server) secure(certificates certificateSource) {
 // server with a TokenReview and a SubjectAccessReview, and keeps the answers for a short time.
 //
 // Anyone who reaches the port can send tokens. Reviews are therefore limited in all and by address. A token that was
-// granted before is not subject to these limits, so that garbage does not keep a monitoring system out.
+// granted before is not subject to these limits. A new token from an address that got the metrics has reserved reviews, so
+// that garbage from other addresses does not keep a monitoring system out when its token is renewed.
 type guard struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
@@ -97,8 +101,16 @@ type guard struct {
 	mu sync.Mutex
 	// granted are the tokens that were granted last, also after grantedTTL; refused are others.
 	granted, refused map[tokenDigest]decision
-	all              *rate.Limiter
-	addresses        map[netip.Addr]*rate.Limiter
+	// all limits the addresses, and reserved the trusted ones.
+	all, reserved *rate.Limiter
+	addresses     map[netip.Addr]*rate.Limiter
+	trusted       map[netip.Addr]*trust
+}
+
+// trust is what is known of an address that got the metrics.
+type trust struct {
+	until   time.Time
+	reviews *rate.Limiter
 }
 
 // tokenDigest identifies a token without keeping the token in memory.
@@ -126,15 +138,22 @@ func guardWith(client kubernetes.Interface, clock clock.PassiveClock) *guard {
 		tokens: client.AuthenticationV1().TokenReviews(), access: client.AuthorizationV1().SubjectAccessReviews(), clock: clock,
 		granted: map[tokenDigest]decision{}, refused: map[tokenDigest]decision{},
 		all: rate.NewLimiter(reviewRate, reviewBurst), addresses: map[netip.Addr]*rate.Limiter{},
+		reserved: rate.NewLimiter(reservedRate, reservedBurst), trusted: map[netip.Addr]*trust{},
 	}
 }
 
-// protect returns a handler that serves the permitted requests.
+// protect returns a handler that serves the permitted requests. It closes the connection of any other request, so that
+// refused clients do not keep the connections of others.
 func (g *guard) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch status := g.decide(r); status {
-		case http.StatusOK:
+		status := g.decide(r)
+		if status == http.StatusOK {
+			g.trust(serving.AddressOf(r.RemoteAddr))
 			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Connection", "close")
+		switch status {
 		case http.StatusUnauthorized:
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			http.Error(w, "send a valid bearer token", status)
@@ -227,25 +246,49 @@ func makeRoom(decisions map[tokenDigest]decision, size int, now time.Time) {
 	}
 }
 
+// trust records that an address got the metrics. If there are too many, the address uses the reviews of all.
+func (g *guard) trust(address netip.Addr) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.clock.Now()
+	if known, ok := g.trusted[address]; ok {
+		known.until = now.Add(trustTTL)
+		return
+	}
+	if len(g.trusted) >= maxTrusted {
+		maps.DeleteFunc(g.trusted, func(_ netip.Addr, other *trust) bool { return !now.Before(other.until) })
+	}
+	if len(g.trusted) < maxTrusted {
+		g.trusted[address] = &trust{until: now.Add(trustTTL), reviews: rate.NewLimiter(addressRate, addressBurst)}
+	}
+}
+
 // allow reports whether one more unknown token of an address may be reviewed now.
 func (g *guard) allow(address netip.Addr) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.clock.Now()
+	if known, ok := g.trusted[address]; ok && now.Before(known.until) {
+		return take(known.reviews, g.reserved, now)
+	}
 	own, ok := g.addresses[address]
 	if !ok {
-		for other, limiter := range g.addresses {
-			if len(g.addresses) >= maxAddresses && limiter.TokensAt(now) >= reviewBurst/addressShare {
-				delete(g.addresses, other) // It has the same limits as a new one.
-			}
+		if len(g.addresses) >= maxAddresses {
+			// An address with all its reviews has the same limits as a new one.
+			maps.DeleteFunc(g.addresses, func(_ netip.Addr, other *rate.Limiter) bool { return other.TokensAt(now) >= addressBurst })
 		}
 		if len(g.addresses) >= maxAddresses {
 			return false
 		}
-		own = rate.NewLimiter(reviewRate/addressShare, reviewBurst/addressShare)
+		own = rate.NewLimiter(addressRate, addressBurst)
 		g.addresses[address] = own
 	}
-	return own.AllowN(now, 1) && g.all.AllowN(now, 1)
+	return take(own, g.all, now)
+}
+
+// take takes one review from both limiters, or from neither. The caller holds the lock of both.
+func take(own, all *rate.Limiter, now time.Time) bool {
+	return own.TokensAt(now) >= 1 && all.AllowN(now, 1) && own.AllowN(now, 1)
 }
 
 // review asks the API server who sent a token, and whether this user may get the metrics.

@@ -29,9 +29,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/serving"
 )
 
-// gate is a guard in front of a handler, with a fake API server. The token "<user>-token" is that of a user, and the user
+// protected is a guard in front of a handler, with a fake API server. The tokens "<user>-token" and "renewed:<user>-token" are those of a user, and the user
 // "prometheus" may get the metrics.
-type gate struct {
+type protected struct {
 	t       *testing.T
 	guard   *guard
 	handler http.Handler
@@ -43,10 +43,10 @@ type gate struct {
 	asked  authorizationv1.SubjectAccessReviewSpec
 }
 
-func newGate(t *testing.T) *gate {
+func newProtected(t *testing.T) *protected {
 	t.Helper()
 	client := kubefake.NewClientset()
-	g := &gate{t: t, clock: clocktesting.NewFakePassiveClock(time.Now())}
+	g := &protected{t: t, clock: clocktesting.NewFakePassiveClock(time.Now())}
 	g.guard = guardWith(client, g.clock)
 	g.handler = g.guard.protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics") }))
 	client.PrependReactor("create", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -56,7 +56,7 @@ func newGate(t *testing.T) *gate {
 		switch object := action.(clienttesting.CreateAction).GetObject().(type) {
 		case *authenticationv1.TokenReview:
 			g.reviews.Add(1)
-			user, ok := strings.CutSuffix(object.Spec.Token, "-token")
+			user, ok := strings.CutSuffix(strings.TrimPrefix(object.Spec.Token, "renewed:"), "-token")
 			object.Status = authenticationv1.TokenReviewStatus{Authenticated: ok, User: authenticationv1.UserInfo{
 				Username: user, UID: "1", Groups: []string{"monitoring"}, Extra: map[string]authenticationv1.ExtraValue{"pod": {"a"}},
 			}}
@@ -73,7 +73,7 @@ func newGate(t *testing.T) *gate {
 }
 
 // get sends a request with an Authorization header from an address, and returns the answer.
-func (g *gate) get(authorization, address string) *httptest.ResponseRecorder {
+func (g *protected) get(authorization, address string) *httptest.ResponseRecorder {
 	g.t.Helper()
 	request := httptest.NewRequestWithContext(g.t.Context(), http.MethodGet, "/metrics", nil)
 	request.RemoteAddr = address + ":1234"
@@ -86,7 +86,7 @@ func (g *gate) get(authorization, address string) *httptest.ResponseRecorder {
 }
 
 // expects compares the status of a request and the number of token reviews so far.
-func (g *gate) expects(authorization string, status int, reviews int32) {
+func (g *protected) expects(authorization string, status int, reviews int32) {
 	g.t.Helper()
 	answer := g.get(authorization, "10.0.0.1")
 	if answer.Code != status || g.reviews.Load() != reviews {
@@ -119,7 +119,7 @@ func TestGuard(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			g := newGate(t)
+			g := newProtected(t)
 			g.broken = test.broken
 
 			g.expects(test.authorization, test.status, test.reviews)
@@ -128,7 +128,7 @@ func TestGuard(t *testing.T) {
 }
 
 func TestGuardAsksForTheUserOfTheToken(t *testing.T) {
-	g := newGate(t)
+	g := newProtected(t)
 
 	g.expects("Bearer prometheus-token", 200, 1)
 
@@ -140,7 +140,7 @@ func TestGuardAsksForTheUserOfTheToken(t *testing.T) {
 }
 
 func TestGuardKeepsAnswers(t *testing.T) {
-	g := newGate(t)
+	g := newProtected(t)
 	after := func(d time.Duration) { g.clock.SetTime(g.clock.Now().Add(d)) }
 	g.expects("Bearer prometheus-token", 200, 1)
 	g.expects("Bearer guest-token", 403, 2)
@@ -161,9 +161,9 @@ func TestGuardKeepsAnswers(t *testing.T) {
 
 // TestGarbageTokensAreFewReviews holds that tokens of an attacker become few requests, and keep nobody else out.
 func TestGarbageTokensAreFewReviews(t *testing.T) {
-	g := newGate(t)
-	if answer := g.get("Bearer prometheus-token", "10.0.0.9"); answer.Code != http.StatusOK {
-		t.Fatalf("status %d", answer.Code)
+	g := newProtected(t)
+	if answer := g.get("Bearer prometheus-token", "10.0.0.9"); answer.Code != http.StatusOK || answer.Header().Get("Connection") != "" {
+		t.Fatalf("status %d, headers %v", answer.Code, answer.Header())
 	}
 
 	statuses := map[int]int{}
@@ -173,10 +173,12 @@ func TestGarbageTokensAreFewReviews(t *testing.T) {
 		if answer.Code == http.StatusTooManyRequests && answer.Header().Get("Retry-After") == "" {
 			t.Fatal("no Retry-After")
 		}
+		if answer.Header().Get("Connection") != "close" {
+			t.Fatal("a refused client keeps its connection")
+		}
 	}
 
-	const ofAddress = reviewBurst / addressShare
-	if statuses[401] != ofAddress || statuses[429] != 1000-ofAddress || g.reviews.Load() != 1+ofAddress {
+	if statuses[401] != addressBurst || statuses[429] != 1000-addressBurst || g.reviews.Load() != 1+addressBurst {
 		t.Errorf("statuses are %v after %d reviews", statuses, g.reviews.Load())
 	}
 	if answer := g.get("Bearer guest-token", "10.0.0.2"); answer.Code != http.StatusForbidden {
@@ -194,24 +196,83 @@ func TestGarbageTokensAreFewReviews(t *testing.T) {
 	}
 }
 
+// TestNewTokenIsReviewedDuringFlood holds that garbage does not keep out a monitoring system whose token is renewed.
+func TestNewTokenIsReviewedDuringFlood(t *testing.T) {
+	tests := []struct {
+		name string
+		// scraped tells whether the monitoring system got the metrics before the flood.
+		scraped   bool
+		addresses int
+	}{
+		{"first scrape, and five pods", false, 5},
+		{"later scrape, and five pods", true, 5},
+		{"later scrape, and a thousand pods", true, 1000},
+		{"later scrape, and more pods than are counted", true, 2 * maxAddresses},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			g := newProtected(t)
+			if test.scraped {
+				g.get("Bearer prometheus-token", "10.0.0.9")
+			}
+			for i := range 8000 {
+				address := i % test.addresses
+				g.get(fmt.Sprintf("Bearer garbage-%d", i), fmt.Sprintf("10.1.%d.%d", address/250, address%250))
+				g.clock.SetTime(g.clock.Now().Add(5 * time.Millisecond))
+			}
+
+			answer := g.get("Bearer renewed:prometheus-token", "10.0.0.9")
+
+			if answer.Code != http.StatusOK {
+				t.Errorf("status %d", answer.Code)
+			}
+		})
+	}
+}
+
+// TestRefusedReviewCostsNothing holds that an address keeps its reviews while the total is used up.
+func TestRefusedReviewCostsNothing(t *testing.T) {
+	g := newProtected(t)
+	for i := range 2 * reviewBurst {
+		g.get(fmt.Sprintf("Bearer garbage-%d", i), fmt.Sprintf("10.0.1.%d", i))
+	}
+	for i := range 2 * addressBurst {
+		if answer := g.get(fmt.Sprintf("Bearer early-%d", i), "10.0.0.1"); answer.Code != http.StatusTooManyRequests {
+			t.Fatalf("status %d while the total is used up", answer.Code)
+		}
+	}
+	g.clock.SetTime(g.clock.Now().Add(time.Second))
+
+	for i := range addressBurst {
+		if answer := g.get(fmt.Sprintf("Bearer late-%d", i), "10.0.0.1"); answer.Code != http.StatusUnauthorized {
+			t.Errorf("review %d: status %d", i, answer.Code)
+		}
+	}
+}
+
 func TestGuardIsBounded(t *testing.T) {
-	g := newGate(t)
+	g := newProtected(t)
 
 	for i := range 3 * maxRefused {
 		g.get(fmt.Sprintf("Bearer garbage-%d", i), fmt.Sprintf("10.1.%d.%d", i/250, i%250))
 		g.clock.SetTime(g.clock.Now().Add(time.Second / reviewRate))
 	}
+	for i := range 3 * maxTrusted {
+		g.get("Bearer prometheus-token", fmt.Sprintf("10.2.%d.%d", i/250, i%250))
+	}
 	for i := range 3 * maxGranted {
 		g.guard.keep(tokenDigest{byte(i), byte(i >> 8)}, http.StatusOK)
 	}
 
-	if len(g.guard.refused) > maxRefused || len(g.guard.granted) > maxGranted || len(g.guard.addresses) > maxAddresses {
-		t.Errorf("%d refused, %d granted, %d addresses", len(g.guard.refused), len(g.guard.granted), len(g.guard.addresses))
+	if len(g.guard.refused) > maxRefused || len(g.guard.granted) > maxGranted || len(g.guard.addresses) > maxAddresses ||
+		len(g.guard.trusted) != maxTrusted {
+		t.Errorf("%d refused, %d granted, %d addresses, %d trusted",
+			len(g.guard.refused), len(g.guard.granted), len(g.guard.addresses), len(g.guard.trusted))
 	}
 }
 
 func TestSecureMetricsUseTLS(t *testing.T) {
-	g := newGate(t)
+	g := newProtected(t)
 	server, err := listen(t.Context(), metricsServer, "--metrics-bind-address", "127.0.0.1:0", g.guard.protect(metricsHandler(prometheus.NewRegistry())))
 	if err != nil {
 		t.Fatal(err)

@@ -18,9 +18,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 	"k8s.io/klog/v2"
 
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/serving"
 )
 
 // metricsServer is the name of the metrics endpoint.
@@ -28,6 +30,17 @@ const metricsServer = "metrics"
 
 // metricsPath is the path of the metrics.
 const metricsPath = "/metrics"
+
+const (
+	// idleTimeout bounds how long a connection is kept between two requests.
+	idleTimeout = 15 * time.Second
+	// maxMetricsConnections and maxMetricsConnectionsOfAddress bound the open connections to the metrics.
+	maxMetricsConnections          = 200
+	maxMetricsConnectionsOfAddress = 20
+	// maxGathers bounds how many requests collect metrics at a time, because each of them reads the caches of all kinds.
+	// Further requests wait.
+	maxGathers = 2
+)
 
 // httpShutdownTimeout bounds the wait for requests in flight when a server stops.
 const httpShutdownTimeout = 2 * time.Second
@@ -49,6 +62,9 @@ func listen(ctx context.Context, name, flag, address string, handler http.Handle
 	if err != nil {
 		return nil, fmt.Errorf("%s=%s: %w", flag, address, err)
 	}
+	if name == metricsServer {
+		listener = serving.Limit(listener, maxMetricsConnections, maxMetricsConnectionsOfAddress)
+	}
 	return &server{
 		name:     name,
 		listener: listener,
@@ -57,7 +73,7 @@ func listen(ctx context.Context, name, flag, address string, handler http.Handle
 			ReadHeaderTimeout: 5 * time.Second,
 			ReadTimeout:       10 * time.Second,
 			WriteTimeout:      30 * time.Second,
-			IdleTimeout:       2 * time.Minute,
+			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    64 << 10,
 			ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
 		},
@@ -96,11 +112,27 @@ func (s *server) serve() error {
 // metricsHandler serves /metrics from registry.
 func metricsHandler(registry *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET "+metricsPath, promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+	mux.Handle("GET "+metricsPath, scrapeHandler(registry, registry))
+	return mux
+}
+
+// scrapeHandler serves the metrics of gatherer, and registers the metrics of the handler itself.
+func scrapeHandler(gatherer prometheus.Gatherer, registry prometheus.Registerer) http.Handler {
+	return promhttp.HandlerFor(limitGathers(gatherer), promhttp.HandlerOpts{
 		Registry: registry,
 		ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn),
-	}))
-	return mux
+	})
+}
+
+// limitGathers returns a gatherer that collects for at most maxGathers callers at a time. A place is free again before the
+// answer is written, so that a slow client does not hold it.
+func limitGathers(gatherer prometheus.Gatherer) prometheus.Gatherer {
+	places := make(chan struct{}, maxGathers)
+	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		places <- struct{}{}
+		defer func() { <-places }()
+		return gatherer.Gather()
+	})
 }
 
 // pprofHandler serves /debug/pprof/. net/http/pprof registers its handlers only with http.DefaultServeMux, which is not

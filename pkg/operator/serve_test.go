@@ -10,8 +10,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/example/demoapp-controller/pkg/controller"
 )
@@ -183,4 +189,29 @@ func TestServerFails(t *testing.T) {
 	if err := s.run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "serving metrics: ") {
 		t.Errorf("run() = %v", err)
 	}
+}
+
+func TestGathersAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var active atomic.Int32
+		leave := make(chan struct{})
+		limited := limitGathers(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+			active.Add(1)
+			<-leave
+			active.Add(-1)
+			return nil, nil
+		}))
+		var running sync.WaitGroup
+		for range 3 * maxGathers {
+			running.Go(func() { _, _ = limited.Gather() })
+		}
+		synctest.Wait()
+		during := active.Load()
+		close(leave)
+		running.Wait()
+
+		if during != maxGathers || active.Load() != 0 {
+			t.Errorf("%d gather at a time, and %d at the end", during, active.Load())
+		}
+	})
 }

@@ -7,9 +7,11 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -103,6 +105,47 @@ func TestMetrics(t *testing.T) {
 		}
 		return true, nil
 	})
+}
+
+// TestMetricsAreDocumented holds that the generated reference has all metrics of a running operator.
+func TestMetricsAreDocumented(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../../artifacts/monitoring/metrics.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var metrics []struct{ Name, Type string }
+	if err := json.Unmarshal(data, &metrics); err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]string{}
+	for _, m := range metrics {
+		documented[m.Name] = m.Type
+	}
+
+	text, err := operator.Metrics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	found := 0
+	for line := range strings.Lines(text) {
+		family, ok := strings.CutPrefix(line, "# TYPE ")
+		if !ok {
+			continue
+		}
+		found++
+		name, kind, _ := strings.Cut(strings.TrimSpace(family), " ")
+		if strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") {
+			continue // They follow the version of Go and the system.
+		}
+		if documented[name] != kind {
+			t.Errorf("artifacts/monitoring/metrics.json has %s as %q, the operator as %q: run make generate", name, documented[name], kind)
+		}
+	}
+	if found == 0 {
+		t.Errorf("there are no metrics in:\n%s", text)
+	}
 }
 
 // metric returns the value of a series of the operator.

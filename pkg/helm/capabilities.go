@@ -48,6 +48,8 @@ type kindMapper struct {
 	mapper    meta.ResettableRESTMapper
 	clock     clock.PassiveClock
 	logger    *slog.Logger
+	// watchErrors, if it is not nil, is called for each error of a list or watch.
+	watchErrors func(watched string, err error)
 
 	mu sync.Mutex
 	// mappings were found since the last discovery. generation counts the discoveries.
@@ -210,6 +212,9 @@ func (m *kindMapper) watch(ctx context.Context, client metadata.Interface, resou
 			}}, nil
 		}),
 		informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+			if m.watchErrors != nil {
+				m.watchErrors(resource.GroupResource().String(), err)
+			}
 			if apierrors.IsForbidden(err) {
 				m.logger.WarnContext(ctx, "Cannot watch for changes to what the API server serves", slog.String("resource", resource.Resource), slog.Any("error", err))
 				stop()

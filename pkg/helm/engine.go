@@ -201,6 +201,7 @@ func New(config Config) (*Engine, error) {
 	e.setDefaults()
 	watchErrors := watchErrorHandlers(config.OnWatchError)
 	e.mapper = newKindMapper(discoveryClient, e.clock, e.logger)
+	e.mapper.watchErrors = config.OnWatchError
 	e.sources = newSources(builtin, client, dynamicClient, metadataClient)
 	e.watcher = newWatcher(e.sources, config.Namespaces, &e.foreign, &e.drifted, watchErrors, e.publish)
 	if e.records, err = newRecords(metadataClient, config.Namespaces, watchErrors, e.publish); err != nil {

@@ -47,6 +47,8 @@ type fixture struct {
 	mu         sync.Mutex
 	changes    []string
 	operations []Operation
+	// unwatched counts the errors of lists and watches, by what is watched.
+	unwatched map[string]int
 }
 
 // bubble runs a test with an engine in a synctest bubble. Inside of it, only the
@@ -58,7 +60,7 @@ func bubble(t *testing.T, test func(*testing.T, *fixture)) {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{Server: fakeapi.New(t), t: t}
+	f := &fixture{Server: fakeapi.New(t), t: t, unwatched: map[string]int{}}
 	f.start(f.config())
 	return f
 }
@@ -76,6 +78,11 @@ func (f *fixture) start(config Config) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.operations = append(f.operations, operation)
+	}
+	config.OnWatchError = func(watched string, _ error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.unwatched[watched]++
 	}
 	engine, err := New(config)
 	if err != nil {
@@ -103,6 +110,16 @@ func (f *fixture) start(config Config) {
 	synctest.Wait()
 	if !engine.HasSynced() {
 		f.t.Fatal("the engine knows no records after its start")
+	}
+}
+
+// expectWatchErrors checks that a list or watch failed.
+func (f *fixture) expectWatchErrors(watched string) {
+	f.t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.unwatched[watched] == 0 {
+		f.t.Errorf("no error of %s is reported: %v", watched, f.unwatched)
 	}
 }
 

@@ -80,6 +80,7 @@ func TestObserveFails(t *testing.T) {
 			if waited := time.Since(started); waited >= watchSyncTimeout {
 				t.Errorf("waited %s for a permission", waited)
 			}
+			f.expectWatchErrors("services")
 		})
 	})
 	t.Run("watch is broken", func(t *testing.T) {

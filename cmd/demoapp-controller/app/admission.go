@@ -131,7 +131,7 @@ func webhookCertificates(env *operator.Environment, options AdmissionOptions) (w
 	}
 	authority, err := certificates.NewAuthority(env.Clients.Kube, certificates.Options{
 		Name: programName + "-webhook", Namespace: namespace, Secret: webhookSecret, Hosts: hosts,
-		Configurations: webhookConfigurations, Clock: clock.RealClock{},
+		Configurations: webhookConfigurations, WatchErrors: env.Metrics.WatchErrors, Clock: clock.RealClock{},
 	})
 	if err != nil {
 		return nil, err

@@ -163,7 +163,8 @@ func watchDefinition(env *operator.Environment, name string) (*controller.OnDema
 // not name it.
 func newAuditTrail(env *operator.Environment, options *Options) (*audit.Trail, error) {
 	namespace, keys := options.AuditNamespace, demoapp.AuditKeys()
-	informer, err := env.Informer("audit records", namespace, func() (cache.SharedIndexInformer, error) {
+	const watched = "audit records"
+	informer, err := env.Informer(watched, namespace, func() (cache.SharedIndexInformer, error) {
 		return metadatainformer.NewFilteredMetadataInformer(env.Clients.Metadata, corev1.SchemeGroupVersion.WithResource("configmaps"),
 			namespace, 0, cache.Indexers{}, func(options *metav1.ListOptions) {
 				options.LabelSelector = keys.SourceNamespace
@@ -175,7 +176,8 @@ func newAuditTrail(env *operator.Environment, options *Options) (*audit.Trail, e
 	core := env.Clients.Kube.CoreV1()
 	return audit.New(audit.Config{
 		Namespace: namespace, Manager: programName, Keys: keys, Retention: options.AuditRetention,
-		ConfigMaps: core, Namespaces: core, Informer: informer, Clock: clock.RealClock{},
+		ConfigMaps: core, Namespaces: core, Informer: informer, OnWatchError: env.Metrics.WatchFailures(watched),
+		Clock: clock.RealClock{},
 	})
 }
 

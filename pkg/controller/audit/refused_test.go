@@ -26,6 +26,7 @@ import (
 func TestRefusedWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var allowed atomic.Bool
+		var reported atomic.Int32
 		informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 				if !allowed.Load() {
@@ -35,7 +36,9 @@ func TestRefusedWatch(t *testing.T) {
 			},
 			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
 		}, unstreamed{}), &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})
-		trail, _, _ := newTrail(t, func(c *Config) { c.Informer = informer })
+		trail, _, _ := newTrail(t, func(c *Config) {
+			c.Informer, c.OnWatchError = informer, func(error) { reported.Add(1) }
+		})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {
@@ -51,6 +54,9 @@ func TestRefusedWatch(t *testing.T) {
 		const remedy = "create the namespace records and grant get, list, watch, create and delete of ConfigMaps there"
 		if !synced() || !apierrors.IsForbidden(err) || !strings.HasSuffix(err.Error(), remedy) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("synced: %t, error: %v", synced(), err)
+		}
+		if reported.Load() == 0 {
+			t.Error("the refused list is not reported")
 		}
 		allowed.Store(true)
 		time.Sleep(2 * time.Minute)

@@ -63,7 +63,10 @@ type Config struct {
 	// Informer watches the metadata of the ConfigMaps in Namespace with the label Keys.SourceNamespace. The informer
 	// must not be shared, and must not have been started.
 	Informer cache.SharedIndexInformer
-	Clock    clock.Clock
+	// OnWatchError, if it is not nil, is called for each error of a list or watch of the informer. New replaces the watch
+	// error handler of the informer.
+	OnWatchError func(error)
+	Clock        clock.Clock
 }
 
 // Trail writes, counts and removes the records. It is safe for concurrent use.
@@ -115,6 +118,9 @@ func (t *Trail) refused() error {
 
 // watchFailed handles the errors of the informer. The log has one line about missing permissions.
 func (t *Trail) watchFailed(ctx context.Context, reflector *cache.Reflector, err error) {
+	if t.config.OnWatchError != nil {
+		t.config.OnWatchError(err)
+	}
 	if !apierrors.IsForbidden(err) {
 		cache.DefaultWatchErrorHandler(ctx, reflector, err)
 		return

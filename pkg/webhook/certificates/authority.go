@@ -41,6 +41,8 @@ type Options struct {
 	// Configurations is the name of the ValidatingWebhookConfiguration and of the MutatingWebhookConfiguration whose
 	// webhooks get the caBundle. An absent configuration is awaited.
 	Configurations string
+	// WatchErrors, if it is not nil, returns the watch error handler of an informer, by what it watches.
+	WatchErrors func(watched string) cache.WatchErrorHandlerWithContext
 	// Clock tells when certificates are due.
 	Clock clock.WithTicker
 }
@@ -92,14 +94,23 @@ func NewAuthority(client kubernetes.Interface, options Options) (*Authority, err
 		wake(object)
 	}
 	_, err := a.secret.AddEventHandler(handlerFuncs(wake, forget))
+	err = errors.Join(err, a.reportErrors(a.secret, "webhook certificates"))
 	for _, c := range a.configurations {
 		_, err2 := c.informer.AddEventHandler(handlerFuncs(wake, wake))
-		err = errors.Join(err, err2)
+		err = errors.Join(err, err2, a.reportErrors(c.informer, c.resource))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("watching certificates: %w", err)
 	}
 	return a, nil
+}
+
+// reportErrors sets the watch error handler of an informer.
+func (a *Authority) reportErrors(informer cache.SharedIndexInformer, watched string) error {
+	if a.options.WatchErrors == nil {
+		return nil
+	}
+	return informer.SetWatchErrorHandlerWithContext(a.options.WatchErrors(watched))
 }
 
 func handlerFuncs(changed, deleted func(any)) cache.ResourceEventHandlerFuncs {

@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
@@ -207,6 +209,40 @@ func TestSecondReplicaReadsTheSecret(t *testing.T) {
 		}
 		if !one.Leaf.Equal(two.Leaf) {
 			t.Error("the replicas serve different certificates")
+		}
+	})
+}
+
+// TestRefusedListsAreReported holds that the owner of the authority learns what cannot be watched.
+func TestRefusedListsAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.client.PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", errors.New("no rule allows it"))
+		})
+		var mu sync.Mutex // Each informer has a goroutine of its own.
+		reported := map[string]bool{}
+		refused := options
+		refused.WatchErrors = func(watched string) cache.WatchErrorHandlerWithContext {
+			return func(context.Context, *cache.Reflector, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				reported[watched] = true
+			}
+		}
+
+		r.replica(refused)
+		r.Wait(time.Minute)
+
+		mu.Lock()
+		defer mu.Unlock()
+		for _, watched := range []string{
+			"webhook certificates", "validatingwebhookconfigurations.admissionregistration.k8s.io",
+			"mutatingwebhookconfigurations.admissionregistration.k8s.io",
+		} {
+			if !reported[watched] {
+				t.Errorf("the refused list of %s is not reported", watched)
+			}
 		}
 	})
 }

@@ -20,6 +20,8 @@ import (
 
 // configuration is a webhook configuration whose caBundles are kept current.
 type configuration struct {
+	// resource is the full name of the resource.
+	resource string
 	informer cache.SharedIndexInformer
 	// observe returns the configuration; nil if it is absent.
 	observe func() *observation
@@ -71,7 +73,7 @@ func applyOptions(options Options) metav1.ApplyOptions {
 func newValidating(client kubernetes.Interface, factory informers.SharedInformerFactory, options Options) *configuration {
 	informer := factory.Admissionregistration().V1().ValidatingWebhookConfigurations().Informer()
 	return &configuration{
-		informer: informer,
+		resource: admissionregistrationv1.Resource("validatingwebhookconfigurations").String(), informer: informer,
 		observe: func() *observation {
 			found, ok := get[*admissionregistrationv1.ValidatingWebhookConfiguration](informer, options.Configurations)
 			if !ok {
@@ -99,7 +101,7 @@ func newValidating(client kubernetes.Interface, factory informers.SharedInformer
 func newMutating(client kubernetes.Interface, factory informers.SharedInformerFactory, options Options) *configuration {
 	informer := factory.Admissionregistration().V1().MutatingWebhookConfigurations().Informer()
 	return &configuration{
-		informer: informer,
+		resource: admissionregistrationv1.Resource("mutatingwebhookconfigurations").String(), informer: informer,
 		observe: func() *observation {
 			found, ok := get[*admissionregistrationv1.MutatingWebhookConfiguration](informer, options.Configurations)
 			if !ok {

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -46,6 +47,12 @@ func isConflict(err error) bool {
 		_, ok := link.(apierrors.APIStatus)
 		return ok && apierrors.IsConflict(link)
 	})
+}
+
+// IsFailure reports whether a worker logs the error of a pass as an error. Conflicts, pending
+// informers and the end of ctx are part of normal operation.
+func IsFailure(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() == nil && (IsTerminal(err) || !isConflict(err) && !IsPending(err))
 }
 
 // every reports whether matches is true for an error in err's chain. If the chain

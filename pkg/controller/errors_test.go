@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -76,5 +77,32 @@ func TestErrorKinds(t *testing.T) {
 	}
 	if err := Terminal(plain); !errors.Is(err, plain) || err.Error() != plain.Error() {
 		t.Errorf("Terminal does not wrap its error: %v", err)
+	}
+}
+
+func TestIsFailure(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "a", errors.New("changed"))
+	ended, end := context.WithCancel(t.Context())
+	end()
+	tests := []struct {
+		name    string
+		ctx     context.Context
+		err     error
+		failure bool
+	}{
+		{"none", t.Context(), nil, false},
+		{"any error", t.Context(), errors.New("boom"), true},
+		{"terminal", t.Context(), Terminal(errors.New("boom")), true},
+		{"terminal conflict", t.Context(), Terminal(conflict), true},
+		{"conflict", t.Context(), fmt.Errorf("write: %w", conflict), false},
+		{"conflict beside a failure", t.Context(), errors.Join(conflict, errors.New("boom")), true},
+		{"interrupted", ended, errors.New("boom"), false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := IsFailure(test.ctx, test.err); got != test.failure {
+				t.Errorf("got %t", got)
+			}
+		})
 	}
 }

@@ -98,7 +98,7 @@ type Pass[T Object[T]] struct {
 	// Next is the delay until the next periodic pass.
 	Next time.Duration
 
-	// failed says that the pass returns an error, which the worker logs.
+	// failed says that the pass returns an error that the worker logs as an error.
 	failed      bool
 	conditions  func(T) *[]metav1.Condition
 	commit      func(context.Context) error

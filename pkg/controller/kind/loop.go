@@ -190,7 +190,7 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 		l.queue.EnqueueAfter(key, wait, controller.HealthChange)
 		return controller.Result{RequeueAfter: p.Next}, err
 	}
-	p.failed = err != nil
+	p.failed = controller.IsFailure(ctx, err)
 	commitErr := p.Commit(ctx)
 	committed = commitErr == nil
 	return controller.Result{RequeueAfter: p.Next}, join(err, commitErr)
@@ -239,7 +239,7 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 		if done, err = l.kind.Finalize(ctx, p); errors.Is(err, ErrDeletionWaits) {
 			return err
 		} else if err != nil {
-			p.failed = true
+			p.failed = controller.IsFailure(ctx, err)
 			return join(err, p.Commit(ctx))
 		}
 	}
@@ -256,7 +256,7 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	}
 	if err != nil {
 		err = l.redacted(ctx, p.Object, err)
-		p.failed = true
+		p.failed = controller.IsFailure(ctx, err)
 		p.Conditions().MarkReconciling(apimeta.ReasonFinalizerFailed, "Deletion waits: "+err.Error())
 		return join(err, p.Commit(ctx))
 	}

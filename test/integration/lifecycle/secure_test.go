@@ -10,7 +10,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -32,7 +31,7 @@ func TestSecureMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	address := freeAddress(t)
+	address := cluster.FreeAddress(t.Context(), t)
 	operator := cluster.StartOperator(t.Context(), t, shared, "--metrics-secure", "--metrics-bind-address="+address, "--controllers=demoapp")
 	url := "https://" + address + "/metrics"
 
@@ -116,15 +115,4 @@ func scrape(t *testing.T, url, token string) (status int, body string) {
 		t.Fatal(err)
 	}
 	return response.StatusCode, string(text)
-}
-
-// freeAddress returns a loopback address that was free a moment ago.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }

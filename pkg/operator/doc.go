@@ -32,8 +32,10 @@
 // # Two contexts
 //
 // Controllers get two contexts. When stop ends after a signal, controllers start nothing new and finish the work in
-// flight; the process keeps the lease. When lead ends, controllers stop at once, because another replica may be the
-// leader. If another replica is known to be the leader, the process ends without a wait for work in flight.
+// flight; the process keeps the lease. When lead ends, controllers start nothing new, because the lease was not renewed
+// within --leader-elect-renew-deadline. Requests are canceled. A Helm operation in flight cannot be canceled safely, so it
+// may continue until one second before the lease expires. Then the process ends. If another replica is known to be the
+// leader, the process ends without a wait for work in flight. Both times count from the start of the last renewal.
 //
 // # Stop
 //
@@ -41,8 +43,9 @@
 //
 //  1. /readyz answers 503, and the controllers start nothing new;
 //  2. workers finish the work in flight, within --shutdown-timeout;
-//  3. the last events are delivered;
-//  4. the lease is released, so that a standby takes over within 2.2 times --leader-elect-retry-period;
+//  3. the last events are delivered, within 2 seconds;
+//  4. the lease is released, so that a standby takes over within 2.2 times --leader-elect-retry-period. The release
+//     has 5 seconds; a lease that is not released expires;
 //  5. services stop in the reverse order of their start: the services of the kinds, the events, then HTTP.
 //
 // [Run] returns nil after an orderly stop. It returns an error if a part failed, if the lease was lost, or if workers

@@ -39,7 +39,7 @@ func newEventStream(ctx context.Context, apiServer events.EventSink) (*eventStre
 	return s, nil
 }
 
-// settle waits until the recorded events are delivered.
+// settle waits until the recorded events are delivered, at most for eventsFlushTimeout.
 func (s *eventStream) settle() {
 	s.sink.waitQuiet(eventsQuiet, eventsFlushTimeout)
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,14 +24,25 @@ import (
 // releaseTimeout bounds the release of the lease. A lease that is not released expires.
 const releaseTimeout = 5 * time.Second
 
-// minLostLeaseGrace is the minimum time that workers have to return after the lease was lost.
-const minLostLeaseGrace = time.Second
+// exitMargin is the time before the expiry of the lease at which work in flight must have ended. It covers the end of
+// the process, and clocks that run at different speeds.
+const exitMargin = time.Second
 
-// errLeaseLost means that another process may be the leader.
+// errLeaseLost means that another process may be the leader, now or after the end of leaseLoss.
 var errLeaseLost = errors.New("lost the lease")
 
 // errLeaseTaken means that another process is the leader. Work in flight has no more time.
 var errLeaseTaken = fmt.Errorf("%w to another process", errLeaseLost)
+
+// leaseLoss is the cause of the end of lead after the loss of the lease.
+type leaseLoss struct {
+	error
+	// end is the time at which work in flight must have ended. It is zero if another process is the leader.
+	end time.Time
+}
+
+// Unwrap returns the reason of the loss.
+func (l *leaseLoss) Unwrap() error { return l.error }
 
 // workFunc does the work of a leader. It returns after a failure, after the end of lead, or after the end of stop when
 // the work in flight is finished. An error that wraps errWorkersLeft means that workers are still running.
@@ -70,7 +82,9 @@ func (l *leadership) run(stop context.Context, work workFunc) error {
 	elect, resign := context.WithCancel(base)
 	defer resign()
 	started := make(chan struct{})
-	elector, err := l.elector(started, lose)
+	lock := l.watch(lose)
+	defer lock.close()
+	elector, err := l.elector(started, lock)
 	if err != nil {
 		return err
 	}
@@ -102,11 +116,27 @@ func (l *leadership) lead(stop, lead context.Context, work workFunc) error {
 	return work(stop, lead)
 }
 
-// elector returns an elector. It closes started when it acquires the lease, and calls lose when it loses the lease.
-func (l *leadership) elector(started chan<- struct{}, lose context.CancelCauseFunc) (*leaderelection.LeaderElector, error) {
-	lock := &watchfulLock{Interface: l.lock, taken: func(holder string) {
-		lose(fmt.Errorf("%w: %s is held by %s", errLeaseTaken, l.lock.Describe(), holder))
-	}}
+// watch returns the lock of the elector. The lock calls lose when this process loses the lease.
+func (l *leadership) watch(lose context.CancelCauseFunc) *watchfulLock {
+	name := l.lock.Describe()
+	return &watchfulLock{
+		Interface: l.lock,
+		deadline:  l.options.RenewDeadline,
+		taken: func(holder string) {
+			lose(&leaseLoss{error: fmt.Errorf("%w: %s is held by %s", errLeaseTaken, name, holder)})
+		},
+		unrenewed: func(renewed time.Time) {
+			lose(&leaseLoss{
+				error: fmt.Errorf("%w %s: could not renew it for %v (--leader-elect-renew-deadline)",
+					errLeaseLost, name, l.options.RenewDeadline),
+				end: renewed.Add(l.options.LeaseDuration - exitMargin),
+			})
+		},
+	}
+}
+
+// elector returns an elector that closes started when it acquires the lease. The lock reports the loss of the lease.
+func (l *leadership) elector(started chan<- struct{}, lock *watchfulLock) (*leaderelection.LeaderElector, error) {
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          l.options.ResourceName,
 		Lock:          lock,
@@ -114,14 +144,13 @@ func (l *leadership) elector(started chan<- struct{}, lose context.CancelCauseFu
 		RenewDeadline: l.options.RenewDeadline,
 		RetryPeriod:   l.options.RetryPeriod,
 		// run releases the lease instead. After a failed renewal, the elector would first try to release the lease for
-		// another renew deadline. It would call OnStoppedLeading only after the lease has expired.
+		// another renew deadline.
 		ReleaseOnCancel: false,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { close(started) },
-			OnStoppedLeading: func() {
-				lose(fmt.Errorf("%w %s: could not renew it for %v (--leader-elect-renew-deadline)",
-					errLeaseLost, l.lock.Describe(), l.options.RenewDeadline))
-			},
+			// The elector measures the renew deadline from its first attempt, the lock from the last renewal. So the lock
+			// has reported the loss before.
+			OnStoppedLeading: func() {},
 			OnNewLeader: func(identity string) {
 				if identity != "" && identity != l.lock.Identity() {
 					klog.Background().Info("Standing by", "lease", l.lock.Describe(), "leader", identity)
@@ -135,13 +164,47 @@ func (l *leadership) elector(started chan<- struct{}, lose context.CancelCauseFu
 	return elector, nil
 }
 
-// watchfulLock calls taken when this process holds the lease and reads that another process holds it. This happens after
-// a pause of the process that was longer than the lease duration, and after a change of the lease by a user. The elector
-// would let the work continue until the renew deadline.
+// watchfulLock reports the loss of the lease earlier than the elector:
+//
+//   - It calls taken when this process holds the lease and reads that another process holds it. This happens after a
+//     pause of the process that was longer than the lease duration, and after a change of the lease by a user.
+//   - It calls unrenewed when the deadline has passed since the last successful renewal was sent. The standby counts the
+//     lease duration from a later moment, because it reads the lease after the API server has stored the renewal.
 type watchfulLock struct {
 	resourcelock.Interface
-	taken func(holder string)
-	held  atomic.Bool
+	deadline  time.Duration
+	taken     func(holder string)
+	unrenewed func(renewed time.Time)
+
+	held atomic.Bool
+	mu   sync.Mutex
+	// expiry calls unrenewed. It is nil before the first renewal.
+	expiry *time.Timer
+	closed bool
+}
+
+// renewed notes a renewal that was sent at the time sent.
+func (l *watchfulLock) renewed(sent time.Time) {
+	l.held.Store(true)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	if l.expiry != nil {
+		l.expiry.Stop()
+	}
+	l.expiry = time.AfterFunc(time.Until(sent.Add(l.deadline)), func() { l.unrenewed(sent) })
+}
+
+// close ends the watch.
+func (l *watchfulLock) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.expiry != nil {
+		l.expiry.Stop()
+	}
 }
 
 // Get implements resourcelock.Interface.
@@ -155,18 +218,20 @@ func (l *watchfulLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 
 // Create implements resourcelock.Interface.
 func (l *watchfulLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	sent := time.Now()
 	err := l.Interface.Create(ctx, record)
 	if err == nil {
-		l.held.Store(true)
+		l.renewed(sent)
 	}
 	return err
 }
 
 // Update implements resourcelock.Interface. The elector updates the lease only in order to hold it.
 func (l *watchfulLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	sent := time.Now()
 	err := l.Interface.Update(ctx, record)
 	if err == nil {
-		l.held.Store(true)
+		l.renewed(sent)
 	}
 	return err
 }
@@ -199,12 +264,6 @@ func (l *leadership) release(ctx context.Context) {
 		return
 	}
 	logger.Info("Released the lease")
-}
-
-// lostLeaseGrace returns the time between the loss of the lease and the earliest takeover by another replica.
-func (o LeaderElectionOptions) lostLeaseGrace() time.Duration {
-	// The last renewal was at most one retry period and one renew deadline before the loss.
-	return max(o.LeaseDuration-o.RenewDeadline-o.RetryPeriod, minLostLeaseGrace)
 }
 
 // checkLease returns an error unless the lease exists or can be created. Without this check, a missing namespace or

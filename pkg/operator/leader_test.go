@@ -195,13 +195,67 @@ func TestLostLease(t *testing.T) {
 				if !errors.Is(err, errLeaseLost) || !strings.Contains(err.Error(), "demoapp-system/demoapp-controller") {
 					t.Errorf("error = %v, want %v", err, errLeaseLost)
 				}
-				// The last successful renewal was at most one retry period before.
-				limit := leaseOptions.LeaseDuration - leaseOptions.RetryPeriod
-				if took := time.Since(broken); took >= limit {
-					t.Errorf("work went on for %v after the first failure, want less than %v", took, limit)
+				// The last successful renewal was before the first failure.
+				if took := time.Since(broken); took > leaseOptions.RenewDeadline {
+					t.Errorf("work went on for %v after the first failure, want at most %v", took, leaseOptions.RenewDeadline)
 				}
 				if a.leads.Load() {
 					t.Error("a still reports that it leads")
+				}
+			})
+		})
+	}
+}
+
+// slowLock is a lock on an API server that stores the last renewal at once, answers it after delay, and fails afterwards.
+type slowLock struct {
+	resourcelock.Interface
+	delay time.Duration
+	slow  atomic.Bool
+	// stored is the time of the last renewal.
+	stored atomic.Pointer[time.Time]
+	broken atomic.Bool
+}
+
+func (l *slowLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if l.broken.Load() {
+		return apierrors.NewServiceUnavailable("down")
+	}
+	now := time.Now()
+	l.stored.Store(&now)
+	err := l.Interface.Update(ctx, record)
+	if l.slow.Load() {
+		elapse(l.delay)
+		l.broken.Store(true)
+	}
+	return err
+}
+
+func TestLostLeaseIsMeasuredFromStartOfLastRenewal(t *testing.T) {
+	for _, delay := range []time.Duration{0, time.Second, leaseOptions.RenewDeadline / 2} {
+		t.Run(delay.String(), func(t *testing.T) {
+			client := fake.NewClientset()
+			synctest.Test(t, func(t *testing.T) {
+				a := candidate{ended: make(chan error, 1)}
+				a.leadership = newLeadership(leaseOptions, "a", client.CoordinationV1(), a.leads.Store)
+				lock := &slowLock{Interface: a.lock, delay: delay}
+				a.lock = lock
+				go func() { a.ended <- a.run(t.Context(), drains(time.Hour)) }()
+				elapse(time.Minute + time.Second)
+				lock.slow.Store(true)
+
+				err := <-a.ended
+
+				renewed := *lock.stored.Load()
+				if took := time.Since(renewed); took != leaseOptions.RenewDeadline {
+					t.Errorf("the leader led for %v after its last renewal, want %v", took, leaseOptions.RenewDeadline)
+				}
+				var loss *leaseLoss
+				if !errors.As(err, &loss) || !errors.Is(err, errLeaseLost) {
+					t.Fatalf("error = %v, want %v", err, errLeaseLost)
+				}
+				if left, limit := loss.end.Sub(renewed), leaseOptions.LeaseDuration-exitMargin; left != limit {
+					t.Errorf("work may last until %v after the last renewal, want %v", left, limit)
 				}
 			})
 		})
@@ -303,19 +357,6 @@ func TestWithoutLeaderElection(t *testing.T) {
 	})
 	if actions := client.Actions(); len(actions) != 0 {
 		t.Errorf("requests: %v", actions)
-	}
-}
-
-func TestLostLeaseGrace(t *testing.T) {
-	tests := []struct{ lease, renew, retry, want time.Duration }{
-		{15 * time.Second, 10 * time.Second, 2 * time.Second, 3 * time.Second},
-		{15 * time.Second, 14 * time.Second, 2 * time.Second, time.Second},
-	}
-	for _, test := range tests {
-		o := LeaderElectionOptions{LeaseDuration: test.lease, RenewDeadline: test.renew, RetryPeriod: test.retry}
-		if got := o.lostLeaseGrace(); got != test.want {
-			t.Errorf("grace of %v/%v/%v = %v, want %v", test.lease, test.renew, test.retry, got, test.want)
-		}
 	}
 }
 

@@ -49,7 +49,6 @@ func Run(stop context.Context, options Options, kinds ...Kind) error {
 	p := &process{
 		ready:           ready,
 		shutdownTimeout: cfg.ShutdownTimeout,
-		lostLeaseGrace:  cfg.LeaderElection.lostLeaseGrace(),
 		prepare: func(ctx context.Context) (*assembly, error) {
 			built, err := prepare(ctx, cfg, server, metrics, kinds)
 			if err == nil {
@@ -132,7 +131,7 @@ type assembly struct {
 	// startable are the kinds that can start at once. waiting holds the other kinds.
 	startable []Kind
 	waiting   *kindQueue
-	// settle waits until the requests of the services that follow from work are sent: the last events.
+	// settle waits for the last events, at most for eventsFlushTimeout.
 	settle func()
 	// campaign calls work when this process is the leader; see leadership.run.
 	campaign func(stop context.Context, work workFunc) error
@@ -190,8 +189,6 @@ type process struct {
 	prepare func(ctx context.Context) (*assembly, error)
 	// shutdownTimeout bounds the wait for work in flight after the end of stop.
 	shutdownTimeout time.Duration
-	// lostLeaseGrace bounds the same wait after the loss of the lease.
-	lostLeaseGrace time.Duration
 }
 
 // run starts all parts, waits for the end of stop or for a failure, and stops the parts in the reverse order.
@@ -251,7 +248,8 @@ func (p *process) run(stop context.Context) (err error) {
 	return built.campaign(stop, func(stop, lead context.Context) error {
 		err := p.supervise(stop, lead, controllers)
 		if lead.Err() == nil && !errors.Is(err, errWorkersLeft) {
-			// The next leader begins after the last request of this one.
+			// The events of this leader usually precede the writes of the next one. Events that take longer than
+			// eventsFlushTimeout are sent while the services stop.
 			built.settle()
 		}
 		return err

@@ -25,7 +25,6 @@ func newProcess(j *journal, synced *bool, controllers ...Controller) *process {
 		endpoints:       []Service{j.service("http")},
 		ready:           &readiness{},
 		shutdownTimeout: 25 * time.Second,
-		lostLeaseGrace:  3 * time.Second,
 		prepare: func(context.Context) (*assembly, error) {
 			j.note("prepared")
 			kind := Kind{Name: "demoapp", Build: func(env *Environment) error {

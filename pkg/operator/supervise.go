@@ -25,8 +25,8 @@ var errShutdownTimeout = errors.New("work in flight was not finished")
 // supervise runs the controllers that it receives from added, until stop or lead ends or a controller fails.
 //
 // After the end of stop, and after a failure, supervise waits for the work in flight, up to shutdownTimeout. It then
-// ends the lead of the controllers and waits for abandonGrace. If lead ends first, supervise waits for lostLeaseGrace, or
-// not at all if another process holds the lease.
+// ends the lead of the controllers and waits for abandonGrace. If the lease is lost first, supervise waits until the end
+// of the leaseLoss.
 func (p *process) supervise(stop, lead context.Context, added <-chan []Controller) error {
 	stop, halt := context.WithCancel(stop)
 	defer halt()
@@ -40,7 +40,7 @@ func (p *process) supervise(stop, lead context.Context, added <-chan []Controlle
 		errs            []error
 		stopped, ended  = stop.Done(), lead.Done()
 		overrun, giveUp <-chan time.Time
-		grace           = p.lostLeaseGrace
+		grace           = abandonGrace
 		working         int
 	)
 	// Without controllers, wait until stop or lead ends.
@@ -69,12 +69,11 @@ func (p *process) supervise(stop, lead context.Context, added <-chan []Controlle
 			klog.FromContext(stop).Info("Stopping: waiting for work in flight", "timeout", p.shutdownTimeout)
 			overrun = time.After(p.shutdownTimeout)
 		case <-overrun:
-			grace = abandonGrace
 			abandon(fmt.Errorf("%w after %v (--shutdown-timeout)", errShutdownTimeout, p.shutdownTimeout))
 		case <-ended:
-			if errors.Is(context.Cause(lead), errLeaseTaken) {
-				// Another leader is at work. Only the exit of the process ends operations in flight.
-				grace = 0
+			if loss := (*leaseLoss)(nil); errors.As(context.Cause(lead), &loss) {
+				// Another leader may be at work after the end. Only the exit of the process ends operations in flight.
+				grace = time.Until(loss.end)
 			}
 			ended, overrun, added = nil, nil, nil
 			giveUp = time.After(grace)

@@ -4,7 +4,6 @@
 package operator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,17 +55,19 @@ func TestSupervise(t *testing.T) {
 		// errTaken is errLost with another leader.
 		errTaken = fmt.Errorf("%w: another leads", errLeaseTaken)
 		never    = 24 * time.Hour
+		// grace is the time between the loss of the lease and its end.
+		grace = 3 * time.Second
 	)
 	tests := []struct {
 		name        string
 		controllers []Controller
 		stopAfter   time.Duration
 		loseAfter   time.Duration
-		// loss is the reason why lead ends; default errLost.
-		loss error
-		want []error
-		text string
-		took time.Duration
+		// taken is true if another process holds the lease.
+		taken bool
+		want  []error
+		text  string
+		took  time.Duration
 	}{
 		{name: "no controllers", stopAfter: time.Minute, loseAfter: never, took: time.Minute},
 		{
@@ -108,7 +109,7 @@ func TestSupervise(t *testing.T) {
 		{
 			name:        "lease taken, workers keep running",
 			controllers: []Controller{worker("a", never, false)},
-			stopAfter:   never, loseAfter: time.Minute, loss: errTaken,
+			stopAfter:   never, loseAfter: time.Minute, taken: true,
 			want: []error{errTaken, errWorkersLeft},
 			took: time.Minute,
 		},
@@ -141,10 +142,14 @@ func TestSupervise(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				stop, cancel := context.WithTimeout(t.Context(), test.stopAfter)
 				defer cancel()
-				lead, lose := context.WithTimeoutCause(context.WithoutCancel(t.Context()), test.loseAfter, cmp.Or(test.loss, errLost))
-				defer lose()
-				p := &process{shutdownTimeout: 25 * time.Second, lostLeaseGrace: 3 * time.Second}
 				start := time.Now()
+				loss := &leaseLoss{error: errLost, end: start.Add(test.loseAfter + grace)}
+				if test.taken {
+					loss = &leaseLoss{error: errTaken}
+				}
+				lead, lose := context.WithTimeoutCause(context.WithoutCancel(t.Context()), test.loseAfter, loss)
+				defer lose()
+				p := &process{shutdownTimeout: 25 * time.Second}
 				added := make(chan []Controller, 1)
 				added <- test.controllers
 				err := p.supervise(stop, lead, added)
@@ -177,7 +182,7 @@ func TestSuperviseLaterControllers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				stop, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
-				p := &process{shutdownTimeout: 25 * time.Second, lostLeaseGrace: 3 * time.Second}
+				p := &process{shutdownTimeout: 25 * time.Second}
 				added := make(chan []Controller, 2)
 				added <- []Controller{worker("first", 5*time.Second, true)}
 				start := time.Now()

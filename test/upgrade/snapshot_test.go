@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/example/demoapp-controller/test/cluster"
 )
@@ -27,6 +28,8 @@ type snapshot struct {
 	custom map[string]*unstructured.Unstructured
 	// pods has the UID and the restarts of each pod, and templates the pod template of each Deployment.
 	pods, templates map[string]string
+	// replicas is the number of pods that the Deployments have together.
+	replicas int
 	// revisions has the revisions of each release with their status.
 	revisions map[string][]string
 }
@@ -58,6 +61,7 @@ func (f *fleet) snapshot(ctx context.Context) snapshot {
 		if err != nil {
 			f.t.Fatal(err)
 		}
+		s.replicas += int(ptr.Deref(deployment.Spec.Replicas, 1))
 		s.templates[deployment.Name] = fmt.Sprintf("%s %s", deployment.UID, template)
 	}
 	records, err := shared.Client.CoreV1().Secrets(f.namespace).List(ctx, metav1.ListOptions{LabelSelector: "owner=helm"})
@@ -87,10 +91,32 @@ func (f *fleet) awaitRollout(before snapshot) {
 	})
 }
 
+// assertComplete asserts that a snapshot has the release and the Deployment of each DemoApp, and all pods of the Deployments.
+// A comparison with an empty snapshot would find no difference.
+func (f *fleet) assertComplete(s snapshot) {
+	f.t.Helper()
+	for id := range s.custom {
+		plural, name, _ := strings.Cut(id, "/")
+		if plural != demoApps.Resource {
+			continue
+		}
+		if len(s.revisions[name]) == 0 {
+			f.t.Errorf("DemoApp %s has no release", name)
+		}
+		if s.templates[name] == "" {
+			f.t.Errorf("DemoApp %s has no Deployment", name)
+		}
+	}
+	if s.replicas == 0 || len(s.pods) < s.replicas {
+		f.t.Errorf("%d pods for %d replicas of all Deployments", len(s.pods), s.replicas)
+	}
+}
+
 // compare asserts that no pod was restarted and no pod template changed since before, and that each release has the
 // same revisions as before. If the chart has changed, each release has exactly one more. compare returns a report.
 func (f *fleet) compare(before snapshot, chartChanged bool) string {
 	f.t.Helper()
+	f.assertComplete(before)
 	after := f.snapshot(f.t.Context())
 	if difference := cmp.Diff(before.pods, after.pods); difference != "" {
 		f.t.Errorf("pods differ (-before +after):\n%s", difference)
@@ -110,8 +136,9 @@ func (f *fleet) compare(before snapshot, chartChanged bool) string {
 			f.t.Errorf("release %s has the revisions %q, before the upgrade %q", release, revisions, before.revisions[release])
 		}
 	}
-	if len(after.revisions) != len(before.revisions) {
-		f.t.Errorf("%d releases, before the upgrade %d", len(after.revisions), len(before.revisions))
+	releases := func(s snapshot) []string { return slices.Sorted(maps.Keys(s.revisions)) }
+	if difference := cmp.Diff(releases(before), releases(after)); difference != "" {
+		f.t.Errorf("releases differ (-before +after):\n%s", difference)
 	}
 	return fmt.Sprintf("%d pods, %d releases, %d new revisions", len(after.pods), len(after.revisions), added)
 }

@@ -7,6 +7,7 @@ package lifecycle
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -38,6 +39,8 @@ const (
 	afterReturn = time.Minute
 	// inFlight is the time that one operation may take to end. Each begins before the loss of the lease.
 	inFlight = 2 * time.Second
+	// logDelay is the time between the begin of a pass and the line of the log.
+	logDelay = 500 * time.Millisecond
 )
 
 const (
@@ -53,17 +56,15 @@ type pair struct {
 	load            *load
 }
 
-// newPair starts a leader and a standby, both behind the proxy if there is one, and the load. It returns when the
-// leader has worked on the load for a while.
-func newPair(t *testing.T, proxy *cluster.Proxy, interval time.Duration) pair {
+// newPair starts a leader, a standby and the load. It returns when the leader has worked on the load for a while.
+func newPair(t *testing.T, leader, standby cluster.Launch, interval time.Duration) pair {
 	t.Helper()
 	installWebsites(t)
 	ns := newNamespace(t)
-	launch := cluster.Launch{Proxy: proxy}
 	var p pair
-	p.leader = launch.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
+	p.leader = leader.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
 	awaitLead(t, p.leader)
-	p.standby = launch.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
+	p.standby = standby.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)
 	p.load = startLoad(t, ns, interval)
 	const busy = 100
 	cluster.Eventually(t.Context(), t, "leader at work", func(context.Context) (bool, error) {
@@ -118,7 +119,7 @@ func assertWithin(t *testing.T, what string, took, most time.Duration) {
 }
 
 func TestHandOverUnderLoadAfterTermination(t *testing.T) {
-	p := newPair(t, nil, loadInterval)
+	p := newPair(t, cluster.Launch{}, cluster.Launch{}, loadInterval)
 
 	begin := time.Now()
 	code := p.leader.Stop()
@@ -135,7 +136,7 @@ func TestHandOverUnderLoadAfterTermination(t *testing.T) {
 
 // TestHandOverUnderLoadAfterKill waits until the lease of the killed leader expires.
 func TestHandOverUnderLoadAfterKill(t *testing.T) {
-	p := newPair(t, nil, loadInterval)
+	p := newPair(t, cluster.Launch{}, cluster.Launch{}, loadInterval)
 
 	begin := time.Now()
 	p.leader.Kill()
@@ -145,8 +146,7 @@ func TestHandOverUnderLoadAfterKill(t *testing.T) {
 }
 
 func TestTakenLeaseEndsWorkUnderLoad(t *testing.T) {
-	p := newPair(t, nil, loadInterval)
-	p.standby.Stop()
+	p := newPair(t, cluster.Launch{}, cluster.Launch{}, loadInterval)
 
 	begin := time.Now()
 	leases := shared.Client.CoordinationV1().Leases(cluster.OperatorNamespace)
@@ -156,30 +156,52 @@ func TestTakenLeaseEndsWorkUnderLoad(t *testing.T) {
 	}
 
 	assertLost(t, begin, p.leader, retryPeriod+inFlight)
-	next := cluster.StartOperator(t.Context(), t, shared)
-	awaitTakeover(t, begin, p.leader, next)
+	awaitTakeover(t, begin, p.leader, p.standby)
 	p.load.Stop()
 }
 
-// TestUnrenewableLeaseEndsWorkUnderLoad refuses all requests for the lease, so that the lease expires.
+// TestUnrenewableLeaseEndsWorkUnderLoad refuses the requests of the leader for the lease. The leader has access to all
+// other objects, and the standby to the lease, too. So only the time keeps the two from working together.
 func TestUnrenewableLeaseEndsWorkUnderLoad(t *testing.T) {
 	proxy := shared.NewProxy(t)
-	p := newPair(t, proxy, loadInterval)
+	leader := cluster.Launch{Proxy: proxy, Args: []string{"--logging-format=json", "-v=4"}}
+	p := newPair(t, leader, cluster.Launch{}, loadInterval)
 
 	begin := time.Now()
 	proxy.Refuse(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/leases/") })
 
-	assertLost(t, begin, p.leader, renewDeadline+retryPeriod+inFlight)
-	proxy.Refuse(nil)
-	awaitTakeover(t, begin, p.leader, p.standby)
+	assertLost(t, begin, p.leader, renewDeadline+inFlight)
+	assertWithin(t, "loss of the lease to the begin of the last pass", lastPass(t, p.leader).Sub(begin), renewDeadline+logDelay)
+	took := awaitTakeover(t, begin, p.leader, p.standby)
+	assertWithin(t, "loss of the lease to the first write of the standby", took, afterKill)
 	p.load.Stop()
+}
+
+// lastPass returns the time at which the last pass of an operator began. The operator logs JSON with verbosity 4.
+func lastPass(t *testing.T, operator *cluster.Operator) time.Time {
+	t.Helper()
+	var last time.Time
+	for text := range strings.Lines(operator.Log()) {
+		var line struct {
+			Time time.Time `json:"time"`
+			Msg  string    `json:"msg"`
+		}
+		if json.Unmarshal([]byte(text), &line) == nil && line.Msg == "Reconciling" {
+			last = line.Time
+		}
+	}
+	if last.IsZero() {
+		t.Fatal("the log has no passes")
+	}
+	return last
 }
 
 // TestAPIServerAwayUnderLoad takes the API server away from both operators for a minute, while the load goes on. The
 // leader ends, because it loses its lease, and is started again at once, like a container. No process ends besides.
 func TestAPIServerAwayUnderLoad(t *testing.T) {
 	proxy := shared.NewProxy(t)
-	p := newPair(t, proxy, awayInterval)
+	launch := cluster.Launch{Proxy: proxy}
+	p := newPair(t, launch, launch, awayInterval)
 
 	begin := time.Now()
 	proxy.Disconnect()
@@ -193,7 +215,7 @@ func TestAPIServerAwayUnderLoad(t *testing.T) {
 	if code := p.leader.Stop(); code <= 0 {
 		t.Errorf("exit code %d, want an error", code)
 	}
-	restarted := cluster.Launch{Proxy: proxy}.Start(t.Context(), t, shared)
+	restarted := launch.Start(t.Context(), t, shared)
 	<-back
 	assertRuns(t, p.standby, "standby")
 	assertRuns(t, restarted, "restarted leader")

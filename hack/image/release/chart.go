@@ -23,9 +23,9 @@ type chartEdit struct {
 	replacement string
 }
 
-// addChart adds the packaged chart. Its versions are those of the release, and its default image is that of the release.
-// "helm package" is not used, because its archives contain the current time. Comments of the edited files stay.
-func (r release) addChart(files map[string][]byte, modified time.Time) error {
+// addChart adds the packaged chart. Its versions are those of the release, and its default image is that of the release by
+// its digest. "helm package" is not used, because its archives contain the current time. Comments of the edited files stay.
+func (r release) addChart(files map[string][]byte, digest string, modified time.Time) error {
 	version := strings.TrimPrefix(r.version, "v")
 	contents, err := archive.ReadTree(os.DirFS(r.chart), pack.Title)
 	if err != nil {
@@ -35,6 +35,7 @@ func (r release) addChart(files map[string][]byte, modified time.Time) error {
 		{"Chart.yaml", regexp.MustCompile(`(?m)^version: .*$`), "version: " + version},
 		{"Chart.yaml", regexp.MustCompile(`(?m)^appVersion: .*$`), "appVersion: " + r.version},
 		{"values.yaml", regexp.MustCompile(`(?m)^  repository: demoapp-controller$`), "  repository: " + r.repository},
+		{"values.yaml", regexp.MustCompile(`(?m)^  digest: ""$`), "  digest: " + digest},
 	} {
 		if err := edit.apply(contents); err != nil {
 			return fmt.Errorf("chart %s: %w", r.chart, err)

@@ -50,14 +50,14 @@ func (r release) write() error {
 	if err != nil {
 		return err
 	}
-	reference, err := r.addImage(files)
+	digest, err := r.addImage(files)
 	if err != nil {
 		return err
 	}
-	if err := r.addManifest(files, reference); err != nil {
+	if err := r.addManifest(files, r.reference(digest)); err != nil {
 		return err
 	}
-	if err := r.addChart(files, commit.created); err != nil {
+	if err := r.addChart(files, digest, commit.created); err != nil {
 		return err
 	}
 	files["checksums.txt"] = checksums(files)
@@ -123,7 +123,12 @@ func readBinary(path string) (binary, error) {
 	}, nil
 }
 
-// addImage adds the image and its bills of materials. It returns the reference of the image by its digest.
+// reference returns the reference of the image by its digest. The tag is for the reader.
+func (r release) reference(digest string) string {
+	return fmt.Sprintf("%s:%s@%s", r.repository, r.version, digest)
+}
+
+// addImage adds the image and its bills of materials. It returns the digest of the image.
 func (r release) addImage(files map[string][]byte) (string, error) {
 	prefix := fmt.Sprintf("%s-%s-image", pack.Title, r.version)
 	archive, err := os.ReadFile(filepath.Join(r.image, "oci.tar"))
@@ -142,13 +147,13 @@ func (r release) addImage(files map[string][]byte) (string, error) {
 		}
 		files[prefix+"-linux-"+strings.TrimPrefix(filepath.Base(document), "sbom-")] = content
 	}
-	digest, err := os.ReadFile(filepath.Join(r.image, "digest"))
+	content, err := os.ReadFile(filepath.Join(r.image, "digest"))
 	if err != nil {
 		return "", fmt.Errorf("read the digest of the image: %w", err)
 	}
-	reference := fmt.Sprintf("%s:%s@%s", r.repository, r.version, strings.TrimSpace(string(digest)))
-	files["image-digest.txt"] = []byte(reference + "\n")
-	return reference, nil
+	digest := strings.TrimSpace(string(content))
+	files["image-digest.txt"] = []byte(r.reference(digest) + "\n")
+	return digest, nil
 }
 
 // developmentImage is the line of the manifest with the image that "make image" builds.

@@ -131,8 +131,10 @@ image: $(call binaries,$(PLATFORMS)) ## Build the image of all PLATFORMS into bi
 	go -C hack/image run . -release '$(VERSION)' -tag '$(IMAGE)' -output $(CURDIR)/bin/image -push '$(PUSH)' $(abspath $^)
 	cp bin/image/docker-$(firstword $(notdir $(filter %/$(shell go env GOARCH),$(PLATFORMS)) $(PLATFORMS))).tar bin/image.tar
 
-# What the Dockerfile gets from outside: the version of Go, and the commit for the labels and the times of files.
-DOCKER_ARGS = GO_VERSION=$(patsubst go%,%,$(shell go env GOVERSION)) VERSION=$(VERSION) REVISION=$(shell git rev-parse HEAD) \
+# What the Dockerfile gets from outside: the version of Go, and the commit for the labels and the times of files. An empty
+# VERSION would replace the default of the Dockerfile.
+DOCKER_ARGS = GO_VERSION=$(patsubst go%,%,$(shell go env GOVERSION)) $(addprefix VERSION=,$(VERSION)) \
+	REVISION=$(shell git rev-parse HEAD)$(if $(shell git status --porcelain),+dirty) \
 	CREATED=$(shell TZ=UTC0 git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ) \
 	SOURCE_DATE_EPOCH=$(shell git log -1 --format=%ct)
 

@@ -6,6 +6,7 @@ package pack
 import (
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -157,5 +158,40 @@ func TestDockerBuildPassesAllArguments(t *testing.T) {
 		if !strings.Contains(out, part) {
 			t.Errorf("make docker-build docker-push lacks %q: %s", part, out)
 		}
+	}
+}
+
+// Without a version, the label has the default of the Dockerfile.
+func TestDockerBuildWithoutVersion(t *testing.T) {
+	out := program.Command(t, root, nil, "make", "--no-print-directory", "--dry-run", "docker-build", "VERSION=")
+
+	if strings.Contains(out, "--build-arg VERSION") {
+		t.Errorf("make docker-build passes an empty version: %s", out)
+	}
+}
+
+// The commit of the labels is marked as that of the binary is.
+func TestDockerBuildMarksUncommittedChanges(t *testing.T) {
+	clone := program.Clone(t, program.NewRepository(t))
+	makefile, err := filepath.Abs(root + "/Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := strings.TrimSpace(program.Command(t, clone, nil, "git", "rev-parse", "HEAD"))
+	build := func() string {
+		return program.Command(t, clone, nil, "make", "--no-print-directory", "--dry-run", "--file", makefile, "docker-build")
+	}
+
+	clean := build()
+	if err := os.WriteFile(filepath.Join(clone, "new.go"), []byte("package main\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	modified := build()
+
+	if want := "--build-arg REVISION=" + revision + " "; !strings.Contains(clean, want) {
+		t.Errorf("without changes, make docker-build lacks %q: %s", want, clean)
+	}
+	if want := "--build-arg REVISION=" + revision + "+dirty "; !strings.Contains(modified, want) {
+		t.Errorf("with changes, make docker-build lacks %q: %s", want, modified)
 	}
 }

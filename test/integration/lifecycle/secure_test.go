@@ -11,8 +11,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -77,8 +79,29 @@ func TestSecureMetrics(t *testing.T) {
 			t.Errorf("%s: status %d, want %d", name, status, test.status)
 		}
 	}
+	assertReviews(t, operator)
 	if strings.Contains(operator.Log(), reader) {
 		t.Error("the log has a token")
+	}
+}
+
+// assertReviews asserts that the operator needed all permissions of artifacts/rbac/metrics-auth.yaml, which has two
+// ClusterRoles: that of the operator, and that of the reader, which has no resources.
+func assertReviews(t *testing.T, operator *cluster.Operator) {
+	t.Helper()
+	granted, err := shared.ReadPermissions("artifacts/rbac/metrics-auth.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests, err := shared.AuditRequests(time.Time{}, cluster.ByProcess(operator))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, permission := range granted {
+		allowed := func(r cluster.AuditEvent) bool { return permission.IsUsedBy(r) && r.Code == http.StatusCreated }
+		if !slices.ContainsFunc(requests, allowed) {
+			t.Errorf("artifacts/rbac/metrics-auth.yaml grants a permission that the operator did not need: %s", permission)
+		}
 	}
 }
 

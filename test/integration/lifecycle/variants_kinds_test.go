@@ -1,0 +1,123 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package lifecycle
+
+import (
+	"context"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/example/demoapp-controller/test/cluster"
+)
+
+// namespacedKind is an opt-in kind that runs without any ClusterRole.
+type namespacedKind struct {
+	// name is that of the directory in artifacts/kinds, and of the controller.
+	name     string
+	resource schema.GroupVersionResource
+	change   string
+	// child is the resource of an object that the operator creates again after a deletion.
+	child     schema.GroupVersionResource
+	childName string
+	// unneeded are the granted verbs and permissions that this life of an object does not need.
+	unneeded []string
+}
+
+func namespacedKinds() []namespacedKind {
+	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	return []namespacedKind{
+		{
+			name:     "website",
+			resource: schema.GroupVersionResource{Group: "webapp.example.com", Version: "v1", Resource: "websites"},
+			change:   `{"spec": {"html": "<h1>Changed</h1>"}}`,
+			child:    deployments, childName: "website-sample",
+			unneeded: []string{"get", "delete"},
+		},
+		{
+			name:     "appconfig",
+			resource: schema.GroupVersionResource{Group: "config.example.com", Version: "v1", Resource: "appconfigs"},
+			change:   `{"spec": {"values": {"logLevel": "debug"}}}`,
+			child:    configMaps, childName: "shop-config",
+			unneeded: []string{"get", "delete", "patch statefulsets.apps", "patch daemonsets.apps"},
+		},
+		{
+			name:     "memcachedbackup",
+			resource: schema.GroupVersionResource{Group: "cache.my.domain", Version: "v1", Resource: "memcachedbackups"},
+			change:   `{"spec": {"size": 1}}`,
+			child:    deployments, childName: "memcachedbackup-sample",
+			unneeded: []string{"get", "delete"},
+		},
+	}
+}
+
+// TestNamespacedRolesOfKinds runs opt-in kinds in one namespace, without any ClusterRole: their objects become ready, are
+// changed, and get a deleted child back.
+func TestNamespacedRolesOfKinds(t *testing.T) {
+	namespace := shared.Namespace(t)
+	v := newVariant(t)
+	v.apply(v.namespace, namespacedDir+"operator.yaml")
+	v.apply(namespace, namespacedDir+"watched.yaml")
+	controllers := "--controllers="
+	for _, kind := range namespacedKinds() {
+		if err := shared.InstallCRDs(t.Context(), "artifacts/kinds/"+kind.name+"/crd.yaml"); err != nil {
+			t.Fatal(err)
+		}
+		v.apply(namespace, namespacedDir+"kinds/"+kind.name+".yaml")
+		controllers += kind.name + ","
+	}
+	v.start("--namespaces="+namespace, "--audit-namespace="+v.audit, controllers[:len(controllers)-1])
+
+	for _, kind := range namespacedKinds() {
+		kind.live(t, namespace)
+	}
+
+	requests := v.sent()
+	v.assertRefused(requests, nil)
+	v.assertInside(requests, namespace)
+	for _, kind := range namespacedKinds() {
+		v.assertUsed(namespacedDir+"kinds/"+kind.name+".yaml", namespace, "", requests, kind.unneeded...)
+	}
+}
+
+// live applies the example of the kind, changes it, and deletes a child.
+func (k namespacedKind) live(t *testing.T, namespace string) {
+	t.Helper()
+	file := "artifacts/kinds/" + k.name + "/example.yaml"
+	objects, err := shared.Objects(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := objects[0]
+	if err := shared.ApplyFiles(t.Context(), namespace, file); err != nil {
+		t.Fatal(err)
+	}
+	shared.AwaitReady(t.Context(), t, namespace, owner)
+
+	_, err = shared.Dynamic.Resource(k.resource).Namespace(namespace).Patch(
+		t.Context(), owner.GetName(), types.MergePatchType, []byte(k.change), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared.AwaitReady(t.Context(), t, namespace, owner)
+
+	children := shared.Dynamic.Resource(k.child).Namespace(namespace)
+	deleted, err := children.Get(t.Context(), k.childName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := children.Delete(t.Context(), k.childName, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t.Context(), t, k.childName+" exists again", func(ctx context.Context) (bool, error) {
+		live, err := children.Get(ctx, k.childName, metav1.GetOptions{})
+		return err == nil && live.GetUID() != deleted.GetUID(), err
+	})
+	shared.AwaitReady(t.Context(), t, namespace, owner)
+}

@@ -152,7 +152,7 @@ release: release-version $(call binaries,$(RELEASE_PLATFORMS)) ## Build the rele
 	go -C hack/image run ./release -version '$(VERSION)' -repository $(REPOSITORY) -image $(CURDIR)/bin/image \
 		-manifest $(CURDIR)/artifacts/install.yaml -chart $(CURDIR)/artifacts/chart/demoapp-controller \
 		-output $(CURDIR)/bin/release $(abspath $(filter bin/%,$^))
-	$(if $(PUSH),$(MAKE) --no-print-directory image IMAGE=$(REPOSITORY):$(VERSION))
+	$(if $(PUSH),$(MAKE) --no-print-directory release-push)
 	$(if $(SIGN_KEY),$(MAKE) --no-print-directory sign)
 
 # A release is of a commit. This is checked before the long build.
@@ -160,6 +160,14 @@ release: release-version $(call binaries,$(RELEASE_PLATFORMS)) ## Build the rele
 release-version:
 	@[[ -n '$(VERSION)' ]] || { echo 'release: VERSION is empty; set it, for example: make release VERSION=v1.2.3' >&2; exit 1; }
 	@[[ -z "$$(git status --porcelain)" ]] || { echo 'release: there are uncommitted changes; commit them' >&2; exit 1; }
+
+# The image is packed again from the binaries of the release, so nothing is compiled.
+.PHONY: release-push
+release-push: ## Push the image of the release VERSION= in bin/release/ to PUSH=.
+	go -C hack/image run . -release '$(VERSION)' -tag '$(REPOSITORY):$(VERSION)' -output $(CURDIR)/bin/image -push '$(PUSH)' \
+		$(addprefix $(CURDIR)/bin/release/demoapp-controller-$(VERSION)-,$(subst /,-,$(PLATFORMS)))
+	@[[ "$$(<bin/release/image-digest.txt)" == *"@$$(<bin/image/digest)" ]] || \
+		{ echo 'release-push: the pushed image is not that of bin/release/image-digest.txt; run make release again' >&2; exit 1; }
 
 .PHONY: sign
 sign: $(COSIGN) ## Sign the release in bin/release/, and its image if PUSH= is set.
@@ -179,7 +187,7 @@ clean: ## Remove what was built.
 ##@ Test
 
 .PHONY: test
-test: test-unit test-cluster ## Run all tests.
+test: test-unit test-cluster test-release ## Run all tests.
 
 # The cache of tests does not notice changes outside of a module, so tests of other modules always run.
 .PHONY: test-unit
@@ -193,14 +201,19 @@ test-unit: ## Run the unit tests. They need no cluster.
 # UPGRADE_DEMOAPPS is the number of DemoApps for the upgrade from each earlier version, 24 by default. That from the newest
 # version always has 200.
 CLUSTER_TEST := $(CLUSTER_EXEC) go test $(RACE) -timeout 30m -p 2
-CLUSTER_PACKAGES = $(filter-out %/test/conformance,$(shell go list ./test/...)) ./test/conformance
+# PART= selects a part of the packages, so that several machines can share the work: one of CLUSTER_PARTS, or "others".
+PART ?=
+CLUSTER_PARTS := integration integration/lifecycle integration/secrets upgrade
+ALL_CLUSTER_PACKAGES = $(filter-out %/test/conformance,$(shell go list ./test/...)) ./test/conformance
+CLUSTER_PACKAGES = $(if $(filter-out others,$(PART)),./test/$(PART),$(filter-out \
+	$(if $(PART),$(addprefix %/test/,$(CLUSTER_PARTS))),$(ALL_CLUSTER_PACKAGES)))
 # The dashboards with a real Prometheus, which is in a module of its own.
 MONITORING_TEST := $(CLUSTER_EXEC) go -C test/monitoring test -tags integration ./integration
 
 .PHONY: test-cluster
 test-cluster: localcluster ## Run the integration and the conformance tests on one real API server.
 	$(CLUSTER_TEST) -tags integration,conformance $(CLUSTER_PACKAGES)
-	$(MONITORING_TEST)
+	$(if $(filter-out others,$(PART)),,$(MONITORING_TEST))
 
 .PHONY: test-integration
 test-integration: localcluster ## Run the operator on a real API server, which is started for that.
@@ -212,7 +225,7 @@ test-conformance: localcluster ## Compare the Helm engine with the stock Helm SD
 	$(CLUSTER_TEST) -tags conformance ./test/conformance
 
 .PHONY: test-release
-test-release: $(COSIGN) $(VULNCHECK) ## Sign a small release and check a small database of vulnerabilities with the real tools.
+test-release: $(COSIGN) $(VULNCHECK) ## Make, push, render, sign and scan a release with the real tools.
 	COSIGN=$(CURDIR)/$(COSIGN) VULNCHECK=$(CURDIR)/$(VULNCHECK) go -C hack/image test -count=1 -tags integration ./release
 
 .PHONY: test-upgrade

@@ -109,8 +109,11 @@ func targets(w workflow) []string {
 
 func TestTargetsExist(t *testing.T) {
 	want := map[string][]string{
-		"ci.yaml":       {"docker-build", "image", "lint", "test-cluster", "test-release", "test-unit", "verify"},
-		"release.yaml":  {"release", "sign"},
+		"ci.yaml": {
+			"docker-build", "lint", "release", "test-cluster", "test-cluster", "test-cluster", "test-cluster", "test-cluster",
+			"test-release", "test-unit", "verify",
+		},
+		"release.yaml":  {"release", "release-push", "sign"},
 		"security.yaml": {"gosec", "vulncheck"},
 	}
 	for _, w := range parseAll(t) {
@@ -143,9 +146,67 @@ var pinned = regexp.MustCompile(`uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
 func TestActionsArePinned(t *testing.T) {
 	for _, w := range parseAll(t) {
 		for line := range strings.Lines(string(w.content)) {
-			if line = strings.TrimSpace(line); strings.Contains(line, "uses:") && !pinned.MatchString(line) {
+			if line = strings.TrimSpace(line); strings.Contains(line, "uses:") &&
+				!strings.HasPrefix(line, "uses: ./") && !pinned.MatchString(line) {
 				t.Errorf("%s: %q names no commit and version", w.file, line)
 			}
+		}
+	}
+}
+
+// part matches the part of the cluster tests that a job runs.
+var part = regexp.MustCompile(`- test-cluster PART=(\S+)`)
+
+// All packages with cluster tests belong to one part.
+func TestClusterPartsAreComplete(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(root, ".github/workflows/ci.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := func(name string) []string {
+		cmd := exec.CommandContext(t.Context(), "make", "--dry-run", "--silent", "test-cluster", "PART="+name)
+		cmd.Dir = root
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("make test-cluster PART=%s: %v\n%s", name, err, lastLine(out))
+		}
+		var found []string
+		for _, word := range strings.Fields(string(out)) {
+			if _, after, ok := strings.Cut(word, "/test/"); ok {
+				found = append(found, after)
+			}
+		}
+		return found
+	}
+	want := packages("")
+
+	var got []string
+	for _, match := range part.FindAllStringSubmatch(string(content), -1) {
+		got = append(got, packages(match[1])...)
+	}
+
+	slices.Sort(want)
+	slices.Sort(got)
+	if len(want) < 10 || !slices.Equal(got, want) {
+		t.Errorf("the parts have the packages %q, want %q", got, want)
+	}
+}
+
+// A release is built only after all tests, and published only by the job with the rights.
+func TestReleaseNeedsTests(t *testing.T) {
+	all := parseAll(t)
+	i := slices.IndexFunc(all, func(w workflow) bool { return w.file == "release.yaml" })
+	if i < 0 {
+		t.Fatal("release.yaml is absent")
+	}
+	jobs := all[i].Jobs
+
+	if call := jobs["test"].WorkflowCall; call == nil || call.Uses.Value != "./.github/workflows/ci.yaml" {
+		t.Error("the job test does not run ci.yaml")
+	}
+	for job, needed := range map[string]string{"build": "test", "publish": "build"} {
+		if needs := jobs[job].Needs; len(needs) != 1 || needs[0].Value != needed {
+			t.Errorf("the job %s does not need %s", job, needed)
 		}
 	}
 }
@@ -153,7 +214,9 @@ func TestActionsArePinned(t *testing.T) {
 // Workflows may read the repository. More is granted to single jobs.
 func TestPermissions(t *testing.T) {
 	want := map[string]map[string]string{
-		"release.yaml release": {"contents": "write", "packages": "write", "id-token": "write", "attestations": "write"},
+		"release.yaml test":    {"contents": "read"},
+		"release.yaml build":   {"contents": "read"},
+		"release.yaml publish": {"contents": "write", "packages": "write", "id-token": "write", "attestations": "write"},
 	}
 	for _, w := range parseAll(t) {
 		if w.Permissions == nil || w.Permissions.All != nil {

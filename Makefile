@@ -161,13 +161,20 @@ release-version:
 	@[[ -n '$(VERSION)' ]] || { echo 'release: VERSION is empty; set it, for example: make release VERSION=v1.2.3' >&2; exit 1; }
 	@[[ -z "$$(git status --porcelain)" ]] || { echo 'release: there are uncommitted changes; commit them' >&2; exit 1; }
 
-# The image is packed again from the binaries of the release, so nothing is compiled.
+# The image is packed again from the binaries of the release, so nothing is compiled. It is pushed only if it is the same.
+PACK_RELEASE = go -C hack/image run . -release '$(VERSION)' -tag '$(REPOSITORY):$(VERSION)' -output $(CURDIR)/bin/image \
+	$(1) $(abspath $(call binaries,$(PLATFORMS)))
+
 .PHONY: release-push
 release-push: ## Push the image of the release VERSION= in bin/release/ to PUSH=.
-	go -C hack/image run . -release '$(VERSION)' -tag '$(REPOSITORY):$(VERSION)' -output $(CURDIR)/bin/image -push '$(PUSH)' \
-		$(addprefix $(CURDIR)/bin/release/demoapp-controller-$(VERSION)-,$(subst /,-,$(PLATFORMS)))
+	for platform in $(subst /,_,$(PLATFORMS)); do \
+		mkdir -p bin/$$platform; \
+		cp bin/release/demoapp-controller-$(VERSION)-$${platform/_/-} bin/$$platform/demoapp-controller; \
+	done
+	$(call PACK_RELEASE)
 	@[[ "$$(<bin/release/image-digest.txt)" == *"@$$(<bin/image/digest)" ]] || \
-		{ echo 'release-push: the pushed image is not that of bin/release/image-digest.txt; run make release again' >&2; exit 1; }
+		{ echo 'release-push: the image differs from bin/release/image-digest.txt; run make release again' >&2; exit 1; }
+	$(call PACK_RELEASE,-push '$(PUSH)')
 
 .PHONY: sign
 sign: $(COSIGN) ## Sign the release in bin/release/, and its image if PUSH= is set.

@@ -49,7 +49,7 @@ type Metrics struct {
 	corrected   *prometheus.CounterVec
 	timeToReady *prometheus.HistogramVec
 	watchErrors *prometheus.CounterVec
-	objects     *censuses
+	objects     *objectCollector
 
 	depth          *prometheus.GaugeVec
 	adds           *prometheus.CounterVec
@@ -90,7 +90,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			"Time from the creation of an object to its first condition Ready=True.", readyBuckets, "controller"),
 		watchErrors: counter("controller_watch_errors_total",
 			"Failed lists and watches of informers, by what the informer watches.", "resource"),
-		objects: newCensuses(),
+		objects: newObjectCollector(),
 
 		depth:          gauge("workqueue_depth", "Keys that wait for a worker.", "name"),
 		adds:           counter("workqueue_adds_total", "Keys that were added.", "name"),

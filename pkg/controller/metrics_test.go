@@ -161,17 +161,17 @@ controller_watch_errors_total{resource="Secrets"} 0
 `)
 }
 
-func TestCensus(t *testing.T) {
+func TestObjectCounts(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := NewMetrics(reg)
 	known := false
-	end := m.Count("apps", func() (Census, bool) {
-		return Census{
+	end := m.RegisterObjects("apps", func() (ObjectCounts, bool) {
+		return ObjectCounts{
 			States: map[State]int{StateReady: 2, StateDeleting: 1}, Held: map[string]int{"suspend": 0, "window": 4},
 			OldestDeletion: time.Unix(1700000000, 0),
 		}, known
 	})
-	m.Count("gone", func() (Census, bool) { return Census{}, true })()
+	m.RegisterObjects("gone", func() (ObjectCounts, bool) { return ObjectCounts{}, true })()
 	exposed(t, reg, []string{"controller_"}, "")
 	known = true
 
@@ -185,7 +185,7 @@ controller_resources{controller="apps",state="reconciling"} 0
 controller_resources{controller="apps",state="stalled"} 0
 `)
 
-	m.Count("apps", func() (Census, bool) { return Census{}, true })
+	m.RegisterObjects("apps", func() (ObjectCounts, bool) { return ObjectCounts{}, true })
 	end() // The newer count stays.
 	exposed(t, reg, []string{"controller_"}, `
 controller_resources{controller="apps",state="deleting"} 0
@@ -203,7 +203,7 @@ func TestMetricsAreOptional(t *testing.T) {
 	m.Drift("apps").Corrected(1)
 	m.TimeToReady("apps")(time.Second)
 	m.WatchFailures("Apps")(errTransient)
-	m.Count("apps", func() (Census, bool) { return Census{}, true })()
+	m.RegisterObjects("apps", func() (ObjectCounts, bool) { return ObjectCounts{}, true })()
 
 	if m.WatchErrors("Apps") == nil {
 		t.Error("there is no watch error handler")

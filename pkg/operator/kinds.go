@@ -25,8 +25,8 @@ const (
 	// kindRetry is the first interval at which the API server is asked again for what kinds wait for. The interval grows
 	// by half each time, up to one of the two below. Up to half of the interval is added at random.
 	kindRetry = 500 * time.Millisecond
-	// maxRecentRetry is the longest interval within recentTime after an obstacle has changed: whoever installs a kind often
-	// applies its permissions a moment later, and no event tells of them.
+	// maxRecentRetry is the longest interval within recentTime after an obstacle has changed. An administrator often applies
+	// the CRD of a kind first and its permissions a moment later. The operator cannot watch permissions, so it asks again.
 	maxRecentRetry = 20 * time.Second
 	recentTime     = 2 * time.Minute
 	// maxOutageRetry is the longest interval while the API server does not answer or cannot list a resource.
@@ -117,14 +117,14 @@ type kindQueue struct {
 
 	// seen are the resources that could be watched at an earlier check. They are not checked again.
 	seen map[schema.GroupVersionResource]bool
-	// said is what the log has told of.
-	said map[waitingFor]bool
-	// waits are what the last answered round found. answered tells that this was the last round.
+	// logged are the waits that are in the log.
+	logged map[waitingFor]bool
+	// waits are those that the last answered round found. answered is true if the last round was answered.
 	waits    []waitingFor
 	answered bool
-	// unsaid tells that the log does not have the waits yet, because they may be those of a moment.
-	unsaid bool
-	// thorough tells that the next round asks for all resources again.
+	// waitsUnlogged is true while the waits are not in the log, because they may end with the next round.
+	waitsUnlogged bool
+	// thorough is true if the next round asks for all resources again.
 	thorough bool
 	// failures are the errors of the resources that cannot be listed.
 	failures map[schema.GroupVersionResource]error
@@ -145,7 +145,7 @@ func newKindQueue(
 	}
 	return &kindQueue{
 		waiting: slices.Clone(kinds), namespaces: namespaces, watchable: ask, crds: crds, host: host, gauge: gauge,
-		seen: map[schema.GroupVersionResource]bool{}, said: map[waitingFor]bool{},
+		seen: map[schema.GroupVersionResource]bool{}, logged: map[waitingFor]bool{},
 		failures: map[schema.GroupVersionResource]error{},
 	}
 }
@@ -244,7 +244,7 @@ func mayHaveCRD(resource schema.GroupVersionResource) bool {
 }
 
 // longestDelay returns the longest interval at which the API server is asked again after the last round; 0 if it is not
-// asked before a CRD is established. No event tells of new permissions or of the end of a failure. recent is the time since
+// asked before a CRD is established. The operator cannot watch permissions or the end of a failure. recent is the time since
 // an obstacle has changed.
 func (q *kindQueue) longestDelay(recent time.Duration) time.Duration {
 	if !q.answered {
@@ -256,7 +256,7 @@ func (q *kindQueue) longestDelay(recent time.Duration) time.Duration {
 			longest = d
 		}
 	}
-	if q.unsaid {
+	if q.waitsUnlogged {
 		shorten(maxRecentRetry)
 	}
 	for _, kind := range q.waiting {
@@ -292,9 +292,9 @@ func (q *kindQueue) awaitsAbsent(w waitingFor) bool {
 }
 
 // take removes the kinds that can start from the queue and returns them. It logs once for each kind and obstacle why a
-// kind waits. Other obstacles than a missing CRD may be those of a moment, while a CRD or a permission comes or goes. The
-// log then waits until the next round has found the same, so that one line has the final answers for all kinds. An error is
-// a refusedError: the kinds after it were not asked for.
+// kind waits. Obstacles other than a missing CRD may be short, while a CRD or a permission is installed or removed. They are
+// logged when the next round has found the same, so that one line has the final obstacles of all kinds. An error is a
+// refusedError: the kinds after it were not asked for.
 func (q *kindQueue) take(ctx context.Context, ask watchable) ([]Kind, error) {
 	var (
 		startable []Kind
@@ -321,21 +321,22 @@ func (q *kindQueue) take(ctx context.Context, ask watchable) ([]Kind, error) {
 		return startable, refused
 	}
 	momentary := func(w waitingFor) bool { return w.why != notServed }
-	q.unsaid = slices.ContainsFunc(waits, momentary) && !slices.Equal(waits, q.waits)
-	if !q.unsaid {
-		q.say(ctx, waits)
+	q.waitsUnlogged = slices.ContainsFunc(waits, momentary) && !slices.Equal(waits, q.waits)
+	if !q.waitsUnlogged {
+		q.logWaits(ctx, waits)
 	}
 	q.waits, q.thorough = waits, false
 	return startable, nil
 }
 
-// lookAgain is obstacles with fewer requests for a kind that the log has told of. While a watch of a CRD tells when to ask
-// again, there is none. Otherwise, while the first obstacle stays, the others do not matter.
+// lookAgain returns the obstacles of a kind as obstacles does, with fewer requests if the waits of the kind are logged. It
+// sends none while a CRD of the kind is watched. Otherwise it asks for the first obstacle, and for the others only if the
+// first has changed.
 func (q *kindQueue) lookAgain(
 	ctx context.Context, ask watchable, kind Kind, asked map[schema.GroupVersionResource]obstacle,
 ) ([]waitingFor, error) {
 	known := q.waitsOf(kind)
-	if q.unsaid || len(known) == 0 {
+	if q.waitsUnlogged || len(known) == 0 {
 		return q.obstacles(ctx, ask, kind, asked)
 	}
 	if !q.thorough && q.awaitsCRD(known) {
@@ -444,18 +445,18 @@ func isAnswer(err error) bool {
 	return errors.As(err, &status) && !apierrors.IsUnauthorized(err)
 }
 
-// say logs, in one line, which CRDs and permissions kinds wait for, if the log has not told of them yet. A resource that
-// cannot be listed has a line of its own with its error.
-func (q *kindQueue) say(ctx context.Context, waits []waitingFor) {
+// logWaits logs, in one line, which CRDs and permissions kinds wait for, if they are not logged yet. A resource that cannot
+// be listed has a line of its own with its error.
+func (q *kindQueue) logWaits(ctx context.Context, waits []waitingFor) {
 	kinds, reasons := map[string]bool{}, map[string]bool{}
 	for _, w := range waits {
 		if w.why == unlistable {
 			w.kind = ""
 		}
-		if q.said[w] {
+		if q.logged[w] {
 			continue
 		}
-		q.said[w] = true
+		q.logged[w] = true
 		if w.why == unlistable {
 			klog.FromContext(ctx).Error(q.failures[w.resource], "A resource cannot be listed; the kinds that watch it wait",
 				"resource", w.resource.GroupResource())

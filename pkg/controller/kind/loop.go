@@ -149,7 +149,7 @@ func (l *Loop[T, S]) Synced() []controller.NamedSync {
 // Run makes passes until stop or lead ends, see [controller.Controller.Run]. Meanwhile, the
 // metrics count the objects of the kind.
 func (l *Loop[T, S]) Run(stop, lead context.Context) error {
-	defer l.metrics.Count(l.kind.Name, l.count)()
+	defer l.metrics.RegisterObjects(l.kind.Name, l.countObjects)()
 	return l.queue.Run(stop, lead, l.Synced()...)
 }
 

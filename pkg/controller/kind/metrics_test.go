@@ -151,7 +151,7 @@ func object(name, is string) *cluster {
 	return &cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Annotations: map[string]string{"is": is}}}
 }
 
-func TestCensus(t *testing.T) {
+func TestObjectCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startFleet(t, object("ready", "Ready"), object("failed", "Failed"), object("held", "OutsideWindow"), object("silent", ""))
 		defer f.end()
@@ -179,8 +179,8 @@ func TestCensus(t *testing.T) {
 	})
 }
 
-// TestCensusOfNewGeneration holds that the conditions of an older generation do not count.
-func TestCensusOfNewGeneration(t *testing.T) {
+// TestObjectCountsOfNewGeneration holds that the conditions of an older generation do not count.
+func TestObjectCountsOfNewGeneration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		changed := object("changed", "")
 		f := startFleet(t, changed)
@@ -203,8 +203,8 @@ func TestCensusOfNewGeneration(t *testing.T) {
 	})
 }
 
-// TestCensusEndsWithTheLoop holds that only a running loop counts.
-func TestCensusEndsWithTheLoop(t *testing.T) {
+// TestObjectCountsEndWithTheLoop holds that only a running loop counts.
+func TestObjectCountsEndWithTheLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startFleet(t, object("ready", "Ready"))
 

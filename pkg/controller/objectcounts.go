@@ -25,8 +25,8 @@ const (
 
 var states = [...]State{StateReady, StateReconciling, StateStalled, StateDeleting}
 
-// Census counts the objects of one controller.
-type Census struct {
+// ObjectCounts are the numbers of objects of one controller.
+type ObjectCounts struct {
 	// States is the number of objects by state. Missing states count 0.
 	States map[State]int
 	// Held is the number of objects that a gate holds, by the name of the gate. List all
@@ -37,29 +37,30 @@ type Census struct {
 	OldestDeletion time.Time
 }
 
-// Count reports the objects of a controller at each scrape, until the returned function
-// is called. count returns false while the objects are not known. It must be cheap, send
-// no request, and be safe for concurrent use. A later Count of the same controller
-// replaces an earlier one.
-func (m *Metrics) Count(controller string, count func() (Census, bool)) (end func()) {
+// RegisterObjects reports the objects of a controller at each scrape, until the returned
+// function is called. count returns false while the objects are not known. It must be
+// cheap, send no request, and be safe for concurrent use. A later registration of the same
+// controller replaces an earlier one.
+func (m *Metrics) RegisterObjects(controller string, count func() (ObjectCounts, bool)) (end func()) {
 	if m == nil {
 		return func() {}
 	}
 	return m.objects.add(controller, count)
 }
 
-// censuses is the collector of the metrics about objects.
-type censuses struct {
+// objectCollector is the collector of the metrics about objects.
+type objectCollector struct {
 	resources, held, oldest *prometheus.Desc
 
 	mu sync.Mutex
-	by map[string]*census
+	by map[string]*objectSource
 }
 
-type census struct{ count func() (Census, bool) }
+// objectSource counts the objects of one controller.
+type objectSource struct{ count func() (ObjectCounts, bool) }
 
-func newCensuses() *censuses {
-	return &censuses{
+func newObjectCollector() *objectCollector {
+	return &objectCollector{
 		resources: prometheus.NewDesc("controller_resources",
 			"Objects by state (ready, reconciling, stalled or deleting). Only the leader reports them.",
 			[]string{"controller", "state"}, nil),
@@ -69,12 +70,12 @@ func newCensuses() *censuses {
 		oldest: prometheus.NewDesc("controller_oldest_deletion_timestamp_seconds",
 			"Unix time of the oldest deletion that waits for a finalizer. It is absent if no object is being deleted.",
 			[]string{"controller"}, nil),
-		by: map[string]*census{},
+		by: map[string]*objectSource{},
 	}
 }
 
-func (c *censuses) add(controller string, count func() (Census, bool)) (end func()) {
-	added := &census{count}
+func (c *objectCollector) add(controller string, count func() (ObjectCounts, bool)) (end func()) {
+	added := &objectSource{count}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.by[controller] = added
@@ -88,33 +89,33 @@ func (c *censuses) add(controller string, count func() (Census, bool)) (end func
 }
 
 // Describe implements prometheus.Collector.
-func (c *censuses) Describe(descriptions chan<- *prometheus.Desc) {
+func (c *objectCollector) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, description := range []*prometheus.Desc{c.resources, c.held, c.oldest} {
 		descriptions <- description
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (c *censuses) Collect(metrics chan<- prometheus.Metric) {
+func (c *objectCollector) Collect(metrics chan<- prometheus.Metric) {
 	c.mu.Lock()
 	by := maps.Clone(c.by)
 	c.mu.Unlock()
 	gauge := func(description *prometheus.Desc, value float64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, value, labels...)
 	}
-	for controller, census := range by {
-		found, known := census.count()
+	for controller, source := range by {
+		counts, known := source.count()
 		if !known {
 			continue
 		}
 		for _, state := range states {
-			gauge(c.resources, float64(found.States[state]), controller, string(state))
+			gauge(c.resources, float64(counts.States[state]), controller, string(state))
 		}
-		for gate, held := range found.Held {
+		for gate, held := range counts.Held {
 			gauge(c.held, float64(held), controller, gate)
 		}
-		if !found.OldestDeletion.IsZero() {
-			gauge(c.oldest, float64(found.OldestDeletion.Unix()), controller)
+		if !counts.OldestDeletion.IsZero() {
+			gauge(c.oldest, float64(counts.OldestDeletion.Unix()), controller)
 		}
 	}
 }

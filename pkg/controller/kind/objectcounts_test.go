@@ -49,15 +49,15 @@ func fleetOf(tb testing.TB, n int) *Loop[*v1alpha1.DemoAppCluster, v1alpha1.Demo
 	}
 }
 
-// TestCensusAllocatesNothingPerObject holds that a scrape of many objects is no load for the
+// TestObjectCountsAllocateNothingPerObject holds that a scrape of many objects is no load for the
 // garbage collector.
-func TestCensusAllocatesNothingPerObject(t *testing.T) {
+func TestObjectCountsAllocateNothingPerObject(t *testing.T) {
 	loop := fleetOf(t, many)
 
 	allocations := testing.AllocsPerRun(10, func() {
-		census, known := loop.count()
-		if !known || census.States[controller.StateReady] != many || census.Held["suspend"] != many/5 {
-			t.Fatalf("census is %v, %t", census, known)
+		counts, known := loop.countObjects()
+		if !known || counts.States[controller.StateReady] != many || counts.Held["suspend"] != many/5 {
+			t.Fatalf("counts are %v, %t", counts, known)
 		}
 	})
 
@@ -66,11 +66,11 @@ func TestCensusAllocatesNothingPerObject(t *testing.T) {
 	}
 }
 
-// BenchmarkCensus measures a scrape of 5,000 objects of one kind.
-func BenchmarkCensus(b *testing.B) {
+// BenchmarkObjectCounts measures a scrape of 5,000 objects of one kind.
+func BenchmarkObjectCounts(b *testing.B) {
 	loop := fleetOf(b, many)
 	for b.Loop() {
-		loop.count()
+		loop.countObjects()
 	}
 }
 

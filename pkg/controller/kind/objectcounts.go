@@ -36,40 +36,40 @@ func (g Gate) holds(conditions []metav1.Condition) bool {
 	return found != nil && found.Status == g.Status && (len(g.Reasons) == 0 || slices.Contains(g.Reasons, found.Reason))
 }
 
-// count counts the cached objects. It returns false while a cache has not synced.
-func (l *Loop[T, S]) count() (controller.Census, bool) {
+// countObjects counts the cached objects. It returns false while a cache has not synced.
+func (l *Loop[T, S]) countObjects() (controller.ObjectCounts, bool) {
 	for _, synced := range l.cachesSynced {
 		if !synced() {
-			return controller.Census{}, false
+			return controller.ObjectCounts{}, false
 		}
 	}
-	census := controller.Census{States: map[controller.State]int{}, Held: map[string]int{}}
+	counts := controller.ObjectCounts{States: map[controller.State]int{}, Held: map[string]int{}}
 	for _, gate := range l.kind.Gates {
-		census.Held[gate.Name] = 0
+		counts.Held[gate.Name] = 0
 	}
 	for _, cached := range l.cached {
 		for _, item := range cached.List() {
 			if object, ok := item.(T); ok {
-				tally(&census, object, *l.kind.Conditions(l.kind.Status(object)), l.kind.Gates)
+				addObject(&counts, object, *l.kind.Conditions(l.kind.Status(object)), l.kind.Gates)
 			}
 		}
 	}
-	return census, true
+	return counts, true
 }
 
-// tally adds an object to a census.
-func tally(census *controller.Census, object metav1.Object, conditions []metav1.Condition, gates []Gate) {
-	census.States[stateOf(object, conditions)]++
+// addObject adds an object to the counts.
+func addObject(counts *controller.ObjectCounts, object metav1.Object, conditions []metav1.Condition, gates []Gate) {
+	counts.States[stateOf(object, conditions)]++
 	if deleted := object.GetDeletionTimestamp(); deleted != nil {
-		if census.OldestDeletion.IsZero() || deleted.Time.Before(census.OldestDeletion) {
-			census.OldestDeletion = deleted.Time
+		if counts.OldestDeletion.IsZero() || deleted.Time.Before(counts.OldestDeletion) {
+			counts.OldestDeletion = deleted.Time
 		}
 		return
 	}
 	for i, gate := range gates {
 		counted := func(other Gate) bool { return other.Name == gate.Name && other.holds(conditions) }
 		if gate.holds(conditions) && !slices.ContainsFunc(gates[:i], counted) {
-			census.Held[gate.Name]++
+			counts.Held[gate.Name]++
 		}
 	}
 }

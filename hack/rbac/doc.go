@@ -11,5 +11,5 @@
 //   - files/rbac of the chart: the same rules without the objects around them;
 //   - the tables of docs/security.md.
 //
-// The comments of artifacts/deploy/10-rbac.yaml explain the markers that say where the variants differ.
+// The comments of artifacts/deploy/10-rbac.yaml explain the marks that say where the variants differ.
 package main

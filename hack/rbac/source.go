@@ -26,8 +26,8 @@ const (
 	docsPage       = "docs/security.md"
 )
 
-// marker begins a comment line with the marks of a rule. The comments of operatorSource explain the marks.
-const marker = "+rbac:"
+// markPrefix begins a comment line with the marks of a rule. The comments of operatorSource explain the marks.
+const markPrefix = "+rbac:"
 
 // mark says where the variants of a rule differ.
 type mark string
@@ -209,8 +209,8 @@ func parseRules(document string) ([]rule, error) {
 func newRule(parsed rbacv1.PolicyRule, comment []string) (rule, error) {
 	r := rule{PolicyRule: parsed}
 	for _, line := range comment {
-		marks, isMarker := strings.CutPrefix(line, marker)
-		if !isMarker {
+		marks, isMark := strings.CutPrefix(line, markPrefix)
+		if !isMark {
 			r.comment = append(r.comment, line)
 			continue
 		}

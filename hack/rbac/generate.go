@@ -139,6 +139,7 @@ func generate(s sources) map[string]string {
 	s.chartFiles(files)
 	for _, k := range s.kinds {
 		files[fmt.Sprintf("%s/%s/user-roles.yaml", kindsDir, k.name)] = k.userRoles()
+		files[fmt.Sprintf("%s/%s/Kustomization", kindsDir, k.name)] = k.kustomization()
 	}
 	return files
 }
@@ -147,7 +148,7 @@ func (s sources) namespacedFiles(files map[string]string) {
 	from := generatedFrom(operatorSource)
 	files[namespacedDir+"/operator.yaml"] = from + `# The operator's ServiceAccount and the rules for its lease, in the namespace of the operator.
 ` + documents(
-		namespaceObject(operatorNamespace, true), account(operatorName, operatorNamespace),
+		namespaceObject(operatorNamespace, true), s.account,
 		rolesOf(s.lease.name, operatorNamespace, s.lease.rules), bindingOf(s.lease.name, operatorNamespace, operatorName, operatorNamespace),
 	)
 	files[namespacedDir+"/watched.yaml"] = from + `# What the operator may do in a watched namespace. Apply it to each namespace of --namespaces:
@@ -160,12 +161,23 @@ func (s sources) namespacedFiles(files map[string]string) {
 		rolesOf(operatorName+"-audit", auditNamespace, audit(s.operator.rules)),
 		bindingOf(operatorName+"-audit", auditNamespace, operatorName, operatorNamespace),
 	)
-	files[namespacedDir+"/kustomization.yaml"] = from + `# What an operator with --namespaces needs once. Add watched.yaml for each watched namespace.
-apiVersion: kustomize.config.k8s.io/v1beta1
-kind: Kustomization
+	files[namespacedDir+"/kustomization.yaml"] = from + `# For artifacts/deploy with --namespaces: no ClusterRole for the operator, and the namespace of the audit records. The
+# flag, and watched.yaml for each watched namespace, are yours to add. docs/security.md has an example.
+apiVersion: kustomize.config.k8s.io/v1alpha1
+kind: Component
 resources:
-  - operator.yaml
   - audit.yaml
+patches:
+  - patch: |-
+      apiVersion: rbac.authorization.k8s.io/v1
+      kind: ClusterRole
+      metadata: {name: ` + operatorName + `}
+      $patch: delete
+  - patch: |-
+      apiVersion: rbac.authorization.k8s.io/v1
+      kind: ClusterRoleBinding
+      metadata: {name: ` + operatorName + `}
+      $patch: delete
 `
 	for _, k := range s.kinds {
 		name := k.roles[0].name
@@ -181,11 +193,11 @@ func (s sources) impersonatingFiles(files map[string]string) {
 # writes its custom resources and events. Releases are written by the ServiceAccounts that it impersonates. Each kind has
 # a file beside this one.
 ` + documents(
-		namespaceObject(operatorNamespace, true), account(name, operatorNamespace),
+		namespaceObject(operatorNamespace, true), s.account,
 		clusterRoleOf(name, nil, append(impersonating(s.operator.rules), impersonate())), clusterBindingOf(name, name, operatorNamespace),
 		rolesOf(s.lease.name, operatorNamespace, s.lease.rules), bindingOf(s.lease.name, operatorNamespace, name, operatorNamespace),
 	)
-	resources := []string{"operator.yaml"}
+	var resources, patches []string
 	for _, k := range s.kinds {
 		if !k.hasReleases {
 			continue
@@ -200,14 +212,25 @@ func (s sources) impersonatingFiles(files map[string]string) {
 #
 #   kubectl apply --namespace=team-a --filename=%s/%s-deployer.yaml
 `, k.crd.Spec.Names.Kind, impersonatingDir, k.name) +
-			documents(account(deployer, ""), rolesOf(deployer, "", tenant), bindingOf(deployer, "", deployer, ""))
-		resources = append(resources, k.name+".yaml")
+			documents(tenantAccount(deployer), rolesOf(deployer, "", tenant), bindingOf(deployer, "", deployer, ""))
+		resources = append(resources, "../../kinds/"+k.name)
+		patches = append(patches, "path: "+k.name+".yaml")
 	}
-	files[impersonatingDir+"/kustomization.yaml"] = generatedFrom(operatorSource) + `# An operator that impersonates, with the kinds of this repository that have a watches file.
-apiVersion: kustomize.config.k8s.io/v1beta1
-kind: Kustomization
+	files[impersonatingDir+"/kustomization.yaml"] = generatedFrom(operatorSource) + `# For artifacts/deploy with an operator that impersonates, and the kinds of this repository that have a watches file. The
+# files of this folder replace the rules. The flag --watches-file is yours to add. docs/security.md says more.
+apiVersion: kustomize.config.k8s.io/v1alpha1
+kind: Component
 resources:
-  - ` + strings.Join(resources, "\n  - ") + "\n"
+  - ` + strings.Join(resources, "\n  - ") + `
+patches:
+  - path: operator.yaml
+  - ` + strings.Join(patches, "\n  - ") + `
+  - target: {kind: Deployment, name: ` + operatorName + `}
+    patch: |-
+      - op: add
+        path: /spec/template/spec/containers/0/args/-
+        value: --controllers=watches
+`
 }
 
 func (s sources) chartFiles(files map[string]string) {
@@ -239,6 +262,19 @@ func (s sources) chartFiles(files map[string]string) {
 		}
 		files[chartDir+"/kinds/"+k.name+"-users.yaml"] = k.userRoles()
 	}
+}
+
+// kustomization returns the kustomization of the kind. Its file has no extension, so that "kubectl apply -f" leaves it out.
+func (k kind) kustomization() string {
+	return fmt.Sprintf(`# Code generated by hack/rbac. DO NOT EDIT.
+# The kind %s, beside artifacts/deploy: its CRD, what the operator may do for it, and the roles of users.
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+  - crd.yaml
+  - %s
+  - user-roles.yaml
+`, k.crd.Spec.Names.Kind, kindSource)
 }
 
 // admissionFile is the path of the rules for the kind's webhook, which not every kind has.

@@ -75,7 +75,9 @@ type kind struct {
 type sources struct {
 	// operator has the rules of the operator and of its lease.
 	operator, lease, metricsAuth, metricsReader role
-	kinds                                       []kind
+	// account is the operator's ServiceAccount, as YAML.
+	account string
+	kinds   []kind
 	// users is the content of userSource.
 	users string
 }
@@ -90,6 +92,9 @@ func readSources(root string) (sources, error) {
 		return s, fmt.Errorf("%s: must have the ClusterRole of the operator and the Role of its lease", operatorSource)
 	}
 	s.operator, s.lease = roles[0], roles[1]
+	if s.account, err = readAccount(filepath.Join(root, operatorSource)); err != nil {
+		return s, err
+	}
 	if roles, err = readRoles(filepath.Join(root, metricsSource)); err != nil {
 		return s, err
 	}
@@ -104,6 +109,20 @@ func readSources(root string) (sources, error) {
 	s.users = string(users)
 	s.kinds, err = readKinds(root)
 	return s, err
+}
+
+// readAccount returns the ServiceAccount that a file begins with, without the comment of the file.
+func readAccount(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	document, _, _ := strings.Cut(string(text), "---\n")
+	_, object, found := strings.Cut("\n"+document, "\napiVersion: v1\nkind: ServiceAccount\n")
+	if !found {
+		return "", fmt.Errorf("%s: must begin with the ServiceAccount of the operator", path)
+	}
+	return "apiVersion: v1\nkind: ServiceAccount\n" + object, nil
 }
 
 func readKinds(root string) ([]kind, error) {

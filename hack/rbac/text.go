@@ -37,8 +37,10 @@ func namespaceObject(name string, restricted bool) string {
 	return object
 }
 
-func account(name, namespace string) string {
-	return "apiVersion: v1\nkind: ServiceAccount\n" + metadata(name, namespace)
+// tenantAccount returns a ServiceAccount that the operator impersonates.
+func tenantAccount(name string) string {
+	return "apiVersion: v1\nkind: ServiceAccount\n" + metadata(name, "") +
+		"# The account is impersonated. No pod needs its token.\nautomountServiceAccountToken: false\n"
 }
 
 func rolesOf(name, namespace string, rules []rule) string {

@@ -4,10 +4,14 @@
 package install
 
 import (
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 )
 
 // chartLabels are the labels that only the chart sets, because they describe a Helm release. One of them is in selectors
@@ -26,6 +30,136 @@ func TestPathsInstallTheSameObjects(t *testing.T) {
 	withoutNamespace := contents(t, kustomize)
 	delete(withoutNamespace, "Namespace//"+namespace)
 	compare(t, "the chart", withoutNamespace, contents(t, chart))
+}
+
+// TestVariantsAreTheSameObjects compares the chart with the kustomizations of docs/install.md and docs/security.md for
+// further kinds, for some namespaces, for impersonation and for secure metrics.
+func TestVariantsAreTheSameObjects(t *testing.T) {
+	watched := func(namespace string) []*object {
+		return append(readObjects(t, "../../artifacts/rbac/namespaced/watched.yaml", namespace),
+			readObjects(t, "../../artifacts/rbac/namespaced/kinds/website.yaml", namespace)...)
+	}
+	tests := []struct {
+		name, values, kustomization string
+		// applied are objects beside the kustomization.
+		applied []*object
+		// leftOut are objects that only one of the two has.
+		leftOut []string
+	}{
+		{
+			name: "all kinds", values: "{kinds: [" + strings.Join(allKinds(t), ", ") + "]}",
+			kustomization: "resources:\n- artifacts/deploy\n- artifacts/kinds/" + strings.Join(allKinds(t), "\n- artifacts/kinds/"),
+		},
+		{
+			name: "some namespaces", values: "{watchNamespaces: [team-a, team-b]}",
+			kustomization: exampleWith(t, "../../docs/security.md", "artifacts/rbac/namespaced"),
+			applied: append(readObjects(t, "../../artifacts/rbac/namespaced/watched.yaml", "team-a"),
+				readObjects(t, "../../artifacts/rbac/namespaced/watched.yaml", "team-b")...),
+			leftOut: []string{"Namespace//demoapp-audit"},
+		},
+		{
+			name: "a kind in some namespaces", values: "{watchNamespaces: [team-a], kinds: [website]}",
+			kustomization: "resources:\n- artifacts/deploy\ncomponents:\n- artifacts/rbac/namespaced\n" + withFlag("--namespaces=team-a"),
+			applied: slices.Concat(watched("team-a"), readObjects(t, "../../artifacts/kinds/website/crd.yaml", ""),
+				readObjects(t, "../../artifacts/kinds/website/user-roles.yaml", "")),
+			leftOut: []string{"Namespace//demoapp-audit"},
+		},
+		{
+			name: "impersonation", values: "{rbac: {impersonate: [demoapp-deployer]}, kinds: [memcached], watches: [" +
+				strings.Replace(entry, "deployer", "demoapp-deployer", 1) + "]}",
+			kustomization: "resources:\n- artifacts/deploy\ncomponents:\n- artifacts/rbac/impersonating",
+			// The watches file and its volume are the user's.
+			leftOut: []string{"Deployment/demoapp-system/demoapp-controller", "ConfigMap/demoapp-system/demoapp-controller-watches"},
+		},
+		{
+			name: "secure metrics", values: "{metrics: {secure: true}}", kustomization: "resources:\n- artifacts/deploy",
+			applied: readObjects(t, "../../artifacts/rbac/metrics-auth.yaml", ""),
+			// docs/monitoring.md has the flags and the port.
+			leftOut: []string{"Deployment/demoapp-system/demoapp-controller", "Service/demoapp-system/demoapp-controller-metrics"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			base := contents(t, append(renderOverlay(t, test.kustomization), test.applied...))
+
+			chart := contents(t, renderChart(t, parse[values](t, test.values)))
+
+			for _, key := range append(test.leftOut, "Namespace//"+namespace) {
+				if base[key] == nil && chart[key] == nil {
+					t.Errorf("none has %s", key)
+				}
+				delete(base, key)
+				delete(chart, key)
+			}
+			compare(t, "the chart", base, chart)
+		})
+	}
+}
+
+// TestImpersonatingOverlay asserts that the operator of the overlay runs only the kinds of a watches file.
+func TestImpersonatingOverlay(t *testing.T) {
+	objects := renderOverlay(t, "resources:\n- artifacts/deploy\ncomponents:\n- artifacts/rbac/impersonating")
+
+	args := convert[appsv1.Deployment](t, find(t, objects, "Deployment", releaseName)).Spec.Template.Spec.Containers[0].Args
+
+	if !slices.Contains(args, "--controllers=watches") {
+		t.Errorf("the flags are %v", args)
+	}
+}
+
+// TestKustomizeExample builds the kustomization of docs/install.md.
+func TestKustomizeExample(t *testing.T) {
+	objects := renderOverlay(t, exampleWith(t, "../../docs/install.md", "artifacts/kinds/website"))
+
+	container := convert[appsv1.Deployment](t, find(t, objects, "Deployment", releaseName)).Spec.Template.Spec.Containers[0]
+
+	if container.Image != "registry.example.com/demoapp-controller:v1.0.0" {
+		t.Errorf("the image is %s", container.Image)
+	}
+	if !slices.Contains(container.Args, "--allowed-registries=docker.io/library") {
+		t.Errorf("the flags are %v", container.Args)
+	}
+	for kind, name := range map[string]string{
+		"CustomResourceDefinition": "websites.webapp.example.com", "ClusterRoleBinding": releaseName + "-website", "ClusterRole": "website-editor",
+	} {
+		find(t, objects, kind, name)
+	}
+}
+
+// exampleWith returns the kustomization of a page that names a path of this repository, with local paths.
+func exampleWith(t *testing.T, page, path string) string {
+	t.Helper()
+	for block := range strings.SplitSeq(readFile(t, page), "```") {
+		example, isYAML := strings.CutPrefix(block, "yaml\n")
+		if isYAML && strings.Contains(example, "kustomize.config.k8s.io") && strings.Contains(example, path+"?ref=") {
+			return remote.ReplaceAllString(example, "$1")
+		}
+	}
+	t.Fatalf("%s: no kustomization has %s", page, path)
+	return ""
+}
+
+// remote is a folder of a version of this repository.
+var remote = regexp.MustCompile(`https://github\.com/example/demoapp-controller//(artifacts/\S+)\?ref=v[0-9.]+`)
+
+// withFlag returns the patch of a kustomization that adds a flag.
+func withFlag(flag string) string {
+	return "patches:\n- target: {kind: Deployment}\n  patch: |-\n" +
+		"    - {op: add, path: /spec/template/spec/containers/0/args/-, value: " + flag + "}\n"
+}
+
+// allKinds returns the names of the opt-in kinds.
+func allKinds(t *testing.T) []string {
+	t.Helper()
+	folders, err := filepath.Glob("../../artifacts/kinds/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, folder := range folders {
+		names = append(names, filepath.Base(folder))
+	}
+	return names
 }
 
 // compare reports each object that is not the same in the kustomize base and in another installation.

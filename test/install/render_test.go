@@ -89,7 +89,36 @@ func renderChart(t testing.TB, given values) []*object {
 // renderBase returns the objects of the kustomize base.
 func renderBase(t testing.TB) []*object {
 	t.Helper()
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), base)
+	return renderKustomization(t, base)
+}
+
+// renderOverlay returns the objects of a kustomization whose paths begin with "artifacts/".
+func renderOverlay(t testing.TB, kustomization string) []*object {
+	t.Helper()
+	// The temporary directory may be a symbolic link, which kustomize resolves.
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	artifacts, err := filepath.Abs("../../artifacts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	relative, err := filepath.Rel(dir, artifacts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := strings.ReplaceAll(kustomization, "- artifacts/", "- "+relative+"/")
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return renderKustomization(t, dir)
+}
+
+// renderKustomization returns the objects of a folder with a kustomization.
+func renderKustomization(t testing.TB, dir string) []*object {
+	t.Helper()
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,11 +132,29 @@ func renderBase(t testing.TB) []*object {
 // readInstallFile returns the objects of artifacts/install.yaml.
 func readInstallFile(t testing.TB) []*object {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Clean(installFile))
+	return readObjects(t, installFile, "")
+}
+
+// readObjects returns the objects of a file, as "kubectl apply --namespace" creates them.
+func readObjects(t testing.TB, name, namespace string) []*object {
+	t.Helper()
+	objects := decode(t, readFile(t, name))
+	for _, o := range objects {
+		if namespace != "" && o.GetNamespace() == "" {
+			o.SetNamespace(namespace)
+		}
+	}
+	return objects
+}
+
+// readFile returns the text of a file.
+func readFile(t testing.TB, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Clean(name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return decode(t, string(content))
+	return string(content)
 }
 
 // decode returns the objects of a stream of YAML documents. Documents without content are left out.

@@ -73,9 +73,11 @@ down: ## Stop the local control plane.
 ##@ Deploy
 
 # These targets change a cluster, so they take no default: KUBECONFIG must be given, by the environment or on the command
-# line. IMG, or else IMAGE, is the image of "make deploy", and RUN_FLAGS are further flags of "make run".
+# line. IMG, or else IMAGE, is the image of "make deploy". It has no default either, because nodes cannot pull an image that
+# was only built. RUN_FLAGS are further flags of "make run".
 KUBECTL ?= kubectl
 RUN_FLAGS ?=
+IMG_GIVEN = $(if $(filter-out file,$(origin IMG) $(origin IMAGE)),$(IMG),$(error set IMG to an image that the nodes can pull))
 KUBECTL_GIVEN = $(KUBECTL) --kubeconfig=$(or $(KUBECONFIG),$(error set KUBECONFIG to the kubeconfig file of a cluster))
 
 .PHONY: install
@@ -100,7 +102,8 @@ run: build ## Run the operator of this tree on this machine. It waits for the le
 
 .PHONY: deploy
 deploy: ## Deploy the operator with its CRDs, as two replicas of the image IMG=.
-	$(KUBECTL_GIVEN) kustomize artifacts/deploy | sed 's|image: demoapp-controller:dev$$|image: $(or $(IMG),$(IMAGE))|' \
+	@[[ '$(IMG_GIVEN)' =~ ^[A-Za-z0-9][A-Za-z0-9._:/@-]*$$ ]] || { echo 'deploy: IMG is no reference of an image: $(IMG)' >&2; exit 1; }
+	$(KUBECTL_GIVEN) kustomize artifacts/deploy | sed 's|image: demoapp-controller:dev$$|image: $(IMG_GIVEN)|' \
 		| $(KUBECTL_GIVEN) apply --filename -
 
 .PHONY: undeploy

@@ -65,10 +65,24 @@ func TestMakeTargets(t *testing.T) {
 
 // TestMakeRefusesWithoutKubeconfig holds that no target takes the cluster of ~/.kube/config.
 func TestMakeRefusesWithoutKubeconfig(t *testing.T) {
-	for _, target := range []string{"install", "uninstall", "deploy", "undeploy"} {
-		output, err := runMake(t, target, "KUBECONFIG=")
+	for _, target := range []string{"install", "uninstall", "run", "deploy", "undeploy"} {
+		output, err := runMake(t, target, "IMG=registry.example.com/demoapp-controller:test", "KUBECONFIG=")
 		if err == nil || !strings.Contains(output, "set KUBECONFIG") {
 			t.Errorf("make %s: %v\n%s", target, err, output)
+		}
+	}
+}
+
+// TestMakeDeployRefusesImages asserts that make deploys no image that nodes cannot pull, and nothing that is no image.
+func TestMakeDeployRefusesImages(t *testing.T) {
+	tests := map[string][]string{
+		"set IMG to an image":             nil,
+		"IMG is no reference of an image": {"IMG=registry.example.com/a|b&c"},
+	}
+	for want, args := range tests {
+		output, err := runMake(t, append([]string{"deploy"}, args...)...)
+		if err == nil || !strings.Contains(output, want) {
+			t.Errorf("make deploy %v: %v\n%s", args, err, output)
 		}
 	}
 }
@@ -124,7 +138,10 @@ func makeCommand(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	command := exec.CommandContext(context.WithoutCancel(t.Context()), "make", args...)
 	command.Dir = shared.Root()
 	// A make that runs the tests passes its flags on.
-	command.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "MAKE") })
+	// An image of the environment would be that of "make deploy".
+	command.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "MAKE") || strings.HasPrefix(variable, "IMG=") || strings.HasPrefix(variable, "IMAGE=")
+	})
 	output := &bytes.Buffer{}
 	command.Stdout, command.Stderr = output, output
 	return command, output

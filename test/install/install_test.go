@@ -78,6 +78,32 @@ func TestChart(t *testing.T) {
 	}
 }
 
+// TestChartTakesOverManifests applies artifacts/deploy with kubectl, and moves to the chart as docs/install.md says. The
+// DemoApp stays the same object.
+func TestChartTakesOverManifests(t *testing.T) {
+	removeCRDsAtEnd(t)
+	t.Cleanup(func() { removeNamespace(context.WithoutCancel(t.Context()), t, namespace) })
+	kubectl(t.Context(), t, "apply", "--kustomize=artifacts/deploy")
+	demoApp := createDemoApp(t, shared.Namespace(t))
+
+	kubectl(t.Context(), t, "--namespace="+namespace, "delete", "deployment", releaseName)
+	helmInstall(t, loadChart(t), nil, func(install *action.Install) { install.TakeOwnership, install.ForceConflicts = true, true })
+
+	budget, err := shared.Client.PolicyV1().PodDisruptionBudgets(namespace).Get(t.Context(), releaseName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := budget.Spec.Selector.MatchLabels["app.kubernetes.io/instance"]; got != releaseName {
+		t.Errorf("the PodDisruptionBudget selects the instance %q", got)
+	}
+	live, err := shared.Dynamic.Resource(demoApps).Namespace(demoApp.GetNamespace()).Get(t.Context(), demoApp.GetName(), metav1.GetOptions{})
+	if err != nil || live.GetUID() != demoApp.GetUID() {
+		t.Errorf("the move replaced the DemoApp (%v)", err)
+	}
+	removeDemoApp(t, demoApp.GetNamespace(), demoApp.GetName())
+	checkInstallation(t)
+}
+
 // TestChartUpgradesCRDs upgrades from a chart whose CRD has no spec.suspend. The CRD and the DemoApp stay the same
 // objects.
 func TestChartUpgradesCRDs(t *testing.T) {

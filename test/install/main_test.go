@@ -66,12 +66,15 @@ func helm(t *testing.T) *action.Configuration {
 	return configuration
 }
 
-// helmInstall installs a chart as "helm install" does, until the end of the test.
-func helmInstall(t *testing.T, chart *chartv2.Chart, given values) {
+// helmInstall installs a chart as "helm install" does with flags, until the end of the test.
+func helmInstall(t *testing.T, chart *chartv2.Chart, given values, flags ...func(*action.Install)) {
 	t.Helper()
 	install := action.NewInstall(helm(t))
 	install.ReleaseName, install.Namespace = releaseName, namespace
 	install.WaitStrategy, install.Timeout = kube.HookOnlyStrategy, helmTimeout
+	for _, flag := range flags {
+		flag(install)
+	}
 	t.Cleanup(func() { helmUninstall(t) })
 	if _, err := install.RunWithContext(t.Context(), chart, given); err != nil {
 		t.Fatal(err)

@@ -168,8 +168,8 @@ func TestChartInNamespaces(t *testing.T) {
 	}
 }
 
-// checkInstallation holds that the operator's pods run under the restricted profile, and that the operator works with the
-// flags, the environment and the permissions of the installation.
+// checkInstallation asserts that the operator's pods run under the restricted profile, and that the operator works with
+// the flags, the environment and the permissions of the installation.
 func checkInstallation(t *testing.T) {
 	t.Helper()
 	awaitPods(t)
@@ -223,7 +223,7 @@ func awaitPods(t *testing.T) {
 	}
 }
 
-// refusePrivilegedPod holds that Pod Security admission is in force, without which awaitPods would prove nothing.
+// refusePrivilegedPod asserts that Pod Security admission is in force, without which awaitPods would prove nothing.
 func refusePrivilegedPod(t *testing.T) {
 	t.Helper()
 	pod := &corev1.Pod{

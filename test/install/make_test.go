@@ -63,7 +63,7 @@ func TestMakeTargets(t *testing.T) {
 	succeed(t, "undeploy")
 }
 
-// TestMakeRefusesWithoutKubeconfig holds that no target takes the cluster of ~/.kube/config.
+// TestMakeRefusesWithoutKubeconfig asserts that no target takes the cluster of ~/.kube/config.
 func TestMakeRefusesWithoutKubeconfig(t *testing.T) {
 	for _, target := range []string{"install", "uninstall", "run", "deploy", "undeploy"} {
 		output, err := runMake(t, target, "IMG=registry.example.com/demoapp-controller:test", "KUBECONFIG=")

@@ -177,7 +177,7 @@ func compare(t *testing.T, name string, base, other map[string]map[string]any) {
 	}
 }
 
-// TestInstallFileOrder holds that "kubectl apply -f" finds the namespace when it creates objects in it, and that the
+// TestInstallFileOrder asserts that "kubectl apply -f" finds the namespace when it creates objects in it, and that the
 // policies are there before the pods.
 func TestInstallFileOrder(t *testing.T) {
 	objects := readInstallFile(t)
@@ -197,7 +197,7 @@ func TestInstallFileOrder(t *testing.T) {
 	}
 }
 
-// TestContentsDiffer holds that the comparison finds a difference.
+// TestContentsDiffer asserts that the comparison finds a difference.
 func TestContentsDiffer(t *testing.T) {
 	want := contents(t, renderChart(t, nil))
 

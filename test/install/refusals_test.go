@@ -11,7 +11,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common"
 )
 
-// TestValuesAreRefused holds that the chart names the value that is wrong.
+// TestValuesAreRefused asserts that the chart names the value that is wrong.
 func TestValuesAreRefused(t *testing.T) {
 	tests := []struct{ name, values, want string }{
 		// The schema.
@@ -44,6 +44,10 @@ func TestValuesAreRefused(t *testing.T) {
 		},
 		{"DemoAppClusters in namespaces", "{watchNamespaces: [a], controllers: [demoappcluster]}", "controllers: demoappcluster reads nodes"},
 		{"secure metrics that are off", "{metrics: {enabled: false, secure: true}}", "metrics.secure: is of no use without metrics"},
+		{"certificate without TLS", "{metrics: {certSecret: tls}}", "metrics.certSecret: is of no use without TLS"},
+		{"verification without TLS", "{serviceMonitor: {tlsConfig: {serverName: a}}}", "serviceMonitor.tlsConfig and authorization: are"},
+		{"token without TLS", "{serviceMonitor: {authorization: {type: Bearer}}}", "serviceMonitor.tlsConfig and authorization: are"},
+		{"label of the selector", "{podLabels: {app.kubernetes.io/name: a}}", "podLabels: app.kubernetes.io/name selects the pods"},
 		{"ServiceMonitor without metrics", "{metrics: {enabled: false}, serviceMonitor: {enabled: true}}", "serviceMonitor.enabled: there"},
 		{"PrometheusRule without metrics", "{metrics: {enabled: false}, prometheusRule: {enabled: true}}", "prometheusRule.enabled: there"},
 		{"annotations of a ServiceAccount of others", "{serviceAccount: {create: false, annotations: {a: b}}}", "serviceAccount.annotations:"},

@@ -27,6 +27,9 @@ type effect struct {
 // monitored are the values for which the chart renders its monitoring.
 const monitored = "{serviceMonitor: {enabled: true}, prometheusRule: {enabled: true}, grafanaDashboard: {enabled: true}}"
 
+// scraped are the values for which Prometheus scrapes metrics with TLS.
+const scraped = "{metrics: {secure: true}, serviceMonitor: {enabled: true}}"
+
 // admission are the values for which the chart renders the webhook.
 const admission = "{kinds: [webapp], webhook: {enabled: true, certManager: {enabled: true}}}"
 
@@ -89,9 +92,18 @@ var effects = []effect{
 	{path: "logging.format", to: "text", adds: "--logging-format=text"},
 	{path: "logging.verbosity", to: "4", adds: "-v=4"},
 	{path: "metrics.enabled", to: "false", adds: "--metrics-bind-address=0", removes: "demoapp-controller-metrics"},
+	{path: "metrics.certSecret", to: "tls", with: "{metrics: {secure: true}}", adds: "--metrics-cert-dir=/etc/demoapp-controller/metrics"},
 	{path: "metrics.secure", to: "true", adds: "--metrics-secure", removes: "containerPort: 8080"},
 	{path: "serviceMonitor.enabled", to: "true", adds: "kind: ServiceMonitor"},
 	{path: "serviceMonitor.interval", to: "17s", with: monitored, adds: "interval: 17s"},
+	{
+		path: "serviceMonitor.tlsConfig", to: "{serverName: operator}", with: scraped,
+		adds: "serverName: operator", removes: "insecureSkipVerify",
+	},
+	{
+		path: "serviceMonitor.authorization", to: "{credentials: {name: scraper, key: token}}", with: scraped,
+		adds: "authorization:\n      credentials:\n        key: token\n        name: scraper", removes: "bearerTokenFile",
+	},
 	{path: "serviceMonitor.labels", to: "{release: prometheus}", with: monitored, adds: "release: prometheus"},
 	{path: "prometheusRule.enabled", to: "true", adds: "kind: PrometheusRule"},
 	{path: "prometheusRule.labels", to: "{release: prometheus}", with: monitored, adds: "release: prometheus"},
@@ -116,7 +128,7 @@ var effects = []effect{
 
 var digest = strings.Repeat("0123456789abcdef", 4)
 
-// TestEveryValueHasAnEffect holds that each value of values.yaml changes the rendered chart, and is in the table.
+// TestEveryValueHasAnEffect asserts that each value of values.yaml changes the rendered chart, and is in the table.
 func TestEveryValueHasAnEffect(t *testing.T) {
 	var tested []string
 	// Most tests begin with the same values.
@@ -154,7 +166,7 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 	}
 }
 
-// TestImage holds that the image of a chart without values is that of its appVersion.
+// TestImage asserts that the image of a chart without values is that of its appVersion.
 func TestImage(t *testing.T) {
 	version := loadChart(t).Metadata.AppVersion
 
@@ -165,7 +177,8 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestGoMemoryLimit holds that GOMEMLIMIT is nine tenths of the limit, whatever its unit, and that extraEnv replaces it.
+// TestGoMemoryLimit asserts that GOMEMLIMIT is nine tenths of the limit, whatever its unit, and that extraEnv replaces
+// GOMEMLIMIT.
 func TestGoMemoryLimit(t *testing.T) {
 	tests := []struct{ limit, env, want string }{
 		{limit: "512Mi", want: "460MiB"},

@@ -40,10 +40,11 @@ var variants = []string{
 	"{kinds: [webapp], webhook: {enabled: true, approvedRegistries: [docker.io/library]}, metrics: {enabled: false}}",
 	admission,
 	monitored,
-	"{metrics: {secure: true}, serviceMonitor: {enabled: true}}",
+	scraped,
+	"{metrics: {secure: true, certSecret: tls}, serviceMonitor: {enabled: true}}",
 }
 
-// TestFlags holds that the operator accepts the flags of the Deployment.
+// TestFlags asserts that the operator accepts the flags of the Deployment.
 func TestFlags(t *testing.T) {
 	for _, text := range variants {
 		t.Run(text, func(t *testing.T) {
@@ -62,7 +63,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestObjectsFitTogether holds that selectors match the pods, that bindings bind roles of the release to its
+// TestObjectsFitTogether asserts that selectors match the pods, that bindings bind roles of the release to its
 // ServiceAccount, and that all namespaced objects are in the right namespaces, for a release of any name.
 func TestObjectsFitTogether(t *testing.T) {
 	for _, text := range variants {
@@ -87,7 +88,7 @@ func TestObjectsFitTogether(t *testing.T) {
 	}
 }
 
-// checkSelector holds that an object selects the pods and no others, if it selects pods.
+// checkSelector asserts that an object selects the pods and no others, if it selects pods.
 func checkSelector(t *testing.T, o *object, pods map[string]string) {
 	t.Helper()
 	var selector *metav1.LabelSelector
@@ -112,7 +113,7 @@ func checkSelector(t *testing.T, o *object, pods map[string]string) {
 	}
 }
 
-// checkBinding holds that a binding names a role of the release and the ServiceAccount.
+// checkBinding asserts that a binding names a role of the release and the ServiceAccount.
 func checkBinding(t *testing.T, o *object, objects []*object, account string) {
 	t.Helper()
 	var role rbacv1.RoleRef
@@ -137,13 +138,13 @@ func checkBinding(t *testing.T, o *object, objects []*object, account string) {
 	}
 }
 
-// checkNamespace holds that an object is in the namespace of the release, or in a namespace of its permissions.
+// checkNamespace asserts that an object is in the namespace of the release, or in a namespace of its permissions.
 func checkNamespace(t *testing.T, o *object, given values) {
 	t.Helper()
 	allowed := []string{"", "ops"}
 	if watched, ok := given["watchNamespaces"].([]any); ok && strings.HasPrefix(o.GetKind(), "Role") {
 		for _, name := range watched {
-			allowed = append(allowed, name.(string)) //nolint:forcetypeassert // The schema holds that names are strings.
+			allowed = append(allowed, name.(string)) //nolint:forcetypeassert // The schema ensures that names are strings.
 		}
 		allowed = append(allowed, given["auditNamespace"].(string)) //nolint:forcetypeassert // So here.
 	}
@@ -152,7 +153,7 @@ func checkNamespace(t *testing.T, o *object, given values) {
 	}
 }
 
-// TestLeaseOfRelease holds that two releases have leases of their own, and the permission for these only.
+// TestLeaseOfRelease asserts that two releases have leases of their own, and the permission for these only.
 func TestLeaseOfRelease(t *testing.T) {
 	release, err := renderRelease(t, "blue", "ops", nil)
 	if err != nil {
@@ -175,7 +176,8 @@ func TestLeaseOfRelease(t *testing.T) {
 	}
 }
 
-// TestNamespacedPermissions holds that an operator with watchNamespaces has Roles in these namespaces and no ClusterRole.
+// TestNamespacedPermissions asserts that an operator with watchNamespaces has Roles in these namespaces and no
+// ClusterRole.
 func TestNamespacedPermissions(t *testing.T) {
 	objects := renderChart(t, values{"watchNamespaces": []any{"team-a", "team-b"}, "kinds": []any{"website"}})
 
@@ -197,7 +199,7 @@ func TestNamespacedPermissions(t *testing.T) {
 	}
 }
 
-// TestImpersonatingPermissions holds that an operator that impersonates writes no objects of releases itself.
+// TestImpersonatingPermissions asserts that an operator that impersonates writes no objects of releases itself.
 func TestImpersonatingPermissions(t *testing.T) {
 	objects := renderChart(t, parse[values](t, "{rbac: {impersonate: [deployer]}, kinds: [memcached], watches: ["+entry+"]}"))
 	var rules []rbacv1.PolicyRule
@@ -216,8 +218,8 @@ func TestImpersonatingPermissions(t *testing.T) {
 	}
 }
 
-// TestWatches holds that the ConfigMap is a valid watches file with the entries of the value, and that the pods mount it
-// as a directory, which the kubelet updates.
+// TestWatches asserts that the ConfigMap is a valid watches file with the entries of the value, and that the pods mount
+// it as a directory, which the kubelet updates.
 func TestWatches(t *testing.T) {
 	objects := renderChart(t, parse[values](t, "{watches: ["+entry+"]}"))
 	config := convert[corev1.ConfigMap](t, find(t, objects, "ConfigMap", releaseName+"-watches"))
@@ -237,7 +239,7 @@ func TestWatches(t *testing.T) {
 	}
 }
 
-// TestWebhookConfigurations holds that the chart has the webhooks of artifacts/kinds/webapp/admission, and that
+// TestWebhookConfigurations asserts that the chart has the webhooks of artifacts/kinds/webapp/admission, and that
 // cert-manager replaces the operator's own CA.
 func TestWebhookConfigurations(t *testing.T) {
 	content, err := os.ReadFile("../../artifacts/kinds/webapp/admission/webhook.yaml")
@@ -270,7 +272,7 @@ func TestWebhookConfigurations(t *testing.T) {
 	}
 }
 
-// TestMonitoring holds that the chart has the alerts of artifacts/monitoring, and that the ServiceMonitor selects the
+// TestMonitoring asserts that the chart has the alerts of artifacts/monitoring, and that the ServiceMonitor selects the
 // Service.
 func TestMonitoring(t *testing.T) {
 	content, err := os.ReadFile("../../artifacts/monitoring/prometheusrule.yaml")
@@ -310,7 +312,55 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// TestDashboards holds that Grafana gets the dashboards of artifacts/monitoring.
+// TestScrapeIsVerified asserts that Prometheus verifies the certificate of metrics.certSecret, which the pods mount,
+// before it sends its token.
+func TestScrapeIsVerified(t *testing.T) {
+	objects := renderChart(t, parse[values](t, "{metrics: {secure: true, certSecret: tls}, serviceMonitor: {enabled: true}}"))
+	service := find(t, objects, "Service", releaseName+"-metrics")
+
+	endpoints, _, err := unstructured.NestedSlice(find(t, objects, "ServiceMonitor", releaseName).Object, "spec", "endpoints")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := convert[appsv1.Deployment](t, find(t, objects, "Deployment", releaseName)).Spec.Template.Spec
+
+	want := map[string]any{
+		"serverName": service.GetName() + "." + namespace + ".svc",
+		"ca":         map[string]any{"secret": map[string]any{"name": "tls", "key": "ca.crt"}},
+	}
+	endpoint, _ := endpoints[0].(map[string]any)
+	if diff := cmp.Diff(want, endpoint["tlsConfig"]); diff != "" {
+		t.Error(diff)
+	}
+	if len(pod.Volumes) != 1 || pod.Volumes[0].Secret == nil || pod.Volumes[0].Secret.SecretName != "tls" {
+		t.Errorf("the pods have the volumes %v", pod.Volumes)
+	}
+	if mounts := pod.Containers[0].VolumeMounts; len(mounts) != 1 || mounts[0].MountPath != "/etc/demoapp-controller/metrics" {
+		t.Errorf("the container has the mounts %v", mounts)
+	}
+}
+
+// TestTwoReleases asserts that a second release without roles for users shares no cluster-scoped object with the first.
+func TestTwoReleases(t *testing.T) {
+	objects := func(name string, given values) map[string]map[string]any {
+		release, err := renderRelease(t, name, name, given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return contents(t, decode(t, release.Manifest))
+	}
+	first := objects("blue", parse[values](t, "{metrics: {secure: true}}"))
+
+	second := objects("green", parse[values](t, "{metrics: {secure: true}, rbac: {userRoles: false}, crds: {install: false}}"))
+
+	for key := range second {
+		if first[key] != nil {
+			t.Errorf("both releases have %s", key)
+		}
+	}
+}
+
+// TestDashboards asserts that Grafana gets the dashboards of artifacts/monitoring.
 func TestDashboards(t *testing.T) {
 	objects := renderChart(t, parse[values](t, monitored))
 	for _, name := range []string{"operator", "resources"} {
@@ -333,7 +383,7 @@ func TestDashboards(t *testing.T) {
 // maxSecret is the size of the data of a Secret that the API server accepts.
 const maxSecret = 1 << 20
 
-// TestReleaseFitsIntoASecret holds that Helm can store the release with everything on, with room for growth.
+// TestReleaseFitsIntoASecret asserts that Helm can store the release with everything on, with room for growth.
 func TestReleaseFitsIntoASecret(t *testing.T) {
 	everything := parse[values](t, monitored)
 	everything["kinds"] = []any{
@@ -388,7 +438,7 @@ func TestPodsMeetTheRestrictedProfile(t *testing.T) {
 	}
 }
 
-// TestNotes holds that the notes warn of an uninstall that deletes all custom resources.
+// TestNotes asserts that the notes warn of an uninstall that deletes all custom resources.
 func TestNotes(t *testing.T) {
 	for _, keep := range []bool{true, false} {
 		release, err := renderRelease(t, releaseName, namespace, values{"crds": values{"keep": keep}})
@@ -397,6 +447,21 @@ func TestNotes(t *testing.T) {
 		}
 		if warns := strings.Contains(release.Info.Notes, "WARNING: crds.keep is false"); warns == keep {
 			t.Errorf("crds.keep=%t: the notes are\n%s", keep, release.Info.Notes)
+		}
+	}
+}
+
+// TestNotesNeedNoRepository asserts that the notes name no files, which a user of the packaged chart does not have.
+func TestNotesNeedNoRepository(t *testing.T) {
+	for _, namespaces := range [][]any{nil, {"team-a", "team-b"}} {
+		release, err := renderRelease(t, releaseName, namespace, values{"watchNamespaces": namespaces})
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := release.Info.Notes
+		watched := strings.Contains(notes, "kubectl wait --namespace team-a demoapp/demoapp-sample")
+		if strings.Contains(notes, "artifacts/") || watched != (namespaces != nil) {
+			t.Errorf("watchNamespaces %v: the notes are\n%s", namespaces, notes)
 		}
 	}
 }

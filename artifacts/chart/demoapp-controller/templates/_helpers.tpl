@@ -122,10 +122,27 @@ subjects:
   {{- include "demoapp-controller.subjects" .root | nindent 2 }}
 {{- end -}}
 
+{{/* How Prometheus verifies the operator: by the CA of metrics.certSecret. A self-signed certificate has no CA. */}}
+{{- define "demoapp-controller.scrapeTLS" -}}
+{{- if .Values.serviceMonitor.tlsConfig -}}
+{{- toYaml .Values.serviceMonitor.tlsConfig -}}
+{{- else if .Values.metrics.certSecret -}}
+serverName: {{ printf "%s-metrics.%s.svc" (include "demoapp-controller.fullname" .) .Release.Namespace }}
+ca:
+  secret:
+    name: {{ .Values.metrics.certSecret }}
+    key: ca.crt
+{{- else -}}
+insecureSkipVerify: true
+{{- end -}}
+{{- end -}}
+
 {{/* Refuses combinations of values that cannot work. values.schema.json refuses single values. */}}
 {{- define "demoapp-controller.validate" -}}
 {{- if and (gt (int .Values.replicaCount) 1) (not .Values.leaderElection.enabled) -}}
-{{- fail "replicaCount: must be 1 without leader election, because each replica would work; set leaderElection.enabled=true or replicaCount=1" -}}
+{{- fail (print
+  "replicaCount: must be 1 without leader election, because each replica would "
+  "work; set leaderElection.enabled=true or replicaCount=1") -}}
 {{- end -}}
 {{- if and .Values.webhook.certManager.enabled (not .Values.webhook.enabled) -}}
 {{- fail "webhook.certManager.enabled: is of no use without the webhook; set webhook.enabled=true" -}}
@@ -137,10 +154,18 @@ subjects:
 {{- fail "webhook.enabled: the webhook reviews WebApps; add webapp to kinds" -}}
 {{- end -}}
 {{- if and .Values.webhook.enabled .Values.watchNamespaces (not .Values.webhook.certManager.enabled) -}}
-{{- fail "webhook.enabled: with watchNamespaces, the operator may not write the cluster-scoped caBundle; set webhook.certManager.enabled=true" -}}
+{{- fail (print
+  "webhook.enabled: with watchNamespaces, the operator may not write the "
+  "cluster-scoped caBundle; set webhook.certManager.enabled=true") -}}
 {{- end -}}
 {{- if and .Values.metrics.secure (not .Values.metrics.enabled) -}}
 {{- fail "metrics.secure: is of no use without metrics; set metrics.enabled=true" -}}
+{{- end -}}
+{{- if and .Values.metrics.certSecret (not .Values.metrics.secure) -}}
+{{- fail "metrics.certSecret: is of no use without TLS; set metrics.secure=true" -}}
+{{- end -}}
+{{- if and (or .Values.serviceMonitor.tlsConfig .Values.serviceMonitor.authorization) (not .Values.metrics.secure) -}}
+{{- fail "serviceMonitor.tlsConfig and authorization: are of no use without TLS; set metrics.secure=true" -}}
 {{- end -}}
 {{- if and .Values.serviceMonitor.enabled (not .Values.metrics.enabled) -}}
 {{- fail "serviceMonitor.enabled: there are no metrics to scrape; set metrics.enabled=true" -}}
@@ -155,7 +180,14 @@ subjects:
 {{- fail "rbac.extraRules and rbac.impersonate: the chart creates no permissions; set rbac.create=true" -}}
 {{- end -}}
 {{- if and .Values.watchNamespaces (has "demoappcluster" .Values.controllers) -}}
-{{- fail "controllers: demoappcluster reads nodes, which no Role can allow; remove demoappcluster, or watchNamespaces" -}}
+{{- fail (print
+  "controllers: demoappcluster reads nodes, which no Role can allow; remove "
+  "demoappcluster, or watchNamespaces") -}}
+{{- end -}}
+{{- range $label, $_ := fromYaml (include "demoapp-controller.selectorLabels" .) -}}
+{{- if hasKey $.Values.podLabels $label -}}
+{{- fail (printf "podLabels: %s selects the pods of the release; remove the label" $label) -}}
+{{- end -}}
 {{- end -}}
 {{- if .Values.rbac.impersonate -}}
 {{- include "demoapp-controller.validateImpersonation" . -}}
@@ -177,7 +209,8 @@ subjects:
 {{- end -}}
 {{- range .Values.kinds -}}
 {{- if not ($.Files.Get (printf "files/rbac/kinds/%s-impersonating.yaml" .)) -}}
-{{- fail (printf "kinds: %s has no releases of watches, and rbac.impersonate permits nothing else; remove %s from kinds" . .) -}}
+{{- fail (printf
+  "kinds: %s has no releases of watches, and rbac.impersonate permits nothing else; remove %s from kinds" . .) -}}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.controllers (ne (join "," .Values.controllers) "watches") -}}

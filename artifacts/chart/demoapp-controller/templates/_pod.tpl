@@ -36,6 +36,9 @@
 {{- $args = append $args "--metrics-bind-address=0" -}}
 {{- else if .Values.metrics.secure -}}
 {{- $args = concat $args (list "--metrics-secure" "--metrics-bind-address=:8443") -}}
+{{- if .Values.metrics.certSecret -}}
+{{- $args = append $args "--metrics-cert-dir=/etc/demoapp-controller/metrics" -}}
+{{- end -}}
 {{- end -}}
 {{- if .Values.webhook.enabled -}}
 {{- $args = append $args "--webhook-bind-address=:9443" -}}
@@ -49,7 +52,8 @@
 {{- end -}}
 {{- end -}}
 {{- if .Values.watches -}}
-{{- $args = concat $args (list "--watches-file=/etc/demoapp-controller/watches/watches.yaml" "--chart-cache-dir=/var/cache/demoapp-controller") -}}
+{{- $args = append $args "--watches-file=/etc/demoapp-controller/watches/watches.yaml" -}}
+{{- $args = append $args "--chart-cache-dir=/var/cache/demoapp-controller" -}}
 {{- end -}}
 {{- toYaml (concat $args .Values.extraArgs) -}}
 {{- end -}}
@@ -83,6 +87,9 @@
 {{- if .Values.webhook.certManager.enabled -}}
 {{- $mounts = append $mounts (dict "name" "webhook" "mountPath" "/etc/demoapp-controller/webhook" "readOnly" true) -}}
 {{- end -}}
+{{- if .Values.metrics.certSecret -}}
+{{- $mounts = append $mounts (dict "name" "metrics" "mountPath" "/etc/demoapp-controller/metrics" "readOnly" true) -}}
+{{- end -}}
 {{- with concat $mounts .Values.extraVolumeMounts -}}
 {{- toYaml . -}}
 {{- end -}}
@@ -92,11 +99,15 @@
 {{- define "demoapp-controller.volumes" -}}
 {{- $volumes := list -}}
 {{- if .Values.watches -}}
-{{- $volumes = append $volumes (dict "name" "watches" "configMap" (dict "name" (printf "%s-watches" (include "demoapp-controller.fullname" .)))) -}}
+{{- $config := dict "name" (printf "%s-watches" (include "demoapp-controller.fullname" .)) -}}
+{{- $volumes = append $volumes (dict "name" "watches" "configMap" $config) -}}
 {{- $volumes = append $volumes (dict "name" "charts" "emptyDir" (dict "sizeLimit" "1Gi")) -}}
 {{- end -}}
 {{- if .Values.webhook.certManager.enabled -}}
 {{- $volumes = append $volumes (dict "name" "webhook" "secret" (dict "secretName" "demoapp-webhook-tls")) -}}
+{{- end -}}
+{{- with .Values.metrics.certSecret -}}
+{{- $volumes = append $volumes (dict "name" "metrics" "secret" (dict "secretName" .)) -}}
 {{- end -}}
 {{- with concat $volumes .Values.extraVolumes -}}
 {{- toYaml . -}}

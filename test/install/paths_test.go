@@ -59,7 +59,8 @@ func TestVariantsAreTheSameObjects(t *testing.T) {
 		},
 		{
 			name: "a kind in some namespaces", values: "{watchNamespaces: [team-a], kinds: [website]}",
-			kustomization: "resources:\n- artifacts/deploy\ncomponents:\n- artifacts/rbac/namespaced\n" + withFlag("--namespaces=team-a"),
+			kustomization: "resources:\n- artifacts/deploy\ncomponents:\n- artifacts/rbac/namespaced\n" +
+				withFlag("--namespaces=team-a"),
 			applied: slices.Concat(watched("team-a"), readObjects(t, "../../artifacts/kinds/website/crd.yaml", ""),
 				readObjects(t, "../../artifacts/kinds/website/user-roles.yaml", "")),
 			leftOut: []string{"Namespace//demoapp-audit"},
@@ -120,7 +121,9 @@ func TestKustomizeExample(t *testing.T) {
 		t.Errorf("the flags are %v", container.Args)
 	}
 	for kind, name := range map[string]string{
-		"CustomResourceDefinition": "websites.webapp.example.com", "ClusterRoleBinding": releaseName + "-website", "ClusterRole": "website-editor",
+		"CustomResourceDefinition": "websites.webapp.example.com",
+		"ClusterRoleBinding":       releaseName + "-website",
+		"ClusterRole":              "website-editor",
 	} {
 		find(t, objects, kind, name)
 	}

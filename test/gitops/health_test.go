@@ -49,6 +49,12 @@ func TestHealthOfStates(t *testing.T) {
 				{type: Stalled, status: "True", reason: Refused, observedGeneration: 1, message: refused}]}}`,
 		},
 		{
+			name: "a user must act on a change that is not observed", status: progressing, message: "refused",
+			object: `{metadata: {generation: 2}, status: {observedGeneration: 1, conditions: [
+				{type: Ready, status: "False", reason: Refused, observedGeneration: 2, message: refused},
+				{type: Stalled, status: "True", reason: Refused, observedGeneration: 2, message: refused}]}}`,
+		},
+		{
 			name: "a user acted", status: progressing, message: "The operator has not reconciled this generation yet",
 			object: `{metadata: {generation: 2}, status: {observedGeneration: 1, conditions: [
 				{type: Ready, status: "False", reason: Refused, observedGeneration: 1, message: refused},

@@ -187,7 +187,7 @@ $(COSIGN): hack/tools/cosign/go.mod
 	go -C hack/tools/cosign build -o $(CURDIR)/$@ github.com/sigstore/cosign/v3/cmd/cosign
 
 .PHONY: generate
-generate: ## Write the generated code, the CRDs and docs/api.md.
+generate: ## Write generated code, CRDs, RBAC, install.yaml, copies in the chart, and references in docs.
 	hack/update-codegen.sh
 
 .PHONY: clean

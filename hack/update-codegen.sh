@@ -2,9 +2,15 @@
 # Copyright The DemoApp Controller Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Generates all code, the CustomResourceDefinitions and docs/api.md from the types in
-# pkg/apis, docs/flags.md from the flags, and the ConfigMap for Argo CD from its script. hack/tools/go.mod pins the generators. "make generate" calls this script,
-# and "make verify" calls it in a copy of the tree.
+# Generates:
+#
+# - from the types in pkg/apis: clients, CustomResourceDefinitions and docs/api.md
+# - from the commented rules: the variants of the RBAC, the roles of users and the tables of docs/security.md
+# - from artifacts: artifacts/install.yaml, the copies in the Helm chart, its table of values, the ConfigMap for Argo CD
+# - from the code of the operator: docs/flags.md, docs/metrics.md and artifacts/monitoring/metrics.json
+#
+# hack/tools/go.mod pins the generators of others. "make generate" calls this script, and "make verify" calls it in a
+# copy of the tree.
 
 set -euo pipefail
 

@@ -57,7 +57,7 @@ var topics = []topic{
 	},
 }
 
-// explanations are further sentences on single flags, in Markdown. They have what a usage text has no room for.
+// explanations are further sentences on single flags, in Markdown. They have what is too long for a usage text.
 var explanations = map[string]string{
 	"namespaces": "DemoAppClusters also need [nodes](demoappcluster.md#permissions), and `spec.ingress` needs " +
 		"[other cluster-scoped objects](ingress.md#what-the-cluster-supports).",
@@ -65,7 +65,7 @@ var explanations = map[string]string{
 	"resync-period":             "A resync checks everything of an object that no event has touched.",
 	"audit-retention":           "Contents and limits are in [audit records](security.md#audit-records).",
 	"license-url":               "See [license server](gates.md#license-server).",
-	"license-retry":             "The same time passes after a denial and after an answer that is none.",
+	"license-retry":             "The same time passes after a denial and after an invalid answer.",
 	"max-concurrent-rollouts":   "See [rollout of a newer chart](gates.md#rollout-of-a-newer-chart).",
 	"rollout-failure-threshold": "See [rollout of a newer chart](gates.md#rollout-of-a-newer-chart).",
 	"allowed-registries":        "See [validation](gates.md#validation).",

@@ -31,6 +31,7 @@ var pages = []struct {
 	after []command
 }{
 	{path: "README.md"},
+	{path: "docs/production.md"},
 	{path: "docs/tutorial.md"},
 	{path: "docs/tutorial-chart.md"},
 	{path: "docs/kubectl-wait.md", before: []string{
@@ -96,6 +97,10 @@ func TestNotRun(t *testing.T) {
 	expected := []string{
 		"README.md: $ make demo",
 		"README.md: $ make image",
+		"README.md: $ helm install",
+		"docs/production.md: $ helm install",
+		"docs/production.md: $ kubectl --namespace=demoapp-system",
+		"docs/production.md: $ prometheus --config.file=bin/production/prometheus.yaml",
 	}
 
 	var got []string

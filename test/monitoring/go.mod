@@ -4,6 +4,9 @@ go 1.26.0
 
 replace github.com/example/demoapp-controller => ../..
 
+// promtool does not compile with the newer version that the operator requires.
+replace github.com/prometheus/client_golang => github.com/prometheus/client_golang v1.24.1
+
 tool github.com/prometheus/prometheus/cmd/promtool
 
 require (

@@ -45,7 +45,7 @@ func TestDashboardsHaveData(t *testing.T) {
 	namespace := shared.Namespace(t)
 
 	takeThroughStates(t, namespace)
-	upgradeTwice(t, server, namespace)
+	repeatOperations(t, server, namespace)
 
 	for _, name := range monitoring.Dashboards {
 		dashboard, err := monitoring.ReadDashboard(root, name)
@@ -108,15 +108,20 @@ func takeThroughStates(t *testing.T, namespace string) {
 	}
 }
 
-// upgradeTwice changes a DemoApp, and again after Prometheus has seen the first upgrade. A rate needs two values.
-func upgradeTwice(t *testing.T, server *monitoring.Server, namespace string) {
+// repeatOperations upgrades a DemoApp and creates another one, and again after Prometheus has seen the first time. A rate
+// needs two values.
+func repeatOperations(t *testing.T, server *monitoring.Server, namespace string) {
 	t.Helper()
-	for upgrades := 1; upgrades <= 2; upgrades++ {
-		app := demoApp("ready", map[string]any{"message": fmt.Sprintf("Hello %d", upgrades)})
-		if err := shared.ApplyObject(t.Context(), namespace, app); err != nil {
-			t.Fatal(err)
+	for round := 1; round <= 2; round++ {
+		upgraded := demoApp("ready", map[string]any{"message": fmt.Sprintf("Hello %d", round)})
+		for _, app := range []*unstructured.Unstructured{upgraded, demoApp(fmt.Sprintf("later-%d", round), nil)} {
+			if err := shared.ApplyObject(t.Context(), namespace, app); err != nil {
+				t.Fatal(err)
+			}
 		}
-		seen := fmt.Sprintf(`helm_operations_total{action="upgrade", result="success"} == %d`, upgrades)
+		// The DemoApps "ready" and "leaving" were Ready before.
+		seen := fmt.Sprintf(`helm_operations_total{action="upgrade", result="success"} >= %d and on (job)
+			controller_time_to_ready_seconds_count{controller="demoapp"} == %d`, round, 2+round)
 		cluster.Eventually(t.Context(), t, seen, func(ctx context.Context) (bool, error) {
 			now := time.Now()
 			found, err := server.Query(ctx, seen, now, now, time.Second)

@@ -47,6 +47,7 @@ type Metrics struct {
 	active      *prometheus.GaugeVec
 	detected    *prometheus.CounterVec
 	corrected   *prometheus.CounterVec
+	repeated    *prometheus.CounterVec
 	timeToReady *prometheus.HistogramVec
 	watchErrors *prometheus.CounterVec
 	objects     *objectCollector
@@ -86,6 +87,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			"Objects that were found to differ from what the controller applied.", "controller"),
 		corrected: counter("controller_drift_corrected_total",
 			"Objects that the controller restored after other clients changed or deleted them.", "controller"),
+		repeated: counter("controller_drift_repeated_total",
+			"Objects that the controller restored again within 15 minutes after it had restored them.", "controller"),
 		timeToReady: histogram("controller_time_to_ready_seconds",
 			"Time from the creation of an object to its first condition Ready=True.", readyBuckets, "controller"),
 		watchErrors: counter("controller_watch_errors_total",
@@ -160,7 +163,7 @@ func (m reconcileMetrics) end(due Reason, result string, took time.Duration) {
 // DriftCount counts the drift that one controller finds and corrects, in objects. The zero
 // value counts nothing.
 type DriftCount struct {
-	detected, corrected prometheus.Counter
+	detected, corrected, repeated prometheus.Counter
 }
 
 // Drift returns the counters of a controller, which begin at 0.
@@ -168,15 +171,20 @@ func (m *Metrics) Drift(controller string) DriftCount {
 	if m == nil {
 		return DriftCount{}
 	}
-	return DriftCount{m.detected.WithLabelValues(controller), m.corrected.WithLabelValues(controller)}
+	return DriftCount{
+		m.detected.WithLabelValues(controller), m.corrected.WithLabelValues(controller), m.repeated.WithLabelValues(controller),
+	}
 }
 
 // Detected counts objects that have drifted. Count an object once until it is as
 // desired again.
 func (d DriftCount) Detected(objects int) { add(d.detected, objects) }
 
-// Corrected counts objects that the controller restored.
-func (d DriftCount) Corrected(objects int) { add(d.corrected, objects) }
+// restored counts an object that the controller restored. See [DriftRepeats].
+func (d DriftCount) restored() { add(d.corrected, 1) }
+
+// repeat counts a restored object that the controller had restored shortly before.
+func (d DriftCount) repeat() { add(d.repeated, 1) }
 
 func add(counter prometheus.Counter, n int) {
 	if counter != nil {

@@ -129,7 +129,9 @@ func TestDriftAndTimeToReady(t *testing.T) {
 	m.Drift("quiet")
 
 	drift.Detected(3)
-	drift.Corrected(2)
+	var repeats DriftRepeats[string]
+	repeats.Corrected(drift, "a", time.Unix(0, 0))
+	repeats.Corrected(drift, "b", time.Unix(0, 0))
 	ready(7 * time.Second)
 
 	exposed(t, reg, []string{"controller_drift", "controller_time_to_ready_seconds_sum"}, `
@@ -137,6 +139,8 @@ controller_drift_corrected_total{controller="apps"} 2
 controller_drift_corrected_total{controller="quiet"} 0
 controller_drift_detected_total{controller="apps"} 3
 controller_drift_detected_total{controller="quiet"} 0
+controller_drift_repeated_total{controller="apps"} 0
+controller_drift_repeated_total{controller="quiet"} 0
 controller_time_to_ready_seconds_sum{controller="apps"} 7
 `)
 }
@@ -200,7 +204,7 @@ func TestMetricsAreOptional(t *testing.T) {
 	var m *Metrics
 
 	m.Drift("apps").Detected(1)
-	m.Drift("apps").Corrected(1)
+	new(DriftRepeats[string]).Corrected(m.Drift("apps"), "a", time.Unix(0, 0))
 	m.TimeToReady("apps")(time.Second)
 	m.WatchFailures("Apps")(errTransient)
 	m.RegisterObjects("apps", func() (ObjectCounts, bool) { return ObjectCounts{}, true })()

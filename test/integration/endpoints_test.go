@@ -75,6 +75,7 @@ func TestMetrics(t *testing.T) {
 		`helm_operation_duration_seconds_bucket{action="install",result="success",le="60"}`,
 		`controller_drift_detected_total{controller="demoapp"}`,
 		`controller_drift_corrected_total{controller="demoapp"}`,
+		`controller_drift_repeated_total{controller="demoapp"}`,
 		`controller_resources{controller="demoapp",state="ready"}`,
 		`controller_resources{controller="demoapp",state="stalled"}`,
 		`controller_resources{controller="demoappcluster",state="deleting"} 0`,

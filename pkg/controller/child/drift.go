@@ -17,7 +17,8 @@ const driftMemory = 3 * maxPause
 // drifts counts the children that have drifted, each once until it is as desired again. It
 // is safe for concurrent use. The zero value is ready to use.
 type drifts struct {
-	count controller.DriftCount
+	count   controller.DriftCount
+	repeats controller.DriftRepeats[childKey]
 
 	mu sync.Mutex
 	// seen is when a drifted child was last seen.
@@ -50,6 +51,6 @@ func (d *drifts) observe(child childKey, drifted bool, now time.Time) {
 // corrected records that a drifted child was restored.
 func (d *drifts) corrected(child childKey, now time.Time) {
 	d.observe(child, true, now) // The cache may have missed the drift.
-	d.count.Corrected(1)
+	d.repeats.Corrected(d.count, child, now)
 	d.observe(child, false, now)
 }

@@ -120,7 +120,9 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found look) (_
 	}
 	l.refusals.forget(f.Key)
 	if decision.Action == helm.ActionRepair {
-		l.drift.Corrected(len(objectsOf(decision.Drifts)))
+		for object := range objectsOf(decision.Drifts) {
+			l.repeats.Corrected(l.drift, driftedObject{f.Key, object}, f.Now)
+		}
 		l.drifted.forget(f.Key)
 	}
 	recordDeployed(s, f, found.plan, deployed)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -87,6 +88,12 @@ func (l *Lifecycle) countDrift(f Facts, plan Plan) {
 	}
 	l.drift.Detected(added)
 	l.drifted.set(f.Key, drifted)
+}
+
+// driftedObject identifies an object of the release of a custom resource.
+type driftedObject struct {
+	owner  cache.ObjectName
+	object helm.ObjectReference
 }
 
 // objectsOf returns the objects that have drifted. An object may have several drifts.

@@ -62,6 +62,8 @@ type Lifecycle struct {
 	inputVersions memory[inputVersion]
 	// drifted are the objects whose drift was counted and is not corrected.
 	drifted memory[map[helm.ObjectReference]bool]
+	// repeats are the objects that were corrected lately.
+	repeats controller.DriftRepeats[driftedObject]
 	// releases has the release of each object that is not refused its release. Several
 	// kinds may want one release, and the engine's memory belongs to its owner.
 	releases memory[cache.ObjectName]

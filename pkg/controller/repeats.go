@@ -1,0 +1,43 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"maps"
+	"sync"
+	"time"
+)
+
+// repeatWindow is the longest time between two corrections of one object that count as
+// repeated. It exceeds the longest pause between corrections of a child.
+const repeatWindow = 15 * time.Minute
+
+// DriftRepeats counts repeated corrections: those of an object that was corrected less than 15
+// minutes ago. K identifies an object. The memory is bounded, because it holds only objects
+// of the last 15 to 30 minutes. DriftRepeats is safe for concurrent use. The zero value is ready
+// to use.
+type DriftRepeats[K comparable] struct {
+	mu   sync.Mutex
+	last map[K]time.Time
+	// sweep is when objects without a recent correction are dropped next.
+	sweep time.Time
+}
+
+// Corrected records the correction of an object in count.
+func (r *DriftRepeats[K]) Corrected(count DriftCount, object K, now time.Time) {
+	count.restored()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last == nil {
+		r.last = map[K]time.Time{}
+	}
+	if now.After(r.sweep) {
+		maps.DeleteFunc(r.last, func(_ K, last time.Time) bool { return now.Sub(last) > repeatWindow })
+		r.sweep = now.Add(repeatWindow)
+	}
+	if last, known := r.last[object]; known && now.Sub(last) <= repeatWindow {
+		count.repeat()
+	}
+	r.last[object] = now
+}

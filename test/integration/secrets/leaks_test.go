@@ -22,12 +22,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/yaml"
 
 	"github.com/example/demoapp-controller/test/canary"
 	"github.com/example/demoapp-controller/test/cluster"
@@ -110,6 +113,42 @@ var policies = []policyOf{
 		[]string{"configmaps", "services", "deployments", "statefulsets", "cronjobs"},
 		"CREATE", "denied-", `'refused ' + object.metadata.name`,
 	},
+}
+
+// TestAllKindsHaveSecrets requires an object of each kind in the scenarios.
+func TestAllKindsHaveSecrets(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{"artifacts/crds/*.yaml", "artifacts/kinds/*/crd.yaml"} {
+		matches, err := filepath.Glob(filepath.Join(shared.Root(), pattern))
+		if err != nil || len(matches) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(matches), err)
+		}
+		files = append(files, matches...)
+	}
+	defined := sets.New[string]()
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.Unmarshal(content, &crd); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		defined.Insert(crd.Spec.Names.Kind)
+	}
+
+	handled := sets.New[string]()
+	for _, s := range scenarios() {
+		for object := range s.outcomes {
+			kind, _, _ := strings.Cut(object, "/")
+			handled.Insert(kind)
+		}
+	}
+
+	if missing := sets.List(defined.Difference(handled)); len(missing) > 0 {
+		t.Errorf("no scenario has an object of the kinds %q", missing)
+	}
 }
 
 // TestSecretsStayInSecrets lets the operator handle objects of all kinds with secrets, well and badly, at the highest

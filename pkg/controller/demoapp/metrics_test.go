@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
@@ -69,4 +70,21 @@ func TestSuspendedDriftIsDetected(t *testing.T) {
 	w.passes("a", controller.Drift)
 
 	w.measures(`controller_drift_detected_total{controller="demoapp"} 1`, `controller_drift_corrected_total{controller="demoapp"} 0`)
+}
+
+// TestDriftThatAnUpgradeRestoresIsCorrected holds that each detected object is counted as corrected in the end.
+func TestDriftThatAnUpgradeRestoresIsCorrected(t *testing.T) {
+	w := deployed(t)
+	w.change("a", suspended(true))
+	w.passes("a", controller.SpecChange)
+	w.engine.Mutate(keyOf("a"), releasetest.Edit("ConfigMap"))
+	w.passes("a", controller.Drift)
+
+	w.change("a", func(app *v1alpha1.DemoApp) {
+		suspended(false)(app)
+		says("changed")(app)
+	})
+	w.passes("a", controller.SpecChange)
+
+	w.measures(`controller_drift_detected_total{controller="demoapp"} 1`, `controller_drift_corrected_total{controller="demoapp"} 1`)
 }

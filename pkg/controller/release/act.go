@@ -119,12 +119,7 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found look) (_
 		return found, false, err
 	}
 	l.refusals.forget(f.Key)
-	if decision.Action == helm.ActionRepair {
-		for object := range objectsOf(decision.Drifts) {
-			l.repeats.Corrected(l.drift, driftedObject{f.Key, object}, f.Now)
-		}
-		l.drifted.forget(f.Key)
-	}
+	l.countCorrected(f, decision)
 	recordDeployed(s, f, found.plan, deployed)
 	return found, true, nil
 }

@@ -90,6 +90,24 @@ func (l *Lifecycle) countDrift(f Facts, plan Plan) {
 	l.drifted.set(f.Key, drifted)
 }
 
+// countCorrected counts the drifted objects that a successful action restored. An action
+// that applies the whole release restores all objects whose drift was counted.
+func (l *Lifecycle) countCorrected(f Facts, decision helm.Decision) {
+	var restored map[helm.ObjectReference]bool
+	switch decision.Action {
+	case helm.ActionRepair:
+		restored = objectsOf(decision.Drifts)
+	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionReapply, helm.ActionRollback:
+		restored, _ = l.drifted.get(f.Key)
+	case helm.ActionNone, helm.ActionWait, helm.ActionRefuse:
+		return
+	}
+	for object := range restored {
+		l.repeats.Corrected(l.drift, driftedObject{f.Key, object}, f.Now)
+	}
+	l.drifted.forget(f.Key)
+}
+
 // driftedObject identifies an object of the release of a custom resource.
 type driftedObject struct {
 	owner  cache.ObjectName

@@ -26,7 +26,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/example/demoapp-controller/pkg/controller"
-	"github.com/example/demoapp-controller/test/passlog"
+	"github.com/example/demoapp-controller/pkg/controller/controllertest/passlog"
 )
 
 // passOf runs a controller with this reconciler for a second at a verbosity, and returns the JSON log.

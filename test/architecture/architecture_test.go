@@ -39,8 +39,8 @@ const (
 	fakes = "pkg/controller/controllertest"
 	// fakeAPI is what all tests may import. It imports nothing of this module.
 	fakeAPI = "test/fakeapi"
-	// passLog is what all tests may import, too.
-	passLog = "test/passlog"
+	// passLog is what all tests may import, too. It imports nothing of this module.
+	passLog = fakes + "/passlog"
 )
 
 var steps = []string{
@@ -277,6 +277,17 @@ func TestPlainRoomsDoNotReachHelm(t *testing.T) {
 	}
 }
 
+// TestPackagesDoNotImportTests holds that what others import needs nothing of test.
+func TestPackagesDoNotImportTests(t *testing.T) {
+	for _, l := range layers {
+		for _, target := range l.may {
+			if within(l.folder, "pkg") && within(target, "test") {
+				t.Errorf("%s may import %s", l.folder, target)
+			}
+		}
+	}
+}
+
 // TestRefuse holds that TestImports can fail.
 func TestRefuse(t *testing.T) {
 	tests := []struct {
@@ -293,6 +304,10 @@ func TestRefuse(t *testing.T) {
 		{"pkg/helm/x.go", module + "/pkg/apis/demo/v1alpha1", true},
 		{"pkg/helm/x.go", module + "/test/fakeapi", true},
 		{"pkg/helm/x_test.go", module + "/test/fakeapi", false},
+		{"pkg/controller/controllertest/x.go", module + "/test/fakeapi", true},
+		{"pkg/controller/controllertest/x.go", module + "/pkg/controller/controllertest/passlog", false},
+		{"pkg/operator/x.go", module + "/pkg/controller/controllertest/passlog", true},
+		{"pkg/operator/x_test.go", module + "/pkg/controller/controllertest/passlog", false},
 		{"test/fakeapi/x.go", module + "/pkg/helm", true},
 		{"pkg/helm/x.go", module + "/pkg/controller", true},
 		{"pkg/controller/x.go", module + "/pkg/apis/demo/v1alpha1", true},

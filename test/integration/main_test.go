@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/example/demoapp-controller/pkg/controller/controllertest/passlog"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
-	"github.com/example/demoapp-controller/test/passlog"
 )
 
 // parallel is the number of parallel tests, unless -parallel is given. Tests mostly wait, so the number can exceed that

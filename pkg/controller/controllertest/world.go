@@ -20,7 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/example/demoapp-controller/test/passlog"
+	"github.com/example/demoapp-controller/pkg/controller/controllertest/passlog"
 )
 
 // World is where controllers run in a test: fake clientsets with stamps, informers that

@@ -30,10 +30,10 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/example/demoapp-controller/pkg/controller/controllertest/passlog"
 	"github.com/example/demoapp-controller/pkg/controller/watches"
 	"github.com/example/demoapp-controller/pkg/helm"
 	"github.com/example/demoapp-controller/test/fakeapi"
-	"github.com/example/demoapp-controller/test/passlog"
 )
 
 // TestMain removes the rate limit of client-go's error handling. It sleeps while it holds a

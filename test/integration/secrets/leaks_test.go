@@ -32,9 +32,9 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/yaml"
 
+	"github.com/example/demoapp-controller/pkg/controller/controllertest/passlog"
 	"github.com/example/demoapp-controller/test/canary"
 	"github.com/example/demoapp-controller/test/cluster"
-	"github.com/example/demoapp-controller/test/passlog"
 )
 
 const (

@@ -159,7 +159,7 @@ var part = regexp.MustCompile(`- test-cluster PART=(\S+)`)
 
 // All packages with cluster tests belong to one part.
 func TestClusterPartsAreComplete(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(root, ".github/workflows/ci.yaml"))
+	content, err := os.ReadFile(filepath.Join(root, ".github", "workflows", "ci.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

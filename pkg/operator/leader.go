@@ -28,21 +28,21 @@ const releaseTimeout = 5 * time.Second
 // the process, and clocks that run at different speeds.
 const exitMargin = time.Second
 
-// errLeaseLost means that another process may be the leader, now or after the end of leaseLoss.
+// errLeaseLost means that another process may be the leader, now or after the end that a leaseLostError has.
 var errLeaseLost = errors.New("lost the lease")
 
 // errLeaseTaken means that another process is the leader. Work in flight has no more time.
 var errLeaseTaken = fmt.Errorf("%w to another process", errLeaseLost)
 
-// leaseLoss is the cause of the end of lead after the loss of the lease.
-type leaseLoss struct {
+// leaseLostError is the cause of the end of lead after the loss of the lease.
+type leaseLostError struct {
 	error
 	// end is the time at which work in flight must have ended. It is zero if another process is the leader.
 	end time.Time
 }
 
 // Unwrap returns the reason of the loss.
-func (l *leaseLoss) Unwrap() error { return l.error }
+func (l *leaseLostError) Unwrap() error { return l.error }
 
 // workFunc does the work of a leader. It returns after a failure, after the end of lead, or after the end of stop when
 // the work in flight is finished. An error that wraps errWorkersLeft means that workers are still running.
@@ -123,10 +123,10 @@ func (l *leadership) watch(lose context.CancelCauseFunc) *watchfulLock {
 		Interface: l.lock,
 		deadline:  l.options.RenewDeadline,
 		taken: func(holder string) {
-			lose(&leaseLoss{error: fmt.Errorf("%w: %s is held by %s", errLeaseTaken, name, holder)})
+			lose(&leaseLostError{error: fmt.Errorf("%w: %s is held by %s", errLeaseTaken, name, holder)})
 		},
 		unrenewed: func(renewed time.Time) {
-			lose(&leaseLoss{
+			lose(&leaseLostError{
 				error: fmt.Errorf("%w %s: could not renew it for %v (--leader-elect-renew-deadline)",
 					errLeaseLost, name, l.options.RenewDeadline),
 				end: renewed.Add(l.options.LeaseDuration - exitMargin),

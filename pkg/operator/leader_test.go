@@ -250,7 +250,7 @@ func TestLostLeaseIsMeasuredFromStartOfLastRenewal(t *testing.T) {
 				if took := time.Since(renewed); took != leaseOptions.RenewDeadline {
 					t.Errorf("the leader led for %v after its last renewal, want %v", took, leaseOptions.RenewDeadline)
 				}
-				var loss *leaseLoss
+				var loss *leaseLostError
 				if !errors.As(err, &loss) || !errors.Is(err, errLeaseLost) {
 					t.Fatalf("error = %v, want %v", err, errLeaseLost)
 				}

@@ -26,7 +26,7 @@ var errShutdownTimeout = errors.New("work in flight was not finished")
 //
 // After the end of stop, and after a failure, supervise waits for the work in flight, up to shutdownTimeout. It then
 // ends the lead of the controllers and waits for abandonGrace. If the lease is lost first, supervise waits until the end
-// of the leaseLoss.
+// of the leaseLostError.
 func (p *process) supervise(stop, lead context.Context, added <-chan []Controller) error {
 	stop, halt := context.WithCancel(stop)
 	defer halt()
@@ -71,7 +71,7 @@ func (p *process) supervise(stop, lead context.Context, added <-chan []Controlle
 		case <-overrun:
 			abandon(fmt.Errorf("%w after %v (--shutdown-timeout)", errShutdownTimeout, p.shutdownTimeout))
 		case <-ended:
-			if loss := (*leaseLoss)(nil); errors.As(context.Cause(lead), &loss) {
+			if loss := (*leaseLostError)(nil); errors.As(context.Cause(lead), &loss) {
 				// Another leader may be at work after the end. Only the exit of the process ends operations in flight.
 				grace = time.Until(loss.end)
 			}

@@ -143,9 +143,9 @@ func TestSupervise(t *testing.T) {
 				stop, cancel := context.WithTimeout(t.Context(), test.stopAfter)
 				defer cancel()
 				start := time.Now()
-				loss := &leaseLoss{error: errLost, end: start.Add(test.loseAfter + grace)}
+				loss := &leaseLostError{error: errLost, end: start.Add(test.loseAfter + grace)}
 				if test.taken {
-					loss = &leaseLoss{error: errTaken}
+					loss = &leaseLostError{error: errTaken}
 				}
 				lead, lose := context.WithTimeoutCause(context.WithoutCancel(t.Context()), test.loseAfter, loss)
 				defer lose()

@@ -31,7 +31,7 @@ type definedKind struct {
 // definedKinds returns the kinds of all CRDs.
 func definedKinds(t *testing.T) []definedKind {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(shared.Root(), "artifacts/kinds/*/crd.yaml"))
+	files, err := filepath.Glob(filepath.Join(shared.Root(), "artifacts", "kinds", "*", "crd.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func definedKinds(t *testing.T) []definedKind {
 // nothing. Nobody writes a status or finalizers.
 func TestUserRolesOfAllKinds(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join(shared.Root(), "artifacts/kinds/*/user-roles.yaml"))
+	files, err := filepath.Glob(filepath.Join(shared.Root(), "artifacts", "kinds", "*", "user-roles.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

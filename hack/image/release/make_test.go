@@ -53,7 +53,7 @@ func TestMakeRelease(t *testing.T) {
 		t.Errorf("the pushed image is %s, want %s", pushed.Digest, digest)
 	}
 	binary := filepath.Join(output, "demoapp-controller-v1.2.3-linux-"+runtime.GOARCH)
-	if err := os.Chmod(binary, 0o700); err != nil { //nolint:gosec // A program.
+	if err := os.Chmod(binary, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	version := program.Command(t, output, nil, binary, "--version")

@@ -84,10 +84,35 @@ func newKindController(k Kind, resource served.Resource, deps Deps) (*kindContro
 			return nil, fmt.Errorf("%s: %w", k.Name(), err)
 		}
 	}
-	c.Loop, err = kind.New(kind.Kind[*custom.Resource, custom.Status]{
-		Name: k.Name(), GroupVersionKind: k.GroupVersionKind, FieldManager: deps.FieldManager,
+	c.Loop, err = kind.New(c.definition(resource), kind.Deps{
+		Informers: c.informers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
+		ResyncPeriod: k.ReconcilePeriod, Workers: k.MaxConcurrentReconciles,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Await(controller.NamedSync{Name: "release records", HasSynced: deps.Engine.HasSynced})
+	self := func(r *custom.Resource) []cache.ObjectName { return []cache.ObjectName{cache.MetaObjectToName(r)} }
+	for _, informer := range c.informers {
+		synced, err := controller.AddHandler("labels of "+k.Name(), informer, controller.MapHandler(c.Queue(), self, labelsChanged))
+		if err != nil {
+			return nil, err
+		}
+		c.Await(synced)
+	}
+	if err := c.watchFurther(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// definition returns what is particular to the kind in the passes over its custom resources.
+func (c *kindController) definition(resource served.Resource) kind.Kind[*custom.Resource, custom.Status] {
+	k := c.kind
+	return kind.Kind[*custom.Resource, custom.Status]{
+		Name: k.Name(), GroupVersionKind: k.GroupVersionKind, FieldManager: c.deps.FieldManager,
 		Client: func(namespace string) controller.Patcher[*custom.Resource] {
-			return custom.Patcher{Client: deps.Client.Resource(resource.GroupVersionResource).Namespace(namespace), Undeclared: &c.undeclared}
+			return custom.Patcher{Client: c.deps.Client.Resource(resource.GroupVersionResource).Namespace(namespace), Undeclared: &c.undeclared}
 		},
 		Status:      func(r *custom.Resource) *custom.Status { return &r.Status },
 		Conditions:  func(s *custom.Status) *[]metav1.Condition { return &s.Conditions },
@@ -110,26 +135,7 @@ func newKindController(k Kind, resource served.Resource, deps Deps) (*kindContro
 			c.lifecycle.Forget(key)
 			c.pruned.Forget(key)
 		},
-	}, kind.Deps{
-		Informers: c.informers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
-		ResyncPeriod: k.ReconcilePeriod, Workers: k.MaxConcurrentReconciles,
-	})
-	if err != nil {
-		return nil, err
 	}
-	c.Await(controller.NamedSync{Name: "release records", HasSynced: deps.Engine.HasSynced})
-	self := func(r *custom.Resource) []cache.ObjectName { return []cache.ObjectName{cache.MetaObjectToName(r)} }
-	for _, informer := range c.informers {
-		synced, err := controller.AddHandler("labels of "+k.Name(), informer, controller.MapHandler(c.Queue(), self, labelsChanged))
-		if err != nil {
-			return nil, err
-		}
-		c.Await(synced)
-	}
-	if err := c.watchFurther(); err != nil {
-		return nil, err
-	}
-	return c, nil
 }
 
 // watchFurther adds the handlers of the kind's further informers. They stay until unwatch.

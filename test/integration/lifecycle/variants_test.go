@@ -388,7 +388,7 @@ func createMemcachedAmidOthers(t *testing.T, namespace string) {
 // impersonatingFile writes the watches file of the hybrid example, with a ServiceAccount and a short history.
 func impersonatingFile(t *testing.T) string {
 	t.Helper()
-	file, err := os.ReadFile(filepath.Join(shared.Root(), "artifacts/kinds/memcached/watches.yaml"))
+	file, err := os.ReadFile(filepath.Join(shared.Root(), "artifacts", "kinds", "memcached", "watches.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

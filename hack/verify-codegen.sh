@@ -2,8 +2,8 @@
 # Copyright The DemoApp Controller Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Fails when the generated code does not match the types in pkg/apis. The script
-# generates into a copy and does not change the tree.
+# Fails when a generated file does not match its sources. The script generates into a copy
+# and does not change the tree.
 
 set -euo pipefail
 
@@ -12,6 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 
+inputs=(go.mod go.sum cmd hack pkg artifacts docs)
 generated=(hack pkg artifacts docs)
 
 tar -cf - "${inputs[@]}" | tar -xf - -C "$copy"

@@ -265,22 +265,24 @@ func TestLostLeaseIsMeasuredFromStartOfLastRenewal(t *testing.T) {
 func TestTakenLeaseEndsWorkAtNextRenewal(t *testing.T) {
 	client := fake.NewClientset()
 	synctest.Test(t, func(t *testing.T) {
-		a := newCandidate(t, client, "a", drains(time.Hour))
-		elapse(time.Minute + time.Second)
+		var isTaken atomic.Bool
 		// The fake clientset does not compare resourceVersions.
 		client.PrependReactor("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			lease, ok := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
-			if ok && ptr.Deref(lease.Spec.HolderIdentity, "") == "a" {
+			if ok && isTaken.Load() && ptr.Deref(lease.Spec.HolderIdentity, "") == "a" {
 				return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, lease.Name, nil)
 			}
 			return false, nil, nil
 		})
+		a := newCandidate(t, client, "a", drains(time.Hour))
+		elapse(time.Minute + time.Second)
 		leases := client.CoordinationV1().Leases(leaseOptions.ResourceNamespace)
 		lease, err := leases.Get(t.Context(), leaseOptions.ResourceName, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		lease.Spec.HolderIdentity = ptr.To("b")
+		isTaken.Store(true)
 		if _, err := leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}

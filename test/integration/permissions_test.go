@@ -219,8 +219,10 @@ func rulesOfFiles() ([]rulesOfFile, error) {
 	inOwn := func(namespace string) bool { return namespace == cluster.OperatorNamespace }
 	watched := func(namespace string) bool { return !inAudit(namespace) && !inOwn(namespace) }
 	files := []rulesOfFile{
-		{file: rulesFile, holdsIn: everywhere}, {file: namespacedDir + "operator.yaml", holdsIn: inOwn},
-		{file: namespacedDir + "audit.yaml", holdsIn: inAudit}, {file: namespacedDir + "watched.yaml", holdsIn: watched},
+		{file: rulesFile, holdsIn: everywhere},
+		{file: namespacedDir + "operator.yaml", holdsIn: inOwn},
+		{file: namespacedDir + "audit.yaml", holdsIn: inAudit},
+		{file: namespacedDir + "watched.yaml", holdsIn: watched},
 	}
 	for _, pattern := range []string{kindRules, namespacedKindRules} {
 		paths, err := filepath.Glob(filepath.Join(shared.Root(), pattern))

@@ -115,6 +115,7 @@ func TestTargetsExist(t *testing.T) {
 		},
 		"release.yaml":  {"release", "release-push", "sign"},
 		"security.yaml": {"gosec", "vulncheck"},
+		"upgrade.yaml":  {"test-upgrade"},
 	}
 	for _, w := range parseAll(t) {
 		t.Run(w.file, func(t *testing.T) {

@@ -175,7 +175,7 @@ func TestSecretsStayInSecrets(t *testing.T) {
 		}
 		awaitOutcomes(t, now)
 	}
-	awaitQuiet(t)
+	awaitQuiet(t, namespaces)
 	texts := written(t, "while they exist", namespaces)
 	texts["metrics with -v=7"] = metricsOf(t, verbose)
 	verbose.Stop()
@@ -183,13 +183,13 @@ func TestSecretsStayInSecrets(t *testing.T) {
 	trackPasswords(t, namespaces)
 
 	silent := cluster.StartOperator(t.Context(), t, shared, append([]string{"-v=0"}, operatorArgs...)...)
-	awaitQuiet(t)
+	awaitQuiet(t, namespaces)
 	for _, s := range all {
 		if s.deleted {
 			s.delete(t)
 		}
 	}
-	awaitQuiet(t)
+	awaitQuiet(t, namespaces)
 	maps.Copy(texts, written(t, "after the deletion", namespaces))
 	texts["metrics with -v=0"] = metricsOf(t, silent)
 	silent.Stop()
@@ -428,9 +428,15 @@ func readiness(object *unstructured.Unstructured) (status, reason string) {
 	return "", ""
 }
 
-func awaitQuiet(t *testing.T) {
+// awaitQuiet waits for the end of the operator's requests in these namespaces. Objects that other tests left may be retried.
+func awaitQuiet(t *testing.T, namespaces []string) {
 	t.Helper()
-	if err := shared.AwaitAuditQuiet(t.Context(), quiet, cluster.ByOperator()); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), outcomeTimeout)
+	defer cancel()
+	ours := cluster.ByOperator()
+	if err := shared.AwaitAuditQuiet(ctx, quiet, func(event cluster.AuditEvent) bool {
+		return slices.Contains(namespaces, event.Namespace) && ours(event)
+	}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -2,5 +2,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package serving has what the HTTPS servers of a process share: sources of serving certificates ([Files] and
-// [SelfSigned]), and limits on connections ([Limit]).
+// [SelfSigned]), the parts of new certificates ([NewKey], [NewTemplate] and [Sign]), and limits on connections ([Limit]).
 package serving

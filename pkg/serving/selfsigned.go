@@ -4,25 +4,16 @@
 package serving
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"fmt"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
 )
 
-const (
-	// selfSignedLifetime is the lifetime of a self-signed certificate. After two thirds of it, a new one is made.
-	selfSignedLifetime = 90 * 24 * time.Hour
-	// backdate makes new certificates valid on machines whose clocks are late.
-	backdate = time.Hour
-)
+// selfSignedLifetime is the lifetime of a self-signed certificate. After two thirds of it, a new one is made.
+const selfSignedLifetime = 90 * 24 * time.Hour
 
 // SelfSigned is a source of a certificate that is made in memory and signed by its own key. It encrypts a connection, but
 // clients cannot tell the server by it.
@@ -57,22 +48,16 @@ func (s *SelfSigned) Certificate() (*tls.Certificate, error) {
 }
 
 func selfSigned(hosts []string, now time.Time) (*tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := NewKey()
 	if err != nil {
-		return nil, fmt.Errorf("generating a key: %w", err)
+		return nil, err
 	}
-	begin := now.Add(-backdate).UTC().Truncate(time.Second)
-	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "self-signed"}, DNSNames: hosts, NotBefore: begin, NotAfter: begin.Add(selfSignedLifetime),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	template := NewTemplate("self-signed", now, selfSignedLifetime)
+	template.DNSNames = hosts
+	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	leaf, err := Sign(template, template, key, key)
 	if err != nil {
-		return nil, fmt.Errorf("signing a certificate: %w", err)
+		return nil, err
 	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("reading the new certificate: %w", err)
-	}
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
+	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }

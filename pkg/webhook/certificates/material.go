@@ -6,11 +6,8 @@ package certificates
 import (
 	"bytes"
 	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -19,6 +16,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/example/demoapp-controller/pkg/serving"
 )
 
 // Keys of the Secret. tls.crt and tls.key are those of the serving certificate.
@@ -30,8 +29,6 @@ const (
 const (
 	caLifetime      = 365 * 24 * time.Hour
 	servingLifetime = 90 * 24 * time.Hour
-	// backdate makes new certificates valid on machines whose clocks are late.
-	backdate = time.Hour
 	// propagation is the time between the publication of a CA and its first use. API servers read it in less.
 	propagation = time.Hour
 )
@@ -166,7 +163,9 @@ func renewalTime(certificate *x509.Certificate) time.Time {
 }
 
 // usableFrom is the time from which a CA signs renewed certificates.
-func usableFrom(ca *x509.Certificate) time.Time { return ca.NotBefore.Add(backdate + propagation) }
+func usableFrom(ca *x509.Certificate) time.Time {
+	return ca.NotBefore.Add(serving.Backdate + propagation)
+}
 
 // serves reports whether clients that trust the bundle accept the serving certificate for all hosts.
 func (m material) serves(hosts []string, now time.Time) bool {
@@ -184,24 +183,24 @@ func (m material) serves(hosts []string, now time.Time) bool {
 }
 
 func newAuthority(name string, now time.Time) (*x509.Certificate, *ecdsa.PrivateKey, error) {
-	key, err := newKey()
+	key, err := serving.NewKey()
 	if err != nil {
 		return nil, nil, err
 	}
-	template := newTemplate(name+" CA", now, caLifetime)
+	template := serving.NewTemplate(name+" CA", now, caLifetime)
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign
-	ca, err := sign(template, template, key, key)
+	ca, err := serving.Sign(template, template, key, key)
 	return ca, key, err
 }
 
 // issue returns a serving certificate that the newest CA has signed.
 func (m material) issue(name string, hosts []string, now time.Time) (*tls.Certificate, error) {
-	key, err := newKey()
+	key, err := serving.NewKey()
 	if err != nil {
 		return nil, err
 	}
-	template := newTemplate(name, now, servingLifetime)
+	template := serving.NewTemplate(name, now, servingLifetime)
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	for _, host := range hosts {
@@ -211,35 +210,9 @@ func (m material) issue(name string, hosts []string, now time.Time) (*tls.Certif
 			template.DNSNames = append(template.DNSNames, host)
 		}
 	}
-	leaf, err := sign(template, m.authorities[0], key, m.signer)
+	leaf, err := serving.Sign(template, m.authorities[0], key, m.signer)
 	if err != nil {
 		return nil, err
 	}
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}, nil
-}
-
-func newKey() (*ecdsa.PrivateKey, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("generating a key: %w", err)
-	}
-	return key, nil
-}
-
-// newTemplate returns a template without a serial number, for which x509 generates one.
-func newTemplate(name string, now time.Time, lifetime time.Duration) *x509.Certificate {
-	begin := now.Add(-backdate).UTC().Truncate(time.Second)
-	return &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotBefore: begin, NotAfter: begin.Add(lifetime)}
-}
-
-func sign(template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (*x509.Certificate, error) {
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	if err != nil {
-		return nil, fmt.Errorf("signing a certificate: %w", err)
-	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("reading the new certificate: %w", err)
-	}
-	return certificate, nil
 }

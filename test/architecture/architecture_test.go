@@ -455,6 +455,17 @@ func within(name, folder string) bool {
 // relative to its root.
 func goFiles(t *testing.T) []string {
 	t.Helper()
+	files := filesWith(t, ".go", skip)
+	if !slices.Contains(files, "test/architecture/architecture_test.go") {
+		t.Fatalf("this file is not among the %d files found", len(files))
+	}
+	return files
+}
+
+// filesWith returns the files with an extension, relative to the root. skip returns
+// [filepath.SkipDir] for a folder that is left out.
+func filesWith(t *testing.T, extension string, skip func(name, relative string) error) []string {
+	t.Helper()
 	var files []string
 	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -467,16 +478,13 @@ func goFiles(t *testing.T) []string {
 		if entry.IsDir() {
 			return skip(name, relative)
 		}
-		if filepath.Ext(name) == ".go" {
+		if filepath.Ext(name) == extension {
 			files = append(files, filepath.ToSlash(relative))
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	if !slices.Contains(files, "test/architecture/architecture_test.go") {
-		t.Fatalf("this file is not among the %d files found", len(files))
 	}
 	return files
 }

@@ -5,7 +5,6 @@ package architecture
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -217,27 +216,12 @@ func slug(heading string) string {
 // markdownPages returns the paths of all pages of the repository, relative to its root.
 func markdownPages(t *testing.T) []string {
 	t.Helper()
-	var pages []string
-	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		relative, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() && (relative == "bin" || relative == ".git" || entry.Name() == "testdata") {
+	return filesWith(t, ".md", func(name, relative string) error {
+		if relative == "bin" || relative == ".git" || filepath.Base(name) == "testdata" {
 			return filepath.SkipDir
-		}
-		if filepath.Ext(name) == ".md" {
-			pages = append(pages, filepath.ToSlash(relative))
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pages
 }
 
 func readPage(t *testing.T, page string) string {

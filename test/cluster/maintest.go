@@ -10,12 +10,35 @@ import (
 	"testing"
 )
 
-// MainTest implements the part of testing.TB that TestMain needs to start an operator. The zero value is ready to use. Call
-// CleanUp at the end.
+// MainTest implements the part of testing.TB that TestMain needs to start a control plane and an operator. The zero value is
+// ready to use. Call End, or CleanUp, at the end.
 type MainTest struct {
 	testing.TB
 
 	cleanups []func()
+	// code is 1 if a control plane did not stop.
+	code int
+}
+
+// Start starts a control plane, which the cleanup stops.
+func (t *MainTest) Start(options Options) *Cluster {
+	c, err := Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Log(err)
+			t.code = 1
+		}
+	})
+	return c
+}
+
+// End runs the cleanups and returns the exit code for os.Exit. code is the least exit code.
+func (t *MainTest) End(code int) int {
+	t.CleanUp()
+	return max(code, t.code)
 }
 
 // Context implements testing.TB.

@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-func run(m *testing.M) (code int) {
+func run(m *testing.M) int {
 	t := &cluster.MainTest{}
 	defer t.CleanUp()
 	if !isGiven("test.parallel") {
@@ -54,20 +54,11 @@ func run(m *testing.M) (code int) {
 			t.Fatal(err)
 		}
 	}
-	var err error
-	if shared, err = cluster.Start(t.Context(), cluster.Options{Audit: true}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := shared.Stop(); err != nil {
-			t.Log(err)
-			code = max(code, 1)
-		}
-	})
+	shared = t.Start(cluster.Options{Audit: true})
 	workDir = t.TempDir()
 	operator = cluster.StartOperator(t.Context(), t, shared, verbosity, "--logging-format=json", memcachedFile, cleanupHook(t))
-	code = m.Run()
-	return max(code, checkPermissions(t.Context(), code == 0 && wholePackage()), checkLog())
+	code := m.Run()
+	return t.End(max(code, checkPermissions(t.Context(), code == 0 && wholePackage()), checkLog()))
 }
 
 // checkLog ends the operator and returns 1 if a line of its log lacks a field of its pass.

@@ -41,28 +41,19 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-func run(m *testing.M) (code int) {
+func run(m *testing.M) int {
 	t := &cluster.MainTest{}
 	defer t.CleanUp()
-	err := flag.Set("test.parallel", parallel)
-	if err != nil {
+	if err := flag.Set("test.parallel", parallel); err != nil {
 		t.Fatal(err)
 	}
-	if shared, err = cluster.Start(t.Context(), cluster.Options{Audit: true}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := shared.Stop(); err != nil {
-			t.Log(err)
-			code = max(code, 1)
-		}
-	})
+	shared = t.Start(cluster.Options{Audit: true})
 	for _, install := range []func(*cluster.MainTest) error{installKinds, installWatched, writeWatchesFile} {
 		if err := install(t); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return m.Run()
+	return t.End(m.Run())
 }
 
 // installKinds installs all kinds of artifacts/kinds.

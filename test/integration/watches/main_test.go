@@ -85,7 +85,7 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-func run(m *testing.M) (code int) {
+func run(m *testing.M) int {
 	t := &cluster.MainTest{}
 	defer t.CleanUp()
 	watchesFile = filepath.Join(t.TempDir(), "watches.yaml")
@@ -97,18 +97,10 @@ func run(m *testing.M) (code int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shared, err = cluster.Start(t.Context(), cluster.Options{Audit: true}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := shared.Stop(); err != nil {
-			t.Log(err)
-			code = max(code, 1)
-		}
-	})
+	shared = t.Start(cluster.Options{Audit: true})
 	install(t)
 	operator = cluster.StartOperator(t.Context(), t, shared, "--watches-file="+watchesFile)
-	return m.Run()
+	return t.End(m.Run())
 }
 
 // install installs the CRDs of all kinds except Late and Added, and the operator's permissions.

@@ -8,7 +8,6 @@ package integration
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"testing"
 	"time"
@@ -31,7 +30,7 @@ var demoApps = schema.GroupVersionResource{Group: "demo.example.com", Version: "
 // TestDashboardsHaveData takes DemoApps through each state, and expects data in the panels of both dashboards. Of the
 // alerts, only that for Stalled resources is pending.
 func TestDashboardsHaveData(t *testing.T) {
-	address := freeAddress(t)
+	address := cluster.FreeAddress(t.Context(), t)
 	server, err := monitoring.StartServer(t.Context(), root, t.TempDir(), time.Second, address)
 	if err != nil {
 		t.Fatal(err)
@@ -140,17 +139,4 @@ func demoApp(name string, fields map[string]any) *unstructured.Unstructured {
 		"apiVersion": "demo.example.com/v1alpha1", "kind": "DemoApp",
 		"metadata": map[string]any{"name": name}, "spec": spec,
 	}}
-}
-
-// freeAddress returns an address on which no process listens at the moment.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return listener.Addr().String()
 }

@@ -55,14 +55,14 @@ func startLoad(t *testing.T, ns *apps.Namespace, interval time.Duration) *load {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	stopped, stop := context.WithCancel(t.Context())
 	l := &load{
 		t: t, ns: ns, websites: client.WebappV1().Websites(ns.Name), stop: stop, ended: make(chan struct{}),
 		messages: map[string]string{}, pages: map[string]string{}, done: map[string]int{},
 	}
 	go func() {
 		defer close(l.ended)
-		l.run(ctx, interval)
+		l.run(stopped, interval)
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -82,7 +82,9 @@ func installWebsites(t *testing.T) {
 	}
 }
 
-func (l *load) run(ctx context.Context, interval time.Duration) {
+func (l *load) run(stopped context.Context, interval time.Duration) {
+	// A step runs to its end, because a canceled request may have changed the object.
+	ctx := context.WithoutCancel(stopped)
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	steps := []struct {
@@ -96,15 +98,15 @@ func (l *load) run(ctx context.Context, interval time.Duration) {
 		{"changes of Websites", l.changeWebsite},
 		{"drifts of Websites", l.damageWebsite},
 	}
-	for step := 0; ctx.Err() == nil; step++ {
+	for step := 0; stopped.Err() == nil; step++ {
 		next := steps[step%len(steps)]
-		if err := next.do(ctx, step); err != nil && ctx.Err() == nil {
+		if err := next.do(ctx, step); err != nil {
 			l.err = fmt.Errorf("%s: %w", next.name, err)
 			return
 		}
 		l.done[next.name]++
 		select {
-		case <-ctx.Done():
+		case <-stopped.Done():
 		case <-ticker.C:
 		}
 	}

@@ -3,6 +3,5 @@
 
 // Package webapp keeps WebApps: a Deployment of a container image and a Service.
 //
-// desired.go says what the children are, and status.go what the status shows. blocked.go
-// finds WebApps with blocked images, whose rollouts wait.
+// desired.go has the children, status.go the status, and blocked.go the WebApps with blocked images, whose rollouts wait.
 package webapp

@@ -118,15 +118,24 @@ func merged(rules []rule) []rule {
 	return rules
 }
 
-// impersonate is the rule to act as the ServiceAccounts that releases belong to.
-func impersonate() rule {
-	return rule{
-		comment: []string{
-			"Requests for a release are sent as its ServiceAccount: list the names of serviceAccountName of your watches file.",
-			"Without resourceNames, the operator could act as any ServiceAccount.",
+// impersonation are the rules of an operator that acts as the ServiceAccounts that releases belong to.
+func impersonation() []rule {
+	return []rule{
+		{
+			comment: []string{
+				"Requests for a release are sent as its ServiceAccount: list the names of serviceAccountName of your watches file.",
+				"Without resourceNames, the operator could act as any ServiceAccount.",
+			},
+			PolicyRule: rbacv1.PolicyRule{
+				APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{deployer}, Verbs: []string{"impersonate"},
+			},
 		},
-		PolicyRule: rbacv1.PolicyRule{
-			APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{deployer}, Verbs: []string{"impersonate"},
+		{
+			comment: []string{
+				"In a namespace that is being deleted, the ServiceAccount may have lost its permissions. The release is left to that",
+				"deletion then.",
+			},
+			PolicyRule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
 		},
 	}
 }
@@ -161,30 +170,39 @@ func (s sources) namespacedFiles(files map[string]string) {
 		rolesOf(operatorName+"-audit", auditNamespace, audit(s.operator.rules)),
 		bindingOf(operatorName+"-audit", auditNamespace, operatorName, operatorNamespace),
 	)
-	files[namespacedDir+"/kustomization.yaml"] = from + `# For artifacts/deploy with --namespaces: no ClusterRole for the operator, and the namespace of the audit records. The
-# flag, and watched.yaml for each watched namespace, are yours to add. docs/security.md has an example.
+	files[namespacedDir+"/kustomization.yaml"] = from + `# For artifacts/deploy and artifacts/kinds with --namespaces: no ClusterRole for the operator, and the namespace of the
+# audit records. The flag, and watched.yaml and kinds for each watched namespace, are yours to add. docs/security.md has
+# an example.
 apiVersion: kustomize.config.k8s.io/v1alpha1
 kind: Component
 resources:
   - audit.yaml
 patches:
-  - patch: |-
-      apiVersion: rbac.authorization.k8s.io/v1
-      kind: ClusterRole
-      metadata: {name: ` + operatorName + `}
-      $patch: delete
-  - patch: |-
-      apiVersion: rbac.authorization.k8s.io/v1
-      kind: ClusterRoleBinding
-      metadata: {name: ` + operatorName + `}
-      $patch: delete
-`
+` + s.deletions("ClusterRole") + s.deletions("ClusterRoleBinding")
 	for _, k := range s.kinds {
 		name := k.roles[0].name
 		files[fmt.Sprintf("%s/kinds/%s.yaml", namespacedDir, k.name)] = generatedFrom(k.source()) +
 			fmt.Sprintf("# What the operator may do for the kind %s in a watched namespace, beside ../watched.yaml. Apply it to each of them.\n", k.crd.Spec.Names.Kind) +
 			documents(rolesOf(name, "", namespaced(k.roles[0].rules)), bindingOf(name, "", operatorName, operatorNamespace))
 	}
+}
+
+// deletions returns a patch that deletes the operator's roles or bindings of this kind, those of opt-in kinds included.
+func (s sources) deletions(object string) string {
+	var kinds []string
+	for _, k := range s.kinds {
+		kinds = append(kinds, k.name)
+	}
+	return fmt.Sprintf(`  - target:
+      group: %[1]s
+      kind: %[2]s
+      name: %[3]s(-(%[4]s))?
+    patch: |-
+      apiVersion: %[1]s/v1
+      kind: %[2]s
+      metadata: {name: all that the target selects}
+      $patch: delete
+`, rbacv1.GroupName, object, operatorName, strings.Join(kinds, "|"))
 }
 
 func (s sources) impersonatingFiles(files map[string]string) {
@@ -194,7 +212,7 @@ func (s sources) impersonatingFiles(files map[string]string) {
 # a file beside this one.
 ` + documents(
 		namespaceObject(operatorNamespace, true), s.account,
-		clusterRoleOf(name, nil, append(impersonating(s.operator.rules), impersonate())), clusterBindingOf(name, name, operatorNamespace),
+		clusterRoleOf(name, nil, append(impersonating(s.operator.rules), impersonation()...)), clusterBindingOf(name, name, operatorNamespace),
 		rolesOf(s.lease.name, operatorNamespace, s.lease.rules), bindingOf(s.lease.name, operatorNamespace, name, operatorNamespace),
 	)
 	var resources, patches []string
@@ -241,7 +259,7 @@ func (s sources) chartFiles(files map[string]string) {
 	write("namespaced-watched.yaml", operatorSource, "A Role for each watched namespace.", namespaced(s.operator.rules))
 	write("namespaced-audit.yaml", operatorSource, "A Role for the namespace of the audit records.", audit(s.operator.rules))
 	write("impersonating.yaml", operatorSource, "A ClusterRole for an operator that impersonates.",
-		append(impersonating(s.operator.rules), impersonate()))
+		append(impersonating(s.operator.rules), impersonation()...))
 	write("leader-election.yaml", operatorSource, "A Role in the operator's namespace.", s.lease.rules)
 	write("metrics-auth.yaml", metricsSource, "A ClusterRole for --metrics-secure.", s.metricsAuth.rules)
 	write("metrics-reader.yaml", metricsSource, "A ClusterRole for clients of /metrics.", s.metricsReader.rules)

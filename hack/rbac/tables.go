@@ -43,6 +43,7 @@ func tables(s sources) string {
 	table("The operator", operatorSource, s.operator.rules, where)
 	table("Leader election", operatorSource, s.lease.rules, at("the operator's namespace"))
 	table("`--metrics-secure`", metricsSource, s.metricsAuth.rules, at("cluster"))
+	table("Impersonation", impersonatingDir+"/operator.yaml", impersonation(), at("cluster; only in the impersonating variant"))
 	for _, k := range s.kinds {
 		table("The kind "+k.crd.Spec.Names.Kind, k.source(), k.roles[0].rules, where)
 		for _, r := range k.admission {
@@ -76,7 +77,7 @@ func permissions(r rule) string {
 	return text
 }
 
-// where says in which variants a rule is.
+// where says in which variants a rule of the operator or of a kind is, apart from the impersonating variant.
 func where(r rule) string {
 	switch {
 	case r.has(markAudit):

@@ -35,9 +35,12 @@ func TestPathsInstallTheSameObjects(t *testing.T) {
 // TestVariantsAreTheSameObjects compares the chart with the kustomizations of docs/install.md and docs/security.md for
 // further kinds, for some namespaces, for impersonation and for secure metrics.
 func TestVariantsAreTheSameObjects(t *testing.T) {
-	watched := func(namespace string) []*object {
-		return append(readObjects(t, "../../artifacts/rbac/namespaced/watched.yaml", namespace),
-			readObjects(t, "../../artifacts/rbac/namespaced/kinds/website.yaml", namespace)...)
+	watched := func(namespace string, kinds ...string) []*object {
+		objects := readObjects(t, "../../artifacts/rbac/namespaced/watched.yaml", namespace)
+		for _, kind := range kinds {
+			objects = append(objects, readObjects(t, "../../artifacts/rbac/namespaced/kinds/"+kind+".yaml", namespace)...)
+		}
+		return objects
 	}
 	tests := []struct {
 		name, values, kustomization string
@@ -53,16 +56,21 @@ func TestVariantsAreTheSameObjects(t *testing.T) {
 		{
 			name: "some namespaces", values: "{watchNamespaces: [team-a, team-b]}",
 			kustomization: exampleWith(t, "../../docs/security.md", "artifacts/rbac/namespaced"),
-			applied: append(readObjects(t, "../../artifacts/rbac/namespaced/watched.yaml", "team-a"),
-				readObjects(t, "../../artifacts/rbac/namespaced/watched.yaml", "team-b")...),
-			leftOut: []string{"Namespace//demoapp-audit"},
+			applied:       append(watched("team-a"), watched("team-b")...),
+			leftOut:       []string{"Namespace//demoapp-audit"},
 		},
 		{
 			name: "a kind in some namespaces", values: "{watchNamespaces: [team-a], kinds: [website]}",
-			kustomization: "resources:\n- artifacts/deploy\ncomponents:\n- artifacts/rbac/namespaced\n" +
+			kustomization: "resources:\n- artifacts/deploy\n- artifacts/kinds/website\ncomponents:\n- artifacts/rbac/namespaced\n" +
 				withFlag("--namespaces=team-a"),
-			applied: slices.Concat(watched("team-a"), readObjects(t, "../../artifacts/kinds/website/crd.yaml", ""),
-				readObjects(t, "../../artifacts/kinds/website/user-roles.yaml", "")),
+			applied: watched("team-a", "website"),
+			leftOut: []string{"Namespace//demoapp-audit"},
+		},
+		{
+			name: "all kinds in some namespaces", values: "{watchNamespaces: [team-a], kinds: [" + strings.Join(allKinds(t), ", ") + "]}",
+			kustomization: "resources:\n- artifacts/deploy\n- artifacts/kinds/" + strings.Join(allKinds(t), "\n- artifacts/kinds/") +
+				"\ncomponents:\n- artifacts/rbac/namespaced\n" + withFlag("--namespaces=team-a"),
+			applied: watched("team-a", allKinds(t)...),
 			leftOut: []string{"Namespace//demoapp-audit"},
 		},
 		{

@@ -315,8 +315,12 @@ func (c *kindController) finalize(ctx context.Context, p *pass) (event.Event, er
 		return event.Event{}, c.blockDeletion(p, err)
 	}
 	done, remaining, err := c.uninstall(ctx, desired, p.Object.Status.ReleaseStatus)
-	if apierrors.IsForbidden(err) && c.vanishes(ctx, desired, p.Object.Status.Inventory) {
-		return event.Normal("LeftAlone", "Delete", fmt.Sprintf("Left release %s to the deletion of namespace %s", desired.Name, desired.Namespace)), nil
+	if apierrors.IsForbidden(err) {
+		vanishes, lookErr := c.vanishes(ctx, desired, p.Object.Status.Inventory)
+		if vanishes {
+			return event.Normal("LeftAlone", "Delete", fmt.Sprintf("Left release %s to the deletion of namespace %s", desired.Name, desired.Namespace)), nil
+		}
+		err = errors.Join(err, lookErr)
 	}
 	if err != nil {
 		return event.Event{}, c.blockDeletion(p, err)
@@ -342,13 +346,16 @@ func (c *kindController) uninstall(ctx context.Context, desired helm.Release, s 
 
 // vanishes reports whether the namespace of a release is being deleted with all objects of
 // the release. The service account of the release may have lost its rights by then.
-func (c *kindController) vanishes(ctx context.Context, desired helm.Release, inventory []releasev1alpha1.InventoryEntry) bool {
+func (c *kindController) vanishes(ctx context.Context, desired helm.Release, inventory []releasev1alpha1.InventoryEntry) (bool, error) {
 	outside := func(entry releasev1alpha1.InventoryEntry) bool { return entry.Namespace != desired.Namespace }
 	if desired.ServiceAccount == "" || slices.ContainsFunc(inventory, outside) {
-		return false
+		return false, nil
 	}
 	namespace, err := c.deps.Client.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, desired.Namespace, metav1.GetOptions{})
-	return err == nil && namespace.GetDeletionTimestamp() != nil
+	if err != nil {
+		return false, fmt.Errorf("look whether the namespace is being deleted: %w", err)
+	}
+	return namespace.GetDeletionTimestamp() != nil, nil
 }
 
 // blockDeletion reports why the deletion cannot complete. The deletion is always retried.

@@ -6,6 +6,7 @@ package watches_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller/watches"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
@@ -61,6 +63,28 @@ func TestDeletionInVanishingNamespace(t *testing.T) {
 			w.equal("the custom resource is gone", vanishing, w.Object("Memcached", "default/a") == nil)
 		})
 	}
+}
+
+// TestDeletionInUnknownNamespace: an operator that may not look at the namespace says so.
+func TestDeletionInUnknownNamespace(t *testing.T) {
+	kind := caches(t)
+	kind.ServiceAccountName = "tenant"
+	bubble(t, []watches.Kind{kind}, func(w *world) {
+		w.create("default/a", size3)
+		w.With(func() {
+			w.Fault = func(request fakeapi.Request) fakeapi.Fault {
+				if request.User != "" || request.Key.Resource.Resource == "namespaces" {
+					return fakeapi.AnswerForbidden
+				}
+				return fakeapi.NoFault
+			}
+		})
+		w.Delete("Memcached", "default/a")
+		w.settle()
+		if got, want := w.message("default/a", apimeta.ConditionReconciling), "look whether the namespace is being deleted: "; !strings.Contains(got, want) {
+			t.Errorf("message is %q, want it to contain %q", got, want)
+		}
+	})
 }
 
 // TestUninstallWaitWithoutDependents: the wait for objects of a release ends although their

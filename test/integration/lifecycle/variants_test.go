@@ -318,18 +318,38 @@ func TestImpersonatingOperator(t *testing.T) {
 	if err := client.Delete(t.Context(), "cache", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	cluster.Eventually(t.Context(), t, "the Memcached is gone", func(ctx context.Context) (bool, error) {
-		_, err := client.Get(ctx, "cache", metav1.GetOptions{})
-		return apierrors.IsNotFound(err), nil
-	})
+	awaitMemcachedIsGone(t, ns.Name)
+	v.assertRefused(v.sent(), nil)
+	vanishing := deleteNamespaceOfMemcached(t, v)
 
 	requests := v.sent()
-	v.assertRefused(requests, nil)
-	deployer := "system:serviceaccount:" + ns.Name + ":demoapp-deployer"
-	assertWritersOf(t, requests, deployer)
+	assertWritersOf(t, requests, deployerIn(ns.Name), deployerIn(vanishing))
 	v.assertUsed(impersonatingDir+"operator.yaml", metav1.NamespaceAll, "", requests, "patch events.events.k8s.io", "create events.events.k8s.io")
 	v.assertUsed(impersonatingDir+"memcached.yaml", metav1.NamespaceAll, "", requests)
-	v.assertUsed(impersonatingDir+"memcached-deployer.yaml", ns.Name, deployer, requests)
+	v.assertUsed(impersonatingDir+"memcached-deployer.yaml", ns.Name, deployerIn(ns.Name), requests)
+}
+
+// deleteNamespaceOfMemcached deletes a namespace with a Memcached whose ServiceAccount has lost its permissions, as they are
+// lost when the binding is deleted first. The Memcached does not hold the namespace.
+func deleteNamespaceOfMemcached(t *testing.T, v *variant) (namespace string) {
+	t.Helper()
+	namespace = shared.Namespace(t)
+	v.apply(namespace, impersonatingDir+"memcached-deployer.yaml")
+	createMemcached(t, namespace)
+	awaitMemcached(t, namespace)
+	if err := shared.Client.RbacV1().RoleBindings(namespace).Delete(t.Context(), "demoapp-deployer", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := shared.Client.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitMemcachedIsGone(t, namespace)
+	return namespace
+}
+
+// deployerIn is the user name of the tenant's ServiceAccount.
+func deployerIn(namespace string) string {
+	return "system:serviceaccount:" + namespace + ":demoapp-deployer"
 }
 
 // changeByOthers changes a label of objects of the Memcached.
@@ -366,13 +386,7 @@ func createMemcachedAmidOthers(t *testing.T, namespace string) {
 	if err := shared.ApplyFiles(t.Context(), namespace, theirs); err != nil {
 		t.Fatal(err)
 	}
-	_, err := client.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "cache.my.domain/v1", "kind": "Memcached", "metadata": map[string]any{"name": "cache"},
-		"spec": map[string]any{"replicaCount": int64(0)},
-	}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	createMemcached(t, namespace)
 	for i, kind := range []string{"ServiceAccount", "Service", "Deployment"} {
 		awaitMemcachedIs(t, namespace, "False", kind+" ")
 		if err := shared.Dynamic.Resource(chartResources[i]).Namespace(namespace).Delete(t.Context(), "cache-memcached", metav1.DeleteOptions{}); err != nil {
@@ -382,6 +396,18 @@ func createMemcachedAmidOthers(t *testing.T, namespace string) {
 		if _, err := client.Patch(t.Context(), "cache", types.MergePatchType, requested, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// createMemcached creates a Memcached without pods.
+func createMemcached(t *testing.T, namespace string) {
+	t.Helper()
+	_, err := shared.Dynamic.Resource(memcacheds).Namespace(namespace).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "cache.my.domain/v1", "kind": "Memcached", "metadata": map[string]any{"name": "cache"},
+		"spec": map[string]any{"replicaCount": int64(0)},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -425,6 +451,15 @@ func awaitMemcached(t *testing.T, namespace string) {
 	awaitMemcachedIs(t, namespace, "True", "")
 }
 
+// awaitMemcachedIsGone waits until the Memcached is deleted.
+func awaitMemcachedIsGone(t *testing.T, namespace string) {
+	t.Helper()
+	cluster.Eventually(t.Context(), t, "the Memcached is gone", func(ctx context.Context) (bool, error) {
+		_, err := shared.Dynamic.Resource(memcacheds).Namespace(namespace).Get(ctx, "cache", metav1.GetOptions{})
+		return apierrors.IsNotFound(err), nil
+	})
+}
+
 // awaitMemcachedIs waits until the condition Ready has this status at the newest spec, and a message with this text.
 func awaitMemcachedIs(t *testing.T, namespace, status, text string) {
 	t.Helper()
@@ -444,15 +479,16 @@ func awaitMemcachedIs(t *testing.T, namespace, status, text string) {
 	})
 }
 
-// assertWritersOf asserts that the operator itself wrote only Memcacheds, events and its lease.
-func assertWritersOf(t *testing.T, requests []cluster.AuditEvent, deployer string) {
+// assertWritersOf asserts that the operator itself wrote only Memcacheds, events and its lease, and that these accounts wrote
+// the rest.
+func assertWritersOf(t *testing.T, requests []cluster.AuditEvent, deployers ...string) {
 	t.Helper()
 	reads, own := sets.New("get", "list", "watch"), sets.New("memcacheds", "events", "leases")
 	wrong := slices.DeleteFunc(slices.Clone(requests), func(request cluster.AuditEvent) bool {
 		if own.Has(request.Resource) {
 			return request.ImpersonatedUser == ""
 		}
-		return reads.Has(request.Verb) && request.ImpersonatedUser == "" || request.ImpersonatedUser == deployer
+		return reads.Has(request.Verb) && request.ImpersonatedUser == "" || slices.Contains(deployers, request.ImpersonatedUser)
 	})
 	if len(wrong) > 0 {
 		t.Errorf("requests as the wrong account:\n%s", apps.Describe(wrong))

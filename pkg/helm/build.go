@@ -67,7 +67,7 @@ func (o *operation) former(manifest string) (kube.ResourceList, error) {
 	list, err := o.build(manifest)
 	list = slices.DeleteFunc(list, func(info *resource.Info) bool { return !isObjectName(info.Name) })
 	if isExcluded(err) {
-		o.logger.Warn("Left out objects of the release that are not served or out of scope", slog.Any("error", shortened(err)))
+		o.logger.Warn("Left out objects of the release that are not served or out of scope", slog.Any("err", shortened(err)))
 		return list, nil
 	}
 	return list, err

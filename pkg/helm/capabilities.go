@@ -216,7 +216,7 @@ func (m *kindMapper) watch(ctx context.Context, client metadata.Interface, resou
 				m.watchErrors(resource.GroupResource().String(), err)
 			}
 			if apierrors.IsForbidden(err) {
-				m.logger.WarnContext(ctx, "Cannot watch for changes to what the API server serves", slog.String("resource", resource.Resource), slog.Any("error", err))
+				m.logger.WarnContext(ctx, "Cannot watch for changes to what the API server serves", slog.String("resource", resource.Resource), slog.Any("err", err))
 				stop()
 				return
 			}
@@ -240,7 +240,7 @@ func (m *kindMapper) watch(ctx context.Context, client metadata.Interface, resou
 		})
 	}
 	if err != nil {
-		m.logger.WarnContext(ctx, "Cannot watch for changes to what the API server serves", slog.String("resource", resource.Resource), slog.Any("error", err))
+		m.logger.WarnContext(ctx, "Cannot watch for changes to what the API server serves", slog.String("resource", resource.Resource), slog.Any("err", err))
 		return
 	}
 	informer.RunWithContext(ctx)

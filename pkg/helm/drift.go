@@ -87,8 +87,8 @@ func lostFields(applied, live metav1.Object) (*fieldpath.Set, error) {
 }
 
 // driftWatch remembers which objects had drifted when their release was last looked
-// at. Whatever others do to one of those is news: they may put it back, which
-// leaves the fingerprint as it is.
+// at. Every change of such an object by another client is reported: it may restore the
+// object, which leaves the fingerprint as it is.
 type driftWatch struct {
 	mu      sync.Mutex
 	drifted map[cache.ObjectName][]types.UID

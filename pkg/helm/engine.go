@@ -251,7 +251,7 @@ func (e *Engine) Run(ctx context.Context) {
 		// The first operation then need not wait for discovery. If this fails, the
 		// operation tries again and reports the error.
 		if _, err := e.mapper.current(); err != nil {
-			e.logger.WarnContext(ctx, "Could not discover what the API server serves", slog.Any("error", err))
+			e.logger.WarnContext(ctx, "Could not discover what the API server serves", slog.Any("err", err))
 		}
 	})
 	running.Go(func() { e.mapper.run(ctx, e.metadata) })

@@ -20,7 +20,7 @@ import (
 // force applies an object of the release, the one with that UID, over whatever
 // others made of it.
 //
-// There is one change that a forced apply alone cannot undo: somebody gives an
+// There is one change that a forced apply alone cannot undo: another client gives an
 // item of a list another key, as `kubectl edit service` does when it changes a
 // port. The apply then adds our item beside the changed one, and the API server
 // refuses the two because their names are the same, or because two need names

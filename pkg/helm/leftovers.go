@@ -69,7 +69,7 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 		}
 		made, err := o.former(rls.Manifest)
 		if err != nil {
-			o.logger.Warn("Cannot read the objects of a revision", slog.Int("revision", record.Revision), slog.Any("error", shortened(err)))
+			o.logger.Warn("Cannot read the objects of a revision", slog.Int("revision", record.Revision), slog.Any("err", shortened(err)))
 			continue
 		}
 		switch {
@@ -90,7 +90,7 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 }
 
 // claimedBy returns the objects that an unverified record names. It leaves out objects that
-// cannot be looked up, so that whoever wrote the record cannot block an upgrade or
+// cannot be looked up, so that the author of the record cannot block an upgrade or
 // uninstall. Their content is not used.
 func (o *operation) claimedBy(rls *releasev1.Release) kube.ResourceList {
 	if rls == nil || len(rls.Manifest) > maxClaimedBytes || nodesAtMost([]byte(rls.Manifest)) > maxClaimedNodes {
@@ -124,7 +124,7 @@ func (o *operation) removeClaimed(claimed kube.ResourceList) error {
 		err := o.remove(info, metav1.DeletePropagationBackground)
 		var answer apierrors.APIStatus
 		if errors.As(err, &answer) && answer.Status().Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err) {
-			o.logger.Warn("Skipped an object in an unverified record", slog.Any("error", shortened(err)))
+			o.logger.Warn("Skipped an object in an unverified record", slog.Any("err", shortened(err)))
 			continue
 		}
 		if err != nil {

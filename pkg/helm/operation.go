@@ -158,7 +158,7 @@ func (o *operation) undo(created kube.ResourceList, cause error) {
 		if err := o.remove(info, metav1.DeletePropagationBackground); err != nil {
 			o.touched = true
 			o.logger.Warn("Could not remove an object of a refused release",
-				slog.String("target", reference(info).String()), slog.Any("error", err))
+				slog.String("target", reference(info).String()), slog.Any("err", err))
 		}
 	}
 	o.inventory = nil

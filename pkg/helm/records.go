@@ -30,8 +30,8 @@ import (
 
 // InputsLabel is the label on a release record with the inputs that the engine made the
 // revision from: "<revision>-<digest>-<beginning of the chart's digest>". Helm copies the
-// labels of a release to the next revision, whoever makes it. So the label counts only if
-// its revision is that of the record. A failed attempt has "-x" at the end, because Helm may
+// labels of a release to the next revision, no matter which client makes it. So the label
+// counts only if its revision is that of the record. A failed attempt has "-x" at the end, because Helm may
 // later change its status to superseded, as for a deployed revision.
 const InputsLabel = "engine.demo.example.com/inputs"
 

@@ -35,7 +35,8 @@ type Release struct {
 	Owner *metav1.OwnerReference
 	// Scope is where the release may have objects; empty means ScopeNamespace.
 	Scope Scope
-	// Adopt takes over a release without an owner, and its objects, whoever made them.
+	// Adopt takes over a release without an owner, and its objects, no matter which client
+	// made them.
 	// Without Adopt, the engine does not touch a release that another client made, unless
 	// the caller has a baseline of it.
 	Adopt bool
@@ -44,8 +45,8 @@ type Release struct {
 	// controller reference to the owner, or none and be of a chart of the same name. Of the
 	// objects, those are taken over that have the release's marks or the owner as their
 	// controller. Outside the release's namespace, the marks must also name the owner, see
-	// [PrimaryResourceAnnotation]. Takeover is the decision of whoever runs the operator: it
-	// stays set for the life of the release, also for Uninstall.
+	// [PrimaryResourceAnnotation]. Takeover is the decision of the administrator who runs
+	// the operator: it stays set for the life of the release, also for Uninstall.
 	Takeover bool
 	// Timeout bounds an operation on this release, hooks included. It is also the time
 	// after which the operation of another client counts as abandoned. 0 means

@@ -175,7 +175,7 @@ func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition
 		if err == nil || verdict != nil || slow.refused != nil || apierrors.IsForbidden(err) {
 			return err == nil, err
 		}
-		w.operation.logger.DebugContext(ctx, "The watch of a hook ended", slog.String("target", reference(info).String()), slog.Any("error", err))
+		w.operation.logger.DebugContext(ctx, "The watch of a hook ended", slog.String("target", reference(info).String()), slog.Any("err", err))
 		return false, slow.begin()
 	})
 	if slow.refused != nil {

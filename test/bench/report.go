@@ -23,8 +23,10 @@ func writeReport(dir, machine string, o options, results []result) error {
 	var page strings.Builder
 	fmt.Fprintf(&page, `# Benchmarks
 
-This page is written by `+"`make bench`"+`; do not edit it. All figures are from one run on %s. The control plane, the load
-generator and the operator share that machine. %d workers; DemoApps with 0 replicas; %d drifted ConfigMaps in each round.
+This page is written by `+"`make bench`"+`; do not edit it. The figures up to the section "Drift" are from one run on
+%s. The sections after it are from `+"`benchmarks-notes.md`"+`, which is written by hand and has
+figures of other runs, too. The control plane, the load generator and the operator share the machine. %d workers; DemoApps
+with 0 replicas; %d drifted ConfigMaps in each round.
 
 ## Method
 

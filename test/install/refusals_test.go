@@ -35,6 +35,9 @@ func TestValuesAreRefused(t *testing.T) {
 		{"spread without a selector", "{topologySpreadConstraints: [{maxSkew: 1}]}", "labelSelector"},
 		// Combinations.
 		{"replicas without a leader", "{leaderElection: {enabled: false}}", "replicaCount: must be 1 without leader election"},
+		{"tag and digest", "{image: {tag: v1.2.3, digest: 'sha256:" + digest + "'}}", "image.tag: is of no use beside image.digest"},
+		{"stacks without databases", "{kinds: [appstack]}", "kinds: appstack creates PostgreSQLs; add postgresql to kinds"},
+		{"platforms without databases", "{kinds: [ecommerceplatform]}", "kinds: ecommerceplatform creates PostgreSQLs"},
 		{"certificate without a webhook", "{webhook: {certManager: {enabled: true}}}", "webhook.certManager.enabled: is of no use"},
 		{"registries without a webhook", "{webhook: {approvedRegistries: [a]}}", "webhook.approvedRegistries: is of no use"},
 		{"webhook without WebApps", "{webhook: {enabled: true}}", "webhook.enabled: the webhook reviews WebApps; add webapp to kinds"},

@@ -42,8 +42,8 @@ var effects = []effect{
 	{path: "image.repository", to: "registry.example.com/operator", adds: "image: registry.example.com/operator:dev"},
 	{path: "image.tag", to: "v1.2.3", adds: "image: demoapp-controller:v1.2.3"},
 	{
-		path: "image.digest", to: "sha256:" + digest, with: "{image: {tag: v1.2.3}}",
-		adds: "image: demoapp-controller@sha256:" + digest, removes: "demoapp-controller:v1.2.3",
+		path: "image.digest", to: "sha256:" + digest,
+		adds: "image: demoapp-controller@sha256:" + digest, removes: "image: demoapp-controller:dev",
 	},
 	{path: "image.pullPolicy", to: "Always", adds: "imagePullPolicy: Always"},
 	{path: "imagePullSecrets", to: "[{name: registry}]", adds: "imagePullSecrets:\n        - name: registry"},

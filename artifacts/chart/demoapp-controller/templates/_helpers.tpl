@@ -147,6 +147,14 @@ insecureSkipVerify: true
 {{- if and .Values.webhook.certManager.enabled (not .Values.webhook.enabled) -}}
 {{- fail "webhook.certManager.enabled: is of no use without the webhook; set webhook.enabled=true" -}}
 {{- end -}}
+{{- if and .Values.image.tag .Values.image.digest -}}
+{{- fail "image.tag: is of no use beside image.digest, which a released chart has; set image.digest to that of the tag, or to \"\"" -}}
+{{- end -}}
+{{- range tuple "appstack" "ecommerceplatform" -}}
+{{- if and (has . $.Values.kinds) (not (has "postgresql" $.Values.kinds)) -}}
+{{- fail (printf "kinds: %s creates PostgreSQLs; add postgresql to kinds" .) -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.webhook.approvedRegistries (not .Values.webhook.enabled) -}}
 {{- fail "webhook.approvedRegistries: is of no use without the webhook; set webhook.enabled=true" -}}
 {{- end -}}

@@ -367,7 +367,7 @@ func TestMongoDBCommands(t *testing.T) {
 			t.Errorf("commands are\n%s\nwant\n%s", r.arguments(), want)
 		}
 	}
-	if want := `password: "p\"a\\s'#w: $x%{}"` + "\n"; string(login) != want {
+	if want := `password: "p\"a\\s#w': $x%{}"` + "\n"; string(login) != want {
 		t.Errorf("the login is %s, want %s", login, want)
 	}
 }

@@ -31,8 +31,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/dump"
 )
 
-// username and password log in to the databases. The password has every character that quoting can lose.
-const username, password = "app", `p"a\s'#w: $x%{}`
+// username and password log in to the databases. The password has every character that quoting can lose, and a # that a quote
+// does not enclose.
+const username, password = "app", `p"a\s#w': $x%{}`
 
 // database is a database server on loopback, which ends with the test.
 type database struct {

@@ -86,18 +86,19 @@ connect() {
 		export PGREQUIREAUTH='!password'
 		;;
 	mysql)
-		# In an option file, a backslash begins an escape sequence, and quotes keep blanks and #.
-		printf '[client]\nuser="%s"\npassword="%s"\n' "$(escaped "$BACKUP_USERNAME" '')" "$(escaped "$BACKUP_PASSWORD" '')" >"$login"
+		# In an option file, a backslash begins an escape sequence, and quotes keep blanks and #. A quote without a backslash
+		# ends the quoted text.
+		printf '[client]\nuser="%s"\npassword="%s"\n' "$(escaped "$BACKUP_USERNAME")" "$(escaped "$BACKUP_PASSWORD")" >"$login"
 		;;
 	mongodb)
-		printf 'password: "%s"\n' "$(escaped "$BACKUP_PASSWORD" '"')" >"$login"
+		printf 'password: "%s"\n' "$(escaped "$BACKUP_PASSWORD")" >"$login"
 		;;
 	esac
 }
 
-# escaped TEXT CHARACTERS prints a text with a backslash before each backslash and each of the characters.
+# escaped TEXT prints a text with a backslash before each backslash and each double quote.
 escaped() {
-	printf '%s' "$1" | sed "s/[\\\\$2]/\\\\&/g"
+	printf '%s' "$1" | sed 's/[\\"]/\\&/g'
 }
 
 # source_failed ends the script after a program of the database failed.

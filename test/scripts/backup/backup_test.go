@@ -327,9 +327,16 @@ func TestGCSCredentialsAreNotShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _ := newUpload(t, startStore(t))
 			r.environment["RCLONE_CONFIG_DEST_SERVICE_ACCOUNT_CREDENTIALS"] = `{"key": "hidden"}`
-			r.program("rclone", "echo 'ERROR : "+shown+"' >&2; exit 1")
+			r.program("rclone", "printf '%s\\n' 'ERROR : first' 'ERROR : "+shown+"' >&2; exit 1")
 
-			r.fail(22, "the message is left out, because it has a secret", "upload.sh")
+			code, output, message := r.script("upload.sh")
+
+			if code != 22 || !strings.Contains(message, "the message is left out, because it has a secret") {
+				t.Errorf("exit code %d and message %q, want 22 and a message that is left out", code, message)
+			}
+			if strings.Contains(output, "hidden") || !strings.Contains(output, "ERROR : first\n") {
+				t.Errorf("the output has the secret, or lacks the other line:\n%s", output)
+			}
 		})
 	}
 }

@@ -33,21 +33,34 @@ fail() {
 	exit "$1"
 }
 
-# report prints the output of the last program.
-report() {
-	if [ -s "$log" ]; then cat "$log" >&2; fi
-}
-
-# cause prints the last line of the last program's output, unless the line has a secret.
-cause() {
-	line=$(grep -v '^[[:space:]]*$' "$log" | tail -n 1 | cut -c 1-500) || :
+# shown LINE prints a line of a program's output, unless the line has a secret.
+shown() {
 	for secret in "${BACKUP_PASSWORD:-}" "${RCLONE_CONFIG_DEST_SECRET_ACCESS_KEY:-}" "${RCLONE_CONFIG_DEST_KEY:-}" \
 		"${RCLONE_CONFIG_DEST_SERVICE_ACCOUNT_CREDENTIALS:-}" 'PRIVATE KEY'; do
-		case $line in
-		*"$secret"*) if [ -n "$secret" ]; then line='the message is left out, because it has a secret'; fi ;;
+		case $1 in
+		*"$secret"*)
+			if [ -n "$secret" ]; then
+				printf 'the message is left out, because it has a secret\n'
+				return
+			fi
+			;;
 		esac
 	done
-	printf '%s' "${line:-there is no message}"
+	printf '%s\n' "$1"
+}
+
+# report prints the output of the last program.
+report() {
+	if [ ! -s "$log" ]; then return; fi
+	while IFS= read -r line || [ -n "$line" ]; do
+		shown "$line"
+	done <"$log" >&2
+}
+
+# cause prints the last line of the last program's output.
+cause() {
+	line=$(grep -v '^[[:space:]]*$' "$log" | tail -n 1) || :
+	shown "${line:-there is no message}" | cut -c 1-500
 }
 
 # extension prints how the name of a dump of this type ends.

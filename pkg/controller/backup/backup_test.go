@@ -726,6 +726,33 @@ func TestObjectOfOthersStalls(t *testing.T) {
 	})
 }
 
+// TestLostCronJobStartsNoRuns: the CronJob is deleted, and cannot be written again at first.
+func TestLostCronJobStartsNoRuns(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var down atomic.Bool
+		down.Store(true)
+		w.Refuse(func(request string) error {
+			if down.Load() && request == "patch cronjobs/orders-cronjob" {
+				return errors.New("the server is down")
+			}
+			return nil
+		})
+
+		w.Act(func() error {
+			return w.kube.BatchV1().CronJobs("ns").Delete(t.Context(), "orders-cronjob", metav1.DeleteOptions{})
+		})
+
+		equal(t, "Scheduled", backupv1.ReasonNotScheduled, w.condition(backupv1.ConditionScheduled).Reason)
+		equal(t, "next run", (*metav1.Time)(nil), w.backup().Status.NextScheduleTime)
+
+		down.Store(false)
+		w.Wait(time.Minute)
+
+		equal(t, "Scheduled afterwards", backupv1.ReasonScheduled, w.condition(backupv1.ConditionScheduled).Reason)
+		equal(t, "next run afterwards", time.Date(2000, 1, 1, 2, 0, 0, 0, time.UTC), w.backup().Status.NextScheduleTime.UTC())
+	})
+}
+
 func TestUnreadablePodsAreReadAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Wait(2 * time.Hour)

@@ -145,6 +145,8 @@ func (r reconciler) reconcile(ctx context.Context, p *pass) error {
 			p.LookAgain(next)
 		}
 		runsErr = errors.Join(startErr, runsErr)
+	} else {
+		record.Next = nil // Nothing starts runs.
 	}
 	summarize(p, state, record, r.secrets.FirstMissing(b.Namespace, references(b)...), err, runsErr)
 	return errors.Join(err, runsErr)

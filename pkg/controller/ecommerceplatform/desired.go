@@ -19,7 +19,7 @@ var cacheArgs = []string{"--save", "", "--appendonly", "no", "--maxmemory", "192
 func desired(p *platformv1.EcommercePlatform, hasHost bool) []component.Component {
 	app := application(p)
 	components := app.Tiers()
-	if ptr.Deref(p.Spec.Monitoring.Enabled, true) {
+	if app.Monitored {
 		components = append(components, app.Monitoring())
 	}
 	if given := p.Spec.Ingress; given != nil {
@@ -44,7 +44,7 @@ func application(p *platformv1.EcommercePlatform) tier.Application {
 		Labels: func(component string) map[string]string {
 			return map[string]string{platformv1.LabelPlatform: p.Name, platformv1.LabelComponent: component}
 		},
-		Backend: workloadOf(p.Spec.Backend), Frontend: workloadOf(p.Spec.Frontend),
+		Backend: workloadOf(p.Spec.Backend), Frontend: workloadOf(p.Spec.Frontend), Monitored: ptr.Deref(p.Spec.Monitoring.Enabled, true),
 	}
 	if ptr.Deref(p.Spec.Cache.Enabled, true) {
 		app.Cache = &tier.Workload{Image: "redis:7-alpine", Args: cacheArgs, Replicas: 1, Port: tier.CachePort}

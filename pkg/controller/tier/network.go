@@ -34,8 +34,9 @@ func (a Application) policies(name string) []child.Desired {
 	return []child.Desired{workload.NetworkPolicy(a.named(name, "-"+name), name, a.peers(), paths)}
 }
 
-// peers returns the ends of paths. Prometheus is known by the name of its namespace, because
-// tenants cannot rename theirs, and could give any label to their pods.
+// peers returns the ends of paths, without those that the application does not have.
+// Prometheus is known by the name of its namespace, because tenants cannot rename theirs, and
+// could give any label to their pods.
 func (a Application) peers() map[string]workload.Peer {
 	database := a.Name + databaseSuffix
 	peers := map[string]workload.Peer{
@@ -43,17 +44,21 @@ func (a Application) peers() map[string]workload.Peer {
 		Frontend: {Pods: a.Labels(Frontend), Port: a.Frontend.Port},
 		Backend:  {Pods: a.Labels(Backend), Port: a.Backend.Port},
 		Database: {Pods: map[string]string{databasev1.LabelPostgreSQL: database}, Port: a.Database.port()},
-		Backup:   {Pods: map[string]string{backupv1.LabelBackup: database + backupSuffix}},
-		Monitoring: {
-			Pods:       map[string]string{"app.kubernetes.io/name": "prometheus"},
-			Namespaces: map[string]string{corev1.LabelMetadataName: "monitoring"},
-		},
 	}
 	if a.Database.isMySQL() {
 		peers[Database] = workload.Peer{Pods: a.Labels(Database), Port: a.Database.port()}
 	}
 	if a.Cache != nil {
 		peers[Cache] = workload.Peer{Pods: a.Labels(Cache), Port: a.Cache.Port}
+	}
+	if a.Database.Backups != nil {
+		peers[Backup] = workload.Peer{Pods: map[string]string{backupv1.LabelBackup: database + backupSuffix}}
+	}
+	if a.Monitored {
+		peers[Monitoring] = workload.Peer{
+			Pods:       map[string]string{"app.kubernetes.io/name": "prometheus"},
+			Namespaces: map[string]string{corev1.LabelMetadataName: "monitoring"},
+		}
 	}
 	return peers
 }

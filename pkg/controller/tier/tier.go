@@ -45,6 +45,8 @@ type Application struct {
 	// Cache is nil for none.
 	Cache             *Workload
 	Backend, Frontend Workload
+	// Monitored says that Prometheus scrapes the backend. See [Application.Monitoring].
+	Monitored bool
 	// Hardened adds limits, topology spread, PodDisruptionBudgets and NetworkPolicies.
 	Hardened bool
 }

@@ -40,12 +40,19 @@ func newApplication(change ...func(*tier.Application)) tier.Application {
 
 func hardened(app *tier.Application) { app.Hardened = true }
 
+func monitored(app *tier.Application) { app.Monitored = true }
+
 func mySQL(app *tier.Application) {
 	app.Database.Type, app.Database.Version = backupv1.SourceMySQL, "8.4"
+}
+
+func withBackups(app *tier.Application) {
 	app.Database.Backups = &tier.Backups{Schedule: "@daily", Retention: "30d", Destination: backupv1.Destination{
 		Type: "s3", Bucket: "dumps", CredentialsSecret: "bucket", Prefix: "shop",
 	}}
 }
+
+func withoutCache(app *tier.Application) { app.Cache = nil }
 
 // childNames returns the children of components, as kind/name.
 func childNames(components ...component.Component) []string {
@@ -93,7 +100,7 @@ func TestTiers(t *testing.T) {
 			"Deployment/shop-backend", "Service/shop-backend", "PodDisruptionBudget/shop-backend", "NetworkPolicy/shop-backend",
 			"Deployment/shop-frontend", "Service/shop-frontend", "NetworkPolicy/shop-frontend",
 		}},
-		"mysql without a cache": {[]func(*tier.Application){mySQL, func(app *tier.Application) { app.Cache = nil }}, []string{
+		"mysql without a cache": {[]func(*tier.Application){mySQL, withoutCache}, []string{
 			"Service/shop-db-headless", "Service/shop-db", "StatefulSet/shop-db",
 			"Deployment/shop-backend", "Service/shop-backend", "Deployment/shop-frontend", "Service/shop-frontend",
 		}},
@@ -113,7 +120,7 @@ func TestPoliciesAllowThePathsBetweenComponents(t *testing.T) {
 		change []func(*tier.Application)
 		want   map[string][]string
 	}{
-		"postgresql": {[]func(*tier.Application){hardened}, map[string][]string{
+		"postgresql with monitoring and backups": {[]func(*tier.Application){hardened, monitored, withBackups}, map[string][]string{
 			"database": {
 				"from component=backend at 5432", "from database.example.com/postgresql=shop-db at 5432",
 				"from backup.example.com/backup=shop-db-backup at 5432", "to anywhere at 53", "to database.example.com/postgresql=shop-db at 5432",
@@ -125,14 +132,25 @@ func TestPoliciesAllowThePathsBetweenComponents(t *testing.T) {
 			},
 			"frontend": {"from anywhere at 80", "to anywhere at 53", "to component=backend at 8080"},
 		}},
-		"mysql without a cache": {[]func(*tier.Application){hardened, mySQL, func(app *tier.Application) { app.Cache = nil }}, map[string][]string{
+		"postgresql": {[]func(*tier.Application){hardened}, map[string][]string{
+			"database": {
+				"from component=backend at 5432", "from database.example.com/postgresql=shop-db at 5432",
+				"to anywhere at 53", "to database.example.com/postgresql=shop-db at 5432",
+			},
+			"cache": {"from component=backend at 6379", "to anywhere at 53"},
+			"backend": {
+				"from component=frontend at 8080", "to anywhere at 53", "to component=cache at 6379",
+				"to database.example.com/postgresql=shop-db at 5432",
+			},
+			"frontend": {"from anywhere at 80", "to anywhere at 53", "to component=backend at 8080"},
+		}},
+		"mysql with backups, without a cache": {[]func(*tier.Application){hardened, mySQL, withBackups, withoutCache}, map[string][]string{
 			"database": {
 				"from component=backend at 3306", "from component=database at 3306", "from backup.example.com/backup=shop-db-backup at 3306",
 				"to anywhere at 53", "to component=database at 3306",
 			},
 			"backend": {
-				"from component=frontend at 8080", "from app.kubernetes.io/name=prometheus in kubernetes.io/metadata.name=monitoring at 8080",
-				"to anywhere at 53", "to component=database at 3306",
+				"from component=frontend at 8080", "to anywhere at 53", "to component=database at 3306",
 			},
 			"frontend": {"from anywhere at 80", "to anywhere at 53", "to component=backend at 8080"},
 		}},
@@ -237,11 +255,11 @@ func TestIngress(t *testing.T) {
 }
 
 func TestBackupsOfMySQL(t *testing.T) {
-	if _, ok := newApplication().Backups(); ok {
+	if _, ok := newApplication(withBackups).Backups(); ok {
 		t.Error("a PostgreSQL makes its backups itself")
 	}
 
-	got, ok := newApplication(mySQL).Backups()
+	got, ok := newApplication(mySQL, withBackups).Backups()
 
 	if diff := cmp.Diff([]string{"Backup/shop-db-backup"}, childNames(got)); diff != "" || !ok {
 		t.Errorf("children (-want +got):\n%s", diff)

@@ -122,7 +122,7 @@ func (s *Set) Has(owner metav1.Object, status *childv1alpha1.ChildrenStatus, chi
 }
 
 // Without returns the state without the children of a kind, for a report that does not depend
-// on them.
+// on their health. What keeps children from being written stays in the state.
 func (s State) Without(kind string) State {
 	without := s
 	without.Children, without.kinds = nil, nil

@@ -30,7 +30,9 @@ type Component struct {
 	// Advice says what to do about the text of a failure or a refusal of the children, for
 	// example "check spec.backend.image"; empty for no advice. Optional.
 	Advice func(problem string) string
-	// Aside says that the condition Ready does not depend on the component.
+	// Aside says that the condition Ready does not depend on the health of the component's
+	// children. A child that cannot be written, or that others change again and again, counts
+	// all the same. No other component has children of these kinds.
 	Aside bool
 	// After names the components that must be ready before this one starts. Nil means all
 	// components before it. Names that no component has are ignored, so that a component that

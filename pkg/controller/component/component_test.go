@@ -23,6 +23,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/component"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
+	"github.com/example/demoapp-controller/pkg/controller/status"
 )
 
 // world is an owner whose components are Deployments, between fake clientsets. The owner of the
@@ -217,4 +218,53 @@ func TestComponentThatCannotBeWrittenHoldsUpTheNext(t *testing.T) {
 			{Name: "backend", Reason: "WaitingForComponent", Message: `Waits for cache: Deployment "cache": the server is down`},
 		}, outcome.Components)
 	})
+}
+
+// pass is the part of kind.Pass that Report needs.
+type pass struct{ conditions []metav1.Condition }
+
+func (p *pass) Conditions() status.Editor { return status.For(&p.conditions, 1, time.Now()) }
+
+func (*pass) LookAgain(time.Duration) {}
+
+// TestReadyBesideAComponentAside: the health of a component that is aside does not matter to Ready, and what keeps its
+// children from being written does.
+func TestReadyBesideAComponentAside(t *testing.T) {
+	tests := map[string]struct {
+		refusal         error
+		status          metav1.ConditionStatus
+		reason, message string
+	}{
+		"whose children are not healthy": {nil, metav1.ConditionTrue, "Healthy", "All 1 components are ready"},
+		"whose children cannot be written": {
+			errors.New("the server is down"), metav1.ConditionFalse, "ApplyFailed", `Deployment "backup": the server is down`,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.Refuse(func(request string) error {
+					if request == "patch deployments/backup" {
+						return test.refusal
+					}
+					return nil
+				})
+
+				outcome := component.Ensure(w.t.Context(), w.set, w.owner, &w.status, time.Now(),
+					component.Component{Name: "settings", Field: "spec.settings", Children: []child.Desired{corev1ac.ConfigMap("settings", "")}},
+					component.Component{
+						Name: "backup", Field: "spec.backup", After: []string{}, Aside: true, Children: []child.Desired{deployment("backup")},
+					},
+				)
+				p := &pass{}
+				outcome.Report(p)
+
+				ready, _ := p.Conditions().Current("Ready")
+				equal(w.t, "status", test.status, ready.Status)
+				equal(w.t, "reason", test.reason, ready.Reason)
+				equal(w.t, "message", test.message, ready.Message)
+				equal(w.t, "the component is ready", false, outcome.Of("backup").Ready)
+			})
+		})
+	}
 }

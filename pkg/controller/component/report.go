@@ -89,8 +89,9 @@ func (p part) waitText() string {
 	return p.Name + ": " + p.verdict.Message
 }
 
-// Report sets the conditions Ready, Reconciling and Stalled. Ready needs all components that
-// are not aside. It asks for the next pass where no event brings one.
+// Report sets the conditions Ready, Reconciling and Stalled. Ready needs that all children are
+// written, and that the components that are not aside are healthy. Report asks for the next
+// pass where no event brings one.
 func (o Outcome) Report(p child.Pass) {
 	child.LookAgain(p, o.State)
 	conditions := p.Conditions()

@@ -57,6 +57,8 @@ type Kind struct {
 	views     map[string]*overlay.View[metav1.Object]
 	client    func(namespace string) client
 	health    func(metav1.Object) health.Health
+	// condition returns Observed.Condition; nil for kinds that keep none.
+	condition func(metav1.Object) Condition
 }
 
 // client is a typed client without its type.
@@ -97,6 +99,13 @@ func WatchedBy[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 	informers map[string]cache.SharedIndexInformer, gvk schema.GroupVersionKind, clients func(namespace string) C,
 ) (Kind, error) {
 	return newKind(informers, gvk, clients, func(object metav1.Object) health.Health { return health.OfReporting(object, gvk) })
+}
+
+// Keeping returns a kind of [WatchedBy] that also keeps a condition of each child, which
+// conditionOf returns. A change of the condition queues the owner.
+func (k Kind) Keeping(conditionOf func(metav1.Object) Condition) Kind {
+	k.condition = conditionOf
+	return k
 }
 
 func newKind[T metav1.Object, L runtime.Object, C TypedClient[T, L]](

@@ -22,12 +22,20 @@ type Observed struct {
 	metav1.ObjectMeta
 
 	Health health.Health
+	// Condition is the condition that [Kind.Keeping] names; empty for other kinds.
+	Condition Condition
 
 	fingerprint string
 	// containers are those of a Deployment; nil for other kinds.
 	containers []containerImage
 	// values authenticates the values of a Secret, by key; nil for other kinds.
 	values map[string][sha256.Size]byte
+}
+
+// Condition is a condition of a child, without its type, generation and time.
+type Condition struct {
+	Status          metav1.ConditionStatus
+	Reason, Message string
 }
 
 // containerImage is the image of a container.
@@ -56,7 +64,11 @@ func (k Kind) observe(object metav1.Object) *Observed {
 			object = copied
 		}
 	}
-	return reduce(object, k.health)
+	observed := reduce(object, k.health)
+	if k.condition != nil {
+		observed.Condition = k.condition(object)
+	}
+	return observed
 }
 
 // reduce is observe for an object that is not shared.

@@ -18,7 +18,7 @@ import (
 )
 
 // Watch queues an owner when others change or delete a child of it (reason Drift), and
-// when the health of a child changes (reason HealthChange). Own writes queue nothing. An
+// when the health or the kept condition of a child changes (reason HealthChange). Own writes queue nothing. An
 // object of a deleted owner of the same name queues its successor. A child of another
 // owner queues the owners that wait for its name when it is gone (reason DependencyReady).
 // Drift of children counts for the metrics of the queue's controller.
@@ -96,7 +96,7 @@ func (h *handler) OnUpdate(before, after metav1.Object) {
 		if controllerOf(was) != controllerOf(is) {
 			h.notify(is, controller.Drift, false)
 		}
-	case was.Health != is.Health, (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil):
+	case was.Health != is.Health, was.Condition != is.Condition, (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil):
 		h.notify(is, controller.HealthChange, false)
 	}
 }

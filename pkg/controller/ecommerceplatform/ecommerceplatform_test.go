@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
@@ -188,30 +189,110 @@ func TestServiceMonitorsComeLater(t *testing.T) {
 	})
 }
 
+// reportBackup does what the controller of Backups does.
+func (w *world) reportBackup(condition metav1.Condition) {
+	w.t.Helper()
+	backups := w.client.BackupV1().Backups("ns")
+	w.Act(func() error {
+		found, err := backups.Get(w.t.Context(), "shop-db-backup", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		found.Status.ObservedGeneration, found.Status.Conditions = found.Generation, []metav1.Condition{condition}
+		_, err = backups.UpdateStatus(w.t.Context(), found, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// backupConfigured is the condition BackupConfigured that a PostgreSQL reports.
+func backupConfigured(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: databasev1.ConditionBackupConfigured, Status: status, Reason: reason, Message: message}
+}
+
 func TestBackupConfigured(t *testing.T) {
+	const made = `Backups are made at 0 2 * * * and kept for 30d: Backup "shop-db-backup" is Ready`
+	type changes = []func(*platformv1.EcommercePlatform)
 	tests := map[string]struct {
-		change []func(*platformv1.EcommercePlatform)
-		status metav1.ConditionStatus
-		reason string
+		change          changes
+		report          func(w *world)
+		status          metav1.ConditionStatus
+		reason, message string
 	}{
-		"off in development":          {nil, metav1.ConditionFalse, platformv1.ReasonBackupsOff},
-		"on without a destination":    {[]func(*platformv1.EcommercePlatform){inProduction}, metav1.ConditionFalse, platformv1.ReasonNoDestination},
-		"on with a destination":       {[]func(*platformv1.EcommercePlatform){withBackups}, metav1.ConditionTrue, platformv1.ReasonConfigured},
-		"of a mysql without the kind": {[]func(*platformv1.EcommercePlatform){withMySQL, withBackups}, metav1.ConditionFalse, platformv1.ReasonNotServed},
+		"off in development": {
+			nil, func(w *world) { w.reportDatabase(databaseReady) }, metav1.ConditionFalse, platformv1.ReasonBackupsOff, "Backups are off",
+		},
+		"on without a destination": {
+			changes{inProduction}, func(w *world) { w.reportDatabase(databaseReady) },
+			metav1.ConditionFalse, platformv1.ReasonNoDestination, "spec.database.backup.destination: is missing",
+		},
+		"before the database reports": {
+			changes{withBackups}, func(*world) {}, metav1.ConditionUnknown, databasev1.ReasonWaitingForDatabase, "has not reported",
+		},
+		"after a report on an older generation": {
+			changes{withBackups}, func(w *world) {
+				w.reportDatabase(databaseReady, backupConfigured(metav1.ConditionTrue, databasev1.ReasonBackupReady, ""))
+				w.change(func(p *platformv1.EcommercePlatform) { p.Spec.Database.Backup.Schedule = "@daily" })
+			}, metav1.ConditionUnknown, databasev1.ReasonWaitingForDatabase, "has not reported",
+		},
+		"made by the database": {
+			changes{withBackups}, func(w *world) {
+				w.reportDatabase(databaseReady, backupConfigured(metav1.ConditionTrue, databasev1.ReasonBackupReady, ""))
+			}, metav1.ConditionTrue, platformv1.ReasonConfigured, made,
+		},
+		"refused by the Backup of the database": {
+			changes{withBackups}, func(w *world) {
+				w.reportDatabase(databaseReady, backupConfigured(metav1.ConditionTrue, databasev1.ReasonBackupReady, ""))
+				w.reportDatabase(databaseReady, backupConfigured(metav1.ConditionFalse, databasev1.ReasonBackupNotReady,
+					`Backup "shop-db-backup" is not Ready: spec.backup.schedule: is no schedule`))
+			}, metav1.ConditionFalse, databasev1.ReasonBackupNotReady, "is not Ready: spec.database.backup.schedule: is no schedule",
+		},
+		"of a mysql without the kind": {
+			changes{withMySQL, withBackups}, (*world).reportMySQL, metav1.ConditionFalse, platformv1.ReasonNotServed, "install the kind Backup",
+		},
+		"of a mysql that is not ready": {
+			changes{withMySQL, withBackups}, (*world).serveBackups,
+			metav1.ConditionFalse, childv1alpha1.ReasonWaitingForComponent, "Waits for database",
+		},
+		"of a mysql": {
+			changes{withMySQL, withBackups}, func(w *world) {
+				w.serveBackups()
+				w.reportMySQL()
+				w.reportBackup(metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue})
+			}, metav1.ConditionTrue, platformv1.ReasonConfigured, made,
+		},
+		"refused by the Backup of a mysql": {
+			changes{withMySQL, withBackups}, func(w *world) {
+				w.serveBackups()
+				w.reportMySQL()
+				w.reportBackup(metav1.Condition{Type: "Stalled", Status: metav1.ConditionTrue, Message: "spec.schedule: is no schedule"})
+			}, metav1.ConditionFalse, apimeta.ReasonUnhealthy, `Backup "shop-db-backup": spec.database.backup.schedule: is no schedule`,
+		},
+		"of a mysql whose Backup belongs to others": {
+			changes{withMySQL, withBackups}, func(w *world) {
+				w.Act(func() error {
+					_, err := w.client.BackupV1().Backups("ns").Create(w.t.Context(),
+						&backupv1.Backup{ObjectMeta: metav1.ObjectMeta{Name: "shop-db-backup"}}, metav1.CreateOptions{FieldManager: "theirs"})
+					return err
+				})
+				w.serveBackups()
+				w.reportMySQL()
+			}, metav1.ConditionFalse, apimeta.ReasonOwnershipConflict, `Backup "shop-db-backup"`,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.create("shop", test.change...)
-				if p := w.platform("ns", "shop"); p.Spec.Database.Type == platformv1.DatabaseMySQL {
-					w.reportMySQL()
-					w.Wait(time.Minute)
-				}
+				test.report(w)
+				w.Wait(time.Minute)
 
 				got := w.condition("ns", "shop", platformv1.ConditionBackupConfigured)
 
 				equal(w.t, "status", test.status, got.Status)
 				equal(w.t, "reason", test.reason, got.Reason)
+				if !strings.Contains(got.Message, test.message) {
+					w.t.Errorf("message is %q, want %q in it", got.Message, test.message)
+				}
 			})
 		})
 	}
@@ -273,7 +354,6 @@ func TestMySQL(t *testing.T) {
 		equal(t, "requests when the database is ready", []string{
 			"patch deployments/shop-cache", "patch services/shop-cache", "patch backups/shop-db-backup",
 		}, w.Take())
-		equal(t, "BackupConfigured", metav1.ConditionTrue, w.condition("ns", "shop", "BackupConfigured").Status)
 		equal(t, "credentials", secret.Data, w.credentials().Data)
 		for _, name := range []string{"shop-cache", "shop-backend", "shop-frontend"} {
 			w.reportPods(name, corev1.ConditionTrue)

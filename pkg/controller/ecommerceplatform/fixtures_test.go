@@ -91,7 +91,7 @@ func (w *world) start() {
 	postgreSQL, err3 := child.WatchedBy(databases, databasev1.SchemeGroupVersion.WithKind("PostgreSQL"), w.client.DatabaseV1().PostgreSQLs)
 	children, err4 := child.Builtin(w, w.kube,
 		"ConfigMap", "Service", "Deployment", "StatefulSet", "Ingress", "NetworkPolicy", "PodDisruptionBudget")
-	w.set = child.NewSet(ecommerceplatform.Kind, append(children, postgreSQL)...).
+	w.set = child.NewSet(ecommerceplatform.Kind, append(children, postgreSQL.Keeping(tier.BackupConfigured))...).
 		Optional(tier.ServiceMonitor, backupv1.SchemeGroupVersion.WithKind("Backup"))
 	credentials, err6 := mysql.NewCredentials(w, w.kube, platformv1.LabelPlatform)
 	loop, err5 := ecommerceplatform.New(w.client.PlatformV1(), w.set, credentials, kind.Deps{
@@ -242,7 +242,7 @@ var (
 )
 
 // reportDatabase does what the controller of PostgreSQLs does.
-func (w *world) reportDatabase(condition metav1.Condition) {
+func (w *world) reportDatabase(conditions ...metav1.Condition) {
 	w.t.Helper()
 	databases := w.client.DatabaseV1().PostgreSQLs("ns")
 	w.Act(func() error {
@@ -250,7 +250,7 @@ func (w *world) reportDatabase(condition metav1.Condition) {
 		if err != nil {
 			return err
 		}
-		found.Status.ObservedGeneration, found.Status.Conditions = found.Generation, []metav1.Condition{condition}
+		found.Status.ObservedGeneration, found.Status.Conditions = found.Generation, conditions
 		_, err = databases.UpdateStatus(context.Background(), found, metav1.UpdateOptions{})
 		return err
 	})

@@ -12,7 +12,6 @@ import (
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
-	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/component"
 	"github.com/example/demoapp-controller/pkg/controller/datastore"
 	"github.com/example/demoapp-controller/pkg/controller/tier"
@@ -35,7 +34,7 @@ func summarize(p *pass, outcome component.Outcome, taken string, problem *datast
 		conditions.Set(platformv1.ConditionMonitoringReady, metav1.ConditionFalse, platformv1.ReasonNotServed,
 			"The API server does not serve ServiceMonitors: install Prometheus Operator, or set spec.monitoring.enabled to false")
 	}
-	configured, reason, message := judgeBackups(p.Object.Spec, outcome.State)
+	configured, reason, message := judgeBackups(p.Object, outcome)
 	conditions.Set(platformv1.ConditionBackupConfigured, configured, reason, message)
 	if problem != nil && outcome.Err == nil {
 		conditions.Set(platformv1.ConditionDatabaseReady, metav1.ConditionFalse, problem.Reason, problem.Message)
@@ -67,19 +66,18 @@ func servedHost(p *platformv1.EcommercePlatform, ready bool) string {
 }
 
 // judgeBackups returns the condition BackupConfigured.
-func judgeBackups(spec platformv1.EcommercePlatformSpec, state child.State) (configured metav1.ConditionStatus, reason, message string) {
-	backups := desiredBackups(spec)
+func judgeBackups(p *platformv1.EcommercePlatform, outcome component.Outcome) (configured metav1.ConditionStatus, reason, message string) {
+	app := application(p)
 	switch {
-	case !backupsOn(spec):
+	case !backupsOn(p.Spec):
 		return metav1.ConditionFalse, platformv1.ReasonBackupsOff,
 			"Backups are off: set spec.database.backup.enabled to true and spec.database.backup.destination to switch them on"
-	case backups == nil:
+	case app.Database.Backups == nil:
 		return metav1.ConditionFalse, platformv1.ReasonNoDestination, fmt.Sprintf("spec.database.backup.destination: is missing, so no "+
-			"backups are made in environment %s: set it, or set spec.database.backup.enabled to false", spec.Environment)
-	case state.LeavesOut("Backup"):
+			"backups are made in environment %s: set it, or set spec.database.backup.enabled to false", p.Spec.Environment)
+	case outcome.State.LeavesOut("Backup"):
 		return metav1.ConditionFalse, platformv1.ReasonNotServed, "The API server does not serve Backups: install the kind Backup"
 	default:
-		return metav1.ConditionTrue, platformv1.ReasonConfigured, fmt.Sprintf("Backups at %s, kept for %s, are requested from the database; "+
-			"see its own condition BackupConfigured and its Backup", backups.Schedule, backups.Retention)
+		return app.JudgeBackups(outcome, platformv1.ReasonConfigured)
 	}
 }

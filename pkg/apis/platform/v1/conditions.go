@@ -21,8 +21,9 @@ const (
 	ConditionMonitoringReady = "MonitoringReady"
 	// ConditionIngressReady is True while the Ingress is as desired.
 	ConditionIngressReady = "IngressReady"
-	// ConditionBackupConfigured is True if backups of the database are set up. It does not
-	// say that they succeed: the Backup does.
+	// ConditionBackupConfigured is True while backups are made: the Backup of the database is
+	// Ready. It is Unknown until a PostgreSQL has reported. Reason and message are those of the
+	// PostgreSQL, or of the Backup of a mysql, unless one of the reasons below applies.
 	ConditionBackupConfigured = "BackupConfigured"
 )
 
@@ -36,6 +37,6 @@ const (
 	ReasonBackupsOff = "BackupsOff"
 	// ReasonNoDestination is a platform whose backups are on and have no destination.
 	ReasonNoDestination = "NoDestination"
-	// ReasonConfigured is a platform whose backups are set up.
+	// ReasonConfigured is a platform whose backups are made.
 	ReasonConfigured = "Configured"
 )

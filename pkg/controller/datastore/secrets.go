@@ -132,19 +132,21 @@ func (s *Secrets) Ensure(ctx context.Context, owner metav1.Object, name string, 
 	if problem != nil || err != nil {
 		return nil, problem, err
 	}
-	if ref := metav1.GetControllerOf(secret); ref != nil {
-		return nil, nil, controller.Terminal(&child.OwnershipConflictError{
-			Kind: "Secret", Name: name, Holder: fmt.Sprintf("%s %q", ref.Kind, ref.Name),
-		})
+	completed, err := s.complete(ctx, owner, secret)
+	if apierrors.IsConflict(err) {
+		// The cache was behind, and the live Secret may have the keys. Without it, the conflict is retried.
+		if live, getErr := s.kube.CoreV1().Secrets(owner.GetNamespace()).Get(ctx, name, metav1.GetOptions{}); getErr == nil {
+			completed, err = s.complete(ctx, owner, s.layout.reduce(live, live.ObjectMeta))
+		}
 	}
-	if secret, err = s.complete(ctx, owner, secret); err != nil {
+	if err != nil {
 		return nil, nil, err
 	}
 	names := map[string]string{}
 	for key := range s.layout.Names {
-		names[key] = string(secret.Data[key])
+		names[key] = string(completed.Data[key])
 	}
-	return names, s.layout.problem(secret), nil
+	return names, s.layout.problem(completed), nil
 }
 
 // find returns the Secret, reduced, and creates it if that is safe.
@@ -187,8 +189,14 @@ func (s *Secrets) generate(owner metav1.Object, name string) *corev1.Secret {
 	}}
 }
 
-// complete adds the label and missing keys to a Secret.
+// complete adds the label and missing keys to a Secret. If the Secret is not this version, the
+// error is a conflict.
 func (s *Secrets) complete(ctx context.Context, owner metav1.Object, secret *corev1.Secret) (*corev1.Secret, error) {
+	if ref := metav1.GetControllerOf(secret); ref != nil {
+		return nil, controller.Terminal(&child.OwnershipConflictError{
+			Kind: "Secret", Name: secret.Name, Holder: fmt.Sprintf("%s %q", ref.Kind, ref.Name),
+		})
+	}
 	missing := s.layout.defaults()
 	for key := range secret.Data {
 		delete(missing, key)
@@ -196,7 +204,9 @@ func (s *Secrets) complete(ctx context.Context, owner metav1.Object, secret *cor
 	if len(missing) == 0 && secret.Labels[s.layout.Label] == owner.GetName() {
 		return secret, nil
 	}
-	patch := map[string]any{"metadata": map[string]any{"uid": secret.UID, "labels": map[string]string{s.layout.Label: owner.GetName()}}}
+	patch := map[string]any{"metadata": map[string]any{
+		"uid": secret.UID, "resourceVersion": secret.ResourceVersion, "labels": map[string]string{s.layout.Label: owner.GetName()},
+	}}
 	if len(missing) > 0 {
 		patch["data"] = missing
 	}

@@ -363,6 +363,38 @@ func TestSecretOfUserIsAdopted(t *testing.T) {
 	})
 }
 
+// TestConcurrentChangeOfSecretIsKept: the cache is behind when a user adds a key that has a default.
+func TestConcurrentChangeOfSecretIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.createSecret(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{databasev1.LabelPostgreSQL: "db"}},
+			Data:       map[string][]byte{databasev1.KeyPassword: []byte("theirs")},
+		})
+		changed := w.secret()
+		changed.ResourceVersion, changed.Data[databasev1.KeyDatabase] = "999", []byte("shop")
+		patches := 0
+		w.Refuse(func(request string) error {
+			if request != "patch secrets/db-credentials" {
+				return nil
+			}
+			if patches++; patches > 1 {
+				return nil
+			}
+			return w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("secrets"), changed, "ns")
+		})
+
+		w.create(func(*databasev1.PostgreSQL) {})
+
+		secret := w.secret()
+		equal(t, "names", [2]string{"app", "shop"}, [2]string{string(secret.Data[databasev1.KeyUsername]), string(secret.Data[databasev1.KeyDatabase])})
+		equal(t, "first requests", []string{
+			"patch postgresqls/db", "patch secrets/db-credentials", "get secrets/db-credentials", "patch secrets/db-credentials",
+		}, w.Take()[:4])
+		equal(t, "reason", apimeta.ReasonProgressing, w.ready().Reason)
+	})
+}
+
 func TestSecretThatCannotBeUsed(t *testing.T) {
 	controller := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "u", Controller: ptr.To(true)}}
 	tests := map[string]struct {

@@ -36,7 +36,7 @@ type (
 var layout = datastore.Layout{
 	Label:    databasev1.LabelPostgreSQL,
 	Names:    map[string]string{databasev1.KeyUsername: database, databasev1.KeyDatabase: database},
-	Reserved: []string{"postgres", "replication", "template0", "template1"},
+	Reserved: []string{"none", "postgres", "public", "replication", "template0", "template1"},
 	Password: databasev1.KeyPassword, Generated: []string{databasev1.KeyReplicationPassword},
 }
 

@@ -442,6 +442,22 @@ func TestSecretThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+// TestReservedNames holds that names are refused which PostgreSQL or the operator uses itself.
+func TestReservedNames(t *testing.T) {
+	for _, name := range []string{"none", "pg_monitor", "postgres", "public", "replication", "template0", "template1"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.createSecret(&corev1.Secret{Data: map[string][]byte{"password": []byte("a"), "username": []byte(name)}})
+
+				w.create(func(*databasev1.PostgreSQL) {})
+
+				equal(t, "reason", databasev1.ReasonCredentialsInvalid, w.ready().Reason)
+			})
+		})
+	}
+}
+
 func TestCorrectedSecretIsUsedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -238,6 +238,21 @@ func TestPrimaryRestarts(t *testing.T) {
 	}
 }
 
+// TestDataWritableByGroup starts a server on a volume whose permissions the kubelet has changed for fsGroup.
+func TestDataWritableByGroup(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	primary := d.start(0)
+	primary.awaitReady()
+	primary.stop()
+	must(t, os.Chmod(filepath.Join(primary.volume(), "data"), os.ModeSetgid|0o770))
+
+	again := primary.start(0)
+
+	again.awaitReady()
+	again.mustRun()
+}
+
 // TestVolumeOfDeletedDatabase starts servers on the volumes of a deleted PostgreSQL.
 func TestVolumesOfDeletedDatabase(t *testing.T) {
 	t.Parallel()

@@ -141,6 +141,8 @@ keep=wal_keep_size=${wal}MB
 if [ "$(cat "$DATA/PG_VERSION")" = 12 ]; then keep=wal_keep_segments=$((wal / 16)); fi
 address_of "$ORDINAL"
 own_port=$port
+# A restored volume can get the permissions of the group, with which PostgreSQL refuses to start.
+chmod 0700 "$DATA" 2>/dev/null || true
 rm -f "$RUN/preparing"
 exec postgres -D "$DATA" -c listen_addresses="$LISTEN" -c port="$own_port" -c unix_socket_directories="$RUN" \
   -c unix_socket_permissions=0700 -c hba_file="$SCRIPTS/pg_hba.conf" -c password_encryption=scram-sha-256 \

@@ -68,6 +68,9 @@ func (o *AdmissionOptions) validate(bad func(flag string, value any, format stri
 	}
 	if _, err := registries.Parse(o.ApprovedRegistries); err != nil {
 		bad("--approved-registries", strings.Join(o.ApprovedRegistries, ","), "%v", err)
+	} else if len(o.ApprovedRegistries) > 0 && o.BindAddress == webhookOff {
+		bad("--approved-registries", strings.Join(o.ApprovedRegistries, ","),
+			"has no effect without the webhook; set --webhook-bind-address, or use the policies of artifacts/kinds/webapp/admission")
 	}
 }
 

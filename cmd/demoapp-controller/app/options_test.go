@@ -112,6 +112,12 @@ func TestValidate(t *testing.T) {
 				`--approved-registries=https://quay.io: "https://quay.io" is not a registry: `,
 			},
 		},
+		{
+			name: "approved registries without a webhook",
+			args: []string{"--approved-registries=docker.io,quay.io"},
+			want: []string{"--approved-registries=docker.io,quay.io: has no effect without the webhook; set --webhook-bind-address"},
+		},
+		{name: "no approved registries without a webhook", args: []string{"--approved-registries="}},
 		{name: "no registries", args: []string{"--allowed-registries="}},
 		{name: "images of PostgreSQLs", args: []string{"--postgresql-images=12=postgres:12.22,18=registry.example.com:5000/postgres:18"}},
 		{

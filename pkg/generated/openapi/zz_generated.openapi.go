@@ -1415,7 +1415,7 @@ func schema_pkg_apis_config_v1_AppConfigSpec(ref common.ReferenceCallback) commo
 					},
 					"config": {
 						SchemaProps: spec.SchemaProps{
-							Description: "config has the keys of the ConfigMap, at most 128, and a Go template for each, of at most 64 KiB. Templates know .Environment, .Application, .Namespace and .Values.",
+							Description: "config has the keys of the ConfigMap, at most 128, and a Go template for each, of at most 65,536 characters. Templates know .Environment, .Application, .Namespace and .Values.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,

@@ -38,7 +38,7 @@ func TestAppConfigAdmission(t *testing.T) {
 		{"an application of 56 characters", "shop", `{application: ` + strings.Repeat("a", 56) + `, environment: dev, config: {a: b}}`, "", ""},
 		{"an empty template", "shop", `{application: shop, environment: dev, config: {a: ""}}`, "", ""},
 		{"128 keys", "shop", keys(128), "", ""},
-		{"a template of 64 KiB", "shop", `{application: shop, environment: dev, config: {a: ` + strings.Repeat("x", 65536) + `}}`, "", ""},
+		{"a template of 65,536 characters", "shop", `{application: shop, environment: dev, config: {a: ` + strings.Repeat("x", 65536) + `}}`, "", ""},
 		{"no spec", "shop", `null`, "spec", "Required value"},
 		{"no application", "shop", `{environment: dev, config: {a: b}}`, "spec.application", "Required value"},
 		{"an application that is no label", "shop", `{application: Shop, environment: dev, config: {a: b}}`, "spec.application", "should match"},

@@ -107,8 +107,8 @@ type AppConfigSpec struct {
 	// +required
 	Environment string `json:"environment"`
 
-	// config has the keys of the ConfigMap, at most 128, and a Go template for each, of at
-	// most 64 KiB. Templates know .Environment, .Application, .Namespace and .Values.
+	// config has the keys of the ConfigMap, at most 128, and a Go template for each, of at most
+	// 65,536 characters. Templates know .Environment, .Application, .Namespace and .Values.
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=128
 	// +kubebuilder:validation:XValidation:rule="self.all(key, key.matches('^[-._a-zA-Z0-9]{1,253}$'))",message="keys consist of at most 253 letters, digits, '-', '_' and '.'"
@@ -126,7 +126,7 @@ type AppConfigSpec struct {
 	Environments Environments `json:"environments,omitzero"`
 }
 
-// Template is a Go template of at most 64 KiB.
+// Template is a Go template of at most 65,536 characters.
 //
 // +kubebuilder:validation:MaxLength=65536
 type Template string

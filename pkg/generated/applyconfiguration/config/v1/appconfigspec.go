@@ -20,8 +20,8 @@ type AppConfigSpecApplyConfiguration struct {
 	Application *string `json:"application,omitempty"`
 	// environment is dev, staging or prod.
 	Environment *string `json:"environment,omitempty"`
-	// config has the keys of the ConfigMap, at most 128, and a Go template for each, of at
-	// most 64 KiB. Templates know .Environment, .Application, .Namespace and .Values.
+	// config has the keys of the ConfigMap, at most 128, and a Go template for each, of at most
+	// 65,536 characters. Templates know .Environment, .Application, .Namespace and .Values.
 	Config map[string]configv1.Template `json:"config,omitempty"`
 	// values are the values of the templates, at most 256 KiB. A null removes a value.
 	Values *runtime.RawExtension `json:"values,omitempty"`

@@ -6,8 +6,10 @@ package webapp_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,8 +23,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/registries"
 )
 
-// approvedBy returns a function that evaluates the rule for images in policies.yaml for the registries of the ConfigMap.
-func approvedBy(t *testing.T) func(image, registries string) (approved bool, name string) {
+// compiler returns a function that compiles an expression of policies.yaml.
+func compiler(t *testing.T) func(expression string) cel.Program {
 	t.Helper()
 	env, err := environment.MustBaseEnvSet(version.MajorMinor(1, 36)).Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0),
@@ -34,7 +36,7 @@ func approvedBy(t *testing.T) func(image, registries string) (approved bool, nam
 	if err != nil {
 		t.Fatal(err)
 	}
-	compile := func(expression string) cel.Program {
+	return func(expression string) cel.Program {
 		t.Helper()
 		ast, issues := env.NewExpressionsEnv().Compile(expression)
 		if issues.Err() != nil {
@@ -46,6 +48,12 @@ func approvedBy(t *testing.T) func(image, registries string) (approved bool, nam
 		}
 		return program
 	}
+}
+
+// approvedBy returns a function that evaluates the rule for images in policies.yaml for the registries of the ConfigMap.
+func approvedBy(t *testing.T) func(image, registries string) (approved bool, name string) {
+	t.Helper()
+	compile := compiler(t)
 	policy := validatingPolicy(t)
 	var names []string
 	var programs []cel.Program
@@ -100,6 +108,42 @@ func validatingPolicy(t *testing.T) *admissionregistrationv1.ValidatingAdmission
 		}
 		if policy.Kind == "ValidatingAdmissionPolicy" {
 			return &policy
+		}
+	}
+}
+
+// TestReplicasOfProductionAreLimited evaluates the rule for replicas, which the CRD limits to the same number.
+func TestReplicasOfProductionAreLimited(t *testing.T) {
+	compile := compiler(t)
+	validations := validatingPolicy(t).Spec.Validations
+	i := slices.IndexFunc(validations, func(v admissionregistrationv1.Validation) bool {
+		return strings.Contains(v.Expression, "object.spec.replicas")
+	})
+	if i < 0 {
+		t.Fatal("there is no rule for replicas")
+	}
+	rule, message := compile(validations[i].Expression), compile(validations[i].MessageExpression)
+	for _, test := range []struct {
+		production bool
+		replicas   int64
+		allowed    bool
+	}{{false, 11, true}, {true, 1, true}, {true, 10, true}, {true, 11, false}, {true, 100, false}} {
+		input := map[string]any{
+			"object":    map[string]any{"spec": map[string]any{"replicas": test.replicas}},
+			"variables": map[string]any{"production": test.production},
+		}
+
+		allowed, _, err1 := rule.Eval(input)
+		text, _, err2 := message.Eval(input)
+
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		if allowed.Value() != test.allowed {
+			t.Errorf("%+v: the policy allows it: %v", test, allowed.Value())
+		}
+		if want := fmt.Sprintf("spec.replicas: must be at most 10 in a production namespace, got %d", test.replicas); text.Value() != want {
+			t.Errorf("the message is %q, want %q", text.Value(), want)
 		}
 	}
 }

@@ -192,7 +192,7 @@ var layers = []layer{
 	{
 		folder:     "pkg/webhook/webapp",
 		may:        []string{"pkg/apis", "pkg/apis/workload", "pkg/controller/registries", "pkg/webhook"},
-		mayInTests: []string{"test/webappcases"},
+		mayInTests: []string{"test/crd", "test/webappcases"},
 	},
 	// What only tests use.
 	{folder: fakeAPI},

@@ -33,7 +33,7 @@ func TestWebAppDefaults(t *testing.T) {
 
 func TestWebAppAdmission(t *testing.T) {
 	const label = "metadata.name must be a DNS-1035 label"
-	digest := "sha256:" + strings.Repeat("a", 64)
+	digest := "sha256:" + strings.Repeat("a5", 32)
 	tests := []struct {
 		name, object, spec string
 		// field and message are those of the refusal; empty when the object is admitted.
@@ -52,6 +52,11 @@ func TestWebAppAdmission(t *testing.T) {
 		{"an empty image", "web", `{replicas: 1, image: ""}`, "spec.image", "at least 1"},
 		{"an image that is too long", "web", `{replicas: 1, image: ` + strings.Repeat("a", 513) + `}`, "spec.image", "512"},
 		{"an image that is no reference", "web", `{replicas: 1, image: "https://nginx"}`, "spec.image", "image must be an image reference"},
+		{"an image at an IPv6 address", "web", `{replicas: 1, image: "[2001:db8::1]:5000/nginx"}`, "", ""},
+		{"brackets without an IPv6 address", "web", `{replicas: 1, image: "[abc]/nginx"}`, "spec.image", "image must be an image reference"},
+		{"a digest in upper case", "web", `{replicas: 1, image: "nginx@` + strings.Replace(digest, "a5", "A5", 1) + `"}`, "spec.image", "image must be an image reference"},
+		{"a digest that is too short", "web", `{replicas: 1, image: "nginx@` + digest[:len(digest)-1] + `"}`, "spec.image", "image must be an image reference"},
+		{"a digest of an unknown algorithm", "web", `{replicas: 1, image: "nginx@md5:` + strings.Repeat("a", 32) + `"}`, "spec.image", "image must be an image reference"},
 		{"port 0", "web", `{replicas: 1, image: nginx, port: 0}`, "spec.port", "greater than or equal to 1"},
 		{"a port that is too high", "web", `{replicas: 1, image: nginx, port: 65536}`, "spec.port", "less than or equal to 65535"},
 		{"a negative user", "web", `{replicas: 1, image: nginx, securityContext: {runAsUser: -1}}`, "spec.securityContext.runAsUser", "greater than or equal to 0"},

@@ -6,7 +6,9 @@ package ssa
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,6 +61,19 @@ func Request(prepared *unstructured.Unstructured, manager string, mode Mode, uid
 // IsOtherObject reports whether the answer to an apply with a UID may mean that the
 // object is another one, or gone.
 func IsOtherObject(err error) bool { return apierrors.IsConflict(err) || apierrors.IsInvalid(err) }
+
+// IsReplaced reports whether the answer to an apply with a UID says that an object with
+// another UID has the name. Such an answer is Invalid, as for values that are refused, but
+// it names the UID.
+func IsReplaced(err error) bool {
+	var answer apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || answer.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(answer.Status().Details.Causes, func(cause metav1.StatusCause) bool {
+		return cause.Field == "metadata.uid"
+	})
+}
 
 // Prepare returns a copy of the object in the form in which it is applied, without fields
 // that another client takes over from the manager at once.

@@ -5,6 +5,8 @@ package ssa
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 )
 
@@ -151,5 +154,33 @@ func TestIsOtherObject(t *testing.T) {
 				t.Errorf("IsOtherObject(%v) = %t, want %t", err, got, want)
 			}
 		}
+	}
+}
+
+func TestIsReplaced(t *testing.T) {
+	resource := schema.GroupResource{Resource: "services"}
+	uid := field.Invalid(field.NewPath("metadata", "uid"), "new", "field is immutable")
+	port := field.Invalid(field.NewPath("spec", "ports").Index(0).Child("port"), 0, "must be between 1 and 65535")
+	tests := map[string]struct {
+		err  error
+		want bool
+	}{
+		"nothing":               {nil, false},
+		"another error":         {errors.New("metadata.uid"), false},
+		"the UID":               {invalid(uid), true},
+		"the UID, wrapped":      {fmt.Errorf("Service: %w", invalid(uid)), true},
+		"the UID and a field":   {invalid(port, uid), true},
+		"a field":               {invalid(port), false},
+		"no field":              {invalid(), false},
+		"no details":            {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid}}, false},
+		"a conflict, of absent": {apierrors.NewConflict(resource, "a", nil), false},
+		"not found":             {apierrors.NewNotFound(resource, "a"), false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := IsReplaced(test.err); got != test.want {
+				t.Errorf("IsReplaced(%v) = %t, want %t", test.err, got, test.want)
+			}
+		})
 	}
 }

@@ -131,7 +131,7 @@ var layers = []layer{
 		"pkg/apis", "pkg/apis/meta", "pkg/apis/release", plumbing, "pkg/controller/kind",
 	}},
 	{folder: "pkg/controller/datastore", may: []string{
-		"pkg/apis", "pkg/apis/child", plumbing, "pkg/controller/child",
+		"pkg/apis", "pkg/apis/child", "pkg/ssa", plumbing, "pkg/controller/child",
 	}},
 	{folder: "pkg/controller/endpoint"},
 	{folder: fakes, may: []string{plumbing, passLog}},
@@ -160,7 +160,7 @@ var layers = []layer{
 	}},
 	{folder: "pkg/controller/release/releasetest", may: []string{engine}, mayInTests: []string{"pkg/controller/release"}},
 	{folder: "pkg/controller/values", may: []string{"pkg/apis/release", "pkg/apis/meta", plumbing, "pkg/controller/redact"}},
-	{folder: "pkg/controller/reload", may: []string{plumbing, "pkg/controller/child"}},
+	{folder: "pkg/controller/reload", may: []string{"pkg/ssa", plumbing, "pkg/controller/child"}},
 	{folder: "pkg/controller/rollout"},
 	{folder: "pkg/controller/runs", may: []string{plumbing, "pkg/controller/child", "pkg/controller/message", "pkg/controller/window"}},
 	{folder: "pkg/controller/sandbox", may: []string{"pkg/controller/message"}},

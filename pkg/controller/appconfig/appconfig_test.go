@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -435,6 +436,27 @@ func TestFailedReloadIsRetried(t *testing.T) {
 		w.Wait(time.Minute)
 		equal(t, "reloaded after a retry", []string{"Deployment/web", "Deployment/worker"}, w.config("shop").Status.Reloaded)
 		equal(t, "Ready", apimeta.ReasonHealthy, w.ready("shop").Reason)
+	})
+}
+
+// TestReplacedWorkloadIsNoRefusal: the cache is behind when a workload is deleted and created again.
+func TestReplacedWorkloadIsNoRefusal(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.deploy("web")
+		w.deploy("worker")
+		w.Refuse(func(request string) error {
+			if request == "patch deployments/web" {
+				return apierrors.NewInvalid(appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind(), "web", field.ErrorList{
+					field.Invalid(field.NewPath("metadata", "uid"), "old", "field is immutable"),
+				})
+			}
+			return nil
+		})
+
+		w.changeHost("other.example.com")
+
+		equal(t, "Ready", apimeta.ReasonHealthy, w.ready("shop").Reason)
+		equal(t, "reloaded", []string{"Deployment/worker"}, w.config("shop").Status.Reloaded)
 	})
 }
 

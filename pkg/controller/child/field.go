@@ -21,7 +21,8 @@ import (
 // their own, so that neither the object's owner nor another apply removes them, and so
 // that fields which a later call leaves out are removed. Callers skip what is set already.
 //
-// An object that is gone or was replaced is a conflict or invalid, wrapped.
+// The error wraps a conflict if the object is gone. If it was replaced, [ssa.IsReplaced]
+// reports that.
 func ApplyFields[T any](ctx context.Context, patcher controller.Patcher[T], manager string, uid types.UID, fields Desired) (T, error) {
 	var none T
 	if uid == "" {

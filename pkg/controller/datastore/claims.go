@@ -25,6 +25,7 @@ import (
 
 	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 const (
@@ -221,6 +222,8 @@ func (c *Claims) Grow(ctx context.Context, v Volumes) (*Problem, error) {
 			WithSpec(corev1ac.PersistentVolumeClaimSpec().WithResources(requests(v.size)))
 		grown, err := child.ApplyFields(ctx, c.kube.CoreV1().PersistentVolumeClaims(claim.Namespace), claimsManager, claim.UID, fields)
 		switch {
+		case ssa.IsReplaced(err):
+			continue // The event of the new claim starts a pass.
 		case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 			refused := &child.RefusedError{Kind: "PersistentVolumeClaim", Name: claim.Name, Err: errors.Unwrap(err)}
 			return &Problem{databasev1.ReasonStorageNotExpandable, fmt.Sprintf(

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
@@ -595,6 +598,30 @@ func TestClaimOfNewServerGrows(t *testing.T) {
 		claim, err := w.kube.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "data-db-3", metav1.GetOptions{})
 		must(t, err)
 		equal(w.t, "size of the claim", resource.MustParse("20Gi"), claim.Spec.Resources.Requests[corev1.ResourceStorage])
+	})
+}
+
+// TestReplacedClaimIsNoRefusal: the cache is behind when a claim is deleted and created again.
+func TestReplacedClaimIsNoRefusal(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Refuse(func(request string) error {
+			if request == "patch persistentvolumeclaims/data-db-0" {
+				return apierrors.NewInvalid(schema.GroupKind{Kind: "PersistentVolumeClaim"}, "data-db-0", field.ErrorList{
+					field.Invalid(field.NewPath("metadata", "uid"), "old", "field is immutable"),
+				})
+			}
+			return nil
+		})
+
+		w.change(func(p *databasev1.PostgreSQL) { p.Spec.Storage = "20Gi" })
+
+		equal(w.t, "reason", apimeta.ReasonHealthy, w.ready().Reason)
+		requests := w.Take()
+		for _, claim := range []string{"data-db-0", "data-db-1", "data-db-2"} {
+			if request := "patch persistentvolumeclaims/" + claim; !slices.Contains(requests, request) {
+				t.Errorf("%q is not among the requests %q", request, requests)
+			}
+		}
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // byConfigMap is the index of workloads by namespace and name of the ConfigMaps that their pods use.
@@ -165,7 +166,7 @@ func (w *Workloads) Roll(ctx context.Context, c Content) ([]string, error) {
 			switch {
 			case err == nil:
 				rolled = append(rolled, used.id())
-			case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+			case apierrors.IsNotFound(err), apierrors.IsConflict(err), ssa.IsReplaced(err):
 				// The workload is gone, or another one has its name. Its event starts a pass.
 			default:
 				errs = append(errs, rollError(used, err))

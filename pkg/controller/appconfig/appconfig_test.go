@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -146,16 +147,20 @@ func (w *world) configMap(name string) *corev1.ConfigMap {
 func (w *world) deploy(name string) {
 	w.t.Helper()
 	w.Act(func() error {
-		_, err := w.kube.AppsV1().Deployments("ns").Create(context.Background(), &appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{configv1.LabelReload: "true"}},
-			Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
-				Name: "web", EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
-					LocalObjectReference: corev1.LocalObjectReference{Name: "shop-config"},
-				}}},
-			}}}}},
-		}, metav1.CreateOptions{})
+		_, err := w.kube.AppsV1().Deployments("ns").Create(context.Background(), deployment(name), metav1.CreateOptions{})
 		return err
 	})
+}
+
+func deployment(name string) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: map[string]string{configv1.LabelReload: "true"}},
+		Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "web", EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "shop-config"},
+			}}},
+		}}}}},
+	}
 }
 
 // annotation returns the hash in the pod template of a Deployment.
@@ -352,6 +357,25 @@ func TestWorkloadsThatAppear(t *testing.T) {
 		equal(t, "requests for a workload that is younger than the content", []string(nil), w.Take())
 		w.changeHost("third.example.com")
 		equal(t, "reloaded", []string{"Deployment/older", "Deployment/younger"}, w.config("shop").Status.Reloaded)
+	})
+}
+
+// TestWorkloadThatAppearsDuringTheApply: its pods may have started with the earlier content.
+func TestWorkloadThatAppearsDuringTheApply(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.kube.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			time.Sleep(30 * time.Second) //nolint:forbidigo // It moves the clock of the bubble.
+			web := deployment("web")
+			web.UID, web.ResourceVersion, web.CreationTimestamp = "web", "999", metav1.Now().Rfc3339Copy()
+			err := w.kube.Tracker().Create(appsv1.SchemeGroupVersion.WithResource("deployments"), web, "ns")
+			time.Sleep(30 * time.Second) //nolint:forbidigo // It moves the clock of the bubble.
+			return false, nil, err
+		})
+
+		w.changeHost("other.example.com")
+		w.Wait(2 * time.Minute)
+
+		equal(t, "annotation", w.config("shop").Status.ConfigHash, w.annotation("web"))
 	})
 }
 

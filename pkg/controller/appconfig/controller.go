@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
@@ -58,11 +59,12 @@ type reconciler struct {
 	loop      *loop
 	children  *child.Set
 	workloads *reload.Workloads
+	clock     clock.PassiveClock
 }
 
 // New wires the controller of AppConfigs, of their children, and of the workloads that use them. It starts nothing.
 func New(client configclient.AppConfigsGetter, children *child.Set, workloads *reload.Workloads, deps kind.Deps) (*loop, error) {
-	r := &reconciler{children: children, workloads: workloads}
+	r := &reconciler{children: children, workloads: workloads, clock: deps.Clock}
 	var err error
 	r.loop, err = kind.New(kind.Kind[*configv1.AppConfig, configv1.AppConfigStatus]{
 		Name: Name, GroupVersionKind: Kind, FieldManager: child.FieldManager,
@@ -94,7 +96,7 @@ func (r *reconciler) steps(ctx context.Context, p *pass) error {
 	state, err := r.children.Ensure(ctx, p.Object, &status.Children, p.Now, desired(p.Object, data))
 	var reloadErr error
 	if err == nil && len(state.Waiting) == 0 && state.Of("ConfigMap", configMapOf(p.Object)).UID != "" {
-		recordContent(status, hashOf(data), applications.Held(p.Observed) == applications.Requested(p.Observed), p.Now)
+		recordContent(status, hashOf(data), applications.Held(p.Observed) == applications.Requested(p.Observed), r.clock.Now())
 		reloadErr = r.reload(ctx, p.Object)
 	}
 	return summarize(p, state, err, reloadErr)
@@ -110,7 +112,8 @@ func (r *reconciler) reload(ctx context.Context, a *configv1.AppConfig) error {
 	return err
 }
 
-// recordContent records the content of the ConfigMap. The first content of a ConfigMap is no change.
+// recordContent records the content of the ConfigMap. The first content of a ConfigMap is no change. now is a time after
+// the apply, because pods that start before it have earlier content.
 func recordContent(s *configv1.AppConfigStatus, hash string, held bool, now time.Time) {
 	switch {
 	case !held:

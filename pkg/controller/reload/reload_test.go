@@ -185,6 +185,8 @@ func TestRoll(t *testing.T) {
 		"the first content":            {nil, reload.Content{}, 0, false},
 		"older than the content":       {nil, reload.Content{Changed: at(time.Minute)}, 3, true},
 		"as old as the content":        {nil, reload.Content{Changed: at(0)}, 3, true},
+		"two seconds younger":          {nil, reload.Content{Changed: at(-2 * time.Second)}, 3, true},
+		"three seconds younger":        {nil, reload.Content{Changed: at(-3 * time.Second)}, 0, false},
 		"younger than the content":     {nil, reload.Content{Changed: at(-time.Hour)}, 0, false},
 		"rolled for this content":      {map[string]string{annotation: "new"}, reload.Content{Changed: at(time.Minute)}, 0, true},
 		"rolled for earlier content":   {map[string]string{annotation: "old"}, reload.Content{}, 3, true},

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -143,7 +144,7 @@ type Content struct {
 	// Namespace is the namespace of the ConfigMap, and Name its name without Options.Suffix.
 	Namespace, Name string
 	Hash            string
-	// Changed is the time of the last change; nil for the first content of the ConfigMap.
+	// Changed is a time after the last change; nil for the first content of the ConfigMap.
 	Changed *metav1.Time
 	// Rolled are the workloads that an earlier Roll returned for this content, as kind/name.
 	Rolled []string
@@ -203,11 +204,15 @@ func (w *Workloads) using(c Content) []*workload {
 	return found
 }
 
+// clockSkew is by how much the clock of the API server may be ahead of that of the operator. A workload that is created
+// this long after a change is rolled without need.
+const clockSkew = 2 * time.Second
+
 // isOutdated reports whether pods of a workload may have started with earlier content. Roll rolls a workload once for
 // each content, so a client that removes the annotation again and again does not make it roll the pods each time.
 //
 // A workload without the annotation was never rolled. If it is younger than the content, its pods have the content. If
 // it is older and began to use the ConfigMap only now, it is rolled without need, because nothing tells when it began.
 func isOutdated(w *workload, hash string, changed *metav1.Time) bool {
-	return hash != "" || changed != nil && !w.CreationTimestamp.After(changed.Time)
+	return hash != "" || changed != nil && !w.CreationTimestamp.After(changed.Add(clockSkew))
 }

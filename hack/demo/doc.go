@@ -22,6 +22,10 @@
 // installs the HTTPRoute of the Gateway API only if the cluster does not have it, and then removes it. It refuses a cluster
 // with an operator, since it could not distinguish its own objects.
 //
+// The tour creates PersistentVolumes only for the simulated nodes of hack/localcluster, which mount none. Other clusters need a
+// default StorageClass, whose provisioner creates and deletes the volumes of the databases. The clean-up awaits their deletion,
+// and fails if the StorageClass retains them.
+//
 // A killed tour cannot clean up. Its own control plane ends nevertheless, because it lives only as long as the tour holds its
 // pipe, and the operator ends soon after that. On another cluster, the next tour finds the remains and removes them first.
 //

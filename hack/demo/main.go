@@ -114,13 +114,13 @@ func cleaned(scr *screen, err, left error) error {
 
 // play plays the tour and shows the summary.
 func play(ctx context.Context, scr *screen, sh shell, op *operator, licenses licensor) (failed bool) {
-	hasGateways, err := hasGatewayAPI(ctx, sh)
+	features, err := observeFeatures(ctx, sh)
 	if err != nil {
 		scr.failure(err)
 		return true
 	}
 	p := &player{shell: sh, screen: scr, now: time.Now, limit: actLimit}
-	outcomes := p.play(ctx, tour(op, licenses, hasGateways))
+	outcomes := p.play(ctx, tour(op, licenses, features))
 	scr.summary(outcomes)
 	for _, o := range outcomes {
 		if o.err != nil {

@@ -194,7 +194,23 @@ func (f *foreignStage) leave(ctx context.Context, stopOperator func() error) err
 	for _, command := range commands {
 		errs = append(errs, f.remove(ctx, command))
 	}
+	errs = append(errs, f.awaitVolumes(ctx))
 	return errors.Join(errs...)
+}
+
+// awaitVolumes waits until the provisioner has deleted the volumes of the databases, whose claims ended with the
+// namespace. A volume remains if its StorageClass retains volumes, which is an error.
+func (f *foreignStage) awaitVolumes(ctx context.Context) error {
+	const claimed = `jsonpath='{.items[?(@.spec.claimRef.namespace=="` + tourNamespace + `")].metadata.name}'`
+	volumes, err := f.ask(ctx, "get persistentvolumes -o "+claimed)
+	if err != nil || volumes == "" {
+		return err
+	}
+	command := "wait persistentvolumes " + volumes + " --for=delete --timeout=60s"
+	if err := f.show(ctx, command); err != nil {
+		return fmt.Errorf("volumes of the tour remain; delete them if their StorageClass retains volumes: %w", err)
+	}
+	return nil
 }
 
 // removeCustomResources deletes the tour's custom resources of the given kinds while the operator runs. If the operator
@@ -224,7 +240,11 @@ func (f *foreignStage) removeCustomResources(ctx context.Context, kinds string, 
 
 // remove runs and shows a command that deletes.
 func (f *foreignStage) remove(ctx context.Context, command string) error {
-	command += " --ignore-not-found --timeout=60s"
+	return f.show(ctx, command+" --ignore-not-found --timeout=60s")
+}
+
+// show runs and shows a command.
+func (f *foreignStage) show(ctx context.Context, command string) error {
 	f.screen.command("kubectl " + command)
 	begin := time.Now()
 	output, err := f.ask(ctx, command)

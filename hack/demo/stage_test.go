@@ -83,6 +83,10 @@ func TestLeaveForeign(t *testing.T) {
 			"--ignore-not-found --timeout=60s"
 		deleteCRDs  = "kubectl delete crd -l demo.example.com/tour=true --ignore-not-found --timeout=60s"
 		deletePatch = `kubectl -n demoapp-tour patch b.example.com/stuck --type=merge -p '{"metadata":{"finalizers":null}}'`
+		// Those of the tour are deleted, those that a provisioner made are awaited.
+		deleteVolumes = "kubectl delete persistentvolumes -l demo.example.com/tour=true --ignore-not-found --timeout=60s"
+		listVolumes   = `kubectl get persistentvolumes -o jsonpath='{.items[?(@.spec.claimRef.namespace=="demoapp-tour")].metadata.name}'`
+		awaitVolumes  = "kubectl wait persistentvolumes pvc-1 pvc-2 --for=delete --timeout=60s"
 	)
 	tests := map[string]struct {
 		answers   map[string]answer
@@ -90,6 +94,8 @@ func TestLeaveForeign(t *testing.T) {
 		// wantOrder are commands in the expected order, possibly with others between them.
 		wantOrder []string
 		wantNot   []string
+		// wantErr is a part of the error, "" for none.
+		wantErr string
 	}{
 		"custom resources are deleted while the operator runs": {
 			answers:   map[string]answer{askCRDs: {output: "as.example.com\nbs.example.com\n"}},
@@ -122,6 +128,22 @@ func TestLeaveForeign(t *testing.T) {
 			wantOrder: []string{stop, deleteOwn, deleteTwo},
 			wantNot:   []string{deleteAll},
 		},
+		"volumes that the tour created are deleted": {
+			wantOrder: []string{deleteAll, deleteVolumes, listVolumes},
+			wantNot:   []string{awaitVolumes},
+		},
+		"volumes of a provisioner are awaited": {
+			answers:   map[string]answer{listVolumes: {output: "pvc-1 pvc-2\n"}},
+			wantOrder: []string{deleteAll, deleteVolumes, listVolumes, awaitVolumes},
+		},
+		"volumes that a StorageClass retains are an error": {
+			answers: map[string]answer{
+				listVolumes:  {output: "pvc-1 pvc-2\n"},
+				awaitVolumes: {output: "timed out on pvc-1\n", err: errors.New("exit status 1")},
+			},
+			wantOrder: []string{awaitVolumes},
+			wantErr:   "timed out on pvc-1: exit status 1",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -133,8 +155,8 @@ func TestLeaveForeign(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
+			if (err != nil) != (test.wantErr != "") || !strings.Contains(message(err), test.wantErr) {
+				t.Fatalf("error %v, want %q", err, test.wantErr)
 			}
 			rest := sh.asked
 			for _, want := range test.wantOrder {

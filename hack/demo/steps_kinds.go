@@ -4,8 +4,11 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // optInKind is a kind that is no part of the default installation: a folder in artifacts/kinds.
@@ -64,20 +67,50 @@ func webApp() step {
 	}
 }
 
-// createVolumes creates the volumes of the databases of the tour, for a cluster that provisions none.
+// simulatedKubelet is the kubelet version of the nodes that hack/localcluster creates.
+const simulatedKubelet = "kwok"
+
+// hasSimulatedNodes reports whether all nodes are those of hack/localcluster. They mount no volumes, so the tour creates
+// PersistentVolumes without storage. On other nodes, databases need a default StorageClass: without one, it returns an error.
+func hasSimulatedNodes(ctx context.Context, sh shell) (bool, error) {
+	const (
+		kubelets = "kubectl get nodes -o jsonpath='{.items[*].status.nodeInfo.kubeletVersion}'"
+		classes  = "kubectl get storageclasses -o " +
+			`jsonpath='{.items[?(@.metadata.annotations.storageclass\.kubernetes\.io/is-default-class=="true")].metadata.name}'`
+	)
+	output, err := sh.run(ctx, kubelets)
+	if err != nil {
+		return false, fmt.Errorf("look for simulated nodes: %s: %w", strings.TrimSpace(output), err)
+	}
+	versions := strings.Fields(output)
+	if len(versions) > 0 && !slices.ContainsFunc(versions, func(version string) bool { return version != simulatedKubelet }) {
+		return true, nil
+	}
+	output, err = sh.run(ctx, classes)
+	if err != nil {
+		return false, fmt.Errorf("look for a default StorageClass: %s: %w", strings.TrimSpace(output), err)
+	}
+	if strings.TrimSpace(output) == "" {
+		return false, errors.New("this cluster has no default StorageClass, which the databases of the tour need; " +
+			"make a StorageClass the default, or take another cluster")
+	}
+	return false, nil
+}
+
+// createVolumes creates the volumes of the databases for simulated nodes, where their paths do not exist.
 func createVolumes() act {
 	const volume = `{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"demoapp-tour-'$i'","labels":{"` + tourLabel + `":"true"}},` +
-		`"spec":{"capacity":{"storage":"10Gi"},"accessModes":["ReadWriteOnce"],"hostPath":{"path":"/demoapp-tour"}}}`
+		`"spec":{"capacity":{"storage":"10Gi"},"accessModes":["ReadWriteOnce"],"hostPath":{"path":"/demoapp-tour/'$i'"}}}`
 	return act{command: "for i in 1 2 3 4 5; do echo '" + volume + "' | kubectl create -f - || exit; done"}
 }
 
-func postgreSQL() step {
+// postgreSQL creates the volumes of this step and of the next ones if the nodes are simulated.
+func postgreSQL(simulatedNodes bool) step {
 	const database = "postgresql/postgresql-sample"
-	return step{
+	s := step{
 		title: "A database has its password and its standbys",
-		note: "The password is generated once, and is in no other object. A further replica is a standby, which follows the primary. " +
-			"The nodes here are simulated, so no server runs: the tests replicate with real ones.",
-		acts: append(append([]act{createVolumes()}, optInKind("postgresql").apply(database)...),
+		note:  "The password is generated once, and is in no other object. A further replica is a standby, which follows the primary.",
+		acts: append(optInKind("postgresql").apply(database),
 			act{
 				command: in("get secret,service,statefulset -o name"),
 				want: shows("secret/postgresql-sample-credentials", "service/postgresql-sample-headless", "service/postgresql-sample-read",
@@ -89,6 +122,11 @@ func postgreSQL() step {
 			deleteAndAwait("service postgresql-sample-read"),
 		),
 	}
+	if simulatedNodes {
+		s.note += " The nodes here are simulated, so no server runs: the tests replicate with real ones."
+		s.acts = append([]act{createVolumes()}, s.acts...)
+	}
+	return s
 }
 
 func appConfig() step {

@@ -172,9 +172,29 @@ type performer interface {
 	startNewer(ctx context.Context) (output string, err error)
 }
 
-// tour returns the steps in order. Each step builds on the earlier ones. hasGateways says that the cluster has a
-// Gateway API of its own.
-func tour(operator performer, licenses licensor, hasGateways bool) []step {
+// clusterFeatures are what the steps depend on.
+type clusterFeatures struct {
+	// gatewayAPI says that the cluster has a Gateway API of its own.
+	gatewayAPI bool
+	// simulatedNodes says that the pods run on simulated nodes, which need no storage.
+	simulatedNodes bool
+}
+
+// observeFeatures reads the features of the cluster. It returns an error if the cluster lacks what the tour needs.
+func observeFeatures(ctx context.Context, sh shell) (clusterFeatures, error) {
+	gatewayAPI, err := hasGatewayAPI(ctx, sh)
+	if err != nil {
+		return clusterFeatures{}, err
+	}
+	simulatedNodes, err := hasSimulatedNodes(ctx, sh)
+	if err != nil {
+		return clusterFeatures{}, err
+	}
+	return clusterFeatures{gatewayAPI: gatewayAPI, simulatedNodes: simulatedNodes}, nil
+}
+
+// tour returns the steps in order. Each step builds on the earlier ones.
+func tour(operator performer, licenses licensor, features clusterFeatures) []step {
 	return []step{
 		optIn(),
 		install(operator),
@@ -191,7 +211,7 @@ func tour(operator performer, licenses licensor, hasGateways bool) []step {
 		license(licenses),
 		validation(),
 		exposure(),
-		gateway(hasGateways),
+		gateway(features.gatewayAPI),
 		dependency(),
 		rotation(),
 		values(),
@@ -202,7 +222,7 @@ func tour(operator performer, licenses licensor, hasGateways bool) []step {
 		memcached(),
 		memcachedBackup(),
 		webApp(),
-		postgreSQL(),
+		postgreSQL(features.simulatedNodes),
 		appConfig(),
 		backup(),
 		appStack(),

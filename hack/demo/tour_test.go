@@ -32,7 +32,7 @@ func (fakeLicenses) grant(context.Context) (string, error) { return "", nil }
 func TestTourIsWellFormed(t *testing.T) {
 	file := regexp.MustCompile(`\b(artifacts|test)/\S+`)
 	titles := map[string]bool{}
-	for _, s := range tour(fakeOperator{}, fakeLicenses{}, false) {
+	for _, s := range tour(fakeOperator{}, fakeLicenses{}, clusterFeatures{simulatedNodes: true}) {
 		if s.title == "" || s.note == "" || titles[s.title] {
 			t.Errorf("step %q: title and note must be there, and the title its own", s.title)
 		}
@@ -74,7 +74,7 @@ func TestTourStaysInItsNamespace(t *testing.T) {
 	for _, kind := range optInKinds {
 		clusterWide = append(clusterWide, "kubectl apply -f "+kind.file("crd")+" -f "+kind.file("rbac"))
 	}
-	for _, s := range append(tour(fakeOperator{}, fakeLicenses{}, false), gateway(true)) {
+	for _, s := range append(tour(fakeOperator{}, fakeLicenses{}, clusterFeatures{simulatedNodes: true}), gateway(true)) {
 		for _, a := range s.acts {
 			allowed := strings.HasPrefix(a.command, in(""))
 			for _, prefix := range clusterWide {

@@ -19,7 +19,7 @@ var (
 	lateKinds = []optInKind{"memcached", "memcachedbackup"}
 	// earlyKinds are opted in before the operator starts. It asks for the permissions of kinds that wait at growing
 	// intervals, so a kind that is opted in late in the tour would start late.
-	earlyKinds = []optInKind{"webapp", "postgresql", "appconfig", "backup", "appstack", "ecommerceplatform"}
+	earlyKinds = []optInKind{"website", "webapp", "postgresql", "appconfig", "backup", "appstack", "ecommerceplatform"}
 	// optInKinds are all kinds that are opted in.
 	optInKinds = slices.Concat(lateKinds, earlyKinds)
 )
@@ -51,6 +51,35 @@ func optIn() step {
 		s.acts = append(s.acts, kind.optIn()...)
 	}
 	return s
+}
+
+func website() step {
+	const site, deployment = "website/website-sample", "deployment website-sample"
+	hash := field(deployment, `.spec.template.metadata.annotations.webapp\.example\.com/html-hash`)
+	var before string
+	return step{
+		title: "A page is one object",
+		note: "The operator keeps a ConfigMap with the page of a Website, a Deployment that serves it, and a Service. kubectl scale " +
+			"works on the Website. A new page replaces the pods.",
+		acts: append(optInKind("website").apply(site),
+			act{
+				command: in("get websites"),
+				want:    shows("website-sample", "http://website-sample."+tourNamespace+".svc.cluster.local"),
+			},
+			act{command: in("scale " + site + " --replicas=3")},
+			waitFor(site, "jsonpath='{.status.readyReplicas}'=3"),
+			act{command: hash, keep: func(output string) error {
+				before = strings.TrimSpace(output)
+				return nil
+			}},
+			act{command: in("patch " + site + ` --type=merge -p '{"spec":{"html":"<h1>A new page</h1>"}}'`)},
+			waitFor(site, "condition=Ready"),
+			act{command: field("configmap website-sample", `.data.index\.html`), want: prints("<h1>A new page</h1>")},
+			act{command: hash, want: differs(&before)},
+			act{command: field(deployment, ".status.updatedReplicas"), want: prints("3")},
+			deleteAndAwait("service website-sample"),
+		),
+	}
 }
 
 func webApp() step {

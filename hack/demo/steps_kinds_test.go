@@ -10,7 +10,38 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
+
+// TestTourShowsEveryKind asserts that the tour opts in to each kind of artifacts/kinds, and applies its example later.
+// The clean-up removes what is in optInKinds.
+func TestTourShowsEveryKind(t *testing.T) {
+	folders, err := os.ReadDir(filepath.Join("..", "..", "artifacts", "kinds"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var commands []string
+	for _, s := range tour(fakeOperator{}, fakeLicenses{}, clusterFeatures{}) {
+		for _, a := range s.acts {
+			commands = append(commands, a.command)
+		}
+	}
+
+	var kinds []optInKind
+	for _, folder := range folders {
+		kind := optInKind(folder.Name())
+		kinds = append(kinds, kind)
+		optedIn := slices.Index(commands, "kubectl apply -f "+kind.file("crd")+" -f "+kind.file("rbac"))
+		applied := slices.Index(commands, in("apply -f "+kind.file("example")))
+		if optedIn < 0 || applied < optedIn {
+			t.Errorf("%s: opted in by command %d, example applied by command %d", kind, optedIn, applied)
+		}
+	}
+	if diff := cmp.Diff(kinds, slices.Sorted(slices.Values(optInKinds))); diff != "" {
+		t.Errorf("kinds of the tour (-artifacts/kinds +optInKinds):\n%s", diff)
+	}
+}
 
 func TestHasSimulatedNodes(t *testing.T) {
 	const (

@@ -221,6 +221,7 @@ func tour(operator performer, licenses licensor, features clusterFeatures) []ste
 		everyNode(),
 		memcached(),
 		memcachedBackup(),
+		website(),
 		webApp(),
 		postgreSQL(features.simulatedNodes),
 		appConfig(),

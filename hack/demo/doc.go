@@ -18,9 +18,10 @@
 // # Clean-up
 //
 // The tour leaves nothing behind, even after an interrupt. On another cluster, it uses the namespace demoapp-tour and removes
-// what it created: that namespace, the operator's namespace, the RBAC, the CRDs, the IngressClass and the audit records. It
-// installs the HTTPRoute of the Gateway API only if the cluster does not have it, and then removes it. It refuses a cluster
-// with an operator, since it could not distinguish its own objects.
+// what it created: that namespace, the operator's namespace, the RBAC and the CRDs of the operator and of the further kinds,
+// the IngressClass, the PersistentVolumes and the audit records. It installs the HTTPRoute of the Gateway API only if the
+// cluster does not have it, and then removes it. It refuses a cluster with an operator, since it could not distinguish its
+// own objects.
 //
 // The tour creates PersistentVolumes only for the simulated nodes of hack/localcluster, which mount none. Other clusters need a
 // default StorageClass, whose provisioner creates and deletes the volumes of the databases. The clean-up awaits their deletion,
@@ -31,8 +32,8 @@
 //
 // # Layout
 //
-// tour.go has the tour, a table of the steps in steps.go, steps_gates.go, steps_policies.go, steps_cluster.go and
-// steps_hybrid.go; license.go is the license server of one of them, and newer.go builds the newer operator of another. play.go
-// plays such a table on a shell, shell.go is the shell, print.go is what the user sees. binaries.go, operator.go, process.go and
-// stage.go build up what the tour needs and tear it down; crds.go finds the CRDs. main.go holds them together.
+// tour.go has the tour, a table of the steps in steps.go, steps_gates.go, steps_policies.go, steps_cluster.go, steps_hybrid.go
+// and steps_kinds.go; license.go is the license server of one of them, and newer.go builds the newer operator of another.
+// play.go plays such a table on a shell, shell.go is the shell, print.go is what the user sees. binaries.go, operator.go,
+// process.go and stage.go build up what the tour needs and tear it down; crds.go finds the CRDs. main.go holds them together.
 package main

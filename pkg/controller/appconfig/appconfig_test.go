@@ -364,11 +364,11 @@ func TestWorkloadsThatAppear(t *testing.T) {
 func TestWorkloadThatAppearsDuringTheApply(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.kube.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-			time.Sleep(30 * time.Second) //nolint:forbidigo // It moves the clock of the bubble.
+			time.Sleep(30 * time.Second)
 			web := deployment("web")
 			web.UID, web.ResourceVersion, web.CreationTimestamp = "web", "999", metav1.Now().Rfc3339Copy()
 			err := w.kube.Tracker().Create(appsv1.SchemeGroupVersion.WithResource("deployments"), web, "ns")
-			time.Sleep(30 * time.Second) //nolint:forbidigo // It moves the clock of the bubble.
+			time.Sleep(30 * time.Second)
 			return false, nil, err
 		})
 

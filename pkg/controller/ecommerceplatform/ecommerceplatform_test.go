@@ -222,7 +222,8 @@ func TestBackupConfigured(t *testing.T) {
 			nil, func(w *world) { w.reportDatabase(databaseReady) }, metav1.ConditionFalse, platformv1.ReasonBackupsOff, "Backups are off",
 		},
 		"on without a destination": {
-			changes{inProduction}, func(w *world) { w.reportDatabase(databaseReady) },
+			changes{inProduction},
+			func(w *world) { w.reportDatabase(databaseReady) },
 			metav1.ConditionFalse, platformv1.ReasonNoDestination, "spec.database.backup.destination: is missing",
 		},
 		"before the database reports": {
@@ -250,7 +251,8 @@ func TestBackupConfigured(t *testing.T) {
 			changes{withMySQL, withBackups}, (*world).reportMySQL, metav1.ConditionFalse, platformv1.ReasonNotServed, "install the kind Backup",
 		},
 		"of a mysql that is not ready": {
-			changes{withMySQL, withBackups}, (*world).serveBackups,
+			changes{withMySQL, withBackups},
+			(*world).serveBackups,
 			metav1.ConditionFalse, childv1alpha1.ReasonWaitingForComponent, "Waits for database",
 		},
 		"of a mysql": {

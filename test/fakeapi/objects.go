@@ -119,7 +119,7 @@ func (s *Server) admit(request Request, kind Kind, live, object *unstructured.Un
 	switch version, uid := object.GetResourceVersion(), object.GetUID(); {
 	case uid != "" && live == nil:
 		return apierrors.NewConflict(resource, name, errors.New("the object has a UID, and no existing object was found"))
-	case uid != "" && uid != live.GetUID():
+	case uid != "" && uid != live.GetUID() && request.Subresource != "status": // A status has no metadata of its own.
 		return apierrors.NewInvalid(kind.Kind.GroupKind(), name, field.ErrorList{
 			field.Invalid(field.NewPath("metadata", "uid"), uid, "field is immutable"),
 		})

@@ -183,7 +183,7 @@ func TestStamp(t *testing.T) {
 			do: func(t *testing.T, d client) (*appsv1.Deployment, error) {
 				return d.ApplyStatus(t.Context(), appsv1ac.Deployment("a", "ns").WithUID("other"), manager)
 			},
-			check: apierrors.IsConflict,
+			want: stamps{"uid-1", "1", 1, false},
 		},
 		{
 			name: "status of a missing object applied", start: deployment(func(d *appsv1.Deployment) { d.Name = "b" }),

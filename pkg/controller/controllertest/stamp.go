@@ -35,7 +35,8 @@ type Clientset interface {
 //   - a write that changes the object increases its resourceVersion;
 //   - a change outside of metadata and status increases its generation;
 //   - a write with another resourceVersion or UID gets a conflict, and an apply with
-//     resourceVersion 1 only creates;
+//     resourceVersion 1 only creates. A write of a status ignores the UID, as for custom
+//     resources;
 //   - the status is written only through the subresource "status";
 //   - the deletion of an object with finalizers sets its deletionTimestamp. The object
 //     is deleted when its last finalizer is removed.
@@ -153,7 +154,11 @@ func (r *request) Apply(
 	case accessor.GetResourceVersion() == neverResourceVersion:
 		return apierrors.NewConflict(gvr.GroupResource(), accessor.GetName(), errors.New("the object exists"))
 	}
-	if err := checkPreconditions(gvr, live, accessor.GetUID(), accessor.GetResourceVersion()); err != nil {
+	uid := accessor.GetUID()
+	if r.subresource == "status" {
+		uid = ""
+	}
+	if err := checkPreconditions(gvr, live, uid, accessor.GetResourceVersion()); err != nil {
 		return err
 	}
 	if err := r.ObjectTracker.Apply(gvr, config, ns, opts...); err != nil {
@@ -307,10 +312,10 @@ func (r *request) permitted(live, obj runtime.Object) (runtime.Object, error) {
 	}
 	from, to := old, desired
 	if r.subresource == "status" {
-		// uid and resourceVersion in the request are preconditions.
+		// resourceVersion in the request is a precondition.
 		metadata, _ := old["metadata"].(map[string]any)
 		given, _ := desired["metadata"].(map[string]any)
-		for _, field := range []string{"uid", "resourceVersion", "managedFields"} {
+		for _, field := range []string{"resourceVersion", "managedFields"} {
 			metadata[field] = given[field]
 		}
 		from, to = desired, old

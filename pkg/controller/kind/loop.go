@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -122,7 +123,7 @@ func (l *Loop[T, S]) Newest(cached T) T {
 // one. It sends a patch of the status that changes nothing, which needs no further
 // permission.
 func (l *Loop[T, S]) Confirm(ctx context.Context, object metav1.Object) error {
-	version := map[string]any{"metadata": map[string]any{"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion()}}
+	version := map[string]any{"metadata": map[string]any{"resourceVersion": object.GetResourceVersion()}}
 	data, err := json.Marshal(version)
 	if err != nil {
 		return err
@@ -317,9 +318,7 @@ func (l *Loop[T, S]) hold(p *Pass[T], err error) time.Duration {
 func (l *Loop[T, S]) commit(ctx context.Context, p *Pass[T]) error {
 	status.KeepTransitionTimes(*p.conditions(p.Observed), *p.conditions(p.Object))
 	written, wrote, err := status.Commit(ctx, *l.kind.Status(p.Observed), *l.kind.Status(p.Object), func(ctx context.Context) (T, error) {
-		return status.Apply(ctx, l.kind.Client(p.Object.GetNamespace()), status.Target{
-			GroupVersionKind: l.kind.GroupVersionKind, Object: p.Object, FieldManager: l.kind.FieldManager,
-		}, *l.kind.Status(p.Object))
+		return l.apply(ctx, p.Object)
 	})
 	if err != nil {
 		return l.redacted(ctx, p.Object, err)
@@ -342,6 +341,26 @@ func (l *Loop[T, S]) commit(ctx context.Context, p *Pass[T]) error {
 	}
 	p.Observed = written
 	return nil
+}
+
+// apply writes the status of an object. The error is NotFound if another object has its name
+// now. The cache tells, and not the API server, which ignores the UID in a status. In the time
+// that the watch takes, another object may get the status nonetheless. Its own pass corrects it.
+func (l *Loop[T, S]) apply(ctx context.Context, object T) (written T, err error) {
+	isReplaced := func(by T) bool { return by.GetUID() != object.GetUID() }
+	cached, ok := l.cached.Get(cache.MetaObjectToName(object))
+	replaced := !ok || isReplaced(cached)
+	if !replaced {
+		written, err = status.Apply(ctx, l.kind.Client(object.GetNamespace()), status.Target{
+			GroupVersionKind: l.kind.GroupVersionKind, Object: object, FieldManager: l.kind.FieldManager,
+		}, *l.kind.Status(object))
+		replaced = err == nil && isReplaced(written)
+	}
+	if replaced {
+		kind := l.kind.GroupVersionKind
+		return written, apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, object.GetName())
+	}
+	return written, err
 }
 
 func (l *Loop[T, S]) transitions(before, after T) []event.Event {

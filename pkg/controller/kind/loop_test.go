@@ -310,6 +310,48 @@ func TestCommitWithinPass(t *testing.T) {
 	equal(t, "next pass", time.Minute, result.RequeueAfter)
 }
 
+// TestObjectOfTheSameNameDoesNotGetTheStatus: during a pass, the object is deleted and created again.
+func TestObjectOfTheSameNameDoesNotGetTheStatus(t *testing.T) {
+	tests := map[string]struct {
+		// seen says that the cache has the new object when the status is written.
+		seen     bool
+		requests []string
+	}{
+		"the cache has it":         {true, nil},
+		"the cache has it not yet": {false, []string{"patch status"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+				k.Steps = func(_ context.Context, p *pass) error {
+					w.replace(test.seen)
+					p.Conditions().MarkReady("AllReady", "")
+					w.requests = nil
+					return nil
+				}
+			})
+
+			_, err := w.pass()
+
+			must(t, err)
+			equal(t, "requests", test.requests, w.requests)
+			equal(t, "events", []string(nil), w.events)
+		})
+	}
+}
+
+// replace deletes the object and creates another one of its name.
+func (w *world) replace(seen bool) {
+	w.t.Helper()
+	clusters := w.client.DemoV1alpha1().DemoAppClusters(key.Namespace)
+	must(w.t, clusters.Delete(w.t.Context(), key.Name, metav1.DeleteOptions{}))
+	_, err := clusters.Create(w.t.Context(), &cluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, metav1.CreateOptions{})
+	must(w.t, err)
+	if seen {
+		w.sync()
+	}
+}
+
 func TestGoneObjectIsForgotten(t *testing.T) {
 	w := newWorld(t, reports("AllReady", nil))
 	w.delete()
@@ -468,18 +510,13 @@ func TestConfirmTellsTheNewestVersion(t *testing.T) {
 	_, err := w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Update(t.Context(), changed, metav1.UpdateOptions{})
 	must(t, err)
 	newest := w.stored()
-	replaced := newest.DeepCopy()
-	replaced.UID = "another"
 
 	err = w.loop.Confirm(t.Context(), newest)
-	staleErr, replacedErr := w.loop.Confirm(t.Context(), stale), w.loop.Confirm(t.Context(), replaced)
+	staleErr := w.loop.Confirm(t.Context(), stale)
 
 	must(t, err)
 	if !apierrors.IsConflict(staleErr) {
 		t.Errorf("error for an older version is %v, want a conflict", staleErr)
-	}
-	if !apierrors.IsConflict(replacedErr) {
-		t.Errorf("error for another object is %v, want a conflict", replacedErr)
 	}
 	if diff := cmp.Diff(newest, w.stored()); diff != "" {
 		t.Errorf("the object was changed (-want +got):\n%s", diff)

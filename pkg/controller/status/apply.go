@@ -24,8 +24,9 @@ type Target struct {
 
 // Apply writes a whole status with one forced server-side apply. The field manager
 // becomes the only owner of the fields: fields of other managers are taken over or
-// removed. The patch names the object's UID. If another object has the name now, the API
-// server answers with a conflict.
+// removed. The patch names the object's UID, but for the status of a custom resource the API
+// server does not compare UIDs (seen with 1.36): if another object has the name now, it gets
+// the status, and its UID is in the answer.
 func Apply[T any](ctx context.Context, patcher controller.Patcher[T], target Target, status any) (T, error) {
 	data, err := json.Marshal(map[string]any{
 		"apiVersion": target.GroupVersionKind.GroupVersion().String(),

@@ -20,7 +20,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
@@ -117,24 +116,7 @@ func (s *stacks) await(phase string) *appv1.AppStack {
 // provideVolume creates the volume of the database. The database then becomes ready.
 func (s *stacks) provideVolume() {
 	s.t.Helper()
-	volumes := shared.Client.CoreV1().PersistentVolumes()
-	_, err := volumes.Create(s.t.Context(), &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
-		Spec: corev1.PersistentVolumeSpec{
-			Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")},
-			AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			ClaimRef:               &corev1.ObjectReference{Namespace: s.namespace, Name: "data-" + s.database + "-0"},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/data"}},
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() {
-		if err := volumes.Delete(context.WithoutCancel(s.t.Context()), s.namespace, metav1.DeleteOptions{}); err != nil {
-			s.t.Logf("delete the volume: %v", err)
-		}
-	})
+	shared.Volume(s.t, s.namespace, "data-"+s.database+"-0", "10Gi")
 }
 
 // setDatabaseReady makes the primary of the database ready, or not ready.

@@ -20,7 +20,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -84,33 +83,9 @@ func newUnmonitoredShops(t *testing.T) *shops {
 	}
 	s := &shops{t: t, namespace: namespace, client: client}
 	for ordinal := range 3 {
-		s.provideVolume(fmt.Sprintf("data-shop-db-%d", ordinal))
+		shared.Volume(t, namespace, fmt.Sprintf("data-shop-db-%d", ordinal), "100Gi")
 	}
 	return s
-}
-
-// provideVolume provides the volume of a server of the database, because the cluster has no provisioner.
-func (s *shops) provideVolume(claim string) {
-	s.t.Helper()
-	name := s.namespace + "-" + claim
-	_, err := shared.Client.CoreV1().PersistentVolumes().Create(s.t.Context(), &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PersistentVolumeSpec{
-			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("100Gi")},
-			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-			ClaimRef:                      &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: s.namespace, Name: claim},
-			PersistentVolumeSource:        corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/simulated"}},
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() {
-		if err := shared.Client.CoreV1().PersistentVolumes().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
-			s.t.Error(err)
-		}
-	})
 }
 
 // create creates the platform "shop".

@@ -324,7 +324,7 @@ func TestObjectOfTheSameNameDoesNotGetTheStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
 				k.Steps = func(_ context.Context, p *pass) error {
-					w.replace(test.seen)
+					w.replace(test.seen) //nolint:contextcheck // It has the test's context.
 					p.Conditions().MarkReady("AllReady", "")
 					w.requests = nil
 					return nil

@@ -74,15 +74,16 @@ prepare_primary() {
   [ ! -e "$DATA" ] || return 0
   failover="kubectl exec $POD_NAME -- sh $SCRIPTS/failover.sh"
   if peer=$(peer_with_data); then
-    log "the volume is empty, and server $peer has data: to restore the data from it, run $failover $peer"
+    advice="server $peer has data: to restore the data from it, run $failover $peer"
   elif [ -e "$SCRIPTS/initialized" ]; then
-    log "the volume is empty, and the database had data: to restore the data from a standby that runs, run" \
-      "$failover <its ordinal>; to begin with an empty database, run $failover new"
+    advice="the database had data: to restore the data from a standby that runs, run"
+    advice="$advice $failover <its ordinal>; to begin with an empty database, run $failover new"
   else
     initialize
     return
   fi
-  : >"$RUN/awaiting-failover"
+  : >"$RUN/awaiting-failover" # Before the advice, which may be followed at once.
+  log "the volume is empty, and $advice"
   until [ -s "$RUN/failover" ]; do sleep "${POLL_SECONDS:-2}"; done
   choice=$(cat "$RUN/failover")
   rm -f "$RUN/failover" "$RUN/awaiting-failover"

@@ -44,14 +44,8 @@ var dataKinds = []schema.GroupKind{
 // Its policies name no fields in their answers, so they do not count. A wrong UID says that
 // it is another object.
 func isChangeRefused(err error) bool {
-	var answer apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || answer.Status().Details == nil {
-		return false
-	}
-	causes := answer.Status().Details.Causes
-	return len(causes) > 0 && !slices.ContainsFunc(causes, func(cause metav1.StatusCause) bool {
-		return cause.Field == "" || cause.Field == "metadata.uid"
-	})
+	fields := ssa.RefusedFields(err)
+	return len(fields) > 0 && !slices.Contains(fields, "") && !ssa.IsReplaced(err)
 }
 
 // replaceObject deletes the object with the UID, whose change the API server refused, and

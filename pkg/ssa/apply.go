@@ -65,14 +65,20 @@ func IsOtherObject(err error) bool { return apierrors.IsConflict(err) || apierro
 // IsReplaced reports whether the answer to an apply with a UID says that an object with
 // another UID has the name. Such an answer is Invalid, as for values that are refused, but
 // it names the UID.
-func IsReplaced(err error) bool {
+func IsReplaced(err error) bool { return slices.Contains(RefusedFields(err), "metadata.uid") }
+
+// RefusedFields returns the fields that an answer Invalid names, with "" for a cause that
+// names none; nil for other errors.
+func RefusedFields(err error) []string {
 	var answer apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || answer.Status().Details == nil {
-		return false
+		return nil
 	}
-	return slices.ContainsFunc(answer.Status().Details.Causes, func(cause metav1.StatusCause) bool {
-		return cause.Field == "metadata.uid"
-	})
+	var fields []string
+	for _, cause := range answer.Status().Details.Causes {
+		fields = append(fields, cause.Field)
+	}
+	return fields
 }
 
 // Prepare returns a copy of the object in the form in which it is applied, without fields

@@ -346,19 +346,17 @@ func (l *Loop[T, S]) commit(ctx context.Context, p *Pass[T]) error {
 // apply writes the status of an object. The error is NotFound if another object has its name
 // now. The cache tells, and not the API server, which ignores the UID in a status. In the time
 // that the watch takes, another object may get the status nonetheless. Its own pass corrects it.
-func (l *Loop[T, S]) apply(ctx context.Context, object T) (written T, err error) {
-	isReplaced := func(by T) bool { return by.GetUID() != object.GetUID() }
-	cached, ok := l.cached.Get(cache.MetaObjectToName(object))
-	replaced := !ok || isReplaced(cached)
-	if !replaced {
-		written, err = status.Apply(ctx, l.kind.Client(object.GetNamespace()), status.Target{
-			GroupVersionKind: l.kind.GroupVersionKind, Object: object, FieldManager: l.kind.FieldManager,
-		}, *l.kind.Status(object))
-		replaced = err == nil && isReplaced(written)
+func (l *Loop[T, S]) apply(ctx context.Context, object T) (T, error) {
+	kind := l.kind.GroupVersionKind
+	gone := apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, object.GetName())
+	if cached, ok := l.cached.Get(cache.MetaObjectToName(object)); !ok || cached.GetUID() != object.GetUID() {
+		return object, gone
 	}
-	if replaced {
-		kind := l.kind.GroupVersionKind
-		return written, apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, object.GetName())
+	written, err := status.Apply(ctx, l.kind.Client(object.GetNamespace()), status.Target{
+		GroupVersionKind: kind, Object: object, FieldManager: l.kind.FieldManager,
+	}, *l.kind.Status(object))
+	if err == nil && written.GetUID() != object.GetUID() {
+		return object, gone
 	}
 	return written, err
 }

@@ -5,7 +5,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 )
 
 func install(operator performer) step {
@@ -163,10 +162,7 @@ func rotation() step {
 		acts: []act{
 			{command: in("apply -f artifacts/examples/demoapp-apikeyfrom.yaml")},
 			waitFor("da/"+app, "condition=Ready"),
-			{command: checksum, keep: func(output string) error {
-				before = strings.TrimSpace(output)
-				return nil
-			}},
+			{command: checksum, keep: remember(&before)},
 			{command: in("create secret generic " + key +
 				` --from-literal=apiKey="$(head -c 16 /dev/urandom | base64)" --dry-run=client -o yaml | ` + in("apply -f -"))},
 			waitFor("da/"+app, revision(2)),

@@ -68,10 +68,7 @@ func website() step {
 			},
 			act{command: in("scale " + site + " --replicas=3")},
 			waitFor(site, "jsonpath='{.status.readyReplicas}'=3"),
-			act{command: hash, keep: func(output string) error {
-				before = strings.TrimSpace(output)
-				return nil
-			}},
+			act{command: hash, keep: remember(&before)},
 			act{command: in("patch " + site + ` --type=merge -p '{"spec":{"html":"<h1>A new page</h1>"}}'`)},
 			waitFor(site, "condition=Ready"),
 			act{command: field("configmap website-sample", `.data.index\.html`), want: prints("<h1>A new page</h1>")},

@@ -92,6 +92,14 @@ func differs(from *string) expectation {
 	}
 }
 
+// remember stores an output for [differs].
+func remember(into *string) func(output string) error {
+	return func(output string) error {
+		*into = strings.TrimSpace(output)
+		return nil
+	}
+}
+
 // Names of the tour. The namespace identifies the remains of an earlier tour.
 const (
 	tourNamespace   = "demoapp-tour"

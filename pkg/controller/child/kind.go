@@ -101,9 +101,9 @@ func WatchedBy[T metav1.Object, L runtime.Object, C TypedClient[T, L]](
 	return newKind(informers, gvk, clients, func(object metav1.Object) health.Health { return health.OfReporting(object, gvk) })
 }
 
-// Keeping returns a kind of [WatchedBy] that also keeps a condition of each child, which
+// WithCondition returns a kind of [WatchedBy] that also keeps a condition of each child, which
 // conditionOf returns. A change of the condition queues the owner.
-func (k Kind) Keeping(conditionOf func(metav1.Object) Condition) Kind {
+func (k Kind) WithCondition(conditionOf func(metav1.Object) Condition) Kind {
 	k.condition = conditionOf
 	return k
 }

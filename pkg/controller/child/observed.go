@@ -22,7 +22,7 @@ type Observed struct {
 	metav1.ObjectMeta
 
 	Health health.Health
-	// Condition is the condition that [Kind.Keeping] names; empty for other kinds.
+	// Condition is the condition that [Kind.WithCondition] names; empty for other kinds.
 	Condition Condition
 
 	fingerprint string

@@ -18,8 +18,8 @@ import (
 )
 
 // Watch queues an owner when others change or delete a child of it (reason Drift), and
-// when the health or the kept condition of a child changes (reason HealthChange). Own writes queue nothing. An
-// object of a deleted owner of the same name queues its successor. A child of another
+// when the health or the kept condition of a child changes (reason HealthChange). Own
+// writes queue nothing. An object of a deleted owner of the same name queues its successor. A child of another
 // owner queues the owners that wait for its name when it is gone (reason DependencyReady).
 // Drift of children counts for the metrics of the queue's controller.
 func (s *Set) Watch(loop Loop) error {

@@ -9,4 +9,6 @@
 // DATABASE_HOST, DATABASE_PORT, DATABASE_NAME, DATABASE_USER, DATABASE_PASSWORD,
 // CACHE_HOST and CACHE_PORT. The frontend finds the backend by BACKEND_URL. Name, user and
 // password of the database come from its Secret.
+//
+// [Application.JudgeBackups] says whether the backups of the database are made.
 package tier

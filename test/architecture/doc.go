@@ -1,6 +1,8 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package architecture holds, as a test, which package may import which. A package
-// under pkg that no rule names is an error.
+// Package architecture holds, as tests, rules about the whole repository. The first is
+// which package may import which: a package under pkg that no rule names is an error.
+// The others are about the size of plain kinds, log lines, sleeps in tests, and what the
+// pages of docs link to and name.
 package architecture

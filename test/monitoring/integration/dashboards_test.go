@@ -69,7 +69,7 @@ func TestDashboardsHaveData(t *testing.T) {
 	})
 }
 
-// takeThroughStates makes DemoApps that are ready, held, Stalled, drifted and in deletion.
+// takeThroughStates makes DemoApps that are ready, held, Stalled and in deletion.
 func takeThroughStates(t *testing.T, namespace string) {
 	t.Helper()
 	taken := &unstructured.Unstructured{Object: map[string]any{
@@ -101,32 +101,41 @@ func takeThroughStates(t *testing.T, namespace string) {
 			t.Errorf("remove the finalizer: %v", err)
 		}
 	})
-	err := shared.Client.CoreV1().Services(namespace).Delete(t.Context(), "ready", metav1.DeleteOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
-// repeatOperations upgrades a DemoApp and creates another one, and again after Prometheus has seen the first time. A rate
-// needs two values.
+// repeatOperations upgrades a DemoApp and creates another one, which drifts, and again after Prometheus has seen the first
+// time. A rate needs two values.
 func repeatOperations(t *testing.T, server *monitoring.Server, namespace string) {
 	t.Helper()
 	for round := 1; round <= 2; round++ {
 		upgraded := demoApp("ready", map[string]any{"message": fmt.Sprintf("Hello %d", round)})
-		for _, app := range []*unstructured.Unstructured{upgraded, demoApp(fmt.Sprintf("later-%d", round), nil)} {
+		later := demoApp(fmt.Sprintf("later-%d", round), nil)
+		for _, app := range []*unstructured.Unstructured{upgraded, later} {
 			if err := shared.ApplyObject(t.Context(), namespace, app); err != nil {
 				t.Fatal(err)
 			}
 		}
 		// The DemoApps "ready" and "leaving" were Ready before.
-		seen := fmt.Sprintf(`helm_operations_total{action="upgrade", result="success"} >= %d and on (job)
-			controller_time_to_ready_seconds_count{controller="demoapp"} == %d`, round, 2+round)
-		cluster.Eventually(t.Context(), t, seen, func(ctx context.Context) (bool, error) {
-			now := time.Now()
-			found, err := server.Query(ctx, seen, now, now, time.Second)
-			return len(found) > 0, err
-		})
+		awaitData(t, server, fmt.Sprintf(`helm_operations_total{action="upgrade", result="success"} >= %d and on (job)
+			controller_time_to_ready_seconds_count{controller="demoapp"} == %d`, round, 2+round))
+
+		// Drift of the same object again would be flapping.
+		err := shared.Client.CoreV1().Services(namespace).Delete(t.Context(), later.GetName(), metav1.DeleteOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitData(t, server, fmt.Sprintf(`controller_drift_corrected_total{controller="demoapp"} == %d`, round))
 	}
+}
+
+// awaitData waits until an expression has a value.
+func awaitData(t *testing.T, server *monitoring.Server, expr string) {
+	t.Helper()
+	cluster.Eventually(t.Context(), t, expr, func(ctx context.Context) (bool, error) {
+		now := time.Now()
+		found, err := server.Query(ctx, expr, now, now, time.Second)
+		return len(found) > 0, err
+	})
 }
 
 // demoApp returns a DemoApp with further fields of its spec.

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -67,44 +66,47 @@ func ByServiceAccount(namespace, name string) AuditFilter {
 // once, in the order of the first log entries. A request is in the log when its client has the answer, a watch when it
 // has begun. AuditRequests needs Options.Audit.
 func (c *Cluster) AuditRequests(since time.Time, filter AuditFilter) ([]AuditEvent, error) {
-	events, err := c.audit.read()
-	if err != nil {
-		return nil, err
-	}
-	var selected []AuditEvent
-	for _, event := range events {
-		if !event.Received.Before(since) && (filter == nil || filter(event)) {
-			selected = append(selected, event)
-		}
-	}
-	return selected, nil
+	requests, _, err := c.audit.requests(0, func(event AuditEvent) bool {
+		return !event.Received.Before(since) && (filter == nil || filter(event))
+	})
+	return requests, err
 }
 
-// AwaitAuditQuiet waits until filter has selected no request for the duration quiet.
+// AwaitAuditQuiet waits until filter has selected no request for the duration quiet. A watch is a request when it begins.
 func (c *Cluster) AwaitAuditQuiet(ctx context.Context, quiet time.Duration, filter AuditFilter) error {
-	begin := time.Now()
-	last, err := poll(ctx, func(context.Context) (bool, error) {
-		events, err := c.audit.read()
+	// The duration begins with the call at the earliest, since a request may be about to be sent.
+	newest, seen := time.Now(), 0
+	for {
+		requests, logged, err := c.audit.requests(seen, func(event AuditEvent) bool {
+			return event.end().After(newest) && (filter == nil || filter(event))
+		})
 		if err != nil {
-			return false, err
+			return err
 		}
-		// The duration begins with the call at the earliest, since a request may be about to be sent.
-		newest := begin
-		for _, event := range events {
-			if filter == nil || filter(event) {
-				newest = latest(newest, event.Received, event.Completed)
+		for _, request := range requests {
+			if end := request.end(); end.After(newest) {
+				newest = end
 			}
 		}
-		return time.Since(newest) >= quiet, nil
-	})
-	if err != nil {
-		return fmt.Errorf("there was no time of %s without requests: %w", quiet, errors.Join(err, last))
+		seen = logged
+		left := quiet - time.Since(newest)
+		if left <= 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("there was no time of %s without requests: %w", quiet, context.Cause(ctx))
+		case <-time.After(left):
+		}
 	}
-	return nil
 }
 
-func latest(times ...time.Time) time.Time {
-	return slices.MaxFunc(times, time.Time.Compare)
+// end returns the time of the answer, or for an open watch the time of the request.
+func (e AuditEvent) end() time.Time {
+	if e.Completed.IsZero() {
+		return e.Received
+	}
+	return e.Completed
 }
 
 // auditLog reads each line of a growing audit log once.
@@ -115,8 +117,6 @@ type auditLog struct {
 	offset int64
 	events []AuditEvent
 	byID   map[string]int
-	// lent says that a caller may still read events, which must then not be changed.
-	lent bool
 }
 
 // maxAuditLine bounds the length of a line of the audit log, in bytes.
@@ -146,32 +146,45 @@ func newAuditLog(path string) (*auditLog, error) {
 	return log, nil
 }
 
-// read returns all requests that are logged so far. The caller must not change them.
-func (l *auditLog) read() ([]AuditEvent, error) {
-	if l.path == "" {
-		return nil, errors.New("the control plane writes no audit log; start it with Options.Audit")
-	}
+// requests returns those that filter selects of all requests but the first ones, and the number of all requests that are
+// logged so far.
+func (l *auditLog) requests(first int, filter AuditFilter) (selected []AuditEvent, logged int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := l.read(); err != nil {
+		return nil, 0, fmt.Errorf("audit log: %w", err)
+	}
+	for _, event := range l.events[first:] {
+		if filter(event) {
+			selected = append(selected, event)
+		}
+	}
+	return selected, len(l.events), nil
+}
+
+// read adds the lines that were logged since the last call.
+func (l *auditLog) read() error {
+	if l.path == "" {
+		return errors.New("the control plane writes none; start it with Options.Audit")
+	}
 	file, err := os.Open(l.path)
 	if err != nil {
-		return nil, fmt.Errorf("audit log: %w", err)
+		return err
 	}
 	defer file.Close()
 	content, err := io.ReadAll(io.NewSectionReader(file, l.offset, 1<<62))
 	if err != nil {
-		return nil, fmt.Errorf("audit log: %w", err)
+		return err
 	}
 	// The line after the last line break is still being written.
 	complete := content[:bytes.LastIndexByte(content, '\n')+1]
 	for line := range bytes.Lines(complete) {
 		if err := l.add(line); err != nil {
-			return nil, fmt.Errorf("audit log: %w", err)
+			return err
 		}
 	}
 	l.offset += int64(len(complete))
-	l.lent = true
-	return slices.Clip(l.events), nil
+	return nil
 }
 
 // add merges one line. A watch has two lines: one for its begin and one for its end.
@@ -190,9 +203,6 @@ func (l *auditLog) add(line []byte) error {
 		return nil
 	}
 	if !event.Completed.IsZero() {
-		if l.lent {
-			l.events, l.lent = slices.Clone(l.events), false
-		}
 		l.events[index] = event
 	}
 	return nil

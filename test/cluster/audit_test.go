@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// all selects all requests.
+func all(AuditEvent) bool { return true }
+
 func TestAuditLogReadsEachRequestOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	log := &auditLog{path: path}
@@ -31,9 +34,9 @@ func TestAuditLogReadsEachRequestOnce(t *testing.T) {
 		if err := file.Close(); err != nil {
 			t.Fatal(err)
 		}
-		events, err := log.read()
-		if err != nil {
-			t.Fatal(err)
+		events, logged, err := log.requests(0, all)
+		if err != nil || logged != len(events) {
+			t.Fatalf("%d of %d requests, error %v", len(events), logged, err)
 		}
 		return events
 	}
@@ -57,6 +60,9 @@ func TestAuditLogReadsEachRequestOnce(t *testing.T) {
 	}
 	if first[0].Code != 0 {
 		t.Error("an earlier answer was changed")
+	}
+	if after, logged, err := log.requests(1, all); len(after) != 1 || after[0] != want || logged != 2 || err != nil {
+		t.Errorf("after the watch: got %+v, %d and error %v, want %+v", after, logged, err, want)
 	}
 }
 
@@ -121,7 +127,7 @@ func TestAuditLogBeginsAfterLastCompleteLine(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	events, err := log.read()
+	events, _, err := log.requests(0, all)
 
 	if err != nil || len(events) != 1 || events[0].ID != "b" {
 		t.Errorf("got %+v and error %v, want the event b", events, err)

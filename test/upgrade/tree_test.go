@@ -6,6 +6,7 @@
 package upgrade
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,24 +31,58 @@ type tree struct {
 	kinds, args []string
 }
 
-// checkout extracts a commit into a temporary folder and builds its operator there.
-func checkout(t *testing.T, commit string) *tree {
+// built is the result of a checkout.
+type built struct {
+	tree *tree
+	err  error
+}
+
+// checkouts returns the trees of milestones, in their order. It builds an operator while the test uses that before it.
+func checkouts(t *testing.T, milestones []milestone) <-chan built {
 	t.Helper()
-	tree := &tree{commit: commit, dir: t.TempDir()}
-	archive := filepath.Join(tree.dir, "source.tar")
-	git(t, "archive", "--format=tar", "--output="+archive, commit)
-	run(t, tree.dir, "tar", "-xf", archive)
-	// The build cache has the dependencies, because this version is built with the same flags.
-	run(t, tree.dir, "go", "build", "-ldflags=-s -w", "-o", "demoapp-controller", "./cmd/demoapp-controller")
+	trees, done := make(chan built), make(chan struct{})
+	ctx, dir := t.Context(), t.TempDir()
+	go func() {
+		defer close(done)
+		for _, m := range milestones {
+			tree, err := checkout(ctx, filepath.Join(dir, m.name), m.commit)
+			select {
+			case trees <- built{tree, err}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { <-done })
+	return trees
+}
+
+// checkout extracts a commit into a new folder and builds its operator there.
+func checkout(ctx context.Context, dir, commit string) (*tree, error) {
+	tree := &tree{commit: commit, dir: dir}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	for _, command := range []*exec.Cmd{
+		exec.CommandContext(ctx, "git", "archive", "--format=tar", "--output="+tree.path("source.tar"), commit),
+		exec.CommandContext(ctx, "tar", "-xf", tree.path("source.tar"), "-C", dir),
+		// The build cache has the dependencies, because this version is built with the same flags.
+		exec.CommandContext(ctx, "go", "-C", dir, "build", "-ldflags=-s -w", "-o", "demoapp-controller", "./cmd/demoapp-controller"),
+	} {
+		command.Dir = root
+		if output, err := command.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("%s: %w\n%s", strings.Join(command.Args, " "), err, output)
+		}
+	}
 	for _, kind := range kindsOfTest {
-		if _, err := os.Stat(tree.path("artifacts/kinds", kind, "crd.yaml")); err == nil {
+		if tree.has("artifacts/kinds/"+kind+"/crd.yaml") {
 			tree.kinds = append(tree.kinds, kind)
 		}
 	}
 	if watches := "artifacts/kinds/memcached/watches.yaml"; tree.has(watches) {
 		tree.args = append(tree.args, "--watches-file="+watches)
 	}
-	return tree
+	return tree, nil
 }
 
 // thisTree is the source of this version, with the kinds of an older one.
@@ -70,13 +105,4 @@ func (t *tree) has(path string) bool {
 func chartDiffers(t *testing.T, from *tree) bool {
 	t.Helper()
 	return git(t, "diff", "--name-only", from.commit, "--", chartDir) != ""
-}
-
-func run(t *testing.T, dir, name string, args ...string) {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), name, args...)
-	command.Dir = dir
-	if output, err := command.CombinedOutput(); err != nil {
-		t.Fatal(fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, output))
-	}
 }

@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,9 +55,16 @@ func TestMain(m *testing.M) {
 func TestUpgrade(t *testing.T) {
 	requireHistory(t)
 	all := readMilestones(t)
+	trees := checkouts(t, all)
 	for i, m := range all {
 		newest := i == len(all)-1
-		t.Run(m.name, func(t *testing.T) { upgradeFrom(t, m, size(t, newest), newest) })
+		begin := time.Now()
+		from := <-trees
+		if from.err != nil {
+			t.Fatal(from.err)
+		}
+		t.Logf("waited %.1f s for the build of %s", time.Since(begin).Seconds(), m.name)
+		t.Run(m.name, func(t *testing.T) { upgradeFrom(t, from.tree, size(t, newest), newest) })
 	}
 }
 
@@ -79,15 +85,11 @@ func size(t *testing.T, newest bool) int {
 	return number
 }
 
-// upgradeFrom takes about a minute: it builds an operator, installs DemoApps and waits several times until an operator
-// is idle.
-func upgradeFrom(t *testing.T, from milestone, size int, downgrade bool) {
-	begin := time.Now()
-	tree := checkout(t, from.commit)
-	old := cluster.Launch{Binary: filepath.Join(tree.dir, "demoapp-controller"), Dir: tree.dir, Args: tree.args}
-	t.Logf("built %s in %.1f s", from.commit, time.Since(begin).Seconds())
+// upgradeFrom installs DemoApps with the operator of an older version, and replaces that by this one.
+func upgradeFrom(t *testing.T, tree *tree, size int, downgrade bool) {
+	old := cluster.Launch{Binary: tree.path("demoapp-controller"), Dir: tree.dir, Args: tree.args}
 
-	begin = time.Now()
+	begin := time.Now()
 	fleet := newFleet(t, tree)
 	deploy(t, tree)
 	operator := old.Start(t.Context(), t, shared).AwaitReady(t.Context(), t)

@@ -160,7 +160,6 @@ func TestUnreadableRecord(t *testing.T) {
 		t.Run(bad.name, func(t *testing.T) {
 			ns := apps.In(t, shared, namespaces[bad.name].Name)
 			tenant := ns.AddTenant("demoapps")
-			awaitQuiet(t)
 			before, err := operator.ResetPeakMemory()
 			if err != nil {
 				t.Fatal(err)

@@ -113,6 +113,15 @@ func (s *stacks) await(phase string) *appv1.AppStack {
 	return stack
 }
 
+// awaitMessage waits until the AppStack is being deployed and the message of its condition Ready contains text.
+func (s *stacks) awaitMessage(text string) {
+	s.t.Helper()
+	cluster.Eventually(s.t.Context(), s.t, "the message contains "+text, func(context.Context) (bool, error) {
+		got := message(s.await(childv1alpha1.PhaseDeploying))
+		return strings.Contains(got, text), errors.New(got)
+	})
+}
+
 // provideVolume creates the volume of the database. The database then becomes ready.
 func (s *stacks) provideVolume() {
 	s.t.Helper()
@@ -207,6 +216,7 @@ func TestAppStackLife(t *testing.T) {
 
 	begin := time.Now()
 	s.create()
+	s.awaitMessage(`spec.database: PostgreSQL "shop-db": StatefulSet "shop-db": `)
 	requests := s.requests(begin)
 	assertStatusWrites(t, requests, begin)
 	// The second patch of the PostgreSQL is its finalizer.
@@ -214,7 +224,6 @@ func TestAppStackLife(t *testing.T) {
 		t.Errorf("requests before the database is ready, without status, are %v, want %v", requests, want)
 	}
 	stack := s.await(childv1alpha1.PhaseDeploying)
-	assertContains(t, "message", message(stack), `spec.database: PostgreSQL "shop-db": StatefulSet "shop-db": `)
 	assertContains(t, "message", message(stack), "; not started yet: cache, backend, frontend")
 
 	begin = time.Now()
@@ -357,10 +366,7 @@ func TestAppStackPodsThatAdmissionRefuses(t *testing.T) {
 
 	s.change(`{"cache":{"image":"` + forbiddenImage + `"}}`)
 
-	cluster.Eventually(t.Context(), t, "the status has the text of the policy", func(context.Context) (bool, error) {
-		got := message(s.await(childv1alpha1.PhaseDeploying))
-		return strings.Contains(got, "this image is not welcome here"), errors.New(got)
-	})
+	s.awaitMessage("this image is not welcome here")
 }
 
 func TestAppStackDriftIsCorrected(t *testing.T) {

@@ -335,6 +335,9 @@ func content(object *unstructured.Unstructured) map[string]any {
 	annotations := object.GetAnnotations()
 	// The Deployment controller increments this annotation.
 	delete(annotations, "deployment.kubernetes.io/revision")
+	if len(annotations) == 0 {
+		annotations = nil // as before the Deployment controller has added its own
+	}
 	unstructured.RemoveNestedField(object.Object, "spec", "clusterIP")
 	unstructured.RemoveNestedField(object.Object, "spec", "clusterIPs")
 	return map[string]any{

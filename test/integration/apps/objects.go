@@ -187,6 +187,9 @@ func (n *Namespace) Contents() map[string]any {
 			object := &list.Items[i]
 			annotations := object.GetAnnotations()
 			delete(annotations, "deployment.kubernetes.io/revision")
+			if len(annotations) == 0 {
+				annotations = nil // as before the Deployment controller has added its own
+			}
 			contents[kind.Resource+"/"+object.GetName()] = map[string]any{
 				"uid": object.GetUID(), "deleted": object.GetDeletionTimestamp() != nil, "labels": object.GetLabels(),
 				"annotations": annotations, "owners": object.GetOwnerReferences(),

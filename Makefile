@@ -199,18 +199,21 @@ clean: ## Remove what was built.
 .PHONY: test
 test: test-unit test-cluster test-release ## Run all tests.
 
+# verify-vet vets everything once, with the tags of all tests.
+GO_TEST := go test -vet=off
+
 # The cache of tests does not notice changes outside of a module, so tests of other modules always run.
 .PHONY: test-unit
 test-unit: ## Run the unit tests. They need no cluster.
-	go test $(RACE) $(ARGS)
-	$(if $(RACE),go test -run '$(BOUNDED)' $(BOUNDED_PACKAGES))
-	for module in $(MODULES); do go -C $$module test -count=1 ./...; done
+	$(GO_TEST) $(RACE) $(ARGS)
+	$(if $(RACE),$(GO_TEST) -run '$(BOUNDED)' $(BOUNDED_PACKAGES))
+	for module in $(MODULES); do go -C $$module test -vet=off -count=1 ./...; done
 
 # "localcluster exec" starts one control plane, which the test packages use one after the other. With -p 2, the next
 # package is compiled while one runs. test/conformance comes last, since it leaves its many namespaces behind.
 # UPGRADE_DEMOAPPS is the number of DemoApps for the upgrade from each earlier version, 24 by default. That from the newest
 # version always has 200.
-CLUSTER_TEST := $(CLUSTER_EXEC) go test $(RACE) -timeout 30m -p 2
+CLUSTER_TEST := $(CLUSTER_EXEC) $(GO_TEST) $(RACE) -timeout 30m -p 2
 # PART= selects a part of the packages, so that several machines can share the work: one of CLUSTER_PARTS, or "others".
 PART ?=
 CLUSTER_PARTS := integration integration/lifecycle integration/secrets upgrade
@@ -218,7 +221,7 @@ ALL_CLUSTER_PACKAGES = $(filter-out %/test/conformance,$(shell go list ./test/..
 CLUSTER_PACKAGES = $(if $(filter-out others,$(PART)),./test/$(PART),$(filter-out \
 	$(if $(PART),$(addprefix %/test/,$(CLUSTER_PARTS))),$(ALL_CLUSTER_PACKAGES)))
 # The dashboards with a real Prometheus, which is in a module of its own.
-MONITORING_TEST := $(CLUSTER_EXEC) go -C test/monitoring test -tags integration ./integration
+MONITORING_TEST := $(CLUSTER_EXEC) go -C test/monitoring test -vet=off -tags integration ./integration
 
 .PHONY: test-cluster
 test-cluster: localcluster ## Run the integration and the conformance tests on one real API server.
@@ -236,7 +239,7 @@ test-conformance: localcluster ## Compare the Helm engine with the stock Helm SD
 
 .PHONY: test-release
 test-release: $(COSIGN) $(VULNCHECK) ## Make, push, render, sign and scan a release with the real tools.
-	COSIGN=$(CURDIR)/$(COSIGN) VULNCHECK=$(CURDIR)/$(VULNCHECK) go -C hack/image test -count=1 -tags integration ./release
+	COSIGN=$(CURDIR)/$(COSIGN) VULNCHECK=$(CURDIR)/$(VULNCHECK) go -C hack/image test -vet=off -count=1 -tags integration ./release
 
 .PHONY: test-upgrade
 test-upgrade: localcluster ## Upgrade the operator from each version of test/upgrade/milestones.txt, with 200 DemoApps each.
@@ -264,7 +267,7 @@ verify-codegen verify-modules verify-format verify-headers: verify-%:
 .PHONY: verify-vet
 verify-vet:
 	go vet -tags integration,conformance ./...
-	for module in $(MODULES); do go -C $$module vet ./...; done
+	for module in $(MODULES); do go -C $$module vet -tags integration ./...; done
 
 .PHONY: lint
 lint: $(LINTER) ## Run golangci-lint on all modules.

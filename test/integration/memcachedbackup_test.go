@@ -190,6 +190,11 @@ func TestMemcachedBackupDriftIsCorrected(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	// The status is about the deleted Deployment at first.
+	cluster.Eventually(t.Context(), t, "the Deployment is back", func(ctx context.Context) (bool, error) {
+		_, err := deployments.Get(ctx, "cache", metav1.GetOptions{})
+		return err == nil, err
+	})
 	c.awaitPods(1)
 	scaled := []byte(`{"spec":{"replicas":3}}`)
 	if _, err := deployments.Patch(t.Context(), "cache", types.MergePatchType, scaled, metav1.PatchOptions{FieldManager: "theirs"}); err != nil {

@@ -75,7 +75,7 @@ func checkout(ctx context.Context, dir, commit string) (*tree, error) {
 		}
 	}
 	for _, kind := range kindsOfTest {
-		if tree.has("artifacts/kinds/"+kind+"/crd.yaml") {
+		if tree.has("artifacts/kinds/" + kind + "/crd.yaml") {
 			tree.kinds = append(tree.kinds, kind)
 		}
 	}

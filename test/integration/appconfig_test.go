@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -130,6 +129,11 @@ func (c *configured) settle(since time.Time) map[string]int {
 	return (&site{t: c.t, namespace: c.namespace}).settle(since)
 }
 
+func (c *configured) assertRequests(since time.Time, want map[string]int) {
+	c.t.Helper()
+	(&site{t: c.t, namespace: c.namespace}).assertRequests(since, want)
+}
+
 func (c *configured) configMap(name string) *corev1.ConfigMap {
 	c.t.Helper()
 	found, err := shared.Client.CoreV1().ConfigMaps(c.namespace).Get(c.t.Context(), name, metav1.GetOptions{})
@@ -208,9 +212,7 @@ func TestAppConfigLife(t *testing.T) {
 	begin := time.Now()
 	c.create("shop")
 	first := c.await("shop", apimeta.ReasonHealthy)
-	if got, want := c.settle(begin), map[string]int{"patch configmaps": 1, "patch appconfigs/status": 1, "create events": 2}; !maps.Equal(got, want) {
-		t.Errorf("requests of the creation are %v, want %v", got, want)
-	}
+	c.assertRequests(begin, map[string]int{"patch configmaps": 1, "patch appconfigs/status": 1, "create events": 2})
 	if data := c.configMap("shop-config").Data; data["LEVEL"] != "info" {
 		t.Errorf("data is %v", data)
 	}
@@ -227,13 +229,10 @@ func TestAppConfigLife(t *testing.T) {
 	begin = time.Now()
 	c.setLevel("debug")
 	changed := c.await("shop", apimeta.ReasonHealthy)
-	want := map[string]int{
+	c.assertRequests(begin, map[string]int{
 		"patch configmaps": 1, "patch deployments": 1, "patch statefulsets": 1, "patch daemonsets": 1,
 		"patch appconfigs/status": 1, "create events": 2,
-	}
-	if got := c.settle(begin); !maps.Equal(got, want) {
-		t.Errorf("requests of new content are %v, want %v", got, want)
-	}
+	})
 	if changed.Status.ConfigHash == first.Status.ConfigHash || !slices.Equal(changed.Status.Reloaded, []string{"DaemonSet/web", "Deployment/web", "StatefulSet/web"}) {
 		t.Errorf("status is %+v", changed.Status)
 	}
@@ -331,9 +330,8 @@ func TestAppConfigDriftIsCorrected(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if got := c.settle(begin); !maps.Equal(got, test.requests) {
-			t.Errorf("%s: requests are %v, want %v", test.name, got, test.requests)
-		}
+		t.Log(test.name)
+		c.assertRequests(begin, test.requests)
 		if data := c.configMap("shop-config").Data; data["LEVEL"] != "info" {
 			t.Errorf("%s: data is %v", test.name, data)
 		}

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -136,6 +135,11 @@ func (v *vault) requests(since time.Time) map[string]int {
 	return (&site{t: v.t, namespace: v.namespace}).settle(since)
 }
 
+func (v *vault) assertRequests(since time.Time, want map[string]int) {
+	v.t.Helper()
+	(&site{t: v.t, namespace: v.namespace}).assertRequests(since, want)
+}
+
 func (v *vault) cronJob() *batchv1.CronJob {
 	v.t.Helper()
 	found, err := shared.Client.BatchV1().CronJobs(v.namespace).Get(v.t.Context(), "orders-cronjob", metav1.GetOptions{})
@@ -154,10 +158,7 @@ func TestBackupLife(t *testing.T) {
 	begin := time.Now()
 	v.create("0 2 * * *")
 	v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
-	want := map[string]int{"patch configmaps": 1, "patch cronjobs": 1, "patch backups/status": 1, "create events": 2}
-	if created := v.requests(begin); !maps.Equal(created, want) {
-		t.Errorf("requests of the creation are %v, want %v", created, want)
-	}
+	v.assertRequests(begin, map[string]int{"patch configmaps": 1, "patch cronjobs": 1, "patch backups/status": 1, "create events": 2})
 
 	begin = time.Now()
 	v.patch(`{"metadata": {"annotations": {"backup.example.com/run-now": "1"}}}`)
@@ -165,10 +166,7 @@ func TestBackupLife(t *testing.T) {
 	if backup.Status.LastSuccessfulTime == nil || backup.Status.LastHandledRunNow != "1" {
 		t.Errorf("status is %+v", backup.Status)
 	}
-	want = map[string]int{"create jobs": 1, "patch backups/status": 2}
-	if run := v.requests(begin); !maps.Equal(run, want) {
-		t.Errorf("requests of a run are %v, want %v", run, want)
-	}
+	v.assertRequests(begin, map[string]int{"create jobs": 1, "patch backups/status": 2})
 
 	begin = time.Now()
 	v.patch(`{"spec": {"suspend": true}}`)
@@ -279,10 +277,7 @@ func TestBackupWhoseBucketRefuses(t *testing.T) {
 	if failure := backup.Status.LastFailure; failure == nil || failure.Job != "orders-1" || failure.Reason != backupv1.ReasonDestinationRefused {
 		t.Errorf("the failure is %+v", failure)
 	}
-	want := map[string]int{"list pods": 1, "patch backups/status": 1, "create events": 1}
-	if requests := v.requests(begin); !maps.Equal(requests, want) {
-		t.Errorf("requests of a failed run are %v, want %v", requests, want)
-	}
+	v.assertRequests(begin, map[string]int{"list pods": 1, "patch backups/status": 1, "create events": 1})
 
 	v.patch(`{"metadata": {"annotations": {"backup.example.com/run-now": "again"}}}`)
 	v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
@@ -365,10 +360,7 @@ func TestBackupWithInvalidSchedule(t *testing.T) {
 	v.create("every night")
 
 	v.await(apimeta.ConditionStalled, backupv1.ReasonInvalidSchedule)
-	want := map[string]int{"patch backups/status": 1, "create events": 1}
-	if requests := v.requests(begin); !maps.Equal(requests, want) {
-		t.Errorf("requests are %v, want %v", requests, want)
-	}
+	v.assertRequests(begin, map[string]int{"patch backups/status": 1, "create events": 1})
 	v.patch(`{"spec": {"schedule": "@daily", "timeZone": "Europe/Berlin"}}`)
 	v.await(apimeta.ConditionReady, apimeta.ReasonHealthy)
 	if spec := v.cronJob().Spec; spec.Schedule != "@daily" || *spec.TimeZone != "Europe/Berlin" {
@@ -402,9 +394,8 @@ func TestBackupDriftIsCorrected(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if requests := v.requests(begin); !maps.Equal(requests, corrected) {
-			t.Errorf("requests after %s are %v, want %v", test.name, requests, corrected)
-		}
+		t.Log(test.name)
+		v.assertRequests(begin, corrected)
 		if spec := v.cronJob().Spec; spec.Schedule != "0 2 * * *" || *spec.Suspend {
 			t.Errorf("the CronJob after %s has schedule %q, suspend %t", test.name, spec.Schedule, *spec.Suspend)
 		}

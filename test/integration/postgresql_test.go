@@ -191,13 +191,8 @@ func TestPostgreSQLLife(t *testing.T) {
 	begin := time.Now()
 	d.create(func(*databasev1.PostgreSQLSpec) {})
 	ready := d.awaitReady()
-	seconds := int(time.Since(begin) / time.Second)
 	created := d.settle(begin)
-	// Progress is written at most once a second, so slow pods cost further writes.
-	if writes := created["patch postgresqls/status"]; writes < 2 || writes > 3+seconds {
-		t.Errorf("%d writes of the status within %d seconds, want 2 and at most one for each second", writes, seconds)
-	}
-	delete(created, "patch postgresqls/status")
+	assertStatusWrites(t, created, "postgresqls", 2, begin)
 	if want := map[string]int{
 		"patch postgresqls": 1, "create secrets": 1, "patch services": 3, "patch configmaps": 2, "patch statefulsets": 1,
 		"patch poddisruptionbudgets": 1, "create events": 2,
@@ -246,10 +241,9 @@ func TestPostgreSQLDriftIsCorrected(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	want := map[string]int{"patch configmaps": 1, "patch postgresqls/status": 1, "create events": 1}
-	if got := d.settle(begin); !maps.Equal(got, want) {
-		t.Errorf("requests are %v, want %v", got, want)
-	}
+	(&site{t: t, namespace: d.namespace}).assertRequests(begin, map[string]int{
+		"patch configmaps": 1, "patch postgresqls/status": 1, "create events": 1,
+	})
 	begin = time.Now()
 	scaled := []byte(`{"spec":{"replicas":3}}`)
 	if _, err := shared.Client.AppsV1().StatefulSets(d.namespace).Patch(t.Context(), "db", types.MergePatchType, scaled, metav1.PatchOptions{}); err != nil {

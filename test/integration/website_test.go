@@ -130,9 +130,7 @@ func (s *site) settle(since time.Time) map[string]int {
 
 func (s *site) assertRequests(since time.Time, want map[string]int) {
 	s.t.Helper()
-	if got := s.settle(since); !maps.Equal(got, want) {
-		s.t.Errorf("requests are %v, want %v", got, want)
-	}
+	assertRequests(s.t, func() map[string]int { return s.settle(since) }, want)
 }
 
 func (s *site) page() *corev1.ConfigMap {
@@ -162,13 +160,9 @@ func TestWebsiteLife(t *testing.T) {
 	s.create()
 	web := s.await(apimeta.ReasonHealthy)
 	created := s.settle(begin)
-	if created["patch websites/status"] != 2 || created["create events"] != 2 {
-		t.Errorf("requests of the creation are %v", created)
-	}
-	delete(created, "patch websites/status")
-	delete(created, "create events")
-	if want := map[string]int{"patch configmaps": 1, "patch deployments": 1, "patch services": 1}; !maps.Equal(created, want) {
-		t.Errorf("requests of the creation, without status and events, are %v, want %v", created, want)
+	assertStatusWrites(t, created, "websites", 2, begin)
+	if want := map[string]int{"patch configmaps": 1, "patch deployments": 1, "patch services": 1, "create events": 2}; !maps.Equal(created, want) {
+		t.Errorf("requests of the creation, without status, are %v, want %v", created, want)
 	}
 	if web.Status.ReadyReplicas != 1 || web.Status.URL != "http://web."+s.namespace+".svc.cluster.local" {
 		t.Errorf("status is %+v", web.Status)

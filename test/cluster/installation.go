@@ -37,16 +37,6 @@ func StartInstalledOperator(ctx context.Context, t testing.TB, c *Cluster, deplo
 	}).AwaitReady(ctx, t)
 }
 
-// FreeAddress returns an address on 127.0.0.1 on which no process listens.
-func FreeAddress(ctx context.Context, t testing.TB) string {
-	t.Helper()
-	addresses, err := freeAddresses(ctx, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return addresses[0]
-}
-
 // environment returns the variables of a container. All of them must have values.
 func environment(container corev1.Container) ([]string, error) {
 	var env []string

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -142,11 +141,7 @@ func launch(ctx context.Context, t testing.TB, c *Cluster, l Launch) *Operator {
 	if err := writeKubeconfig(config, namespace, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	addresses, err := freeAddresses(ctx, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	metrics, probes := addresses[0], addresses[1]
+	metrics, probes := FreeAddress(ctx, t), FreeAddress(ctx, t)
 	args := slices.Concat(l.Defaults, []string{
 		"--kubeconfig=" + kubeconfig,
 		"--leader-elect-resource-namespace=" + namespace,
@@ -342,26 +337,6 @@ func get(ctx context.Context, url string) ([]byte, error) {
 		return nil, fmt.Errorf("get %s: HTTP status %d: %s", url, response.StatusCode, body)
 	}
 	return body, nil
-}
-
-// freeAddresses returns count addresses on 127.0.0.1 on which no process listens.
-func freeAddresses(ctx context.Context, count int) (addresses []string, err error) {
-	var listeners []net.Listener
-	// The listeners are closed only at the end, so that no port is found twice.
-	defer func() {
-		for _, listener := range listeners {
-			err = errors.Join(err, listener.Close())
-		}
-	}()
-	for range count {
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
-		}
-		listeners = append(listeners, listener)
-		addresses = append(addresses, listener.Addr().String())
-	}
-	return addresses, nil
 }
 
 // syncBuffer is a buffer that a process writes and a test reads.

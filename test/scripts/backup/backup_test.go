@@ -16,6 +16,7 @@ import (
 	"time"
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
+	"github.com/example/demoapp-controller/test/cluster"
 )
 
 // tables has values that a dump can lose, of each kind of database.
@@ -138,7 +139,7 @@ func TestSourceRefuses(t *testing.T) {
 				"an unknown user":            {"BACKUP_USERNAME", "nobody", 10, "the database refuses the login"},
 				"an unknown database":        {"BACKUP_DATABASE", "missing", 10, "missing"},
 				"a database as an option":    {"BACKUP_DATABASE", "--help", 10, "--help"},
-				"a port without server":      {"BACKUP_PORT", fmt.Sprint(freePort(t)), 11, "failed"},
+				"a port without server":      {"BACKUP_PORT", fmt.Sprint(cluster.FreePort(t.Context(), t)), 11, "failed"},
 			}
 			for name, test := range tests {
 				t.Run(name, func(t *testing.T) {

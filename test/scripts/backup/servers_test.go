@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -29,6 +28,7 @@ import (
 
 	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
 	"github.com/example/demoapp-controller/pkg/controller/dump"
+	"github.com/example/demoapp-controller/test/cluster"
 )
 
 // username and password log in to the databases. The password has every character that quoting can lose, and a # that a quote
@@ -53,7 +53,7 @@ func startPostgreSQL(t *testing.T) *database {
 	t.Helper()
 	bin := "/usr/lib/postgresql/15/bin"
 	account := accountOf(t, "postgres", "postgresql")
-	dir, port := directory(t, account), freePort(t)
+	dir, port := directory(t, account), cluster.FreePort(t.Context(), t)
 	require(t, filepath.Join(bin, "initdb"), "postgresql")
 	command(t, account, filepath.Join(bin, "initdb"), "--pgdata="+dir+"/data", "--username=admin", "--auth-local=trust",
 		"--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync")
@@ -75,7 +75,7 @@ func startPostgreSQL(t *testing.T) *database {
 func startMariaDB(t *testing.T) *database {
 	t.Helper()
 	account := accountOf(t, "mysql", "mariadb-server")
-	dir, port := directory(t, account), freePort(t)
+	dir, port := directory(t, account), cluster.FreePort(t.Context(), t)
 	require(t, "mariadbd", "mariadb-server")
 	command(t, account, "mariadb-install-db", "--no-defaults", "--datadir="+dir+"/data", "--auth-root-authentication-method=normal",
 		"--skip-test-db")
@@ -179,14 +179,6 @@ func serve(t *testing.T, account *user.User, end os.Signal, name string, args ..
 		}
 		_ = log.Close()
 	})
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // awaitPort returns when the server is ready.

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -75,7 +74,7 @@ func newDatabase(t *testing.T) *database {
 	d.setCredential("replication-password", replicationPassword)
 	for ordinal := range 3 {
 		d.variables[fmt.Sprintf("HOST_%d", ordinal)] = "127.0.0.1"
-		d.variables[fmt.Sprintf("PORT_%d", ordinal)] = freePort(t)
+		d.variables[fmt.Sprintf("PORT_%d", ordinal)] = strconv.Itoa(cluster.FreePort(t.Context(), t))
 	}
 	must(t, d.handOver(folder))
 	return d
@@ -93,16 +92,6 @@ func (d *database) setCredential(key, value string) {
 	d.t.Helper()
 	path := filepath.Join(d.credentials, key)
 	must(d.t, errors.Join(os.WriteFile(path, []byte(value), 0o440), d.handOver(d.credentials)))
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	must(t, err)
-	return port
 }
 
 // server is one pod.

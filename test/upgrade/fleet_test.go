@@ -77,6 +77,11 @@ func (f *fleet) create(size int) {
 		}
 		f.apply(app)
 	}
+	if slices.Contains(f.tree.kinds, "postgresql") {
+		for _, claim := range claimsOfTest {
+			shared.Volume(f.t, f.namespace, claim, "10Gi")
+		}
+	}
 	for _, kind := range f.tree.kinds {
 		f.createExample(f.tree.path("artifacts/kinds", kind, "example.yaml"))
 	}
@@ -93,6 +98,12 @@ func (f *fleet) createExample(path string) {
 		f.t.Fatal(err)
 	}
 	for _, object := range objects {
+		if object.GetKind() == "Backup" {
+			// A run during the test would change the status.
+			if err := unstructured.SetNestedField(object.Object, true, "spec", "suspend"); err != nil {
+				f.t.Fatal(err)
+			}
+		}
 		f.apply(object)
 		group := object.GroupVersionKind().Group
 		if isOurs(group) {

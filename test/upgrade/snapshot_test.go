@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,9 +27,9 @@ import (
 type snapshot struct {
 	// custom has the custom resources by resource and name.
 	custom map[string]*unstructured.Unstructured
-	// pods has the UID and the restarts of each pod, and templates the pod template of each Deployment.
+	// pods has the UID and the restarts of each pod, and templates the pod template of each Deployment and StatefulSet.
 	pods, templates map[string]string
-	// replicas is the number of pods that the Deployments have together.
+	// replicas is the number of pods that these have together.
 	replicas int
 	// revisions has the revisions of each release with their status.
 	revisions map[string][]string
@@ -57,12 +58,15 @@ func (f *fleet) snapshot(ctx context.Context) snapshot {
 	}
 	for i := range deployments.Items {
 		deployment := &deployments.Items[i]
-		template, err := json.Marshal(deployment.Spec.Template)
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		s.replicas += int(ptr.Deref(deployment.Spec.Replicas, 1))
-		s.templates[deployment.Name] = fmt.Sprintf("%s %s", deployment.UID, template)
+		f.addTemplate(&s, deployment, deployment.Spec.Replicas, deployment.Spec.Template)
+	}
+	sets, err := shared.Client.AppsV1().StatefulSets(f.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for i := range sets.Items {
+		set := &sets.Items[i]
+		f.addTemplate(&s, set, set.Spec.Replicas, set.Spec.Template)
 	}
 	records, err := shared.Client.CoreV1().Secrets(f.namespace).List(ctx, metav1.ListOptions{LabelSelector: "owner=helm"})
 	if err != nil {
@@ -76,6 +80,17 @@ func (f *fleet) snapshot(ctx context.Context) snapshot {
 		slices.Sort(revisions)
 	}
 	return s
+}
+
+// addTemplate adds a Deployment or StatefulSet to a snapshot.
+func (f *fleet) addTemplate(s *snapshot, owner metav1.Object, replicas *int32, template corev1.PodTemplateSpec) {
+	f.t.Helper()
+	encoded, err := json.Marshal(template)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	s.replicas += int(ptr.Deref(replicas, 1))
+	s.templates[owner.GetName()] = fmt.Sprintf("%s %s", owner.GetUID(), encoded)
 }
 
 // awaitRollout waits until each DemoApp has a revision of the changed chart.
@@ -108,7 +123,7 @@ func (f *fleet) assertComplete(s snapshot) {
 		}
 	}
 	if s.replicas == 0 || len(s.pods) < s.replicas {
-		f.t.Errorf("%d pods for %d replicas of all Deployments", len(s.pods), s.replicas)
+		f.t.Errorf("%d pods for %d replicas of all Deployments and StatefulSets", len(s.pods), s.replicas)
 	}
 }
 

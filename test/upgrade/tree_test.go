@@ -18,9 +18,15 @@ import (
 // chartDir is the folder of the embedded chart.
 const chartDir = "pkg/helm/charts/demo-app"
 
-// kindsOfTest are the kinds beside DemoApp and DemoAppCluster that the test uses, where a version has them: release
-// kinds and plain Go kinds that need no volumes.
-var kindsOfTest = []string{"website", "memcachedbackup", "memcached", "appconfig", "webapp"}
+// kindsOfTest are the kinds beside DemoApp and DemoAppCluster, which the test uses where a version has them.
+var kindsOfTest = []string{
+	"website", "memcachedbackup", "memcached", "appconfig", "webapp", "postgresql", "backup", "appstack", "ecommerceplatform",
+}
+
+// claimsOfTest are the claims of the databases in the examples of kindsOfTest. Each is for 10Gi.
+var claimsOfTest = []string{
+	"data-postgresql-sample-0", "data-postgresql-sample-1", "data-appstack-sample-db-0", "data-shop-sample-db-0",
+}
 
 // tree is the source of one version of the operator.
 type tree struct {

@@ -168,22 +168,10 @@ func (s *stacks) service(name string) (*corev1.Service, error) {
 // children, by verb and resource. Events and the children of the PostgreSQL are left out.
 func (s *stacks) requests(since time.Time) map[string]int {
 	s.t.Helper()
-	inNamespace := func(e cluster.AuditEvent) bool { return cluster.ByOperator()(e) && e.Namespace == s.namespace }
-	if err := shared.AwaitAuditQuiet(s.t.Context(), quiet, inNamespace); err != nil {
-		s.t.Fatal(err)
-	}
-	requests, err := shared.AuditRequests(since, func(e cluster.AuditEvent) bool {
+	return requestsOf(s.t, s.namespace, since, func(e cluster.AuditEvent) bool {
 		ofDatabase := e.Resource == "postgresqls" && e.Subresource == ""
-		return inNamespace(e) && (e.Resource == "appstacks" || ofDatabase || slices.Contains(stackChildren, e.Name))
+		return e.Resource == "appstacks" || ofDatabase || slices.Contains(stackChildren, e.Name)
 	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	counts := map[string]int{}
-	for _, r := range requests {
-		counts[strings.TrimSuffix(r.Verb+" "+r.Resource+"/"+r.Subresource, "/")]++
-	}
-	return counts
 }
 
 // message is that of the condition Ready.

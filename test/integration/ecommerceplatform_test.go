@@ -172,22 +172,10 @@ func (s *shops) run(change ...func(*platformv1.EcommercePlatformSpec)) {
 // it wrote for the PostgreSQL is left out, except the writes of the PostgreSQL itself.
 func (s *shops) requests(since time.Time) map[string]int {
 	s.t.Helper()
-	inNamespace := func(e cluster.AuditEvent) bool { return cluster.ByOperator()(e) && e.Namespace == s.namespace }
-	if err := shared.AwaitAuditQuiet(s.t.Context(), quiet, inNamespace); err != nil {
-		s.t.Fatal(err)
-	}
-	requests, err := shared.AuditRequests(since, func(e cluster.AuditEvent) bool {
+	return requestsOf(s.t, s.namespace, since, func(e cluster.AuditEvent) bool {
 		ownPatch := e.Resource == "postgresqls" && e.Subresource == "" || e.Resource == "networkpolicies"
-		return inNamespace(e) && (ownPatch || !strings.HasPrefix(e.Name, "shop-db"))
+		return ownPatch || !strings.HasPrefix(e.Name, "shop-db")
 	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	counts := map[string]int{}
-	for _, r := range requests {
-		counts[strings.TrimSuffix(r.Verb+" "+r.Resource+"/"+r.Subresource, "/")]++
-	}
-	return counts
 }
 
 func (s *shops) assertContains(got string, parts ...string) {

@@ -9,11 +9,31 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/example/demoapp-controller/test/cluster"
 )
+
+// requestsOf waits until the operator is done in a namespace, and returns the number of its requests there since, by verb and
+// resource. Only requests that filter selects are counted.
+func requestsOf(t *testing.T, namespace string, since time.Time, filter cluster.AuditFilter) map[string]int {
+	t.Helper()
+	inNamespace := func(e cluster.AuditEvent) bool { return cluster.ByOperator()(e) && e.Namespace == namespace }
+	if err := shared.AwaitAuditQuiet(t.Context(), quiet, inNamespace); err != nil {
+		t.Fatal(err)
+	}
+	requests, err := shared.AuditRequests(since, func(e cluster.AuditEvent) bool { return inNamespace(e) && filter(e) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for _, r := range requests {
+		counts[strings.TrimSuffix(r.Verb+" "+r.Resource+"/"+r.Subresource, "/")]++
+	}
+	return counts
+}
 
 // assertRequests waits until the operator has sent at least the wanted requests, and asserts that it has sent no others.
 // settled waits until the operator is done, and returns the requests by verb and resource. A busy operator may begin late,

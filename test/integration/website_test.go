@@ -109,23 +109,7 @@ func (s *site) await(reason string) *webappv1.Website {
 // settle waits until the operator is done in the namespace, and returns what it wrote since, by verb and resource.
 func (s *site) settle(since time.Time) map[string]int {
 	s.t.Helper()
-	inNamespace := func(e cluster.AuditEvent) bool { return cluster.ByOperator()(e) && e.Namespace == s.namespace }
-	if err := shared.AwaitAuditQuiet(s.t.Context(), quiet, inNamespace); err != nil {
-		s.t.Fatal(err)
-	}
-	requests, err := shared.AuditRequests(since, inNamespace)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	counts := map[string]int{}
-	for _, r := range requests {
-		name := r.Verb + " " + r.Resource
-		if r.Subresource != "" {
-			name += "/" + r.Subresource
-		}
-		counts[name]++
-	}
-	return counts
+	return requestsOf(s.t, s.namespace, since, func(cluster.AuditEvent) bool { return true })
 }
 
 func (s *site) assertRequests(since time.Time, want map[string]int) {

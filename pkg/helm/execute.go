@@ -148,7 +148,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 // run runs the operation, unless the release is one that must not be taken over.
 func (o *operation) run(desired Release, history []*Record, run func(*operation) (*Deployed, error)) (*Deployed, error) {
 	if len(history) > 0 {
-		if err := o.checkChart(desired, history[len(history)-1]); err != nil {
+		if err := o.checkTakeover(desired, history[len(history)-1]); err != nil {
 			return nil, err
 		}
 	}

@@ -77,6 +77,8 @@ type Record struct {
 	Abandoned    string
 	// Owner is the owner that the record names; zero when it names none.
 	Owner Owner
+	// Adoptable says that the record has the [AdoptLabel].
+	Adoptable bool
 	// Changed is the time of the last write.
 	Changed time.Time
 
@@ -152,11 +154,12 @@ func recordOf(secret *metav1.PartialObjectMetadata) *Record {
 		return nil
 	}
 	record := &Record{
-		Revision: revision,
-		Status:   secret.Labels[recordStatus],
-		Owner:    recordedOwner(secret.Labels),
-		Changed:  changedAt(secret),
-		secret:   secret,
+		Revision:  revision,
+		Status:    secret.Labels[recordStatus],
+		Owner:     recordedOwner(secret.Labels),
+		Adoptable: secret.Labels[AdoptLabel] == "true",
+		Changed:   changedAt(secret),
+		secret:    secret,
 
 		controller: ownerOf(metav1.GetControllerOfNoCopy(secret)),
 	}
@@ -252,7 +255,7 @@ func slimRecord(object any) (any, error) {
 }
 
 // indexedLabels are the labels that the index keeps. Secrets may have any number of others.
-var indexedLabels = append(driver.GetSystemLabels(), InputsLabel, RollbackLabel, UnhealthyLabel, OwnerLabel, OwnerKindLabel, SaltLabel)
+var indexedLabels = append(driver.GetSystemLabels(), InputsLabel, RollbackLabel, UnhealthyLabel, OwnerLabel, OwnerKindLabel, SaltLabel, AdoptLabel)
 
 func slimSecret(secret *metav1.ObjectMeta) *metav1.PartialObjectMetadata {
 	labels := map[string]string{}

@@ -42,12 +42,18 @@ type Release struct {
 	Adopt bool
 	// Takeover takes over a release that an operator on the Helm SDK made for the owner, as
 	// operator-sdk's helm-operator does. It needs an Owner. The newest record must have a
-	// controller reference to the owner, or none and be of a chart of the same name. Of the
-	// objects, those are taken over that have the release's marks or the owner as their
-	// controller. Outside the release's namespace, the marks must also name the owner, see
-	// [PrimaryResourceAnnotation]. Takeover is the decision of the administrator who runs
-	// the operator: it stays set for the life of the release, also for Uninstall.
+	// controller reference to the owner. A record without a controller reference must be of
+	// a chart of the same name, and the owner must control the release's objects in its
+	// namespace. Of the objects, those are taken over that have the release's marks or the
+	// owner as their controller. Outside the release's namespace, the marks must also name
+	// the owner, see [PrimaryResourceAnnotation]. Takeover is the decision of the
+	// administrator who runs the operator: it stays set for the life of the release, also
+	// for Uninstall.
 	Takeover bool
+	// TakeoverUnmarked extends Takeover to releases of a chart of the same name that show no
+	// owner at all, such as those of the helm command. Whoever may create an owner can then
+	// take over such a release by its name.
+	TakeoverUnmarked bool
 	// Timeout bounds an operation on this release, hooks included. It is also the time
 	// after which the operation of another client counts as abandoned. 0 means
 	// [Config.Timeout]; the maximum is [MaxTimeout].

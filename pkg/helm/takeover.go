@@ -10,6 +10,8 @@ import (
 	"math/big"
 	"strings"
 
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -62,9 +64,13 @@ func controllerReference(secret *metav1.ObjectMeta) []metav1.OwnerReference {
 	}}
 }
 
-// checkChart fails when the release is taken over and its newest record names neither an
-// owner nor the desired chart. Such a release has the name by chance.
-func (o *operation) checkChart(desired Release, record *Record) error {
+// AdoptLabel on the newest record of a release, with the value "true", says that the release
+// may be adopted. Only clients that may write Secrets can set it.
+const AdoptLabel = "engine.demo.example.com/adopt"
+
+// checkTakeover fails when the release is taken over, its newest record names no owner, and
+// nothing else shows that the release is the owner's. Another client made such a release.
+func (o *operation) checkTakeover(desired Release, record *Record) error {
 	named := record.Owner.UID != "" || record.controller.UID != ""
 	if o.takeover == nil || desired.Chart == nil || desired.Adopt || named || record.Own || o.baseline.Revision != 0 {
 		return nil
@@ -73,16 +79,53 @@ func (o *operation) checkChart(desired Release, record *Record) error {
 	if err != nil {
 		return fmt.Errorf("read revision %d: %w", record.Revision, err)
 	}
-	holder := "an unknown chart"
-	if rls != nil && rls.Chart != nil && rls.Chart.Metadata != nil {
-		if rls.Chart.Metadata.Name == desired.Chart.Name() {
-			return nil
+	conflict := &OwnershipConflictError{
+		Object: ObjectReference{Kind: releaseKind, Namespace: desired.Namespace, Name: desired.Name}, Holder: "an unknown chart",
+	}
+	if rls == nil || rls.Chart == nil || rls.Chart.Metadata == nil {
+		return conflict
+	}
+	if name := rls.Chart.Metadata.Name; name != desired.Chart.Name() {
+		conflict.Holder = fmt.Sprintf("the chart %.100q", name)
+		return conflict
+	}
+	if desired.TakeoverUnmarked {
+		return nil
+	}
+	conflict.Holder = "another client"
+	return o.controlsObjects(rls, conflict)
+}
+
+// controlsObjects returns the conflict unless the owner is the controller of the release's
+// objects in its namespace. Early versions of operator-sdk name the owner on the objects and
+// not on the records. A tenant who may write all of these objects gains nothing by the takeover, but
+// one who may only create owners cannot make an object theirs. Objects that are gone or that
+// the chart keeps show no owner.
+func (o *operation) controlsObjects(rls *releasev1.Release, conflict *OwnershipConflictError) error {
+	controlled := false
+	for _, info := range o.claimedBy(rls) {
+		if info.Namespace != o.release.Namespace {
+			continue
 		}
-		holder = fmt.Sprintf("the chart %.100q", rls.Chart.Metadata.Name)
+		live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look for the owner of %s: %w", reference(info), err)
+		}
+		if observe(live).kept {
+			continue
+		}
+		if !o.isController(live) {
+			return conflict
+		}
+		controlled = true
 	}
-	return &OwnershipConflictError{
-		Object: ObjectReference{Kind: releaseKind, Namespace: desired.Namespace, Name: desired.Name}, Holder: holder,
+	if !controlled {
+		return conflict
 	}
+	return nil
 }
 
 // isOutside reports whether an object is outside the release's namespace, where the tenants

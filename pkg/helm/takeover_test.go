@@ -89,16 +89,27 @@ func TestTakeoverOfReleases(t *testing.T) {
 	tests := map[string]struct {
 		references []metav1.OwnerReference
 		change     func(*releasev1.Release)
-		holder     string
+		// owners are the controllers of the objects a and b; empty for none.
+		owners  [2]types.UID
+		gone    bool
+		desired func(*Release)
+		holder  string
 	}{
-		"of the owner":                          {references: []metav1.OwnerReference{controller("App", "web", "1")}},
-		"of an earlier owner of that name":      {references: []metav1.OwnerReference{controller("App", "web", "0")}},
-		"of the owner, of a chart that changed": {references: []metav1.OwnerReference{controller("App", "web", "1")}, change: renameChart},
-		"without an owner":                      {},
-		"of another kind":                       {references: []metav1.OwnerReference{controller("Site", "web", "2")}, holder: "a Site"},
-		"of another name":                       {references: []metav1.OwnerReference{controller("App", "other", "2")}, holder: "a App"},
-		"of an owner with an endless name":      {references: []metav1.OwnerReference{controller("App", "web"+strings.Repeat("x", 1<<12), "2")}, holder: "a App"},
-		"without an owner, of another chart":    {change: renameChart, holder: `the chart "other"`},
+		"of the owner":                                     {references: []metav1.OwnerReference{controller("App", "web", "1")}},
+		"of an earlier owner of that name":                 {references: []metav1.OwnerReference{controller("App", "web", "0")}},
+		"of the owner, of a chart that changed":            {references: []metav1.OwnerReference{controller("App", "web", "1")}, change: renameChart},
+		"without an owner, objects of the owner":           {owners: [2]types.UID{"1", "1"}},
+		"without an owner, one object of the owner":        {owners: [2]types.UID{"1", ""}, holder: "another client"},
+		"without an owner, one object of another owner":    {owners: [2]types.UID{"1", "2"}, holder: "another client"},
+		"without an owner, objects without an owner":       {holder: "another client"},
+		"without an owner, objects gone":                   {gone: true, holder: "another client"},
+		"without an owner, consent of the administrator":   {desired: func(r *Release) { r.TakeoverUnmarked = true }},
+		"without an owner, of another chart, with consent": {change: renameChart, desired: func(r *Release) { r.TakeoverUnmarked = true }, holder: `the chart "other"`},
+		"without an owner, adopted":                        {desired: func(r *Release) { r.Adopt = true }},
+		"of another kind":                                  {references: []metav1.OwnerReference{controller("Site", "web", "2")}, holder: "a Site"},
+		"of another name":                                  {references: []metav1.OwnerReference{controller("App", "other", "2")}, holder: "a App"},
+		"of an owner with an endless name":                 {references: []metav1.OwnerReference{controller("App", "web"+strings.Repeat("x", 1<<12), "2")}, holder: "a App"},
+		"without an owner, of another chart":               {change: renameChart, holder: `the chart "other"`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +118,19 @@ func TestTakeoverOfReleases(t *testing.T) {
 				if test.change != nil {
 					f.forge(1, test.change)
 				}
+				for i, name := range []string{"default/a", "default/b"} {
+					if test.owners[i] != "" {
+						f.Edit("ConfigMap", name, "manager", func(object *unstructured.Unstructured) { setOwner(test.owners[i], object) })
+					}
+					if test.gone {
+						f.Remove("ConfigMap", name)
+					}
+				}
+				f.TakeRequests()
 				desired := takenOver(t, map[string]string{"templates/a.yaml": configMap("a", "1")})
+				if test.desired != nil {
+					test.desired(&desired)
+				}
 
 				_, err := f.reconcile(desired)
 
@@ -154,6 +177,7 @@ func TestTakeoverOfObjects(t *testing.T) {
 				f.Edit("ConfigMap", "default/a", "manager", test.change)
 				f.Edit("ConfigMap", "default/b", "manager", test.change)
 				desired := takenOver(t, map[string]string{"templates/a.yaml": configMap("a", "2")})
+				desired.TakeoverUnmarked = true
 
 				_, err := f.reconcile(desired)
 
@@ -246,7 +270,9 @@ func TestForgedRecordReachesNothingOutside(t *testing.T) {
 					other := f.Edit("ConfigMap", "kube-system/outside", "helm", mark)
 					forge(f)
 
-					err := test.act(f, takenOver(t, test.templates))
+					desired := takenOver(t, test.templates)
+					desired.TakeoverUnmarked = true // The attack needs it, unless the record names the owner.
+					err := test.act(f, desired)
 
 					if test.conflict {
 						conflict := wantError[*OwnershipConflictError](t, err)

@@ -63,8 +63,9 @@ func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error)
 	desired := release.Desired{
 		Policy: b.policy(p.Object, b.pausedBy != ""), Redactor: b.redactor, SuspendedBy: b.pausedBy,
 		InputVersion: b.kind.Chart.Digest()[:32],
-		AdoptHint: fmt.Sprintf("give the %s another name, or have it take over the release with the annotation %s: \"true\"",
-			b.kind.GroupVersionKind.Kind, releasev1alpha1.AnnotationAdoptRelease),
+		AdoptHint: fmt.Sprintf("give the %s another name, or have it take over the release with the annotation %s: \"true\" "+
+			"and the label %s: \"true\" on the Secret of the newest revision",
+			b.kind.GroupVersionKind.Kind, releasev1alpha1.AnnotationAdoptRelease, helm.AdoptLabel),
 		Transient: transient,
 		Summarize: func(outcome release.Outcome) { b.outcome = outcome },
 		Changed: func(change release.Change) {
@@ -210,7 +211,7 @@ func (c *kindController) releaseOf(ctx context.Context, p *pass) (helm.Release, 
 	desired := helm.Release{
 		Namespace: r.GetNamespace(), Name: r.GetName(), Chart: c.kind.Chart,
 		Owner: c.ownerReference(r), Scope: c.kind.Scope,
-		Adopt: isTrue(r, releasev1alpha1.AnnotationAdoptRelease), Takeover: true,
+		Takeover: true, TakeoverUnmarked: c.kind.Takeover,
 		Timeout: release.Timeout(policy), MaxHistory: release.MaxHistory(policy), Ignore: release.IgnoreRules(policy),
 		ServiceAccount: c.kind.ServiceAccountName,
 		Install: helm.ActionOptions{
@@ -235,8 +236,30 @@ func (c *kindController) releaseOf(ctx context.Context, p *pass) (helm.Release, 
 		}
 	}
 	var err error
-	desired.Name, err = c.releaseName(ctx, r, desired.Namespace)
+	if desired.Name, err = c.releaseName(ctx, r, desired.Namespace); err == nil && isTrue(r, releasev1alpha1.AnnotationAdoptRelease) {
+		desired.Adopt, err = c.mayAdopt(ctx, desired.Key())
+	}
 	return desired, err
+}
+
+// mayAdopt reports whether custom resources may adopt a release that another client made. The
+// annotation of the author alone is not enough, because the author may have no permission to
+// change the release.
+func (c *kindController) mayAdopt(ctx context.Context, key cache.ObjectName) (bool, error) {
+	if c.kind.Takeover {
+		return true, nil
+	}
+	snapshot, err := c.observe(ctx, key)
+	return snapshot.Record != nil && snapshot.Record.Adoptable, err
+}
+
+// observe returns what is known of the release without its objects.
+func (c *kindController) observe(ctx context.Context, key cache.ObjectName) (helm.Snapshot, error) {
+	snapshot, err := c.deps.Engine.Observe(ctx, key, helm.Baseline{})
+	if err != nil {
+		return snapshot, fmt.Errorf("%w %s: %w", release.ErrNotObserved, key.Name, err)
+	}
+	return snapshot, nil
 }
 
 // ownerReference does not block the deletion of the owner. Otherwise, the operator would
@@ -256,9 +279,9 @@ func (c *kindController) releaseName(ctx context.Context, r *custom.Resource, na
 	}
 	legacy := helm.LegacyReleaseName(r.GetName(), r.GetUID())
 	for _, name := range names {
-		snapshot, err := c.deps.Engine.Observe(ctx, cache.NewObjectName(namespace, name), helm.Baseline{})
+		snapshot, err := c.observe(ctx, cache.NewObjectName(namespace, name))
 		if err != nil {
-			return name, fmt.Errorf("%w %s: %w", release.ErrNotObserved, name, err)
+			return name, err
 		}
 		if snapshot.Record == nil {
 			continue

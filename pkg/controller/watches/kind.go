@@ -73,6 +73,12 @@ type Kind struct {
 	// ServiceAccountName is a service account in the namespace of each release. All requests
 	// for the release are sent as this account. The default is the operator's own account.
 	ServiceAccountName string
+	// Takeover takes over releases of the same chart that no operator has marked as those of a
+	// custom resource, such as releases of the helm command. The default takes over releases
+	// of the upstream operators only. A custom resource can adopt other releases by its
+	// annotation adopt-release, if Takeover is set or their newest record has the label
+	// [helm.AdoptLabel].
+	Takeover bool
 	// Policy is the release policy of all custom resources. Its Suspend is ignored.
 	Policy releasev1alpha1.ReleasePolicy
 	// StatusManifest writes the manifest of the release to status.deployedRelease.manifest,

@@ -39,6 +39,8 @@ type upstream struct {
 	statuses []string
 	// annotations are those of the Memcached.
 	annotations []string
+	// unmarked says that the records do not name the Memcached.
+	unmarked bool
 }
 
 // operatorSDK is a release of operator-sdk's helm-operator.
@@ -46,6 +48,9 @@ var operatorSDK = upstream{
 	manager: "helm-operator", finalizers: []string{prefix + "uninstall-release"},
 	conditions: []string{"Initialized True ", "Deployed True InstallSuccessful", "Irreconcilable True ReconcileError"},
 }
+
+// earlySDK is a release of an early version of operator-sdk's helm-operator, which names the owner on the objects only.
+var earlySDK = upstream{manager: "helm-operator", finalizers: operatorSDK.finalizers, conditions: operatorSDK.conditions, unmarked: true}
 
 // plugins is a release of an operator on helm-operator-plugins.
 var plugins = upstream{
@@ -96,7 +101,9 @@ func (w *world) leaveRelease(left upstream) {
 				"owner": "helm", "name": name, "version": strconv.Itoa(revision), "status": status,
 				"createdAt": strconv.FormatInt(time.Now().Unix(), 10),
 			})
-			object.SetOwnerReferences([]metav1.OwnerReference{owner})
+			if !left.unmarked {
+				object.SetOwnerReferences([]metav1.OwnerReference{owner})
+			}
 			object.Object["type"] = "helm.sh/release.v1"
 			object.Object["data"] = map[string]any{"release": upstreamRecord(w.t, name, revision, status)}
 		})
@@ -182,7 +189,7 @@ var settled = []string{
 
 // TestTakeover takes over the release and the custom resource of both upstream operators, without a reinstall.
 func TestTakeover(t *testing.T) {
-	for name, left := range map[string]upstream{"operator-sdk": operatorSDK, "helm-operator-plugins": plugins} {
+	for name, left := range map[string]upstream{"operator-sdk": operatorSDK, "early operator-sdk": earlySDK, "helm-operator-plugins": plugins} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(w *world) {
 				w.leave(left)
@@ -354,7 +361,7 @@ func TestTakeoverOfPendingRelease(t *testing.T) {
 
 // TestTakeoverOfDeletion: a custom resource that was deleted while no operator ran is uninstalled.
 func TestTakeoverOfDeletion(t *testing.T) {
-	for name, left := range map[string]upstream{"operator-sdk": operatorSDK, "helm-operator-plugins": plugins} {
+	for name, left := range map[string]upstream{"operator-sdk": operatorSDK, "early operator-sdk": earlySDK, "helm-operator-plugins": plugins} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, nil, func(w *world) {
 				w.leave(left)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/demoapp-controller/pkg/controller/watches"
+	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 // forge changes the status of a Memcached as a tenant with the permission to write it does.
@@ -79,27 +80,96 @@ func (w *world) madeByHelm(record string) {
 	})
 }
 
-// TestAdoptRelease: a release of another chart that another client made is adopted only with
-// the annotation. A release of the chart is taken over without.
-func TestAdoptRelease(t *testing.T) {
+// leaveHelmRelease leaves a release a of the kind's chart as the helm command makes it: without an owner.
+func (w *world) leaveHelmRelease() {
+	w.t.Helper()
+	w.create("default/a", size3)
+	w.stop()
+	w.madeByHelm("a.v1")
+	w.Edit("Memcached", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetFinalizers(nil) })
+	w.Remove("Memcached", "default/a")
+	w.Edit("ConfigMap", "default/a", "helm", func(object *unstructured.Unstructured) { object.SetOwnerReferences(nil) })
+}
+
+// TestReleaseOfAnotherClient: a release that another client made is taken over with the consent of the author of
+// watches.yaml, or with that of its author and of someone who may write its records.
+func TestReleaseOfAnotherClient(t *testing.T) {
+	const annotation, label = "demo.example.com/adopt-release", helm.AdoptLabel
+	tests := map[string]struct {
+		otherChart, takeover, annotated, labeled, taken bool
+	}{
+		"no consent":                        {},
+		"annotation":                        {annotated: true},
+		"label":                             {labeled: true},
+		"annotation and label":              {annotated: true, labeled: true, taken: true},
+		"takeover":                          {takeover: true, taken: true},
+		"takeover of another chart":         {otherChart: true, takeover: true},
+		"annotation of another chart":       {otherChart: true, annotated: true},
+		"annotation and label, other chart": {otherChart: true, annotated: true, labeled: true, taken: true},
+		"takeover and annotation":           {otherChart: true, takeover: true, annotated: true, taken: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+				w.leaveHelmRelease()
+				theirs := w.Object("ConfigMap", "default/a")
+				kind := caches(t)
+				kind.Takeover = test.takeover
+				if test.otherChart {
+					kind.Chart = namedChart(t, "another", "configmap.yaml", configMap)
+				}
+				w.start(kind)
+				w.create("default/a", map[string]any{"size": int64(5)})
+				if !test.takeover || test.otherChart {
+					w.equal("object without consent", theirs, w.Object("ConfigMap", "default/a"))
+					w.has("conditions", w.conditions("default/a"), "Stalled True OwnershipConflict", "ReleaseFailed True UpgradeError")
+					w.contains("message", w.message("default/a", "Ready"), annotation+`: "true"`, label)
+				}
+
+				if test.labeled {
+					w.Edit("Secret", "default/sh.helm.release.v1.a.v1", "kubectl", func(object *unstructured.Unstructured) {
+						all := object.GetLabels()
+						all[label] = "true"
+						object.SetLabels(all)
+					})
+				}
+				if test.annotated {
+					w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, annotation, "true") })
+				}
+				w.settle()
+
+				if test.taken {
+					w.equal("data", "5", w.field("ConfigMap", "default/a", "data", "size"))
+					w.equal("records", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
+					w.has("conditions", w.conditions("default/a"), "Ready True Healthy")
+					w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(6)} })
+					w.equal("data after an upgrade", "6", w.field("ConfigMap", "default/a", "data", "size"))
+					return
+				}
+				w.Delete("Memcached", "default/a")
+				w.settle()
+				w.equal("object", theirs, w.Object("ConfigMap", "default/a"))
+				w.equal("records", []string{"a.v1 deployed"}, w.HelmRecords())
+			})
+		})
+	}
+}
+
+// TestAdoptLabelAfterAnnotation: a release that waits for the label on its record is adopted when the label is set.
+func TestAdoptLabelAfterAnnotation(t *testing.T) {
 	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
-		w.create("default/a", size3)
-		w.stop()
-		w.madeByHelm("a.v1")
-		w.Edit("Memcached", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.SetFinalizers(nil) })
-		w.Remove("Memcached", "default/a")
-		w.Edit("ConfigMap", "default/a", "helm", func(object *unstructured.Unstructured) { object.SetOwnerReferences(nil) })
+		w.leaveHelmRelease()
+		w.start(caches(t))
+		w.create("default/a", map[string]any{"size": int64(5)}, "demo.example.com/adopt-release", "true")
+		w.has("conditions", w.conditions("default/a"), "Stalled True OwnershipConflict")
 
-		other := caches(t)
-		other.Chart = namedChart(t, "another", "configmap.yaml", configMap)
-		w.start(other)
-		w.create("default/a", map[string]any{"size": int64(5)})
-		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
-		w.has("conditions", w.conditions("default/a"), "Stalled True OwnershipConflict", "ReleaseFailed True UpgradeError")
-		w.contains("message", w.message("default/a", "Ready"), `demo.example.com/adopt-release: "true"`)
+		w.Edit("Secret", "default/sh.helm.release.v1.a.v1", "kubectl", func(object *unstructured.Unstructured) {
+			all := object.GetLabels()
+			all[helm.AdoptLabel] = "true"
+			object.SetLabels(all)
+		})
+		w.settle()
 
-		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, "demo.example.com/adopt-release", "true") })
-		w.equal("data", "5", w.field("ConfigMap", "default/a", "data", "size"))
 		w.equal("records", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
 		w.has("conditions", w.conditions("default/a"), "Ready True Healthy")
 	})

@@ -60,6 +60,8 @@ type Entry struct {
 	// ServiceAccountName is the ServiceAccount, in the namespace of the release, that the requests of a release are sent
 	// as. Empty means the operator's own.
 	ServiceAccountName string
+	// Takeover says that releases of the same chart that no operator has marked are taken over.
+	Takeover bool
 	// Policy has the drift, remediation, maxHistory, timeout and waitForReady of the file, with the limits and defaults
 	// of the API.
 	Policy releasev1alpha1.ReleasePolicy
@@ -80,7 +82,7 @@ func (e Entry) Identity() string {
 	}
 	text, err := json.Marshal([]any{
 		e.GroupVersionKind, e.Chart, e.WatchDependentResources, e.Overrides.source, e.ReconcilePeriod, e.MaxConcurrentReconciles, selector,
-		e.ReleaseName.String(), e.ReleaseNamespace, e.Scope, e.ServiceAccountName, e.Policy, e.Values.String(),
+		e.ReleaseName.String(), e.ReleaseNamespace, e.Scope, e.ServiceAccountName, e.Takeover, e.Policy, e.Values.String(),
 	})
 	if err != nil {
 		// None of the types can fail to marshal.
@@ -197,6 +199,7 @@ func (e *Entry) fields() map[string]func(field) {
 		"releaseNamespace":   func(f field) { f.text(&e.ReleaseNamespace, validNamespace) },
 		"scope":              func(f field) { oneOf(f, &e.Scope, ScopeNamespace, ScopeCluster) },
 		"serviceAccountName": func(f field) { f.text(&e.ServiceAccountName, validServiceAccount) },
+		"takeover":           func(f field) { f.boolean(&e.Takeover) },
 		"drift":              func(f field) { e.Policy.Drift = readDrift(f) },
 		"remediation":        func(f field) { e.Policy.Remediation = readRemediation(f) },
 		"maxHistory": func(f field) {

@@ -186,6 +186,7 @@ func TestFields(t *testing.T) {
 		{"scope of a namespace", "scope: Namespace", func(e file.Entry) any { return e.Scope }, file.ScopeNamespace},
 		{"scope of the cluster", "scope: Cluster", func(e file.Entry) any { return e.Scope }, file.ScopeCluster},
 		{"account", "serviceAccountName: installer.v2", func(e file.Entry) any { return e.ServiceAccountName }, "installer.v2"},
+		{"takeover", "takeover: true", func(e file.Entry) any { return e.Takeover }, true},
 		{"values", "values: self.spec", func(e file.Entry) any { return e.Values.String() }, "self.spec"},
 		{
 			"default drift", "drift: {}", func(e file.Entry) any { return e.Policy.Drift },
@@ -473,6 +474,7 @@ func TestEqual(t *testing.T) {
 		{"release namespace", memcached + ", releaseNamespace: a}", changed},
 		{"scope", memcached + ", scope: Namespace}", changed},
 		{"account", memcached + ", serviceAccountName: a}", changed},
+		{"takeover", memcached + ", takeover: true}", changed},
 		{"drift", memcached + ", drift: {mode: Off}}", changed},
 		{"values", memcached + ", values: self.spec}", changed},
 	}

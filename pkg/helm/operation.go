@@ -47,7 +47,8 @@ type operation struct {
 	takeover *metav1.OwnerReference
 	// bounds are the namespaces of the objects.
 	bounds bounds
-	// replaces says that objects may be deleted and created again, see Release.ForceReplace.
+	// replaces says that objects may be deleted and created again, see Release.ForceReplace
+	// and Release.RollbackForceReplace.
 	replaces bool
 	// skipsHooks says that no hooks run.
 	skipsHooks bool

@@ -76,13 +76,15 @@ type Release struct {
 	// Install, Upgrade and Uninstall are the options of these actions. A rollback uses
 	// those of Upgrade.
 	Install, Upgrade, Uninstall ActionOptions
-	// ForceReplace lets an install, upgrade or rollback replace an object whose change the
+	// ForceReplace lets an install or upgrade replace an object whose change the
 	// API server refuses, for instance because a field is immutable. The engine deletes the
 	// object, waits until it is gone, and creates it again. It replaces only objects that it
 	// created, as known by their UID. Before the deletion, a dry run checks that the API
 	// server would accept the new object. Objects whose deletion deletes data, or which the
 	// chart keeps, are never replaced, see [NotReplacedError]. A repair replaces nothing.
 	ForceReplace bool
+	// RollbackForceReplace is ForceReplace for a rollback.
+	RollbackForceReplace bool
 	// AwaitRemoval says that the caller waits with [Engine.Remaining] until the objects of
 	// an uninstalled release are gone. Subscribers are then told when they disappear.
 	AwaitRemoval bool

@@ -75,6 +75,7 @@ func TestForceReplaceInRollback(t *testing.T) {
 		desired := replaceable(t, f)
 		f.must(desired, ActionUpgrade, CauseInputsChanged)
 		synctest.Wait()
+		desired.ForceReplace, desired.RollbackForceReplace = false, true
 
 		deployed, err := f.engine.Execute(t.Context(), desired, Decision{Action: ActionRollback, Cause: CauseFailed, To: 1}, f.baseline)
 		if err != nil {

@@ -21,7 +21,7 @@ func (o *operation) rollback(desired Release, decision Decision) (*Deployed, err
 	if err != nil {
 		return nil, err
 	}
-	o.owner, o.replaces, o.skipsHooks = desired.Owner, desired.ForceReplace, desired.Upgrade.DisableHooks
+	o.owner, o.replaces, o.skipsHooks = desired.Owner, desired.RollbackForceReplace, desired.Upgrade.DisableHooks
 	cfg, err := o.configuration()
 	if err != nil {
 		return nil, err

@@ -58,6 +58,10 @@ type Desired struct {
 	SuspendedBy string
 	// ChangeHeld says that a gate of the kind held a change in an earlier pass.
 	ChangeHeld bool
+	// DeployedIsAnyRevision says that the condition Deployed is True while any revision is
+	// deployed, and absent before. By default, Deployed is False while the desired revision
+	// is not deployed.
+	DeployedIsAnyRevision bool
 	// AdoptHint tells the user what to do about a release of this name that has another
 	// owner.
 	AdoptHint string

@@ -252,7 +252,7 @@ func (l *Lifecycle) look(ctx context.Context, s *subject, f Facts, blockers []Bl
 	}
 	chosen := remediate(f, found.plan, *s.status)
 	found.plan = chosen.plan
-	found.blockers = reportRemedy(s, chosen, found.blockers)
+	found.blockers = reportRemedy(s, f, chosen, found.blockers)
 	return found, nil
 }
 

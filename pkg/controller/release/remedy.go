@@ -145,7 +145,7 @@ func lastGood(plan Plan, s releasev1alpha1.ReleaseStatus) int64 {
 }
 
 // reportRemedy reports the remediation, and returns the blockers including it.
-func reportRemedy(s *subject, chosen remedy, blockers []Blocker) []Blocker {
+func reportRemedy(s *subject, f Facts, chosen remedy, blockers []Blocker) []Blocker {
 	if chosen.reason == "" {
 		if !chosen.keep {
 			s.Conditions().Remove(releasev1alpha1.ConditionRemediated)
@@ -157,7 +157,7 @@ func reportRemedy(s *subject, chosen remedy, blockers []Blocker) []Blocker {
 		message += ". The last failure: " + failed.Message
 	}
 	s.Conditions().Set(releasev1alpha1.ConditionRemediated, metav1.ConditionTrue, chosen.reason, message)
-	s.Conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, chosen.reason, message)
+	s.reportNotDeployed(f, chosen.reason, message)
 	// A pass that acted has added the same blocker before.
 	blockers = slices.DeleteFunc(slices.Clone(blockers), func(b Blocker) bool { return b.Reason == chosen.reason })
 	return append(blockers, Blocker{Reason: chosen.reason, Message: message, Stalled: true})

@@ -42,7 +42,7 @@ func report(s *subject, f Facts, found look) bool {
 	}
 	s.status.ObservedGeneration = f.Generation
 	if late := found.health.late; late != "" {
-		s.Conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, releasev1alpha1.ReasonHealthTimeout, late)
+		s.reportNotDeployed(f, releasev1alpha1.ReasonHealthTimeout, late)
 		if found.willRetry() {
 			s.Conditions().MarkReconciling(releasev1alpha1.ReasonHealthTimeout, late)
 		} else {
@@ -107,7 +107,7 @@ func reportHeld(s *subject, f Facts, found look, summary Summary) {
 	}
 	message := strings.Join(messages, "; ")
 	if s.status.DeployedRelease == nil {
-		s.Conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, first.Reason, message)
+		s.reportNotDeployed(f, first.Reason, message)
 	}
 	if first.Stalled {
 		s.Conditions().MarkStalled(first.Reason, message)
@@ -171,7 +171,7 @@ func (s *subject) setFailed(f Facts, action helm.Action, failure failure, messag
 		}
 		s.Conditions().Set(releasev1alpha1.ConditionFailed, metav1.ConditionTrue, failure.Reason, message)
 		s.setFailedAction(releasev1alpha1.HistoryRepair)
-		if failure.Terminal {
+		if failure.Terminal && !f.Desired.DeployedIsAnyRevision {
 			s.setDeployed(f, metav1.ConditionFalse, failure.Reason, message)
 		}
 		return
@@ -179,7 +179,21 @@ func (s *subject) setFailed(f Facts, action helm.Action, failure failure, messag
 	s.Conditions().Set(releasev1alpha1.ConditionFailed, metav1.ConditionTrue, failure.Reason, message)
 	s.setFailedAction(historyActions[action])
 	if failure.Terminal || action == helm.ActionInstall || action == helm.ActionUpgrade {
-		s.Conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, failure.Reason, message)
+		s.reportNotDeployed(f, failure.Reason, message)
+	}
+}
+
+// reportNotDeployed reports that the desired revision is not deployed.
+func (s *subject) reportNotDeployed(f Facts, reason, message string) {
+	deployed := s.status.DeployedRelease
+	switch {
+	case !f.Desired.DeployedIsAnyRevision:
+		s.Conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, reason, message)
+	case deployed != nil:
+		reason, message = deployedState(*deployed)
+		s.setDeployed(f, metav1.ConditionTrue, reason, message)
+	default:
+		s.Conditions().Remove(releasev1alpha1.ConditionDeployed)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller/watches"
 	"github.com/example/demoapp-controller/test/fakeapi"
 )
@@ -106,6 +107,9 @@ func TestUpgradeForce(t *testing.T) {
 						if request.Verb != "apply" || object.GetKind() != "ConfigMap" || object.GetUID() == "" {
 							return nil
 						}
+						if size, _, _ := unstructured.NestedString(object.Object, "data", "size"); size != "5" {
+							return nil // The rollback changes nothing.
+						}
 						return apierrors.NewInvalid(object.GroupVersionKind().GroupKind(), "a", field.ErrorList{
 							field.Invalid(field.NewPath("data"), "5", "field is immutable"),
 						})
@@ -121,6 +125,41 @@ func TestUpgradeForce(t *testing.T) {
 				}
 				w.has("conditions", w.conditions("default/a"), "ReleaseFailed True UpgradeError", "Irreconcilable True ReconcileError")
 				w.contains("message", w.message("default/a", "ReleaseFailed"), "field is immutable")
+			})
+		})
+	}
+}
+
+// TestRollbackForce: a rollback replaces an object whose change is refused, unless the annotation is false.
+func TestRollbackForce(t *testing.T) {
+	for value, replaced := range map[string]bool{"": true, "true": true, "no boolean": true, "false": false} {
+		t.Run(value, func(t *testing.T) {
+			kind := caches(t)
+			kind.Chart = chartOf(t, "1.0.0", "a.yaml", configMap, "b.yaml", strings.Replace(configMap, "{{ .Release.Name }}", "b", 1))
+			kind.Policy.Remediation = &releasev1alpha1.Remediation{Retries: new(int32), Strategy: releasev1alpha1.RemediationRollback}
+			bubble(t, []watches.Kind{kind}, func(w *world) {
+				w.create("default/a", size3, prefix+"rollback-force", value)
+				before := w.Object("ConfigMap", "default/a").GetUID()
+				w.With(func() {
+					w.Refuse = func(request fakeapi.Request, object *unstructured.Unstructured) error {
+						if request.Verb != "apply" || object.GetKind() != "ConfigMap" || object.GetUID() == "" {
+							return nil
+						}
+						size, _, _ := unstructured.NestedString(object.Object, "data", "size")
+						if (object.GetName() != "b" || size != "5") && (object.GetName() != "a" || size != "3") {
+							return nil
+						}
+						return apierrors.NewInvalid(object.GroupVersionKind().GroupKind(), object.GetName(), field.ErrorList{
+							field.Invalid(field.NewPath("data"), size, "field is immutable"),
+						})
+					}
+				})
+
+				w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
+
+				w.equal("replaced", replaced, w.Object("ConfigMap", "default/a").GetUID() != before)
+				w.equal("data", map[bool]string{true: "3", false: "5"}[replaced], w.field("ConfigMap", "default/a", "data", "size"))
+				w.has("conditions", w.conditions("default/a"), "ReleaseFailed True UpgradeError")
 			})
 		})
 	}
@@ -143,7 +182,7 @@ func TestUninstallWait(t *testing.T) {
 		w.Delete("Memcached", "default/b")
 		w.settle()
 		w.equal("objects", []string{"ConfigMap default/a", "ConfigMap default/b", "Memcached default/a"}, w.Names())
-		w.has("conditions", w.conditions("default/a"), "Ready False UninstallWaits", "Reconciling True UninstallWaits")
+		w.has("conditions", w.conditions("default/a"), "Ready False UninstallWaits", "Reconciling True UninstallWaits", "Deployed False UninstallSuccessful")
 		w.contains("message", w.message("default/a", "Ready"), "Deletion waits until these objects are gone: ConfigMap default/a")
 
 		// Nothing is sent while the deletion waits, and no worker is held.

@@ -62,7 +62,7 @@ func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error)
 	b.pausedBy, pauseErr = b.observePaused(ctx, p)
 	desired := release.Desired{
 		Policy: b.policy(p.Object, b.pausedBy != ""), Redactor: b.redactor, SuspendedBy: b.pausedBy,
-		InputVersion: b.kind.Chart.Digest()[:32],
+		DeployedIsAnyRevision: true, InputVersion: b.kind.Chart.Digest()[:32],
 		AdoptHint: fmt.Sprintf("give the %s another name, or have it take over the release with the annotation %s: \"true\" "+
 			"and the label %s: \"true\" on the Secret of the newest revision",
 			b.kind.GroupVersionKind.Kind, releasev1alpha1.AnnotationAdoptRelease, helm.AdoptLabel),
@@ -187,19 +187,14 @@ func specValues(_ context.Context, object *unstructured.Unstructured) (map[strin
 	return spec, nil
 }
 
-// policy returns the release policy of a custom resource: the kind's, and what the
-// annotations change. A failed upgrade is rolled back unless the kind or the annotation
-// rollback-force says otherwise. Without a revision to roll back to, the retries are not
+// policy returns the release policy of a custom resource. A failed upgrade is rolled back
+// unless the kind says otherwise. Without a revision to roll back to, the retries are not
 // limited unless the kind limits them: what failed may be a permission that is granted later.
 func (c *kindController) policy(r *custom.Resource, paused bool) releasev1alpha1.ReleasePolicy {
 	policy := *c.kind.Policy.DeepCopy()
 	policy.Suspend = paused
 	if policy.Remediation == nil && r.Status.LastGoodRevision > 0 {
 		policy.Remediation = &releasev1alpha1.Remediation{Strategy: releasev1alpha1.RemediationRollback}
-	}
-	force, err := strconv.ParseBool(r.GetAnnotations()[watchesv1alpha1.AnnotationRollbackForce])
-	if err == nil && !force && policy.Remediation != nil {
-		policy.Remediation.Strategy = releasev1alpha1.RemediationNone
 	}
 	return policy
 }
@@ -223,7 +218,8 @@ func (c *kindController) releaseOf(ctx context.Context, p *pass) (helm.Release, 
 		Uninstall: helm.ActionOptions{
 			DisableHooks: isTrue(r, watchesv1alpha1.AnnotationUninstallDisableHooks), Description: annotations[watchesv1alpha1.AnnotationUninstallDescription],
 		},
-		ForceReplace: isTrue(r, watchesv1alpha1.AnnotationUpgradeForce), AwaitRemoval: isTrue(r, watchesv1alpha1.AnnotationUninstallWait),
+		ForceReplace: isTrue(r, watchesv1alpha1.AnnotationUpgradeForce), RollbackForceReplace: !isFalse(r, watchesv1alpha1.AnnotationRollbackForce),
+		AwaitRemoval: isTrue(r, watchesv1alpha1.AnnotationUninstallWait),
 	}
 	if c.kind.ReleaseNamespace != "" {
 		desired.Namespace = c.kind.ReleaseNamespace
@@ -363,6 +359,13 @@ func (b *binding) reportOverrides(ctx context.Context, p *pass, change release.C
 
 func isTrue(r *custom.Resource, annotation string) bool {
 	return parseBool(r.GetAnnotations()[annotation])
+}
+
+// isFalse reports whether the value of an annotation is a false boolean. No value and an
+// invalid one are not.
+func isFalse(r *custom.Resource, annotation string) bool {
+	value, err := strconv.ParseBool(r.GetAnnotations()[annotation])
+	return err == nil && !value
 }
 
 // parseBool is strconv.ParseBool, with false for an invalid value.

@@ -330,7 +330,9 @@ func (c *kindController) finalize(ctx context.Context, p *pass) (event.Event, er
 		// annotations by which it is known.
 		p.LookAgain(remainingRetry)
 		setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, nil)
-		p.Conditions().MarkReconciling(watchesv1alpha1.ReasonUninstallWaits, "Deletion waits until these objects are gone: "+named(remaining))
+		message := "Deletion waits until these objects are gone: " + named(remaining)
+		p.Conditions().Set(releasev1alpha1.ConditionDeployed, metav1.ConditionFalse, watchesv1alpha1.ReasonUninstallSuccessful, message)
+		p.Conditions().MarkReconciling(watchesv1alpha1.ReasonUninstallWaits, message)
 		return event.Event{}, kind.ErrDeletionWaits
 	}
 	return done, nil

@@ -109,7 +109,8 @@ func TestReleaseFailed(t *testing.T) {
 	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
 		refuse(w, "3")
 		w.create("default/a", size3)
-		w.has("conditions", w.conditions("default/a"), "ReleaseFailed True InstallError", "Irreconcilable True ReconcileError", "Deployed False InstallFailed")
+		w.has("conditions", w.conditions("default/a"), "ReleaseFailed True InstallError", "Irreconcilable True ReconcileError")
+		w.equal("message of Deployed before the first install", "", w.message("default/a", "Deployed"))
 		w.contains("message", w.message("default/a", "ReleaseFailed"), "the size is refused")
 
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(4)} })
@@ -119,9 +120,9 @@ func TestReleaseFailed(t *testing.T) {
 
 		refuse(w, "5")
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
-		w.has("conditions", w.conditions("default/a"), "ReleaseFailed True UpgradeError")
+		w.has("conditions", w.conditions("default/a"), "ReleaseFailed True UpgradeError", "Deployed True UpgradeSuccessful")
 		w.wait(time.Minute)
-		w.has("conditions after the rollback", w.conditions("default/a"), "ReleaseFailed True UpgradeError", "Ready False RolledBack")
+		w.has("conditions after the rollback", w.conditions("default/a"), "ReleaseFailed True UpgradeError", "Ready False RolledBack", "Deployed True UpgradeSuccessful")
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(6)} })
 		w.has("conditions after another change", w.conditions("default/a"), "Irreconcilable False Reconciled", "Ready True Healthy")
 

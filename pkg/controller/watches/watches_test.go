@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -434,20 +435,23 @@ func TestInvalidValues(t *testing.T) {
 	})
 }
 
-// TestFailedUpgradeIsRolledBack also covers the annotation rollback-force.
+// TestFailedUpgradeIsRolledBack: a failed upgrade is rolled back unless the kind says otherwise, whatever the annotation
+// rollback-force is. Deployed stays True.
 func TestFailedUpgradeIsRolledBack(t *testing.T) {
 	tests := map[string]struct {
 		annotations []string
+		strategy    releasev1alpha1.RemediationStrategy
 		reason      string
-		data        string
+		deployed    string
 	}{
-		"by default":                {nil, "RolledBack", "3"},
-		"not with rollback-force=0": {[]string{prefix + "rollback-force", "false"}, "RetriesExhausted", "3"},
+		"by default":          {nil, releasev1alpha1.RemediationRollback, "RolledBack", "UpgradeSuccessful"},
+		"rollback-force=0":    {[]string{prefix + "rollback-force", "false"}, releasev1alpha1.RemediationRollback, "RolledBack", "UpgradeSuccessful"},
+		"not by the strategy": {nil, releasev1alpha1.RemediationNone, "RetriesExhausted", "InstallSuccessful"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			kind := caches(t)
-			kind.Policy.Remediation = &releasev1alpha1.Remediation{Retries: new(int32), Strategy: releasev1alpha1.RemediationRollback}
+			kind.Policy.Remediation = &releasev1alpha1.Remediation{Retries: new(int32), Strategy: tc.strategy}
 			bubble(t, []watches.Kind{kind}, func(w *world) {
 				w.create("default/a", size3, tc.annotations...)
 				w.With(func() {
@@ -460,9 +464,13 @@ func TestFailedUpgradeIsRolledBack(t *testing.T) {
 				})
 				w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(5)} })
 				w.settle()
-				w.equal("data", tc.data, w.field("ConfigMap", "default/a", "data", "size"))
-				w.has("conditions", w.conditions("default/a"),
-					"ReleaseFailed True UpgradeError", "Irreconcilable True ReconcileError", "Remediated True "+tc.reason)
+				w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
+				w.has("conditions", w.conditions("default/a"), "ReleaseFailed True UpgradeError",
+					"Irreconcilable True ReconcileError", "Remediated True "+tc.reason, "Deployed True "+tc.deployed)
+				transition := meta.FindStatusCondition(w.typed("default/a"), "Deployed").LastTransitionTime
+				w.TakeRequests()
+				w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, "demo.example.com/requested-at", "later") })
+				w.equal("transition of Deployed", transition, meta.FindStatusCondition(w.typed("default/a"), "Deployed").LastTransitionTime)
 			})
 		})
 	}

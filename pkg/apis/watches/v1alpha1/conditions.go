@@ -22,8 +22,8 @@ const (
 	ReasonInstallSuccessful = "InstallSuccessful"
 	// ReasonUpgradeSuccessful means that the release is deployed in a later revision.
 	ReasonUpgradeSuccessful = "UpgradeSuccessful"
-	// ReasonUninstallSuccessful means that the release is uninstalled, and finalizers of
-	// other owners keep the custom resource.
+	// ReasonUninstallSuccessful means that the release is uninstalled, and the custom resource
+	// still exists: finalizers of other owners keep it, or its deletion waits for objects.
 	ReasonUninstallSuccessful = "UninstallSuccessful"
 )
 
@@ -85,8 +85,8 @@ const (
 	AnnotationUninstallDescription = annotationPrefix + "uninstall-description"
 	// AnnotationUpgradeForce has an upgrade replace objects whose update is refused.
 	AnnotationUpgradeForce = annotationPrefix + "upgrade-force"
-	// AnnotationRollbackForce leaves a failed upgrade as it is if its value is false. By
-	// default, a failed upgrade is rolled back.
+	// AnnotationRollbackForce has a rollback replace objects whose update is refused, unless
+	// its value is false. A failed upgrade is rolled back either way.
 	AnnotationRollbackForce = annotationPrefix + "rollback-force"
 	// AnnotationUninstallWait has a deletion wait until all objects of the release are gone.
 	AnnotationUninstallWait = annotationPrefix + "uninstall-wait"

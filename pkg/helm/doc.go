@@ -108,8 +108,10 @@
 //
 // In an object's managedFields, the API server keeps one entry for what Helm applied. A
 // field leaves the entry as soon as another client changes or removes it. The entry stays
-// the same when others add fields of their own. A hash of the entry, taken right after the
-// engine's own apply, is the object's fingerprint. The inventory has the fingerprint and
+// the same when others add fields of their own. Any client may apply under Helm's field
+// manager. The API server then moves the time of the entry if the object changes. A hash of
+// the fields of the entry and its time, taken right after the engine's own apply, are the
+// object's fingerprint. The inventory has the fingerprint and
 // the UID. Drift means that either differs, or that the object is gone. [ActionRepair]
 // applies the drifted objects of the stored manifest again, and no others. It makes no
 // revision and renders nothing. It reads the manifest with one more request if the record
@@ -121,10 +123,14 @@
 // [Snapshot] identifies the state that the object is in. [Engine.Explain] finds out which
 // values differ, and whether only ignored fields do ([Release.Ignore]).
 //
-// A fingerprint cannot show two things. Another client that uses server-side apply under
-// the same field manager is Helm to the API server; a new revision in the records reveals
-// it. And stringData of a Secret is owned under that name while the change happens in
-// data, so the engine applies it as data.
+// The time has full seconds. So the fingerprint cannot show another client's apply under the
+// same field manager within the second of the engine's own. The engine sees in the watch that
+// the object changed and that no other field manager did it ([ssa.Trace.MayHide]). It then takes
+// the object as drifted, and applies it again. If the process ends in between, the change stays
+// until the next apply of the object.
+//
+// The stringData of a Secret is owned under that name while the change happens in data, so the
+// engine applies it as data.
 //
 // # Watching
 //

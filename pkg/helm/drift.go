@@ -50,21 +50,21 @@ type Drift struct {
 func (d Drift) String() string { return d.Object.String() + " " + string(d.Kind) }
 
 // compare tells how what is observed differs from the baseline. An empty kind
-// means not at all.
-func compare(want InventoryEntry, got *observed) DriftKind {
+// means not at all. A doubted object may have been changed unseen, see [ssa.Trace.MayHide].
+func compare(want InventoryEntry, got *observed, doubted bool) DriftKind {
 	switch {
 	case got == nil:
 		return DriftMissing
 	case got.UID != want.UID:
 		return DriftReplaced
-	case got.digest != want.Digest:
+	case doubted, !ssa.Matches(want.Digest, got.trace.Fingerprint):
 		return DriftChanged
 	default:
 		return ""
 	}
 }
 
-// fingerprint is the digest of the fields that the engine owns in an object.
+// fingerprint identifies the state in which the engine left an object.
 func fingerprint(managed []metav1.ManagedFieldsEntry) string {
 	return ssa.Fingerprint(managed, FieldManager)
 }

@@ -5,32 +5,38 @@ package helm
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 func TestCompare(t *testing.T) {
 	want := InventoryEntry{UID: "a", Digest: "1"}
 	is := func(uid, digest string) *observed {
-		object := &observed{digest: digest}
+		object := &observed{trace: ssa.Trace{Fingerprint: digest}}
 		object.UID = types.UID(uid)
 		return object
 	}
 	tests := map[string]struct {
-		got  *observed
-		want DriftKind
+		got     *observed
+		doubted bool
+		want    DriftKind
 	}{
-		"as it was":                    {is("a", "1"), ""},
-		"gone":                         {nil, DriftMissing},
-		"another object":               {is("b", "1"), DriftReplaced},
-		"another object, and changed":  {is("b", "2"), DriftReplaced},
-		"a field of ours was changed":  {is("a", "2"), DriftChanged},
-		"we own nothing of it anymore": {is("a", ""), DriftChanged},
+		"as it was":                        {is("a", "1"), false, ""},
+		"as it was, with a time":           {is("a", "1@5"), false, ""},
+		"gone":                             {nil, false, DriftMissing},
+		"another object":                   {is("b", "1"), false, DriftReplaced},
+		"another object, and changed":      {is("b", "2"), false, DriftReplaced},
+		"a field of ours was changed":      {is("a", "2"), false, DriftChanged},
+		"maybe changed in the same second": {is("a", "1"), true, DriftChanged},
+		"we own nothing of it anymore":     {is("a", ""), false, DriftChanged},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := compare(want, tc.got); got != tc.want {
+			if got := compare(want, tc.got, tc.doubted); got != tc.want {
 				t.Errorf("compare = %q, want %q", got, tc.want)
 			}
 		})
@@ -51,7 +57,7 @@ func TestFingerprint(t *testing.T) {
 		t.Errorf("fingerprint is %q, want 16 bytes in hex", baseline)
 	}
 	later := ours
-	later.Time = &metav1.Time{}
+	later.Time = &metav1.Time{Time: time.Unix(5, 0)}
 	tests := map[string]struct {
 		managed []metav1.ManagedFieldsEntry
 		same    bool
@@ -60,7 +66,7 @@ func TestFingerprint(t *testing.T) {
 		"others own fields of their own": {[]metav1.ManagedFieldsEntry{
 			entry("kubectl", update, "", `{"f:data":{"f:other":{}}}`), entry(FieldManager, apply, "status", `{}`), ours,
 		}, true},
-		"another time":    {[]metav1.ManagedFieldsEntry{later}, true},
+		"another time":    {[]metav1.ManagedFieldsEntry{later}, false},
 		"a field is lost": {[]metav1.ManagedFieldsEntry{entry(FieldManager, apply, "", `{"f:data":{}}`)}, false},
 		"a field more":    {[]metav1.ManagedFieldsEntry{entry(FieldManager, apply, "", `{"f:data":{"f:key":{},"f:more":{}}}`)}, false},
 	}

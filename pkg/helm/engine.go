@@ -327,7 +327,12 @@ type Snapshot struct {
 	// BaselineKnown says that the given baseline belongs to the newest revision, so that
 	// Drifts and Health are known.
 	BaselineKnown bool
-	Drifts        []Drift
+	// Completed are the entries of the baseline's inventory whose digest an earlier version
+	// of the operator recorded, without a time, and whose objects have not drifted. They have
+	// the digest of the live object and replace those of the baseline. Until then, a change
+	// under the engine's field manager is not drift.
+	Completed []InventoryEntry
+	Drifts    []Drift
 	// Drifted identifies the state of the drifted objects. It changes when another
 	// client changes one of them again. It is empty without drift.
 	Drifted string
@@ -366,21 +371,28 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 	states := sha256.New()
 	for i, entry := range inventory {
 		var got *observed
+		var doubted bool
 		mapping, served := mappings[entry.groupVersionKind()]
 		if served {
 			view := e.watcher.view(mapping, entry.Namespace)
 			if view == nil {
 				continue // Its namespace is not watched.
 			}
-			got, _ = view.Get(entry.Namespace, entry.Name)
+			if got, _ = view.Get(entry.Namespace, entry.Name); got != nil {
+				doubted = view.IsDoubted(got)
+			}
 		}
-		found := e.driftsOf(release, entry, got, served)
+		found := e.driftsOf(release, entry, got, served, doubted)
 		snapshot.Drifts = append(snapshot.Drifts, found...)
+		if len(found) == 0 && got.trace.Fingerprint != entry.Digest {
+			entry.Digest = got.trace.Fingerprint
+			snapshot.Completed = append(snapshot.Completed, entry)
+		}
 		for _, drift := range found {
 			fmt.Fprintln(states, i, drift.Kind)
 		}
 		if len(found) > 0 && got != nil {
-			fmt.Fprintln(states, got.UID, got.digest, got.edition())
+			fmt.Fprintln(states, got.UID, got.trace.Fingerprint, got.edition())
 			drifted = append(drifted, got.UID)
 		}
 		if got != nil {
@@ -396,12 +408,12 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 
 // driftsOf returns how an object differs from its baseline: in fields that other clients
 // added, and in fields that the engine applied.
-func (e *Engine) driftsOf(release cache.ObjectName, entry InventoryEntry, got *observed, served bool) []Drift {
+func (e *Engine) driftsOf(release cache.ObjectName, entry InventoryEntry, got *observed, served, doubted bool) []Drift {
 	var found []Drift
 	if got != nil && e.foreign.has(release, got) {
 		found = append(found, Drift{Object: entry.ObjectReference, Kind: DriftForeign})
 	}
-	if kind := compare(entry, got); kind != "" {
+	if kind := compare(entry, got, doubted); kind != "" {
 		found = append(found, Drift{Object: entry.ObjectReference, Kind: kind, Unserved: !served})
 	}
 	return found

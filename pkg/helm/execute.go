@@ -204,7 +204,8 @@ func (o *operation) deploy(desired Release, decision Decision) (*Deployed, error
 			record = o.store.newest()
 		}
 	} else {
-		o.trusted = record != nil && record.applied() && record.Revision == o.baseline.Revision
+		// A requested upgrade applies all objects, also those that seem unchanged.
+		o.trusted = record != nil && record.applied() && record.Revision == o.baseline.Revision && decision.Cause != CauseRequested
 	}
 	if record != nil && common.Status(record.Status).IsPending() {
 		return nil, &BusyError{Release: o.release.String(), Status: "being changed"}

@@ -5,6 +5,7 @@ package helm
 
 import (
 	"testing"
+	"time"
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
@@ -359,6 +360,7 @@ func TestChangeOfDriftedObjectIsReported(t *testing.T) {
 				}
 				f.must(desired, ActionRepair, CauseDrift)
 				f.decide(desired)
+				time.Sleep(time.Second) // Within the second of the repair, the change could be another client's apply.
 				f.Edit(kind, "default/web", "kubectl", change("other", "metadata", "labels", "more"))
 				heard("an addition after the repair")
 			})

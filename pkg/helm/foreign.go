@@ -180,7 +180,7 @@ func (o *operation) repairForeign(info *resource.Info, object *unstructured.Unst
 		if err != nil {
 			return err
 		}
-		if !chartFields(object, fields).Empty() || compare(o.known[reference(info)], observe(live)) != "" {
+		if !chartFields(object, fields).Empty() || compare(o.known[reference(info)], observe(live), false) != "" {
 			if _, err := o.put(info, object); err != nil {
 				return err
 			}

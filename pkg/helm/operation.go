@@ -226,7 +226,7 @@ func (o *operation) unchanged(original, target *resource.Info) (InventoryEntry, 
 		return InventoryEntry{}, false
 	}
 	got, ok := o.observed(target)
-	if !ok || compare(entry, got) != "" {
+	if !ok || compare(entry, got, o.isDoubted(target, got)) != "" {
 		return InventoryEntry{}, false
 	}
 	was, err := content(original)
@@ -335,6 +335,12 @@ func (o *operation) observed(info *resource.Info) (*observed, bool) {
 	}
 	got, _ := view.Get(info.Namespace, info.Name)
 	return got, true
+}
+
+// isDoubted reports whether an observed object may have been changed unseen.
+func (o *operation) isDoubted(info *resource.Info, got *observed) bool {
+	view := o.engine.watcher.view(info.Mapping, info.Namespace)
+	return got != nil && view != nil && view.IsDoubted(got)
 }
 
 // made returns the UID that an object got from this operation, or else from the last one;

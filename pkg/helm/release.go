@@ -178,9 +178,9 @@ func (r ObjectReference) groupVersionKind() schema.GroupVersionKind {
 type InventoryEntry struct {
 	ObjectReference
 	UID types.UID
-	// Digest is a hash of the fields that the engine owns, from the object's
-	// managedFields. It changes exactly when another client changes or removes one of
-	// them.
+	// Digest identifies the fields that the engine owns and the time of its last apply, from
+	// the object's managedFields. It changes when another client changes or removes one of
+	// these fields, under whatever field manager.
 	Digest string
 }
 

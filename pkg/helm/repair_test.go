@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -264,6 +265,7 @@ func TestReapply(t *testing.T) {
 		f.baseline = Baseline{}
 		synctest.Wait()
 		f.TakeRequests()
+		time.Sleep(time.Minute) // An apply that changes nothing keeps the time in managedFields.
 		f.must(desired, ActionReapply, CauseBaselineUnknown)
 		wantRequests(t, f,
 			"get secrets default/web", "apply secrets default/web",

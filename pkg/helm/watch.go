@@ -45,8 +45,8 @@ type observed struct {
 	// release is the release that the object's annotations name.
 	release cache.ObjectName
 	// kept says that the object outlives its release.
-	kept   bool
-	digest string
+	kept  bool
+	trace ssa.Trace
 	// foreign identifies the fields that other clients own.
 	foreign string
 	// edited is the time when other clients last set fields, in Unix seconds.
@@ -78,7 +78,7 @@ func observe(object metav1.Object) *observed {
 		manager: object.GetLabels()[managedByLabel],
 		release: cache.ObjectName{Namespace: annotations[releaseNamespaceAnnotation], Name: annotations[releaseNameAnnotation]},
 		kept:    annotations[resourcePolicyAnnotation] == "keep",
-		digest:  fingerprint(managed),
+		trace:   ssa.TraceOf(object, managed, FieldManager),
 		foreign: foreignDigest(managed),
 		edited:  foreignTime(managed),
 	}
@@ -321,6 +321,9 @@ func (w *watcher) handler(view *overlay.View[*observed]) cache.ResourceEventHand
 		AddFunc: func(object any) {
 			added := object.(*observed)
 			if own := view.IsOwn(added); !own {
+				if written, ok := view.Own(added); ok {
+					doubt(view, written, added)
+				}
 				w.notify(noticeOf(added.release, ObjectChanged, added, false))
 			}
 			view.Settle(added)
@@ -337,12 +340,12 @@ func (w *watcher) handler(view *overlay.View[*observed]) cache.ResourceEventHand
 			if own {
 				return
 			}
-			release := was.release
+			release, doubted := was.release, doubt(view, was, is)
 			if is.release != release && is.release.Name != "" {
 				w.notify(noticeOf(is.release, ObjectChanged, is, false))
 			}
 			switch {
-			case was.digest != is.digest || was.UID != is.UID || was.foreign != is.foreign && w.foreign.has(release, is),
+			case doubted || was.trace.Fingerprint != is.trace.Fingerprint || was.UID != is.UID || was.foreign != is.foreign && w.foreign.has(release, is),
 				w.drifted.has(release, is.UID) && was.edition() != is.edition():
 				w.notify(noticeOf(release, ObjectChanged, is, false))
 			case was.health != is.health:
@@ -362,6 +365,16 @@ func (w *watcher) handler(view *overlay.View[*observed]) cache.ResourceEventHand
 			}
 		},
 	}
+}
+
+// doubt notes if the change to a later version may be an unseen change of the engine's fields. It
+// reports whether it did.
+func doubt(view *overlay.View[*observed], was, is *observed) bool {
+	doubted := was.UID == is.UID && was.trace.MayHide(is.trace)
+	if doubted {
+		view.Doubt(is)
+	}
+	return doubted
 }
 
 func (k *watchedKind) hasSynced() bool {

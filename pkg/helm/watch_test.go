@@ -46,8 +46,8 @@ spec: {type: LoadBalancer}
 	if diff := cmp.Diff(want, got.ObjectMeta); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
-	if got.digest == "" || got.digest != fingerprint(whole.GetManagedFields()) {
-		t.Errorf("digest = %q", got.digest)
+	if got.trace.Fingerprint == "" || got.trace.Fingerprint != fingerprint(whole.GetManagedFields()) {
+		t.Errorf("digest = %q", got.trace.Fingerprint)
 	}
 	if got.health.Status != status.InProgressStatus {
 		t.Errorf("health = %+v, want the load balancer to be waited for", got.health)
@@ -57,7 +57,7 @@ spec: {type: LoadBalancer}
 	}
 
 	bare := observe(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
-	if bare.release.Name != "" || bare.kept || bare.digest != "" || bare.health.Status != status.CurrentStatus {
+	if bare.release.Name != "" || bare.kept || bare.trace.Fingerprint != "" || bare.health.Status != status.CurrentStatus {
 		t.Errorf("an object of nobody is observed as %+v", bare)
 	}
 }
@@ -105,8 +105,8 @@ func TestManagedFieldsInServerOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, want := observe(&unstructured.Unstructured{Object: content}), observe(typed)
-	if got.digest != want.digest || got.digest == "" {
-		t.Errorf("digest is %q, want %q", got.digest, want.digest)
+	if got.trace.Fingerprint != want.trace.Fingerprint || got.trace.Fingerprint == "" {
+		t.Errorf("digest is %q, want %q", got.trace.Fingerprint, want.trace.Fingerprint)
 	}
 	if got.foreign != want.foreign || got.foreign == "" {
 		t.Errorf("digest of the fields of others is %q, want %q", got.foreign, want.foreign)

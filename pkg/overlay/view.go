@@ -24,6 +24,8 @@ type View[T metav1.Object] struct {
 	// echoes are own writes whose watch event may not have been handled yet. They stay
 	// longer than the written objects, because handlers run after the store has changed.
 	echoes map[string]echo
+	// doubts are objects that another client may have changed unseen.
+	doubts map[string]echo
 }
 
 // echo identifies the version of an object that this process last wrote.
@@ -43,7 +45,7 @@ type ownWrite[T metav1.Object] struct {
 
 // New returns a view of an informer's store.
 func New[T metav1.Object](indexer cache.Indexer) *View[T] {
-	return &View[T]{indexer: indexer, written: map[string]ownWrite[T]{}, echoes: map[string]echo{}}
+	return &View[T]{indexer: indexer, written: map[string]ownWrite[T]{}, echoes: map[string]echo{}, doubts: map[string]echo{}}
 }
 
 func objectKey(namespace, name string) string {
@@ -59,8 +61,27 @@ func (v *View[T]) Wrote(object T) {
 	if own, ok := v.written[key]; ok && own.deleted {
 		replaced = own.object.GetUID()
 	}
+	if doubt, ok := v.doubts[key]; ok && AtLeast(object.GetResourceVersion(), doubt.resourceVersion) {
+		delete(v.doubts, key)
+	}
 	v.written[key] = ownWrite[T]{object: object}
 	v.echoes[key] = echo{object.GetUID(), object.GetResourceVersion(), replaced}
+}
+
+// Doubt notes that another client may have changed own fields of the object in a way that its
+// metadata does not show. The next own write of the object ends the doubt.
+func (v *View[T]) Doubt(object T) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.doubts[objectKey(object.GetNamespace(), object.GetName())] = echo{uid: object.GetUID(), resourceVersion: object.GetResourceVersion()}
+}
+
+// IsDoubted reports whether another client may have changed own fields of the object unseen.
+func (v *View[T]) IsDoubted(object T) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	doubt, ok := v.doubts[objectKey(object.GetNamespace(), object.GetName())]
+	return ok && doubt.uid == object.GetUID()
 }
 
 // Deleted notes that this process deleted the object. Often the store shows the deletion
@@ -132,6 +153,9 @@ func (v *View[T]) Settle(object T) {
 	key := objectKey(object.GetNamespace(), object.GetName())
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if !exists {
+		delete(v.doubts, key)
+	}
 	if own, ok := v.echoes[key]; ok && (!exists || AtLeast(object.GetResourceVersion(), own.resourceVersion)) {
 		delete(v.echoes, key)
 	}

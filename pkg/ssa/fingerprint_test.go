@@ -6,6 +6,7 @@ package ssa
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -18,6 +19,8 @@ func TestFingerprint(t *testing.T) {
 		}
 	}
 	ours := entry("ours", "", `{"f:data":{"f:key":{}}}`)
+	timed := ours
+	timed.Time = &metav1.Time{Time: time.Unix(5, 0)}
 	// Statuses of existing objects hold fingerprints: their format does not change.
 	const baseline = "30921c65d9cdd5afd5524e0b0da32eec"
 	tests := map[string]struct {
@@ -27,6 +30,7 @@ func TestFingerprint(t *testing.T) {
 		"nothing":              {nil, ""},
 		"ours":                 {[]metav1.ManagedFieldsEntry{ours}, baseline},
 		"beside other entries": {[]metav1.ManagedFieldsEntry{entry("theirs", "", `{}`), entry("ours", "status", `{}`), ours}, baseline},
+		"with a time":          {[]metav1.ManagedFieldsEntry{timed}, baseline + "@5"},
 		"of another manager":   {[]metav1.ManagedFieldsEntry{entry("theirs", "", `{}`)}, ""},
 	}
 	for name, tc := range tests {

@@ -41,6 +41,25 @@ func (s *Server) EditSubresource(kind, name, manager, subresource string, change
 	return s.store(key, live, merged.(*unstructured.Unstructured)).DeepCopy()
 }
 
+// Apply applies fields of an object as another client does, under the field manager and by force.
+// The object exists. Fields that the manager owned before and that are not applied are removed.
+func (s *Server) Apply(kind, name, manager string, fields map[string]any) *unstructured.Unstructured {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := s.keyOf(kind, name)
+	groupVersionKind, live := s.Kinds[key.Resource].Kind, s.objects[key]
+	applied := &unstructured.Unstructured{Object: fields}
+	applied.SetGroupVersionKind(groupVersionKind)
+	applied.SetNamespace(key.Namespace)
+	applied.SetName(key.Name)
+	merged, err := s.fieldManager(groupVersionKind, "").Apply(live.DeepCopy(), applied, manager, true)
+	if err != nil {
+		s.t.Fatalf("apply %s %s: %v", kind, name, err)
+	}
+	return s.store(key, live, merged.(*unstructured.Unstructured)).DeepCopy()
+}
+
 // Remove deletes an object at once, without regard to its finalizers.
 func (s *Server) Remove(kind, name string) {
 	s.t.Helper()

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // belonging says whose an object is.
@@ -36,7 +37,7 @@ const (
 func belongsTo(owner metav1.Object, kind schema.GroupKind, record childv1alpha1.AppliedChild, got *Observed) belonging {
 	controller := metav1.GetControllerOfNoCopy(got)
 	switch {
-	case controller == nil && record.UID == string(got.UID) && got.fingerprint != "":
+	case controller == nil && record.UID == string(got.UID) && got.trace.Fingerprint != "":
 		return ours
 	case controller == nil:
 		return unclaimed
@@ -77,7 +78,7 @@ func decide(whose belonging, desired desiredChild, record childv1alpha1.AppliedC
 		return await
 	case desired.once:
 		return leave
-	case record.UID == string(got.UID) && record.Digest == desired.digest && record.Fingerprint == got.fingerprint &&
+	case record.UID == string(got.UID) && record.Digest == desired.digest && ssa.Matches(record.Fingerprint, got.trace.Fingerprint) &&
 		sameValues(desired.values, got.values):
 		return leave
 	default:
@@ -99,7 +100,7 @@ func sameValues(desired, got map[string][sha256.Size]byte) bool {
 // desired state is the one that was applied before.
 func isCorrection(desired desiredChild, record childv1alpha1.AppliedChild, got *Observed) bool {
 	return record.UID != "" && record.Digest == desired.digest &&
-		(got == nil || string(got.UID) != record.UID || got.fingerprint != record.Fingerprint)
+		(got == nil || string(got.UID) != record.UID || !ssa.Matches(record.Fingerprint, got.trace.Fingerprint))
 }
 
 // holder says whose an object is.
@@ -114,7 +115,7 @@ func holder(got *Observed) string {
 func recordOf(desired desiredChild, got *Observed) childv1alpha1.AppliedChild {
 	record := childv1alpha1.AppliedChild{Kind: desired.kind, Name: desired.name, UID: string(got.UID)}
 	if !desired.once {
-		record.Digest, record.Fingerprint = desired.digest, got.fingerprint
+		record.Digest, record.Fingerprint = desired.digest, got.trace.Fingerprint
 	}
 	return record
 }

@@ -14,12 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 func TestDecide(t *testing.T) {
 	record := childv1alpha1.AppliedChild{UID: "a", Digest: "d", Fingerprint: "f"}
 	live := func(uid, fingerprint string) *Observed {
-		got := &Observed{fingerprint: fingerprint}
+		got := &Observed{trace: ssa.Trace{Fingerprint: fingerprint}}
 		got.UID = types.UID(uid)
 		return got
 	}
@@ -34,6 +35,7 @@ func TestDecide(t *testing.T) {
 	}{
 		"absent":                            {ours, "d", false, nil, create},
 		"as it was applied":                 {ours, "d", false, live("a", "f"), leave},
+		"recorded without a time":           {ours, "d", false, live("a", "f@5"), leave},
 		"another desired state":             {ours, "e", false, live("a", "f"), change},
 		"fields changed by others":          {ours, "d", false, live("a", "g"), change},
 		"replaced":                          {ours, "d", false, live("b", "f"), change},

@@ -183,6 +183,19 @@ func (f *family) change(change func(*corev1.ConfigMap)) {
 	})
 }
 
+// applyAsOperator has others apply the ConfigMap under the operator's field manager, some time after the operator.
+func (f *family) applyAsOperator(after time.Duration) {
+	f.t.Helper()
+	f.Wait(after)
+	content := corev1ac.ConfigMap("web", "ns").WithData(map[string]string{"key": "theirs"}).
+		WithLabels(map[string]string{"app": "web", ManagedByLabel: FieldManager}).
+		WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion("v1").WithKind("Secret").WithName("web").WithUID("owner").WithController(true))
+	f.Act(func() error {
+		_, err := f.kube.CoreV1().ConfigMaps("ns").Apply(context.Background(), content, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+		return err
+	})
+}
+
 // remove has others delete the ConfigMap, if it exists.
 func (f *family) remove() {
 	f.t.Helper()

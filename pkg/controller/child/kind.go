@@ -191,6 +191,16 @@ func (k Kind) observed(namespace, name string) *Observed {
 	return k.observe(object)
 }
 
+// isDoubted reports whether another client may have changed a child unseen.
+func (k Kind) isDoubted(namespace, name string) bool {
+	view := k.view(namespace)
+	if view == nil {
+		return false
+	}
+	object, ok := view.Get(namespace, name)
+	return ok && view.IsDoubted(object)
+}
+
 // ownedBy returns the newest known children of an owner.
 func (k Kind) ownedBy(owner metav1.Object) []*Observed {
 	view := k.view(owner.GetNamespace())

@@ -25,7 +25,7 @@ type Observed struct {
 	// Condition is the condition that [Kind.WithCondition] names; empty for other kinds.
 	Condition Condition
 
-	fingerprint string
+	trace ssa.Trace
 	// containers are those of a Deployment; nil for other kinds.
 	containers []containerImage
 	// values authenticates the values of a Secret, by key; nil for other kinds.
@@ -78,8 +78,8 @@ func reduce(object metav1.Object, healthOf func(metav1.Object) health.Health) *O
 			Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
 			ResourceVersion: object.GetResourceVersion(), DeletionTimestamp: object.GetDeletionTimestamp(),
 		},
-		Health:      healthOf(object),
-		fingerprint: ssa.Fingerprint(ssa.ManagedFields(object), FieldManager),
+		Health: healthOf(object),
+		trace:  ssa.TraceOf(object, ssa.ManagedFields(object), FieldManager),
 	}
 	if controller := metav1.GetControllerOf(object); controller != nil {
 		slim.OwnerReferences = []metav1.OwnerReference{*controller}

@@ -225,6 +225,9 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 		p.retain(desired, record, known, got)
 		return nil
 	}
+	if kind.isDoubted(p.owner.GetNamespace(), desired.name) {
+		record.Fingerprint = "" // It says no longer that the child is as it was applied.
+	}
 	got, pause := p.pause(kind, desired, record)
 	defer func() { p.reportContest(desired.id, pause) }()
 	var written *Observed

@@ -4,6 +4,7 @@
 package child
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,13 @@ func TestUnchangedChildrenCostNothing(t *testing.T) {
 	tests := map[string]func(*family){
 		"another pass": (*family).pass,
 		"a restart":    func(f *family) { f.Stop(); f.start() },
+		"a restart with records of an earlier version": func(f *family) {
+			f.Stop()
+			for i := range f.status.Applied {
+				f.status.Applied[i].Fingerprint, _, _ = strings.Cut(f.status.Applied[i].Fingerprint, "@")
+			}
+			f.start()
+		},
 		"fields of others": func(f *family) {
 			f.change(func(c *corev1.ConfigMap) { c.Data["theirs"] = "1" })
 			f.pass()
@@ -64,6 +72,12 @@ func TestDriftIsCorrectedWithOneApply(t *testing.T) {
 	}{
 		"a changed value": {
 			func(f *family) { f.change(func(c *corev1.ConfigMap) { c.Data["key"] = "theirs" }) }, []string{"patch configmaps/web"},
+		},
+		"a value applied under the operator's field manager": {
+			func(f *family) { f.applyAsOperator(time.Second) }, []string{"patch configmaps/web"},
+		},
+		"a value applied under the operator's field manager within a second": {
+			func(f *family) { f.applyAsOperator(0) }, []string{"patch configmaps/web"},
 		},
 		"a removed label of ours": {
 			func(f *family) { f.change(func(c *corev1.ConfigMap) { delete(c.Labels, "app") }) }, []string{"patch configmaps/web"},

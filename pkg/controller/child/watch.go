@@ -73,8 +73,12 @@ type handler struct {
 // OnAdd implements cache.TypedResourceEventHandler.
 func (h *handler) OnAdd(object metav1.Object, _ bool) {
 	own := h.view.IsOwn(object)
+	written, known := h.view.Own(object)
 	h.view.Settle(object)
 	if !own {
+		if known {
+			h.doubt(h.kind.observe(written), h.kind.observe(object))
+		}
 		h.notify(h.kind.observe(object), controller.HealthChange, false)
 	}
 }
@@ -91,7 +95,7 @@ func (h *handler) OnUpdate(before, after metav1.Object) {
 	h.view.Settle(after)
 	switch {
 	case own, before.GetResourceVersion() == after.GetResourceVersion():
-	case was.UID != is.UID, was.fingerprint != is.fingerprint, !maps.Equal(was.values, is.values):
+	case h.doubt(was, is), was.UID != is.UID, was.trace.Fingerprint != is.trace.Fingerprint, !maps.Equal(was.values, is.values):
 		h.notify(was, controller.Drift, false)
 		if controllerOf(was) != controllerOf(is) {
 			h.notify(is, controller.Drift, false)
@@ -99,6 +103,16 @@ func (h *handler) OnUpdate(before, after metav1.Object) {
 	case was.Health != is.Health, was.Condition != is.Condition, (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil):
 		h.notify(is, controller.HealthChange, false)
 	}
+}
+
+// doubt notes if the change to a later version may be an unseen change of the operator's fields. It
+// reports whether it did.
+func (h *handler) doubt(was, is *Observed) bool {
+	doubted := was.UID == is.UID && was.trace.MayHide(is.trace)
+	if doubted {
+		h.view.Doubt(is)
+	}
+	return doubted
 }
 
 // OnDelete implements cache.TypedResourceEventHandler.

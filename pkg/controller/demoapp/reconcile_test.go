@@ -88,6 +88,27 @@ func TestAdoption(t *testing.T) {
 	equal(t, "conditions", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
 }
 
+// TestInventoryOfEarlierVersionIsCompleted: an earlier version of the operator recorded digests without a time.
+func TestInventoryOfEarlierVersionIsCompleted(t *testing.T) {
+	w := deployed(t)
+	w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) {
+		for kind, live := range r.Live {
+			live.Digest += "@5"
+			r.Live[kind] = live
+		}
+	})
+	w.start(testChart(t, "1.0.0"))
+
+	w.passes("a", controller.SpecChange)
+
+	equal(t, "requests", []string{"apply demoapps/status a"}, w.calls.take())
+	for _, entry := range w.app("a").Status.Inventory {
+		equal(t, "digest of "+entry.Kind, w.engine.Release(keyOf("a")).Live[entry.Kind].Digest, entry.Digest)
+	}
+	w.passes("a", controller.SpecChange)
+	equal(t, "requests of another pass", []string(nil), w.calls.take())
+}
+
 func TestUnchangedAppSendsNoRequest(t *testing.T) {
 	tests := []struct {
 		name   string

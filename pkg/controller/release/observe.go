@@ -66,6 +66,11 @@ func (l *Lifecycle) observe(ctx context.Context, s *subject, f Facts) (Plan, err
 		l.releases.set(f.Key, f.release())
 	}
 	s.status.Revisions = revisionsOf(plan.Observed)
+	for _, completed := range plan.Observed.Completed {
+		if entry := inventoryEntry(s.status.Inventory, completed.ObjectReference); entry != nil {
+			entry.Digest = completed.Digest
+		}
+	}
 	if f.ForceAt != "" && s.status.LastHandledForceAt != f.ForceAt {
 		plan = plan.force()
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // foreignChanges are the changes of other clients to one object.
@@ -56,7 +57,7 @@ func (r *Release) drifts(entry helm.InventoryEntry, baseline helm.Baseline) []he
 		found = append(found, helm.Drift{Object: entry.ObjectReference, Kind: helm.DriftMissing})
 	case live.UID != entry.UID:
 		found = append(found, helm.Drift{Object: entry.ObjectReference, Kind: helm.DriftReplaced})
-	case live.Digest != entry.Digest:
+	case !ssa.Matches(entry.Digest, live.Digest):
 		found = append(found, helm.Drift{Object: entry.ObjectReference, Kind: helm.DriftChanged})
 	}
 	return found

@@ -97,6 +97,9 @@ func (e *Engine) Observe(_ context.Context, key cache.ObjectName, baseline helm.
 		if _, ok := r.Live[entry.Kind]; !ok {
 			continue
 		}
+		if live := r.Live[entry.Kind]; len(drifts) == 0 && live.Digest != entry.Digest {
+			snapshot.Completed = append(snapshot.Completed, live)
+		}
 		health := helm.Health{Status: status.CurrentStatus}
 		if entry.Kind == "Deployment" {
 			health = r.Health

@@ -1,0 +1,103 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ssa
+
+import (
+	"hash/maphash"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Trace is what is kept of a version of an object, to detect that a client changed fields of a
+// manager. It has a fixed size.
+type Trace struct {
+	// Fingerprint is that of the manager.
+	Fingerprint string
+	// content changes with the fields that a manager may own: with everything except the status
+	// if the kind has a generation, and else with each version.
+	content uint64
+	// others changes with the entries of all other managers.
+	others uint64
+	// isPast says that another manager wrote after the second of the manager's last apply.
+	isPast bool
+	// isDeleted says that the object is being deleted.
+	isDeleted bool
+}
+
+// TraceOf returns the trace of a version of an object.
+func TraceOf(object metav1.Object, managed []metav1.ManagedFieldsEntry, manager string) Trace {
+	trace := Trace{
+		Fingerprint: Fingerprint(managed, manager), content: contentOf(object), isDeleted: object.GetDeletionTimestamp() != nil,
+	}
+	own := ownedBy(managed, manager)
+	for i := range managed {
+		entry := &managed[i]
+		if isApply(entry, manager) {
+			continue
+		}
+		trace.others += hashOf(entry.Manager, string(entry.Operation), entry.Subresource, fieldsOf(entry), timeOf(entry))
+		if own != nil && own.Time != nil && entry.Time != nil && entry.Time.After(own.Time.Time) {
+			trace.isPast = true
+		}
+	}
+	return trace
+}
+
+// MayHide reports whether the change to a later version may be a change of the manager's fields
+// that the fingerprints do not show.
+//
+// The times in managedFields are full seconds. So the fingerprint stays equal if another client
+// applies under the manager's name within the second of the manager's last apply. Such a change
+// leaves no mark with another manager. A change that leaves one is explained by it. So is any
+// change once another manager has written in a later second.
+func (t Trace) MayHide(later Trace) bool {
+	return t.Fingerprint != "" && t.Fingerprint == later.Fingerprint && t.content != later.content && t.others == later.others &&
+		!later.isPast && !later.isDeleted
+}
+
+// contentOf identifies the content of an object.
+func contentOf(object metav1.Object) uint64 {
+	if object.GetGeneration() == 0 {
+		return hashOf(object.GetResourceVersion())
+	}
+	content := hashOf(strconv.FormatInt(object.GetGeneration(), 10))
+	for key, value := range object.GetLabels() {
+		content += hashOf("label", key, value)
+	}
+	for key, value := range object.GetAnnotations() {
+		content += hashOf("annotation", key, value)
+	}
+	for _, owner := range object.GetOwnerReferences() {
+		content += hashOf("owner", string(owner.UID), owner.Name)
+	}
+	return content
+}
+
+func fieldsOf(entry *metav1.ManagedFieldsEntry) string {
+	if entry.FieldsV1 == nil {
+		return ""
+	}
+	return string(entry.FieldsV1.GetRawBytes())
+}
+
+func timeOf(entry *metav1.ManagedFieldsEntry) string {
+	if entry.Time == nil {
+		return ""
+	}
+	return strconv.FormatInt(entry.Time.Unix(), 10)
+}
+
+// seed keeps clients from choosing texts with equal hashes.
+var seed = maphash.MakeSeed()
+
+func hashOf(parts ...string) uint64 {
+	var hash maphash.Hash
+	hash.SetSeed(seed)
+	for _, part := range parts {
+		maphash.WriteComparable(&hash, len(part))
+		_, _ = hash.WriteString(part) // A hash accepts any text.
+	}
+	return hash.Sum64()
+}

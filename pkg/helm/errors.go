@@ -17,6 +17,10 @@ import (
 // ErrInvalidChart is wrapped by every error about files that are not a chart.
 var ErrInvalidChart = errors.New("not a valid chart")
 
+// ErrInvalidValues is wrapped by the error of values that do not meet the schema of the
+// chart.
+var ErrInvalidValues = errors.New("values do not meet the chart's schema")
+
 // ErrInvalidServiceAccount means that [Release.ServiceAccount] is not a valid name. Nothing
 // was sent to the API server.
 var ErrInvalidServiceAccount = errors.New("invalid name of a service account")

@@ -100,11 +100,11 @@ func schemaError(invalid *jsonschema.ValidationError) error {
 			named = append(named, valuePath(violation.InstanceLocation)+": "+violationText(violation.ErrorKind))
 		}
 	})
-	text := "values do not meet the chart's schema: " + strings.Join(named, "; ")
+	text := strings.Join(named, "; ")
 	if more := found - len(named); more > 0 {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
-	return errors.New(text)
+	return fmt.Errorf("%w: %s", ErrInvalidValues, text)
 }
 
 // eachViolation visits the violations without further causes.

@@ -39,7 +39,8 @@ type Options struct {
 	LicenseRetry time.Duration
 	// MaxConcurrentRollouts is the number of DemoApps that are upgraded to a newer chart at a time; 0 means no limit.
 	MaxConcurrentRollouts int
-	// RolloutFailureThreshold is the number of failed DemoApps that halts the rollout of a newer chart; 0 means no limit.
+	// RolloutFailureThreshold is the number of failed DemoApps that halts the rollout of a newer chart in their namespace, and
+	// of namespaces with failed DemoApps that halts it everywhere; 0 means no limit.
 	RolloutFailureThreshold int
 	// AllowedRegistries are the allowed registries of the images of DemoApps. If it is empty, all images are allowed.
 	AllowedRegistries []string
@@ -97,7 +98,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.MaxConcurrentRollouts, "max-concurrent-rollouts", o.MaxConcurrentRollouts,
 		"`number` of DemoApps that are upgraded to a newer chart at the same time; 0 means no limit")
 	fs.IntVar(&o.RolloutFailureThreshold, "rollout-failure-threshold", o.RolloutFailureThreshold,
-		"`number` of failed DemoApps that halts the rollout of a newer chart; 0 means no limit")
+		"`number` of failed DemoApps that halts the rollout of a newer chart in their namespace, and of namespaces with failed "+
+			"DemoApps that halts it everywhere; 0 means no limit")
 	fs.StringSliceVar(&o.AllowedRegistries, "allowed-registries", o.AllowedRegistries,
 		"comma-separated allowed `registries` of images, each a host or a host with a path prefix, for example "+
 			"docker.io/library (default all)")

@@ -4,14 +4,17 @@
 package demoapp
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
@@ -24,7 +27,7 @@ import (
 
 const (
 	queued = "Chart demo-app 1.1.0 waits for its turn: it is rolled out to 1 DemoApps at a time"
-	halted = "Chart demo-app 1.1.0 is rolled out no further, since 1 DemoApps or more have failed with it; " +
+	halted = "Chart demo-app 1.1.0 is rolled out no further, since DemoApps of at least 1 namespaces have failed with it; " +
 		"it goes on when they recover, change or are deleted, and demo.example.com/force-at upgrades this one now"
 )
 
@@ -191,10 +194,7 @@ func TestOwnChangeTakesTurn(t *testing.T) {
 
 func TestFailureHaltsRollout(t *testing.T) {
 	fails := map[string]func(w *world){
-		"an upgrade that fails": func(w *world) { w.engine.Failures = []error{errPlain} },
-		"an upgrade that is refused": func(w *world) {
-			w.engine.Failures = []error{&helm.RefusedError{Err: errPlain}}
-		},
+		"an upgrade that fails":        func(w *world) { w.engine.Failures = []error{errPlain} },
 		"a chart that does not render": func(w *world) { w.engine.Failures = []error{&helm.RenderError{Err: errPlain}} },
 		"an unhealthy workload":        func(w *world) { w.engine.Mutate(keyOf("a"), releasetest.SetHealth(status.FailedStatus, "gave up", 0)) },
 	}
@@ -228,6 +228,41 @@ func TestFailureHaltsRollout(t *testing.T) {
 			w.passes("b", controller.DependencyReady)
 			equal(t, "Ready of the waiting app", "True Healthy", w.conditions("b")["Ready"])
 			equal(t, "counts at the end", rollout.Counts{}, w.controller.Rollouts())
+		})
+	}
+}
+
+// TestFailuresOfObjectsDoNotHaltRollout: an object, or its namespace, can cause these failures
+// with any chart.
+func TestFailuresOfObjectsDoNotHaltRollout(t *testing.T) {
+	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("exceeded quota"))
+	fails := map[string]func(w *world){
+		"another owner":  func(w *world) { w.engine.Failures = []error{&helm.OwnershipConflictError{}} },
+		"refused object": func(w *world) { w.engine.Failures = []error{&helm.RefusedError{Err: errPlain}} },
+		"quota":          func(w *world) { w.engine.Failures = []error{fmt.Errorf("ConfigMap a: %w", quota)} },
+		"values": func(w *world) {
+			w.engine.Failures = []error{&helm.RenderError{Err: fmt.Errorf("%w: values.a", helm.ErrInvalidValues)}}
+		},
+		"refused pods": func(w *world) {
+			w.engine.Mutate(keyOf("a"), func(r *releasetest.Release) {
+				r.Health = helm.Health{Status: status.FailedStatus, PodsRefused: "pods is forbidden: exceeded quota"}
+			})
+		},
+	}
+	for name, fail := range fails {
+		t.Run(name, func(t *testing.T) {
+			w := fleet(t, rollout.Limits{Active: 1, Failed: 1}, "a", "b")
+			fail(w)
+			_, _ = w.pass("a", controller.SpecChange) // The status reports the error.
+			equal(t, "Ready", "False", w.conditions("a")["Ready"][:5])
+
+			// A new process decides by the status, and by the first pass over the app.
+			w.start(testChart(t, "1.1.0"))
+			w.passes("b", controller.SpecChange)
+			_, _ = w.pass("a", controller.HealthChange)
+			w.passes("b", controller.DependencyReady)
+			equal(t, "Ready of the other app", "True Healthy", w.conditions("b")["Ready"])
+			equal(t, "counts", rollout.Counts{}, w.controller.Rollouts())
 		})
 	}
 }
@@ -285,7 +320,7 @@ func TestEarlierFailuresDoNotHaltRollout(t *testing.T) {
 		w.passes(name, controller.SpecChange)
 	}
 	w.change("a", says("other"))
-	w.engine.Failures = []error{&helm.RefusedError{Err: errPlain}, &helm.RefusedError{Err: errPlain}}
+	w.engine.Failures = []error{errPlain, errPlain}
 	_, err := w.pass("a", controller.SpecChange)
 	equal(t, "failed", true, err != nil)
 

@@ -6,6 +6,8 @@ package release
 import (
 	"errors"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -29,6 +31,8 @@ type failure struct {
 	Terminal bool
 	// Counts says that an attempt failed. Reports says that Ready reports the error.
 	Counts, Reports bool
+	// CausedByObject is FailureCounts.CausedByObject.
+	CausedByObject bool
 }
 
 // classify decides how an error is handled. Errors that say nothing about the release do
@@ -77,4 +81,13 @@ func FailureReason(err error, action helm.Action) (reason string, terminal bool)
 	default:
 		return apimeta.ReasonObserveFailed, helm.IsTerminal(err)
 	}
+}
+
+// isCausedByObject reports whether the object or its namespace caused an error of an attempt,
+// and not the chart: a name that another owner has, a refusal by the API server, a quota or
+// admission, or values that do not meet the schema. The tenants of a namespace can cause such
+// errors at any time.
+func isCausedByObject(err error) bool {
+	return isError[*helm.OwnershipConflictError](err) || isError[*helm.RefusedError](err) || isError[*helm.ReleaseTooLargeError](err) ||
+		errors.Is(err, helm.ErrInvalidValues) || apierrors.IsForbidden(err)
 }

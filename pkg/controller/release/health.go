@@ -18,6 +18,8 @@ type Summary struct {
 	Healthy bool
 	// Failed says that an object failed by kstatus.
 	Failed bool
+	// PodsRefused says that a quota or admission refuses the pods of a workload.
+	PodsRefused bool
 	// Message names the objects that are not current, with their messages.
 	Message string
 	// Replicas, ReadyReplicas and Selector are those of the workload.
@@ -38,6 +40,7 @@ func Summarize(objects []helm.ObjectHealth) Summary {
 		}
 		summary.Healthy = false
 		summary.Failed = summary.Failed || object.Status == status.FailedStatus
+		summary.PodsRefused = summary.PodsRefused || object.PodsRefused != ""
 		messages = append(messages, fmt.Sprintf("%s %s: %s", object.Object.Kind, object.Object.Name, object.Message))
 	}
 	summary.Message = strings.Join(messages, "; ")

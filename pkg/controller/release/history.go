@@ -52,7 +52,7 @@ func recordSuccess(s *releasev1alpha1.ReleaseStatus, f Facts, action helm.Action
 // recordFailure counts a failed attempt and adds it to the history. revision is that of
 // the record which the attempt left; 0 for none. A terminal failure exhausts the retries
 // of the remediation, because no retry can succeed.
-func recordFailure(s *releasev1alpha1.ReleaseStatus, f Facts, plan Plan, terminal bool, revision int64) {
+func recordFailure(s *releasev1alpha1.ReleaseStatus, f Facts, plan Plan, failed failure, revision int64) {
 	action, attempted := historyActions[plan.Decision.Action]
 	if !attempted {
 		return
@@ -69,13 +69,13 @@ func recordFailure(s *releasev1alpha1.ReleaseStatus, f Facts, plan Plan, termina
 		failures = storedFailures(*s)
 		failures.Repairs++
 	case releasev1alpha1.HistoryInstall, releasev1alpha1.HistoryUpgrade:
-		failures = countAttempt(failures, action, f.Desired.Release.Chart)
+		failures = countAttempt(failures, action, f.Desired.Release.Chart, failed.CausedByObject)
 		entry.ChartVersion = f.Desired.Release.Chart.Version()
 	case releasev1alpha1.HistoryRollback:
 		failures.Rollbacks++
 	}
 	spec := f.Desired.Policy.Remediation
-	if spec != nil && terminal && action != releasev1alpha1.HistoryRepair && failures.Consecutive > 0 {
+	if spec != nil && failed.Terminal && action != releasev1alpha1.HistoryRepair && failures.Consecutive > 0 {
 		failures.Consecutive = max(failures.Consecutive, retries(spec)+1)
 	}
 	s.Failures = &failures
@@ -83,8 +83,9 @@ func recordFailure(s *releasev1alpha1.ReleaseStatus, f Facts, plan Plan, termina
 }
 
 // recordLate counts, once, a revision that did not become healthy in time. It returns the
-// action that failed.
-func recordLate(s *releasev1alpha1.ReleaseStatus, f Facts) releasev1alpha1.HistoryAction {
+// action that failed. podsRefused says that the namespace caused the failure, and not the
+// chart.
+func recordLate(s *releasev1alpha1.ReleaseStatus, f Facts, podsRefused bool) releasev1alpha1.HistoryAction {
 	revision := s.DeployedRelease.Revision
 	if lateRevision(*s) == revision {
 		return madeBy(s.History, revision).Action
@@ -99,7 +100,7 @@ func recordLate(s *releasev1alpha1.ReleaseStatus, f Facts) releasev1alpha1.Histo
 	if revision == 1 {
 		entry.Action = releasev1alpha1.HistoryInstall
 	}
-	failures := countAttempt(currentFailures(f, *s), entry.Action, f.Desired.Release.Chart)
+	failures := countAttempt(currentFailures(f, *s), entry.Action, f.Desired.Release.Chart, podsRefused)
 	s.Failures = &failures
 	s.History = remember(s.History, entry)
 	return entry.Action
@@ -107,10 +108,10 @@ func recordLate(s *releasev1alpha1.ReleaseStatus, f Facts) releasev1alpha1.Histo
 
 // countAttempt counts one failed attempt at the desired release.
 func countAttempt(
-	failures releasev1alpha1.FailureCounts, action releasev1alpha1.HistoryAction, chart *helm.Chart,
+	failures releasev1alpha1.FailureCounts, action releasev1alpha1.HistoryAction, chart *helm.Chart, causedByObject bool,
 ) releasev1alpha1.FailureCounts {
 	failures.Consecutive++
-	failures.Chart = chart.Digest()
+	failures.Chart, failures.CausedByObject = chart.Digest(), causedByObject
 	if action == releasev1alpha1.HistoryInstall {
 		failures.Installs++
 	} else {
@@ -151,6 +152,7 @@ func currentFailures(f Facts, s releasev1alpha1.ReleaseStatus) releasev1alpha1.F
 	failures := storedFailures(s)
 	if failures.Generation != f.Generation || failures.Inputs != f.InputVersion {
 		failures.Consecutive, failures.Generation, failures.Inputs, failures.Chart = 0, f.Generation, f.InputVersion, ""
+		failures.CausedByObject = false
 	}
 	return failures
 }
@@ -167,5 +169,6 @@ func storedFailures(s releasev1alpha1.ReleaseStatus) releasev1alpha1.FailureCoun
 func forgetFailures(s *releasev1alpha1.ReleaseStatus) {
 	if s.Failures != nil {
 		s.Failures.Consecutive, s.Failures.Generation, s.Failures.Inputs, s.Failures.Chart = 0, 0, "", ""
+		s.Failures.CausedByObject = false
 	}
 }

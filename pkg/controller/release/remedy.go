@@ -21,6 +21,8 @@ type health struct {
 	judged bool
 	// late says why the revision did not become healthy in time; empty otherwise.
 	late string
+	// podsRefused says that a quota or admission refuses pods of the revision.
+	podsRefused bool
 	// timeLeft is the time that the revision has left; 0 if it has no deadline.
 	timeLeft time.Duration
 }
@@ -40,8 +42,10 @@ func judgeHealth(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) health {
 	if left := record.Changed.Add(timeout).Sub(f.Now); left > 0 && !record.Unhealthy {
 		return health{judged: true, timeLeft: left}
 	}
-	return health{judged: true, late: fmt.Sprintf("Revision %d is not healthy after %s: %s",
-		revision, timeout, f.Desired.Redactor.Text(summary.Message))}
+	return health{
+		judged: true, podsRefused: summary.PodsRefused,
+		late: fmt.Sprintf("Revision %d is not healthy after %s: %s", revision, timeout, f.Desired.Redactor.Text(summary.Message)),
+	}
 }
 
 // keepsRevision reports whether the newest revision is the desired one. Drift of its
@@ -165,6 +169,6 @@ func reportRemedy(s *subject, f Facts, chosen remedy, blockers []Blocker) []Bloc
 
 // reportLate reports a revision that did not become healthy in time, and counts it once.
 func reportLate(s *subject, f Facts, found health) {
-	s.setFailedAction(recordLate(s.status, f))
+	s.setFailedAction(recordLate(s.status, f, found.podsRefused))
 	s.Conditions().Set(releasev1alpha1.ConditionFailed, metav1.ConditionTrue, releasev1alpha1.ReasonHealthTimeout, found.late)
 }

@@ -138,9 +138,10 @@ func (l *Lifecycle) reportFailure(ctx context.Context, s *subject, f Facts, plan
 		Action: plan.Decision.Action, Transient: f.Desired.Transient,
 		Deployed: s.status.DeployedRelease != nil, Reported: meta.FindStatusCondition(s.status.Conditions, apimeta.ConditionReady) != nil,
 	})
+	failure.CausedByObject = isCausedByObject(err)
 	err = f.Desired.Redactor.Error(err)
 	if failure.Counts {
-		recordFailure(s.status, f, plan, failure.Terminal, l.failedRevision(ctx, f, plan))
+		recordFailure(s.status, f, plan, failure, l.failedRevision(ctx, f, plan))
 		if failure.Terminal && plan.Decision.Action != helm.ActionRollback &&
 			chooseStrategy(f.Desired.Policy.Remediation, currentFailures(f, *s.status).Consecutive, lastGood(plan, *s.status)) == rollBack {
 			failure.Terminal = false // A rollback is still possible.

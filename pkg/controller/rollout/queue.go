@@ -13,11 +13,17 @@ import (
 
 // Limits bound a rollout.
 type Limits struct {
-	// Active is the maximum number of active objects; 0 means no limit.
+	// Active is the maximum number of active objects; 0 means no limit. While objects of
+	// other namespaces wait or are due, half of it is the maximum for one namespace.
 	Active int
-	// Failed is the number of failed objects that halts the rollout; 0 means no limit.
+	// Failed is the number of failed objects that halts the rollout in their namespace,
+	// and the number of namespaces with failed objects that halts it everywhere. 0 means
+	// no limit.
 	Failed int
 }
+
+// share is the maximum number of active objects of one namespace while others wait.
+func (l Limits) share() int { return (l.Active + 1) / 2 }
 
 // Standing is the state of an object in the rollout.
 type Standing int
@@ -41,9 +47,11 @@ const (
 	Granted Answer = iota
 	// Queued means that the object waits. It is woken when it may begin.
 	Queued
-	// Halted means that the rollout is halted and the object waits. It is woken when the
-	// rollout has resumed and the object may begin.
+	// Halted means that the rollout is halted everywhere and the object waits. It is woken
+	// when the rollout has resumed and the object may begin.
 	Halted
+	// HaltedNamespace is Halted for the namespace of the object alone.
+	HaltedNamespace
 )
 
 // Counts are the numbers of objects by state.
@@ -57,15 +65,18 @@ type Queue struct {
 	wake   func(cache.ObjectName)
 	notify func(cache.ObjectName)
 
-	mu     sync.Mutex
-	active map[cache.ObjectName]struct{}
-	failed map[cache.ObjectName]struct{}
-	// woken are the active objects that have not called Ask since they were woken.
-	woken map[cache.ObjectName]struct{}
-	// waiting are the objects in line and the objects that stand aside.
-	waiting map[cache.ObjectName]*ticket
-	line    line
-	// halted reports whether the last notification was of a halt.
+	mu         sync.Mutex
+	namespaces map[string]*namespace
+	counts     [states]int
+	// held is the number of places that are held. The share is the most that counts for
+	// one namespace.
+	held int
+	// waiting and failing are the numbers of namespaces with objects that are due or wait,
+	// and with failed objects.
+	waiting, failing int
+	// turns is the number of times that a queued object became active.
+	turns int
+	// halted reports whether the last notification was of a halt everywhere.
 	halted bool
 }
 
@@ -73,192 +84,316 @@ type Queue struct {
 // object is then active. It calls notify for each waiting object when the rollout is
 // halted or resumed. Neither function may call the queue.
 func NewQueue(limits Limits, wake, notify func(cache.ObjectName)) *Queue {
-	return &Queue{
-		limits: limits, wake: wake, notify: notify,
-		active:  map[cache.ObjectName]struct{}{},
-		failed:  map[cache.ObjectName]struct{}{},
-		woken:   map[cache.ObjectName]struct{}{},
-		waiting: map[cache.ObjectName]*ticket{},
-	}
+	return &Queue{limits: limits, wake: wake, notify: notify, namespaces: map[string]*namespace{}}
 }
 
-// Ask decides whether an object may begin. Queued objects begin in the order of
-// since. Ties are broken by namespace and name. The queue keeps the inputs for
-// [Queue.Asked].
+// Ask decides whether an object may begin. Queued objects of a namespace begin in the
+// order of since. Ties are broken by name. The queue keeps the inputs for [Queue.Asked].
 func (q *Queue) Ask(key cache.ObjectName, since time.Time, inputs string) Answer {
-	defer q.lock()()
-	if _, ok := q.active[key]; ok {
-		delete(q.woken, key)
-		return Granted
-	}
-	t, waits := q.waiting[key]
-	if !waits || t.index < 0 {
-		q.remove(key)
-		t = &ticket{key: key, since: since, inputs: inputs, index: -1}
-		q.waiting[key] = t
-		heap.Push(&q.line, t)
+	defer q.lock(key)()
+	m := q.find(key)
+	switch {
+	case m == nil || m.state == due || m.state == failed || m.state == aside:
+		m = q.put(&member{key: key, since: since, inputs: inputs}, queued)
+	case m.state == active:
+		m.woken = false
 	}
 	// Objects that are earlier in line begin first.
 	q.advance(key)
-	switch _, granted := q.active[key]; {
-	case granted:
+	if m.state == active {
 		return Granted
-	case q.isHalted():
-		return Halted
-	default:
-		return Queued
 	}
+	return q.answer(q.namespaces[key.Namespace])
 }
 
 // Asked returns the inputs with which a waiting object entered the queue.
 func (q *Queue) Asked(key cache.ObjectName) (inputs string, waits bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t, ok := q.waiting[key]
-	if !ok {
-		return "", false
+	if m := q.find(key); m != nil && m.waits() {
+		return m.inputs, true
 	}
-	return t.inputs, true
+	return "", false
 }
 
 // StandAside records an object that waits for another gate. The object has no place
-// in line, but is notified when the rollout is halted or resumed. StandAside reports
-// whether the rollout is halted.
-func (q *Queue) StandAside(key cache.ObjectName, inputs string) (halted bool) {
-	defer q.lock()()
-	if t, waits := q.waiting[key]; !waits || t.index >= 0 {
-		q.remove(key)
-		q.waiting[key] = &ticket{key: key, inputs: inputs, index: -1}
+// in line, but is notified when the rollout is halted or resumed. StandAside returns
+// Queued, Halted or HaltedNamespace.
+func (q *Queue) StandAside(key cache.ObjectName, inputs string) Answer {
+	defer q.lock(key)()
+	if m := q.find(key); m == nil || m.state != aside {
+		q.put(&member{key: key, inputs: inputs}, aside)
 	}
-	return q.isHalted()
+	return q.answer(q.namespaces[key.Namespace])
 }
 
-// Set sets the standing of an object. A waiting object that is Due keeps waiting. Any
-// other object that is Due is removed from the queue.
+// Set sets the standing of an object. An object that is Due keeps waiting if it waits.
+// Otherwise, it is removed from the queue.
 func (q *Queue) Set(key cache.ObjectName, standing Standing) {
-	defer q.lock()()
-	if _, waits := q.waiting[key]; waits && standing == Due {
-		return
+	defer q.lock(key)()
+	m := q.find(key)
+	switch {
+	case standing == Active:
+		q.put(&member{key: key}, active)
+	case standing == Failed:
+		q.put(&member{key: key}, failed)
+	case standing == Due && m != nil && (m.waits() || m.state == due):
+	default:
+		q.remove(key)
 	}
-	q.remove(key)
-	q.put(key, standing)
 }
 
 // Miss records that the standing of an object is not known. An object that was woken
 // and has not called Ask since is then no longer active.
 func (q *Queue) Miss(key cache.ObjectName) {
-	defer q.lock()()
-	if _, woken := q.woken[key]; woken {
+	defer q.lock(key)()
+	if m := q.find(key); m != nil && m.woken {
 		q.remove(key)
 	}
 }
 
 // Recall sets the standing of an object that the queue does not hold. It reports
-// whether it added the object.
+// whether it added an object that is active or failed.
 func (q *Queue) Recall(key cache.ObjectName, standing Standing) bool {
-	defer q.lock()()
-	_, active := q.active[key]
-	_, failed := q.failed[key]
-	_, waits := q.waiting[key]
-	if active || failed || waits {
+	defer q.lock(key)()
+	if q.find(key) != nil || standing == Settled {
 		return false
 	}
-	q.put(key, standing)
-	return standing == Active || standing == Failed
+	q.put(&member{key: key}, map[Standing]state{Due: due, Active: active, Failed: failed}[standing])
+	return standing != Due
 }
 
 // Counts returns the numbers of objects by state.
 func (q *Queue) Counts() Counts {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return Counts{Queued: q.line.Len(), Active: len(q.active), Failed: len(q.failed)}
+	return Counts{Queued: q.counts[queued], Active: q.counts[active], Failed: q.counts[failed]}
 }
 
-// lock locks the queue. The returned function advances the line and unlocks the queue.
-func (q *Queue) lock() (unlock func()) {
+// lock locks the queue for an operation on key. The returned function advances the lines,
+// notifies waiting objects, and unlocks the queue.
+func (q *Queue) lock(key cache.ObjectName) (unlock func()) {
 	q.mu.Lock()
 	return func() {
-		q.advance(cache.ObjectName{})
-		q.mu.Unlock()
+		defer q.mu.Unlock()
+		q.advance(key)
+		q.tell(key)
 	}
 }
 
-func (q *Queue) put(key cache.ObjectName, standing Standing) {
-	switch standing {
-	case Active:
-		q.active[key] = struct{}{}
-	case Failed:
-		q.failed[key] = struct{}{}
-	case Settled, Due:
+// find returns the member with the key; nil if there is none.
+func (q *Queue) find(key cache.ObjectName) *member {
+	if n, ok := q.namespaces[key.Namespace]; ok {
+		return n.members[key.Name]
 	}
+	return nil
+}
+
+// put adds a member with this state, in place of the one with the same key.
+func (q *Queue) put(m *member, s state) *member {
+	q.remove(m.key)
+	n, ok := q.namespaces[m.key.Namespace]
+	if !ok {
+		n = &namespace{members: map[string]*member{}, told: Queued}
+		q.namespaces[m.key.Namespace] = n
+	}
+	m.state = s
+	n.members[m.key.Name] = m
+	if s == queued {
+		heap.Push(&n.line, m)
+	}
+	q.count(n, s, 1)
+	return m
 }
 
 func (q *Queue) remove(key cache.ObjectName) {
-	delete(q.active, key)
-	delete(q.failed, key)
-	delete(q.woken, key)
-	if t, ok := q.waiting[key]; ok {
-		if t.index >= 0 {
-			heap.Remove(&q.line, t.index)
-		}
-		delete(q.waiting, key)
+	m := q.find(key)
+	if m == nil {
+		return
+	}
+	n := q.namespaces[key.Namespace]
+	if m.state == queued {
+		heap.Remove(&n.line, m.index)
+	}
+	q.count(n, m.state, -1)
+	if delete(n.members, key.Name); len(n.members) == 0 {
+		delete(q.namespaces, key.Namespace)
 	}
 }
 
-func (q *Queue) isHalted() bool {
-	return q.limits.Failed > 0 && len(q.failed) >= q.limits.Failed
+// count changes the number of members of a namespace with this state.
+func (q *Queue) count(n *namespace, s state, by int) {
+	weigh := func(sign int) {
+		q.held += sign * min(n.counts[active], q.limits.share())
+		q.waiting += sign * min(n.pending(), 1)
+		q.failing += sign * min(n.counts[failed], 1)
+	}
+	weigh(-1)
+	n.counts[s] += by
+	q.counts[s] += by
+	weigh(1)
 }
 
-// advance makes objects active, in the order of the line, up to the limits. It
-// notifies the waiting objects if the rollout was halted or resumed. It neither wakes
-// nor notifies the caller, because Ask returns the answer to the caller.
+// answer returns the answer for a waiting object of the namespace.
+func (q *Queue) answer(n *namespace) Answer {
+	switch limit := q.limits.Failed; {
+	case limit == 0:
+		return Queued
+	case q.failing >= limit:
+		return Halted
+	case n.counts[failed] >= limit:
+		return HaltedNamespace
+	default:
+		return Queued
+	}
+}
+
+// advance makes queued objects active, up to the limits. It does not wake the caller,
+// because Ask returns the answer to the caller.
 func (q *Queue) advance(caller cache.ObjectName) {
-	for !q.isHalted() && q.line.Len() > 0 && (q.limits.Active == 0 || len(q.active) < q.limits.Active) {
-		next := q.line[0].key
-		q.remove(next)
-		q.put(next, Active)
-		if next != caller {
-			q.woken[next] = struct{}{}
-			q.wake(next)
-		}
-	}
-	if halted := q.isHalted(); halted != q.halted {
-		q.halted = halted
-		for key := range q.waiting {
-			if key != caller {
-				q.notify(key)
-			}
+	for next := q.next(); next != nil; next = q.next() {
+		n := q.namespaces[next.key.Namespace]
+		heap.Remove(&n.line, next.index)
+		q.count(n, queued, -1)
+		next.state = active
+		q.count(n, active, 1)
+		q.turns++
+		n.turn = q.turns
+		if next.key != caller {
+			next.woken = true
+			q.wake(next.key)
 		}
 	}
 }
 
-// ticket describes a waiting object.
-type ticket struct {
+// next returns the queued object that may begin; nil if there is none.
+func (q *Queue) next() *member {
+	if q.counts[queued] == 0 || q.limits.Active > 0 && q.held >= q.limits.Active {
+		return nil
+	}
+	var found *namespace
+	for _, n := range q.namespaces {
+		if len(n.line) > 0 && q.answer(n) == Queued && q.hasPlace(n) && (found == nil || n.precedes(found)) {
+			found = n
+		}
+	}
+	if found == nil {
+		return nil
+	}
+	return found.line[0]
+}
+
+// hasPlace reports whether another object of a namespace with queued objects may be
+// active. A namespace has more than its share only while no other namespace waits.
+func (q *Queue) hasPlace(n *namespace) bool {
+	if q.limits.Active == 0 || n.counts[active] < q.limits.share() {
+		return true
+	}
+	return q.waiting == 1 && q.counts[active] < q.limits.Active
+}
+
+// tell notifies the waiting objects if the rollout was halted or resumed. It does not
+// notify the caller. Only a halt everywhere concerns other namespaces than the caller's.
+func (q *Queue) tell(caller cache.ObjectName) {
+	if halted := q.limits.Failed > 0 && q.failing >= q.limits.Failed; halted != q.halted {
+		q.halted = halted
+		for _, n := range q.namespaces {
+			q.tellNamespace(n, caller)
+		}
+	} else if n, ok := q.namespaces[caller.Namespace]; ok {
+		q.tellNamespace(n, caller)
+	}
+}
+
+func (q *Queue) tellNamespace(n *namespace, caller cache.ObjectName) {
+	answer := q.answer(n)
+	if answer == n.told {
+		return
+	}
+	n.told = answer
+	for _, m := range n.members {
+		if m.waits() && m.key != caller {
+			q.notify(m.key)
+		}
+	}
+}
+
+// namespace has the members of one namespace.
+type namespace struct {
+	members map[string]*member
+	line    line
+	counts  [states]int
+	// turn is the number of the last turn of the namespace; 0 for none.
+	turn int
+	// told is the answer that the last notification was about.
+	told Answer
+}
+
+// pending is the number of members that are due or wait.
+func (n *namespace) pending() int { return n.counts[due] + n.counts[queued] + n.counts[aside] }
+
+// precedes reports whether the next turn belongs to n rather than to other. Both have
+// queued members. The namespace with the fewest active members comes first. Ties are broken
+// by the last turn, and then by the age of the first in line.
+func (n *namespace) precedes(other *namespace) bool {
+	switch {
+	case n.counts[active] != other.counts[active]:
+		return n.counts[active] < other.counts[active]
+	case n.turn != other.turn:
+		return n.turn < other.turn
+	default:
+		return n.line[0].precedes(other.line[0])
+	}
+}
+
+// state is the state of a member.
+type state int
+
+const (
+	// due is Due without a question so far.
+	due state = iota
+	// queued members are in line. Members that stand aside are not.
+	queued
+	aside
+	active
+	failed
+	// states is the number of states.
+	states
+)
+
+// member is an object of the rollout.
+type member struct {
 	key    cache.ObjectName
+	state  state
 	since  time.Time
 	inputs string
-	// index is the index in the heap, or -1 if the object stands aside.
+	// woken says that the member is active and has not called Ask since it was woken.
+	woken bool
+	// index is the index in the line, while the member is queued.
 	index int
 }
 
-// line is a heap of tickets. The ticket at index 0 is the first in line.
-type line []*ticket
+func (m *member) waits() bool { return m.state == queued || m.state == aside }
+
+func (m *member) precedes(other *member) bool {
+	switch {
+	case !m.since.Equal(other.since):
+		return m.since.Before(other.since)
+	case m.key.Namespace != other.key.Namespace:
+		return m.key.Namespace < other.key.Namespace
+	default:
+		return m.key.Name < other.key.Name
+	}
+}
+
+// line is a heap of queued members. The member at index 0 is the first in line.
+type line []*member
 
 // Len implements heap.Interface.
 func (l line) Len() int { return len(l) }
 
 // Less implements heap.Interface.
-func (l line) Less(i, j int) bool {
-	a, b := l[i], l[j]
-	switch {
-	case !a.since.Equal(b.since):
-		return a.since.Before(b.since)
-	case a.key.Namespace != b.key.Namespace:
-		return a.key.Namespace < b.key.Namespace
-	default:
-		return a.key.Name < b.key.Name
-	}
-}
+func (l line) Less(i, j int) bool { return l[i].precedes(l[j]) }
 
 // Swap implements heap.Interface.
 func (l line) Swap(i, j int) {
@@ -268,17 +403,16 @@ func (l line) Swap(i, j int) {
 
 // Push implements heap.Interface.
 func (l *line) Push(item any) {
-	t := item.(*ticket)
-	t.index = len(*l)
-	*l = append(*l, t)
+	m := item.(*member)
+	m.index = len(*l)
+	*l = append(*l, m)
 }
 
 // Pop implements heap.Interface.
 func (l *line) Pop() any {
 	last := len(*l) - 1
-	t := (*l)[last]
+	m := (*l)[last]
 	(*l)[last] = nil
 	*l = (*l)[:last]
-	t.index = -1
-	return t
+	return m
 }

@@ -6,6 +6,7 @@ package rollout
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,12 +27,21 @@ func newWatched(t *testing.T, limits Limits) *watched {
 	t.Helper()
 	w := &watched{t: t}
 	w.Queue = NewQueue(limits,
-		func(key cache.ObjectName) { w.woken = append(w.woken, key.Name) },
-		func(key cache.ObjectName) { w.notified = append(w.notified, key.Name) })
+		func(key cache.ObjectName) { w.woken = append(w.woken, nameOf(key)) },
+		func(key cache.ObjectName) { w.notified = append(w.notified, nameOf(key)) })
 	return w
 }
 
-func key(name string) cache.ObjectName { return cache.NewObjectName("ns", name) }
+// key is the key of "name" in the namespace "ns", or of "namespace/name".
+func key(name string) cache.ObjectName {
+	if namespace, name, ok := strings.Cut(name, "/"); ok {
+		return cache.NewObjectName(namespace, name)
+	}
+	return cache.NewObjectName("ns", name)
+}
+
+// nameOf is the inverse of key.
+func nameOf(key cache.ObjectName) string { return strings.TrimPrefix(key.String(), "ns/") }
 
 // ask calls Ask for an object with an age in minutes.
 func (w *watched) ask(name string, age int) Answer {
@@ -144,9 +154,7 @@ func TestHalt(t *testing.T) {
 	for i, name := range []string{"a", "b", "c", "d", "e"} {
 		w.ask(name, 9-i)
 	}
-	if w.StandAside(key("aside"), "inputs") {
-		t.Error("halted before an object has failed")
-	}
+	w.answers("aside, before an object has failed", Queued, w.StandAside(key("aside"), "inputs"))
 	w.Set(key("a"), Failed)
 	w.expect("one has failed", []string{"c"}, nil)
 	w.Set(key("b"), Failed)
@@ -154,11 +162,9 @@ func TestHalt(t *testing.T) {
 	w.counts("two have failed", Counts{Queued: 2, Active: 1, Failed: 2})
 	w.Set(key("c"), Settled)
 	w.expect("the active object is settled", nil, nil)
-	w.answers("waiting object", Halted, w.ask("d", 6))
-	w.answers("new object", Halted, w.ask("f", 0))
-	if !w.StandAside(key("aside"), "inputs") {
-		t.Error("not halted for an object that stands aside")
-	}
+	w.answers("waiting object", HaltedNamespace, w.ask("d", 6))
+	w.answers("new object", HaltedNamespace, w.ask("f", 0))
+	w.answers("object that stands aside", HaltedNamespace, w.StandAside(key("aside"), "inputs"))
 	w.Set(key("b"), Active)
 	w.expect("one has recovered", []string{"d"}, []string{"aside", "e", "f"})
 	w.Set(key("b"), Failed)
@@ -245,4 +251,78 @@ func TestManyQueuedObjects(t *testing.T) {
 		w.woken = nil
 	}
 	w.counts("all are done", Counts{})
+}
+
+// TestFailuresHaltTheirNamespace checks that a namespace counts once for the halt of all
+// namespaces.
+func TestFailuresHaltTheirNamespace(t *testing.T) {
+	w := newWatched(t, Limits{Failed: 2})
+	for _, name := range []string{"bad/1", "bad/2", "bad/3"} {
+		w.Set(key(name), Failed)
+	}
+	w.answers("in the namespace that failed", HaltedNamespace, w.ask("bad/4", 0))
+	w.answers("in another namespace", Granted, w.ask("good/1", 0))
+
+	w.answers("aside in another namespace", Queued, w.StandAside(key("good/2"), "inputs"))
+	w.Set(key("good/1"), Failed)
+	w.expect("two namespaces have failed objects", nil, []string{"bad/4", "good/2"})
+	w.answers("in a third namespace", Halted, w.ask("third/1", 0))
+
+	w.Set(key("good/1"), Settled)
+	w.expect("one namespace has failed objects", []string{"third/1"}, []string{"bad/4", "good/2"})
+	w.answers("in the namespace that failed", HaltedNamespace, w.ask("bad/4", 0))
+	w.Set(key("bad/1"), Settled)
+	w.Set(key("bad/2"), Settled)
+	w.expect("one object has failed", []string{"bad/4"}, nil)
+}
+
+// TestNamespaceHasItsShare checks that the active objects of one namespace, which may stay
+// active for hours, leave places for the others.
+func TestNamespaceHasItsShare(t *testing.T) {
+	w := newWatched(t, Limits{Active: 10})
+	w.Recall(key("late/1"), Due)
+	for i := range 20 {
+		w.ask(fmt.Sprintf("slow/%d", i), 9)
+	}
+	w.counts("while another namespace is due", Counts{Queued: 15, Active: 5})
+	w.answers("the other namespace", Granted, w.ask("late/1", 0))
+	w.expect("no further namespace waits", []string{"slow/10", "slow/11", "slow/12", "slow/13"}, nil)
+	w.counts("no further namespace waits", Counts{Queued: 11, Active: 10})
+}
+
+// TestOwnChangesTakeShareOnly checks that objects that begin without an answer take no
+// place of other namespaces.
+func TestOwnChangesTakeShareOnly(t *testing.T) {
+	w := newWatched(t, Limits{Active: 4})
+	for i := range 20 {
+		w.Set(key(fmt.Sprintf("busy/%d", i)), Active)
+	}
+	w.answers("first of another namespace", Granted, w.ask("other/1", 0))
+	w.answers("second of another namespace", Granted, w.ask("other/2", 0))
+	w.answers("third of another namespace", Queued, w.ask("other/3", 0))
+	w.answers("of the busy namespace", Queued, w.ask("busy/new", 9))
+}
+
+// TestNamespacesTakeTurns checks that the objects of a large and old namespace do not all
+// precede those of the others.
+func TestNamespacesTakeTurns(t *testing.T) {
+	w := newWatched(t, Limits{Active: 1})
+	w.ask("old/0", 9)
+	for i := range 100 {
+		w.ask(fmt.Sprintf("old/%d", i), 9)
+	}
+	w.ask("young/0", 1)
+	w.ask("young/1", 1)
+	w.ask("third/0", 1)
+	var turns []string
+	before := "old/0"
+	for range 6 {
+		w.Set(key(before), Settled)
+		before = w.woken[0]
+		turns, w.woken = append(turns, before), nil
+	}
+	want := []string{"third/0", "young/0", "old/1", "young/1", "old/10", "old/11"}
+	if diff := cmp.Diff(want, turns); diff != "" {
+		t.Errorf("turns (-want +got):\n%s", diff)
+	}
 }

@@ -3652,6 +3652,13 @@ func schema_pkg_apis_release_v1alpha1_FailureCounts(ref common.ReferenceCallback
 							Format:      "",
 						},
 					},
+					"causedByObject": {
+						SchemaProps: spec.SchemaProps{
+							Description: "causedByObject says that the object or its namespace caused the last failed attempt, and not the chart: the API server refused an object, an object has another owner, or the values do not meet the schema of the chart. Such a failure does not halt the rollout of a newer chart.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"action": {
 						SchemaProps: spec.SchemaProps{
 							Description: "action is the action that failed last: Install, Upgrade, Repair or Rollback. It is absent while the condition Failed is absent.",

@@ -196,7 +196,7 @@ func TestRolloutOfBadChartIsHalted(t *testing.T) {
 	for _, name := range waiting {
 		ns.Await(name, "halted", isHeldBack(releasev1alpha1.ReasonRolloutHalted))
 	}
-	ns.AwaitEvent(waiting[0], "Held", releasev1alpha1.ReasonRolloutHalted, "2 DemoApps or more have failed")
+	ns.AwaitEvent(waiting[0], "Held", releasev1alpha1.ReasonRolloutHalted, "at least 2 DemoApps of this namespace have failed")
 
 	// The rollout stays halted, and a forced upgrade is deployed.
 	operator.Stop()

@@ -54,9 +54,9 @@ const (
 	// --max-concurrent-rollouts DemoApps are being upgraded to it.
 	ReasonRolloutQueued = "RolloutQueued"
 	// ReasonRolloutHalted means that the rollout of the newer chart is halted, because
-	// --rollout-failure-threshold DemoApps failed with it. The rollout continues when
-	// some of them recover, change or are deleted. The annotation
-	// demo.example.com/force-at upgrades a DemoApp anyway.
+	// --rollout-failure-threshold DemoApps of the namespace failed with it, or DemoApps
+	// of as many namespaces. The rollout continues when some of them recover, change or
+	// are deleted. The annotation demo.example.com/force-at upgrades a DemoApp anyway.
 	ReasonRolloutHalted = "RolloutHalted"
 )
 

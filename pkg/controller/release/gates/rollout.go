@@ -93,18 +93,14 @@ func (r *Rollout) Gate(ctx context.Context, in release.GateInput) release.Verdic
 	chartOnly := asked == inputs && r.isChartOnly(in)
 	switch {
 	case in.Blocked:
-		if r.queue.StandAside(in.Key, asked) && chartOnly {
-			return r.hold(in, releasev1alpha1.ReasonRolloutHalted)
+		if answer := r.queue.StandAside(in.Key, asked); answer != rollout.Queued && chartOnly {
+			return r.hold(in, answer)
 		}
 	case !chartOnly:
 		r.queue.Set(in.Key, rollout.Active)
 	default:
-		switch r.queue.Ask(in.Key, in.Created, inputs) {
-		case rollout.Queued:
-			return r.hold(in, releasev1alpha1.ReasonRolloutQueued)
-		case rollout.Halted:
-			return r.hold(in, releasev1alpha1.ReasonRolloutHalted)
-		case rollout.Granted:
+		if answer := r.queue.Ask(in.Key, in.Created, inputs); answer != rollout.Granted {
+			return r.hold(in, answer)
 		}
 	}
 	return endHold(in, rolloutReasons)
@@ -121,14 +117,18 @@ func (r *Rollout) isChartOnly(in release.GateInput) bool {
 
 // hold returns the verdict that holds the newer chart. UpgradeHeld keeps the reason of
 // the upgrade window.
-func (r *Rollout) hold(in release.GateInput, reason string) release.Verdict {
-	chart := r.config.Chart
-	message := fmt.Sprintf("Chart %s %s waits for its turn: it is rolled out to %d %s at a time",
-		chart.Name(), chart.Version(), r.config.Limits.Active, r.config.Plural)
-	if reason == releasev1alpha1.ReasonRolloutHalted {
-		message = fmt.Sprintf("Chart %s %s is rolled out no further, since %d %s or more have failed with it; "+
-			"it goes on when they recover, change or are deleted, and %s upgrades this one now",
-			chart.Name(), chart.Version(), r.config.Limits.Failed, r.config.Plural, releasev1alpha1.AnnotationForceAt)
+func (r *Rollout) hold(in release.GateInput, answer rollout.Answer) release.Verdict {
+	chart, limits, plural := r.config.Chart, r.config.Limits, r.config.Plural
+	reason, message := releasev1alpha1.ReasonRolloutQueued, fmt.Sprintf(
+		"Chart %s %s waits for its turn: it is rolled out to %d %s at a time", chart.Name(), chart.Version(), limits.Active, plural)
+	if answer != rollout.Queued {
+		of := fmt.Sprintf("%s of at least %d namespaces", plural, limits.Failed)
+		if answer == rollout.HaltedNamespace {
+			of = fmt.Sprintf("at least %d %s of this namespace", limits.Failed, plural)
+		}
+		reason, message = releasev1alpha1.ReasonRolloutHalted, fmt.Sprintf("Chart %s %s is rolled out no further, since %s have failed "+
+			"with it; it goes on when they recover, change or are deleted, and %s upgrades this one now",
+			chart.Name(), chart.Version(), of, releasev1alpha1.AnnotationForceAt)
 	}
 	verdict := held(reason, message, false)
 	if isHeldFor(in, windowReasons) {

@@ -10,6 +10,7 @@ import (
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/controller/rollout"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -17,9 +18,9 @@ import (
 // standing derives the state of an object with the chart from its status and records.
 // inputs is Facts.InputVersion; empty if it is unknown.
 //
-// Some objects say nothing about the chart and do not count. One kind also failed with
-// the chart before. Another was unhealthy before and is unhealthy now. A suspended object
-// does not count either.
+// Some objects say nothing about the chart and do not count: an object that failed with the
+// chart before, too, one that was unhealthy before and is unhealthy now, a suspended one, and
+// one that failed because of itself or its namespace.
 func standing(
 	generation int64, suspended bool, s releasev1alpha1.ReleaseStatus, observed helm.Snapshot, chart *helm.Chart, inputs string,
 ) rollout.Standing {
@@ -32,13 +33,13 @@ func standing(
 	case made && (int64(record.Revision) <= s.LastGoodRevision || !cameFromAnotherChart(s, observed, chart)):
 		return rollout.Settled
 	case failedWithChart(generation, s, record, chart, inputs):
-		if failedBefore(s.History, chart) {
+		if s.Failures.CausedByObject || failedBefore(s.History, chart) {
 			return rollout.Settled
 		}
 		return rollout.Failed
 	case !made:
 		return rollout.Due
-	case suspended, !wasHealthyBefore(s, observed, chart):
+	case suspended, !wasHealthyBefore(s, observed, chart), release.Summarize(observed.Health).PodsRefused:
 		return rollout.Settled
 	}
 	stalled := meta.FindStatusCondition(s.Conditions, apimeta.ConditionStalled)

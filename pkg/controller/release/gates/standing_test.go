@@ -73,6 +73,14 @@ func TestStanding(t *testing.T) {
 		{"failed with the chart", helm.Snapshot{Record: newer(2), LastGood: older(1)}, []func(*sample){fails(inputs)}, rollout.Failed},
 		{"failed without a revision", helm.Snapshot{Record: older(1)}, []func(*sample){fails(inputs)}, rollout.Failed},
 		{"failed with other inputs", helm.Snapshot{Record: older(1)}, []func(*sample){fails("others")}, rollout.Due},
+		{"failed because of the object", helm.Snapshot{Record: older(1)}, []func(*sample){
+			fails(inputs), func(app *sample) { app.Status.Failures.CausedByObject = true },
+		}, rollout.Settled},
+		{"pods are refused", helm.Snapshot{
+			Record: newer(2), LastGood: older(1), Health: []helm.ObjectHealth{{Health: helm.Health{PodsRefused: "exceeded quota"}}},
+		}, []func(*sample){
+			healthyAt(1), condition(apimeta.ConditionStalled, metav1.ConditionTrue, apimeta.ReasonUnhealthy),
+		}, rollout.Settled},
 		{"rolled back", helm.Snapshot{Record: rolledBack, LastGood: older(1)}, []func(*sample){healthyAt(1), fails(inputs)}, rollout.Failed},
 		{"failed with the older chart, too", helm.Snapshot{Record: newer(3), LastGood: older(1)}, []func(*sample){
 			fails(inputs), past(releasev1alpha1.HistoryEntry{Action: releasev1alpha1.HistoryUpgrade, Outcome: releasev1alpha1.HistoryFailed, ChartVersion: "1.0.0"}),

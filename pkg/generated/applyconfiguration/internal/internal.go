@@ -1177,6 +1177,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: action
       type:
         scalar: string
+    - name: causedByObject
+      type:
+        scalar: boolean
     - name: chart
       type:
         scalar: string

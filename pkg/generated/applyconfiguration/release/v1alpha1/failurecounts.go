@@ -26,6 +26,11 @@ type FailureCountsApplyConfiguration struct {
 	// chart identifies the chart that consecutive counts for. Its format is private to
 	// the operator.
 	Chart *string `json:"chart,omitempty"`
+	// causedByObject says that the object or its namespace caused the last failed attempt,
+	// and not the chart: the API server refused an object, an object has another owner, or
+	// the values do not meet the schema of the chart. Such a failure does not halt the
+	// rollout of a newer chart.
+	CausedByObject *bool `json:"causedByObject,omitempty"`
 	// action is the action that failed last: Install, Upgrade, Repair or Rollback. It is
 	// absent while the condition Failed is absent.
 	Action *releasev1alpha1.HistoryAction `json:"action,omitempty"`
@@ -74,6 +79,14 @@ func (b *FailureCountsApplyConfiguration) WithInputs(value string) *FailureCount
 // If called multiple times, the Chart field is set to the value of the last call.
 func (b *FailureCountsApplyConfiguration) WithChart(value string) *FailureCountsApplyConfiguration {
 	b.Chart = &value
+	return b
+}
+
+// WithCausedByObject sets the CausedByObject field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CausedByObject field is set to the value of the last call.
+func (b *FailureCountsApplyConfiguration) WithCausedByObject(value bool) *FailureCountsApplyConfiguration {
+	b.CausedByObject = &value
 	return b
 }
 

@@ -114,6 +114,7 @@ var layers = []layer{
 	{folder: "pkg/health"},
 	{folder: engine, may: []string{"pkg/health", "pkg/overlay", "pkg/ssa"}},
 	{folder: "pkg/overlay"},
+	{folder: "pkg/rawjson"},
 	{folder: "pkg/serving"},
 	{folder: "pkg/ssa"},
 	{folder: plumbing},
@@ -128,7 +129,7 @@ var layers = []layer{
 		"pkg/apis/child", "pkg/apis/meta", plumbing, "pkg/controller/child", "pkg/controller/message", "pkg/controller/status",
 	}},
 	{folder: "pkg/controller/custom", may: []string{
-		"pkg/apis", "pkg/apis/meta", "pkg/apis/release", plumbing, "pkg/controller/kind",
+		"pkg/apis", "pkg/apis/meta", "pkg/apis/release", "pkg/rawjson", plumbing, "pkg/controller/kind", "pkg/controller/values",
 	}},
 	{folder: "pkg/controller/datastore", may: []string{
 		"pkg/apis", "pkg/apis/child", "pkg/ssa", plumbing, "pkg/controller/child",
@@ -159,7 +160,7 @@ var layers = []layer{
 		"pkg/controller/release", "pkg/controller/rollout", "pkg/controller/window",
 	}},
 	{folder: "pkg/controller/release/releasetest", may: []string{engine}, mayInTests: []string{"pkg/controller/release"}},
-	{folder: "pkg/controller/values", may: []string{"pkg/apis/release", "pkg/apis/meta", plumbing, "pkg/controller/redact"}},
+	{folder: "pkg/controller/values", may: []string{"pkg/apis/release", "pkg/apis/meta", "pkg/rawjson", plumbing, "pkg/controller/redact"}},
 	{folder: "pkg/controller/reload", may: []string{"pkg/ssa", plumbing, "pkg/controller/child"}},
 	{folder: "pkg/controller/rollout"},
 	{folder: "pkg/controller/runs", may: []string{plumbing, "pkg/controller/child", "pkg/controller/message", "pkg/controller/window"}},

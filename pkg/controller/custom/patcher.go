@@ -10,17 +10,20 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/example/demoapp-controller/pkg/rawjson"
 )
 
 // Patcher writes finalizers and statuses. It implements controller.Patcher.
 type Patcher struct {
-	Client dynamic.ResourceInterface
-	// Undeclared are the fields that are not applied. All patchers of a kind share them.
-	Undeclared *Undeclared
+	client    *Client
+	namespace string
 }
+
+// In returns a patcher of the custom resources in a namespace.
+func (c *Client) In(namespace string) Patcher { return Patcher{c, namespace} }
 
 // Patch implements controller.Patcher. It does not apply fields of the status that the CRD
 // does not have. After it applied a status, it removes what an upstream operator left in
@@ -28,38 +31,43 @@ type Patcher struct {
 func (p Patcher) Patch(
 	ctx context.Context, name string, patchType types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string,
 ) (*Resource, error) {
-	object, err := p.patchDeclared(ctx, name, patchType, data, options, subresources...)
+	answer, err := p.patchDeclared(ctx, name, patchType, data, options, subresources...)
 	if err != nil {
 		return nil, err
 	}
 	if patchType == types.ApplyPatchType && slices.Equal(subresources, []string{"status"}) {
-		removal, err := leftovers(object, data)
+		removal, err := leftovers(answer, data)
 		if err != nil {
 			return nil, err
 		}
 		if removal != nil {
 			options := metav1.PatchOptions{FieldManager: options.FieldManager}
-			if object, err = p.Client.Patch(ctx, name, types.MergePatchType, removal, options, "status"); err != nil {
+			if answer, err = p.client.patch(ctx, p.namespace, name, types.MergePatchType, removal, options, "status"); err != nil {
 				return nil, fmt.Errorf("remove status fields of the former operator: %w", err)
 			}
 		}
 	}
-	return New(object), nil
+	patched := &Resource{}
+	if err := patched.UnmarshalJSON(answer); err != nil {
+		return nil, err
+	}
+	patched.keep(p.client.annotations)
+	return patched, nil
 }
 
-// patchDeclared patches without undeclared fields. It learns of them from the API server's
-// refusals, each of which names one field or more.
+// patchDeclared patches without undeclared fields, and returns the API server's answer. It learns
+// of undeclared fields from refusals, each of which names one field or more.
 func (p Patcher) patchDeclared(
 	ctx context.Context, name string, patchType types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string,
-) (*unstructured.Unstructured, error) {
+) ([]byte, error) {
 	for {
-		declared, known, err := p.Undeclared.strip(data)
+		declared, known, err := p.client.undeclared.strip(data)
 		if err != nil {
 			return nil, err
 		}
-		object, err := p.Client.Patch(ctx, name, patchType, declared, options, subresources...)
-		if err == nil || !p.Undeclared.learn(err, known) {
-			return object, err
+		answer, err := p.client.patch(ctx, p.namespace, name, patchType, declared, options, subresources...)
+		if err == nil || !p.client.undeclared.learn(err, known) {
+			return answer, err
 		}
 	}
 }
@@ -68,37 +76,49 @@ func (p Patcher) patchDeclared(
 // status that was just applied; nil if there are none. Server-side apply keeps them,
 // because they belong to another field manager. They are the manifest, and
 // conditions of types that the controller owns and did not apply.
-func leftovers(object *unstructured.Unstructured, applied []byte) ([]byte, error) {
-	desired := &unstructured.Unstructured{}
-	if err := json.Unmarshal(applied, &desired.Object); err != nil {
+func leftovers(answer, applied []byte) ([]byte, error) {
+	written := rawjson.Member(answer, "status")
+	if !isReadable(written) {
+		return nil, nil
+	}
+	var desired struct {
+		Status writtenStatus `json:"status"`
+	}
+	if err := utiljson.Unmarshal(applied, &desired); err != nil {
 		return nil, fmt.Errorf("decode the applied status: %w", err)
 	}
-	removal := map[string]any{}
-	if stored, _, _ := unstructured.NestedString(object.Object, "status", "deployedRelease", "manifest"); stored != "" {
-		if kept, _, _ := unstructured.NestedString(desired.Object, "status", "deployedRelease", "manifest"); kept == "" {
-			removal["deployedRelease"] = map[string]any{"manifest": nil}
-		}
+	var stored writtenStatus
+	if utiljson.Unmarshal(written, &stored) != nil {
+		return nil, nil //nolint:nilerr // The CRD has another form of the status, or none.
 	}
-	current := conditionTypes(desired)
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	kept := slices.DeleteFunc(slices.Clone(conditions), func(condition any) bool {
+	removal := map[string]any{}
+	if stored.DeployedRelease.Manifest != "" && desired.Status.DeployedRelease.Manifest == "" {
+		removal["deployedRelease"] = map[string]any{"manifest": nil}
+	}
+	current := conditionTypes(desired.Status.Conditions)
+	kept := slices.DeleteFunc(slices.Clone(stored.Conditions), func(condition any) bool {
 		name := conditionType(condition)
 		return slices.Contains(OwnConditions, name) && !slices.Contains(current, name)
 	})
-	if len(kept) < len(conditions) {
+	if len(kept) < len(stored.Conditions) {
 		removal["conditions"] = kept
 	}
 	if len(removal) == 0 {
 		return nil, nil
 	}
-	return json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion()},
-		"status":   removal,
-	})
+	identity := object(only(rawjson.Member(answer, "metadata"), "uid", "resourceVersion"))
+	return json.Marshal(map[string]any{"metadata": json.RawMessage(identity), "status": removal})
 }
 
-func conditionTypes(object *unstructured.Unstructured) []string {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+// writtenStatus is the part of a status that leftovers compares.
+type writtenStatus struct {
+	Conditions      []any `json:"conditions"`
+	DeployedRelease struct {
+		Manifest string `json:"manifest"`
+	} `json:"deployedRelease"`
+}
+
+func conditionTypes(conditions []any) []string {
 	types := make([]string, 0, len(conditions))
 	for _, condition := range conditions {
 		types = append(types, conditionType(condition))

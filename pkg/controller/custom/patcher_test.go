@@ -4,32 +4,59 @@
 package custom
 
 import (
-	"context"
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 )
 
-// answers is a client that answers every patch with one object, and keeps the merge patches.
-type answers struct {
-	dynamic.ResourceInterface
-
+// apiServer answers each patch with the next error, or with an object.
+type apiServer struct {
 	object map[string]any
-	merges []string
+	errs   []error
+
+	patches, merges []string
 }
 
-// Patch implements dynamic.ResourceInterface.
-func (a *answers) Patch(
-	_ context.Context, _ string, patchType types.PatchType, data []byte, _ metav1.PatchOptions, _ ...string,
-) (*unstructured.Unstructured, error) {
-	if patchType == types.MergePatchType {
+// RoundTrip implements http.RoundTripper.
+func (a *apiServer) RoundTrip(request *http.Request) (*http.Response, error) {
+	data, err := io.ReadAll(request.Body)
+	if err != nil {
+		return nil, err
+	}
+	a.patches = append(a.patches, string(data))
+	if request.Header.Get("Content-Type") == string(types.MergePatchType) {
 		a.merges = append(a.merges, string(data))
 	}
-	return &unstructured.Unstructured{Object: a.object}, nil
+	code, answer := http.StatusOK, any(a.object)
+	if len(a.errs) > 0 {
+		status := apierrors.NewInternalError(a.errs[0]).Status()
+		status.Kind, status.APIVersion = "Status", "v1"
+		code, answer = int(status.Code), status
+		a.errs = a.errs[1:]
+	}
+	body, err := json.Marshal(answer)
+	header := http.Header{"Content-Type": {"application/json"}}
+	return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(bytes.NewReader(body)), Request: request}, err
+}
+
+// patcher returns a patcher that sends its patches to a.
+func (a *apiServer) patcher(t *testing.T) Patcher {
+	t.Helper()
+	version := schema.GroupVersion{Group: "example.com", Version: "v1"}
+	client, err := NewClient(&rest.Config{Host: "http://fake.invalid"}, &http.Client{Transport: a}, version.WithKind("App"), version.WithResource("apps"), []string{"kept"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.In("default")
 }
 
 // TestPatcherRemovesLeftovers: after a status is applied, what an upstream operator left in it is removed, with one request.
@@ -68,15 +95,15 @@ func TestPatcherRemovesLeftovers(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			client := &answers{object: map[string]any{
-				"metadata": map[string]any{"name": "a", "uid": "1", "resourceVersion": "7"}, "status": test.stored,
+			server := &apiServer{object: map[string]any{
+				"apiVersion": "example.com/v1", "kind": "App", "metadata": map[string]any{"name": "a", "uid": "1", "resourceVersion": "7"}, "status": test.stored,
 			}}
 			subresource := test.subresource
 			if subresource == "" {
 				subresource = "status"
 			}
 
-			_, err := Patcher{client, &Undeclared{}}.Patch(t.Context(), "a", types.ApplyPatchType, []byte(test.applied), metav1.PatchOptions{}, subresource)
+			_, err := server.patcher(t).Patch(t.Context(), "a", types.ApplyPatchType, []byte(test.applied), metav1.PatchOptions{}, subresource)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,9 +111,31 @@ func TestPatcherRemovesLeftovers(t *testing.T) {
 			if test.merge != "" {
 				want = []string{test.merge}
 			}
-			if diff := cmp.Diff(want, client.merges); diff != "" {
+			if diff := cmp.Diff(want, server.merges); diff != "" {
 				t.Errorf("merge patches (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestPatched: a patch returns what an informer keeps of the answer.
+func TestPatched(t *testing.T) {
+	server := &apiServer{object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "App", "spec": map[string]any{"size": 3},
+		"metadata": map[string]any{"name": "a", "annotations": map[string]any{"kept": "1", "other": "2"}, "labels": map[string]any{"a": "b"}},
+	}}
+
+	r, err := server.patcher(t).Patch(t.Context(), "a", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"kept": "1"}}
+	if diff := cmp.Diff(want, r.ObjectMeta); diff != "" {
+		t.Errorf("metadata (-want +got):\n%s", diff)
+	}
+	content, err := r.Content()
+	if err != nil || r.Kind != "App" || content.GetAnnotations()["other"] != "2" {
+		t.Errorf("content of %s is %v, %v", r.Kind, content, err)
 	}
 }

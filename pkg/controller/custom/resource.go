@@ -5,127 +5,195 @@ package custom
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/tools/cache"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/values"
+	"github.com/example/demoapp-controller/pkg/rawjson"
 )
 
-// Resource is a custom resource with a release. The unstructured content has neither status
-// nor managedFields.
+// Resource is a custom resource with a release. Its content stays JSON text until a pass decodes
+// it, because a decoded object can take 70 times the memory of its text.
+//
+// Of labels, owner references and managed fields, only the content has the first two. Of the
+// annotations, the metadata has those that the kind reads.
 type Resource struct {
-	unstructured.Unstructured
+	metav1.TypeMeta
+	metav1.ObjectMeta
 
 	Status Status
+
+	// content is the object as JSON, see Content. It is empty if its metadata is beyond the limits.
+	content string
+	excess  error
+	// labels is a digest of the labels.
+	labels [sha256.Size]byte
 }
 
-// Status is the part of a custom resource's status that its controller writes.
-type Status struct {
-	releasev1alpha1.ReleaseStatus
-
-	// Manifest is status.deployedRelease.manifest; empty if it is not written.
-	Manifest string
-	// Keyed says that the conditions of the kind are a map by type, so that each field
-	// manager applies its own. Otherwise the conditions of others are applied with ours,
-	// because the API server would remove them.
-	Keyed bool
-}
-
-// New converts an object of the API server. A status that cannot be read counts as
-// empty; the next write replaces it. A deployed release without a revision counts as none,
-// because an upstream operator wrote it.
-func New(object *unstructured.Unstructured) *Resource {
-	r := &Resource{Unstructured: *object}
-	r.Status.Keyed = slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:conditions":{"k:{`))
-	})
-	if written, ok, _ := unstructured.NestedMap(object.Object, "status"); ok {
-		r.Status.read(written)
-	}
-	if deployed := r.Status.DeployedRelease; deployed != nil && deployed.Revision == 0 {
-		r.Status.DeployedRelease, r.Status.Manifest = nil, ""
-	}
-	r.Object = make(map[string]any, len(object.Object))
-	for key, value := range object.Object {
-		if key != "status" {
-			r.Object[key] = value
+// UnmarshalJSON implements json.Unmarshaler. It decodes the metadata and the status only.
+//
+// A status that cannot be read counts as empty; the next write replaces it. A deployed release
+// without a revision counts as none, because an upstream operator wrote it.
+func (r *Resource) UnmarshalJSON(data []byte) error {
+	*r = Resource{}
+	var whole, status []byte
+	for name, value := range rawjson.Members(data) {
+		switch name {
+		case "apiVersion":
+			r.APIVersion = text(value)
+		case "kind":
+			r.Kind = text(value)
+		case "metadata":
+			whole = value
+		case "status":
+			status = value
 		}
 	}
-	r.SetManagedFields(nil)
-	return r
+	if err := utiljson.Unmarshal(object(without(whole, "managedFields", "labels", "ownerReferences")), &r.ObjectMeta); err != nil {
+		return fmt.Errorf("decode the metadata of a custom resource: %w", err)
+	}
+	r.Finalizers = slices.Clone(r.Finalizers) // Without unused room.
+	r.labels = sha256.Sum256(rawjson.Member(whole, "labels"))
+	r.Status.Keyed = bytes.Contains(rawjson.Member(whole, "managedFields"), []byte(`"f:conditions":{"k:{`))
+	r.Status.read(status)
+	r.setContent(data, object(without(whole, "managedFields")))
+	return nil
 }
 
-func (s *Status) read(written map[string]any) {
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(written, &s.ReleaseStatus); err != nil {
-		s.ReleaseStatus = releasev1alpha1.ReleaseStatus{}
+// setContent keeps what is within the limits.
+func (r *Resource) setContent(data, metadata []byte) {
+	described := func(yield func(string, []byte) bool) { yield("metadata", metadata) }
+	if err := values.CheckFields(described); err != nil {
+		r.excess = fmt.Errorf("too many or too long labels, annotations, owner references or finalizers: %w", err)
+		return
 	}
-	s.Manifest, _, _ = unstructured.NestedString(written, "deployedRelease", "manifest")
+	rest := without(data, "metadata", "status")
+	if r.excess = values.CheckFields(rest); r.excess != nil {
+		rest = func(func(string, []byte) bool) {}
+	}
+	r.content = string(object(func(yield func(string, []byte) bool) {
+		if yield("metadata", metadata) {
+			rest(yield)
+		}
+	}))
 }
 
-// MarshalJSON implements json.Marshaler. It encodes the fields to apply.
-func (s Status) MarshalJSON() ([]byte, error) {
-	applied := s.ReleaseStatus
-	if s.Keyed {
-		applied.Conditions = slices.DeleteFunc(slices.Clone(applied.Conditions), func(c metav1.Condition) bool { return !slices.Contains(OwnConditions, c.Type) })
+// Excess says which part of the object is beyond the limits of values; nil if all is within them.
+func (r *Resource) Excess() error { return r.excess }
+
+// Content decodes the object, without status and managedFields. The caller owns the result. It
+// takes at most 20 MiB of memory, so keep it no longer than a pass. If the object is beyond
+// the limits, the result has its metadata only.
+func (r *Resource) Content() (*unstructured.Unstructured, error) {
+	decoded := &unstructured.Unstructured{Object: map[string]any{}}
+	if r.content != "" {
+		if err := utiljson.Unmarshal([]byte(r.content), &decoded.Object); err != nil {
+			return nil, fmt.Errorf("decode the custom resource: %w", err)
+		}
+	} else {
+		metadata, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&r.ObjectMeta)
+		if err != nil {
+			return nil, fmt.Errorf("encode the metadata of the custom resource: %w", err)
+		}
+		decoded.Object["metadata"] = metadata
 	}
-	if s.Manifest == "" || s.DeployedRelease == nil {
-		return json.Marshal(applied)
-	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&applied)
-	if err != nil {
-		return nil, fmt.Errorf("encode the status: %w", err)
-	}
-	if err := unstructured.SetNestedField(fields, s.Manifest, "deployedRelease", "manifest"); err != nil {
-		return nil, err
-	}
-	return json.Marshal(fields)
+	decoded.SetGroupVersionKind(r.GroupVersionKind())
+	return decoded, nil
 }
 
-// DeepCopy returns a copy that shares nothing with the original.
+// SameLabels reports whether two versions have the same labels.
+func (r *Resource) SameLabels(other *Resource) bool { return r.labels == other.labels }
+
+// keep drops all annotations but those with these names.
+func (r *Resource) keep(names []string) {
+	kept := map[string]string{}
+	for _, name := range names {
+		if value, ok := r.Annotations[name]; ok {
+			kept[name] = value
+		}
+	}
+	r.Annotations = kept
+}
+
+// DeepCopy returns a copy that shares nothing that can change with the original.
 func (r *Resource) DeepCopy() *Resource {
-	copied := &Resource{Unstructured: *r.Unstructured.DeepCopy(), Status: r.Status}
+	copied := *r
+	r.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
 	r.Status.ReleaseStatus.DeepCopyInto(&copied.Status.ReleaseStatus)
-	return copied
+	return &copied
 }
 
 // DeepCopyObject implements runtime.Object.
 func (r *Resource) DeepCopyObject() runtime.Object { return r.DeepCopy() }
 
-// transform converts the objects of an informer.
-func transform(object any) (any, error) {
-	if whole, ok := object.(*unstructured.Unstructured); ok {
-		return New(whole), nil
-	}
-	return object, nil // A tombstone, or converted already.
+// List is a list of custom resources.
+type List struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+
+	Items []Resource `json:"items"`
 }
 
-// Informers returns informers of a resource by watched namespace; no namespaces mean all.
-// Their objects are of type *[Resource].
-func Informers(
-	client dynamic.Interface, resource schema.GroupVersionResource, namespaces []string, selector labels.Selector, indexers cache.Indexers,
-) (map[string]cache.SharedIndexInformer, error) {
-	if len(namespaces) == 0 {
-		namespaces = []string{metav1.NamespaceAll}
+// DeepCopyObject implements runtime.Object.
+func (l *List) DeepCopyObject() runtime.Object {
+	copied := &List{TypeMeta: l.TypeMeta, Items: make([]Resource, 0, len(l.Items))}
+	l.ListMeta.DeepCopyInto(&copied.ListMeta)
+	for i := range l.Items {
+		copied.Items = append(copied.Items, *l.Items[i].DeepCopy())
 	}
-	informers := map[string]cache.SharedIndexInformer{}
-	for _, namespace := range namespaces {
-		informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, namespace, 0, indexers, func(options *metav1.ListOptions) {
-			options.LabelSelector = selector.String()
-		}).Informer()
-		if err := informer.SetTransform(transform); err != nil {
-			return nil, err
+	return copied
+}
+
+// object encodes the members of an object.
+func object(members iter.Seq2[string, []byte]) []byte {
+	encoded := bytes.NewBufferString("{")
+	for name, value := range members {
+		if encoded.Len() > 1 {
+			encoded.WriteByte(',')
 		}
-		informers[namespace] = informer
+		key, err := json.Marshal(name)
+		if err != nil {
+			continue // A text can always be encoded.
+		}
+		encoded.Write(key)
+		encoded.WriteByte(':')
+		encoded.Write(value)
 	}
-	return informers, nil
+	encoded.WriteByte('}')
+	return encoded.Bytes()
+}
+
+// text decodes a text; empty for any other value.
+func text(value []byte) string {
+	var decoded string
+	if json.Unmarshal(value, &decoded) != nil {
+		return ""
+	}
+	return decoded
+}
+
+func only(document []byte, names ...string) iter.Seq2[string, []byte] {
+	return selected(document, func(name string) bool { return slices.Contains(names, name) })
+}
+
+func without(document []byte, names ...string) iter.Seq2[string, []byte] {
+	return selected(document, func(name string) bool { return !slices.Contains(names, name) })
+}
+
+func selected(document []byte, selects func(name string) bool) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		for name, value := range rawjson.Members(document) {
+			if selects(name) && !yield(name, value) {
+				return
+			}
+		}
+	}
 }

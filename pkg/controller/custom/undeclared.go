@@ -12,10 +12,10 @@ import (
 	"sync"
 )
 
-// Undeclared has the paths of status fields that the schema of a CRD does not have.
+// undeclared has the paths of status fields that the schema of a CRD does not have.
 // Server-side apply refuses such fields, while other writes drop them. The paths are learned
 // from the refusals, and kept until the kind restarts. The zero value is ready to use.
-type Undeclared struct {
+type undeclared struct {
 	mu    sync.Mutex
 	paths []string
 }
@@ -29,7 +29,7 @@ var (
 )
 
 // strip removes the known fields from an encoded object. It also returns their number.
-func (u *Undeclared) strip(data []byte) (stripped []byte, known int, _ error) {
+func (u *undeclared) strip(data []byte) (stripped []byte, known int, _ error) {
 	u.mu.Lock()
 	paths := slices.Clone(u.paths)
 	u.mu.Unlock()
@@ -65,7 +65,7 @@ func remove(value any, path []string) {
 
 // learn adds the fields that a refusal names. It reports whether the refusal names fields
 // that were not among the known ones.
-func (u *Undeclared) learn(refusal error, known int) bool {
+func (u *undeclared) learn(refusal error, known int) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	learned := false

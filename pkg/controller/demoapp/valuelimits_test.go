@@ -17,8 +17,8 @@ import (
 // exceeds them in total is refused.
 func TestLimitsHoldOverAllSources(t *testing.T) {
 	tests := map[string]struct{ text, says string }{
-		"bytes": {"a: " + strings.Repeat("x", 400_000), "it has 400003 bytes, and all values of a DemoApp together may have 1048576, of which 248570 are left"},
-		"nodes": {"a: [" + strings.Repeat("0,", 8_000) + "0]", "it has 8004 keys, scalars, lists and objects, and all values of a DemoApp together may have 20000, of which 3992 are left"},
+		"bytes": {"a: " + strings.Repeat("x", 400_000), "it has 400003 bytes, and all values of one resource together may have 1048576, of which 248570 are left"},
+		"nodes": {"a: [" + strings.Repeat("0,", 8_000) + "0]", "it has 8004 keys, scalars, lists and objects, and all values of one resource together may have 20000, of which 3992 are left"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

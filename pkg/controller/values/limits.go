@@ -7,10 +7,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/example/demoapp-controller/pkg/rawjson"
 )
 
 // The limits of the values of one object. Bytes and nodes count over all of its sources
@@ -52,11 +55,9 @@ func newBudget() *budget { return &budget{bytes: maxValueBytes, nodes: maxValueN
 // to any size. Whole numbers stay integers, so that a template does not print 1000000 as
 // 1e+06.
 func (b *budget) parse(text string) (map[string]any, error) {
-	if len(text) > b.bytes {
-		return nil, limitErrorf("it has %d bytes, and all values of a DemoApp together may have %d, of which %d are left; make the values smaller",
-			len(text), maxValueBytes, b.bytes)
+	if err := b.takeBytes(len(text)); err != nil {
+		return nil, err
 	}
-	b.bytes -= len(text)
 	if marks := nodeMarks(text); marks > maxNodeMarks {
 		return nil, limitErrorf("it has %d of the characters that structure YAML (, : ? [ { and the dash of a list), and may have %d; make the values smaller",
 			marks, maxNodeMarks)
@@ -81,6 +82,53 @@ func (b *budget) parse(text string) (map[string]any, error) {
 		return nil, errNotAnObject
 	}
 	return values, nil
+}
+
+// CheckFields returns an error that names the first field which is not within the limits. The
+// fields count together. Their values are JSON. They are not decoded, so that the check takes no
+// memory.
+func CheckFields(fields iter.Seq2[string, []byte]) error {
+	b := newBudget()
+	for name, value := range fields {
+		if err := b.checkField(name, value); err != nil {
+			return fmt.Errorf("%s: %w", name[:min(len(name), maxValueKeyBytes)], err)
+		}
+	}
+	return nil
+}
+
+func (b *budget) checkField(name string, value []byte) error {
+	if err := b.takeBytes(len(name) + len(value)); err != nil {
+		return err
+	}
+	size := rawjson.Measure(value)
+	longest := max(size.Key, len(name))
+	switch {
+	case size.Depth > maxValueDepth:
+		return limitErrorf("it has %d lists and objects within each other, and may have %d; make the values flatter", size.Depth, maxValueDepth)
+	case longest > maxValueKeyBytes:
+		return limitErrorf("it has a key of %d bytes, and a key may have %d; make the key shorter", longest, maxValueKeyBytes)
+	default:
+		return b.takeNodes(1 + size.Nodes)
+	}
+}
+
+func (b *budget) takeBytes(bytes int) error {
+	if bytes > b.bytes {
+		return limitErrorf("it has %d bytes, and all values of one resource together may have %d, of which %d are left; make the values smaller",
+			bytes, maxValueBytes, b.bytes)
+	}
+	b.bytes -= bytes
+	return nil
+}
+
+func (b *budget) takeNodes(nodes int) error {
+	if nodes > b.nodes {
+		return limitErrorf("it has %d keys, scalars, lists and objects, and all values of one resource together may have %d, of which %d are left; make the values smaller",
+			nodes, maxValueNodes, b.nodes)
+	}
+	b.nodes -= nodes
+	return nil
 }
 
 // nodeMarks counts the characters that can begin a node. Each node has at most one such
@@ -111,12 +159,7 @@ func (b *budget) check(data []byte) error {
 	if err := checkNode(&document, 0, &nodes); err != nil {
 		return err
 	}
-	if nodes > b.nodes {
-		return limitErrorf("it has %d keys, scalars, lists and objects, and all values of a DemoApp together may have %d, of which %d are left; make the values smaller",
-			nodes, maxValueNodes, b.nodes)
-	}
-	b.nodes -= nodes
-	return nil
+	return b.takeNodes(nodes)
 }
 
 func checkNode(node *yamlv3.Node, depth int, nodes *int) error {

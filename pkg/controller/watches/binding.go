@@ -40,6 +40,7 @@ const (
 type binding struct {
 	*kindController
 
+	content *unstructured.Unstructured
 	// pausedBy is what pauses the custom resource, or "".
 	pausedBy string
 	values   map[string]any
@@ -59,7 +60,7 @@ func (b *binding) Status(r *custom.Resource) *releasev1alpha1.ReleaseStatus {
 // Desired implements release.Binding.
 func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error) {
 	var pauseErr, err error
-	b.pausedBy, pauseErr = b.observePaused(ctx, p)
+	b.pausedBy, pauseErr = b.observePaused(ctx, p, b.content)
 	desired := release.Desired{
 		Policy: b.policy(p.Object, b.pausedBy != ""), Redactor: b.redactor, SuspendedBy: b.pausedBy,
 		DeployedIsAnyRevision: true, InputVersion: b.kind.Chart.Digest()[:32],
@@ -73,9 +74,12 @@ func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error)
 			b.reportOverrides(ctx, p, change)
 		},
 	}
-	b.release, err = b.releaseOf(ctx, p)
+	b.release, err = b.releaseOf(ctx, p, b.content)
 	desired.Release = b.release
 	switch name := (*nameError)(nil); {
+	case p.Object.Excess() != nil:
+		desired.Blockers = []release.Blocker{{Reason: releasev1alpha1.ReasonValuesInvalid, Message: p.Object.Excess().Error(), Stalled: true}}
+		return desired, nil
 	case pauseErr != nil:
 		return desired, &hookError{pauseErr}
 	case errors.As(err, &name):
@@ -84,14 +88,14 @@ func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error)
 	case err != nil:
 		return desired, err
 	}
-	if b.values, b.overridden, err = b.valuesOf(ctx, p.Object); err != nil && !controller.IsTerminal(err) {
+	if b.values, b.overridden, err = b.valuesOf(ctx, b.content); err != nil && !controller.IsTerminal(err) {
 		return desired, &valuesError{err}
 	}
 	if err != nil {
 		desired.Blockers = []release.Blocker{{Reason: releasev1alpha1.ReasonValuesInvalid, Message: b.redactor.Error(err).Error(), Stalled: true}}
 		return desired, nil
 	}
-	if err := b.runPreHooks(ctx, p); err != nil {
+	if err := b.runPreHooks(ctx); err != nil {
 		return desired, &hookError{err}
 	}
 	desired.Release.Values, desired.Known = b.values, true
@@ -123,12 +127,12 @@ func transient(err error) string {
 	return ""
 }
 
-func (b *binding) runPreHooks(ctx context.Context, p *pass) error {
+func (b *binding) runPreHooks(ctx context.Context) error {
 	if b.pausedBy != "" {
 		return nil
 	}
 	for _, hook := range b.kind.PreHooks {
-		if err := hook(ctx, p.Object.Unstructured.DeepCopy(), b.values, klog.FromContext(ctx)); err != nil {
+		if err := hook(ctx, b.content.DeepCopy(), b.values, klog.FromContext(ctx)); err != nil {
 			return fmt.Errorf("pre-reconcile hook of %s: %w", b.kind.Name(), err)
 		}
 	}
@@ -142,8 +146,8 @@ func (e *hookError) Unwrap() error { return e.error }
 
 // valuesOf returns the values of a custom resource with the overrides of the kind, and the
 // paths of overridden values.
-func (c *kindController) valuesOf(ctx context.Context, r *custom.Resource) (set map[string]any, overridden []string, err error) {
-	values, err := c.kind.Translator(ctx, &r.Unstructured)
+func (c *kindController) valuesOf(ctx context.Context, content *unstructured.Unstructured) (set map[string]any, overridden []string, err error) {
+	values, err := c.kind.Translator(ctx, content)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -200,7 +204,7 @@ func (c *kindController) policy(r *custom.Resource, paused bool) releasev1alpha1
 }
 
 // releaseOf returns the release of a custom resource, without values.
-func (c *kindController) releaseOf(ctx context.Context, p *pass) (helm.Release, error) {
+func (c *kindController) releaseOf(ctx context.Context, p *pass, content *unstructured.Unstructured) (helm.Release, error) {
 	r := p.Object
 	annotations, policy := r.GetAnnotations(), c.kind.Policy
 	desired := helm.Release{
@@ -232,7 +236,7 @@ func (c *kindController) releaseOf(ctx context.Context, p *pass) (helm.Release, 
 		}
 	}
 	var err error
-	if desired.Name, err = c.releaseName(ctx, r, desired.Namespace); err == nil && isTrue(r, releasev1alpha1.AnnotationAdoptRelease) {
+	if desired.Name, err = c.releaseName(ctx, r, content, desired.Namespace); err == nil && isTrue(r, releasev1alpha1.AnnotationAdoptRelease) {
 		desired.Adopt, err = c.mayAdopt(ctx, desired.Key())
 	}
 	return desired, err
@@ -268,8 +272,11 @@ func (c *kindController) ownerReference(r *custom.Resource) *metav1.OwnerReferen
 
 // releaseName returns the name of the release that the custom resource has: the first of its
 // possible names under which a release of the custom resource exists, or the configured name.
-func (c *kindController) releaseName(ctx context.Context, r *custom.Resource, namespace string) (string, error) {
-	names, nameErr := c.releaseNames(r)
+func (c *kindController) releaseName(
+	ctx context.Context, r *custom.Resource, content *unstructured.Unstructured, namespace string,
+) (string, error) {
+	names, nameErr := c.releaseNames(r, content)
+	c.releases.set(cache.MetaObjectToName(r), namespace, names)
 	if deployed := r.Status.DeployedRelease; nameErr == nil && deployed != nil && deployed.Name == names[0] {
 		return deployed.Name, nil
 	}
@@ -295,8 +302,8 @@ func (c *kindController) releaseName(ctx context.Context, r *custom.Resource, na
 // releaseNames returns the possible names of the release: the configured name, the name in
 // the status, because the configured name may have changed since the install, and the name
 // that operator-sdk before 1.0 gave. With an error, it returns all but the configured name.
-func (c *kindController) releaseNames(r *custom.Resource) (names []string, err error) {
-	name, err := c.kind.ReleaseName(&r.Unstructured)
+func (c *kindController) releaseNames(r *custom.Resource, content *unstructured.Unstructured) (names []string, err error) {
+	name, err := c.kind.ReleaseName(content)
 	if err == nil {
 		names = append(names, name)
 	}
@@ -307,24 +314,6 @@ func (c *kindController) releaseNames(r *custom.Resource) (names []string, err e
 		names = append(names, legacy)
 	}
 	return names, err
-}
-
-// indexRelease returns the releases that a custom resource may have.
-func (c *kindController) indexRelease(object any) ([]string, error) {
-	r, ok := object.(*custom.Resource)
-	if !ok {
-		return nil, nil
-	}
-	names, _ := c.releaseNames(r) // The pass of the resource reports the error.
-	namespace := r.GetNamespace()
-	if c.kind.ReleaseNamespace != "" {
-		namespace = c.kind.ReleaseNamespace
-	}
-	keys := make([]string, 0, len(names))
-	for _, name := range names {
-		keys = append(keys, cache.NewObjectName(namespace, name).String())
-	}
-	return keys, nil
 }
 
 // observePeriod applies the annotation reconcile-period.

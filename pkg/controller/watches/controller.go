@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -30,9 +30,6 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/served"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
-
-// byRelease is the index of custom resources by the releases that they may have.
-const byRelease = "release"
 
 const (
 	// maxNamedObjects bounds the objects that a message names.
@@ -56,12 +53,11 @@ type kindController struct {
 	informers map[string]cache.SharedIndexInformer
 	lifecycle *release.Lifecycle
 	redactor  *redact.Redactor
+	client    *custom.Client
 	pruned    custom.Pruned
+	releases  releases
 	// further removes the handlers of further informers.
 	further []func() error
-
-	// undeclared are the fields of the status that the CRD does not have.
-	undeclared custom.Undeclared
 }
 
 // newKindController returns a controller of the custom resources in the informers.
@@ -75,8 +71,10 @@ func newKindController(k Kind, resource served.Resource, deps Deps) (*kindContro
 		namespaces = nil
 	}
 	var err error
-	c.informers, err = custom.Informers(deps.Client, resource.GroupVersionResource, namespaces, k.Selector, cache.Indexers{byRelease: c.indexRelease})
-	if err != nil {
+	if c.client, err = custom.NewClient(deps.RESTConfig, deps.HTTPClient, k.GroupVersionKind, resource.GroupVersionResource, k.annotations()); err != nil {
+		return nil, fmt.Errorf("%s: %w", k.Name(), err)
+	}
+	if c.informers, err = c.client.Informers(namespaces, k.Selector); err != nil {
 		return nil, fmt.Errorf("%s: %w", k.Name(), err)
 	}
 	for _, informer := range c.informers {
@@ -84,7 +82,7 @@ func newKindController(k Kind, resource served.Resource, deps Deps) (*kindContro
 			return nil, fmt.Errorf("%s: %w", k.Name(), err)
 		}
 	}
-	c.Loop, err = kind.New(c.definition(resource), kind.Deps{
+	c.Loop, err = kind.New(c.definition(), kind.Deps{
 		Informers: c.informers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
 		ResyncPeriod: k.ReconcilePeriod, Workers: k.MaxConcurrentReconciles,
 	})
@@ -107,13 +105,11 @@ func newKindController(k Kind, resource served.Resource, deps Deps) (*kindContro
 }
 
 // definition returns what is particular to the kind in the passes over its custom resources.
-func (c *kindController) definition(resource served.Resource) kind.Kind[*custom.Resource, custom.Status] {
+func (c *kindController) definition() kind.Kind[*custom.Resource, custom.Status] {
 	k := c.kind
 	return kind.Kind[*custom.Resource, custom.Status]{
 		Name: k.Name(), GroupVersionKind: k.GroupVersionKind, FieldManager: c.deps.FieldManager,
-		Client: func(namespace string) controller.Patcher[*custom.Resource] {
-			return custom.Patcher{Client: c.deps.Client.Resource(resource.GroupVersionResource).Namespace(namespace), Undeclared: &c.undeclared}
-		},
+		Client:      func(namespace string) controller.Patcher[*custom.Resource] { return c.client.In(namespace) },
 		Status:      func(r *custom.Resource) *custom.Status { return &r.Status },
 		Conditions:  func(s *custom.Status) *[]metav1.Condition { return &s.Conditions },
 		Annotations: k.annotations(),
@@ -134,6 +130,7 @@ func (c *kindController) definition(resource served.Resource) kind.Kind[*custom.
 		Forget: func(key cache.ObjectName) {
 			c.lifecycle.Forget(key)
 			c.pruned.Forget(key)
+			c.releases.forget(key)
 		},
 	}
 }
@@ -188,7 +185,7 @@ func (c *kindController) end(ctx context.Context) {
 // labelsChanged starts a pass when the labels of a custom resource change, because names and
 // values of releases may depend on them.
 func labelsChanged(before, after *custom.Resource) controller.Reason {
-	if before != nil && after != nil && !maps.Equal(before.GetLabels(), after.GetLabels()) {
+	if before != nil && after != nil && !before.SameLabels(after) {
 		return controller.SpecChange
 	}
 	return 0
@@ -203,12 +200,8 @@ func (c *kindController) changed(changedRelease cache.ObjectName, change helm.Ch
 	case c.kind.IgnoreDependents && change == helm.ObjectChanged:
 		return
 	}
-	namespace := changedRelease.Namespace
-	if c.kind.ReleaseNamespace != "" {
-		namespace = metav1.NamespaceAll
-	}
-	for _, r := range c.Cached().ByIndex(namespace, byRelease, changedRelease.String()) {
-		c.Queue().Enqueue(cache.MetaObjectToName(r), why)
+	for _, key := range c.releases.owners(changedRelease) {
+		c.Queue().Enqueue(key, why)
 	}
 }
 
@@ -216,13 +209,17 @@ func (c *kindController) changed(changedRelease cache.ObjectName, change helm.Ch
 func (c *kindController) steps(ctx context.Context, p *pass) error {
 	c.pruned.Recall(p)
 	c.observePeriod(ctx, p)
-	bound := &binding{kindController: c}
-	err := release.Steps(c.lifecycle, bound)(ctx, p)
+	content, err := p.Object.Content()
+	if err != nil {
+		return err
+	}
+	bound := &binding{kindController: c, content: content}
+	err = release.Steps(c.lifecycle, bound)(ctx, p)
 	if controller.IsPending(err) {
 		return err
 	}
 	if err == nil && bound.outcome.Observed && bound.outcome.Settled && bound.pausedBy == "" {
-		err = c.runPostHooks(ctx, p, bound.values)
+		err = c.runPostHooks(ctx, p, bound)
 	}
 	if err == nil {
 		err = c.writeManifest(ctx, p, bound)
@@ -237,10 +234,10 @@ func (c *kindController) steps(ctx context.Context, p *pass) error {
 	return err
 }
 
-func (c *kindController) runPostHooks(ctx context.Context, p *pass, values map[string]any) error {
+func (c *kindController) runPostHooks(ctx context.Context, p *pass, bound *binding) error {
 	for _, hook := range c.kind.PostHooks {
 		logger := klog.FromContext(ctx)
-		if err := hook(ctx, p.Object.Unstructured.DeepCopy(), *p.Object.Status.DeployedRelease, values, logger); err != nil {
+		if err := hook(ctx, bound.content.DeepCopy(), *p.Object.Status.DeployedRelease, bound.values, logger); err != nil {
 			err = c.redactor.Error(fmt.Errorf("post-reconcile hook of %s: %w", c.kind.Name(), err))
 			p.Conditions().MarkReconciling(watchesv1alpha1.ReasonReconcileError, err.Error())
 			return err
@@ -273,13 +270,13 @@ func (c *kindController) writeManifest(ctx context.Context, p *pass, bound *bind
 }
 
 // observePaused sets or removes Paused, and returns what pauses the custom resource, or "".
-func (c *kindController) observePaused(ctx context.Context, p *pass) (pausedBy string, err error) {
+func (c *kindController) observePaused(ctx context.Context, p *pass, content *unstructured.Unstructured) (pausedBy string, err error) {
 	text := "Annotation " + c.kind.PauseAnnotation + " is true"
 	switch {
 	case isTrue(p.Object, c.kind.PauseAnnotation):
 		pausedBy = "annotation " + c.kind.PauseAnnotation
 	case c.kind.Paused != nil:
-		paused, err := c.kind.Paused(ctx, p.Object.Unstructured.DeepCopy())
+		paused, err := c.kind.Paused(ctx, content.DeepCopy())
 		if err != nil {
 			return "", fmt.Errorf("pause handler of %s: %w", c.kind.Name(), err)
 		}
@@ -298,7 +295,11 @@ func (c *kindController) observePaused(ctx context.Context, p *pass) (pausedBy s
 // finalize uninstalls the release of a custom resource.
 func (c *kindController) finalize(ctx context.Context, p *pass) (event.Event, error) {
 	c.pruned.Recall(p)
-	pausedBy, err := c.observePaused(ctx, p)
+	content, err := p.Object.Content()
+	if err != nil {
+		return event.Event{}, c.blockDeletion(p, err)
+	}
+	pausedBy, err := c.observePaused(ctx, p, content)
 	if err != nil {
 		return event.Event{}, c.blockDeletion(p, err)
 	}
@@ -307,7 +308,7 @@ func (c *kindController) finalize(ctx context.Context, p *pass) (event.Event, er
 		p.Conditions().MarkReconciling(watchesv1alpha1.ReasonPauseReconcileAnnotationTrue, "Deletion waits until "+pausedBy+" is no longer true")
 		return event.Event{}, kind.ErrDeletionWaits
 	}
-	desired, err := c.releaseOf(ctx, p)
+	desired, err := c.releaseOf(ctx, p, content)
 	if name := (*nameError)(nil); errors.As(err, &name) && p.Object.Status.DeployedRelease == nil && len(p.Object.Status.Inventory) == 0 {
 		return event.Normal("NothingToUninstall", "Delete", "There is no release: "+name.Error()), nil
 	}
@@ -353,7 +354,7 @@ func (c *kindController) vanishes(ctx context.Context, desired helm.Release, inv
 	if desired.ServiceAccount == "" || slices.ContainsFunc(inventory, outside) {
 		return false, nil
 	}
-	namespace, err := c.deps.Client.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, desired.Namespace, metav1.GetOptions{})
+	namespace, err := c.deps.metadata.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, desired.Namespace, metav1.GetOptions{})
 	if err != nil {
 		return false, fmt.Errorf("look whether the namespace is being deleted: %w", err)
 	}

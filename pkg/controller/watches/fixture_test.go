@@ -26,7 +26,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -86,10 +85,8 @@ func (w *world) start(kinds ...watches.Kind) {
 		LoggerFor: func(ctx context.Context) *slog.Logger { return slog.New(logr.ToSlogHandler(klog.FromContext(ctx))) },
 	})
 	w.must(err)
-	client, err := dynamic.NewForConfigAndClient(w.RESTConfig(), w.HTTPClient())
-	w.must(err)
 	w.manager, err = watches.NewManager(watches.Deps{
-		Engine: engine, Client: client, Recorder: w.recorder, Clock: clock.RealClock{}, ResyncPeriod: resync,
+		Engine: engine, RESTConfig: w.RESTConfig(), HTTPClient: w.HTTPClient(), Recorder: w.recorder, Clock: clock.RealClock{}, ResyncPeriod: resync,
 		Waiting: func(kind string, waiting bool) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

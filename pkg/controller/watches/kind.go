@@ -63,7 +63,8 @@ type Kind struct {
 	// Drift is then corrected by the next periodic reconcile.
 	IgnoreDependents bool
 	// ReleaseName returns the name of the release. The default is the name of the custom
-	// resource. It must depend on nothing that changes.
+	// resource. It must depend on nothing that changes. The object has its metadata only if it
+	// is beyond the limits of values. The same holds for Paused.
 	ReleaseName func(object *unstructured.Unstructured) (string, error)
 	// ReleaseNamespace is the namespace of the releases of a cluster-scoped kind. Required
 	// for such kinds, and refused for all others.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -14,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -35,11 +37,13 @@ type Engine interface {
 
 // Deps are the dependencies of a manager.
 type Deps struct {
-	Engine   Engine
-	Client   dynamic.Interface
-	Recorder events.EventRecorder
-	Metrics  *controller.Metrics
-	Clock    clock.WithTicker
+	Engine Engine
+	// RESTConfig and HTTPClient are for the clients of the kinds.
+	RESTConfig *rest.Config
+	HTTPClient *http.Client
+	Recorder   events.EventRecorder
+	Metrics    *controller.Metrics
+	Clock      clock.WithTicker
 	// Namespaces are the watched namespaces; empty means all.
 	Namespaces []string
 	// FieldManager is the field manager of the statuses: the name of the program.
@@ -50,6 +54,8 @@ type Deps struct {
 	// Waiting is told whether a kind waits until the API server serves it and the operator
 	// may watch it. Optional.
 	Waiting func(kind string, waiting bool)
+
+	metadata metadata.Interface
 }
 
 // Manager runs the controllers of several kinds. Each kind runs while the API server serves
@@ -67,6 +73,10 @@ type Manager struct {
 func NewManager(deps Deps, kinds ...Kind) (*Manager, error) {
 	if deps.Waiting == nil {
 		deps.Waiting = func(string, bool) {}
+	}
+	var err error
+	if deps.metadata, err = metadata.NewForConfigAndClient(deps.RESTConfig, deps.HTTPClient); err != nil {
+		return nil, fmt.Errorf("client of metadata: %w", err)
 	}
 	m := &Manager{deps: deps, running: map[string]*kindController{}}
 	m.runner = served.NewRunner(served.New(served.Config{Kinds: deps.Engine, Clock: deps.Clock, Waiting: deps.Waiting}))

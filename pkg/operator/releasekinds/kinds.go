@@ -56,7 +56,7 @@ func newManager(env *operator.Environment, shared *Engine, options Options, kind
 		options.ResyncPeriod = 10 * time.Minute
 	}
 	manager, err := watches.NewManager(watches.Deps{
-		Engine: engine, Client: env.Clients.Dynamic, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics,
+		Engine: engine, RESTConfig: env.Clients.Config, HTTPClient: env.Clients.HTTP, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics,
 		Clock: clock.RealClock{}, Namespaces: env.Namespaces, FieldManager: env.Name(), ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
 		Waiting: env.SetWaiting,
 	}, kinds...)

@@ -44,7 +44,23 @@ func (e *UnfilledError) Unwrap() []error {
 
 func (e *UnfilledError) pending() bool { return e.Failure == nil }
 
-// IsPending reports whether each branch of err is an [*UnfilledError] without a failure.
+// StaleError says that a pass had an older version of an object than the API server has.
+type StaleError struct {
+	Object cache.ObjectName
+}
+
+// Error implements error.
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("the cache has an older version of %s than the API server", e.Object)
+}
+
+// Unwrap returns ErrNotSynced.
+func (e *StaleError) Unwrap() error { return ErrNotSynced }
+
+func (e *StaleError) pending() bool { return true }
+
+// IsPending reports whether each branch of err only waits for a cache: it is a [*StaleError],
+// or an [*UnfilledError] without a failure.
 func IsPending(err error) bool {
 	return every(err, func(link error) bool {
 		unfilled, ok := link.(interface{ pending() bool })

@@ -6,6 +6,7 @@ package controller
 import (
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
@@ -71,12 +72,12 @@ func (l *Latest[T]) Seen(cached T) {
 	}
 }
 
-// Gone records that a write of this process deleted obj, for example by removing
-// the last finalizer. Newest then returns nil for that UID.
-func (l *Latest[T]) Gone(obj T) {
+// Gone records that obj is deleted: an own write removed the last finalizer, or the API server
+// no longer has obj. Newest then returns nil for that UID.
+func (l *Latest[T]) Gone(obj metav1.Object) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	key := nameOf(obj)
+	key := cache.MetaObjectToName(obj)
 	delete(l.written, key)
 	if l.gone == nil {
 		l.gone = map[cache.ObjectName]types.UID{}

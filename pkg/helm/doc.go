@@ -82,7 +82,8 @@
 // record that have the release's marks. The size and the number of values of a record are
 // bounded before the record is decoded.
 //
-// A release belongs to its owner, whom the records name ([OwnerLabel]). A release of
+// A release belongs to its owner, whom the records name ([OwnerLabel]). They also name the
+// owner's generation, so that a caller with an old cache finds out ([Record.Outdates]). A release of
 // another owner is refused ([ActionRefuse]), and so is one that another client made,
 // unless [Release.Adopt] or [Release.Takeover] is set. A takeover is for the releases of
 // another operator with the same owners. It trusts less than an adoption: the record must

@@ -6,6 +6,7 @@ package helm
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,8 @@ const (
 	// OwnerKindLabel is the owner's kind and a digest of its group, kind and name:
 	// "<kind>.<digest>". The digest stays the same when the owner is created again.
 	OwnerKindLabel = "engine.demo.example.com/owner-kind"
+	// OwnerGenerationLabel is the owner's generation, see [Release.OwnerGeneration].
+	OwnerGenerationLabel = "engine.demo.example.com/owner-generation"
 )
 
 // maxLabelKind is the largest part of a kind's name in OwnerKindLabel, because a label's
@@ -34,6 +37,8 @@ type Owner struct {
 	Kind string
 	// Identity is a digest of group, kind and name.
 	Identity string
+	// Generation is the owner's generation; 0 if it is not known.
+	Generation int64
 }
 
 func ownerOf(reference *metav1.OwnerReference) Owner {
@@ -51,20 +56,37 @@ func ownerOf(reference *metav1.OwnerReference) Owner {
 func recordedOwner(labels map[string]string) Owner {
 	kind := labels[OwnerKindLabel]
 	end := max(strings.LastIndexByte(kind, '.'), 0)
-	return Owner{UID: types.UID(labels[OwnerLabel]), Kind: kind[:end], Identity: strings.TrimPrefix(kind[end:], ".")}
+	generation, _ := strconv.ParseInt(labels[OwnerGenerationLabel], 10, 64) // Older records have none.
+	return Owner{
+		UID: types.UID(labels[OwnerLabel]), Kind: kind[:end], Identity: strings.TrimPrefix(kind[end:], "."), Generation: generation,
+	}
 }
 
 // label puts the owner into the labels of a record.
 func (o Owner) label(labels map[string]string) {
 	delete(labels, OwnerLabel)
 	delete(labels, OwnerKindLabel)
+	delete(labels, OwnerGenerationLabel)
 	if o.UID != "" {
 		labels[OwnerLabel], labels[OwnerKindLabel] = string(o.UID), o.Kind+"."+o.Identity
 	}
+	if o.UID != "" && o.Generation > 0 {
+		labels[OwnerGenerationLabel] = strconv.FormatInt(o.Generation, 10)
+	}
+}
+
+// Outdates reports whether the revision names another owner than the one with this UID, or a
+// newer generation of it. Then the caller may have an old version of the owner, because UIDs
+// do not tell which owner is the newer one. The caller must confirm its version with the API
+// server before it changes or uninstalls the release.
+func (r *Record) Outdates(owner types.UID, generation int64) bool {
+	uid := r.OwnerUID()
+	return uid != "" && (uid != owner || r.Owner.Generation > generation)
 }
 
 // succeeds reports whether the owner is the other one, or was created after it under the
-// same name.
+// same name. The caller has confirmed the owner, see [Record.Outdates], so an owner with
+// another UID is an earlier one.
 func (o Owner) succeeds(other Owner) bool {
 	return o.UID != "" && (o.UID == other.UID || o.Identity == other.Identity)
 }

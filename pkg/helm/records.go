@@ -255,7 +255,8 @@ func slimRecord(object any) (any, error) {
 }
 
 // indexedLabels are the labels that the index keeps. Secrets may have any number of others.
-var indexedLabels = append(driver.GetSystemLabels(), InputsLabel, RollbackLabel, UnhealthyLabel, OwnerLabel, OwnerKindLabel, SaltLabel, AdoptLabel)
+var indexedLabels = append(driver.GetSystemLabels(),
+	InputsLabel, RollbackLabel, UnhealthyLabel, OwnerLabel, OwnerKindLabel, OwnerGenerationLabel, SaltLabel, AdoptLabel)
 
 func slimSecret(secret *metav1.ObjectMeta) *metav1.PartialObjectMetadata {
 	labels := map[string]string{}

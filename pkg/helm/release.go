@@ -33,6 +33,9 @@ type Release struct {
 	// cluster-scoped objects, objects in other namespaces, hooks, and objects with
 	// helm.sh/resource-policy: keep.
 	Owner *metav1.OwnerReference
+	// OwnerGeneration is the owner's generation; 0 if it is not known. The records of the
+	// revisions name it, see [Record.Outdates]. It is not part of InputDigest.
+	OwnerGeneration int64
 	// Scope is where the release may have objects; empty means ScopeNamespace.
 	Scope Scope
 	// Adopt takes over a release without an owner, and its objects, no matter which client

@@ -11,6 +11,7 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
 
@@ -86,6 +87,37 @@ func TestOwnerCreatedAgain(t *testing.T) {
 		if controller := metav1.GetControllerOf(f.Object("Service", "default/web")); controller == nil || controller.UID != "another" {
 			t.Errorf("the Service belongs to %v", controller)
 		}
+		f.must(desired, ActionNone, CauseNone)
+	})
+}
+
+// TestRecordNamesTheGenerationOfItsOwner: the record tells whether the caller may have an old
+// version of the owner.
+func TestRecordNamesTheGenerationOfItsOwner(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		desired := owned(t, nil)
+		desired.OwnerGeneration = 3
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		f.restart()
+
+		record := f.engine.records.latest(desired.Key())
+
+		tests := map[string]struct {
+			owner      types.UID
+			generation int64
+			want       bool
+		}{
+			"the same generation": {desired.Owner.UID, 3, false},
+			"a newer generation":  {desired.Owner.UID, 4, false},
+			"an older generation": {desired.Owner.UID, 2, true},
+			"another owner":       {"another", 3, true},
+		}
+		for name, test := range tests {
+			if got := record.Outdates(test.owner, test.generation); got != test.want {
+				t.Errorf("%s: is outdated: %t", name, got)
+			}
+		}
+		desired.OwnerGeneration = 4
 		f.must(desired, ActionNone, CauseNone)
 	})
 }

@@ -81,10 +81,12 @@ func (e *Engine) newStore(ctx context.Context, desired Release, baseline Baselin
 		return nil, fmt.Errorf("release %s: namespace %q is not among the namespaces that the engine watches", name, name.Namespace)
 	}
 	bytes := e.recordLimit(desired.Chart)
+	owner := ownerOf(desired.Owner)
+	owner.Generation = desired.OwnerGeneration
 	return &store{
 		engine:  e,
 		release: name,
-		owner:   ownerOf(desired.Owner),
+		owner:   owner,
 		secrets: &recordClient{
 			secrets:  e.clientset.CoreV1().Secrets(name.Namespace),
 			release:  name,

@@ -56,7 +56,7 @@ type family struct {
 	synced []controller.NamedSync
 	// registry has the metrics of the queue.
 	registry *prometheus.Registry
-	// confirmErr is the result of Confirm.
+	// confirmErr is the result of Confirm and ConfirmOnce.
 	confirmErr error
 	// mu is held during a pass. Time alone orders a pass after what the test did before, which
 	// the race detector does not see.
@@ -80,6 +80,9 @@ func (f *family) Await(synced ...controller.NamedSync) { f.synced = append(f.syn
 
 // Confirm implements Loop.
 func (f *family) Confirm(context.Context, metav1.Object) error { return f.confirmErr }
+
+// ConfirmOnce implements Loop.
+func (f *family) ConfirmOnce(context.Context, metav1.Object) error { return f.confirmErr }
 
 // newFamily returns a family whose children exist.
 func newFamily(t *testing.T, desired ...Desired) *family {

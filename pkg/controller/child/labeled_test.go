@@ -66,7 +66,9 @@ type fakeLoop struct {
 func (l *fakeLoop) Queue() *controller.Controller                { return l.queue }
 func (l *fakeLoop) Await(synced ...controller.NamedSync)         { l.synced = append(l.synced, synced...) }
 func (l *fakeLoop) Confirm(context.Context, metav1.Object) error { return nil }
-func (r *readiness) key(owner string) cache.ObjectName           { return cache.NewObjectName("ns", owner) }
+
+func (l *fakeLoop) ConfirmOnce(context.Context, metav1.Object) error { return nil }
+func (r *readiness) key(owner string) cache.ObjectName               { return cache.NewObjectName("ns", owner) }
 
 // takeQueued returns the owners that were queued since the last call.
 func (r *readiness) takeQueued() []string {

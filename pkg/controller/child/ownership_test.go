@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/tools/cache"
 
 	childv1alpha1 "github.com/example/demoapp-controller/pkg/apis/child/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -84,6 +85,25 @@ func TestChildIsNotTakenBackByAStaleOwner(t *testing.T) {
 		f.Wait(time.Second)
 		must(t, f.err)
 		equal(t, "controlled by the owner that is the newest version", true, metav1.IsControlledBy(f.configMap(), f.owner))
+	})
+}
+
+func TestStaleOwnerDeletesNoChild(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t, configMap("one"))
+		f.confirmErr = &controller.StaleError{Object: cache.NewObjectName("ns", "web")}
+		f.desired = nil
+
+		f.pass()
+
+		equal(t, "requests", []string(nil), f.Take())
+		if !controller.IsPending(f.err) {
+			t.Errorf("error is %v, want a pending one", f.err)
+		}
+		f.confirmErr = nil
+		f.pass()
+		must(t, f.err)
+		equal(t, "requests of the newest version", []string{"delete configmaps/web"}, f.Take())
 	})
 }
 

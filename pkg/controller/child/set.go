@@ -46,8 +46,8 @@ type Set struct {
 	drifts      drifts
 	brought     brought
 	blocked     blocked
-	// confirm returns an error if an owner is not the newest version. See Loop.
-	confirm func(ctx context.Context, owner metav1.Object) error
+	// confirm and confirmOnce return an error if an owner is not the newest version. See Loop.
+	confirm, confirmOnce func(ctx context.Context, owner metav1.Object) error
 
 	mu      sync.Mutex
 	flights map[cache.ObjectName]*flight
@@ -58,8 +58,9 @@ type Set struct {
 func NewSet(owner schema.GroupVersionKind, kinds ...Kind) *Set {
 	s := &Set{
 		owner: owner, kinds: map[schema.GroupVersionKind]Kind{}, optional: map[schema.GroupVersionKind]*optional{},
-		flights: map[cache.ObjectName]*flight{},
-		confirm: func(context.Context, metav1.Object) error { return nil },
+		flights:     map[cache.ObjectName]*flight{},
+		confirm:     func(context.Context, metav1.Object) error { return nil },
+		confirmOnce: func(context.Context, metav1.Object) error { return nil },
 	}
 	for _, k := range kinds {
 		s.kinds[k.gvk] = k
@@ -492,6 +493,10 @@ func (p *pass) remove(ctx context.Context, kind Kind, of id, child *Observed) er
 	}
 	if child.DeletionTimestamp != nil {
 		return nil
+	}
+	// An old version of the owner must not delete what a newer version desires.
+	if err := p.set.confirmOnce(ctx, p.owner); err != nil {
+		return writeError(of, err)
 	}
 	background := metav1.DeletePropagationBackground
 	err := kind.client(p.owner.GetNamespace()).delete(ctx, child.Name, metav1.DeleteOptions{

@@ -23,7 +23,7 @@ import (
 // owner queues the owners that wait for its name when it is gone (reason DependencyReady).
 // Drift of children counts for the metrics of the queue's controller.
 func (s *Set) Watch(loop Loop) error {
-	s.confirm = loop.Confirm
+	s.confirm, s.confirmOnce = loop.Confirm, loop.ConfirmOnce
 	names := map[string]bool{}
 	for gvk, kind := range s.kinds {
 		if names[gvk.Kind] {
@@ -55,11 +55,13 @@ func (s *Set) handle(loop Loop, kind Kind) ([]controller.NamedSync, error) {
 }
 
 // Loop is the part of kind.Loop that a Set needs: the queue of the owners, the caches that
-// their first pass waits for, and a check that an owner is the newest version.
+// their first pass waits for, and two checks that an owner is the newest version. Confirm
+// asks the API server each time. ConfirmOnce asks once in the life of the loop.
 type Loop interface {
 	Queue() *controller.Controller
 	Await(synced ...controller.NamedSync)
 	Confirm(ctx context.Context, owner metav1.Object) error
+	ConfirmOnce(ctx context.Context, owner metav1.Object) error
 }
 
 // handler receives the events of one informer.

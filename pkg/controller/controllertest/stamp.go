@@ -151,7 +151,7 @@ func (r *request) Apply(
 		return err
 	case err != nil:
 		return err
-	case accessor.GetResourceVersion() == neverResourceVersion:
+	case accessor.GetResourceVersion() == neverResourceVersion && r.subresource == "":
 		return apierrors.NewConflict(gvr.GroupResource(), accessor.GetName(), errors.New("the object exists"))
 	}
 	uid := accessor.GetUID()

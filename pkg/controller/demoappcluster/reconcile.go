@@ -41,7 +41,9 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 	nodes := matchingNodes(c.nodes.Informer().GetStore(), selector)
 	observed := c.children.observe(p.Object, nodes)
 	if todo := decide(observed, maxUnavailable(p.Object.Spec.UpdateStrategy, len(nodes))); !todo.isEmpty() {
-		err = c.act(ctx, p.Object, todo)
+		if err = c.act(ctx, p, todo); controller.IsPending(err) {
+			return err
+		}
 		observed = c.children.observe(p.Object, nodes)
 	}
 	count(&p.Object.Status, observed.slots)
@@ -53,9 +55,16 @@ func (c *Controller) steps(ctx context.Context, p *pass) error {
 }
 
 // act executes a plan.
-func (c *Controller) act(ctx context.Context, cluster *v1alpha1.DemoAppCluster, todo plan) error {
+func (c *Controller) act(ctx context.Context, p *pass, todo plan) error {
+	cluster := p.Object
 	client := c.apps.DemoApps(cluster.Namespace)
 	keeper := c.children.keeper
+	if len(todo.remove) > 0 {
+		// An old version of the DemoAppCluster must not delete what a newer version desires.
+		if err := p.Confirm(ctx); err != nil {
+			return err
+		}
+	}
 	removeErr := child.InBatches(ctx, len(todo.remove), parallelWrites, func(ctx context.Context, i int) error {
 		if keeper.IsLeaving(todo.remove[i]) {
 			return nil

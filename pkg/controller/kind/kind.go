@@ -41,7 +41,7 @@ type Kind[T Object[T], S any] struct {
 	Conditions func(*S) *[]metav1.Condition
 	// Steps move the observed state to the desired state. They change nothing of p.Object
 	// except its status. The status is written after Steps, also after an error. It is not
-	// written if an informer has not synced ([controller.IsPending]).
+	// written if a cache has to catch up ([controller.IsPending]).
 	Steps func(ctx context.Context, p *Pass[T]) error
 
 	// Annotations are the annotations whose change starts a pass. Optional.
@@ -54,7 +54,8 @@ type Kind[T Object[T], S any] struct {
 	// Without Finalizer they are removed, also in a deletion, and Finalize is not called.
 	// Optional.
 	FormerFinalizers []string
-	// Finalize reverts the effects of Steps when the object is being deleted. It must be
+	// Finalize reverts the effects of Steps when the object is being deleted. The API server
+	// has confirmed that the object exists and is being deleted. Finalize must be
 	// idempotent. On an error the finalizer stays, and Finalize must report the error in
 	// p.Object's status. The error [ErrDeletionWaits] says that nothing failed, and that an
 	// event or p.LookAgain starts the next pass. Finalize returns the event for the end of
@@ -102,6 +103,7 @@ type Pass[T Object[T]] struct {
 	failed      bool
 	conditions  func(T) *[]metav1.Condition
 	commit      func(context.Context) error
+	confirm     func(context.Context) error
 	afterCommit []func(bool)
 }
 
@@ -121,6 +123,11 @@ func (p *Pass[T]) LookAgain(d time.Duration) { p.Next = min(p.Next, d) }
 // Commit writes the status now. Call it if the status must be visible before the pass
 // continues.
 func (p *Pass[T]) Commit(ctx context.Context) error { return p.commit(ctx) }
+
+// Confirm is [Loop.ConfirmOnce] for the object of the pass. Steps call it before they delete
+// something, and if the cached version may be an old one. They return its error: the next pass
+// has the newest version. Before Finalize, the object is confirmed already.
+func (p *Pass[T]) Confirm(ctx context.Context) error { return p.confirm(ctx) }
 
 // AfterCommit calls f at the end of the pass. committed is false if the status was held,
 // or if its write failed.

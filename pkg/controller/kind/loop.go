@@ -5,7 +5,6 @@ package kind
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -48,16 +46,18 @@ type Deps struct {
 
 // Loop makes the passes over the objects of one kind.
 type Loop[T Object[T], S any] struct {
-	kind     Kind[T, S]
-	queue    *controller.Controller
-	cached   controller.Scoped[T]
-	latest   controller.Latest[T]
-	held     status.Throttle[T]
-	mu       sync.Mutex
-	synced   []controller.NamedSync // guarded by mu
-	recorder events.EventRecorder
-	clock    clock.PassiveClock
-	resync   time.Duration
+	kind   Kind[T, S]
+	queue  *controller.Controller
+	cached controller.Scoped[T]
+	latest controller.Latest[T]
+	// confirmed has the objects that the API server has shown to this loop in an answer.
+	confirmed confirmed
+	held      status.Throttle[T]
+	mu        sync.Mutex
+	synced    []controller.NamedSync // guarded by mu
+	recorder  events.EventRecorder
+	clock     clock.PassiveClock
+	resync    time.Duration
 
 	metrics      *controller.Metrics
 	cachesSynced []cache.InformerSynced
@@ -99,8 +99,9 @@ func (h handler[T]) OnUpdate(before, after T) {
 	h.TypedResourceEventHandler.OnUpdate(before, after)
 }
 
-// wrote records an own write, unless the cache has come to it before the answer.
+// wrote records the answer to an own write, unless the cache has come to it before the answer.
 func (l *Loop[T, S]) wrote(object T) {
+	l.confirmed.add(object)
 	l.latest.Wrote(object)
 	if cached, ok := l.cached.Get(cache.MetaObjectToName(object)); ok {
 		l.latest.Seen(cached)
@@ -117,20 +118,6 @@ func (l *Loop[T, S]) Cached() controller.Scoped[T] { return l.cached }
 // write that the cache does not have yet. It returns nil if the object is gone.
 func (l *Loop[T, S]) Newest(cached T) T {
 	return l.latest.Newest(cache.MetaObjectToName(cached), cached)
-}
-
-// Confirm returns a conflict if the API server has a newer version of an object than this
-// one. It sends a patch of the status that changes nothing, which needs no further
-// permission.
-func (l *Loop[T, S]) Confirm(ctx context.Context, object metav1.Object) error {
-	version := map[string]any{"metadata": map[string]any{"resourceVersion": object.GetResourceVersion()}}
-	data, err := json.Marshal(version)
-	if err != nil {
-		return err
-	}
-	_, err = l.kind.Client(object.GetNamespace()).Patch(ctx, object.GetName(), types.MergePatchType, data,
-		metav1.PatchOptions{FieldManager: l.kind.FieldManager}, "status")
-	return err
 }
 
 // Await adds caches that must sync before the first pass. It has no effect once Run runs.
@@ -159,6 +146,13 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	var none T
 	cached, _ := l.cached.Get(key)
 	object := l.latest.Newest(key, cached)
+	if object != none && object.GetDeletionTimestamp() != nil && l.finalizes(object) {
+		newest, err := l.confirmDeletion(ctx, object)
+		if err != nil {
+			return controller.Result{}, l.blockDeletion(ctx, l.newPass(object, why), err)
+		}
+		object = newest
+	}
 	if object == none {
 		controller.LogGeneration(ctx, 0)
 		l.forget(key, cached)
@@ -203,6 +197,7 @@ func (l *Loop[T, S]) newPass(object T, why controller.Reason) *Pass[T] {
 		conditions: func(object T) *[]metav1.Condition { return l.kind.Conditions(l.kind.Status(object)) },
 	}
 	p.commit = func(ctx context.Context) error { return l.commit(ctx, p) }
+	p.confirm = func(ctx context.Context) error { return l.ConfirmOnce(ctx, p.Observed) }
 	if held, ok := l.held.Held(p.Key(), object.GetUID()); ok {
 		*l.kind.Status(p.Object) = *l.kind.Status(held.DeepCopy())
 	}
@@ -230,7 +225,7 @@ func (l *Loop[T, S]) ensureFinalizer(ctx context.Context, object T) (T, error) {
 // it writes the status between the two. Every step is idempotent, because an earlier pass
 // may have been interrupted.
 func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
-	own := append([]string{l.kind.Finalizer}, l.kind.FormerFinalizers...)
+	own := l.finalizers()
 	if !finalizer.Has(p.Observed, own...) {
 		return nil
 	}
@@ -256,10 +251,7 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 		return l.redacted(ctx, p.Object, err) // The watch event of the change enqueues the object.
 	}
 	if err != nil {
-		err = l.redacted(ctx, p.Object, err)
-		p.failed = controller.IsFailure(ctx, err)
-		p.Conditions().MarkReconciling(apimeta.ReasonFinalizerFailed, "Deletion waits: "+err.Error())
-		return join(err, p.Commit(ctx))
+		return l.blockDeletion(ctx, p, err)
 	}
 	// Emit the event after the removal, so that a repeated pass does not emit it again.
 	if done != (event.Event{}) {
@@ -272,6 +264,24 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	l.wrote(ended)
 	p.Observed = ended
 	return l.reportFinalized(ctx, p)
+}
+
+// blockDeletion reports an error of a request about the object itself.
+func (l *Loop[T, S]) blockDeletion(ctx context.Context, p *Pass[T], err error) error {
+	err = l.redacted(ctx, p.Object, err)
+	p.failed = controller.IsFailure(ctx, err)
+	p.Conditions().MarkReconciling(apimeta.ReasonFinalizerFailed, "Deletion waits: "+err.Error())
+	return join(err, p.Commit(ctx))
+}
+
+// finalizes reports whether the deletion of an object calls Finalize.
+func (l *Loop[T, S]) finalizes(object T) bool {
+	return l.kind.Finalizer != "" && finalizer.Has(object, l.finalizers()...)
+}
+
+// finalizers returns the finalizers that count as the kind's own.
+func (l *Loop[T, S]) finalizers() []string {
+	return append([]string{l.kind.Finalizer}, l.kind.FormerFinalizers...)
 }
 
 func (l *Loop[T, S]) reportFinalized(ctx context.Context, p *Pass[T]) error {
@@ -318,7 +328,7 @@ func (l *Loop[T, S]) hold(p *Pass[T], err error) time.Duration {
 func (l *Loop[T, S]) commit(ctx context.Context, p *Pass[T]) error {
 	status.KeepTransitionTimes(*p.conditions(p.Observed), *p.conditions(p.Object))
 	written, wrote, err := status.Commit(ctx, *l.kind.Status(p.Observed), *l.kind.Status(p.Object), func(ctx context.Context) (T, error) {
-		return l.apply(ctx, p.Object)
+		return l.apply(ctx, p)
 	})
 	if err != nil {
 		return l.redacted(ctx, p.Object, err)
@@ -344,21 +354,27 @@ func (l *Loop[T, S]) commit(ctx context.Context, p *Pass[T]) error {
 }
 
 // apply writes the status of an object. The error is NotFound if another object has its name
-// now. The cache tells, and not the API server, which ignores the UID in a status. In the time
-// that the watch takes, another object may get the status nonetheless. Its own pass corrects it.
-func (l *Loop[T, S]) apply(ctx context.Context, object T) (T, error) {
-	kind := l.kind.GroupVersionKind
-	gone := apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, object.GetName())
-	if cached, ok := l.cached.Get(cache.MetaObjectToName(object)); !ok || cached.GetUID() != object.GetUID() {
-		return object, gone
+// now. The API server ignores the UID in a status, so the write names the resourceVersion. If
+// the object has changed meanwhile, the status is written to its newest version.
+func (l *Loop[T, S]) apply(ctx context.Context, p *Pass[T]) (T, error) {
+	write := func(version T) (T, error) {
+		return status.Apply(ctx, l.kind.Client(version.GetNamespace()), status.Target{
+			GroupVersionKind: l.kind.GroupVersionKind, Object: version, FieldManager: l.kind.FieldManager,
+		}, *l.kind.Status(p.Object))
 	}
-	written, err := status.Apply(ctx, l.kind.Client(object.GetNamespace()), status.Target{
-		GroupVersionKind: kind, Object: object, FieldManager: l.kind.FieldManager,
-	}, *l.kind.Status(object))
-	if err == nil && written.GetUID() != object.GetUID() {
-		return object, gone
+	written, err := write(p.Observed)
+	if !apierrors.IsConflict(err) {
+		return written, err
 	}
-	return written, err
+	live, err := l.live(ctx, p.Object)
+	if err != nil {
+		return live, err
+	}
+	if live.GetUID() != p.Object.GetUID() {
+		kind := l.kind.GroupVersionKind
+		return live, apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, live.GetName())
+	}
+	return write(live)
 }
 
 func (l *Loop[T, S]) transitions(before, after T) []event.Event {
@@ -395,6 +411,7 @@ func (l *Loop[T, S]) forget(key cache.ObjectName, cached T) {
 	}
 	l.held.Forget(key)
 	l.first.forget(key)
+	l.confirmed.forget(key)
 	if l.kind.Forget != nil {
 		l.kind.Forget(key)
 	}

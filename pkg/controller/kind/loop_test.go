@@ -94,12 +94,17 @@ func newWorld(t *testing.T, change func(w *world, k *kind.Kind[*cluster, v1alpha
 		Informers: map[string]cache.SharedIndexInformer{"": w.informer}, Recorder: w, Clock: w.clock, ResyncPeriod: time.Hour,
 	})
 	must(t, err)
-	_, err = w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Create(t.Context(),
-		&cluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, metav1.CreateOptions{})
-	must(t, err)
+	w.create()
 	w.sync()
 	w.requests = nil
 	return w
+}
+
+func (w *world) create() {
+	w.t.Helper()
+	_, err := w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Create(w.t.Context(),
+		&cluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, metav1.CreateOptions{})
+	must(w.t, err)
 }
 
 // Eventf implements events.EventRecorder.
@@ -310,48 +315,6 @@ func TestCommitWithinPass(t *testing.T) {
 	equal(t, "next pass", time.Minute, result.RequeueAfter)
 }
 
-// TestObjectOfTheSameNameDoesNotGetTheStatus: during a pass, the object is deleted and created again.
-func TestObjectOfTheSameNameDoesNotGetTheStatus(t *testing.T) {
-	tests := map[string]struct {
-		// seen says that the cache has the new object when the status is written.
-		seen     bool
-		requests []string
-	}{
-		"the cache has it":         {true, nil},
-		"the cache has it not yet": {false, []string{"patch status"}},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
-				k.Steps = func(_ context.Context, p *pass) error {
-					w.replace(test.seen) //nolint:contextcheck // It has the test's context.
-					p.Conditions().MarkReady("AllReady", "")
-					w.requests = nil
-					return nil
-				}
-			})
-
-			_, err := w.pass()
-
-			must(t, err)
-			equal(t, "requests", test.requests, w.requests)
-			equal(t, "events", []string(nil), w.events)
-		})
-	}
-}
-
-// replace deletes the object and creates another one of its name.
-func (w *world) replace(seen bool) {
-	w.t.Helper()
-	clusters := w.client.DemoV1alpha1().DemoAppClusters(key.Namespace)
-	must(w.t, clusters.Delete(w.t.Context(), key.Name, metav1.DeleteOptions{}))
-	_, err := clusters.Create(w.t.Context(), &cluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, metav1.CreateOptions{})
-	must(w.t, err)
-	if seen {
-		w.sync()
-	}
-}
-
 func TestGoneObjectIsForgotten(t *testing.T) {
 	w := newWorld(t, reports("AllReady", nil))
 	w.delete()
@@ -439,6 +402,7 @@ func TestFinalizer(t *testing.T) {
 			finalize := test.finalize
 			w := newWorld(t, finalizes(&finalize))
 			w.change(func(c *cluster) { c.Finalizers = append(slices.Clone(test.finalizers), ours) })
+			must(t, w.loop.Confirm(t.Context(), w.stored()))
 			w.delete()
 			maps.Copy(w.refuse, test.refuse)
 
@@ -499,26 +463,5 @@ func TestFormerFinalizersAreRemoved(t *testing.T) {
 			equal(t, "requests of the next pass", []string(nil), w.requests)
 			equal(t, "finalizers", test.want, w.stored().Finalizers)
 		})
-	}
-}
-
-func TestConfirmTellsTheNewestVersion(t *testing.T) {
-	w := newWorld(t, func(*world, *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {})
-	stale := w.stored()
-	changed := w.stored()
-	changed.Labels = map[string]string{"changed": "1"}
-	_, err := w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Update(t.Context(), changed, metav1.UpdateOptions{})
-	must(t, err)
-	newest := w.stored()
-
-	err = w.loop.Confirm(t.Context(), newest)
-	staleErr := w.loop.Confirm(t.Context(), stale)
-
-	must(t, err)
-	if !apierrors.IsConflict(staleErr) {
-		t.Errorf("error for an older version is %v, want a conflict", staleErr)
-	}
-	if diff := cmp.Diff(newest, w.stored()); diff != "" {
-		t.Errorf("the object was changed (-want +got):\n%s", diff)
 	}
 }

@@ -108,6 +108,7 @@ func Steps[T kind.Object[T]](l *Lifecycle, binding Binding[T]) func(context.Cont
 		f.Requested, f.ForceAt = l.observeRequest(ctx, s, f.Key)
 		var err error
 		f.Desired, err = binding.Desired(ctx, p)
+		f.Desired.Release.OwnerGeneration = f.Generation
 		if f.Desired.Release.Chart == nil {
 			return controller.Terminal(errors.Join(fmt.Errorf("the binding of %s returned a release without a chart", f.Key), err))
 		}
@@ -137,6 +138,7 @@ type pass interface {
 	Conditions() status.Editor
 	LookAgain(d time.Duration)
 	Commit(ctx context.Context) error
+	Confirm(ctx context.Context) error
 	AfterCommit(f func(committed bool))
 }
 

@@ -47,6 +47,9 @@ func (w *world) Await(synced ...controller.NamedSync) { w.synced = append(w.sync
 // Confirm implements child.Loop.
 func (w *world) Confirm(context.Context, metav1.Object) error { return nil }
 
+// ConfirmOnce implements child.Loop.
+func (w *world) ConfirmOnce(context.Context, metav1.Object) error { return nil }
+
 // Reconcile implements controller.Reconciler. It shows in the journal which ConfigMap was queued.
 func (w *world) Reconcile(_ context.Context, key cache.ObjectName, _ controller.Reason) (controller.Result, error) {
 	w.Eventf(nil, nil, "queued", key.String(), "", "")

@@ -15,7 +15,8 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 )
 
-// Target is an object whose status is written, and the field manager of the write.
+// Target is an object whose status is written, and the field manager of the write. The write
+// fails with a conflict if the resourceVersion of Object is not the newest one.
 type Target struct {
 	GroupVersionKind schema.GroupVersionKind
 	Object           metav1.Object
@@ -24,15 +25,16 @@ type Target struct {
 
 // Apply writes a whole status with one forced server-side apply. The field manager
 // becomes the only owner of the fields: fields of other managers are taken over or
-// removed. The patch names the object's UID, but for the status of a custom resource the API
-// server does not compare UIDs (seen with 1.36): if another object has the name now, it gets
-// the status, and its UID is in the answer.
+// removed. For the status of a custom resource the API server does not compare UIDs (seen with
+// 1.36). The patch therefore names the resourceVersion, so that another object of the same name
+// never gets the status.
 func Apply[T any](ctx context.Context, patcher controller.Patcher[T], target Target, status any) (T, error) {
 	data, err := json.Marshal(map[string]any{
 		"apiVersion": target.GroupVersionKind.GroupVersion().String(),
 		"kind":       target.GroupVersionKind.Kind,
 		"metadata": map[string]any{
 			"namespace": target.Object.GetNamespace(), "name": target.Object.GetName(), "uid": target.Object.GetUID(),
+			"resourceVersion": target.Object.GetResourceVersion(),
 		},
 		"status": status,
 	})

@@ -138,7 +138,7 @@ func (e *Engine) Execute(_ context.Context, desired helm.Release, decision helm.
 		}
 		err = e.nextFailure()
 		if err == nil || leavesRecord(err) {
-			r.attempt(desired.Chart, inputs, decision.Replace != 0, err == nil)
+			r.attempt(desired, inputs, decision.Replace != 0, err == nil)
 		}
 		if err != nil {
 			return nil, err

@@ -38,7 +38,8 @@ func leavesRecord(err error) bool {
 }
 
 // attempt writes the record of an install or upgrade.
-func (r *Release) attempt(chart *helm.Chart, inputs string, replace, succeeds bool) {
+func (r *Release) attempt(desired helm.Release, inputs string, replace, succeeds bool) {
+	chart := desired.Chart
 	revision := 1
 	if r.Record != nil {
 		revision = r.Record.Revision
@@ -49,6 +50,10 @@ func (r *Release) attempt(chart *helm.Chart, inputs string, replace, succeeds bo
 	}
 	r.Record = &helm.Record{
 		Revision: revision, Status: "failed", Own: true, Inputs: inputs, ChartDigest: chart.Digest()[:16], Changed: r.began,
+		Owner: helm.Owner{Generation: desired.OwnerGeneration},
+	}
+	if desired.Owner != nil {
+		r.Record.Owner.UID = desired.Owner.UID
 	}
 	if succeeds {
 		r.Record.Status = "deployed"

@@ -1,0 +1,119 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kind
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/controller"
+)
+
+// The first list of an informer may come from an API server that lags behind. It can then
+// have an older version of an object, or a deleted object whose name another object has now.
+// Later events only move a cache forward. So an object has to be confirmed once in the life
+// of a loop, before something is deleted for it. The answer to a write or to [Loop.live]
+// confirms it.
+
+// confirmed has the UIDs of the objects that the API server has confirmed. The zero value is
+// ready to use.
+type confirmed struct {
+	mu   sync.Mutex
+	uids map[cache.ObjectName]types.UID
+}
+
+func (c *confirmed) has(object metav1.Object) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.uids[cache.MetaObjectToName(object)] == object.GetUID()
+}
+
+func (c *confirmed) add(object metav1.Object) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.uids == nil {
+		c.uids = map[cache.ObjectName]types.UID{}
+	}
+	c.uids[cache.MetaObjectToName(object)] = object.GetUID()
+}
+
+func (c *confirmed) forget(key cache.ObjectName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.uids, key)
+}
+
+// emptyPatch changes nothing. The API server compares the result with the stored object and
+// not with a cache, so the answer is the newest version.
+var emptyPatch = []byte("{}")
+
+// live returns the newest version of the object with this name. The following passes act on
+// it, also while the cache has an older version. The error is NotFound if no object has the
+// name. live sends a patch that changes nothing, because an operator may patch its objects,
+// but need not be allowed to get them.
+func (l *Loop[T, S]) live(ctx context.Context, object metav1.Object) (T, error) {
+	var subresources []string
+	if l.kind.Finalizer == "" {
+		subresources = []string{"status"} // Without a finalizer, only the status may be patched.
+	}
+	live, err := l.kind.Client(object.GetNamespace()).Patch(ctx, object.GetName(), types.MergePatchType, emptyPatch,
+		metav1.PatchOptions{FieldManager: l.kind.FieldManager}, subresources...)
+	if err != nil {
+		return live, fmt.Errorf("confirm that the object exists: %w", err)
+	}
+	l.wrote(live)
+	return live, nil
+}
+
+// confirmDeletion returns the newest version of an object that is being deleted according to
+// the cache; nil if the object is gone. An object that is confirmed already costs no request.
+func (l *Loop[T, S]) confirmDeletion(ctx context.Context, object T) (T, error) {
+	if l.confirmed.has(object) {
+		return object, nil
+	}
+	live, err := l.live(ctx, object)
+	if apierrors.IsNotFound(err) {
+		var none T
+		l.latest.Gone(object)
+		return none, nil
+	}
+	return live, err
+}
+
+// Confirm returns a conflict if the API server has a newer version of an object than this
+// one, or another object of its name. It always asks the API server.
+func (l *Loop[T, S]) Confirm(ctx context.Context, object metav1.Object) error {
+	live, err := l.live(ctx, object)
+	if err != nil || live.GetUID() == object.GetUID() && live.GetResourceVersion() == object.GetResourceVersion() {
+		return err
+	}
+	kind := l.kind.GroupVersionKind
+	return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, object.GetName(),
+		errors.New("the cached version is not the newest one"))
+}
+
+// ConfirmOnce returns a [controller.StaleError] if the API server has a newer version of an
+// object, or another object of its name. It asks the API server only if no answer has confirmed
+// the object since the loop was made.
+func (l *Loop[T, S]) ConfirmOnce(ctx context.Context, object metav1.Object) error {
+	if l.confirmed.has(object) {
+		return nil
+	}
+	err := l.Confirm(ctx, object)
+	if apierrors.IsNotFound(err) {
+		l.latest.Gone(object)
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return &controller.StaleError{Object: cache.MetaObjectToName(object)}
+	}
+	return err
+}

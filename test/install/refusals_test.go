@@ -56,6 +56,20 @@ func TestValuesAreRefused(t *testing.T) {
 		{"annotations of a ServiceAccount of others", "{serviceAccount: {create: false, annotations: {a: b}}}", "serviceAccount.annotations:"},
 		{"rules that nothing binds", "{rbac: {create: false, extraRules: [{verbs: [get]}]}}", "set rbac.create=true"},
 		{"too little memory", "{resources: {limits: {memory: 16Mi}}}", `resources.limits.memory: "16Mi" is too little`},
+		{"memory that the operator exceeds", "{resources: {limits: {memory: 64Mi}}}", `resources.limits.memory: "64Mi" is too little for the operator; use at least 128Mi`},
+		{"lease as long as its renewal", "{leaderElection: {leaseDuration: 10s}}", "leaderElection.renewDeadline: 10s must be shorter than leaseDuration, 10s"},
+		{"lease shorter than its renewal", "{leaderElection: {renewDeadline: 1m30s, leaseDuration: 1m}}", "leaderElection.renewDeadline: 1m30s must be shorter"},
+		{"renewal shorter than a retry", "{leaderElection: {retryPeriod: 9s}}", "leaderElection.renewDeadline: 10s must be longer than 1.2 times retryPeriod, 9s"},
+		{"lease of half a second", "{leaderElection: {leaseDuration: 12500ms}}", "leaderElection.leaseDuration: 12500ms must be whole seconds"},
+		{"no retries", "{leaderElection: {retryPeriod: 0s}}", "leaderElection.retryPeriod: 0s must be longer than 0"},
+		{
+			"unknown controller", "{controllers: ['*', -mysql]}", "controllers: -mysql is the name of no kind; use *, or names with or without a leading dash, of: " +
+				"appconfig, appstack, backup, demoapp, demoappcluster, ecommerceplatform, memcachedbackup, postgresql, watches, webapp, website",
+		},
+		{"no workers", "{extraArgs: [--workers=0]}", "extraArgs: --workers=0: must be at least 1"},
+		{"namespaces without their Roles", "{extraArgs: [--namespaces=a]}", "extraArgs: the chart sets --namespaces itself; set the value watchNamespaces instead"},
+		{"flag of a value", "{extraArgs: [-v=9]}", "extraArgs: the chart sets --v itself; set the value logging.verbosity instead"},
+		{"flag of other objects", "{extraArgs: ['--health-probe-bind-address=:1']}", "extraArgs: the chart sets --health-probe-bind-address itself"},
 		{"impersonation in namespaces", "{rbac: {impersonate: [a]}, watchNamespaces: [b]}", "rbac.impersonate: needs a ClusterRole"},
 		{"impersonation without watches", "{rbac: {impersonate: [a]}}", "rbac.impersonate: an operator that impersonates"},
 		{

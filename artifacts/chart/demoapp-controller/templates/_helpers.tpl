@@ -57,7 +57,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- fail (printf "resources.limits.memory: %q is not a quantity such as 512Mi or 1Gi" $quantity) -}}
 {{- end -}}
 {{- $limit := divf (mulf (float64 $number) (get $units $unit) 0.9) 1048576 | floor | int64 -}}
-{{- if lt $limit 32 -}}
+{{- if lt $limit 115 -}}
 {{- fail (printf "resources.limits.memory: %q is too little for the operator; use at least 128Mi" $quantity) -}}
 {{- end -}}
 {{- printf "%dMiB" $limit -}}
@@ -137,8 +137,89 @@ insecureSkipVerify: true
 {{- end -}}
 {{- end -}}
 
+{{/* The milliseconds of a duration such as 1m30s. */}}
+{{- define "demoapp-controller.milliseconds" -}}
+{{- $units := dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000 -}}
+{{- $sum := 0 -}}
+{{- range regexFindAll "[0-9]+(ms|s|m|h)" . -1 -}}
+{{- $number := regexFind "^[0-9]+" . -}}
+{{- $sum = add $sum (mul (int64 $number) (get $units (trimPrefix $number .))) -}}
+{{- end -}}
+{{- $sum -}}
+{{- end -}}
+
+{{/* Refuses times of the lease that the operator refuses at its start. */}}
+{{- define "demoapp-controller.validateLease" -}}
+{{- $lease := default "15s" .Values.leaderElection.leaseDuration -}}
+{{- $deadline := default "10s" .Values.leaderElection.renewDeadline -}}
+{{- $period := default "1s" .Values.leaderElection.retryPeriod -}}
+{{- $leaseTime := include "demoapp-controller.milliseconds" $lease | int64 -}}
+{{- $deadlineTime := include "demoapp-controller.milliseconds" $deadline | int64 -}}
+{{- $periodTime := include "demoapp-controller.milliseconds" $period | int64 -}}
+{{- if or (lt $leaseTime 1000) (mod $leaseTime 1000) -}}
+{{- fail (printf "leaderElection.leaseDuration: %s must be whole seconds, at least 1s" $lease) -}}
+{{- end -}}
+{{- if le $periodTime 0 -}}
+{{- fail (printf "leaderElection.retryPeriod: %s must be longer than 0" $period) -}}
+{{- end -}}
+{{- if ge $deadlineTime $leaseTime -}}
+{{- fail (printf
+  "leaderElection.renewDeadline: %s must be shorter than leaseDuration, %s, because otherwise two replicas could lead at a time"
+  $deadline $lease) -}}
+{{- end -}}
+{{- if le (mul $deadlineTime 10) (mul $periodTime 12) -}}
+{{- fail (printf "leaderElection.renewDeadline: %s must be longer than 1.2 times retryPeriod, %s" $deadline $period) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Refuses names of controllers that the operator does not have. A kind of watches has no controller of its own. */}}
+{{- define "demoapp-controller.validateControllers" -}}
+{{- $known := list "demoapp" "demoappcluster" "watches" -}}
+{{- range $path, $_ := .Files.Glob "files/kinds/*/crd.yaml" -}}
+{{- $kind := dir $path | base -}}
+{{- if not ($.Files.Get (printf "files/rbac/kinds/%s-impersonating.yaml" $kind)) -}}
+{{- $known = append $known $kind -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.controllers -}}
+{{- if not (or (eq . "*") (has (trimPrefix "-" .) $known)) -}}
+{{- fail (printf "controllers: %s is the name of no kind; use *, or names with or without a leading dash, of: %s"
+  . (join ", " (sortAlpha $known))) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Refuses flags that values set, because the chart also derives permissions, ports and volumes from these values. */}}
+{{- define "demoapp-controller.validateFlags" -}}
+{{- $values := dict
+  "namespaces" "watchNamespaces" "controllers" "controllers" "audit-namespace" "auditNamespace"
+  "shutdown-timeout" "shutdownTimeoutSeconds" "logging-format" "logging.format" "v" "logging.verbosity"
+  "leader-elect" "leaderElection.enabled" "leader-elect-lease-duration" "leaderElection.leaseDuration"
+  "leader-elect-renew-deadline" "leaderElection.renewDeadline" "leader-elect-retry-period" "leaderElection.retryPeriod"
+  "metrics-bind-address" "metrics.enabled" "metrics-secure" "metrics.secure" "metrics-cert-dir" "metrics.certSecret"
+  "webhook-bind-address" "webhook.enabled" "webhook-cert-dir" "webhook.certManager.enabled"
+  "approved-registries" "webhook.approvedRegistries" "watches-file" "watches" -}}
+{{- $fixed := list "kubeconfig" "health-probe-bind-address" "leader-elect-resource-namespace" "leader-elect-resource-name" "webhook-hosts"
+  "chart-cache-dir" -}}
+{{- range .Values.extraArgs -}}
+{{- $flag := regexFind "^-+[^=]*" . | trimAll "-" -}}
+{{- if hasKey $values $flag -}}
+{{- fail (printf "extraArgs: the chart sets --%s itself; set the value %s instead" $flag (get $values $flag)) -}}
+{{- end -}}
+{{- if has $flag $fixed -}}
+{{- fail (printf "extraArgs: the chart sets --%s itself, because other objects of the release depend on it; remove it" $flag) -}}
+{{- end -}}
+{{- if regexMatch "^--workers=(0+|-.*)$" . -}}
+{{- fail (printf "extraArgs: %s: must be at least 1, or nothing would be reconciled" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Refuses combinations of values that cannot work. values.schema.json refuses single values. */}}
 {{- define "demoapp-controller.validate" -}}
+{{- include "demoapp-controller.validateLease" . -}}
+{{- include "demoapp-controller.validateControllers" . -}}
+{{- include "demoapp-controller.validateFlags" . -}}
 {{- if and (gt (int .Values.replicaCount) 1) (not .Values.leaderElection.enabled) -}}
 {{- fail (print
   "replicaCount: must be 1 without leader election, because each replica would "

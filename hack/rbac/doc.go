@@ -10,6 +10,7 @@
 //   - artifacts/kinds/<kind>/user-roles.yaml: the roles of users for an opt-in kind, from its CRD;
 //   - artifacts/kinds/<kind>/Kustomization: the CRD and all roles of an opt-in kind;
 //   - files/rbac of the chart: the same rules without the objects around them;
+//   - the rules that the operator asks for at its start, as Go code;
 //   - the tables of docs/security.md.
 //
 // The comments of artifacts/deploy/10-rbac.yaml explain the marks that say where the variants differ.

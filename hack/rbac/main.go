@@ -36,6 +36,9 @@ func run(root string) error {
 			return err
 		}
 	}
+	if err := writeCode(root, sources); err != nil {
+		return err
+	}
 	page := filepath.Join(root, docsPage)
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -46,4 +49,17 @@ func run(root string) error {
 		return fmt.Errorf("%s: %w", docsPage, err)
 	}
 	return os.WriteFile(page, []byte(changed), 0o644) //nolint:gosec // The file is public.
+}
+
+// writeCode writes codeFile.
+func writeCode(root string, s sources) error {
+	boilerplate, err := os.ReadFile(filepath.Join(root, "hack", "boilerplate.go.txt"))
+	if err != nil {
+		return err
+	}
+	code, err := s.code(string(boilerplate))
+	if err != nil {
+		return fmt.Errorf("%s: %w", codeFile, err)
+	}
+	return os.WriteFile(filepath.Join(root, codeFile), []byte(code), 0o644) //nolint:gosec // The file is public.
 }

@@ -219,3 +219,23 @@ func TestFilteredRulesKeepTheirComment(t *testing.T) {
 		t.Errorf("kept %+v", kept)
 	}
 }
+
+// TestNeededRules: the operator asks for the rules of each kind, except for those that it can do without.
+func TestNeededRules(t *testing.T) {
+	s := read(t)
+	needed := s.neededBy()
+	optional := 0
+	for _, r := range s.operator.rules {
+		if r.has(markOptional) {
+			optional++
+		}
+	}
+	if n := len(needed[""]) + len(needed[demoApp]) + len(needed[demoAppCluster]); n != len(s.operator.rules)-optional || len(needed[""]) != 1 {
+		t.Errorf("%d rules of %d are needed, %d of them by every kind; %d are optional", n, len(s.operator.rules), len(needed[""]), optional)
+	}
+	for _, k := range s.kinds {
+		if k.hasReleases == (len(needed[k.name]) > 0) {
+			t.Errorf("%s needs %d rules", k.name, len(needed[k.name]))
+		}
+	}
+}

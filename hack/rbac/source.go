@@ -38,9 +38,12 @@ const (
 	markRecords       mark = "records"
 	markObjects       mark = "objects"
 	markImpersonating mark = "impersonating"
+	// markOptional and markDemoAppCluster do not tell variants apart, but what a kind needs; see code.go.
+	markOptional       mark = "optional"
+	markDemoAppCluster mark = "demoappcluster"
 )
 
-var knownMarks = []mark{markCluster, markAudit, markRecords, markObjects, markImpersonating}
+var knownMarks = []mark{markCluster, markAudit, markRecords, markObjects, markImpersonating, markOptional, markDemoAppCluster}
 
 // rule is a rule with its comment, without marks. A rule without a comment belongs to the comment above it.
 type rule struct {

@@ -122,9 +122,7 @@ func (d *definitions) watch(ctx context.Context, resource schema.GroupVersionRes
 			cache.DefaultWatchErrorHandler(ctx, r, err)
 			return
 		}
-		d.refused.Do(func() {
-			klog.FromContext(ctx).Info("CRDs cannot be watched; waiting kinds are looked for at intervals of up to 5 minutes", "err", err)
-		})
+		d.refuse(ctx)
 		stop()
 	}))
 	if err != nil {
@@ -136,6 +134,13 @@ func (d *definitions) watch(ctx context.Context, resource schema.GroupVersionRes
 		informer.RunWithContext(ctx)
 	}()
 	return watch
+}
+
+// refuse notes that CRDs cannot be watched.
+func (d *definitions) refuse(ctx context.Context) {
+	d.refused.Do(func() {
+		klog.FromContext(ctx).Info("CRDs cannot be watched; kinds that are not installed are looked for at intervals of up to 5 minutes")
+	})
 }
 
 // definitionName returns the name of the CRD that defines a resource.

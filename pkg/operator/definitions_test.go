@@ -93,9 +93,10 @@ func TestMissingCRDCostsNoRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		served := map[string]time.Duration{"demoapps": time.Hour, "demoappclusters": time.Hour}
-		api := &growing{start: time.Now(), served: served, asked: map[string]int{}}
+		api := &growing{start: time.Now(), served: served}
 		crds := newCRDs()
-		queue, _ := newTestQueue(api.ask)
+		queue, _ := newTestQueue(nil)
+		queue.ask = api.questions()
 		queue.crds = newDefinitions(crds)
 		if _, err := queue.preflight(ctx); err != nil {
 			t.Fatal(err)
@@ -104,7 +105,7 @@ func TestMissingCRDCostsNoRequests(t *testing.T) {
 		go func() { done <- queue.run(ctx, func(Kind) error { return nil }) }()
 		elapse(10 * time.Second)
 		synctest.Wait()
-		begun, asked := len(crds.Actions()), api.asked["demoapps"]+api.asked["demoappclusters"]
+		begun, rounds := len(crds.Actions()), api.rounds
 
 		elapse(10 * time.Minute)
 		synctest.Wait()
@@ -115,8 +116,8 @@ func TestMissingCRDCostsNoRequests(t *testing.T) {
 		if more := len(crds.Actions()) - begun; more != 0 {
 			t.Errorf("%d more requests for CRDs", more)
 		}
-		if more := api.asked["demoapps"] + api.asked["demoappclusters"] - asked; more != 0 {
-			t.Errorf("%d more requests for resources", more)
+		if more := api.rounds - rounds; more != 0 {
+			t.Errorf("%d more discoveries", more)
 		}
 		cancel()
 		if err := <-done; err != nil {

@@ -11,10 +11,13 @@
 // clients and the shared informers. There is no global registration: the program lists its kinds. The flag --controllers
 // switches kinds off: a kind that [Options.Select] leaves out is not registered, so it waits for nothing and sends nothing.
 //
-// A kind is built when the API server serves its resources and the operator may list and watch them. Before that, the
-// kind waits: one log line gives the reason, and controller_kind_waiting is 1. A missing CRD is watched, which costs no
-// requests. Missing permissions have no event, so the API server is asked again, after 0.5 seconds at first and 5 minutes
-// at most. The other kinds run meanwhile. If a resource disappears later, nothing stops: its informers keep their objects
+// A kind is built when the API server serves its resources and the operator has its permissions. The discovery of the API
+// server tells what is served, so that nothing is listed that does not exist. A kind without its CRD is not installed: one log
+// line names all such kinds, and their CRDs are watched, which costs no requests. The permissions are asked for by a
+// SelfSubjectRulesReview for each namespace. If the role does not allow to watch an installed kind, the kind waits, and
+// controller_kind_waiting is 1. If the role allows that, but lacks [Kind.Rules], a process that starts is not ready and does
+// not campaign for the lease; in a process that runs, the kind waits. Missing permissions have no event, so the API server is
+// asked again, after 0.5 seconds at first and 5 minutes at most. The other kinds run meanwhile. If a resource disappears later, nothing stops: its informers keep their objects
 // and retry until the resource is served again.
 //
 // Kinds that call [Environment.Informer] with the same name share one informer. Build may add indexers and handlers to
@@ -23,7 +26,7 @@
 // # Start
 //
 // [Run] binds the HTTP endpoints first, so that a port conflict is reported before any other step. It checks that the
-// API server answers, and that the lease can be read and written. It then starts the events and the services of the
+// API server answers, that the role has the rules of the installed kinds, and that the lease can be read and written. It then starts the events and the services of the
 // kinds that can start, and campaigns for the lease. Services also run on a standby. A standby is therefore ready, and
 // its caches are synced, before it becomes the leader.
 //

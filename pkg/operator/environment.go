@@ -6,6 +6,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -56,7 +57,7 @@ type Environment struct {
 
 	name      string
 	stream    events.EventBroadcaster
-	waiting   *prometheus.GaugeVec
+	kinds     *kindMetrics
 	lease     *coordinationv1.Lease
 	informers map[informerKey]cache.SharedIndexInformer
 	onDemand  map[informerKey]*controller.OnDemand
@@ -102,14 +103,24 @@ func (e *Environment) Lease() *coordinationv1.Lease { return e.lease }
 // SetWaiting sets the gauge controller_kind_waiting of a kind. It is for kinds that follow
 // their own CRDs, and have no Resources.
 func (e *Environment) SetWaiting(kind string, waiting bool) {
-	if e.waiting == nil {
-		return
+	if e.kinds != nil {
+		e.kinds.setWaiting(kind, waiting)
 	}
-	value := 0.0
-	if waiting {
-		value = 1
+}
+
+// Permitted returns an error that names the permissions that a kind lacks. It is for kinds that start while the process
+// runs, and have no Resources.
+func (e *Environment) Permitted(ctx context.Context, kind string, rules func(Served) []Rule) error {
+	ask := newQuestions(e.Clients).once()
+	served, err := ask.discover(ctx)
+	if err != nil {
+		return err
 	}
-	e.waiting.WithLabelValues(kind).Set(value)
+	missing, err := newReview(ask.access).missing(ctx, needed(rules(served), served, e.WatchedNamespaces()))
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return fmt.Errorf("the role of the operator lacks: %s", strings.Join(described(map[string][]permission{kind: missing}), "; "))
 }
 
 // Recorder returns an event recorder for objects of the types in scheme.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,9 +33,6 @@ const (
 	maxOutageRetry = 10 * time.Second
 	// maxKindRetry is the longest interval otherwise. With what is added at random it is 5 minutes.
 	maxKindRetry = 200 * time.Second
-	// maxAbsentRetry is the longest interval for a forbidden resource that has no CRD. Its CRD is watched, so the interval
-	// only matters to resources of an aggregated API. With what is added at random it is an hour.
-	maxAbsentRetry = 40 * time.Minute
 )
 
 // Kind registers a kind with the process.
@@ -51,6 +48,10 @@ type Kind struct {
 	// only, it may have no permission for them, and the kind waits for that permission, too. If the operator watches all
 	// namespaces, it does not ask for them.
 	ClusterResources []schema.GroupVersionResource
+	// Rules returns the further permissions that the kind needs while it runs. Those for resources that the API server does
+	// not serve do not count. A process that starts without such a permission is not ready, and does not take the lease. If
+	// the process runs already, the kind waits. Optional.
+	Rules func(served Served) []Rule
 	// Build adds the kind's informers, services and controllers to the environment. It is called once, when the Resources
 	// can be watched. An error of Build ends the process. A kind that has nothing to run with the program's flags has no
 	// Build: [Options.Select] then only knows its name.
@@ -59,6 +60,9 @@ type Kind struct {
 	// that users need not install. A part waits for its resources as a kind does, under the name kind/part, and its Build
 	// is called after that of the kind.
 	Optional []Kind
+
+	// optional is true for an optional part.
+	optional bool
 }
 
 // withOptional returns kinds and their optional parts.
@@ -70,18 +74,20 @@ func withOptional(kinds []Kind) []Kind {
 			part.Name = kind.Name + "/" + part.Name
 			part.Resources = append(slices.Clone(kind.Resources), part.Resources...)
 			part.ClusterResources = append(slices.Clone(kind.ClusterResources), part.ClusterResources...)
+			part.optional = true
 			all = append(all, part)
 		}
 	}
 	return all
 }
 
-// obstacle is the reason why a resource cannot be watched.
+// obstacle is the reason why a kind cannot run with a resource.
 type obstacle string
 
 const (
 	notServed  obstacle = "is not served, install its CRD"
 	notAllowed obstacle = "is forbidden, grant list and watch"
+	notGranted obstacle = "needs further permissions"
 	unlistable obstacle = "cannot be listed"
 )
 
@@ -105,15 +111,17 @@ func askToWatch(client metadata.Interface) watchable {
 	}
 }
 
-// kindQueue holds the kinds whose resources cannot be watched yet.
+// kindQueue holds the kinds that cannot run yet.
 type kindQueue struct {
 	waiting    []Kind
 	namespaces []string
-	watchable  watchable
+	ask        questions
 	crds       *definitions
 	// host is the API server.
-	host  string
-	gauge *prometheus.GaugeVec
+	host    string
+	metrics *kindMetrics
+	// lacking is told which permissions the process lacks at its start. It is told none when all are granted.
+	lacking func(permissions []string)
 
 	// seen are the resources that could be watched at an earlier check. They are not checked again.
 	seen map[schema.GroupVersionResource]bool
@@ -122,12 +130,14 @@ type kindQueue struct {
 	// waits are those that the last answered round found. answered is true if the last round was answered.
 	waits    []waitingFor
 	answered bool
+	// blind is true if the role does not allow to watch CRDs.
+	blind bool
 	// waitsUnlogged is true while the waits are not in the log, because they may end with the next round.
 	waitsUnlogged bool
-	// thorough is true if the next round asks for all resources again.
-	thorough bool
 	// failures are the errors of the resources that cannot be listed.
 	failures map[schema.GroupVersionResource]error
+	// missing are the permissions that the last answered round found missing, by kind. loggedMissing are those in the log.
+	missing, loggedMissing map[string][]permission
 }
 
 // waitingFor is a resource for which a kind waits, and the reason.
@@ -137,46 +147,52 @@ type waitingFor struct {
 	why      obstacle
 }
 
-func newKindQueue(
-	kinds []Kind, namespaces []string, ask watchable, crds *definitions, host string, gauge *prometheus.GaugeVec,
-) *kindQueue {
+func newKindQueue(kinds []Kind, namespaces []string, ask questions, crds *definitions, host string, metrics *kindMetrics) *kindQueue {
 	for _, kind := range kinds {
-		gauge.WithLabelValues(kind.Name).Set(1)
+		metrics.waiting.WithLabelValues(kind.Name).Set(1)
 	}
 	return &kindQueue{
-		waiting: slices.Clone(kinds), namespaces: namespaces, watchable: ask, crds: crds, host: host, gauge: gauge,
-		seen: map[schema.GroupVersionResource]bool{}, logged: map[waitingFor]bool{},
+		waiting: slices.Clone(kinds), namespaces: namespaces, ask: ask, crds: crds, host: host, metrics: metrics,
+		lacking: func([]string) {},
+		seen:    map[schema.GroupVersionResource]bool{}, logged: map[waitingFor]bool{},
 		failures: map[schema.GroupVersionResource]error{},
 	}
 }
 
-// preflight removes the kinds that can start from the queue and returns them. It returns an error if the API server
-// rejects the credentials, or does not answer within preflightTimeout.
+// preflight removes the kinds that can start from the queue and returns them. While an installed kind lacks permissions,
+// preflight waits and asks again. It returns an error if the API server rejects the credentials, or does not answer within
+// preflightTimeout.
 func (q *kindQueue) preflight(ctx context.Context) ([]Kind, error) {
-	startable, err := q.take(ctx, func(ctx context.Context, resource schema.GroupVersionResource, namespace string) error {
-		var answer error
-		err := retryTransient(ctx, func(ctx context.Context) error {
-			answer = q.watchable(ctx, resource, namespace)
-			if isAnswer(answer) {
-				return nil
-			}
-			return answer
-		})
+	var startable []Kind
+	delay := kindRetry
+	for {
+		found, err := q.take(ctx, q.ask.persistently())
 		if err != nil {
-			return err
+			return nil, q.explain(err)
 		}
-		return answer
-	})
-	var refused *refusedError
+		startable = append(startable, found...)
+		q.lacking(described(q.missing))
+		if len(q.missing) == 0 {
+			return startable, nil
+		}
+		select {
+		case <-time.After(wait.Jitter(delay, 0.5)):
+			delay = min(delay+delay/2, maxRecentRetry)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// explain returns the error of a process that could not ask the API server.
+func (q *kindQueue) explain(err error) error {
 	switch {
-	case !errors.As(err, &refused):
-		return startable, err
 	case apierrors.IsUnauthorized(err):
-		return nil, fmt.Errorf("the API server at %s rejects the credentials: %w", q.host, refused.err)
+		return fmt.Errorf("the API server at %s rejects the credentials: %w", q.host, err)
 	case isTransient(err):
-		return nil, fmt.Errorf("the API server at %s does not answer (tried for %v): %w", q.host, preflightTimeout, refused.err)
+		return fmt.Errorf("the API server at %s does not answer (tried for %v): %w", q.host, preflightTimeout, err)
 	default:
-		return nil, fmt.Errorf("asking the API server at %s for %s: %w", q.host, refused.resource.GroupResource(), refused.err)
+		return fmt.Errorf("asking the API server at %s: %w", q.host, err)
 	}
 }
 
@@ -196,20 +212,14 @@ func (q *kindQueue) run(ctx context.Context, start func(Kind) error) error {
 		}
 		select {
 		case <-again:
-			q.thorough = delay >= maxAbsentRetry
 			delay += delay / 2
 		case <-q.crds.established:
-			q.thorough = false
 			delay, changed = kindRetry, time.Now()
 		case <-ctx.Done():
 			return nil
 		}
 		before := q.waits
-		startable, err := q.take(ctx, func(ctx context.Context, resource schema.GroupVersionResource, namespace string) error {
-			ctx, cancel := context.WithTimeout(ctx, preflightRequestTimeout)
-			defer cancel()
-			return q.watchable(ctx, resource, namespace)
-		})
+		startable, err := q.take(ctx, q.ask.once())
 		if err != nil {
 			klog.FromContext(ctx).V(2).Info("Could not check the resources of the waiting kinds", "err", err)
 		}
@@ -225,22 +235,18 @@ func (q *kindQueue) run(ctx context.Context, start func(Kind) error) error {
 	return nil
 }
 
-// defined returns the resources of the last round whose CRDs may tell when to ask again. A forbidden resource may have no
-// CRD yet.
+// defined returns the resources of the last round whose CRDs tell when to ask again.
 func (q *kindQueue) defined() []schema.GroupVersionResource {
+	if q.blind {
+		return nil
+	}
 	var resources []schema.GroupVersionResource
 	for _, w := range q.waits {
-		if (w.why == notServed || w.why == notAllowed && mayHaveCRD(w.resource)) && !slices.Contains(resources, w.resource) {
+		if w.why == notServed && !slices.Contains(resources, w.resource) {
 			resources = append(resources, w.resource)
 		}
 	}
 	return resources
-}
-
-// mayHaveCRD reports whether a resource is not one of Kubernetes itself. Kubernetes reserves the groups of k8s.io and those
-// without a domain.
-func mayHaveCRD(resource schema.GroupVersionResource) bool {
-	return strings.Contains(resource.Group, ".") && !strings.HasSuffix(resource.Group, ".k8s.io")
 }
 
 // longestDelay returns the longest interval at which the API server is asked again after the last round; 0 if it is not
@@ -260,11 +266,9 @@ func (q *kindQueue) longestDelay(recent time.Duration) time.Duration {
 		shorten(maxRecentRetry)
 	}
 	for _, kind := range q.waiting {
-		waits := q.waitsOf(kind)
+		waits := slices.DeleteFunc(slices.Clone(q.waits), func(w waitingFor) bool { return w.kind != kind.Name })
 		switch {
-		case slices.ContainsFunc(waits, q.awaitsAbsent):
-			shorten(maxAbsentRetry)
-		case q.awaitsCRD(waits):
+		case slices.ContainsFunc(waits, func(w waitingFor) bool { return q.crds.awaits(w.resource) }):
 		case slices.ContainsFunc(waits, func(w waitingFor) bool { return w.why == unlistable }):
 			shorten(maxOutageRetry)
 		case recent < recentTime:
@@ -276,163 +280,202 @@ func (q *kindQueue) longestDelay(recent time.Duration) time.Duration {
 	return longest
 }
 
-// waitsOf returns what a kind waits for since the last round.
-func (q *kindQueue) waitsOf(kind Kind) []waitingFor {
-	return slices.DeleteFunc(slices.Clone(q.waits), func(w waitingFor) bool { return w.kind != kind.Name })
-}
-
-// awaitsCRD reports whether the watch of a CRD tells when it is worth asking again for what a kind waits for.
-func (q *kindQueue) awaitsCRD(waits []waitingFor) bool {
-	return slices.ContainsFunc(waits, func(w waitingFor) bool { return q.crds.awaits(w.resource) })
-}
-
-// awaitsAbsent reports whether a forbidden resource has no CRD.
-func (q *kindQueue) awaitsAbsent(w waitingFor) bool {
-	return w.why == notAllowed && q.crds.awaits(w.resource)
-}
-
 // take removes the kinds that can start from the queue and returns them. It logs once for each kind and obstacle why a
 // kind waits. Obstacles other than a missing CRD may be short, while a CRD or a permission is installed or removed. They are
-// logged when the next round has found the same, so that one line has the final obstacles of all kinds. An error is a
-// refusedError: the kinds after it were not asked for.
-func (q *kindQueue) take(ctx context.Context, ask watchable) ([]Kind, error) {
+// logged when the next round has found the same, so that one line has the final obstacles of all kinds. An error means that
+// the API server did not answer, or rejected the credentials: the other kinds were not asked for.
+func (q *kindQueue) take(ctx context.Context, ask questions) ([]Kind, error) {
 	var (
 		startable []Kind
 		waits     []waitingFor
-		refused   error
 	)
-	// A resource of several kinds is checked once.
-	asked := map[schema.GroupVersionResource]obstacle{}
+	round, refused := q.newRound(ctx, ask)
 	q.waiting = slices.DeleteFunc(q.waiting, func(kind Kind) bool {
 		var found []waitingFor
 		if refused == nil {
-			found, refused = q.lookAgain(ctx, ask, kind, asked)
+			found, refused = round.obstacles(ctx, kind)
 		}
 		waits = append(waits, found...)
-		if refused != nil || len(found) > 0 {
+		if refused != nil {
 			return false
 		}
-		q.gauge.WithLabelValues(kind.Name).Set(0)
+		q.metrics.setWaiting(kind.Name, slices.ContainsFunc(found, func(w waitingFor) bool { return w.why != notServed }))
+		if len(found) > 0 {
+			return false
+		}
 		startable = append(startable, kind)
 		return true
 	})
-	q.answered = refused == nil
-	if !q.answered {
+	if refused == nil {
+		q.blind, refused = round.blind(ctx, waits)
+	}
+	if q.answered = refused == nil; !q.answered {
 		return startable, refused
 	}
+	q.missing = round.missing
+	q.metrics.setMissing(q.missing)
 	momentary := func(w waitingFor) bool { return w.why != notServed }
 	q.waitsUnlogged = slices.ContainsFunc(waits, momentary) && !slices.Equal(waits, q.waits)
 	if !q.waitsUnlogged {
 		q.logWaits(ctx, waits)
+		q.logMissing(ctx)
 	}
-	q.waits, q.thorough = waits, false
+	q.waits = waits
 	return startable, nil
 }
 
-// lookAgain returns the obstacles of a kind as obstacles does, with fewer requests if the waits of the kind are logged. It
-// sends none while a CRD of the kind is watched. Otherwise it asks for the first obstacle, and for the others only if the
-// first has changed.
-func (q *kindQueue) lookAgain(
-	ctx context.Context, ask watchable, kind Kind, asked map[schema.GroupVersionResource]obstacle,
-) ([]waitingFor, error) {
-	known := q.waitsOf(kind)
-	if q.waitsUnlogged || len(known) == 0 {
-		return q.obstacles(ctx, ask, kind, asked)
-	}
-	if !q.thorough && q.awaitsCRD(known) {
-		return known, nil
-	}
-	first, err := q.obstacle(ctx, ask, kind, known[0].resource, asked)
-	if err != nil || first == known[0].why {
-		return known, err
-	}
-	return q.obstacles(ctx, ask, kind, asked)
+// round is one look at all waiting kinds.
+type round struct {
+	*kindQueue
+
+	ask    questions
+	served Served
+	review *review
+	// found are the obstacles of the resources that are checked already.
+	found map[schema.GroupVersionResource]obstacle
+	// missing are the permissions that kinds lack.
+	missing map[string][]permission
 }
 
-// obstacles returns the resources for which a kind waits. asked caches the results of this round. If a cluster-scoped
-// resource is an obstacle, the others are not asked for: their permissions may be missing on purpose.
-func (q *kindQueue) obstacles(
-	ctx context.Context, ask watchable, kind Kind, asked map[schema.GroupVersionResource]obstacle,
-) ([]waitingFor, error) {
-	for _, resources := range [][]schema.GroupVersionResource{q.clusterResources(kind), kind.Resources} {
-		var found []waitingFor
-		for _, resource := range resources {
-			why, err := q.obstacle(ctx, ask, kind, resource, asked)
-			if err != nil {
-				return nil, err
-			}
-			if why != "" {
-				found = append(found, waitingFor{kind.Name, resource, why})
-			}
-		}
-		if len(found) > 0 {
-			return found, nil
+func (q *kindQueue) newRound(ctx context.Context, ask questions) (*round, error) {
+	served, err := ask.discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &round{
+		kindQueue: q, ask: ask, served: served, review: newReview(ask.access),
+		found: map[schema.GroupVersionResource]obstacle{}, missing: map[string][]permission{},
+	}, nil
+}
+
+// obstacles returns the resources for which a kind waits. A kind that is not installed is asked for no further.
+func (r *round) obstacles(ctx context.Context, kind Kind) ([]waitingFor, error) {
+	var found []waitingFor
+	for _, resource := range kind.Resources {
+		if !r.served.has(resource) {
+			found = append(found, waitingFor{kind.Name, resource, notServed})
 		}
 	}
-	return nil, nil
-}
-
-// clusterResources returns the cluster-scoped resources that a kind waits for.
-func (q *kindQueue) clusterResources(kind Kind) []schema.GroupVersionResource {
-	if slices.Contains(q.namespaces, metav1.NamespaceAll) {
-		return nil
+	if len(found) > 0 {
+		return found, nil
 	}
-	return kind.ClusterResources
+	found, err := r.forbidden(ctx, kind)
+	if err != nil || len(found) > 0 {
+		return found, err
+	}
+	missing, err := r.review.missing(ctx, needed(r.rulesOf(kind), r.served, r.namespaces))
+	if err != nil {
+		return nil, err
+	}
+	if len(missing) > 0 {
+		r.missing[kind.Name] = missing
+		return []waitingFor{{kind: kind.Name, why: notGranted}}, nil
+	}
+	for _, resource := range kind.Resources {
+		why, err := r.obstacle(ctx, resource)
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			found = append(found, waitingFor{kind.Name, resource, why})
+		}
+	}
+	return found, nil
 }
 
-// obstacle returns the reason why a kind cannot watch a resource, or "".
-func (q *kindQueue) obstacle(
-	ctx context.Context, ask watchable, kind Kind, resource schema.GroupVersionResource, asked map[schema.GroupVersionResource]obstacle,
-) (obstacle, error) {
-	if q.seen[resource] {
+// blind reports whether kinds wait for CRDs that the role does not allow to watch.
+func (r *round) blind(ctx context.Context, waits []waitingFor) (bool, error) {
+	if !slices.ContainsFunc(waits, func(w waitingFor) bool { return w.why == notServed }) {
+		return false, nil
+	}
+	crds := watchRule(customResourceDefinitions, []string{metav1.NamespaceAll})
+	missing, err := r.review.missing(ctx, needed([]Rule{crds}, r.served, nil))
+	if len(missing) > 0 {
+		r.crds.refuse(ctx)
+	}
+	return len(missing) > 0, err
+}
+
+// forbidden returns the resources without which a kind counts as not enabled by the administrator: the role does not allow
+// to watch its custom resources, or a cluster-scoped resource that a role for some namespaces lacks on purpose. An optional
+// part is enabled if the role allows all of its resources.
+func (r *round) forbidden(ctx context.Context, kind Kind) ([]waitingFor, error) {
+	own := kind.Resources
+	if len(own) > 1 && !kind.optional {
+		own = own[:1]
+	}
+	var rules []Rule
+	for _, resource := range own {
+		rules = append(rules, watchRule(resource, nil))
+	}
+	if !slices.Contains(r.namespaces, metav1.NamespaceAll) {
+		for _, resource := range kind.ClusterResources {
+			rules = append(rules, watchRule(resource, []string{metav1.NamespaceAll}))
+		}
+		own = append(slices.Clone(own), kind.ClusterResources...)
+	}
+	missing, err := r.review.missing(ctx, needed(rules, r.served, r.namespaces))
+	var found []waitingFor
+	for _, resource := range own {
+		if slices.ContainsFunc(missing, func(p permission) bool { return p.resource == resource.GroupResource() }) {
+			found = append(found, waitingFor{kind.Name, resource, notAllowed})
+		}
+	}
+	return found, err
+}
+
+// rulesOf returns all rules that a kind needs: those of its informers, and its further rules.
+func (r *round) rulesOf(kind Kind) []Rule {
+	var rules []Rule
+	for _, resource := range kind.Resources {
+		rules = append(rules, watchRule(resource, nil))
+	}
+	if kind.Rules != nil {
+		rules = append(rules, kind.Rules(r.served)...)
+	}
+	return rules
+}
+
+// watchRule allows the informers of a resource.
+func watchRule(resource schema.GroupVersionResource, namespaces []string) Rule {
+	return Rule{Namespaces: namespaces, PolicyRule: rbacv1.PolicyRule{
+		APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: []string{"list", "watch"},
+	}}
+}
+
+// obstacle returns the reason why a resource cannot be watched, or "".
+func (r *round) obstacle(ctx context.Context, resource schema.GroupVersionResource) (obstacle, error) {
+	if r.seen[resource] {
 		return "", nil
 	}
-	why, known := asked[resource]
+	why, known := r.found[resource]
 	if !known {
-		namespaces := q.namespaces
-		if slices.Contains(kind.ClusterResources, resource) {
-			namespaces = []string{metav1.NamespaceAll}
-		}
 		var err error
-		if why, err = q.observe(ctx, ask, resource, namespaces); err != nil {
+		if why, err = r.observe(ctx, resource); err != nil {
 			return "", err
 		}
-		asked[resource] = why
+		r.found[resource] = why
 	}
 	if why == "" {
-		q.seen[resource] = true
+		r.seen[resource] = true
 	}
 	return why, nil
 }
 
-// refusedError means that the API server did not answer, or rejected the credentials.
-type refusedError struct {
-	resource schema.GroupVersionResource
-	err      error
-}
-
-func (e *refusedError) Error() string {
-	return e.resource.GroupResource().String() + ": " + e.err.Error()
-}
-
-func (e *refusedError) Unwrap() error { return e.err }
-
 // observe returns the reason why a resource cannot be watched in all of the namespaces, or "".
-func (q *kindQueue) observe(
-	ctx context.Context, ask watchable, resource schema.GroupVersionResource, namespaces []string,
-) (obstacle, error) {
-	for _, namespace := range namespaces {
-		err := ask(ctx, resource, namespace)
+func (r *round) observe(ctx context.Context, resource schema.GroupVersionResource) (obstacle, error) {
+	for _, namespace := range r.namespaces {
+		err := r.ask.watchable(ctx, resource, namespace)
 		switch {
 		case err == nil:
 		case !isAnswer(err):
-			return "", &refusedError{resource, err}
+			return "", fmt.Errorf("%s: %w", resource.GroupResource(), err)
 		case apierrors.IsNotFound(err):
 			return notServed, nil
 		case apierrors.IsForbidden(err):
 			return notAllowed, nil
 		default:
-			q.failures[resource] = err
+			r.failures[resource] = err
 			return unlistable, nil
 		}
 	}
@@ -445,10 +488,10 @@ func isAnswer(err error) bool {
 	return errors.As(err, &status) && !apierrors.IsUnauthorized(err)
 }
 
-// logWaits logs, in one line, which CRDs and permissions kinds wait for, if they are not logged yet. A resource that cannot
-// be listed has a line of its own with its error.
+// logWaits logs what kinds wait for, if it is not logged yet: in one line the kinds that are not installed, and in one line
+// the permissions. A resource that cannot be listed has a line of its own with its error.
 func (q *kindQueue) logWaits(ctx context.Context, waits []waitingFor) {
-	kinds, reasons := map[string]bool{}, map[string]bool{}
+	absent, kinds, reasons := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, w := range waits {
 		if w.why == unlistable {
 			w.kind = ""
@@ -457,17 +500,38 @@ func (q *kindQueue) logWaits(ctx context.Context, waits []waitingFor) {
 			continue
 		}
 		q.logged[w] = true
-		if w.why == unlistable {
+		switch w.why {
+		case notGranted: // See logMissing.
+		case notServed:
+			absent[w.kind] = true
+		case unlistable:
 			klog.FromContext(ctx).Error(q.failures[w.resource], "A resource cannot be listed; the kinds that watch it wait",
 				"resource", w.resource.GroupResource())
-			continue
+		default:
+			kinds[w.kind] = true
+			reasons[fmt.Sprintf("%s/%s %s", w.resource.GroupResource(), w.resource.Version, w.why)] = true
 		}
-		kinds[w.kind] = true
-		reasons[fmt.Sprintf("%s/%s %s", w.resource.GroupResource(), w.resource.Version, w.why)] = true
 	}
-	if len(kinds) == 0 {
-		return
+	if len(absent) > 0 {
+		klog.FromContext(ctx).Info("Kinds without a CRD are not installed; they start when it is", "kinds", joined(absent))
 	}
-	klog.FromContext(ctx).Info("Waiting for CRDs or permissions; the kinds start when both exist",
-		"kinds", strings.Join(slices.Sorted(maps.Keys(kinds)), ", "), "because", strings.Join(slices.Sorted(maps.Keys(reasons)), "; "))
+	if len(kinds) > 0 {
+		klog.FromContext(ctx).Info("Waiting for permissions; the kinds start when they are granted",
+			"kinds", joined(kinds), "because", strings.Join(slices.Sorted(maps.Keys(reasons)), "; "))
+	}
+}
+
+// logMissing logs the permissions that installed kinds lack, if they have changed.
+func (q *kindQueue) logMissing(ctx context.Context) {
+	for _, kind := range slices.Sorted(maps.Keys(q.missing)) {
+		if !slices.Equal(q.missing[kind], q.loggedMissing[kind]) {
+			klog.FromContext(ctx).Error(nil, "The role of the operator lacks permissions of an installed kind; the kind waits until they are granted",
+				"kind", kind, "permissions", strings.Join(described(map[string][]permission{kind: q.missing[kind]}), "; "))
+		}
+	}
+	q.loggedMissing = q.missing
+}
+
+func joined(names map[string]bool) string {
+	return strings.Join(slices.Sorted(maps.Keys(names)), ", ")
 }

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,12 +37,42 @@ func twoKinds() []Kind {
 	}
 }
 
+// newTestQueue returns a queue of twoKinds, whose resources are served. The operator may do all.
 func newTestQueue(ask watchable, namespaces ...string) (*kindQueue, *processMetrics) {
 	metrics := newMetrics()
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	return newKindQueue(twoKinds(), namespaces, ask, newDefinitions(newCRDs()), "h", metrics.waiting), metrics
+	return newKindQueue(twoKinds(), namespaces, unrestricted(ask), newDefinitions(newCRDs()), "h", metrics.kinds), metrics
+}
+
+// unrestricted are the answers of an API server that serves the resources of twoKinds and allows all.
+func unrestricted(ask watchable) questions {
+	return questions{
+		discover: func(context.Context) (Served, error) { return serves(apps, clusters, customResourceDefinitions), nil },
+		access: grants(func(string) []authorizationv1.ResourceRule {
+			return []authorizationv1.ResourceRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}
+		}),
+		watchable: ask,
+	}
+}
+
+// serves returns what an API server with these resources serves.
+func serves(resources ...schema.GroupVersionResource) Served {
+	var lists []*metav1.APIResourceList
+	for _, resource := range resources {
+		lists = append(lists, &metav1.APIResourceList{
+			GroupVersion: resource.GroupVersion().String(), APIResources: []metav1.APIResource{{Name: resource.Resource, Namespaced: true}},
+		})
+	}
+	return NewServed(lists...)
+}
+
+// grants are the answers of an API server that knows all rules.
+func grants(rules func(namespace string) []authorizationv1.ResourceRule) access {
+	return access{rules: func(_ context.Context, namespace string) (authorizationv1.SubjectRulesReviewStatus, error) {
+		return authorizationv1.SubjectRulesReviewStatus{ResourceRules: rules(namespace)}, nil
+	}}
 }
 
 func names(kinds []Kind) string {
@@ -71,27 +102,61 @@ func logged(t *testing.T) (ctx context.Context, values func(key string) []string
 	}
 }
 
-// growing is an API server that serves and allows more resources as time passes. It counts the checks of each resource.
+// growing is an API server that serves and allows more resources as time passes. It counts the discoveries.
 type growing struct {
 	start time.Time
 	// served and allowed are the times from which each resource is served and may be watched.
 	served, allowed map[string]time.Duration
-	// removed is when the demoapps are, after which they are absent. Until then they fail with failure.
+	// removed is when the demoapps are, after which they are absent. Until then they are served, and fail with failure.
 	removed time.Duration
 	failure error
-	asked   map[string]int
+	blind   bool
+	rounds  int
+	refused int
 }
 
+// questions are those that the API server answers.
+func (g *growing) questions() questions {
+	return questions{discover: g.discover, access: grants(g.rules), watchable: g.ask}
+}
+
+func (g *growing) discover(context.Context) (Served, error) {
+	g.rounds++
+	resources := []schema.GroupVersionResource{customResourceDefinitions}
+	for _, resource := range []schema.GroupVersionResource{apps, clusters} {
+		if passed := time.Since(g.start); passed >= g.served[resource.Resource] || passed < g.removed && resource == apps {
+			resources = append(resources, resource)
+		}
+	}
+	return serves(resources...), nil
+}
+
+func (g *growing) rules(string) []authorizationv1.ResourceRule {
+	var rules []authorizationv1.ResourceRule
+	allow := func(resource schema.GroupVersionResource) {
+		rules = append(rules, authorizationv1.ResourceRule{
+			Verbs: []string{"list", "watch"}, APIGroups: []string{resource.Group}, Resources: []string{resource.Resource},
+		})
+	}
+	for _, resource := range []schema.GroupVersionResource{apps, clusters} {
+		if time.Since(g.start) >= g.allowed[resource.Resource] {
+			allow(resource)
+		}
+	}
+	if !g.blind {
+		allow(customResourceDefinitions)
+	}
+	return rules
+}
+
+// ask is only called for resources that are served and allowed.
 func (g *growing) ask(_ context.Context, resource schema.GroupVersionResource, _ string) error {
-	g.asked[resource.Resource]++
 	passed := time.Since(g.start)
 	switch {
-	case passed < g.allowed[resource.Resource]:
-		return apierrors.NewForbidden(resource.GroupResource(), "", errors.New("RBAC"))
 	case passed < g.removed && resource == apps:
 		return g.failure
-	case passed < g.served[resource.Resource]:
-		return apierrors.NewNotFound(resource.GroupResource(), "")
+	case passed < g.allowed[resource.Resource], passed < g.served[resource.Resource]:
+		g.refused++
 	}
 	return nil
 }
@@ -118,8 +183,6 @@ func (g *growing) applyCRDs(ctx context.Context, t *testing.T, client dynamic.In
 func TestKindsWait(t *testing.T) {
 	const (
 		never = 1000 * time.Hour
-		both  = "demoapps.demo.example.com/v1alpha1 is not served, install its CRD"
-		other = "demoappclusters.demo.example.com/v1alpha1 is not served, install its CRD"
 	)
 	tests := []struct {
 		name            string
@@ -133,8 +196,9 @@ func TestKindsWait(t *testing.T) {
 		// from is when each kind can start, and late how much later that may be noticed.
 		from map[string]time.Duration
 		late time.Duration
-		// said are the logged obstacles, in order.
-		said   []string
+		// said are the kinds in the log that are not installed or wait for permissions, in order, and because the permissions.
+		said, because []string
+		// atMost is the number of discoveries.
 		atMost int
 	}{
 		{name: "served", from: map[string]time.Duration{"demoapp": 0, "demoappcluster": 0}, atMost: 1},
@@ -142,51 +206,51 @@ func TestKindsWait(t *testing.T) {
 			name:   "both served at the same time",
 			served: map[string]time.Duration{"demoapps": 2 * time.Second, "demoappclusters": 2 * time.Second},
 			from:   map[string]time.Duration{"demoapp": 2 * time.Second, "demoappcluster": 2 * time.Second},
-			late:   0, said: []string{other + "; " + both}, atMost: 3,
+			late:   0, said: []string{"demoapp, demoappcluster"}, atMost: 3,
 		},
 		{
 			name:   "one after the other",
 			served: map[string]time.Duration{"demoapps": time.Minute, "demoappclusters": time.Hour},
 			from:   map[string]time.Duration{"demoapp": time.Minute, "demoappcluster": time.Hour},
-			late:   0, said: []string{other + "; " + both}, atMost: 5,
+			late:   0, said: []string{"demoapp, demoappcluster"}, atMost: 5,
 		},
 		{
 			name:   "CRD of the child last",
 			served: map[string]time.Duration{"demoapps": time.Hour, "demoappclusters": time.Minute},
 			from:   map[string]time.Duration{"demoapp": time.Hour, "demoappcluster": time.Hour},
-			late:   0, said: []string{other + "; " + both}, atMost: 5,
+			late:   0, said: []string{"demoapp, demoappcluster"}, atMost: 5,
 		},
 		{
 			name:   "served later than the CRD is established",
 			served: map[string]time.Duration{"demoapps": time.Hour, "demoappclusters": time.Hour}, lead: 5 * time.Second,
 			from: map[string]time.Duration{"demoapp": time.Hour, "demoappcluster": time.Hour},
-			late: 5 * time.Second, said: []string{other + "; " + both}, atMost: 12,
+			late: 5 * time.Second, said: []string{"demoapp, demoappcluster"}, atMost: 12,
 		},
 		{
 			name:   "CRDs cannot be watched",
 			served: map[string]time.Duration{"demoapps": time.Hour, "demoappclusters": time.Hour}, blind: true,
 			from: map[string]time.Duration{"demoapp": time.Hour, "demoappcluster": time.Hour},
-			late: 5 * time.Minute, said: []string{other + "; " + both}, atMost: 35,
+			late: 5 * time.Minute, said: []string{"demoapp, demoappcluster"}, atMost: 35,
 		},
 		{
 			name:    "fails once while the CRD is removed",
 			served:  map[string]time.Duration{"demoapps": time.Hour, "demoappclusters": time.Hour},
 			failure: apierrors.NewInternalError(errors.New("the storage is being removed")),
 			from:    map[string]time.Duration{"demoapp": time.Hour, "demoappcluster": time.Hour},
-			late:    0, said: []string{other + "; " + both}, atMost: 4,
+			late:    0, said: []string{"demoapp, demoappcluster"}, atMost: 4,
 		},
 		{
 			name:    "forbidden once while the permission is applied",
 			served:  map[string]time.Duration{"demoapps": time.Hour, "demoappclusters": time.Hour},
 			failure: apierrors.NewForbidden(apps.GroupResource(), "", errors.New("RBAC")),
 			from:    map[string]time.Duration{"demoapp": time.Hour, "demoappcluster": time.Hour},
-			late:    0, said: []string{other + "; " + both}, atMost: 4,
+			late:    0, said: []string{"demoapp, demoappcluster"}, atMost: 4,
 		},
 		{
 			name:   "one kind runs while the other waits",
 			served: map[string]time.Duration{"demoappclusters": never},
 			from:   map[string]time.Duration{"demoapp": 0, "demoappcluster": never},
-			said:   []string{other}, atMost: 2,
+			said:   []string{"demoappcluster"}, atMost: 2,
 		},
 		{
 			name:    "permission after the CRD",
@@ -194,14 +258,14 @@ func TestKindsWait(t *testing.T) {
 			allowed: map[string]time.Duration{"demoapps": 0, "demoappclusters": time.Minute},
 			from:    map[string]time.Duration{"demoapp": 0, "demoappcluster": time.Minute},
 			late:    30 * time.Second,
-			said:    []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch"}, atMost: 14,
+			said:    []string{"demoappcluster"}, because: []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch"}, atMost: 14,
 		},
 		{
 			name:    "permission comes much later than the CRD",
 			allowed: map[string]time.Duration{"demoapps": time.Hour, "demoappclusters": time.Hour},
 			from:    map[string]time.Duration{"demoapp": time.Hour, "demoappcluster": time.Hour},
 			late:    5 * time.Minute,
-			said: []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch; " +
+			said:    []string{"demoapp, demoappcluster"}, because: []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch; " +
 				"demoapps.demo.example.com/v1alpha1 is forbidden, grant list and watch"},
 			atMost: 35,
 		},
@@ -211,7 +275,7 @@ func TestKindsWait(t *testing.T) {
 			allowed: map[string]time.Duration{"demoappclusters": time.Minute},
 			from:    map[string]time.Duration{"demoapp": 0, "demoappcluster": 2 * time.Minute},
 			late:    0,
-			said:    []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch"}, atMost: 3,
+			said:    []string{"demoappcluster"}, atMost: 3,
 		},
 		{
 			name:    "permission comes a moment after the CRD",
@@ -219,7 +283,7 @@ func TestKindsWait(t *testing.T) {
 			allowed: map[string]time.Duration{"demoapps": 31 * time.Minute, "demoappclusters": 31 * time.Minute},
 			from:    map[string]time.Duration{"demoapp": 31 * time.Minute, "demoappcluster": 31 * time.Minute},
 			late:    30 * time.Second,
-			said: []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch; " +
+			said:    []string{"demoapp, demoappcluster", "demoapp, demoappcluster"}, because: []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch; " +
 				"demoapps.demo.example.com/v1alpha1 is forbidden, grant list and watch"},
 			atMost: 17,
 		},
@@ -228,15 +292,21 @@ func TestKindsWait(t *testing.T) {
 			served:  map[string]time.Duration{"demoapps": never, "demoappclusters": never},
 			allowed: map[string]time.Duration{"demoapps": never, "demoappclusters": never},
 			from:    map[string]time.Duration{"demoapp": never, "demoappcluster": never},
-			said: []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch; " +
-				"demoapps.demo.example.com/v1alpha1 is forbidden, grant list and watch"},
-			atMost: 3,
+			said:    []string{"demoapp, demoappcluster"},
+			atMost:  3,
+		},
+		{
+			name:    "never allowed",
+			allowed: map[string]time.Duration{"demoappclusters": never},
+			from:    map[string]time.Duration{"demoapp": 0, "demoappcluster": never},
+			said:    []string{"demoappcluster"}, because: []string{"demoappclusters.demo.example.com/v1alpha1 is forbidden, grant list and watch"},
+			atMost: 35,
 		},
 		{
 			name:   "stopped while waiting",
 			served: map[string]time.Duration{"demoapps": never, "demoappclusters": never},
 			from:   map[string]time.Duration{"demoapp": never, "demoappcluster": never},
-			said:   []string{other + "; " + both}, atMost: 2,
+			said:   []string{"demoapp, demoappcluster"}, atMost: 2,
 		},
 	}
 	for _, test := range tests {
@@ -246,12 +316,13 @@ func TestKindsWait(t *testing.T) {
 				ctx, cancel := context.WithTimeout(logs, time.Hour+6*time.Minute)
 				defer cancel()
 				api := &growing{
-					start: time.Now(), served: test.served, allowed: test.allowed, failure: test.failure, asked: map[string]int{},
+					start: time.Now(), served: test.served, allowed: test.allowed, failure: test.failure, blind: test.blind,
 				}
 				if test.failure != nil {
 					api.removed = kindRetry / 2
 				}
-				queue, metrics := newTestQueue(api.ask)
+				queue, metrics := newTestQueue(nil)
+				queue.ask = api.questions()
 				crds := newCRDs()
 				queue.crds = newDefinitions(crds)
 				if test.blind {
@@ -277,19 +348,23 @@ func TestKindsWait(t *testing.T) {
 					if got := started[kind]; got < from || got > from+test.late {
 						t.Errorf("%s started after %v, want %v to %v", kind, got, from, from+test.late)
 					}
-					gauge := fmt.Sprintf("\ncontroller_kind_waiting{kind=%q} %d\n", kind, map[bool]int{true: 1}[from == never])
+					forbidden := from == never && test.served[kind+"s"] != never
+					gauge := fmt.Sprintf("\ncontroller_kind_waiting{kind=%q} %d\n", kind, map[bool]int{true: 1}[forbidden])
 					if !strings.Contains(body, gauge) {
 						t.Errorf("/metrics lacks %s", gauge)
 					}
 				}
-				for resource, times := range api.asked {
-					t.Logf("asked %d times for %s", times, resource)
-					if times > test.atMost {
-						t.Errorf("%d checks of %s, want at most %d", times, resource, test.atMost)
-					}
+				if api.rounds > test.atMost {
+					t.Errorf("%d discoveries, want at most %d", api.rounds, test.atMost)
 				}
-				if got := said("because"); !slices.Equal(got, test.said) {
-					t.Errorf("logged %q, want %q", got, test.said)
+				if api.refused > 0 {
+					t.Errorf("the API server refused %d requests", api.refused)
+				}
+				if got := said("kinds"); !slices.Equal(got, test.said) {
+					t.Errorf("logged kinds %q, want %q", got, test.said)
+				}
+				if got := said("because"); !slices.Equal(got, test.because) {
+					t.Errorf("logged %q, want %q", got, test.because)
 				}
 			})
 		})
@@ -366,8 +441,8 @@ func TestKindWaitsForEachNamespace(t *testing.T) {
 	}
 }
 
-// TestKindWaitsForClusterResources: with some namespaces, a kind waits for the cluster-scoped resources that it needs, and the
-// operator asks for nothing else on its behalf. With all namespaces, it does not ask for them.
+// TestKindWaitsForClusterResources: with some namespaces, a kind waits for the cluster-scoped resources that it needs, without a
+// refused request. With all namespaces, it does not need them from its start.
 func TestKindWaitsForClusterResources(t *testing.T) {
 	nodes := schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 	kinds := twoKinds()
@@ -377,19 +452,21 @@ func TestKindWaitsForClusterResources(t *testing.T) {
 		startable  string
 		asked      []string
 	}{
-		"some namespaces": {[]string{"a", "b"}, "demoapp", []string{"demoapps a", "demoapps b", "nodes "}},
+		"some namespaces": {[]string{"a", "b"}, "demoapp", []string{"demoapps a", "demoapps b"}},
 		"all namespaces":  {[]string{metav1.NamespaceAll}, "demoapp,demoappcluster", []string{"demoapps ", "demoappclusters "}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var asked []string
-			queue := newKindQueue(kinds, test.namespaces, func(_ context.Context, resource schema.GroupVersionResource, namespace string) error {
+			ask := unrestricted(func(_ context.Context, resource schema.GroupVersionResource, namespace string) error {
 				asked = append(asked, resource.Resource+" "+namespace)
-				if resource == nodes {
-					return apierrors.NewForbidden(resource.GroupResource(), "", errors.New("RBAC"))
-				}
 				return nil
-			}, newDefinitions(newCRDs()), "h", newMetrics().waiting)
+			})
+			ask.discover = func(context.Context) (Served, error) { return serves(apps, clusters, nodes), nil }
+			ask.access = grants(func(string) []authorizationv1.ResourceRule {
+				return []authorizationv1.ResourceRule{{Verbs: []string{"*"}, APIGroups: []string{apps.Group}, Resources: []string{"*"}}}
+			})
+			queue := newKindQueue(kinds, test.namespaces, ask, newDefinitions(newCRDs()), "h", newKindMetrics())
 
 			startable, err := queue.preflight(t.Context())
 

@@ -6,7 +6,9 @@ package operator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,8 +23,50 @@ import (
 type processMetrics struct {
 	registry *prometheus.Registry
 	leader   *prometheus.GaugeVec
-	waiting  *prometheus.GaugeVec
+	kinds    *kindMetrics
 	clients  *clientMetrics
+}
+
+// kindMetrics measure the kinds that cannot run yet.
+type kindMetrics struct {
+	waiting *prometheus.GaugeVec
+	missing *prometheus.GaugeVec
+}
+
+func newKindMetrics() *kindMetrics {
+	return &kindMetrics{
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "controller_kind_waiting",
+			Help: "1 while an installed kind waits for permissions or cannot be listed, 0 otherwise, by kind.",
+		}, []string{"kind"}),
+		missing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "controller_permission_missing",
+			Help: fmt.Sprintf("1 for each permission that an installed kind lacks, by kind, namespace, resource and verb; at most %d.", maxDescribed),
+		}, []string{"kind", "resource_namespace", "resource", "verb"}),
+	}
+}
+
+// setWaiting records whether a kind waits.
+func (m *kindMetrics) setWaiting(kind string, waiting bool) {
+	value := 0.0
+	if waiting {
+		value = 1
+	}
+	m.waiting.WithLabelValues(kind).Set(value)
+}
+
+// setMissing records the permissions that kinds lack.
+func (m *kindMetrics) setMissing(missing map[string][]permission) {
+	m.missing.Reset()
+	left := maxDescribed
+	for _, kind := range slices.Sorted(maps.Keys(missing)) {
+		for _, p := range missing[kind] {
+			if left--; left < 0 {
+				return
+			}
+			m.missing.WithLabelValues(kind, p.namespace, p.path(), p.verb).Set(1)
+		}
+	}
 }
 
 // newMetrics returns a new registry with the metrics of the process. The default registry is not used, because libraries
@@ -47,7 +91,7 @@ func RegisterMetrics(registry prometheus.Registerer, options Options, kinds ...K
 	stream := events.NewBroadcaster(&events.EventSinkImpl{Interface: clients.Kube.EventsV1()})
 	defer stream.Shutdown()
 	environment := NewEnvironment(options.Name, clients, options.Namespaces, stream, registry)
-	environment.waiting = metrics.waiting
+	environment.kinds = metrics.kinds
 	for _, kind := range withOptional(kinds) {
 		if _, err := environment.Build(kind); err != nil {
 			return fmt.Errorf("kind %s: %w", kind.Name, err)
@@ -63,17 +107,14 @@ func registerProcess(registry prometheus.Registerer) *processMetrics {
 			Name: "leader_election_master_status",
 			Help: "1 while this process is the leader, 0 while it is a standby, by the name of the lease.",
 		}, []string{"name"}),
-		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "controller_kind_waiting",
-			Help: "1 while a kind waits for its CRDs or for permission to watch them, 0 while it runs, by kind.",
-		}, []string{"kind"}),
+		kinds: newKindMetrics(),
 	}
 	m.clients = newClientMetrics(registry)
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewBuildInfoCollector(),
-		m.leader, m.waiting,
+		m.leader, m.kinds.waiting, m.kinds.missing,
 	)
 	return m
 }

@@ -18,17 +18,27 @@ import (
 	"testing/synctest"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
 
-// apiServer answers lists and watches of the resources. With refuseWatches, watches are forbidden.
+// apiServer serves the resources, and answers lists and watches of them. With refuseWatches, watches are forbidden.
 func apiServer(refuseWatches bool, resources ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 		watch := r.URL.Query().Has("watch")
 		switch {
+		case r.Method == http.MethodGet && strings.Count(r.URL.Path, "/") <= 3:
+			answerDiscovery(w, r, resources)
+		case resource == "selfsubjectrulesreviews":
+			answer(w, authorizationv1.SelfSubjectRulesReview{
+				TypeMeta: metav1.TypeMeta{Kind: "SelfSubjectRulesReview", APIVersion: "authorization.k8s.io/v1"},
+				Status: authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{
+					{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
+				}},
+			})
 		case !slices.Contains(resources, resource):
 			http.NotFound(w, r)
 		case watch && refuseWatches:
@@ -40,12 +50,59 @@ func apiServer(refuseWatches bool, resources ...string) http.HandlerFunc {
 		case r.URL.Query().Get("limit") != "1":
 			w.WriteHeader(http.StatusBadRequest)
 		default:
-			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(metav1.PartialObjectMetadataList{
+			answer(w, metav1.PartialObjectMetadataList{
 				TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1"},
 				ListMeta: metav1.ListMeta{ResourceVersion: "7"},
 			})
 		}
+	}
+}
+
+// answerDiscovery answers without aggregated discovery, as older API servers do.
+func answerDiscovery(w http.ResponseWriter, r *http.Request, resources []string) {
+	version := metav1.GroupVersionForDiscovery{GroupVersion: apps.GroupVersion().String(), Version: apps.Version}
+	switch r.URL.Path {
+	case "/api":
+		answer(w, metav1.APIVersions{})
+	case "/apis":
+		answer(w, metav1.APIGroupList{Groups: []metav1.APIGroup{{
+			Name: apps.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version,
+		}}})
+	case "/apis/" + version.GroupVersion:
+		list := metav1.APIResourceList{GroupVersion: version.GroupVersion}
+		for _, resource := range resources {
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: resource, Namespaced: true})
+		}
+		answer(w, list)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func answer(w http.ResponseWriter, object any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(object)
+}
+
+// lists answers lists of resources with a code.
+func lists(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("limit") {
+			w.WriteHeader(code)
+			return
+		}
+		apiServer(false, "demoapps", "demoappclusters")(w, r)
+	}
+}
+
+// silent refuses reviews of the own permissions.
+func silent() http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		apiServer(false, "demoapps", "demoappclusters")(w, r)
 	}
 }
 
@@ -65,13 +122,14 @@ func TestPreflight(t *testing.T) {
 		{name: "no CRD", handler: apiServer(false)},
 		{name: "one CRD", handler: apiServer(false, "demoapps"), startable: "demoapp"},
 		{name: "CRD of the child is missing", handler: apiServer(false, "demoappclusters")},
-		{name: "forbidden", handler: status(http.StatusForbidden)},
+		{name: "forbidden", handler: lists(http.StatusForbidden)},
+		{name: "permissions are not told", handler: silent(), startable: "demoapp,demoappcluster"},
 		{name: "watches are forbidden", handler: apiServer(true, "demoapps", "demoappclusters")},
-		{name: "broken conversion webhook", handler: status(http.StatusInternalServerError)},
+		{name: "broken conversion webhook", handler: lists(http.StatusInternalServerError)},
 		{name: "bad credentials", handler: status(http.StatusUnauthorized), want: "the API server at HOST rejects the credentials: "},
 		{
 			name: "unknown CA", handler: apiServer(false, "demoapps", "demoappclusters"), tls: true,
-			want: "asking the API server at HOST for demoapps.demo.example.com: ",
+			want: "asking the API server at HOST: ",
 		},
 	}
 	for _, test := range tests {
@@ -89,8 +147,8 @@ func TestPreflight(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			queue := newKindQueue(twoKinds(), []string{"a", "b"}, askToWatch(clients.Metadata),
-				newDefinitions(clients.Dynamic), api.URL, newMetrics().waiting)
+			queue := newKindQueue(twoKinds(), []string{"a", "b"}, newQuestions(clients),
+				newDefinitions(clients.Dynamic), api.URL, newKindMetrics())
 
 			startable, err := queue.preflight(t.Context())
 
@@ -135,8 +193,8 @@ func TestPreflightUnreachable(t *testing.T) {
 		want    string
 		atMost  time.Duration
 	}{
-		{name: "connection refused", api: flaky{err: refused}, recover: time.Hour, want: "the API server at h does not answer (tried for 2m0s): dial tcp: connection refused", atMost: preflightTimeout},
-		{name: "packets dropped", api: flaky{hangs: true}, recover: time.Hour, want: "the API server at h does not answer (tried for 2m0s): context deadline exceeded", atMost: preflightTimeout},
+		{name: "connection refused", api: flaky{err: refused}, recover: time.Hour, want: "the API server at h does not answer (tried for 2m0s): demoapps.demo.example.com: dial tcp: connection refused", atMost: preflightTimeout},
+		{name: "packets dropped", api: flaky{hangs: true}, recover: time.Hour, want: "the API server at h does not answer (tried for 2m0s): demoapps.demo.example.com: context deadline exceeded", atMost: preflightTimeout},
 		{name: "API server starts", api: flaky{err: refused}, recover: 3 * time.Second, atMost: 4 * time.Second},
 		{name: "API server is away for a minute", api: flaky{err: refused}, recover: time.Minute, atMost: time.Minute + time.Second},
 		{name: "permanent error", api: flaky{err: errors.New("x509: unknown authority")}, recover: time.Hour, want: "asking the API server at h"},

@@ -50,7 +50,7 @@ func Run(stop context.Context, options Options, kinds ...Kind) error {
 		ready:           ready,
 		shutdownTimeout: cfg.ShutdownTimeout,
 		prepare: func(ctx context.Context) (*assembly, error) {
-			built, err := prepare(ctx, cfg, server, metrics, kinds)
+			built, err := prepare(ctx, cfg, server, metrics, kinds, ready.lack)
 			if err == nil {
 				logStart(ctx, cfg, server, servers)
 			}
@@ -137,15 +137,19 @@ type assembly struct {
 	campaign func(stop context.Context, work workFunc) error
 }
 
-// prepare checks the API server and the lease, and builds the environment of the kinds.
-func prepare(ctx context.Context, cfg config, server *rest.Config, metrics *processMetrics, kinds []Kind) (*assembly, error) {
+// prepare checks the API server, the permissions and the lease, and builds the environment of the kinds. lacking is told
+// which permissions prepare waits for.
+func prepare(
+	ctx context.Context, cfg config, server *rest.Config, metrics *processMetrics, kinds []Kind, lacking func(permissions []string),
+) (*assembly, error) {
 	clients, err := NewClients(server)
 	if err != nil {
 		return nil, err
 	}
 	environment := NewEnvironment(cfg.Name, clients, cfg.Namespaces, nil, metrics.registry)
-	waiting := newKindQueue(withOptional(kinds), environment.WatchedNamespaces(), askToWatch(clients.Metadata), newDefinitions(clients.Dynamic),
-		server.Host, metrics.waiting)
+	waiting := newKindQueue(withOptional(kinds), environment.WatchedNamespaces(), newQuestions(clients), newDefinitions(clients.Dynamic),
+		server.Host, metrics.kinds)
+	waiting.lacking = lacking
 	startable, err := waiting.preflight(ctx)
 	if err != nil {
 		return nil, err
@@ -164,7 +168,7 @@ func prepare(ctx context.Context, cfg config, server *rest.Config, metrics *proc
 	if err != nil {
 		return nil, err
 	}
-	environment.stream, environment.waiting = stream, metrics.waiting
+	environment.stream, environment.kinds = stream, metrics.kinds
 	environment.lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: cfg.LeaderElection.ResourceNamespace, Name: cfg.LeaderElection.ResourceName,
 	}}
@@ -223,6 +227,8 @@ func (p *process) run(stop context.Context) (err error) {
 	services.start(base, built.services...)
 	// Each kind sends once. The buffer has room for all kinds, so that a kind on a standby does not block.
 	controllers := make(chan []Controller, len(built.startable)+len(built.waiting.waiting))
+	// started is closed when the first kind has started. A process without kinds must not hold the lease.
+	started, first := make(chan struct{}), sync.Once{}
 	start := func(kind Kind) error {
 		parts, err := built.environment.Build(kind)
 		if err != nil {
@@ -232,6 +238,7 @@ func (p *process) run(stop context.Context) (err error) {
 		services.start(base, parts.Services...)
 		p.ready.add(parts.Synced, parts.Checks...)
 		controllers <- parts.Controllers
+		first.Do(func() { close(started) })
 		return nil
 	}
 	for _, kind := range built.startable {
@@ -245,6 +252,11 @@ func (p *process) run(stop context.Context) (err error) {
 			fail(err)
 		}
 	})
+	select {
+	case <-started:
+	case <-stop.Done():
+		return nil
+	}
 	return built.campaign(stop, func(stop, lead context.Context) error {
 		err := p.supervise(stop, lead, controllers)
 		if lead.Err() == nil && !errors.Is(err, errWorkersLeft) {

@@ -46,7 +46,7 @@ func newAssembly(j *journal, startable, waiting []Kind, ask watchable) *assembly
 		environment: NewEnvironment("test", nil, nil, nil, prometheus.NewRegistry()),
 		services:    []Service{j.service("events")},
 		startable:   startable,
-		waiting:     newKindQueue(waiting, []string{metav1.NamespaceAll}, ask, newDefinitions(newCRDs()), "h", newMetrics().waiting),
+		waiting:     newKindQueue(waiting, []string{metav1.NamespaceAll}, unrestricted(ask), newDefinitions(newCRDs()), "h", newKindMetrics()),
 		settle:      func() { j.note("events delivered") },
 		campaign: func(stop context.Context, work workFunc) error {
 			defer j.note("lease released")
@@ -251,13 +251,14 @@ func TestKindStartsLater(t *testing.T) {
 func TestKindBuildErrorEndsProcess(t *testing.T) {
 	failure := errors.New("no chart")
 	broken := Kind{Name: "broken", Build: func(*Environment) error { return failure }}
+	first := Kind{Name: "first", Build: func(*Environment) error { return nil }}
 	tests := []struct {
 		name               string
 		startable, waiting []Kind
 		want               []string
 	}{
 		{name: "at the start", startable: []Kind{broken}, want: []string{"events stopped", "http stopped"}},
-		{name: "later", waiting: []Kind{broken}, want: []string{"events delivered", "lease released", "events stopped", "http stopped"}},
+		{name: "later", startable: []Kind{first}, waiting: []Kind{broken}, want: []string{"events delivered", "lease released", "events stopped", "http stopped"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -277,6 +278,33 @@ func TestKindBuildErrorEndsProcess(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNoLeaseWithoutKinds: a process without a running kind leaves the lease to others.
+func TestNoLeaseWithoutKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var happened journal
+		stop, cancel := context.WithCancel(t.Context())
+		p := newProcess(&happened, new(bool))
+		p.prepare = func(context.Context) (*assembly, error) {
+			built := newAssembly(&happened, nil, []Kind{{Name: "absent", Resources: []schema.GroupVersionResource{{Resource: "absent"}}}}, nil)
+			built.campaign = func(context.Context, workFunc) error {
+				happened.note("campaigned")
+				return nil
+			}
+			return built, nil
+		}
+		done := make(chan error)
+		go func() { done <- p.run(stop) }()
+		elapse(time.Hour)
+
+		cancel()
+
+		if err := <-done; err != nil {
+			t.Errorf("run() = %v", err)
+		}
+		happened.expect(t, "events stopped", "http stopped")
+	})
 }
 
 func TestRunWithoutKinds(t *testing.T) {

@@ -174,6 +174,15 @@ type readiness struct {
 	kinds  int
 	synced []controller.NamedSync
 	checks []Check
+	// lacking are the permissions for which the start waits.
+	lacking []string
+}
+
+// lack sets the permissions for which the start waits.
+func (r *readiness) lack(permissions []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lacking = permissions
 }
 
 // watch ends the start of the process. From then on, the process is ready as described above, until stop ends.
@@ -197,12 +206,18 @@ func (r *readiness) problems() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
+	case len(r.lacking) > 0:
+		var problems []string
+		for _, permission := range r.lacking {
+			problems = append(problems, "the role lacks: "+permission)
+		}
+		return problems
 	case r.stopping == nil:
 		return []string{"starting"}
 	case r.stopping():
 		return []string{"stopping"}
 	case r.kinds == 0:
-		return []string{"all kinds wait for CRDs or permissions"}
+		return []string{"no kind runs: install a CRD and the permissions of its kind"}
 	}
 	var problems []string
 	for _, s := range r.synced {

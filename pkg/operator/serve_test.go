@@ -52,7 +52,7 @@ func TestProbes(t *testing.T) {
 		{
 			name:  "all kinds wait",
 			watch: func(r *readiness) { r.watch(t.Context()) },
-			code:  503, body: "all kinds wait for CRDs or permissions\n",
+			code:  503, body: "no kind runs: install a CRD and the permissions of its kind\n",
 		},
 		{
 			name: "another kind starts later",

@@ -41,8 +41,7 @@ const (
 	namespacedKindRules = namespacedDir + "kinds/*.yaml"
 )
 
-// optInGroups are the API groups of opt-in kinds. Until a test installs an opt-in kind and its rules, the API server refuses
-// the operator's requests for that kind.
+// optInGroups are the API groups of opt-in kinds.
 var optInGroups = []string{
 	appv1.GroupName, backupv1.GroupName, cachev1.GroupName, databasev1.GroupName, examplev1.GroupName, platformv1.GroupName,
 	webappv1.GroupName, configv1.GroupName, "monitoring.coreos.com",
@@ -59,8 +58,8 @@ type rulesOfFile struct {
 	holdsIn func(namespace string) bool
 }
 
-// checkPermissions compares the operator's requests with its permissions after the tests. It reports unused permissions,
-// and refused requests for opt-in kinds, only if whole is true, that is, if all tests of the package ran and passed.
+// checkPermissions compares the operator's requests with its permissions after the tests. It reports unused permissions
+// only if whole is true, that is, if all tests of the package ran and passed.
 func checkPermissions(ctx context.Context, whole bool) (code int) {
 	fail := func(format string, values ...any) {
 		fmt.Fprintf(os.Stderr, "FAIL: "+format+"\n", values...)
@@ -71,7 +70,7 @@ func checkPermissions(ctx context.Context, whole bool) (code int) {
 		fail("%v", err)
 		return code
 	}
-	refused, err := refusedByRules(ctx, whole, requests)
+	refused, err := refusedByRules(ctx, requests)
 	if err != nil {
 		fail("%v", err)
 	}
@@ -163,13 +162,12 @@ var clusterOnly = []cluster.Permission{
 }
 
 // refusedByRules returns the forbidden requests that RBAC refused. It asks the authorizer again, because admission also
-// answers Forbidden, for example for a quota or a terminating namespace. If whole is true, the tests have installed the rules
-// of all kinds, so that earlier requests for these kinds are allowed by now.
-func refusedByRules(ctx context.Context, whole bool, requests []cluster.AuditEvent) ([]cluster.AuditEvent, error) {
+// answers Forbidden, for example for a quota or a terminating namespace.
+func refusedByRules(ctx context.Context, requests []cluster.AuditEvent) ([]cluster.AuditEvent, error) {
 	var refused []cluster.AuditEvent
 	for _, request := range requests {
 		optIn := slices.Contains(optInGroups, request.Group)
-		if request.Code != http.StatusForbidden || optIn && !whole {
+		if request.Code != http.StatusForbidden {
 			continue
 		}
 		verbs := []string{request.Verb}

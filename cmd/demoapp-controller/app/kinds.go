@@ -30,6 +30,9 @@ func kinds(ctx context.Context, options *Options) ([]operator.Kind, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i, kind := range registered {
+		registered[i].Rules = rulesOf(kind.Name, options)
+	}
 	enabled, err := options.Select(append(registered, watched)...)
 	if err != nil {
 		return nil, usageError(err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,6 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
+
+	"github.com/example/demoapp-controller/pkg/controller/demoapp"
+	"github.com/example/demoapp-controller/pkg/controller/watches"
+	"github.com/example/demoapp-controller/pkg/operator"
 )
 
 // TestRulesAllowTheCachesOfEachKind: the rules of an opt-in kind allow the list and the watch of the resources that the kind
@@ -73,4 +78,82 @@ func watchable(t *testing.T, file []byte) sets.Set[schema.GroupResource] {
 		}
 	}
 	return found
+}
+
+// TestEachKindAsksForItsRules: each kind needs the status of its resource, and events. The audit rules are for the audit
+// namespace.
+func TestEachKindAsksForItsRules(t *testing.T) {
+	options := parse(t, "--audit-namespace=records")
+	registered, err := kinds(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range registered {
+		needed := map[string]bool{}
+		for _, rule := range kind.Rules(operator.Served{}) {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					needed[strings.Join(append(rule.Namespaces, verb, resource), " ")] = true
+				}
+			}
+		}
+		want := []string{"patch " + kind.Resources[0].Resource + "/status", "create events"}
+		if kind.Name == demoapp.Name {
+			want = append(want, "records create configmaps", "deletecollection secrets")
+		}
+		for _, permission := range want {
+			if !needed[permission] {
+				t.Errorf("%s does not ask for %s", kind.Name, permission)
+			}
+		}
+		for _, optional := range []string{"list customresourcedefinitions", "patch ingresses"} {
+			if needed[optional] && kind.Name == demoapp.Name {
+				t.Errorf("%s asks for %s", kind.Name, optional)
+			}
+		}
+	}
+}
+
+// TestRulesOfWatchedKinds: the rules that a kind of watches.yaml asks for are those of its files.
+func TestRulesOfWatchedKinds(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	for _, test := range []struct {
+		account string
+		files   []string
+	}{
+		{"", []string{"artifacts/deploy/10-rbac.yaml", "artifacts/kinds/memcached/rbac.yaml"}},
+		{"demoapp-deployer", []string{"artifacts/rbac/impersonating/operator.yaml", "artifacts/rbac/impersonating/memcached.yaml"}},
+	} {
+		var granted []rbacv1.PolicyRule
+		for _, file := range test.files {
+			text, err := os.ReadFile(filepath.Join(root, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+				var role rbacv1.ClusterRole
+				if err := yaml.Unmarshal(document, &role); err != nil {
+					t.Fatal(err)
+				}
+				if role.Kind == "ClusterRole" {
+					granted = append(granted, role.Rules...)
+				}
+			}
+		}
+		kind := watches.Kind{ServiceAccountName: test.account}
+
+		inNamespace, ofResource := kind.Rules(schema.GroupResource{Group: "cache.my.domain", Resource: "memcacheds"})
+
+		for _, rule := range append(inNamespace, ofResource...) {
+			for _, verb := range rule.Verbs {
+				allows := func(g rbacv1.PolicyRule) bool {
+					return slices.Contains(g.Verbs, verb) && slices.Contains(g.APIGroups, rule.APIGroups[0]) &&
+						slices.Contains(g.Resources, rule.Resources[0]) && slices.Equal(g.ResourceNames, rule.ResourceNames)
+				}
+				if !slices.ContainsFunc(granted, allows) {
+					t.Errorf("%q does not grant %s %s", test.files, verb, rule.Resources[0])
+				}
+			}
+		}
+	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -166,4 +168,22 @@ func (k Kind) annotations() []string {
 		names = append(names, annotation.Name)
 	}
 	return names
+}
+
+// Rules returns the permissions that the operator needs for the kind, apart from those for the objects of its chart. Those
+// of a namespace are the first, and those for the custom resources the second.
+func (k Kind) Rules(resource schema.GroupResource) (inNamespace, ofResource []rbacv1.PolicyRule) {
+	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+	}
+	ofResource = []rbacv1.PolicyRule{
+		rule(resource.Group, resource.Resource, "list", "watch", "patch"), rule(resource.Group, resource.Resource+"/status", "patch"),
+	}
+	inNamespace = []rbacv1.PolicyRule{rule(eventsv1.GroupName, "events", "create", "patch")}
+	if k.ServiceAccountName == "" {
+		return append(inNamespace, rule("", "secrets", "get", "list", "watch", "create", "update", "delete", "deletecollection")), ofResource
+	}
+	impersonate := rule("", "serviceaccounts", "impersonate")
+	impersonate.ResourceNames = []string{k.ServiceAccountName}
+	return append(inNamespace, rule("", "secrets", "list", "watch"), impersonate), ofResource
 }

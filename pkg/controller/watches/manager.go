@@ -54,6 +54,9 @@ type Deps struct {
 	// Waiting is told whether a kind waits until the API server serves it and the operator
 	// may watch it. Optional.
 	Waiting func(kind string, waiting bool)
+	// Permitted is called before a kind starts. An error names the permissions that the kind lacks, and the kind waits.
+	// Optional.
+	Permitted func(ctx context.Context, kind Kind) error
 
 	metadata metadata.Interface
 }
@@ -172,6 +175,11 @@ func (m *Manager) target(k Kind) served.Target {
 
 // runKind runs the controller of a kind until stop or lead ends.
 func (m *Manager) runKind(stop, lead context.Context, k Kind, resource served.Resource, synced func()) error {
+	if m.deps.Permitted != nil {
+		if err := m.deps.Permitted(stop, k); err != nil {
+			return err
+		}
+	}
 	c, err := newKindController(k, resource, m.deps)
 	if err != nil {
 		return err

@@ -65,7 +65,7 @@ func File(ctx context.Context, engine *Engine, options FileOptions) (operator.Ki
 	if err := file.Join(err, loadErr); err != nil {
 		return operator.Kind{}, err
 	}
-	return operator.Kind{Name: FileKind, Build: func(env *operator.Environment) error {
+	return operator.Kind{Name: FileKind, Rules: rulesOf(kinds), Build: func(env *operator.Environment) error {
 		manager, err := newManager(env, engine, options.Options, kinds)
 		if err != nil {
 			return err

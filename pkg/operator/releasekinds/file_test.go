@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
@@ -135,9 +136,13 @@ func bubble(t *testing.T, build func(*process) operator.Kind, test func(*process
 		if err != nil {
 			t.Fatal(err)
 		}
+		kube, err := kubernetes.NewForConfigAndClient(p.RESTConfig(), p.HTTPClient())
+		if err != nil {
+			t.Fatal(err)
+		}
 		stream := events.NewBroadcaster(nil)
 		defer stream.Shutdown()
-		p.env = operator.NewEnvironment("test", &operator.Clients{Config: p.RESTConfig(), HTTP: p.HTTPClient(), Dynamic: client}, nil, stream, p.registry)
+		p.env = operator.NewEnvironment("test", &operator.Clients{Config: p.RESTConfig(), HTTP: p.HTTPClient(), Kube: kube, Dynamic: client}, nil, stream, p.registry)
 		parts, err := p.env.Build(build(p))
 		if err != nil {
 			t.Fatal(err)

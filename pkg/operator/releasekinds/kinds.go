@@ -4,8 +4,10 @@
 package releasekinds
 
 import (
+	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 
@@ -25,7 +27,34 @@ type Options struct {
 
 // Kinds registers kinds of a program. Invalid kinds end the process at its start.
 func Kinds(engine *Engine, options Options, kinds ...watches.Kind) operator.Kind {
-	return Func(engine, options, func(*operator.Environment) ([]watches.Kind, error) { return kinds, nil })
+	registered := Func(engine, options, func(*operator.Environment) ([]watches.Kind, error) { return kinds, nil })
+	registered.Rules = rulesOf(kinds)
+	return registered
+}
+
+// rulesOf returns the rules that kinds need, those of their charts excepted. Kinds that are not served need none.
+func rulesOf(kinds []watches.Kind) func(operator.Served) []operator.Rule {
+	return func(served operator.Served) []operator.Rule {
+		var rules []operator.Rule
+		for _, kind := range kinds {
+			resource, ok := served.Resource(kind.GroupVersionKind)
+			if !ok {
+				continue
+			}
+			inNamespace, ofResource := kind.Rules(resource.GroupResource())
+			for _, rule := range inNamespace {
+				rules = append(rules, operator.Rule{PolicyRule: rule})
+			}
+			for _, rule := range ofResource {
+				needed := operator.Rule{PolicyRule: rule}
+				if !resource.Namespaced {
+					needed.Namespaces = []string{metav1.NamespaceAll}
+				}
+				rules = append(rules, needed)
+			}
+		}
+		return rules
+	}
 }
 
 // Func registers the kinds that a function returns. The function gets the clients and
@@ -59,6 +88,9 @@ func newManager(env *operator.Environment, shared *Engine, options Options, kind
 		Engine: engine, RESTConfig: env.Clients.Config, HTTPClient: env.Clients.HTTP, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics,
 		Clock: clock.RealClock{}, Namespaces: env.Namespaces, FieldManager: env.Name(), ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
 		Waiting: env.SetWaiting,
+		Permitted: func(ctx context.Context, kind watches.Kind) error {
+			return env.Permitted(ctx, kind.Name(), rulesOf([]watches.Kind{kind}))
+		},
 	}, kinds...)
 	if err != nil {
 		return nil, err

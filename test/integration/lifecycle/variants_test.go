@@ -201,8 +201,8 @@ func TestNamespacedRoles(t *testing.T) {
 	}
 
 	requests := v.sent()
-	// The definitions and the API services are asked for once. Only the kind that needs nodes goes on asking for them.
-	v.assertRefused(requests, map[string]int{"customresourcedefinitions": 1, "apiservices": 1, "nodes": 12})
+	// The Helm engine asks once for the definitions and the API services.
+	v.assertRefused(requests, map[string]int{"customresourcedefinitions": 1, "apiservices": 1})
 	v.assertInside(requests, first.Name, second.Name)
 	v.assertUsed(namespacedDir+"operator.yaml", v.namespace, "", requests, "create events.events.k8s.io", "patch events.events.k8s.io")
 	// Only old records and those of the same name need the other verbs.
@@ -210,7 +210,7 @@ func TestNamespacedRoles(t *testing.T) {
 	for _, ns := range []*apps.Namespace{first, second} {
 		v.assertUsed(namespacedDir+"watched.yaml", ns.Name, "", requests, notNeededByLife()...)
 	}
-	for line, want := range map[string]int{"Waiting for CRDs or permissions": 1, "Cannot watch for changes to what the API server serves": 2} {
+	for line, want := range map[string]int{"Waiting for permissions": 1, "Cannot watch for changes to what the API server serves": 2} {
 		if said := strings.Count(v.operator.Log(), line); said != want {
 			t.Errorf("the log has %d lines with %q, want %d", said, line, want)
 		}
@@ -218,6 +218,53 @@ func TestNamespacedRoles(t *testing.T) {
 	if app, err := other.Demo.Get(t.Context(), "web", metav1.GetOptions{}); err != nil || len(app.Finalizers) > 0 || len(app.Status.Conditions) > 0 {
 		t.Errorf("the object in the other namespace was changed: %+v (%v)", app, err)
 	}
+}
+
+// TestStartWithoutARule starts a replica whose Role lacks a verb. The replica is not ready, does not take the lease and names
+// the permission. It starts when the Role is complete.
+func TestStartWithoutARule(t *testing.T) {
+	ns := newNamespace(t)
+	v := newVariant(t)
+	v.apply(v.namespace, namespacedDir+"operator.yaml")
+	v.apply(v.audit, namespacedDir+"audit.yaml")
+	v.apply(ns.Name, namespacedDir+"watched.yaml")
+	roles := shared.Client.RbacV1().Roles(ns.Name)
+	role, err := roles.Get(t.Context(), cluster.OperatorServiceAccount, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, rule := range role.Rules {
+		if slices.Contains(rule.Resources, "secrets") {
+			role.Rules[i].Verbs = slices.DeleteFunc(rule.Verbs, func(verb string) bool { return verb == "create" })
+		}
+	}
+	if _, err := roles.Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	v.operator = cluster.Launch{Namespace: v.namespace, Account: cluster.OperatorServiceAccount, Args: []string{
+		"--namespaces=" + ns.Name, "--audit-namespace=" + v.audit, "--controllers=demoapp",
+	}}.Start(t.Context(), t, shared)
+	missing := "create secrets in namespace " + ns.Name
+
+	cluster.Eventually(t.Context(), t, "the replica names the permission", func(ctx context.Context) (bool, error) {
+		metrics, err := v.operator.Metrics(ctx)
+		return strings.Contains(v.operator.Log(), missing) && strings.Contains(metrics,
+			fmt.Sprintf("controller_permission_missing{kind=\"demoapp\",resource=\"secrets\",resource_namespace=%q,verb=\"create\"} 1\n", ns.Name)), err
+	})
+	if code := readiness(t, v.operator); code != http.StatusServiceUnavailable {
+		t.Errorf("/readyz answers %d", code)
+	}
+	leases := shared.Client.CoordinationV1().Leases(v.namespace)
+	if list, err := leases.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+		t.Errorf("the replica has a lease: %v (%v)", list.Items, err)
+	}
+
+	v.apply(ns.Name, namespacedDir+"watched.yaml")
+
+	v.operator.AwaitReady(t.Context(), t)
+	ns.Create(apps.WithoutPods("web"))
+	ns.AwaitReady("web")
+	v.assertRefused(v.sent(), map[string]int{"customresourcedefinitions": 1, "apiservices": 1})
 }
 
 // notNeededByLife returns the permissions of a watched namespace that the life of a DemoApp in TestNamespacedRoles does not
@@ -234,7 +281,8 @@ func (v *variant) assertInside(requests []cluster.AuditEvent, namespaces ...stri
 	v.t.Helper()
 	namespaces = append(namespaces, v.namespace, v.audit)
 	outside := slices.DeleteFunc(slices.Clone(requests), func(request cluster.AuditEvent) bool {
-		return request.Resource == "" || request.Code == http.StatusForbidden || slices.Contains(namespaces, request.Namespace)
+		return request.Resource == "" || request.Group == "authorization.k8s.io" || request.Code == http.StatusForbidden ||
+			slices.Contains(namespaces, request.Namespace)
 	})
 	if len(outside) > 0 {
 		v.t.Errorf("the operator reached other namespaces:\n%s", apps.Describe(outside))
@@ -251,16 +299,21 @@ func assertAudited(t *testing.T, audit, source string) {
 	}
 }
 
-// TestNamespacedRolesWithoutAudit: without a Role in the audit namespace, DemoApps run. A deletion waits, and says what to
-// grant.
+// TestNamespacedRolesWithoutAudit: if the Role in the audit namespace is removed, DemoApps run on. A deletion waits, and says
+// what to grant.
 func TestNamespacedRolesWithoutAudit(t *testing.T) {
 	ns := newNamespace(t)
 	v := newVariant(t)
 	v.apply(v.namespace, namespacedDir+"operator.yaml")
+	v.apply(v.audit, namespacedDir+"audit.yaml")
 	v.apply(ns.Name, namespacedDir+"watched.yaml")
 	v.start("--namespaces="+ns.Name, "--audit-namespace="+v.audit, "--controllers=demoapp")
 	ns.Create(apps.WithoutPods("web"))
 	ns.AwaitReady("web")
+	role := cluster.OperatorServiceAccount + "-audit"
+	if err := shared.Client.RbacV1().RoleBindings(v.audit).Delete(t.Context(), role, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
 
 	ns.Delete("web")
 
@@ -268,7 +321,7 @@ func TestNamespacedRolesWithoutAudit(t *testing.T) {
 		return apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAuditFailed)
 	})
 	message := apps.Condition(waiting, apimeta.ConditionReady).Message
-	if want := "create the namespace " + v.audit + " and grant get, list, watch, create and delete of ConfigMaps there"; !strings.Contains(message, want) {
+	if want := `cannot create resource "configmaps" in API group "" in the namespace "` + v.audit + `"`; !strings.Contains(message, want) {
 		t.Errorf("message is %q, want it to contain %q", message, want)
 	}
 	v.apply(v.audit, namespacedDir+"audit.yaml")
@@ -483,7 +536,7 @@ func awaitMemcachedIs(t *testing.T, namespace, status, text string) {
 // the rest.
 func assertWritersOf(t *testing.T, requests []cluster.AuditEvent, deployers ...string) {
 	t.Helper()
-	reads, own := sets.New("get", "list", "watch"), sets.New("memcacheds", "events", "leases")
+	reads, own := sets.New("get", "list", "watch"), sets.New("memcacheds", "events", "leases", "selfsubjectrulesreviews")
 	wrong := slices.DeleteFunc(slices.Clone(requests), func(request cluster.AuditEvent) bool {
 		if own.Has(request.Resource) {
 			return request.ImpersonatedUser == ""

@@ -97,11 +97,11 @@ func TestKeysAreTakenInOrder(t *testing.T) {
 		synctest.Wait()
 
 		r.Enqueue(keyA, SpecChange)
-		r.Enqueue(keyB, Drift)
+		r.Enqueue(keyB, DependencyReady)
 		r.Enqueue(keyA, Drift)
 		advance(5 * time.Second)
 
-		r.want(pass{first, SpecChange, 0}, pass{keyA, SpecChange | Drift, time.Second}, pass{keyB, Drift, 2 * time.Second})
+		r.want(pass{first, SpecChange, 0}, pass{keyA, SpecChange | Drift, time.Second}, pass{keyB, DependencyReady, 2 * time.Second})
 		r.finish()
 	})
 }

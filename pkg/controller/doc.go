@@ -17,8 +17,20 @@
 // next pass, so no event is lost.
 //
 // The reason is not part of the key. The workqueue therefore merges equal keys,
-// and never hands out one key twice at a time. Workers take keys in the order in
-// which the keys were added, for any reason.
+// and never hands out one key twice at a time.
+//
+// # Turns
+//
+// The namespaces whose keys wait take turns: between two keys of a namespace,
+// workers take at most two keys of every other namespace. Many keys of one
+// namespace therefore delay no other. A cluster-scoped key counts as a namespace
+// of its own. Passes for small reasons ([Drift], [HealthChange]) go before others,
+// across namespaces within a round of turns, and within a namespace for at most
+// three keys in a row. Otherwise, workers take keys in the order in which the keys
+// were added.
+//
+// Turns share the workers by the number of passes and not by their time. A pass
+// that takes long has to release its worker, see below.
 //
 // Timers work the same way. [Controller.EnqueueAfter] and [Result].RequeueAfter
 // set a deadline per key and reason. A new deadline replaces only the deadline

@@ -25,7 +25,7 @@ func Jitter(d time.Duration) time.Duration {
 }
 
 // queue is a workqueue of keys that also holds the reasons and deadlines of each
-// key. Before start, the queue holds keys and hands out none.
+// key. Before start, the queue holds keys and hands out none. [turns] orders the keys.
 type queue struct {
 	clock     clock.WithTicker
 	failures  workqueue.TypedRateLimiter[cache.ObjectName]
@@ -34,6 +34,7 @@ type queue struct {
 
 	mu    sync.Mutex
 	items map[cache.ObjectName]*item
+	turns *turns
 	work  workqueue.TypedDelayingInterface[cache.ObjectName]
 }
 
@@ -70,6 +71,7 @@ func newQueue(opts Options) *queue {
 			opts.BaseDelay/conflictShare, opts.MaxDelay),
 		retries: opts.Metrics.retries(opts.Name),
 		items:   map[cache.ObjectName]*item{},
+		turns:   newTurns(),
 	}
 }
 
@@ -87,11 +89,12 @@ func (q *queue) start(name string, metrics *Metrics) {
 			Name:            name,
 			Clock:           rareTicks{q.clock},
 			MetricsProvider: metrics.workqueues(),
+			Queue:           q.turns,
 		}),
 	})
 	for key, it := range q.items {
 		if it.due != 0 {
-			q.work.Add(key)
+			q.push(key, it)
 		}
 		q.arm(key, it)
 	}
@@ -110,10 +113,17 @@ func (q *queue) add(key cache.ObjectName, why Reason) {
 	if why.Has(SpecChange) {
 		q.forgetFailures(key)
 	}
-	q.item(key).due |= why
+	it := q.item(key)
+	it.due |= why
 	if q.work != nil {
-		q.work.Add(key)
+		q.push(key, it)
 	}
+}
+
+// push adds a key with a due reason to the workqueue.
+func (q *queue) push(key cache.ObjectName, it *item) {
+	q.turns.setSmall(key, isSmall(it.due))
+	q.work.Add(key)
 }
 
 // addAfter makes a pass for key due in d. It replaces an earlier deadline of the

@@ -14,7 +14,7 @@ import (
 
 // ErrTooManyWaiting is wrapped by the error of [ReleaseWorker] when no further
 // pass may wait. A retry resolves it.
-var ErrTooManyWaiting = errors.New("too many passes wait for hooks")
+var ErrTooManyWaiting = errors.New("too many passes wait")
 
 // namespaceShare divides Options.MaxWaiting for the objects of one namespace, so
 // that one tenant does not use the whole limit.

@@ -145,7 +145,7 @@ var layers = []layer{
 		may:        []string{"pkg/apis/meta", plumbing, "pkg/controller/event", "pkg/controller/finalizer", "pkg/controller/status"},
 		mayInTests: []string{"pkg/apis", "pkg/generated"},
 	},
-	{folder: "pkg/controller/license", may: []string{"pkg/controller/endpoint"}},
+	{folder: "pkg/controller/license", may: []string{plumbing, "pkg/controller/endpoint"}},
 	{folder: "pkg/controller/message"},
 	{folder: "pkg/controller/mysql", may: []string{"pkg/controller/datastore", "pkg/controller/child", "pkg/controller/workload"}},
 	{folder: "pkg/controller/naming"},

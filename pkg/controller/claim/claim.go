@@ -37,20 +37,10 @@ type Loop[T controller.Object] interface {
 	Newest(cached T) T
 }
 
-// Watch indexes the objects of the informers by their claims, and queues the other
-// claimants of a value when a claim changes. Call it before the informers run.
+// Watch indexes the objects of the informers by their claims, and queues the other claimant
+// of a value that wins or loses it when a claim changes. Call it before the informers run.
 func (c Claims[T]) Watch(loop Loop[T], informers map[string]cache.SharedIndexInformer) error {
-	others := func(object T) []cache.ObjectName {
-		var keys []cache.ObjectName
-		for _, value := range c.of(object) {
-			for _, other := range c.claimants(loop, value) {
-				if other.GetUID() != object.GetUID() {
-					keys = append(keys, cache.MetaObjectToName(other))
-				}
-			}
-		}
-		return keys
-	}
+	affected := func(object T) []cache.ObjectName { return c.affected(loop, object) }
 	var errs []error
 	for _, informer := range informers {
 		errs = append(errs, informer.AddIndexers(cache.Indexers{c.Name: func(object any) ([]string, error) {
@@ -59,23 +49,53 @@ func (c Claims[T]) Watch(loop Loop[T], informers map[string]cache.SharedIndexInf
 			}
 			return nil, nil
 		}}))
-		synced, err := controller.AddHandler("claims of "+c.Name, informer, controller.MapHandler(loop.Queue(), others, c.changed))
+		synced, err := controller.AddHandler("claims of "+c.Name, informer, controller.MapHandler(loop.Queue(), affected, c.changed))
 		loop.Await(synced)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
+// affected returns the objects that may win or lose a value when this version of an object
+// appears or disappears: the first of the other claimants, if the object precedes it. All other
+// claimants are refused before and after. They learn of another holder by their next pass, so
+// that many claimants of a value do not queue each other.
+func (c Claims[T]) affected(loop Loop[T], object T) []cache.ObjectName {
+	var (
+		keys []cache.ObjectName
+		none T
+	)
+	for _, value := range c.of(object) {
+		if first := c.first(loop, object, value); first != none && c.precedes(object, first, value) {
+			keys = append(keys, cache.MetaObjectToName(first))
+		}
+	}
+	return keys
+}
+
 // Refusal says why an object cannot have the value that it requests; empty if it can. field
 // and kind name the field of the request, and the kind of the objects.
 func (c Claims[T]) Refusal(loop Loop[T], object T, field, kind string) string {
+	var none T
 	value := c.Requested(object)
-	for _, other := range c.claimants(loop, value) {
-		if value != "" && other.GetUID() != object.GetUID() && c.precedes(other, object, value) {
-			return c.taken(object, other, field, kind)
-		}
+	if value == "" {
+		return ""
+	}
+	if first := c.first(loop, object, value); first != none && c.precedes(first, object, value) {
+		return c.taken(object, first, field, kind)
 	}
 	return ""
+}
+
+// first returns the claimant of a value that precedes all others but the object; nil for none.
+func (c Claims[T]) first(loop Loop[T], object T, value string) T {
+	var found, none T
+	for _, other := range c.claimants(loop, value) {
+		if other.GetUID() != object.GetUID() && (found == none || c.precedes(other, found, value)) {
+			found = other
+		}
+	}
+	return found
 }
 
 // taken returns the message for an object whose value belongs to a rival. It does not name an

@@ -4,12 +4,17 @@
 package claim
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/example/demoapp-controller/pkg/controller"
 )
 
 // hosts are claims of ConfigMaps, which are as good as any object.
@@ -83,5 +88,65 @@ func TestChanged(t *testing.T) {
 		if hosts.changed(before, after) == 0 {
 			t.Errorf("%s queues no claimant", name)
 		}
+	}
+}
+
+// cachedClaims is a Loop whose cache has these objects.
+type cachedClaims struct {
+	Loop[*corev1.ConfigMap]
+
+	indexer cache.Indexer
+}
+
+func newCachedClaims(t *testing.T, objects ...*corev1.ConfigMap) cachedClaims {
+	t.Helper()
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{hosts.Name: func(object any) ([]string, error) {
+		return hosts.of(object.(*corev1.ConfigMap)), nil
+	}})
+	for _, object := range objects {
+		if err := indexer.Add(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cachedClaims{indexer: indexer}
+}
+
+// Cached implements Loop.
+func (c cachedClaims) Cached() controller.Scoped[*corev1.ConfigMap] {
+	return controller.Scoped[*corev1.ConfigMap]{metav1.NamespaceAll: c.indexer}
+}
+
+// Newest implements Loop.
+func (cachedClaims) Newest(cached *corev1.ConfigMap) *corev1.ConfigMap { return cached }
+
+// TestChangeQueuesOneClaimant: of 300 claimants of a host, a change queues the one that wins
+// or loses the host.
+func TestChangeQueuesOneClaimant(t *testing.T) {
+	holder := claimant("holder", 500, "h", "h")
+	loser := claimant("loser", 400, "h", "")
+	objects := []*corev1.ConfigMap{holder, loser}
+	for i := range int64(300) {
+		objects = append(objects, claimant(types.UID(fmt.Sprintf("uid-%03d", i)), 100+i, "h", ""))
+	}
+	loop := newCachedClaims(t, objects...)
+	tests := []struct {
+		name   string
+		object *corev1.ConfigMap
+		want   []cache.ObjectName
+	}{
+		{"the holder", holder, []cache.ObjectName{cache.NewObjectName("ns", "uid-000")}},
+		{"a claimant that is refused", loser, nil},
+		{"another holder", claimant("second", 1, "", "h"), []cache.ObjectName{cache.NewObjectName("ns", "holder")}},
+		{"an older claimant", claimant("oldest", 1, "h", ""), nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := hosts.affected(loop, test.object); !slices.Equal(got, test.want) {
+				t.Errorf("queued %v, want %v", got, test.want)
+			}
+		})
+	}
+	if got, want := hosts.Refusal(loop, loser, "spec.host", "Shop"), `spec.host: h belongs to Shop "holder": choose another host`; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -7,6 +7,6 @@
 // holder keeps the value, so that an older object of another tenant cannot take the value
 // away. While no object holds the value, the oldest object that requests it gets it.
 //
-// The index and the watches span all namespaces of the operator. When a request or a holder
-// changes, the other claimants are queued.
+// The index and the watches span all namespaces of the operator. When a claim changes, at most
+// one other claimant of a value is queued: the one that wins or loses the value.
 package claim

@@ -50,7 +50,7 @@ func New(config Config) *Hook {
 		config.Timeout = DefaultTimeout
 	}
 	return &Hook{url: config.URL, server: endpoint.New(endpoint.Config{
-		Server: "cleanup server", Timeout: config.Timeout, MaxConnections: controller.DefaultMaxWaiting, IdleTimeout: idleTimeout, TLS: config.TLS,
+		Server: "cleanup server", Timeout: config.Timeout, Concurrent: controller.DefaultMaxWaiting, IdleTimeout: idleTimeout, TLS: config.TLS,
 	})}
 }
 
@@ -69,7 +69,7 @@ func (h *Hook) Call(ctx context.Context, object cache.ObjectName) (answer string
 		return "", err
 	}
 	defer reclaim()
-	code, err := h.server.Send(ctx, http.MethodDelete, at)
+	code, err := h.server.Send(ctx, object.Namespace, http.MethodDelete, at)
 	if err != nil {
 		return "", err
 	}

@@ -118,19 +118,31 @@ func claimIndex(object any) ([]string, error) {
 	return values, nil
 }
 
-// rivals returns the other apps that request a claim of this app.
+// rivals returns the other apps that may win or lose a claim when this app changes: those that
+// use a claim of this app, and the oldest that requests it. All others are refused before and
+// after the change. They learn of another holder by their next pass, so that many apps with
+// the same claim do not enqueue each other.
 func (c *Controller) rivals(app *v1alpha1.DemoApp) []cache.ObjectName {
 	var rivals []cache.ObjectName
 	for _, claim := range claimsOf(app) {
+		var oldest *v1alpha1.DemoApp
 		for _, other := range c.claimants(app, claim) {
-			rivals = append(rivals, cache.MetaObjectToName(other))
+			switch {
+			case slices.Contains(usedClaims(other.Status), claim):
+				rivals = append(rivals, cache.MetaObjectToName(other))
+			case oldest == nil || compareAge(other, oldest) < 0:
+				oldest = other
+			}
+		}
+		if oldest != nil {
+			rivals = append(rivals, cache.MetaObjectToName(oldest))
 		}
 	}
 	return rivals
 }
 
-// claimants returns the other apps that request or use a claim, the oldest first. Their
-// statuses are the newest that this process wrote.
+// claimants returns the other apps that request or use a claim. Their statuses are the newest
+// that this process wrote.
 func (c *Controller) claimants(app *v1alpha1.DemoApp, claim claim) []*v1alpha1.DemoApp {
 	var others []*v1alpha1.DemoApp
 	for _, other := range c.Cached().ByIndex(app.Namespace, byClaim, claim.in(app.Namespace)) {
@@ -138,7 +150,6 @@ func (c *Controller) claimants(app *v1alpha1.DemoApp, claim claim) []*v1alpha1.D
 			others = append(others, newest)
 		}
 	}
-	slices.SortFunc(others, compareAge)
 	return others
 }
 
@@ -152,35 +163,39 @@ func claimsChanged(before, after *v1alpha1.DemoApp) controller.Reason {
 	return controller.SpecChange
 }
 
-// obstacle returns why an app cannot have a requested claim, given the other claimants,
-// the oldest first; empty if it can. stalled is false if the other app no longer requests
-// the claim.
+// obstacle returns why an app cannot have a requested claim, given the other claimants; empty
+// if it can. It names the oldest app in the way. stalled is false if that app no longer
+// requests the claim.
 func obstacle(app *v1alpha1.DemoApp, claim claim, others []*v1alpha1.DemoApp) (message string, stalled bool) {
+	mine := slices.Contains(usedClaims(app.Status), claim)
+	var preferred, user *v1alpha1.DemoApp
 	for _, other := range others {
-		if !slices.Contains(desiredClaims(other.Spec), claim) {
-			continue
-		}
-		uses, mine := slices.Contains(usedClaims(other.Status), claim), slices.Contains(usedClaims(app.Status), claim)
+		uses, requests := slices.Contains(usedClaims(other.Status), claim), slices.Contains(desiredClaims(other.Spec), claim)
 		// If two apps have the same age, the one that uses the claim keeps it.
 		settled := other.CreationTimestamp.Equal(&app.CreationTimestamp) && uses != mine
-		switch {
-		case settled && mine:
-		case compareAge(other, app) < 0:
-			return fmt.Sprintf("%s belongs to DemoApp %q, which is older", claim, other.Name), true
-		case settled:
-			return fmt.Sprintf("%s belongs to DemoApp %q, which has it already", claim, other.Name), true
+		wins := requests && (settled && uses || !settled && compareAge(other, app) < 0)
+		if wins && (preferred == nil || compareAge(other, preferred) < 0) {
+			preferred = other
+		}
+		if uses && (user == nil || compareAge(other, user) < 0) {
+			user = other
 		}
 	}
-	for _, other := range others {
-		if slices.Contains(usedClaims(other.Status), claim) {
-			return fmt.Sprintf("%s is still in use by DemoApp %q", claim, other.Name), slices.Contains(desiredClaims(other.Spec), claim)
-		}
+	switch {
+	case preferred != nil && compareAge(preferred, app) < 0:
+		return fmt.Sprintf("%s belongs to DemoApp %q, which is older", claim, preferred.Name), true
+	case preferred != nil:
+		return fmt.Sprintf("%s belongs to DemoApp %q, which has it already", claim, preferred.Name), true
+	case user != nil:
+		return fmt.Sprintf("%s is still in use by DemoApp %q", claim, user.Name), slices.Contains(desiredClaims(user.Spec), claim)
+	default:
+		return "", false
 	}
-	return "", false
 }
 
 // isRing reports whether the app that uses a host waits, directly or not, for the host of
-// this app. None of the apps in such a ring would ever get its host.
+// this app. None of the apps in such a ring would ever get its host. A ring of more than
+// maxRing apps is not found.
 func (c *Controller) isRing(app *v1alpha1.DemoApp, desired claim) bool {
 	return c.leadsTo(app, app, desired, map[string]bool{})
 }
@@ -196,7 +211,7 @@ func (c *Controller) leadsTo(goal, waiting *v1alpha1.DemoApp, desired claim, see
 		if holder.Name == goal.Name {
 			return true
 		}
-		if seen[holder.Name] {
+		if seen[holder.Name] || len(seen) >= maxRing {
 			continue
 		}
 		seen[holder.Name] = true

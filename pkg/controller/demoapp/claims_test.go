@@ -4,6 +4,7 @@
 package demoapp
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -394,6 +395,50 @@ func TestNodePortIsNotReserved(t *testing.T) {
 
 	must(t, err)
 	equal(t, "message", "Node port 30080 is this DemoApp's", w.message("a", v1alpha1.ConditionValidated))
+}
+
+// TestManyClaimantsDoNotEnqueueEachOther counts the passes after changes of apps that request
+// the same port: at most two other apps have one, however many request the port.
+func TestManyClaimantsDoNotEnqueueEachOther(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		const others = 40
+		names := []string{"holder"}
+		for i := range others {
+			names = append(names, fmt.Sprintf("other-%02d", i))
+		}
+		for i, name := range names {
+			w.create(newApp(name, atNodePort(30080), bornAfter(time.Duration(i)*time.Second)))
+		}
+		settle()
+		equal(t, "Ready of the holder", "True Healthy", w.is("holder", apimeta.ConditionReady))
+		observed := func(changed string) (count int) {
+			for _, name := range names {
+				if name != changed {
+					count += w.engine.ObservationsOf(keyOf(name))
+				}
+			}
+			return count
+		}
+		for _, change := range []struct {
+			name string
+			do   func()
+			most int
+		}{
+			{"other-20", func() { w.change("other-20", atNoNodePort) }, 2},
+			{"other-20", func() { w.change("other-20", atNodePort(30080)) }, 2},
+			{"other-21", func() { w.delete("other-21") }, 2},
+			// The next app is installed, which takes several passes.
+			{"holder", func() { w.change("holder", atNoNodePort) }, 10},
+		} {
+			before := observed(change.name)
+			change.do()
+			settle()
+			if got := observed(change.name) - before; got > change.most {
+				t.Errorf("%d observations of other apps after a change of %s, want at most %d", got, change.name, change.most)
+			}
+		}
+		equal(t, "Ready of the next", "True Healthy", w.is("other-00", apimeta.ConditionReady))
+	})
 }
 
 func TestReleasedClaimGoesToNextOldest(t *testing.T) {

@@ -5,7 +5,6 @@ package demoapp
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -115,20 +114,21 @@ func dependencyState(app *v1alpha1.DemoApp, lookup func(name string) *v1alpha1.D
 	}
 }
 
+// maxRing is the number of apps of the largest ring that is found. It bounds the steps of a
+// pass, and the passes after a change. The apps of a larger ring wait for each other, and
+// nothing tells that they do so without end.
+const maxRing = 32
+
 // findCycle returns the names on the path from the app back to itself, both ends
 // included; nil if there is none. A cycle that the app leads to, but is not part of, does
-// not count.
+// not count. Neither does a cycle of more than maxRing apps.
 func findCycle(app *v1alpha1.DemoApp, lookup func(name string) *v1alpha1.DemoApp) []string {
 	path := []string{app.Name}
-	for at := app; at != nil && at.Spec.WaitFor != ""; at = lookup(at.Spec.WaitFor) {
-		next := at.Spec.WaitFor
-		if next == app.Name {
-			return append(path, next)
+	for at := app; at != nil && at.Spec.WaitFor != "" && len(path) <= maxRing; at = lookup(at.Spec.WaitFor) {
+		path = append(path, at.Spec.WaitFor)
+		if at.Spec.WaitFor == app.Name {
+			return path
 		}
-		if slices.Contains(path, next) {
-			return nil
-		}
-		path = append(path, next)
 	}
 	return nil
 }

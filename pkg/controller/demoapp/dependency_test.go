@@ -4,6 +4,8 @@
 package demoapp
 
 import (
+	"fmt"
+	"strconv"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -214,6 +216,28 @@ func TestWaitFor(t *testing.T) {
 	equal(t, "requests", []string{"Upgrade b InputsChanged", "apply demoapps/status b"}, w.calls.take())
 	equal(t, "conditions without waitFor", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("b"))
 	equal(t, "lastUpgradeReason", releasev1alpha1.UpgradeReasonSpecGenerationChanged, w.app("b").Status.LastUpgradeReason)
+}
+
+// TestStepsOfLargeRing counts the apps that a pass looks up, in rings of any size.
+func TestStepsOfLargeRing(t *testing.T) {
+	for size, found := range map[int]bool{2: true, maxRing: true, maxRing + 1: false, 5000: false} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			lookups := 0
+			lookup := func(name string) *v1alpha1.DemoApp {
+				lookups++
+				number, err := strconv.Atoi(name)
+				must(t, err)
+				return newApp(name, waitsFor(strconv.Itoa((number+1)%size)))
+			}
+
+			cycle := findCycle(lookup("0"), lookup)
+
+			equal(t, "found", found, cycle != nil)
+			if lookups > maxRing+1 {
+				t.Errorf("looked up %d apps, want at most %d", lookups, maxRing+1)
+			}
+		})
+	}
 }
 
 func TestCycleStalls(t *testing.T) {

@@ -30,8 +30,8 @@ type Config struct {
 	Server string
 	// Timeout bounds one request with its redirects.
 	Timeout time.Duration
-	// MaxConnections is the number of concurrent connections.
-	MaxConnections int
+	// Concurrent is the number of concurrent requests. One namespace uses at most half of it.
+	Concurrent int
 	// IdleTimeout is the time for which an unused connection stays open.
 	IdleTimeout time.Duration
 	// TLS configures the CAs of the server. The default is the CAs of the system.
@@ -41,13 +41,14 @@ type Config struct {
 // Client sends requests to one server. It is safe for concurrent use.
 type Client struct {
 	config Config
+	slots  *slots
 	http   *http.Client
 }
 
 // New returns a client. It sends nothing.
 func New(config Config) *Client {
 	return &Client{
-		config: config,
+		config: config, slots: newSlots(config.Concurrent),
 		http: &http.Client{
 			CheckRedirect: checkRedirect,
 			Transport: &http.Transport{
@@ -56,7 +57,7 @@ func New(config Config) *Client {
 				ForceAttemptHTTP2:      true,
 				DisableCompression:     true, // A small compressed body could expand to a large one.
 				MaxResponseHeaderBytes: maxHeaders,
-				MaxConnsPerHost:        config.MaxConnections,
+				MaxConnsPerHost:        config.Concurrent,
 				IdleConnTimeout:        config.IdleTimeout,
 			},
 		},
@@ -73,9 +74,17 @@ type RequestError struct {
 
 func (e *RequestError) Error() string { return e.Message }
 
-// Send sends one request without a body and returns the status code of the response.
-// The error is a [*RequestError].
-func (c *Client) Send(ctx context.Context, method string, at *url.URL) (int, error) {
+// ErrBusy means that a request was not sent, because too many requests were in flight.
+var ErrBusy = errors.New("too many requests are in flight")
+
+// Send sends one request without a body and returns the status code of the response. The
+// request is on behalf of an object of the namespace. If too many requests are in flight, it
+// first waits for Config.Timeout at most. The error is a [*RequestError], or ErrBusy.
+func (c *Client) Send(ctx context.Context, namespace, method string, at *url.URL) (int, error) {
+	if err := c.acquire(ctx, namespace); err != nil {
+		return 0, err
+	}
+	defer c.slots.release(namespace)
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, at.String(), http.NoBody)
@@ -95,6 +104,16 @@ func (c *Client) Send(ctx context.Context, method string, at *url.URL) (int, err
 	default:
 		return response.StatusCode, nil
 	}
+}
+
+// acquire waits for a slot.
+func (c *Client) acquire(ctx context.Context, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	defer cancel()
+	if c.slots.acquire(ctx, namespace) != nil {
+		return ErrBusy
+	}
+	return nil
 }
 
 // Answered describes a response by its status code.

@@ -6,7 +6,8 @@
 //
 // The server and the network are not trusted. Each request has a timeout, and the size
 // of a response is bounded. A redirect to another host, or to another method, is an
-// error.
+// error. The number of concurrent requests is bounded, and so is the share of a
+// namespace.
 //
 // Messages contain neither the response body nor the URL, because the URL may hold a
 // secret. Equal failures have equal messages, so that a retry does not change a status.

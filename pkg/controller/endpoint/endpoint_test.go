@@ -4,12 +4,15 @@
 package endpoint
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -78,9 +81,9 @@ func TestSend(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			client := New(Config{Server: "cleanup server", Timeout: 200 * time.Millisecond, MaxConnections: 1, IdleTimeout: time.Minute})
+			client := New(Config{Server: "cleanup server", Timeout: 200 * time.Millisecond, Concurrent: 1, IdleTimeout: time.Minute})
 
-			code, err := client.Send(t.Context(), http.MethodDelete, at)
+			code, err := client.Send(t.Context(), "shop", http.MethodDelete, at)
 
 			var got RequestError
 			if failure := (*RequestError)(nil); errors.As(err, &failure) {
@@ -94,6 +97,49 @@ func TestSend(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNamespaceLeavesSlotsToOthers: the requests of one namespace, which the server does not
+// answer, leave slots for another namespace.
+func TestNamespaceLeavesSlotsToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots := newSlots(4)
+		var granted []string
+		acquire := func(ctx context.Context, namespace string) {
+			go func() {
+				if slots.acquire(ctx, namespace) == nil {
+					granted = append(granted, namespace)
+				}
+			}()
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 10 {
+			acquire(ctx, "slow")
+		}
+		for range 3 {
+			acquire(t.Context(), "quick")
+		}
+		if want := []string{"slow", "slow", "quick", "quick"}; !slices.Equal(granted, want) {
+			t.Errorf("slots of %v, want %v", granted, want)
+		}
+
+		acquire(t.Context(), "third")
+		slots.release("slow")
+		synctest.Wait()
+		slots.release("third")
+		synctest.Wait()
+		slots.release("quick")
+		synctest.Wait()
+		if want := []string{"third", "slow", "quick"}; !slices.Equal(granted[4:], want) {
+			t.Errorf("next slots of %v, want %v", granted[4:], want)
+		}
+		cancel()
+		synctest.Wait()
+		if len(slots.waiting) != 0 {
+			t.Errorf("%d requests wait, want none", len(slots.waiting))
+		}
+	})
 }
 
 func TestTemplate(t *testing.T) {

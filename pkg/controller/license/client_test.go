@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -141,11 +142,11 @@ func TestPauseAfterFailedConnection(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	// The pause applies to all subjects.
-	if got, ok := client.cached("another"); !ok || got.Verdict != Unavailable {
+	if got, ok := client.cached("another", false); !ok || got.Verdict != Unavailable {
 		t.Errorf("got %+v", got)
 	}
 	clock.Step(DefaultPause)
-	if _, ok := client.cached("another"); ok {
+	if _, ok := client.cached("another", false); ok {
 		t.Error("the pause has not ended")
 	}
 }
@@ -178,6 +179,9 @@ func TestAnswersAreCached(t *testing.T) {
 	}
 	ask(app, false, 1)
 	ask(app, false, 1)
+	ask(app, true, 1)
+	clock.Step(DefaultFresh)
+	ask(app, false, 1)
 	ask(app, true, 2)
 	ask(Subject{Namespace: "shop", Name: "other"}, false, 3)
 	clock.Step(DefaultTTL)
@@ -187,7 +191,7 @@ func TestAnswersAreCached(t *testing.T) {
 func TestCacheIsBounded(t *testing.T) {
 	client, _ := clientOf(t, serve(t, answers(200)))
 	for i := range 3 * maxAnswers {
-		client.cache(string(rune(i)), Answer{}, true)
+		client.cache(string(rune(i)), Answer{}, answered)
 	}
 	if got := len(client.answers); got > maxAnswers {
 		t.Errorf("%d answers are cached, want at most %d", got, maxAnswers)
@@ -207,7 +211,7 @@ func TestConcurrentRequestsAreBounded(t *testing.T) {
 	}), func(c *Config) { c.Concurrent, c.Timeout = 2, 10*time.Second })
 	var all sync.WaitGroup
 	for i := range 10 {
-		all.Go(func() { client.Ask(t.Context(), Subject{Name: string(rune('a' + i))}, false) })
+		all.Go(func() { client.Ask(t.Context(), Subject{Namespace: string(rune('a' + i))}, false) })
 	}
 	<-entered
 	<-entered
@@ -218,6 +222,106 @@ func TestConcurrentRequestsAreBounded(t *testing.T) {
 	}
 }
 
+// TestRefreshWaitsAfterDenial: a user who asks again after a denial gets a new answer, and asks
+// the server once in five seconds at most.
+func TestRefreshWaitsAfterDenial(t *testing.T) {
+	var asked, code atomic.Int32
+	code.Store(http.StatusForbidden)
+	client, clock := clientOf(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(int(code.Load()))
+	}))
+	if got := client.Ask(t.Context(), app, false); got.Verdict != Denied {
+		t.Fatalf("got %+v", got)
+	}
+	code.Store(http.StatusOK)
+	clock.Step(time.Second)
+	var all sync.WaitGroup
+	for range 5 {
+		all.Go(func() {
+			if got := client.Ask(t.Context(), app, true); got.Verdict != Granted {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+	for clock.Waiters() < 5 {
+		runtime.Gosched()
+	}
+	if got := asked.Load(); got != 1 {
+		t.Errorf("%d requests before the time has passed, want 1", got)
+	}
+	clock.Step(DefaultFresh - time.Second)
+	all.Wait()
+	if got := asked.Load(); got != 2 {
+		t.Errorf("%d requests, want 2", got)
+	}
+}
+
+// TestRefreshKeepsPause: an unreachable server gets no request for each object that a user
+// requests.
+func TestRefreshKeepsPause(t *testing.T) {
+	client, clock := clientOf(t, serve(t, answers(200)))
+	client.cache("any", Answer{}, unreached)
+	if _, ok := client.cached("another", true); !ok {
+		t.Error("the refresh sends a request")
+	}
+	clock.Step(DefaultFresh)
+	if _, ok := client.cached("another", true); ok {
+		t.Error("the refresh sends no request")
+	}
+}
+
+// TestEqualQuestionsShareRequest: apps whose URLs are equal cause one request, and so does one
+// app that asks repeatedly.
+func TestEqualQuestionsShareRequest(t *testing.T) {
+	var asked atomic.Int32
+	release := make(chan struct{})
+	client, _ := clientOf(t, serve(t, func(http.ResponseWriter, *http.Request) {
+		asked.Add(1)
+		<-release
+	}))
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if got := client.Ask(t.Context(), app, true); got.Verdict != Granted {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+	close(release)
+	all.Wait()
+	if got := asked.Load(); got != 1 {
+		t.Errorf("%d requests, want 1", got)
+	}
+}
+
+// TestCanceledQuestionIsAskedAgain: the answer of a request that its caller canceled is not
+// that of other callers.
+func TestCanceledQuestionIsAskedAgain(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	first := make(chan struct{})
+	var asked atomic.Int32
+	client, _ := clientOf(t, serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 1 {
+			close(first)
+			<-r.Context().Done()
+		}
+	}))
+	var all sync.WaitGroup
+	all.Go(func() { client.Ask(ctx, app, false) })
+	<-first
+	all.Go(func() {
+		if got := client.Ask(t.Context(), app, false); got.Verdict != Granted {
+			t.Errorf("got %+v", got)
+		}
+	})
+	cancel()
+	all.Wait()
+	if got := asked.Load(); got != 2 {
+		t.Errorf("%d requests, want 2", got)
+	}
+}
+
 func TestCanceledCallerStartsNoPause(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	client, _ := clientOf(t, serve(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -225,7 +329,7 @@ func TestCanceledCallerStartsNoPause(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	client.Ask(ctx, app, false)
-	if _, ok := client.cached("anything"); ok {
+	if _, ok := client.cached("anything", false); ok {
 		t.Error("the canceled request started a pause")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 )
 
 var (
@@ -204,7 +205,8 @@ func (m *Metrics) TimeToReady(controller string) func(time.Duration) {
 
 // WatchErrors returns the watch error handler of an informer. The handler counts failed
 // lists and watches by resource, which names what the informer watches, and logs them as
-// client-go does. Watches that end normally or that are too old do not count.
+// client-go does. Watches that end normally or that are too old do not count, and neither do
+// those of a resource that the API server does not serve: its CRD is gone.
 func (m *Metrics) WatchErrors(resource string) cache.WatchErrorHandlerWithContext {
 	if m == nil {
 		return cache.DefaultWatchErrorHandler
@@ -212,6 +214,10 @@ func (m *Metrics) WatchErrors(resource string) cache.WatchErrorHandlerWithContex
 	count := m.WatchFailures(resource)
 	return func(ctx context.Context, reflector *cache.Reflector, err error) {
 		count(err)
+		if apierrors.IsNotFound(err) {
+			klog.FromContext(ctx).V(1).Info("The API server does not serve what an informer watches", "resource", resource)
+			return
+		}
 		cache.DefaultWatchErrorHandler(ctx, reflector, err)
 	}
 }
@@ -230,11 +236,11 @@ func (m *Metrics) WatchFailures(resource string) func(error) {
 	}
 }
 
-// isWatchFailure reports whether client-go logs an error of a list or watch as a failure,
-// see cache.DefaultWatchErrorHandler.
+// isWatchFailure reports whether an error of a list or watch is a failure. Watches that end
+// normally are none (see cache.DefaultWatchErrorHandler), nor are those of a resource without CRD.
 func isWatchFailure(err error) bool {
 	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
-	return !expired && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
+	return !expired && !apierrors.IsNotFound(err) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // workqueues returns a nil interface for nil metrics, because client-go compares

@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -154,6 +155,7 @@ func TestWatchErrors(t *testing.T) {
 	handler(t.Context(), reflector, apierrors.NewForbidden(schema.GroupResource{Resource: "apps"}, "", errTransient))
 	for _, normal := range []error{
 		io.EOF, io.ErrUnexpectedEOF, apierrors.NewResourceExpired("too old"),
+		fmt.Errorf("failed to list: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "apps"}, "")),
 	} {
 		handler(t.Context(), reflector, normal)
 		failed(normal)

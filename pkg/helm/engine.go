@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -216,6 +217,9 @@ func watchErrorHandlers(report func(watched string, err error)) func(watched str
 		return func(ctx context.Context, reflector *cache.Reflector, err error) {
 			if report != nil {
 				report(watched, err)
+			}
+			if apierrors.IsNotFound(err) {
+				return // The CRD of a kind is gone. The reflector tries again.
 			}
 			cache.DefaultWatchErrorHandler(ctx, reflector, err)
 		}

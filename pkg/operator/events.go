@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 )
 
@@ -68,10 +70,15 @@ type countingSink struct {
 	last     time.Time
 }
 
-// Create implements events.EventSink.
+// Create implements events.EventSink. An event in a namespace that is being deleted, or is gone, is dropped: client-go would
+// log an error.
 func (s *countingSink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
 	defer s.begin()()
-	return s.EventSink.Create(ctx, event)
+	created, err := s.EventSink.Create(ctx, event)
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
+		return event, nil
+	}
+	return created, err
 }
 
 // Update implements events.EventSink.

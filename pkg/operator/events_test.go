@@ -5,12 +5,14 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
@@ -27,6 +29,36 @@ func (s *slowSink) Create(_ context.Context, event *eventsv1.Event) (*eventsv1.E
 	elapse(s.answer)
 	s.delivered <- event
 	return event, nil
+}
+
+// refusingSink refuses all events.
+type refusingSink struct {
+	events.EventSink
+	err error
+}
+
+func (s refusingSink) Create(context.Context, *eventsv1.Event) (*eventsv1.Event, error) {
+	return nil, s.err
+}
+
+// TestEventsInADyingNamespaceAreNoErrors: client-go logs an error for each event that is refused.
+func TestEventsInADyingNamespaceAreNoErrors(t *testing.T) {
+	terminating := apierrors.NewForbidden(corev1.Resource("events"), "a", errors.New("it is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	forbidden := apierrors.NewForbidden(corev1.Resource("events"), "a", errors.New("no permission"))
+	tests := map[string]struct{ answer, want error }{
+		"terminating": {terminating, nil},
+		"gone":        {apierrors.NewNotFound(corev1.Resource("namespaces"), "a"), nil},
+		"forbidden":   {forbidden, forbidden},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			sink := &countingSink{EventSink: refusingSink{err: test.answer}}
+			if _, err := sink.Create(t.Context(), &eventsv1.Event{}); !errors.Is(err, test.want) {
+				t.Errorf("error is %v, want %v", err, test.want)
+			}
+		})
+	}
 }
 
 func TestEventsAreDeliveredBeforeStop(t *testing.T) {

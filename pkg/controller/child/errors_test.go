@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -19,12 +21,16 @@ func TestErrorsOfSecretsHaveNoValues(t *testing.T) {
 	const value = "hunter2"
 	secrets := schema.GroupResource{Resource: "secrets"}
 	invalid := field.ErrorList{field.Invalid(field.NewPath("data"), value, "must not be "+value)}
+	terminating := apierrors.NewForbidden(secrets, "db", errors.New("the namespace is being terminated: "+value))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	isTerminating := func(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) }
 	tests := []struct {
 		name string
 		err  error
 		is   func(error) bool
 		want string
 	}{
+		{"terminating namespace", terminating, isTerminating, "Forbidden"},
 		{"admission", apierrors.NewForbidden(secrets, "db", errors.New("denied: "+value)), apierrors.IsForbidden, "Forbidden"},
 		{"validation", apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "db", invalid), apierrors.IsInvalid, "Invalid"},
 		{"bad request", apierrors.NewBadRequest(value), apierrors.IsBadRequest, "BadRequest"},

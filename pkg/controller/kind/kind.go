@@ -41,7 +41,9 @@ type Kind[T Object[T], S any] struct {
 	Conditions func(*S) *[]metav1.Condition
 	// Steps move the observed state to the desired state. They change nothing of p.Object
 	// except its status. The status is written after Steps, also after an error. It is not
-	// written if a cache has to catch up ([controller.IsPending]).
+	// written if a cache has to catch up ([controller.IsPending]). If the error of the API
+	// server says that the namespace is being deleted, nothing failed: no steps run for
+	// objects of the namespace for a while, and no status is written.
 	Steps func(ctx context.Context, p *Pass[T]) error
 
 	// Annotations are the annotations whose change starts a pass. Optional.

@@ -52,6 +52,7 @@ type Loop[T Object[T], S any] struct {
 	latest controller.Latest[T]
 	// confirmed has the objects that the API server has shown to this loop in an answer.
 	confirmed confirmed
+	dying     dying
 	held      status.Throttle[T]
 	mu        sync.Mutex
 	synced    []controller.NamedSync // guarded by mu
@@ -167,6 +168,9 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 		}
 		return controller.Result{}, err
 	}
+	if l.dying.has(key.Namespace, l.clock.Now()) {
+		return controller.Result{RequeueAfter: controller.Jitter(terminatingRetry)}, nil
+	}
 	object, err := l.ensureFinalizer(ctx, object)
 	if err != nil {
 		return controller.Result{}, err
@@ -180,6 +184,9 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	err = l.kind.Steps(ctx, p)
 	if controller.IsPending(err) {
 		return controller.Result{}, err // The pass observed nothing, so the status stays.
+	}
+	if l.dying.note(key.Namespace, err, l.clock.Now()) {
+		return controller.Result{RequeueAfter: controller.Jitter(terminatingRetry)}, nil
 	}
 	if wait := l.hold(p, err); wait > 0 {
 		l.queue.EnqueueAfter(key, wait, controller.HealthChange)

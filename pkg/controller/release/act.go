@@ -21,9 +21,6 @@ const (
 	// busyRetry is the minimum delay before a release that another client is changing is
 	// observed again. The end of that change also triggers an event.
 	busyRetry = 10 * time.Second
-	// terminatingRetry is the delay before an object in a terminating namespace is
-	// reconciled again. By then, the object should be deleted.
-	terminatingRetry = 30 * time.Second
 	// retrySoon is the delay before the retry of a revision that exceeded its timeout
 	// while its objects were applied again.
 	retrySoon = time.Second

@@ -131,8 +131,7 @@ func (l *Lifecycle) reportFailure(ctx context.Context, s *subject, f Facts, plan
 		return err
 	}
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		s.LookAgain(terminatingRetry) // The object itself is about to be deleted.
-		return nil
+		return err // The object itself is about to be deleted.
 	}
 	failure := classify(err, failureState{
 		Action: plan.Decision.Action, Transient: f.Desired.Transient,

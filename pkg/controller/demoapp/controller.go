@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,10 +84,12 @@ type Deps struct {
 type Controller struct {
 	*kind.Loop[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus]
 
-	lifecycle    *release.Lifecycle
-	rollout      *gates.Rollout
-	chart        *helm.Chart
-	audit        *audit.Trail
+	lifecycle *release.Lifecycle
+	rollout   *gates.Rollout
+	chart     *helm.Chart
+	audit     *audit.Trail
+	// deleted has the audit records of the apps in deletion, by name.
+	deleted      sync.Map
 	recorder     events.EventRecorder
 	sources      *values.Sources
 	capabilities *capabilities
@@ -177,6 +180,7 @@ func (c *Controller) forget(key cache.ObjectName) {
 	c.lifecycle.Forget(key)
 	c.sources.Use(key, nil)
 	c.releaseClaims(key)
+	c.deleted.Delete(key)
 }
 
 // rolloutObjects returns the apps that may count for the rollout of a newer chart.

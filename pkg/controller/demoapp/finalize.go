@@ -22,7 +22,7 @@ import (
 func (c *Controller) finalize(ctx context.Context, p *pass) (event.Event, error) {
 	app := p.Observed
 	c.rollout.Forget(p.Key())
-	written, err := c.audit.Ensure(ctx, auditRecord(app))
+	written, err := c.audit.Ensure(ctx, c.auditRecord(app))
 	if err != nil && app.Namespace == c.audit.Namespace() && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		// The audit record would be deleted with the namespace, as the app is.
 		err = nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -158,6 +159,27 @@ func TestStatusFailureWithForeignFinalizers(t *testing.T) {
 	equal(t, "finalizers", []string{"example.com/theirs"}, w.app("a").Finalizers)
 }
 
+// TestAuditRecordOfALaterProcess: a new process finds only what the last one reported about the deletion.
+func TestAuditRecordOfALaterProcess(t *testing.T) {
+	w := deleting(t)
+	w.makeAuditNamespace()
+	w.auditErr = errPlain
+	_, err := w.pass("a", controller.SpecChange)
+	if !errors.Is(err, errPlain) {
+		t.Errorf("error is %v", err)
+	}
+	w.start(testChart(t, "1.0.0"))
+	w.auditErr = nil
+
+	w.passes("a", controller.SpecChange)
+
+	status := w.records()[onlyKey(t, w.records())].Data["status"]
+	contains(t, "status in the record", status, `"reason":"InstallSucceeded"`)
+	if strings.Contains(status, v1alpha1.ReasonAuditFailed) {
+		t.Errorf("the record has the operator's own trouble: %s", status)
+	}
+}
+
 func TestDeletionCreatesAuditNamespace(t *testing.T) {
 	tests := []struct {
 		name string
@@ -218,6 +240,7 @@ func TestDeletionWaitsForAuditAndUninstall(t *testing.T) {
 		}
 	}
 	found := "get configmaps " + onlyKey(t, w.records())
+	contains(t, "status in the record", w.records()[onlyKey(t, w.records())].Data["status"], `"reason":"Healthy"`)
 	equal(t, "requests of a retry", []string{"create configmaps", found, "uninstall a"}, w.calls.take())
 	equal(t, "Ready", "False UninstallFailed", w.conditions("a")["Ready"])
 	equal(t, "Reconciling", "True UninstallFailed", w.conditions("a")["Reconciling"])

@@ -14,7 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/example/demoapp-controller/pkg/controller"
 )
 
 const secret = "hunter2"
@@ -366,5 +369,36 @@ func TestParseURL(t *testing.T) {
 				t.Errorf("the error contains the secret: %v", err)
 			}
 		})
+	}
+}
+
+// TestSlowServerDelaysNoOtherObject: with one worker, the question for "slow" is answered only after the pass over "quick".
+func TestSlowServerDelaysNoOtherObject(t *testing.T) {
+	slowAsked, quickDone := make(chan struct{}), make(chan struct{})
+	client, _ := clientOf(t, serve(t, func(http.ResponseWriter, *http.Request) {
+		close(slowAsked)
+		<-quickDone
+	}), func(c *Config) { c.Timeout = time.Minute })
+	stop, end := context.WithCancel(t.Context())
+	var answer Answer
+	passes := controller.New(controller.ReconcilerFunc(func(ctx context.Context, key cache.ObjectName, _ controller.Reason) (controller.Result, error) {
+		if key.Name == "quick" {
+			close(quickDone)
+			return controller.Result{}, nil
+		}
+		defer end()
+		answer = client.Ask(ctx, app, false)
+		return controller.Result{}, nil
+	}), controller.Options{Name: "test", Workers: 1})
+	go func() {
+		<-slowAsked
+		passes.Enqueue(cache.NewObjectName("ns", "quick"), controller.SpecChange)
+	}()
+	passes.Enqueue(cache.NewObjectName("ns", "slow"), controller.SpecChange)
+
+	err := passes.Run(stop, t.Context())
+
+	if err != nil || answer.Verdict != Granted {
+		t.Errorf("Run() = %v, and the answer is %+v", err, answer)
 	}
 }

@@ -159,7 +159,7 @@ var layers = []layer{
 		"pkg/apis/release", "pkg/apis/meta", plumbing, engine, "pkg/controller/kind", "pkg/controller/license",
 		"pkg/controller/release", "pkg/controller/rollout", "pkg/controller/window",
 	}},
-	{folder: "pkg/controller/release/releasetest", may: []string{engine}, mayInTests: []string{"pkg/controller/release"}},
+	{folder: "pkg/controller/release/releasetest", may: []string{engine, "pkg/ssa"}, mayInTests: []string{"pkg/controller/release"}},
 	{folder: "pkg/controller/values", may: []string{"pkg/apis/release", "pkg/apis/meta", "pkg/rawjson", plumbing, "pkg/controller/redact"}},
 	{folder: "pkg/controller/reload", may: []string{"pkg/ssa", plumbing, "pkg/controller/child"}},
 	{folder: "pkg/controller/rollout"},

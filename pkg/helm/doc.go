@@ -118,6 +118,11 @@
 // revision and renders nothing. It reads the manifest with one more request if the record
 // is not cached, which is mostly the case after a restart.
 //
+// A failed upgrade does not end the watch for drift. The deployed revision stays the baseline
+// ([Snapshot.StillDeployed]), and a repair restores its objects. The objects that the failed
+// upgrade has applied are in the inventory that Execute returns with the error. They are no
+// drift, so a repair does not undo what the next attempt does again.
+//
 // A fingerprint says who owns the fields, not which values they have. When another client
 // restores a value, the fingerprint stays different, and further changes of the value do
 // not change it. So the engine reports every change to an object that has drifted, and

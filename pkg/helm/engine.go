@@ -336,7 +336,13 @@ type Snapshot struct {
 	// the digest of the live object and replace those of the baseline. Until then, a change
 	// under the engine's field manager is not drift.
 	Completed []InventoryEntry
-	Drifts    []Drift
+	// StillDeployed is the revision of the given baseline if it is an older one and all
+	// attempts of the engine since then failed or were interrupted; nil otherwise. Drifts
+	// and Health then describe its objects, and [ActionRepair] repairs them. Objects that a
+	// failed attempt applied are as that attempt left them, if the baseline is the one that
+	// Execute returned with the error.
+	StillDeployed *Record
+	Drifts        []Drift
 	// Drifted identifies the state of the drifted objects. It changes when another
 	// client changes one of them again. It is empty without drift.
 	Drifted string
@@ -351,12 +357,14 @@ func (s Snapshot) Verifies(revision int) bool { return digestFor(s.Revisions, re
 // [ErrNotSynced] when they are not filled in time.
 func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline Baseline) (Snapshot, error) {
 	snapshot := Snapshot{Remembered: baseline.Revision != 0}
-	if history := e.records.history(release); len(history) > 0 {
+	history := e.records.history(release)
+	if len(history) > 0 {
 		snapshot.Revisions = e.digests.of(release, baseline.Revisions, history)
 		snapshot.Record, snapshot.LastGood = history[len(history)-1], lastGood(history, snapshot.Revisions)
 		snapshot.Unverified = !snapshot.Verifies(snapshot.Record.Revision)
 	}
-	if snapshot.Record == nil || baseline.Revision != snapshot.Record.Revision || snapshot.Unverified {
+	deployed := deployedRecord(history, baseline.Revision, snapshot.Revisions)
+	if deployed == nil {
 		return snapshot, nil
 	}
 	within := bounds{namespace: release.Namespace, scope: baseline.Scope, namespaces: e.namespaces}
@@ -368,7 +376,9 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 	if err := e.watcher.need(ctx, release, slices.Collect(maps.Values(mappings))); err != nil {
 		return snapshot, fmt.Errorf("observe release %s: %w", release, err)
 	}
-	snapshot.BaselineKnown = true
+	if snapshot.BaselineKnown = deployed == snapshot.Record; !snapshot.BaselineKnown {
+		snapshot.StillDeployed = deployed
+	}
 	e.creations.forget(release)
 	e.foreign.set(release, baseline.RemoveForeign, baseline.Ignore)
 	var drifted []types.UID

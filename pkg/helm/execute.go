@@ -32,8 +32,9 @@ const recordGrace = 30 * time.Second
 // Execute executes a decision and returns the deployed release; nil when there was
 // nothing to do. The operation continues when ctx is canceled, so that a shutdown does
 // not leave a release pending. The release's timeout ends it. An error for which
-// [IsTerminal] holds recurs until something changes. A repair that fails for some objects
-// returns an error and also the release, whose baseline includes the repaired objects.
+// [IsTerminal] holds recurs until something changes. A failed operation may return an error
+// and also the release of the baseline. That has the objects that the operation has applied,
+// so that they do not count as drift of a revision that is still deployed.
 func (e *Engine) Execute(ctx context.Context, desired Release, decision Decision, baseline Baseline) (*Deployed, error) {
 	defer e.locks.lock(desired.Key())()
 	switch decision.Action {
@@ -136,7 +137,9 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 	deployed, err := o.run(desired, history, run) //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
 	err = shortened(err)
 	if err == nil && deployed != nil {
-		e.attempts.succeeded(name, deployed.Revision)
+		if newest := e.records.latest(name); newest != nil && newest.Revision == deployed.Revision {
+			e.attempts.succeeded(name, deployed.Revision)
+		}
 		logger.InfoContext(ctx, "The release has changed", slog.Int("revision", deployed.Revision), slog.Duration("took", e.clock.Since(started)))
 	}
 	e.onOperation(Operation{
@@ -229,9 +232,21 @@ func (o *operation) deploy(desired Release, decision Decision) (*Deployed, error
 		rls, err = o.upgrade(cfg, desired, inputs, record.Revision+1)
 	}
 	if err := o.outcome(desired, err); err != nil {
-		return nil, err
+		return o.attempted(), err
 	}
 	return o.deployed(rls), nil
+}
+
+// attempted describes what a failed attempt left: the release of the baseline, with the
+// objects that the attempt has applied. It returns nil without a baseline or such objects.
+func (o *operation) attempted() *Deployed {
+	if o.baseline.Revision == 0 || len(o.inventory) == 0 {
+		return nil
+	}
+	return &Deployed{
+		Revision: o.baseline.Revision, Inventory: mergeInventory(o.baseline.Inventory, o.inventory), Scope: o.bounds.scope,
+		Revisions: o.engine.digests.of(o.release, o.baseline.Revisions, o.engine.records.history(o.release)),
+	}
 }
 
 // inspect finds out whether a revision was applied by client-side apply, as Helm 3 did. The
@@ -457,7 +472,7 @@ func (o *operation) deployed(rls *releasev1.Release) *Deployed {
 		Scope:        o.bounds.scope,
 		Revisions:    o.engine.digests.of(o.release, o.baseline.Revisions, o.engine.records.history(o.release)),
 	}
-	if record := o.store.newest(); record != nil && record.Revision == rls.Version {
+	if record := o.store.recordAt(recordSecretName(o.release.Name, rls.Version)); record != nil {
 		deployed.ChartDigest, deployed.RolledBackTo = record.ChartDigest, record.RolledBackTo
 	}
 	if rls.Chart != nil && rls.Chart.Metadata != nil {

@@ -60,8 +60,8 @@ func (e *Engine) Explain(ctx context.Context, release Release, baseline Baseline
 }
 
 func (o *operation) explain(drifts []Drift) ([]Explanation, error) {
-	record := o.store.newest()
-	if record == nil || record.Revision != o.baseline.Revision {
+	record := deployedRecord(o.store.history(), o.baseline.Revision, o.store.digests)
+	if record == nil {
 		return nil, fmt.Errorf("release %s: %w: the release has changed since it was observed", o.release, ErrNotSynced)
 	}
 	rls, err := o.store.verified(record.Revision)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
@@ -161,8 +162,8 @@ func (o *operation) undo(created kube.ResourceList, cause error) {
 			o.logger.Warn("Could not remove an object of a refused release",
 				slog.String("target", reference(info).String()), slog.Any("err", err))
 		}
+		o.inventory = slices.DeleteFunc(o.inventory, func(entry InventoryEntry) bool { return entry.ObjectReference == reference(info) })
 	}
-	o.inventory = nil
 }
 
 // Update implements kube.Interface: it applies the objects that changed, and deletes the

@@ -131,6 +131,25 @@ func lastGood(history []*Record, verified []RevisionDigest) *Record {
 	return nil
 }
 
+// deployedRecord returns the record of the revision that a baseline belongs to: the newest
+// one, or an older one that is still deployed because all attempts of the engine since then
+// failed or were interrupted. It returns nil for any other revision, and if the record cannot
+// be verified. The history is sorted, oldest first.
+func deployedRecord(history []*Record, revision int, verified []RevisionDigest) *Record {
+	if digestFor(verified, revision) == "" {
+		return nil
+	}
+	for i, record := range slices.Backward(history) {
+		switch newest := i == len(history)-1; {
+		case record.Revision == revision && (newest || record.good() || record.Unhealthy):
+			return record
+		case record.Revision <= revision, !record.Own, !record.unfinished(), record.Unhealthy:
+			return nil
+		}
+	}
+	return nil
+}
+
 // inputsLabel returns the value of InputsLabel. The inputs of a revision that another client
 // made are not known, and empty.
 func inputsLabel(revision int, inputs, chart string) string {

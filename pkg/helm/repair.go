@@ -15,7 +15,10 @@ import (
 // the baseline is not known.
 func (o *operation) repair(decision Decision, baseline Baseline) (*Deployed, error) {
 	record := o.store.newest()
-	if record == nil || decision.Action == ActionRepair && baseline.Revision != record.Revision {
+	if decision.Action == ActionRepair {
+		record = deployedRecord(o.store.history(), baseline.Revision, o.store.digests)
+	}
+	if record == nil {
 		return nil, fmt.Errorf("release %s: %w: the release has changed since the decision", o.release, ErrNotSynced)
 	}
 	rls, err := o.store.verified(record.Revision)

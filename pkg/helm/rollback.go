@@ -50,7 +50,7 @@ func (o *operation) rollback(desired Release, decision Decision) (*Deployed, err
 	rollback.DisableHooks, rollback.Description = o.skipsHooks, desired.Upgrade.description(action.MaxDescriptionLength)
 	if err := o.fault(rollback.Run(o.release.Name)); err != nil {
 		o.failPending(err)
-		return nil, err
+		return o.attempted(), err
 	}
 	return o.deployed(o.store.made), nil
 }

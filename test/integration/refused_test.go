@@ -132,6 +132,8 @@ func TestRevertToDeployedSpec(t *testing.T) {
 	}
 }
 
+// TestImmutableObject: while the upgrade of an immutable object is refused, the other objects
+// are kept as in the deployed revision. The upgrade goes on when a user deletes the object.
 func TestImmutableObject(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
@@ -139,7 +141,7 @@ func TestImmutableObject(t *testing.T) {
 	ns.AwaitReady("web")
 	configMaps := shared.Dynamic.Resource(ownedKinds[2].resource).Namespace(ns.Name)
 	patch(t, configMaps, "web", `{"immutable": true}`)
-	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Cannot be written" })
+	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message, spec.Service.Port = "Cannot be written", 8080 })
 	app := ns.Await("web", "refused", isRefused)
 	assertRefused(t, app, "immutable")
 	ns.AwaitQuiet(quiet)
@@ -147,14 +149,39 @@ func TestImmutableObject(t *testing.T) {
 		t.Errorf("revisions grow: %v", records)
 	}
 
-	// Deleting the blocking object is enough.
+	before := ns.Objects("web")
+	services := shared.Dynamic.Resource(ownedKinds[1].resource).Namespace(ns.Name)
+	if err := services.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t.Context(), t, "the Service is back", func(ctx context.Context) (bool, error) {
+		_, err := services.Get(ctx, "web", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	ns.AwaitEvent("web", "DriftCorrected", "Service web (missing)")
+	ns.AwaitQuiet(quiet)
+	after := ns.Objects("web")
+	if got, want := after.Service.Spec.Ports[0].Port, before.Service.Spec.Ports[0].Port; got != want {
+		t.Errorf("the Service has the port %d, want %d as in the deployed revision", got, want)
+	}
+	if after.ConfigMap.UID != before.ConfigMap.UID || after.Deployment.Generation != before.Deployment.Generation {
+		t.Error("an object that has not drifted was touched")
+	}
+	assertRefused(t, ns.Await("web", "still refused", isRefused), "immutable")
+
 	if err := configMaps.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	ns.Change("web", func(spec *v1alpha1.DemoAppSpec) { spec.Message = "Can be written" })
 	ns.AwaitReady("web")
-	if got := ns.Objects("web").ConfigMap.Data["index.html"]; !strings.Contains(got, "Can be written") {
+	objects := ns.Objects("web")
+	if got := objects.ConfigMap.Data["index.html"]; !strings.Contains(got, "Cannot be written") {
 		t.Errorf("index.html is %q", got)
+	}
+	if got := objects.Service.Spec.Ports[0].Port; got != 8080 {
+		t.Errorf("the Service has the port %d after the upgrade", got)
 	}
 }
 

@@ -4,11 +4,14 @@
 package demoapp
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -76,4 +79,98 @@ func TestFailedCheckDoesNotEndConflict(t *testing.T) {
 	if result.RequeueAfter >= time.Minute {
 		t.Errorf("requeued after %s", result.RequeueAfter)
 	}
+}
+
+// refusedUpgrade returns a world in which the API server refuses an upgrade of "a".
+func refusedUpgrade(t *testing.T) (w *world, refused error) {
+	t.Helper()
+	refused = &helm.RefusedError{Object: helm.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: "a"}, Err: errPlain}
+	w = deployed(t)
+	w.change("a", says("other"))
+	w.engine.Failures = []error{refused}
+	if _, err := w.pass("a", controller.SpecChange); !controller.IsTerminal(err) {
+		t.Fatalf("error is %v, want a terminal one", err)
+	}
+	w.calls.take()
+	w.recorder.take()
+	return w, refused
+}
+
+// operations returns the calls of the engine since the last time.
+func (w *world) operations() []string {
+	var operations []string
+	for _, call := range w.calls.take() {
+		if !strings.HasPrefix(call, "apply demoapps/status ") {
+			operations = append(operations, call)
+		}
+	}
+	return operations
+}
+
+func TestDriftIsCorrectedWhileUpgradeIsRefused(t *testing.T) {
+	w, refused := refusedUpgrade(t)
+	want := conditions("Ready", "False Refused", "Stalled", "True Refused", "Failed", "True Refused", "Deployed", "False Refused")
+	w.passes("a", controller.Drift)
+	equal(t, "operations without drift", []string(nil), w.operations())
+
+	w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
+	w.engine.Failures = []error{refused}
+	_, err := w.pass("a", controller.Drift)
+	equal(t, "error is terminal", true, controller.IsTerminal(err))
+	equal(t, "operations after drift", []string{"Upgrade a Failed", "Repair a Drift"}, w.operations())
+	equal(t, "conditions", want, w.conditions("a"))
+	equal(t, "events", []string{"a Normal DriftCorrected Repair Corrected Service a (missing)"}, w.recorder.take())
+	equal(t, "revision", int64(1), w.app("a").Status.DeployedRelease.Revision)
+
+	w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
+	w.passes("a", controller.Drift)
+	equal(t, "operations after the same drift", []string{"Repair a Drift"}, w.operations())
+	equal(t, "conditions after the same drift", want, w.conditions("a"))
+
+	w.engine.Mutate(keyOf("a"), releasetest.Remove("ConfigMap"))
+	w.passes("a", controller.Drift)
+	equal(t, "operations after the refused object was deleted", []string{"Upgrade a Failed"}, w.operations())
+	equal(t, "conditions in the end", conditions("Ready", "True Healthy", "Deployed", "True UpgradeSucceeded"), w.conditions("a"))
+}
+
+// TestRefusedRepairWhileUpgradeIsRefused: both rest, and the status reports both.
+func TestRefusedRepairWhileUpgradeIsRefused(t *testing.T) {
+	w, refused := refusedUpgrade(t)
+	other := &helm.RefusedError{Object: helm.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: namespace, Name: "a"}, Err: errPlain}
+	w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
+	w.engine.Failures = []error{refused, other}
+	if _, err := w.pass("a", controller.Drift); controller.IsTerminal(err) {
+		t.Errorf("error is %v, want one that is retried", err)
+	}
+	equal(t, "operations after drift", []string{"Upgrade a Failed", "Repair a Drift"}, w.operations())
+	w.engine.Failures = []error{other}
+	if _, err := w.pass("a", controller.Retry); !controller.IsTerminal(err) {
+		t.Errorf("error of the repair is %v, want a terminal one", err)
+	}
+	equal(t, "operations of the retry", []string{"Repair a Drift"}, w.operations())
+
+	w.passes("a", controller.Drift)
+
+	equal(t, "operations at rest", []string(nil), w.operations())
+	equal(t, "Ready", "False Refused", w.conditions("a")["Ready"])
+	equal(t, "message", refused.Error()+"; "+other.Error(), w.message("a", apimeta.ConditionReady))
+	w.clock.Step(10 * time.Minute)
+	w.passes("a", controller.PeriodicResync)
+	equal(t, "Ready in the end", "True Healthy", w.conditions("a")["Ready"])
+}
+
+func TestDriftIsCorrectedAfterFailedUpgrade(t *testing.T) {
+	w := deployed(t)
+	w.change("a", says("other"))
+	w.engine.Mutate(keyOf("a"), releasetest.Remove("Service"))
+	w.engine.Failures = []error{errPlain}
+	w.calls.take()
+
+	_, err := w.pass("a", controller.SpecChange)
+
+	if !errors.Is(err, errPlain) || controller.IsTerminal(err) {
+		t.Errorf("error is %v, want one that is retried", err)
+	}
+	equal(t, "operations", []string{"Upgrade a InputsChanged", "Repair a Drift"}, w.operations())
+	equal(t, "Ready", "False UpgradeFailed", w.conditions("a")["Ready"])
 }

@@ -115,10 +115,40 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found look) (_
 		}
 		return found, false, err
 	}
-	l.refusals.forget(f.Key)
+	l.refusedRepairs.forget(f.Key)
+	if rollsOut(decision.Action) {
+		l.refusedChanges.forget(f.Key)
+	}
 	l.countCorrected(f, decision)
 	recordDeployed(s, f, found.plan, deployed)
 	return found, true, nil
+}
+
+// keepDeployed corrects the drift of the deployed revision after a change has failed with a
+// cause. The change comes first, because a user may have deleted what stood in its way. It
+// does not report a failed correction, because the next pass repeats it.
+func (l *Lifecycle) keepDeployed(ctx context.Context, s *subject, f Facts, failed Plan, cause error) error {
+	if !rollsOut(failed.Decision.Action) || couldNotBegin(cause) {
+		return nil
+	}
+	plan, err := l.observe(ctx, s, f)
+	if err != nil {
+		return err
+	}
+	if plan, err = l.applyDriftPolicy(ctx, s, f, plan.hold()); err != nil || plan.Decision.Action != helm.ActionRepair {
+		return err
+	}
+	found := look{plan: plan}
+	if err := l.announce(ctx, s, f, found); err != nil {
+		return err
+	}
+	if _, _, err = l.act(ctx, s, f, found); err != nil {
+		return fmt.Errorf("correct the drift of the deployed revision: %w", err)
+	}
+	if plan, err = l.observe(ctx, s, f); err == nil && len(plan.Observed.Drifts) == 0 {
+		s.Conditions().Remove(releasev1alpha1.ConditionDrifted)
+	}
+	return err
 }
 
 // recordDeployed records the result of a successful action and its reason.

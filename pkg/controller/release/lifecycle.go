@@ -56,7 +56,8 @@ type Lifecycle struct {
 	drift    controller.DriftCount
 
 	// What follows may be lost with the process.
-	refusals      memory[refusal]
+	refusedChanges, refusedRepairs memory[refusal]
+
 	ignored       memory[string]
 	explanations  memory[explained]
 	inputVersions memory[inputVersion]
@@ -82,7 +83,8 @@ func New(engine Engine, recorder events.EventRecorder, drift controller.DriftCou
 
 // Forget removes the state of a deleted object.
 func (l *Lifecycle) Forget(key cache.ObjectName) {
-	l.refusals.forget(key)
+	l.refusedChanges.forget(key)
+	l.refusedRepairs.forget(key)
 	l.ignored.forget(key)
 	l.explanations.forget(key)
 	l.inputVersions.forget(key)
@@ -195,19 +197,28 @@ func (l *Lifecycle) steps(ctx context.Context, s *subject, f Facts) (_ Plan, obs
 	}
 	f.Desired.summarize(outcomeOf(f, look.plan, false))
 	look = l.passGates(ctx, s, f, look)
+	if rollsOut(look.plan.Decision.Action) {
+		look = l.restRefused(ctx, s, f, look)
+	}
 	if look.plan, err = l.applyDriftPolicy(ctx, s, f, look.plan); err != nil {
 		return look.plan, false, l.reportFailure(ctx, s, f, look.plan, err)
 	}
 	l.countDrift(f, look.plan)
 	look = suspend(s, f, look)
-	if l.restsRefused(ctx, s, f, look.plan) {
-		return look.plan, false, nil
+	if !rollsOut(look.plan.Decision.Action) {
+		look = l.restRefused(ctx, s, f, look)
 	}
 	if err := l.announce(ctx, s, f, look); err != nil {
 		return look.plan, false, err
 	}
 	look, acted, err := l.act(ctx, s, f, look)
-	if err == nil && acted {
+	if err != nil {
+		if failed := l.reportFailure(ctx, s, f, look.plan, err); failed != nil {
+			return look.plan, false, errors.Join(failed, l.keepDeployed(ctx, s, f, look.plan, err))
+		}
+		return look.plan, false, nil
+	}
+	if acted {
 		// The plan was made before the change. Only the state after the change counts
 		// now.
 		look, err = l.look(ctx, s, f, look.blockers)

@@ -123,10 +123,13 @@ func isRepair(action helm.Action) bool {
 
 // keep decides as if the deployed release were the desired state. Only a release that the
 // engine itself deployed can be kept. Any other release has another owner or is
-// unfinished.
+// unfinished. Failed attempts do not end the deployed release.
 func keep(observed helm.Snapshot) helm.Decision {
 	if observed.Record == nil {
 		return helm.Decision{Action: helm.ActionNone}
+	}
+	if observed.StillDeployed != nil {
+		observed.Record, observed.BaselineKnown, observed.Unverified = observed.StillDeployed, true, false
 	}
 	// An object whose kind is no longer served is not repaired, because the desired
 	// release may no longer contain it.

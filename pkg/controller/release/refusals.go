@@ -6,6 +6,7 @@ package release
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -23,8 +24,8 @@ const refusedRetry = 5 * time.Minute
 // object waits for less than a minute.
 const conflictLook = 45 * time.Second
 
-// refusal records refused attempts. An attempt is repeated only after a change of the
-// spec or the inputs, after a request, or after a delay. A restart repeats each attempt
+// refusal records a refused attempt. It is repeated only after a change of the spec or the
+// inputs, after new drift, after a request, or after a delay. A restart repeats each attempt
 // once.
 type refusal struct {
 	reason, message string
@@ -44,8 +45,18 @@ func (r refusal) next() time.Time {
 	return r.until
 }
 
-// attempt identifies a change of a release. Equal attempts are refused for the same
-// reason.
+// isOf reports whether the refusal is of the attempt. A refused change is repeated after new
+// drift, because a user may have deleted the object that was refused. The drift that was
+// there at the refusal is no reason, and neither is the end of drift.
+func (r refusal) isOf(a attempt) bool {
+	if a.drifts == "" {
+		a.drifts = r.attempt.drifts
+	}
+	return r.attempt == a
+}
+
+// attempt identifies a change or a repair of a release. Equal attempts are refused for the
+// same reason.
 type attempt struct {
 	uid        types.UID
 	generation int64
@@ -61,6 +72,9 @@ func attemptOf(f Facts, plan Plan) attempt {
 		uid: f.UID, generation: f.Generation, action: decision.Action, inputs: f.Digest, drifts: Names(decision.Drifts),
 		adopts: f.Desired.Release.Adopt,
 	}
+	if rollsOut(decision.Action) {
+		a.drifts = Names(plan.Observed.Drifts)
+	}
 	if plan.Withheld && plan.Observed.Record != nil {
 		// While a change is withheld, the attempt keeps the deployed release, whatever
 		// was refused.
@@ -69,41 +83,62 @@ func attemptOf(f Facts, plan Plan) attempt {
 	return a
 }
 
-// restsRefused reports whether the change is not to be retried now. The conditions then
-// repeat the refusal. The conflicting object is checked periodically, because no event
-// reports its deletion.
-func (l *Lifecycle) restsRefused(ctx context.Context, s *subject, f Facts, plan Plan) bool {
-	last, ok := l.currentRefusal(f, plan)
+// restRefused leaves out an action that was refused and is not to be retried now. The refusal
+// is then a blocker, and a refused change is held: the deployed release is still kept as it
+// is. The conflicting object is checked periodically, because no event reports its deletion.
+func (l *Lifecycle) restRefused(ctx context.Context, s *subject, f Facts, found look) look {
+	last, ok := l.currentRefusal(f, found.plan)
 	if !ok {
-		return false
+		return found
 	}
+	action := found.plan.Decision.Action
 	if last.conflict != nil && !f.Now.Before(last.look) {
 		seen, err := l.engine.InTheWay(ctx, f.Desired.Release, last.conflict.Object)
 		switch {
 		case err != nil:
 			klog.FromContext(ctx).V(1).Info("Cannot check the conflicting object", "target", last.conflict.Object.String(), "err", err)
 		case seen != last.conflict.Seen:
-			return false
+			return found
 		}
 		last.look = f.Now.Add(controller.Jitter(conflictLook))
-		l.refusals.set(f.Key, last)
+		l.refusalsOf(action).set(f.Key, last)
 	}
 	s.LookAgain(last.next().Sub(f.Now))
-	s.Conditions().MarkStalled(last.reason, last.message)
-	return true
+	found.blockers = append(slices.Clone(found.blockers), Blocker{Reason: last.reason, Message: last.message, Stalled: true})
+	if rollsOut(action) {
+		found.plan = found.plan.hold()
+	} else {
+		found.plan.Decision = helm.Decision{Action: helm.ActionNone}
+	}
+	return found
+}
+
+// refusalsOf returns the refusals of changes, or those of the actions that only keep the
+// deployed release.
+func (l *Lifecycle) refusalsOf(action helm.Action) *memory[refusal] {
+	if rollsOut(action) {
+		return &l.refusedChanges
+	}
+	return &l.refusedRepairs
 }
 
 // currentRefusal returns the refusal of the same attempt. There is none if the attempt
-// differs or its retry is due.
+// differs or its retry is due. Refusals are forgotten if a user requests a pass, or if
+// nothing is to be done.
 func (l *Lifecycle) currentRefusal(f Facts, plan Plan) (refusal, bool) {
-	// A refused change is forgotten if a user requests a pass, or if the release is as desired.
-	isDone := plan.Decision.Action == helm.ActionNone
+	action := plan.Decision.Action
+	isDone := action == helm.ActionNone
+	if f.Requested || isDone {
+		l.refusedRepairs.forget(f.Key)
+	}
 	if f.Requested || isDone && !plan.Withheld {
-		l.refusals.forget(f.Key)
+		l.refusedChanges.forget(f.Key)
+	}
+	if f.Requested || isDone {
 		return refusal{}, false
 	}
-	last, ok := l.refusals.get(f.Key)
-	return last, ok && !isDone && last.attempt == attemptOf(f, plan) && f.Now.Before(last.until)
+	last, ok := l.refusalsOf(action).get(f.Key)
+	return last, ok && last.isOf(attemptOf(f, plan)) && f.Now.Before(last.until)
 }
 
 // noteRefusal records the refusal of an attempt. The status shows the text of cause. It
@@ -116,6 +151,6 @@ func (l *Lifecycle) noteRefusal(f Facts, plan Plan, reason string, cause error) 
 	if errors.As(cause, &conflict) && conflict.Seen != "" {
 		last.conflict, last.look = conflict, f.Now.Add(controller.Jitter(conflictLook))
 	}
-	l.refusals.set(f.Key, last)
+	l.refusalsOf(plan.Decision.Action).set(f.Key, last)
 	return last.next().Sub(f.Now)
 }

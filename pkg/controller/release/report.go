@@ -29,7 +29,7 @@ func report(s *subject, f Facts, found look) bool {
 	// Redacted, because an admission webhook may quote values of the chart in its
 	// message.
 	summary.Message = f.Desired.Redactor.Text(summary.Message)
-	if found.plan.Observed.BaselineKnown {
+	if found.plan.Observed.BaselineKnown || found.plan.Observed.StillDeployed != nil {
 		s.status.Replicas, s.status.ReadyReplicas, s.status.Selector = summary.Replicas, summary.ReadyReplicas, summary.Selector
 	}
 	if len(found.plan.Observed.Drifts) == 0 && !found.plan.Suspended {
@@ -85,14 +85,13 @@ func reportHealth(s *subject, f Facts, plan Plan, summary Summary) {
 // reportHeld reports what a change waits for. The deployed release stays deployed
 // meanwhile.
 func reportHeld(s *subject, f Facts, found look, summary Summary) {
-	if isDeployedNewest(found.plan, *s.status) {
-		if summary.Healthy && missingObjects(f, found.plan) == "" {
-			// The held change may fail later, and is then rolled back to this revision.
-			s.status.LastGoodRevision = s.status.DeployedRelease.Revision
-		}
-		if len(found.plan.Observed.Drifts) == 0 {
-			s.endRepairFailure(f)
-		}
+	newest := isDeployedNewest(found.plan, *s.status)
+	if newest && summary.Healthy && missingObjects(f, found.plan) == "" {
+		// The held change may fail later, and is then rolled back to this revision.
+		s.status.LastGoodRevision = s.status.DeployedRelease.Revision
+	}
+	if (newest || found.plan.Observed.StillDeployed != nil) && len(found.plan.Observed.Drifts) == 0 {
+		s.endRepairFailure(f)
 	}
 	if len(found.blockers) == 0 {
 		return

@@ -86,7 +86,8 @@ func (e *Engine) Observe(_ context.Context, key cache.ObjectName, baseline helm.
 		}
 		snapshot.Revisions = append(snapshot.Revisions, helm.RevisionDigest{Revision: revision + 1, Digest: "digest"})
 	}
-	if !snapshot.BaselineKnown {
+	snapshot.StillDeployed = r.stillDeployed(baseline.Revision)
+	if !snapshot.BaselineKnown && snapshot.StillDeployed == nil {
 		return snapshot, nil
 	}
 	for _, entry := range baseline.Inventory {
@@ -167,12 +168,13 @@ func (e *Engine) Execute(_ context.Context, desired helm.Release, decision helm.
 		repairable := slices.DeleteFunc(slices.Clone(decision.Drifts), func(drift helm.Drift) bool { return slices.Contains(e.Taken, drift.Object.Kind) })
 		r.repair(desired.Key(), repairable, baseline)
 		if len(repairable) < len(decision.Drifts) {
-			return r.deployed(desired.Chart, e.Kinds), &helm.OwnershipConflictError{
+			return r.deployed(baseline.Revision, desired.Chart, e.Kinds), &helm.OwnershipConflictError{
 				Object: helm.ObjectReference{APIVersion: "v1", Kind: e.Taken[0], Namespace: desired.Namespace, Name: desired.Name},
 			}
 		}
+		return r.deployed(baseline.Revision, desired.Chart, e.Kinds), nil
 	}
-	return r.deployed(desired.Chart, e.Kinds), nil
+	return r.deployed(r.Record.Revision, desired.Chart, e.Kinds), nil
 }
 
 func (e *Engine) nextFailure() error {

@@ -101,10 +101,26 @@ func (r *Release) apply(key cache.ObjectName, kinds []string) {
 	}
 }
 
-func (r *Release) deployed(chart *helm.Chart, kinds []string) *helm.Deployed {
+// stillDeployed returns the record of a revision if all later attempts failed.
+func (r *Release) stillDeployed(revision int) *helm.Record {
+	if r.Record.Revision == revision {
+		return nil
+	}
+	for _, record := range slices.Backward(append(slices.Clone(r.Past), *r.Record)) {
+		switch {
+		case record.Revision == revision && (record.Status == "deployed" || record.Unhealthy):
+			return &record
+		case !record.Own || record.Status != "failed" || record.Unhealthy:
+			return nil
+		}
+	}
+	return nil
+}
+
+func (r *Release) deployed(revision int, chart *helm.Chart, kinds []string) *helm.Deployed {
 	d := &helm.Deployed{
-		Revision: r.Record.Revision, Chart: chart.Name(), ChartVersion: chart.Version(), AppVersion: chart.AppVersion(),
-		ManifestHash: "hash-" + r.Record.Inputs,
+		Revision: revision, Chart: chart.Name(), ChartVersion: chart.Version(), AppVersion: chart.AppVersion(),
+		ManifestHash: "hash-" + r.inputs[revision],
 	}
 	for _, kind := range kinds {
 		d.Inventory = append(d.Inventory, r.Applied[kind])

@@ -184,7 +184,8 @@
 // Errors are typed. [IsTerminal] reports errors that recur until something changes:
 // [RenderError], [RefusedError], [OwnershipConflictError], [OutOfScopeError],
 // [ReleaseTooLargeError], [NoSuchRevisionError], [ErrInvalidChart] and
-// [ErrInvalidServiceAccount]. A missing permission is not terminal. The API server's answer
+// [ErrInvalidServiceAccount]. An [UnavailableError] says nothing about the release. A missing
+// permission is not terminal. The API server's answer
 // names it, and is kept. An object of
 // another owner is not touched, and objects that the refused attempt had created are
 // removed. An apply over an existing object of the release carries its UID, so an object

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -166,6 +167,42 @@ type NoSuchRevisionError struct {
 // Error implements error.
 func (e *NoSuchRevisionError) Error() string {
 	return fmt.Sprintf("release %s has no good revision %d to roll back to", e.Release, e.Revision)
+}
+
+// UnavailableError means that an operation failed because a server could not do its work. The
+// API server was not reached, had an internal error or too many requests, or could not call
+// an admission webhook. The error says nothing about the release. A retry with the same
+// inputs may succeed.
+type UnavailableError struct{ Err error }
+
+// Error implements error.
+func (e *UnavailableError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// unavailable wraps an error in an UnavailableError if it is one. ended says that the time of
+// the operation is up. A request that ends for this reason does not count, because a hook may
+// have taken the time.
+//
+// The API server answers 500 (reason InternalError) if it fails to call a webhook, and 504 if
+// the webhook takes longer than the request may, see dispatcher.go of
+// k8s.io/apiserver/pkg/admission/plugin/webhook/mutating and validating.
+func unavailable(err error, ended bool) error {
+	if err == nil || IsTerminal(err) {
+		return err
+	}
+	var answer apierrors.APIStatus
+	var lost *url.Error
+	switch {
+	case errors.As(err, &answer):
+		if code := answer.Status().Code; code < http.StatusInternalServerError && code != http.StatusTooManyRequests {
+			return err
+		}
+	case !errors.As(err, &lost) || ended:
+		return err
+	}
+	return &UnavailableError{Err: err}
 }
 
 // IsTerminal reports whether the operation will fail again until its inputs, or conflicting

@@ -4,8 +4,11 @@
 package helm
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/url"
 	"testing"
 	"time"
 
@@ -90,5 +93,37 @@ func TestErrorMessages(t *testing.T) {
 		if got := err.Error(); got != want {
 			t.Errorf("error is %q, want %q", got, want)
 		}
+	}
+}
+
+func TestUnavailable(t *testing.T) {
+	webhook := apierrors.NewInternalError(errors.New(`failed calling webhook "policy.example.com": connection refused`))
+	timeUp := &url.Error{Op: "Patch", URL: "https://127.0.0.1", Err: context.DeadlineExceeded}
+	tests := map[string]struct {
+		err   error
+		ended bool
+		want  bool
+	}{
+		"no error":                     {nil, false, false},
+		"any error":                    {errors.New("hook failed"), false, false},
+		"a webhook cannot be called":   {fmt.Errorf("ConfigMap default/web: %w", webhook), false, true},
+		"a webhook is too slow":        {apierrors.NewTimeoutError("request did not complete", 0), false, true},
+		"too many requests":            {apierrors.NewTooManyRequestsError("slow down"), false, true},
+		"unavailable":                  {apierrors.NewServiceUnavailable("starting"), false, true},
+		"a webhook denies":             {apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "web", errors.New("denied")), false, false},
+		"invalid":                      {&RefusedError{Err: apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "web", nil)}, false, false},
+		"the connection is lost":       {&url.Error{Op: "Patch", URL: "https://127.0.0.1", Err: io.EOF}, false, true},
+		"a request takes too long":     {timeUp, false, true},
+		"the operation takes too long": {timeUp, true, false},
+		"refused, and unavailable":     {errors.Join(&RefusedError{Err: errors.New("invalid")}, webhook), false, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got *UnavailableError
+			err := unavailable(tc.err, tc.ended)
+			if errors.As(err, &got) != tc.want || !errors.Is(err, tc.err) {
+				t.Errorf("error is %v (%T), want unavailable: %t", err, err, tc.want)
+			}
+		})
 	}
 }

@@ -135,7 +135,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 		}
 	}()
 	deployed, err := o.run(desired, history, run) //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
-	err = shortened(err)
+	err = unavailable(shortened(err), ctx.Err() != nil)
 	if err == nil && deployed != nil {
 		if newest := e.records.latest(name); newest != nil && newest.Revision == deployed.Revision {
 			e.attempts.succeeded(name, deployed.Revision)

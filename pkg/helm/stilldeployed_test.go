@@ -151,7 +151,9 @@ func TestRollbackAfterRepair(t *testing.T) {
 }
 
 func TestDeployedRecord(t *testing.T) {
-	record := func(revision int, status string) *Record { return &Record{Revision: revision, Status: status, Own: true} }
+	record := func(revision int, status string) *Record {
+		return &Record{Revision: revision, Status: status, Own: true}
+	}
 	foreign := &Record{Revision: 2, Status: "failed"}
 	late := &Record{Revision: 2, Status: "failed", Own: true, Failed: true, Unhealthy: true}
 	verified := []RevisionDigest{{1, "one"}, {2, "two"}, {3, "three"}}

@@ -8,14 +8,17 @@ package integration
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
@@ -226,6 +229,64 @@ func TestQuota(t *testing.T) {
 		t.Errorf("conditions still report the failure: %+v", app.Status.Conditions)
 	}
 	assertRecords(t, ns, "web v1 deployed")
+}
+
+// TestUnreachableWebhook: an admission webhook that cannot be called is no failed attempt, so
+// no retry is counted.
+func TestUnreachableWebhook(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	remove := breakDeployments(t, ns)
+	web := apps.Named("web")
+	web.Spec.Remediation = &releasev1alpha1.Remediation{Retries: ptr.To[int32](0), Strategy: releasev1alpha1.RemediationNone}
+	ns.Create(web)
+	awaitAttempts(t, ns, 3)
+	app := ns.Await("web", "retried", func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, apimeta.ConditionReconciling, metav1.ConditionTrue, releasev1alpha1.ReasonInstallFailed)
+	})
+	if message := apps.Condition(app, apimeta.ConditionReady).Message; !strings.Contains(message, "failed calling webhook") {
+		t.Errorf("Ready does not say why: %s", message)
+	}
+	if app.Status.Failures != nil || !apps.IsAbsent(app, releasev1alpha1.ConditionRemediated) {
+		t.Errorf("failures %+v, conditions %+v", app.Status.Failures, app.Status.Conditions)
+	}
+	remove()
+	ns.AwaitReady("web")
+}
+
+// breakDeployments makes writes of Deployments in a namespace fail, because they call an
+// admission webhook that nobody serves. The returned function removes the webhook.
+func breakDeployments(t *testing.T, ns *apps.Namespace) (remove func()) {
+	t.Helper()
+	const name = "unreachable.example.com"
+	webhooks := shared.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	_, err := webhooks.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: ns.Name},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: name, ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/validate")},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
+			}},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: ns.Name}},
+			SideEffects:       ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove = sync.OnceFunc(func() {
+		if err := webhooks.Delete(context.WithoutCancel(t.Context()), ns.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(remove)
+	cluster.Eventually(t.Context(), t, "webhook in force", func(ctx context.Context) (bool, error) {
+		probe := deployment("probe", "nginx:1.27-alpine")
+		_, err := shared.Client.AppsV1().Deployments(ns.Name).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return apierrors.IsInternalError(err) && strings.Contains(err.Error(), name), nil
+	})
+	return remove
 }
 
 func isRefused(app *v1alpha1.DemoApp) bool { return apps.IsStalled(app, apimeta.ReasonRefused) }

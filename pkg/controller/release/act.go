@@ -126,9 +126,10 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found look) (_
 
 // keepDeployed corrects the drift of the deployed revision after a change has failed with a
 // cause. The change comes first, because a user may have deleted what stood in its way. It
-// does not report a failed correction, because the next pass repeats it.
+// does not report a failed correction, because the next pass repeats it. If a server could not
+// do its work, the correction waits for the retry.
 func (l *Lifecycle) keepDeployed(ctx context.Context, s *subject, f Facts, failed Plan, cause error) error {
-	if !rollsOut(failed.Decision.Action) || couldNotBegin(cause) {
+	if !rollsOut(failed.Decision.Action) || couldNotBegin(cause) || isError[*helm.UnavailableError](cause) {
 		return nil
 	}
 	plan, err := l.observe(ctx, s, f)

@@ -36,8 +36,8 @@ type failure struct {
 }
 
 // classify decides how an error is handled. Errors that say nothing about the release do
-// not count as failures: nothing was attempted, or too many workers wait already. A
-// failed observation is not reported while a release is deployed, because that release
+// not count as failures: nothing was attempted, too many workers wait already, or a server
+// could not do its work. A failed observation is not reported while a release is deployed, because that release
 // keeps running.
 func classify(err error, state failureState) failure {
 	if state.Transient != nil {
@@ -49,7 +49,7 @@ func classify(err error, state failureState) failure {
 	switch {
 	case reason == apimeta.ReasonObserveFailed && !terminal:
 		return failure{Reason: reason, Reports: !state.Reported || !state.Deployed}
-	case errors.Is(err, controller.ErrTooManyWaiting):
+	case errors.Is(err, controller.ErrTooManyWaiting), !terminal && isError[*helm.UnavailableError](err):
 		return failure{Reason: reason, Reports: true}
 	default:
 		return failure{Reason: reason, Terminal: terminal, Counts: true, Reports: true}

@@ -86,6 +86,16 @@ func TestClassify(t *testing.T) {
 			failure{Reason: releasev1alpha1.ReasonUpgradeFailed, Reports: true},
 		},
 		{
+			"the API server is not available", &helm.UnavailableError{Err: plain},
+			failureState{Action: helm.ActionUpgrade, Deployed: true, Reported: true},
+			failure{Reason: releasev1alpha1.ReasonUpgradeFailed, Reports: true},
+		},
+		{
+			"one object is refused, and the API server is not available for another", errors.Join(&helm.RefusedError{Err: plain}, &helm.UnavailableError{Err: plain}),
+			failureState{Action: helm.ActionUpgrade},
+			failure{Reason: apimeta.ReasonRefused, Terminal: true, Counts: true, Reports: true},
+		},
+		{
 			"too many workers wait", waiting,
 			failureState{Action: helm.ActionInstall},
 			failure{Reason: releasev1alpha1.ReasonInstallFailed, Reports: true},

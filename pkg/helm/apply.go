@@ -264,8 +264,8 @@ func (o *operation) holder(object *unstructured.Unstructured) string {
 	return "another client (field managers: " + strings.Join(managers, ", ") + ")"
 }
 
-// remove deletes an object of the release. It leaves alone objects that are to
-// be kept, are gone, or belong to another owner.
+// remove deletes an object of the release. It leaves alone objects that are gone, that belong
+// to another owner, or that are kept, as the object or the manifest says.
 func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagation) error {
 	if !o.bounds.allow(info.Namespace) {
 		o.logger.Warn("Left alone an object that the release may not have", slog.String("target", reference(info).String()))
@@ -288,6 +288,9 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 	}
 	if got.kept {
 		return nil
+	}
+	if isKept(info) {
+		return o.disown(info)
 	}
 	if foreign || !o.deletable(got, made, controlled) {
 		o.logger.Warn("Left alone an object that does not belong to the release", slog.String("target", reference(info).String()))

@@ -80,7 +80,7 @@ func TestBadCharts(t *testing.T) {
 			[]string{"Deployment default/a from test/templates/a.yaml is in the manifest again"},
 		},
 		"an object without a name": {
-			map[string]string{"templates/a.yaml": nameless}, []string{"ConfigMap from test/templates/a.yaml: metadata.name is missing: set it"},
+			map[string]string{"templates/a.yaml": nameless}, []string{"test/templates/a.yaml: ConfigMap: metadata.name is missing: set it"},
 		},
 		"a hook without a name": {
 			map[string]string{"templates/a.yaml": strings.Replace(hook("", "post-install", 0), "name: ", "generateName: a-", 1)},

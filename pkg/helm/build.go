@@ -41,10 +41,10 @@ func (o *operation) Build(reader io.Reader, validate bool) (kube.ResourceList, e
 }
 
 // next builds a manifest that is about to be applied. It refuses objects that no attempt
-// could apply, before anything is sent to the API server.
+// could apply, before anything is sent to the API server. The error names all of them.
 func (o *operation) next(manifest string) (kube.ResourceList, error) {
-	list, err := o.build(manifest)
-	if meta.IsNoMatchError(err) {
+	list, err := o.buildChecked(manifest, checkMetadata)
+	if isExcluded(err) && meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("%w: install the kind's CRD first, CRDs in templates come too late for objects of the same chart", err)
 	}
 	if err != nil {
@@ -73,31 +73,43 @@ func (o *operation) former(manifest string) (kube.ResourceList, error) {
 	return list, err
 }
 
-// isExcluded reports whether the error is about an object that a manifest can be built
-// without: one that is not served or out of scope.
+// isExcluded reports whether the error is about objects that a manifest can be built
+// without: not served or out of scope.
 func isExcluded(err error) bool {
-	var outside *OutOfScopeError
-	return meta.IsNoMatchError(err) || errors.As(err, &outside)
+	var (
+		outside *OutOfScopeError
+		render  *RenderError
+	)
+	return !errors.As(err, &render) && (meta.IsNoMatchError(err) || errors.As(err, &outside))
 }
 
 // build parses a manifest. If objects are not served or out of scope, it returns an error
 // and also the other objects.
 func (o *operation) build(manifest string) (kube.ResourceList, error) {
+	return o.buildChecked(manifest, func(*unstructured.Unstructured) []error { return nil })
+}
+
+// buildChecked parses a manifest. It returns the errors of check about all objects, and
+// those about objects that are not served or out of scope, and also the other objects.
+func (o *operation) buildChecked(manifest string, check func(*unstructured.Unstructured) []error) (kube.ResourceList, error) {
 	documents, err := o.documents(manifest)
 	if err != nil {
 		return nil, o.invalid(err)
 	}
 	var list kube.ResourceList
-	var excluded error
+	var refused refusals
+	invalid := false
 	for _, document := range documents {
 		source, before := sourceOf(document), len(list)
 		for _, object := range document.objects {
-			err := o.flatten(object.DeepCopy(), &list)
-			if isExcluded(err) {
-				excluded = cmp.Or(excluded, err)
+			if errs := check(object); len(errs) > 0 {
+				refused.add(source, errs...)
+				invalid = true
 				continue
 			}
-			if err != nil {
+			if err := o.flatten(object.DeepCopy(), &list); isExcluded(err) {
+				refused.add(source, err)
+			} else if err != nil {
 				return nil, err
 			}
 		}
@@ -105,22 +117,36 @@ func (o *operation) build(manifest string) (kube.ResourceList, error) {
 			info.Source = source
 		}
 	}
-	return list, excluded
+	if invalid {
+		return nil, o.invalid(refused.err())
+	}
+	return list, refused.err()
 }
 
-// flatten appends an object, or the items of a List.
+// flatten appends an object, or the items of a List. An item that is not served or out of
+// scope is an error that does not leave out the other items.
 func (o *operation) flatten(object *unstructured.Unstructured, list *kube.ResourceList) error {
-	if object.GetKind() == "" || object.GetAPIVersion() == "" {
-		return o.invalid(fmt.Errorf("object %q has no apiVersion or kind", object.GetName()))
-	}
 	if object.IsList() {
-		return object.EachListItem(func(item runtime.Object) error {
+		var refused refusals
+		err := object.EachListItem(func(item runtime.Object) error {
 			child, ok := item.(*unstructured.Unstructured)
 			if !ok {
 				return fmt.Errorf("item of %s: unexpected %T", object.GetKind(), item)
 			}
-			return o.flatten(child, list)
+			err := o.flatten(child, list)
+			if isExcluded(err) {
+				refused.add("", err)
+				return nil
+			}
+			return err
 		})
+		return cmp.Or(err, refused.err())
+	}
+	if err := checkType(object); err != nil {
+		return o.invalid(fmt.Errorf("%s: %w", titleOf(object), err))
+	}
+	if readTexts(object) && keepsObject(object) && o.isController(object) {
+		object.SetOwnerReferences(withoutController(object)) // See disownKept.
 	}
 	mapping, err := o.engine.mapper.mapping(object.GroupVersionKind())
 	if err != nil {
@@ -164,9 +190,12 @@ func reference(info *resource.Info) ObjectReference {
 	return ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: info.Namespace, Name: info.Name}
 }
 
-// buildCRDs builds a file under crds/. A CRD of a version that the API server does not
+// buildCRDs builds a file under crds/, after it has checked all of them. A CRD of a version that the API server does not
 // serve is a terminal error. A missing kind of another API group may still appear.
 func (o *operation) buildCRDs(manifest string) (kube.ResourceList, error) {
+	if err := o.checkCRDs(); err != nil {
+		return nil, err
+	}
 	list, err := o.build(manifest)
 	var unserved *meta.NoKindMatchError
 	if !errors.As(err, &unserved) {

@@ -9,7 +9,6 @@ import (
 
 	"helm.sh/helm/v4/pkg/kube"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/resource"
 )
 
 // maxInventoryBytes is the largest size of a release's inventory as JSON. Callers keep the
@@ -34,22 +33,21 @@ func sourceOf(d document) string {
 	return string(source)
 }
 
-// checkObjects fails when a manifest has objects that cannot be applied: without a valid
-// name, named twice, or more than an inventory can have.
+// checkObjects fails when a manifest has objects that cannot be applied together: named
+// twice, or more than an inventory can have.
 func checkObjects(list kube.ResourceList) error {
 	type identity struct {
 		kind            schema.GroupKind
 		namespace, name string
 	}
 	sources, size := map[identity]string{}, 0
+	var refused refusals
 	for _, info := range list {
 		ref := reference(info)
-		if !isObjectName(info.Name) {
-			return invalidName(info)
-		}
 		id := identity{info.Mapping.GroupVersionKind.GroupKind(), info.Namespace, info.Name}
 		if other, ok := sources[id]; ok {
-			return fmt.Errorf("%s%s is in the manifest again%s: rename or remove one of them", ref, from(other), from(info.Source))
+			refused.add("", fmt.Errorf("%s%s is in the manifest again%s: rename or remove one of them", ref, from(other), from(info.Source)))
+			continue
 		}
 		sources[id] = info.Source
 		size += inventoryEntryBytes + len(ref.APIVersion) + len(ref.Kind) + len(ref.Namespace) + len(ref.Name)
@@ -58,15 +56,7 @@ func checkObjects(list kube.ResourceList) error {
 		return fmt.Errorf("the inventory of %d objects has %d bytes, more than the limit of %d: split the chart",
 			len(list), size, maxInventoryBytes)
 	}
-	return nil
-}
-
-func invalidName(info *resource.Info) error {
-	kind, source := info.Mapping.GroupVersionKind.Kind, from(info.Source)
-	if info.Name != "" {
-		return fmt.Errorf("%s%s: metadata.name %.63q is not a valid name: set another one", kind, source, info.Name)
-	}
-	return fmt.Errorf("%s%s: metadata.name is missing: set it, metadata.generateName is not supported", kind, source)
+	return refused.err()
 }
 
 // from names the template of an object in a message, if it is known.

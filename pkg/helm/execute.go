@@ -12,9 +12,11 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"helm.sh/helm/v4/pkg/action"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/release"
 	"helm.sh/helm/v4/pkg/release/common"
@@ -22,6 +24,7 @@ import (
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -274,6 +277,8 @@ func (o *operation) install(cfg *action.Configuration, desired Release, inputs s
 		return nil, o.note(o.outOfScope(ObjectReference{Kind: crdKind.Kind, Name: crds[0].Name}))
 	}
 	o.installing = desired.Chart.Name()
+	// Helm removes disabled dependencies from the chart before it builds the first file.
+	o.checkCRDs = sync.OnceValue(func() error { return o.checkFiles(parsed.CRDObjects()) })
 	revision := 1
 	if record != nil {
 		revision = record.Revision + 1
@@ -291,6 +296,21 @@ func (o *operation) install(cfg *action.Configuration, desired Release, inputs s
 	install.Labels = map[string]string{InputsLabel: inputsLabel(revision, inputs, desired.Chart.shortDigest())}
 	result, err := install.RunWithContext(context.WithoutCancel(o.ctx), parsed, desired.Values)
 	return releaseOf(result, err)
+}
+
+// checkFiles fails when a file under crds/ has objects that cannot be created.
+func (o *operation) checkFiles(crds []chartv2.CRD) error {
+	var refused refusals
+	for _, crd := range crds {
+		var render *RenderError
+		if _, err := o.buildChecked(string(crd.File.Data), checkMetadata); errors.As(err, &render) {
+			refused.add(crd.Filename, render.Err)
+		}
+	}
+	if err := refused.err(); err != nil {
+		return o.invalid(err)
+	}
+	return nil
 }
 
 // upgrade makes a revision with the given number.
@@ -399,28 +419,48 @@ func (o *operation) replace(revision int) error {
 	return nil
 }
 
-// beforeCreate prepares a revision that is about to be recorded: it adds the owner, checks
-// the hooks and the existing objects, and removes leftovers.
+// beforeCreate prepares a revision that is about to be recorded: it checks the hooks, adds
+// the owner, checks the existing objects, and removes leftovers.
 func (o *operation) beforeCreate(next *releasev1.Release) error {
-	if err := errors.Join(o.ownManifest(next, false), o.checkHooks(next), o.lookFirst(next)); err != nil {
+	if err := o.checkHooks(next); err != nil {
+		return o.note(err)
+	}
+	if err := errors.Join(o.ownManifest(next, false), o.lookFirst(next)); err != nil {
 		return o.note(err)
 	}
 	return o.removeLeftovers(next, false)
 }
 
-// checkHooks fails when a hook is out of the release's scope, or has no valid name.
+// checkHooks fails when a hook is out of the release's scope, or cannot be created. It
+// checks tests for their scope only, because users run them. A kind that is not served may
+// be served when the hook runs.
 func (o *operation) checkHooks(next *releasev1.Release) error {
+	var invalid, excluded refusals
 	for _, hook := range next.Hooks {
-		list, err := o.build(hook.Manifest)
-		var outside *OutOfScopeError
-		if errors.As(err, &outside) {
+		_, err := o.buildChecked(hook.Manifest, checkMetadata)
+		var (
+			render  *RenderError
+			outside *OutOfScopeError
+		)
+		switch {
+		case errors.As(err, &render) && isTest(hook):
+		case errors.As(err, &render):
+			invalid.add("hook "+hook.Path, render.Err)
+		case errors.As(err, &outside):
+			excluded.add("hook "+hook.Path, err)
+		case err != nil && !meta.IsNoMatchError(err):
 			return fmt.Errorf("hook %s: %w", hook.Path, err)
 		}
-		if err := checkObjects(list); err != nil {
-			return o.invalid(fmt.Errorf("hook %s: %w", hook.Path, err))
-		}
 	}
-	return nil
+	if err := invalid.err(); err != nil {
+		return o.invalid(err)
+	}
+	return excluded.err()
+}
+
+// isTest reports whether a hook runs in tests only.
+func isTest(hook *releasev1.Hook) bool {
+	return !slices.ContainsFunc(hook.Events, func(event releasev1.HookEvent) bool { return event != releasev1.HookTest })
 }
 
 // firstHooks are the hooks that run before any object of a revision is applied.

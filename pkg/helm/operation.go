@@ -78,6 +78,8 @@ type operation struct {
 	// installing is the name of the chart of an install, in which Helm creates the files
 	// under crds/; empty in other operations.
 	installing string
+	// checkCRDs checks all files under crds/ before the first one is created.
+	checkCRDs func() error
 	// chart is the name of the chart that is deployed; empty in other operations.
 	chart string
 

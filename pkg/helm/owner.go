@@ -44,7 +44,7 @@ func (r *ownerReferences) own(object *unstructured.Unstructured) error {
 			return r.own(child)
 		})
 	}
-	if object.GetAnnotations()[resourcePolicyAnnotation] == "keep" {
+	if keepsObject(object) {
 		return nil
 	}
 	if namespace := object.GetNamespace(); namespace != "" && namespace != r.namespace {

@@ -101,7 +101,7 @@ func irreplaceable(live *unstructured.Unstructured) string {
 		return "the deletion of a " + kind.Kind + " deletes data"
 	case kind == (schema.GroupKind{Group: "apps", Kind: "StatefulSet"}) && retention == "Delete":
 		return "its spec.persistentVolumeClaimRetentionPolicy deletes its data with it"
-	case live.GetAnnotations()[resourcePolicyAnnotation] == "keep":
+	case keepsObject(live):
 		return "its annotation " + resourcePolicyAnnotation + " keeps it"
 	default:
 		return ""

@@ -4,7 +4,6 @@
 package helm
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -145,8 +144,11 @@ func (o *operation) adaptRollback(next *releasev1.Release, target *Record, aband
 	next.Labels[InputsLabel] = inputsLabel(next.Version, target.Inputs, target.ChartDigest)
 	next.Labels[RollbackLabel] = rollbackLabel(next.Version, target.Revision, abandoned)
 	// Helm does not request validation in a rollback.
-	_, err := o.build(next.Manifest)
-	if err := errors.Join(err, o.checkHooks(next)); err != nil {
+	_, err := o.next(next.Manifest)
+	if err == nil {
+		err = o.checkHooks(next)
+	}
+	if err != nil {
 		return o.note(fmt.Errorf("revision %d: %w", target.Revision, err))
 	}
 	if err := o.ownManifest(next, true); err != nil {

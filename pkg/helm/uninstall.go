@@ -68,6 +68,9 @@ func (o *operation) uninstall(options ActionOptions) error {
 	}
 	rls, err := o.store.body(newest)
 	if err == nil {
+		err = o.note(o.disownKept(rls.Manifest))
+	}
+	if err == nil {
 		err = o.removeLeftovers(rls, true)
 	}
 	if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {

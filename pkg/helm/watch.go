@@ -77,7 +77,7 @@ func observe(object metav1.Object) *observed {
 		},
 		manager: object.GetLabels()[managedByLabel],
 		release: cache.ObjectName{Namespace: annotations[releaseNamespaceAnnotation], Name: annotations[releaseNameAnnotation]},
-		kept:    annotations[resourcePolicyAnnotation] == "keep",
+		kept:    keepsObject(object),
 		trace:   ssa.TraceOf(object, managed, FieldManager),
 		foreign: foreignDigest(managed),
 		edited:  foreignTime(managed),

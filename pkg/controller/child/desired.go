@@ -102,7 +102,11 @@ func (s *Set) prepare(owner metav1.Object, desired Desired) (desiredChild, error
 	}
 	object.SetNamespace(owner.GetNamespace())
 	object.SetOwnerReferences([]metav1.OwnerReference{Reference(owner, s.owner.GroupVersion().String(), s.owner.Kind)})
-	labels := object.GetLabels()
+	// GetLabels would drop all labels if one of them is not a text.
+	labels, _, err := unstructured.NestedNullCoercingStringMap(object.Object, "metadata", "labels")
+	if err != nil {
+		return desiredChild{}, fmt.Errorf("encode a child: %w", err)
+	}
 	if labels == nil {
 		labels = map[string]string{}
 	}

@@ -49,3 +49,16 @@ func TestErrorsOfSecretsHaveNoValues(t *testing.T) {
 		})
 	}
 }
+
+// TestLabelsOfWrongType: a child with a label that is not a text is an error. Its other labels
+// would be lost.
+func TestLabelsOfWrongType(t *testing.T) {
+	labels := map[string]any{"a": "text", "b": 1}
+	child := Untyped{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "web", "labels": labels}}
+
+	_, err := (&Set{}).prepare(&metav1.ObjectMeta{Name: "owner"}, child)
+
+	if err == nil || !strings.Contains(err.Error(), `"b"`) {
+		t.Errorf("error is %v, want one that names the label", err)
+	}
+}

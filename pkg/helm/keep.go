@@ -1,0 +1,82 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helm
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/utils/ptr"
+)
+
+// keepsObject reports whether an object outlives its release.
+func keepsObject(object metav1.Object) bool {
+	return object.GetAnnotations()[resourcePolicyAnnotation] == "keep"
+}
+
+// isKept reports whether the manifest keeps an object. It is false for an object of which
+// only the name is known.
+func isKept(info *resource.Info) bool {
+	object, err := content(info)
+	return err == nil && keepsObject(object)
+}
+
+// disownKept removes the release's owner from objects that the manifest keeps. The engine
+// gives them no owner, but earlier versions could not read the policy beside a label or
+// annotation that is not a text. Those versions did not apply the policy, either.
+func (o *operation) disownKept(manifest string) error {
+	list, err := o.former(manifest)
+	if err != nil {
+		return err
+	}
+	for _, info := range list {
+		if got, _ := o.observed(info); !isKept(info) || got != nil && got.kept {
+			continue
+		}
+		if err := o.disown(info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// disown removes the release's owner from an object that is kept. Otherwise the garbage
+// collector would remove the object with the owner.
+func (o *operation) disown(info *resource.Info) error {
+	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", reference(info), err)
+	}
+	if !o.isController(live) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(), "ownerReferences": withoutController(live),
+	}})
+	if err != nil {
+		return fmt.Errorf("%s: %w", reference(info), err)
+	}
+	_, err = o.client(info).Patch(o.ctx, info.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("remove the owner of %s: %w", reference(info), err)
+	}
+	o.logger.Info("Removed the owner of an object that is kept", slog.String("target", reference(info).String()))
+	return nil
+}
+
+// withoutController returns the owners of an object that are not its controller.
+func withoutController(object metav1.Object) []metav1.OwnerReference {
+	return slices.DeleteFunc(object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
+		return ptr.Deref(reference.Controller, false)
+	})
+}

@@ -135,14 +135,15 @@ func (o *operation) settle(info *resource.Info, object *unstructured.Unstructure
 }
 
 // ours reports whether a live object belongs to the release: because the engine made
-// it, by the UID that the baseline or this process has of it; or, in a release that was the owner's
+// it, by the UID that the baseline or this process has of it; because it is a hook that has
+// the name of an object, and becomes the object, as with Helm; or, in a release that was the owner's
 // before, by its marks or its owner. Marks and owner references alone prove nothing:
 // everybody can write them who may write the object.
 func (o *operation) ours(info *resource.Info, live *unstructured.Unstructured) bool {
 	if made := o.known[reference(info)].UID; made != "" && made == live.GetUID() {
 		return true
 	}
-	if o.engine.creations.has(o.release, o.ownerID.UID, live.GetUID()) {
+	if o.engine.creations.has(o.release, o.ownerID.UID, live.GetUID()) || o.hookNames.Has(identityOf(info)) && o.isOwnHook(live) {
 		return true
 	}
 	return o.established && (o.isController(live) || o.claimed(live) && !o.hasOtherController(live) && o.provesOwner(live))
@@ -186,14 +187,15 @@ func (o *operation) createHook(info *resource.Info, object *unstructured.Unstruc
 	return nil
 }
 
-// liveHook returns the hook that exists under the name. It fails when the object may not
-// be a hook of the release.
+// liveHook returns the hook that exists under the name, or the release's object: as with
+// Helm, a hook replaces it, and is replaced by it. It fails when the object may not be the
+// release's.
 func (o *operation) liveHook(info *resource.Info) (*unstructured.Unstructured, error) {
 	live, err := o.client(info).Get(o.ctx, info.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("get hook %s: %w", reference(info), err)
 	}
-	if !o.isOwnHook(live) {
+	if !o.isOwnHook(live) && !o.ours(info, live) {
 		return nil, o.inTheWay(info, live)
 	}
 	return live, nil
@@ -252,6 +254,9 @@ func (o *operation) holder(object *unstructured.Unstructured) string {
 	if owner != nil {
 		return fmt.Sprintf("%s %q", owner.Kind, owner.Name)
 	}
+	if annotations[hookAnnotation] != "" {
+		return "a Helm release, as a hook that was left"
+	}
 	managers := make([]string, 0, 1)
 	for _, entry := range object.GetManagedFields() {
 		if entry.Subresource == "" && !slices.Contains(managers, entry.Manager) {
@@ -307,10 +312,7 @@ func (o *operation) remove(info *resource.Info, policy metav1.DeletionPropagatio
 	case err != nil:
 		return fmt.Errorf("delete %s: %w", reference(info), err)
 	}
-	o.engine.flights.noteDelete(o.release, got)
-	if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil {
-		view.Deleted(got)
-	}
+	o.noteRemoved(info, got)
 	return nil
 }
 
@@ -343,9 +345,11 @@ func (o *operation) unlessReplaced(info *resource.Info, uid types.UID, conflict 
 	}
 }
 
-// removeHook deletes a hook, unless another object has its name.
+// removeHook deletes a hook, or the release's object that it replaces, unless another object
+// has its name.
 func (o *operation) removeHook(info *resource.Info, policy metav1.DeletionPropagation) error {
 	uid := o.hooks[reference(info)]
+	var replaced *unstructured.Unstructured
 	if uid == "" {
 		live, err := o.liveHook(info)
 		if apierrors.IsNotFound(err) {
@@ -355,6 +359,9 @@ func (o *operation) removeHook(info *resource.Info, policy metav1.DeletionPropag
 			return err
 		}
 		uid = live.GetUID()
+		if !o.isOwnHook(live) {
+			replaced = live
+		}
 	}
 	err := o.client(info).Delete(o.ctx, info.Name, metav1.DeleteOptions{
 		PropagationPolicy: &policy, Preconditions: metav1.NewUIDPreconditions(string(uid)),
@@ -364,8 +371,19 @@ func (o *operation) removeHook(info *resource.Info, policy metav1.DeletionPropag
 		return o.unlessReplaced(info, uid, err)
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("delete hook %s: %w", reference(info), err)
+	case replaced != nil:
+		o.noteRemoved(info, observe(replaced))
+		o.touched = true
 	}
 	return nil
+}
+
+// noteRemoved remembers that the operation deleted an object, before watches show it.
+func (o *operation) noteRemoved(info *resource.Info, got *observed) {
+	o.engine.flights.noteDelete(o.release, got)
+	if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil {
+		view.Deleted(got)
+	}
 }
 
 func (o *operation) client(info *resource.Info) dynamic.ResourceInterface {

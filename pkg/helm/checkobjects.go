@@ -9,6 +9,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/kube"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/resource"
 )
 
 // maxInventoryBytes is the largest size of a release's inventory as JSON. Callers keep the
@@ -33,18 +34,24 @@ func sourceOf(d document) string {
 	return string(source)
 }
 
+// identity identifies an object in all versions of its kind.
+type identity struct {
+	kind            schema.GroupKind
+	namespace, name string
+}
+
+func identityOf(info *resource.Info) identity {
+	return identity{info.Mapping.GroupVersionKind.GroupKind(), info.Namespace, info.Name}
+}
+
 // checkObjects fails when a manifest has objects that cannot be applied together: named
 // twice, or more than an inventory can have.
 func checkObjects(list kube.ResourceList) error {
-	type identity struct {
-		kind            schema.GroupKind
-		namespace, name string
-	}
 	sources, size := map[identity]string{}, 0
 	var refused refusals
 	for _, info := range list {
 		ref := reference(info)
-		id := identity{info.Mapping.GroupVersionKind.GroupKind(), info.Namespace, info.Name}
+		id := identityOf(info)
 		if other, ok := sources[id]; ok {
 			refused.add("", fmt.Errorf("%s%s is in the manifest again%s: rename or remove one of them", ref, from(other), from(info.Source)))
 			continue

@@ -26,10 +26,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// recordGrace is the time after an operation's deadline in which its outcome can still
-// be recorded.
+// cleanupGrace is the time after an operation's deadline in which hooks and objects of a
+// failed attempt can still be removed.
+const cleanupGrace = 30 * time.Second
+
+// recordGrace is the time after the cleanup in which an operation's outcome can still be
+// recorded.
 const recordGrace = 30 * time.Second
 
 // Execute executes a decision and returns the deployed release; nil when there was
@@ -105,10 +110,12 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 		return nil, err
 	}
 	ctx = withBounds(context.WithoutCancel(ctx), within)
-	ctx, cancel := context.WithTimeout(ctx, limits.timeout)
+	cleanup, cancelCleanup := context.WithTimeout(ctx, limits.timeout+cleanupGrace)
+	defer cancelCleanup()
+	ctx, cancel := context.WithTimeout(cleanup, limits.timeout)
 	defer cancel()
 	logger := e.loggerFor(ctx).With(slog.String("release", name.String()), slog.String("action", string(decision.Action)))
-	deadline, _ := ctx.Deadline()
+	deadline, _ := cleanup.Deadline()
 	store, err := e.newStore(ctx, desired, baseline, within, deadline.Add(recordGrace), logger)
 	if err != nil {
 		return nil, err
@@ -119,9 +126,9 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 		return nil, e.refusal(desired)
 	}
 	o := &operation{
-		engine: e, ctx: ctx, release: name, limits: limits, logger: logger, store: store,
+		engine: e, ctx: ctx, cleanup: cleanup, release: name, limits: limits, logger: logger, store: store,
 		ownerID: owner, established: desired.Adopt || owns, bounds: within,
-		ignore: desired.Ignore, baseline: baseline, existence: absent, known: map[ObjectReference]InventoryEntry{},
+		ignore: desired.Ignore, baseline: baseline, existence: absent, known: map[ObjectReference]InventoryEntry{}, hookNames: sets.New[identity](),
 	}
 	for _, entry := range baseline.Inventory {
 		o.known[entry.ObjectReference] = entry
@@ -276,7 +283,7 @@ func (o *operation) install(cfg *action.Configuration, desired Release, inputs s
 	if crds := parsed.CRDObjects(); len(crds) > 0 && !o.bounds.allow("") {
 		return nil, o.note(o.outOfScope(ObjectReference{Kind: crdKind.Kind, Name: crds[0].Name}))
 	}
-	o.installing = desired.Chart.Name()
+	o.installing, o.phase = desired.Chart.Name(), "install"
 	// Helm removes disabled dependencies from the chart before it builds the first file.
 	o.checkCRDs = sync.OnceValue(func() error { return o.checkFiles(parsed.CRDObjects()) })
 	revision := 1
@@ -319,6 +326,7 @@ func (o *operation) upgrade(cfg *action.Configuration, desired Release, inputs s
 	if err != nil {
 		return nil, err
 	}
+	o.phase = "upgrade"
 	upgrade := action.NewUpgrade(cfg)
 	upgrade.Namespace = desired.Namespace
 	upgrade.ServerSideApply = "true"
@@ -437,7 +445,10 @@ func (o *operation) beforeCreate(next *releasev1.Release) error {
 func (o *operation) checkHooks(next *releasev1.Release) error {
 	var invalid, excluded refusals
 	for _, hook := range next.Hooks {
-		_, err := o.buildChecked(hook.Manifest, checkMetadata)
+		list, err := o.buildChecked(hook.Manifest, checkMetadata)
+		for _, info := range list {
+			o.hookNames.Insert(identityOf(info))
+		}
 		var (
 			render  *RenderError
 			outside *OutOfScopeError
@@ -455,7 +466,52 @@ func (o *operation) checkHooks(next *releasev1.Release) error {
 	if err := invalid.err(); err != nil {
 		return o.invalid(err)
 	}
-	return excluded.err()
+	if err := excluded.err(); err != nil {
+		return err
+	}
+	return o.checkHookNames(next)
+}
+
+// lastHooks are the events of hooks that run after the objects of a revision are applied.
+var lastHooks = []releasev1.HookEvent{releasev1.HookPostInstall, releasev1.HookPostUpgrade, releasev1.HookPostRollback}
+
+// checkHookNames fails when a hook would replace an object of the revision after the object
+// was applied. A hook that runs before becomes the object, see createHook and ours.
+func (o *operation) checkHookNames(next *releasev1.Release) error {
+	hooks := slices.DeleteFunc(slices.Clone(next.Hooks), func(hook *releasev1.Hook) bool { return !runsAt(hook, lastHooks...) })
+	if len(hooks) == 0 || o.skipsHooks {
+		return nil
+	}
+	objects, err := o.build(next.Manifest)
+	if err != nil && !isExcluded(err) {
+		return err
+	}
+	sources := make(map[identity]string, len(objects))
+	for _, info := range objects {
+		sources[identityOf(info)] = info.Source
+	}
+	var refused refusals
+	for _, hook := range hooks {
+		list, err := o.build(hook.Manifest)
+		if err != nil && !isExcluded(err) {
+			return fmt.Errorf("hook %s: %w", hook.Path, err)
+		}
+		for _, info := range list {
+			if source, ok := sources[identityOf(info)]; ok {
+				refused.add("hook "+hook.Path, fmt.Errorf("%s would replace the object of this name%s after it was applied: rename one of them",
+					reference(info), from(source)))
+			}
+		}
+	}
+	if err := refused.err(); err != nil {
+		return o.invalid(err)
+	}
+	return nil
+}
+
+// runsAt reports whether a hook runs at one of the events.
+func runsAt(hook *releasev1.Hook, events ...releasev1.HookEvent) bool {
+	return slices.ContainsFunc(hook.Events, func(event releasev1.HookEvent) bool { return slices.Contains(events, event) })
 }
 
 // isTest reports whether a hook runs in tests only.
@@ -475,7 +531,7 @@ var firstHooks = map[common.Status]releasev1.HookEvent{
 // apply finds out, without an extra request.
 func (o *operation) lookFirst(next *releasev1.Release) error {
 	event := firstHooks[next.Info.Status]
-	if o.skipsHooks || !slices.ContainsFunc(next.Hooks, func(hook *releasev1.Hook) bool { return slices.Contains(hook.Events, event) }) {
+	if o.skipsHooks || !slices.ContainsFunc(next.Hooks, func(hook *releasev1.Hook) bool { return runsAt(hook, event) }) {
 		return nil
 	}
 	resources, err := o.build(next.Manifest)

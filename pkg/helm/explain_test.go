@@ -5,8 +5,8 @@ package helm
 
 import (
 	"testing"
-	"time"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"

@@ -8,10 +8,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 // hook is a template of a Job that runs as a hook.
@@ -139,6 +143,93 @@ func TestHookNeverEnds(t *testing.T) {
 	})
 }
 
+// TestHookThatHangs: the error names the hook that hangs, its event and the time. The policies
+// of all hooks are carried out after the operation's deadline, and the record says which hook
+// failed.
+func TestHookThatHangs(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.With(func() {
+			f.React = func(object *unstructured.Unstructured) bool { return object.GetName() != "never" && jobsEnd(object) }
+		})
+		chart := func(data string) Release {
+			return made(t, map[string]string{
+				"templates/a.yaml":     configMap("a", data),
+				"templates/done.yaml":  hook("done", "pre-upgrade,post-rollback", -1, "hook-succeeded"),
+				"templates/kept.yaml":  hook("kept", "pre-upgrade", -1, "hook-failed"),
+				"templates/never.yaml": hook("never", "post-install,pre-upgrade", 0, "hook-failed"),
+			})
+		}
+		desired := chart("1")
+		desired.Install.DisableHooks = true
+		f.must(desired, ActionInstall, CauseNotInstalled)
+		f.TakeRequests()
+		started := time.Now()
+
+		_, err := f.reconcile(chart("2"))
+
+		want := "pre-upgrade hooks failed: pre-upgrade hook Job default/never: not ready after 5m0s"
+		if err == nil || !strings.HasPrefix(err.Error(), want) || IsTerminal(err) {
+			t.Errorf("error is %v, want one that begins with %q", err, want)
+		}
+		if took := time.Since(started); took != DefaultTimeout {
+			t.Errorf("gave up after %s, want %s", took, DefaultTimeout)
+		}
+		wantSteps(t, f, "upgrade", "apply jobs default/done", "apply jobs default/kept", "apply jobs default/never",
+			"delete jobs default/never", "delete jobs default/done")
+		wantRecords(t, f, "web.v1 deployed", "web.v2 failed")
+		record := f.record(desired)
+		if !strings.Contains(record.Info.Description, want) {
+			t.Errorf("the record says %q, want %q", record.Info.Description, want)
+		}
+		phases := map[string]releasev1.HookPhase{}
+		for _, hook := range record.Hooks {
+			phases[hook.Name] = hook.LastRun.Phase
+		}
+		wantPhases := map[string]releasev1.HookPhase{
+			"done": releasev1.HookPhaseSucceeded, "kept": releasev1.HookPhaseSucceeded, "never": releasev1.HookPhaseFailed,
+		}
+		if diff := cmp.Diff(wantPhases, phases); diff != "" {
+			t.Errorf("hooks in the record (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestHookThatHangsAndStays: if the cleanup after a hook fails, the error is still the hook's,
+// and the other hooks are cleaned up.
+func TestHookThatHangsAndStays(t *testing.T) {
+	for _, event := range []string{"pre-install", "pre-delete"} {
+		t.Run(event, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				f.With(func() {
+					f.React = func(object *unstructured.Unstructured) bool { return object.GetName() != "never" && jobsEnd(object) }
+					f.Fault = func(request fakeapi.Request) fakeapi.Fault {
+						if request.Verb == "delete" && request.Key.Name == "first" {
+							return fakeapi.FailBefore
+						}
+						return fakeapi.NoFault
+					}
+				})
+				desired := made(t, map[string]string{
+					"templates/a.yaml": configMap("a", "1"), "templates/first.yaml": hook("first", event, -2, "hook-succeeded"),
+					"templates/second.yaml": hook("second", event, -1, "hook-succeeded"), "templates/never.yaml": hook("never", event, 0),
+				})
+
+				_, err := f.reconcile(desired)
+				if event == "pre-delete" && err == nil {
+					err = f.engine.Uninstall(t.Context(), desired, f.baseline)
+				}
+
+				if want := event + " hook Job default/never: not ready after 5m0s"; err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("error is %v, want one that says %q", err, want)
+				}
+				if f.Object("Job", "default/first") == nil || f.Object("Job", "default/second") != nil || f.Object("Job", "default/never") == nil {
+					t.Errorf("objects are %v", f.Names())
+				}
+			})
+		})
+	}
+}
+
 // TestHookVanishes: a hook that is removed before its end was seen counts as
 // done.
 func TestHookVanishes(t *testing.T) {
@@ -182,5 +273,104 @@ func TestBeforeHookCreation(t *testing.T) {
 		if now := f.Object("Job", "default/pre"); now == nil || now.GetUID() == old.GetUID() {
 			t.Errorf("the hook is %v, want a new one", now)
 		}
+	})
+}
+
+// namesake is a template of a hook that has the name of a ConfigMap.
+func namesake(events, policies string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {helm.sh/hook: \"" + events + "\"" + policies + "}}\ndata: {key: hook}\n"
+}
+
+// TestHookOfTheNameOfAnObject: as with Helm, a hook that runs before the objects are applied
+// becomes the object, and replaces it in the next upgrade.
+func TestHookOfTheNameOfAnObject(t *testing.T) {
+	const (
+		applyA  = "apply configmaps default/a"
+		deleteA = "delete configmaps default/a"
+	)
+	tests := map[string]struct {
+		policies         string
+		install, upgrade []string
+	}{
+		"before-hook-creation": {"", []string{applyA}, []string{deleteA, applyA}},
+		"hook-succeeded": {
+			", helm.sh/hook-delete-policy: hook-succeeded", []string{applyA, deleteA, applyA}, []string{applyA, deleteA, applyA},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				chart := func(data string) Release {
+					return made(t, map[string]string{
+						"templates/a.yaml": configMap("a", data), "templates/hook.yaml": namesake("pre-install,pre-upgrade", test.policies),
+					})
+				}
+				// How many applies a step takes depends on what watches have shown.
+				wantSteps := func(what string, want []string) {
+					t.Helper()
+					if diff := cmp.Diff(want, slices.Compact(f.steps())); diff != "" {
+						t.Errorf("%s (-want +got):\n%s", what, diff)
+					}
+				}
+				f.must(chart("1"), ActionInstall, CauseNotInstalled)
+				wantSteps("install", test.install)
+				f.must(chart("1"), ActionNone, CauseNone)
+				synctest.Wait()
+				f.must(chart("1"), ActionNone, CauseNone)
+
+				f.must(chart("2"), ActionUpgrade, CauseInputsChanged)
+				wantSteps("upgrade", test.upgrade)
+				synctest.Wait()
+				f.must(chart("2"), ActionNone, CauseNone)
+
+				got := f.Object("ConfigMap", "default/a")
+				if value, _, _ := unstructured.NestedString(got.Object, "data", "key"); value != "2" || got.GetAnnotations()[hookAnnotation] != "" {
+					t.Errorf("the object is %v", got.Object)
+				}
+				if err := f.engine.Uninstall(t.Context(), chart("2"), f.baseline); err != nil {
+					t.Fatal(err)
+				}
+				if got := f.Names(); len(got) > 0 {
+					t.Errorf("objects %v are left", got)
+				}
+			})
+		})
+	}
+}
+
+// TestHookOfTheNameOfAnObjectIsLeft: a hook that a failed attempt left is replaced, and then
+// becomes the object.
+func TestHookOfTheNameOfAnObjectIsLeft(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		f.With(func() { f.Refuse = refuseBad })
+		failing := made(t, map[string]string{
+			"templates/a.yaml": configMap("a", "bad"), "templates/hook.yaml": namesake("pre-install", ""),
+		})
+		_, err := f.reconcile(failing)
+		_ = wantError[*RefusedError](t, err)
+		f.restart()
+
+		if _, err := f.reconcile(made(t, map[string]string{
+			"templates/a.yaml": configMap("a", "1"), "templates/hook.yaml": namesake("pre-install", ""),
+		})); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestHookThatReplacesAnObject: a hook that would replace an object after it was applied is
+// refused. With Helm, the object would be missing from then on.
+func TestHookThatReplacesAnObject(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fixture) {
+		_, err := f.reconcile(made(t, map[string]string{
+			"templates/a.yaml": configMap("a", "1"), "templates/hook.yaml": namesake("pre-install,post-upgrade", ""),
+		}))
+
+		want := "hook test/templates/hook.yaml: ConfigMap default/a would replace the object of this name from test/templates/a.yaml " +
+			"after it was applied: rename one of them"
+		if got := wantError[*RenderError](t, err); got.Err.Error() != want {
+			t.Errorf("error is %q, want %q", got.Err, want)
+		}
+		wantRequests(t, f)
 	})
 }

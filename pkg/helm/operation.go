@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/tools/cache"
 
@@ -28,15 +29,16 @@ import (
 // actions decide what happens in which order, and the operation saves requests. It does
 // not send objects that are known to be unchanged, and does not ask for what is known.
 type operation struct {
-	engine   *Engine
-	ctx      context.Context
-	release  cache.ObjectName
-	limits   limits
-	logger   *slog.Logger
-	store    *store
-	cfg      *action.Configuration
-	lookups  *lookups
-	baseline Baseline
+	engine *Engine
+	// ctx ends at the operation's deadline. cleanup ends later, see cleanUp.
+	ctx, cleanup context.Context
+	release      cache.ObjectName
+	limits       limits
+	logger       *slog.Logger
+	store        *store
+	cfg          *action.Configuration
+	lookups      *lookups
+	baseline     Baseline
 	// owner, when set, becomes the controller of the objects.
 	owner *metav1.OwnerReference
 	// ownerID is the release's owner. established says that the release belonged to the
@@ -55,6 +57,12 @@ type operation struct {
 	skipsHooks bool
 	// hooks are the hooks that this operation has created.
 	hooks map[ObjectReference]types.UID
+	// hookFailed says that a hook did not end as it should. What follows is cleanup.
+	hookFailed bool
+	// phase is what the events of the hooks are about: install, upgrade, rollback or delete.
+	phase string
+	// hookNames are the objects that the hooks of the next revision create.
+	hookNames sets.Set[identity]
 	// parsed has the manifests that were parsed already.
 	parsed map[string][]document
 	// known are the objects of the release as the last operation left them.
@@ -245,10 +253,19 @@ func (o *operation) unchanged(original, target *resource.Info) (InventoryEntry, 
 	return entry, true
 }
 
+// cleanUp gives what follows time after the operation's deadline.
+func (o *operation) cleanUp() {
+	if o.ctx.Err() != nil {
+		o.ctx = o.cleanup
+	}
+}
+
 // Delete implements kube.Interface. Helm calls it for the objects of an uninstalled
 // release, for hooks by their policy, and to clean up after a failure. Objects of another
-// owner stay.
+// owner stay. After a hook has failed, an error does not hide that failure, and does not
+// keep Helm from the other hooks.
 func (o *operation) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
+	o.cleanUp()
 	var errs []error
 	result := &kube.Result{}
 	for _, info := range resources {
@@ -256,7 +273,12 @@ func (o *operation) Delete(resources kube.ResourceList, policy metav1.DeletionPr
 		if isHook(info) {
 			remove = o.removeHook
 		}
-		if err := remove(info, policy); err != nil {
+		err := remove(info, policy)
+		if err != nil && o.hookFailed {
+			o.logger.Warn("Could not clean up after a failed hook", slog.String("target", reference(info).String()), slog.Any("err", shortened(err)))
+			continue
+		}
+		if err != nil {
 			errs = append(errs, o.note(err))
 			continue
 		}
@@ -283,6 +305,7 @@ var errNotSupported = errors.New("not part of any operation of the engine")
 // GetPodList implements kube.Interface. Helm calls it for hooks whose logs the chart
 // requests.
 func (o *operation) GetPodList(namespace string, options metav1.ListOptions) (*corev1.PodList, error) {
+	o.cleanUp()
 	return o.engine.clientset.CoreV1().Pods(namespace).List(o.ctx, options)
 }
 

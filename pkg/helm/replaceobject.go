@@ -118,10 +118,7 @@ func (o *operation) removeReplaced(info *resource.Info, live *unstructured.Unstr
 		return err
 	}
 	o.touched = true
-	o.engine.flights.noteDelete(o.release, live)
-	if view := o.engine.watcher.view(info.Mapping, info.Namespace); view != nil {
-		view.Deleted(observe(live))
-	}
+	o.noteRemoved(info, observe(live))
 	waiter := &hookWaiter{operation: o}
 	return waiter.until(info, 0, func(now *unstructured.Unstructured) (bool, error) { return now.GetUID() != uid, nil })
 }

@@ -38,6 +38,7 @@ func (o *operation) rollback(desired Release, decision Decision) (*Deployed, err
 	o.store.beforeCreate = func(next *releasev1.Release) error {
 		return o.adaptRollback(next, target, abandoned)
 	}
+	o.phase = "rollback"
 	rollback := action.NewRollback(cfg)
 	rollback.Version = target.Revision
 	rollback.Timeout = o.limits.timeout

@@ -80,6 +80,7 @@ func (o *operation) uninstall(options ActionOptions) error {
 }
 
 func (o *operation) runUninstall(cfg *action.Configuration, options ActionOptions) error {
+	o.phase = "delete"
 	uninstall := action.NewUninstall(cfg)
 	uninstall.IgnoreNotFound = true
 	uninstall.WaitStrategy = kube.HookOnlyStrategy

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -111,15 +112,18 @@ func (w *hookWaiter) WaitWithJobs(resources kube.ResourceList, timeout time.Dura
 
 // WaitForDelete implements kube.Waiter. Helm calls it after it has deleted hooks, which it
 // may create again, and after it has deleted the objects of a release. It waits for hooks
-// only.
+// only, and not after a hook has failed, because none is created then.
 func (w *hookWaiter) WaitForDelete(resources kube.ResourceList, timeout time.Duration) error {
+	if w.operation.hookFailed {
+		return nil
+	}
 	for _, info := range resources {
 		if !isHook(info) {
 			continue
 		}
 		stillThere := func(*unstructured.Unstructured) (bool, error) { return false, nil }
 		if err := w.until(info, timeout, stillThere); err != nil {
-			return err
+			return fmt.Errorf("deletion of hook %w", err)
 		}
 	}
 	return nil
@@ -139,10 +143,29 @@ func (w *hookWaiter) WatchUntilReady(resources kube.ResourceList, timeout time.D
 			continue
 		}
 		if err := w.until(info, timeout, ended); err != nil {
-			return fmt.Errorf("hook %s: %w", reference(info), err)
+			w.operation.hookFailed = true
+			return fmt.Errorf("%shook %w", w.operation.eventsOf(info), err)
 		}
 	}
 	return nil
+}
+
+// eventsOf returns the events at which the operation runs a hook, as the start of a message.
+func (o *operation) eventsOf(info *resource.Info) string {
+	object, err := content(info)
+	if err != nil {
+		return ""
+	}
+	var events []string
+	for event := range strings.SplitSeq(object.GetAnnotations()[hookAnnotation], ",") {
+		if event = strings.TrimSpace(event); strings.HasSuffix(event, "-"+o.phase) {
+			events = append(events, event)
+		}
+	}
+	if len(events) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.63s ", strings.Join(events, ", "))
 }
 
 // until watches one object until the condition holds or the object is gone. It restarts a
@@ -153,6 +176,7 @@ func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition
 	}
 	ctx, cancel := context.WithTimeout(w.operation.ctx, timeout)
 	defer cancel()
+	started, last := w.operation.engine.clock.Now(), ""
 	var verdict error
 	slow := &slowWait{operation: w.operation}
 	defer slow.end()
@@ -168,6 +192,7 @@ func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition
 		}
 		var done bool
 		done, verdict = condition(object)
+		last = health.Of(object).Message
 		return done, verdict
 	}
 	err := wait.PollUntilContextCancel(ctx, hookWatchInterval, true, func(ctx context.Context) (bool, error) {
@@ -178,13 +203,19 @@ func (w *hookWaiter) until(info *resource.Info, timeout time.Duration, condition
 		w.operation.logger.DebugContext(ctx, "The watch of a hook ended", slog.String("target", reference(info).String()), slog.Any("err", err))
 		return false, slow.begin()
 	})
-	if slow.refused != nil {
-		return fmt.Errorf("%s: %w", reference(info), slow.refused)
+	switch {
+	case slow.refused != nil:
+		err = slow.refused
+	case wait.Interrupted(err):
+		text := fmt.Sprintf("not ready after %s", w.operation.engine.clock.Since(started).Round(time.Second))
+		if last != "" {
+			text += ": " + last
+		}
+		err = errors.New(text)
+	case err == nil:
+		return nil
 	}
-	if wait.Interrupted(err) {
-		return fmt.Errorf("%s was not ready after %s", reference(info), timeout)
-	}
-	return err
+	return fmt.Errorf("%s: %w", reference(info), err)
 }
 
 // follow passes an object and its changes to judge, until judge is done or the object does

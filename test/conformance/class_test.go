@@ -53,7 +53,7 @@ func classOf(err error) string {
 	case meta.IsNoMatchError(err), contains(err, "no matches for kind"):
 		return classKind
 	case contains(err, "job failed"), contains(err, "pod failed"), contains(err, "hooks failed"), contains(err, "failed pre-"),
-		contains(err, "failed post-"), contains(err, "not ready. status: Failed"):
+		contains(err, "failed post-"), contains(err, "not ready. status: "), contains(err, " hook "):
 		return classHook
 	default:
 		return classOther + err.Error()

@@ -6,12 +6,14 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -59,13 +61,16 @@ type scenario struct {
 	validating bool
 	// everywhere makes the engine watch all namespaces.
 	everywhere bool
-	steps      []step
+	// timeout is the time that each operation has; 0 means the usual time.
+	timeout time.Duration
+	steps   []step
 }
 
 // play runs the scenario with both players, and compares them after each step.
 func (s scenario) play(t *testing.T) {
 	stockPlayer, enginePlayer := newStock(t, s.namespace(t), &journal{}), newEngine(t, s.namespace(t), s.option)
 	stockPlayer.validating = s.validating
+	stockPlayer.timeout = cmp.Or(s.timeout, stockPlayer.timeout)
 	var deviations []deviation
 	for _, step := range s.steps {
 		current := slices.Concat(deviations, step.deviations)
@@ -86,7 +91,7 @@ func (s scenario) play(t *testing.T) {
 				deviation.forget(&got)
 			}
 		}
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		if diff := gocmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: the engine differs from Helm (-helm +engine):\n%s", step.name, diff)
 		}
 	}
@@ -97,6 +102,7 @@ func (s scenario) option(config *helm.Config) {
 	if s.everywhere {
 		everywhere(config)
 	}
+	config.Timeout = cmp.Or(s.timeout, config.Timeout)
 }
 
 func (s scenario) namespace(t *testing.T) string {

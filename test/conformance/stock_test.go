@@ -31,6 +31,7 @@ const (
 type stock struct {
 	t         testing.TB
 	namespace string
+	timeout   time.Duration
 	journal   *journal
 	flags     *genericclioptions.ConfigFlags
 	// saboteur lets its requests fail.
@@ -54,7 +55,7 @@ func (c unvalidated) Build(reader io.Reader, _ bool) (kube.ResourceList, error) 
 
 func newStock(t testing.TB, namespace string, journal *journal) *stock {
 	t.Helper()
-	s := &stock{t: t, namespace: namespace, journal: journal}
+	s := &stock{t: t, namespace: namespace, timeout: timeout, journal: journal}
 	s.connect()
 	return s
 }
@@ -117,7 +118,7 @@ func (s *stock) install(ctx context.Context, chart source, values map[string]any
 	install.Replace = replace
 	install.ServerSideApply = !s.clientSide
 	install.WaitStrategy = kube.HookOnlyStrategy
-	install.Timeout = timeout
+	install.Timeout = s.timeout
 	_, err := install.RunWithContext(ctx, chart.in(s.namespace).stock(s.t), values)
 	return err
 }
@@ -133,7 +134,7 @@ func (s *stock) upgrade(ctx context.Context, chart source, values map[string]any
 	upgrade.CleanupOnFail = true
 	upgrade.MaxHistory = maxHistory
 	upgrade.WaitStrategy = kube.HookOnlyStrategy
-	upgrade.Timeout = timeout
+	upgrade.Timeout = s.timeout
 	_, err := upgrade.RunWithContext(ctx, releaseName, chart.in(s.namespace).stock(s.t), values)
 	return err
 }
@@ -145,7 +146,7 @@ func (s *stock) rollback(_ context.Context, revision int) error {
 	rollback.CleanupOnFail = true
 	rollback.MaxHistory = maxHistory
 	rollback.WaitStrategy = kube.HookOnlyStrategy
-	rollback.Timeout = timeout
+	rollback.Timeout = s.timeout
 	return rollback.Run(releaseName)
 }
 
@@ -158,7 +159,7 @@ func (s *stock) remove(keepHistory bool) error {
 	uninstall.KeepHistory = keepHistory
 	uninstall.DeletionPropagation = "background"
 	uninstall.WaitStrategy = kube.HookOnlyStrategy
-	uninstall.Timeout = timeout
+	uninstall.Timeout = s.timeout
 	_, err := uninstall.Run(releaseName)
 	return err
 }
@@ -167,7 +168,7 @@ func (s *stock) remove(keepHistory bool) error {
 func (s *stock) test() error {
 	testing := action.NewReleaseTesting(s.configuration())
 	testing.Namespace = s.namespace
-	testing.Timeout = timeout
+	testing.Timeout = s.timeout
 	_, shutdown, err := testing.Run(releaseName)
 	return errors.Join(err, shutdown())
 }

@@ -95,8 +95,9 @@
 // release. Until a baseline has them, the engine remembers the UIDs of the objects that
 // it created for the owner, as long as the process runs. Helm's marks and the controller reference also count if the release had
 // records before the operation. They do not count before the first record, because
-// everyone who may write the object can write them. An existing hook is replaced only if
-// it is marked as a hook and belongs to no other release or controller.
+// everyone who may write the object can write them. A hook replaces an object of
+// the release, and an object that is marked as a hook and belongs to no other release or
+// controller. It replaces no others.
 //
 // A release has objects in its own namespace only, unless [Release.Scope] allows more.
 // The engine checks this when it parses a manifest or hook. Its transport checks it
@@ -164,8 +165,8 @@
 // record can overwrite it.
 //
 // An operation does not end with the context that it was called with. It has a deadline of
-// its own ([Release.Timeout]), so a shutdown lets it finish. Its outcome is recorded even
-// after the deadline. If the process dies, the next one finds the record pending and
+// its own ([Release.Timeout]), so a shutdown lets it finish. What a failed attempt leaves is
+// cleaned up, and its outcome is recorded, even after the deadline. If the process dies, the next one finds the record pending and
 // repeats the attempt. Whichever request fails or is the last, a retry reaches the same
 // state.
 //
@@ -206,6 +207,8 @@
 //     compressed; 4 MiB plus twice the chart decompressed; and 100,000 values.
 //   - As with Helm, the files under crds/ are created, never changed, and stay after an
 //     uninstall. The engine waits for them, but not for CRDs in templates.
+//   - Labels and annotations are strings. A rendered manifest with other values is a
+//     [RenderError]. In the records of earlier versions they are read as strings.
 //   - A manifest has at most 10 MiB, 10,000 objects and 1,000,000 YAML nodes. A document
 //     has at most 200,000 nodes with its aliases replaced, which may add 1 MiB of text. A
 //     manifest beyond a limit is a [RenderError] and is not parsed.

@@ -90,6 +90,11 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("%s was refused: %v",
 // Unwrap returns the API server's answer.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
+func isRefused(err error) bool {
+	var refused *RefusedError
+	return errors.As(err, &refused)
+}
+
 // OwnershipConflictError means that an object of the release exists and belongs to another
 // owner. It was not touched.
 type OwnershipConflictError struct {

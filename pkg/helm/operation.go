@@ -121,13 +121,19 @@ func (o *operation) Create(resources kube.ResourceList, _ ...kube.ClientCreateOp
 		return &kube.Result{}, o.note(err)
 	}
 	result := &kube.Result{}
+	var refused refusals
 	for _, info := range resources {
-		if err := o.create(info, result); err != nil {
+		err := o.create(info, result)
+		if isRefused(err) {
+			refused.add("", err) // As with Helm, a user learns of all refused objects.
+			continue
+		}
+		if err != nil {
 			o.undo(result.Created, err)
 			return result, o.note(err)
 		}
 	}
-	return result, nil
+	return result, o.note(refused.err())
 }
 
 // create creates one object that is expected to be absent.
@@ -183,11 +189,21 @@ func (o *operation) Update(originals, targets kube.ResourceList, _ ...kube.Clien
 	if err := o.watch(targets); err != nil {
 		return result, o.note(err)
 	}
+	var refused refusals
 	for _, target := range targets {
-		if err := o.update(originals.Get(target), target, result); err != nil {
+		original := originals.Get(target)
+		err := o.update(original, target, result)
+		if original != nil && isRefused(err) {
+			refused.add("", err)
+			continue
+		}
+		if err != nil {
 			o.undo(result.Created, err)
 			return result, o.note(err)
 		}
+	}
+	if err := refused.err(); err != nil {
+		return result, o.note(err)
 	}
 	for _, info := range originals.Difference(targets) {
 		if err := o.remove(info, metav1.DeletePropagationBackground); err != nil {

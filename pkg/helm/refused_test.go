@@ -89,6 +89,36 @@ func TestRefusedObject(t *testing.T) {
 	})
 }
 
+// TestRefusedObjects: as with Helm, the other objects are applied, and the error names all that
+// are refused. An upgrade removes nothing then.
+func TestRefusedObjects(t *testing.T) {
+	chart := func(a, b, c string) Release {
+		return made(t, map[string]string{"templates/a.yaml": configMap("a", a), "templates/b.yaml": configMap("b", b), "templates/c.yaml": configMap("c", c)})
+	}
+	for name, installed := range map[string]bool{"install": false, "upgrade": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				if installed {
+					f.must(chart("1", "1", "1"), ActionInstall, CauseNotInstalled)
+				}
+				f.With(func() { f.Refuse = refuseBad })
+
+				_, err := f.reconcile(chart("bad", "2", "bad"))
+
+				_ = wantError[*RefusedError](t, err)
+				for _, part := range []string{"2 errors: ", "ConfigMap default/a was refused", "; ConfigMap default/c was refused"} {
+					if !strings.Contains(err.Error(), part) {
+						t.Errorf("error is %q, want one that says %q", err, part)
+					}
+				}
+				if value, _, _ := unstructured.NestedString(f.Object("ConfigMap", "default/b").Object, "data", "key"); value != "2" {
+					t.Errorf("the object that is not refused has %q", value)
+				}
+			})
+		})
+	}
+}
+
 func TestDoesNotRender(t *testing.T) {
 	tests := map[string]map[string]string{
 		"template fails":   {"templates/a.yaml": `{{ fail "no" }}`},

@@ -5,10 +5,13 @@ package app
 
 import (
 	"fmt"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/child"
 	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned"
@@ -29,13 +32,31 @@ func typedClient(env *operator.Environment) (versioned.Interface, error) {
 	return client, nil
 }
 
+// annotationDomain ends the domains of the annotations that the operator reads on its own kinds.
+const annotationDomain = "example.com"
+
 // informersOf returns the generated informers of a kind, by watched namespace. Kinds that pass the same name share them.
+// The objects have no metadata that the operator does not read, see controller.Slim.
 func informersOf(
 	env *operator.Environment, client versioned.Interface, name string, of func(informerFactory) cache.SharedIndexInformer,
 ) (map[string]cache.SharedIndexInformer, error) {
 	return env.Informers(name, func(namespace string) (cache.SharedIndexInformer, error) {
-		return of(externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))), nil
+		informer := of(externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace)))
+		return informer, informer.SetTransform(slim)
 	})
+}
+
+// slim is a transform that drops the metadata which the operator does not read.
+func slim(object any) (any, error) {
+	if whole, ok := object.(metav1.Object); ok {
+		controller.Slim(whole, isOwnAnnotation)
+	}
+	return object, nil
+}
+
+func isOwnAnnotation(name string) bool {
+	domain, _, _ := strings.Cut(name, "/")
+	return domain == annotationDomain || strings.HasSuffix(domain, "."+annotationDomain)
 }
 
 // kindDeps returns the dependencies of the loop of a kind with these informers.

@@ -7,6 +7,10 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +20,9 @@ import (
 	"github.com/example/demoapp-controller/pkg/health"
 	"github.com/example/demoapp-controller/pkg/ssa"
 )
+
+// maxSecretKeys limits the keys of a Secret that are kept.
+const maxSecretKeys = 100
 
 // Observed is what is kept of a child: what ownership, drift and health are told by.
 type Observed struct {
@@ -28,7 +35,7 @@ type Observed struct {
 	trace ssa.Trace
 	// containers are those of a Deployment; nil for other kinds.
 	containers []containerImage
-	// values authenticates the values of a Secret, by key; nil for other kinds.
+	// values authenticates the operator's values of a Secret, by key; nil for other kinds.
 	values map[string][sha256.Size]byte
 }
 
@@ -90,12 +97,30 @@ func reduce(object metav1.Object, healthOf func(metav1.Object) health.Health) *O
 		}
 	}
 	if secret, ok := object.(*corev1.Secret); ok {
-		slim.values = map[string][sha256.Size]byte{}
-		for key, value := range secret.Data {
-			slim.values[key] = authenticate(value)
-		}
+		slim.values = valuesOf(secret)
 	}
 	return slim
+}
+
+// valuesOf authenticates the values of a Secret whose keys the operator applied. Other clients may
+// add any number of keys. They may also apply keys under the name of the operator; the first keys
+// by name count then.
+func valuesOf(secret *corev1.Secret) map[string][sha256.Size]byte {
+	values := map[string][sha256.Size]byte{}
+	var owned struct {
+		Data map[string]json.RawMessage `json:"f:data"`
+	}
+	fields := ssa.OwnedFields(secret.GetManagedFields(), FieldManager)
+	if fields == nil || json.Unmarshal(fields.GetRawBytes(), &owned) != nil {
+		return values
+	}
+	for _, field := range slices.Sorted(maps.Keys(owned.Data)) {
+		key := strings.TrimPrefix(field, "f:")
+		if value, ok := secret.Data[key]; ok && len(values) < maxSecretKeys {
+			values[strings.Clone(key)] = authenticate(value)
+		}
+	}
+	return values
 }
 
 // processKey makes the digests of Secrets' values worthless outside this process: values

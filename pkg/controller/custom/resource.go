@@ -75,7 +75,7 @@ func (r *Resource) setContent(data, metadata []byte) {
 		r.excess = fmt.Errorf("too many or too long labels, annotations, owner references or finalizers: %w", err)
 		return
 	}
-	rest := without(data, "metadata", "status")
+	rest := without(data, "apiVersion", "kind", "metadata", "status")
 	if r.excess = values.CheckFields(rest); r.excess != nil {
 		rest = func(func(string, []byte) bool) {}
 	}

@@ -137,7 +137,7 @@ func TestBadSpecs(t *testing.T) {
 			map[string]any{"extra": twins}, []string{"Ready False RenderFailed", "Irreconcilable True ReconcileError"}, []string{"twin"},
 		},
 		"too many objects": {
-			map[string]any{"extra": many}, []string{"Ready False RenderFailed", "Irreconcilable True ReconcileError"}, []string{"objects"},
+			map[string]any{"extra": many}, []string{"Ready False ValuesInvalid", "Irreconcilable True ErrorGettingValues"}, []string{"spec: it has 90013 keys"},
 		},
 		"an object without a name": {
 			map[string]any{"extra": []any{object("v1", "ConfigMap", "", "")}}, []string{"Irreconcilable True ReconcileError"}, []string{"name"},

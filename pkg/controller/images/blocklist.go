@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/distribution/reference"
+
+	"github.com/example/demoapp-controller/pkg/controller/registries"
 )
 
 // defaultTag is the tag of a reference without tag and digest.
@@ -60,7 +62,7 @@ func parse(text string) (parts, error) {
 	if err != nil {
 		return parts{}, err
 	}
-	parsed := parts{repository: strings.ToLower(reference.Domain(named)) + "/" + reference.Path(named)}
+	parsed := parts{repository: registries.Name(named)}
 	if tagged, ok := named.(reference.Tagged); ok {
 		parsed.tag = tagged.Tag()
 	}

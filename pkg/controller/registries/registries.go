@@ -6,13 +6,40 @@ package registries
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/distribution/reference"
 )
 
-// legacyHub is the old name of docker.io. It is replaced by the new name.
-const legacyHub = "index.docker.io"
+// hub is Docker Hub. legacyHub is its old name, which [reference.ParseNormalizedNamed] replaces.
+const hub, legacyHub = "docker.io", "index.docker.io"
+
+// hubAliases are other hosts that serve the images of hub.
+var hubAliases = []string{legacyHub, "registry-1.docker.io", "registry.hub.docker.com"}
+
+// defaultPort matches the port that a host without a port has.
+var defaultPort = regexp.MustCompile(`:0*443$`)
+
+// Name returns the normalized name of an image, without tag and digest: the host is in lower
+// case and has no default port, and Docker Hub has one host.
+func Name(named reference.Named) string {
+	host, path := hostOf(reference.Domain(named)), reference.Path(named)
+	if host == hub && !strings.Contains(path, "/") {
+		path = "library/" + path
+	}
+	return host + "/" + path
+}
+
+// hostOf normalizes a host.
+func hostOf(domain string) string {
+	host := defaultPort.ReplaceAllString(strings.ToLower(domain), "")
+	if slices.Contains(hubAliases, host) {
+		return hub
+	}
+	return host
+}
 
 // List is a list of allowed registries. The zero value allows all images.
 type List struct {
@@ -48,7 +75,7 @@ func parsePrefix(entry string) (string, error) {
 	if domain != host && host != legacyHub {
 		return "", fmt.Errorf("it does not begin with a host; write %s/%s if you mean that", domain, entry)
 	}
-	if domain = strings.ToLower(domain); !hasPath {
+	if domain = hostOf(domain); !hasPath {
 		return domain, nil
 	}
 	return domain + "/" + path, nil
@@ -64,7 +91,7 @@ func (l List) Check(image string) (name string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("image %q is not a valid image reference: %w", image, err)
 	}
-	name = strings.ToLower(reference.Domain(named)) + "/" + reference.Path(named)
+	name = Name(named)
 	if l.IsEmpty() {
 		return name, nil
 	}

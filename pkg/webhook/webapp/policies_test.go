@@ -164,6 +164,8 @@ func TestImagesAreReadAlike(t *testing.T) {
 	hosts := []string{
 		"", "", "docker.io/", "index.docker.io/", "Index.Docker.io/", "Docker.io/", "localhost/", "LOCALHOST/", "localhost:5000/",
 		"quay.io/", "QUAY.io/", "registry.example.com:5000/", "[::1]:5000/", "[2001:DB8::1]/", "[abc]/", "plain/", "Capital/",
+		"quay.io:443/", "QUAY.io:0443/", "quay.io:1443/", "docker.io:443/", "registry-1.docker.io/", "Registry-1.docker.io:443/",
+		"registry.hub.docker.com/", "[2001:DB8::1]:443/", "[::443]/",
 	}
 	paths := []string{
 		"nginx", "library/nginx", "team/web", "team/shop/web", "quay.io", "docker.io/library/nginx", "a-b__c.d", "libraryx/nginx",
@@ -176,6 +178,7 @@ func TestImagesAreReadAlike(t *testing.T) {
 	entries := []string{
 		"docker.io", "docker.io/library", "index.docker.io", "index.docker.io/team", "Docker.io", "localhost", "localhost:5000/team", "quay.io",
 		"Quay.IO/team", "registry.example.com:5000", "registry.example.com:5000/team/shop", "docker.io/library/nginx", "docker.io/quay.io",
+		"quay.io:443", "Quay.io:00443/team", "registry-1.docker.io/library", "Registry.Hub.Docker.com:443", "[2001:db8::1]",
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		image := rapid.SampledFrom(hosts).Draw(r, "host") + rapid.SampledFrom(paths).Draw(r, "path") + rapid.SampledFrom(suffixes).Draw(r, "suffix")

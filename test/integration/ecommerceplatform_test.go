@@ -356,7 +356,7 @@ func TestPlatformWithMySQL(t *testing.T) {
 	t.Parallel()
 	s := newShops(t)
 	secret, err := shared.Client.CoreV1().Secrets(s.namespace).Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "shop-db-credentials"},
+		ObjectMeta: metav1.ObjectMeta{Name: "shop-db-credentials", Labels: map[string]string{"platform": "shop"}},
 		StringData: map[string]string{"username": "app", "password": "one", "root-password": "two", "database": "app"},
 	}, metav1.CreateOptions{})
 	if err != nil {

@@ -343,7 +343,8 @@ func TestPostgreSQLSecretOfUser(t *testing.T) {
 	d := newDatabases(t, true)
 	secrets := shared.Client.CoreV1().Secrets(d.namespace)
 	_, err := secrets.Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "db-credentials"}, Data: map[string][]byte{"username": []byte("shop")},
+		ObjectMeta: metav1.ObjectMeta{Name: "db-credentials", Labels: map[string]string{databasev1.LabelPostgreSQL: "db"}},
+		Data:       map[string][]byte{"username": []byte("shop")},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

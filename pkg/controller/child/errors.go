@@ -4,6 +4,7 @@
 package child
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,11 +20,13 @@ type OwnershipConflictError struct {
 	Kind, Name string
 	// Holder says whose the object is.
 	Holder string
+	// Remedy is what a user can do; by default to delete or rename one of the two objects.
+	Remedy string
 }
 
 // Error implements error.
 func (e *OwnershipConflictError) Error() string {
-	return fmt.Sprintf("%s %q exists and belongs to %s: delete or rename one of the two", e.Kind, e.Name, e.Holder)
+	return fmt.Sprintf("%s %q exists and belongs to %s: %s", e.Kind, e.Name, e.Holder, cmp.Or(e.Remedy, "delete or rename one of the two"))
 }
 
 // RefusedError means that the API server refused a child as invalid. The same child will

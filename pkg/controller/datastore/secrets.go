@@ -38,7 +38,8 @@ var (
 
 // Layout is what a Secret with credentials has.
 type Layout struct {
-	// Label is the label of the Secret with the name of its owner.
+	// Label is the label of the Secret with the name of its owner. On a Secret of a user, it is
+	// the consent to complete and to use the Secret.
 	Label string
 	// Names are the keys of names, and their defaults. Reserved are names that they must not be.
 	Names    map[string]string
@@ -123,8 +124,9 @@ func NewSecrets(env child.Informers, kube kubernetes.Interface, layout Layout) (
 
 // Ensure returns the names in the Secret of an owner, by key. It creates the Secret if there
 // is none, unless a volume may have data that belongs to a lost password. To a Secret that a
-// user brought, it adds the label by which the Secret is watched, and keys that have
-// defaults. Values that exist are never changed.
+// user brought and that has the label, it adds keys that have defaults. Values that exist are
+// never changed. A Secret without the label is an ownership conflict: it may be for another
+// purpose.
 //
 // An [*child.OwnershipConflictError] and an [*child.RefusedError] are terminal.
 func (s *Secrets) Ensure(ctx context.Context, owner metav1.Object, name string, v Volumes) (map[string]string, *Problem, error) {
@@ -189,28 +191,34 @@ func (s *Secrets) generate(owner metav1.Object, name string) *corev1.Secret {
 	}}
 }
 
-// complete adds the label and missing keys to a Secret. If the Secret is not this version, the
-// error is a conflict.
+// complete adds missing keys to a Secret. If the Secret is not this version, the error is a
+// conflict.
 func (s *Secrets) complete(ctx context.Context, owner metav1.Object, secret *corev1.Secret) (*corev1.Secret, error) {
 	if ref := metav1.GetControllerOf(secret); ref != nil {
 		return nil, controller.Terminal(&child.OwnershipConflictError{
 			Kind: "Secret", Name: secret.Name, Holder: fmt.Sprintf("%s %q", ref.Kind, ref.Name),
 		})
 	}
+	if holder := secret.Labels[s.layout.Label]; holder != owner.GetName() {
+		conflict := &child.OwnershipConflictError{
+			Kind: "Secret", Name: secret.Name, Holder: "no owner",
+			Remedy: fmt.Sprintf("add the label %s=%s if %s may use and complete the Secret", s.layout.Label, owner.GetName(), owner.GetName()),
+		}
+		if holder != "" {
+			conflict.Holder = fmt.Sprintf("%q by its label %s", holder, s.layout.Label)
+		}
+		return nil, controller.Terminal(conflict)
+	}
 	missing := s.layout.defaults()
 	for key := range secret.Data {
 		delete(missing, key)
 	}
-	if len(missing) == 0 && secret.Labels[s.layout.Label] == owner.GetName() {
+	if len(missing) == 0 {
 		return secret, nil
 	}
-	patch := map[string]any{"metadata": map[string]any{
-		"uid": secret.UID, "resourceVersion": secret.ResourceVersion, "labels": map[string]string{s.layout.Label: owner.GetName()},
-	}}
-	if len(missing) > 0 {
-		patch["data"] = missing
-	}
-	data, err := json.Marshal(patch)
+	data, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": secret.UID, "resourceVersion": secret.ResourceVersion}, "data": missing,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -114,7 +114,7 @@ func TestVolumesOlderThanDatabaseMayHaveData(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				w.createSecret(&corev1.Secret{Data: map[string][]byte{"password": []byte("theirs")}})
+				w.createSecret(&corev1.Secret{ObjectMeta: consent("db"), Data: map[string][]byte{"password": []byte("theirs")}})
 				steps := []func(){func() { w.createClaim(test.claim) }, func() { w.create(func(*databasev1.PostgreSQL) {}) }}
 				if !test.older {
 					steps[0], steps[1] = steps[1], steps[0]
@@ -314,7 +314,7 @@ func TestDeletionPolicyDelete(t *testing.T) {
 func TestSecretOfUserOutlivesDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.createSecret(&corev1.Secret{Data: map[string][]byte{databasev1.KeyPassword: []byte("theirs")}})
+		w.createSecret(&corev1.Secret{ObjectMeta: consent("db"), Data: map[string][]byte{databasev1.KeyPassword: []byte("theirs")}})
 		w.create(func(p *databasev1.PostgreSQL) { p.Spec.DeletionPolicy = databasev1.DeletionPolicyDelete })
 
 		w.remove()
@@ -349,7 +349,10 @@ func TestFailedDeletionIsReported(t *testing.T) {
 func TestSecretOfUserIsAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.createSecret(&corev1.Secret{Data: map[string][]byte{databasev1.KeyPassword: []byte("theirs"), databasev1.KeyDatabase: []byte("shop")}})
+		w.createSecret(&corev1.Secret{
+			ObjectMeta: consent("db"),
+			Data:       map[string][]byte{databasev1.KeyPassword: []byte("theirs"), databasev1.KeyDatabase: []byte("shop")},
+		})
 
 		w.create(func(*databasev1.PostgreSQL) {})
 
@@ -398,6 +401,11 @@ func TestConcurrentChangeOfSecretIsKept(t *testing.T) {
 	})
 }
 
+// consent returns the metadata by which a user lets a PostgreSQL use a Secret.
+func consent(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Labels: map[string]string{databasev1.LabelPostgreSQL: name}}
+}
+
 func TestSecretThatCannotBeUsed(t *testing.T) {
 	controller := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "u", Controller: ptr.To(true)}}
 	tests := map[string]struct {
@@ -405,21 +413,32 @@ func TestSecretThatCannotBeUsed(t *testing.T) {
 		reason, message string
 	}{
 		"no password": {
-			&corev1.Secret{Data: map[string][]byte{"username": []byte("me")}},
+			&corev1.Secret{ObjectMeta: consent("db"), Data: map[string][]byte{"username": []byte("me")}},
 			databasev1.ReasonCredentialsInvalid, `Secret "db-credentials", key "password": is missing: add it`,
 		},
 		"an empty password": {
-			&corev1.Secret{Data: map[string][]byte{"password": {}}},
+			&corev1.Secret{ObjectMeta: consent("db"), Data: map[string][]byte{"password": {}}},
 			databasev1.ReasonCredentialsInvalid, `Secret "db-credentials", key "password": must be one line of 1 to 256 bytes`,
 		},
 		"a password with a line break": {
-			&corev1.Secret{Data: map[string][]byte{"password": []byte("a\nb")}},
+			&corev1.Secret{ObjectMeta: consent("db"), Data: map[string][]byte{"password": []byte("a\nb")}},
 			databasev1.ReasonCredentialsInvalid, `Secret "db-credentials", key "password": must be one line of 1 to 256 bytes`,
 		},
 		"a reserved owner": {
-			&corev1.Secret{Data: map[string][]byte{"password": []byte("a"), "username": []byte("postgres")}},
+			&corev1.Secret{ObjectMeta: consent("db"), Data: map[string][]byte{"password": []byte("a"), "username": []byte("postgres")}},
 			databasev1.ReasonCredentialsInvalid,
 			`Secret "db-credentials", key "username": must be 1 to 63 lower-case letters, digits and underscores, and no name that the database reserves`,
+		},
+		"no consent": {
+			&corev1.Secret{Data: map[string][]byte{"password": []byte("a")}},
+			apimeta.ReasonOwnershipConflict,
+			`Secret "db-credentials" exists and belongs to no owner: add the label database.example.com/postgresql=db if db may use and complete the Secret`,
+		},
+		"consent for another PostgreSQL": {
+			&corev1.Secret{ObjectMeta: consent("other"), Data: map[string][]byte{"password": []byte("a")}},
+			apimeta.ReasonOwnershipConflict,
+			`Secret "db-credentials" exists and belongs to "other" by its label database.example.com/postgresql: ` +
+				`add the label database.example.com/postgresql=db if db may use and complete the Secret`,
 		},
 		"another owner": {
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{OwnerReferences: controller}, Data: map[string][]byte{"password": []byte("a")}},
@@ -451,7 +470,7 @@ func TestReservedNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				w.createSecret(&corev1.Secret{Data: map[string][]byte{"password": []byte("a"), "username": []byte(name)}})
+				w.createSecret(&corev1.Secret{ObjectMeta: consent("db"), Data: map[string][]byte{"password": []byte("a"), "username": []byte(name)}})
 
 				w.create(func(*databasev1.PostgreSQL) {})
 
@@ -464,7 +483,7 @@ func TestReservedNames(t *testing.T) {
 func TestCorrectedSecretIsUsedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.createSecret(&corev1.Secret{Data: map[string][]byte{"username": []byte("me")}})
+		w.createSecret(&corev1.Secret{ObjectMeta: consent("db"), Data: map[string][]byte{"username": []byte("me")}})
 		w.create(func(*databasev1.PostgreSQL) {})
 		secret := w.secret()
 		secret.Data["password"] = []byte("theirs")
@@ -499,7 +518,8 @@ func TestLostSecretIsNotReplaced(t *testing.T) {
 	})
 }
 
-func TestSecretRestoredWithoutLabelIsFound(t *testing.T) {
+// TestSecretRestoredWithoutLabel: the label shows that the Secret is for this PostgreSQL, also for one that had another Secret.
+func TestSecretRestoredWithoutLabel(t *testing.T) {
 	inWorld(t, func(w *world) {
 		before := w.secret()
 		w.Act(func() error {
@@ -508,8 +528,15 @@ func TestSecretRestoredWithoutLabelIsFound(t *testing.T) {
 		w.createSecret(&corev1.Secret{Data: before.Data})
 
 		w.Wait(6 * time.Minute)
+		equal(w.t, "reason", apimeta.ReasonOwnershipConflict, w.ready().Reason)
 
-		equal(w.t, "reason", apimeta.ReasonHealthy, w.ready().Reason)
+		restored := w.secret()
+		restored.Labels = consent("db").Labels
+		w.Act(func() error {
+			_, err := w.kube.CoreV1().Secrets("ns").Update(t.Context(), restored, metav1.UpdateOptions{FieldManager: "user"})
+			return err
+		})
+		equal(w.t, "reason with the label", apimeta.ReasonHealthy, w.ready().Reason)
 	})
 }
 
@@ -753,7 +780,7 @@ func TestBackupStaysWhileSecretIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.serveBackups()
-		w.createSecret(&corev1.Secret{Data: map[string][]byte{"password": []byte("theirs"), "database": []byte("shop")}})
+		w.createSecret(&corev1.Secret{ObjectMeta: consent("db"), Data: map[string][]byte{"password": []byte("theirs"), "database": []byte("shop")}})
 		w.create(withBackup)
 		w.makeServersReady()
 		w.Act(func() error {

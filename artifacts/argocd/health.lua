@@ -8,6 +8,9 @@
 -- Reasons of Ready while a gate holds a change until a user, a schedule or a license server opens the gate.
 local held = {
   SuspendedBySpec = true,
+  SuspendedByAnnotation = true,
+  SuspendedByNamespace = true,
+  SuspendedByHandler = true,
   OutsideWindow = true,
   RolloutHalted = true,
   LicenseDenied = true,
@@ -48,7 +51,7 @@ end
 if ready ~= nil and ready.status ~= "True" and held[ready.reason] then
   return health("Suspended", ready.message)
 end
--- Releases have Suspended, the kinds of watches.yaml have Paused, and Backups have Scheduled.
+-- All kinds have Suspended, the kinds of watches.yaml have Paused, and Backups have Scheduled.
 for _, type in ipairs({ "Suspended", "Paused" }) do
   if isTrue(type) then
     return health("Suspended", conditions[type].message)

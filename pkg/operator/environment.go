@@ -50,6 +50,9 @@ type Environment struct {
 	Clients *Clients
 	// Namespaces are the watched namespaces, sorted. If it is empty, all namespaces are watched.
 	Namespaces []string
+	// NamespaceMetadata shows which namespaces are paused or being deleted. It is nil if the operator may not watch the
+	// metadata of all Namespaces.
+	NamespaceMetadata *controller.Namespaces
 	// Registry registers the metrics of kinds.
 	Registry prometheus.Registerer
 	// Metrics measure the controllers of the process.

@@ -164,6 +164,10 @@ func prepare(
 			return nil, err
 		}
 	}
+	namespaces, err := watchNamespaces(ctx, environment)
+	if err != nil {
+		return nil, err
+	}
 	stream, err := newEventStream(ctx, &events.EventSinkImpl{Interface: clients.Kube.EventsV1()})
 	if err != nil {
 		return nil, err
@@ -176,7 +180,7 @@ func prepare(
 	return &assembly{
 		environment: environment,
 		// Events start first and stop last, because every other service may record events.
-		services:  []Service{{Name: "events", Run: stream.run}},
+		services:  append([]Service{{Name: "events", Run: stream.run}}, namespaces...),
 		startable: startable,
 		waiting:   waiting,
 		settle:    stream.settle,

@@ -69,6 +69,7 @@ func buildDemoApps(env *operator.Environment, options *Options, shared *releasek
 		Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
 		ResyncPeriod:  options.ResyncPeriod,
 		Workers:       options.Workers,
+		Namespaces:    env.NamespaceMetadata,
 		LicenseRetry:  options.LicenseRetry,
 		RolloutLimits: rollout.Limits{Active: options.MaxConcurrentRollouts, Failed: options.RolloutFailureThreshold},
 	}

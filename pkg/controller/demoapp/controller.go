@@ -76,6 +76,8 @@ type Deps struct {
 	RolloutLimits rollout.Limits
 	// Registries are the allowed registries.
 	Registries registries.List
+	// Namespaces shows which namespaces are paused; nil if the operator may not watch them.
+	Namespaces *controller.Namespaces
 	// Workers is the number of apps reconciled in parallel.
 	Workers int
 }
@@ -137,8 +139,8 @@ func (c *Controller) newLoop(deps Deps) (*kind.Loop[*v1alpha1.DemoApp, v1alpha1.
 		Status:      func(app *v1alpha1.DemoApp) *v1alpha1.DemoAppStatus { return &app.Status },
 		Conditions:  func(s *v1alpha1.DemoAppStatus) *[]metav1.Condition { return &s.Conditions },
 		Annotations: []string{releasev1alpha1.AnnotationRequestedAt, releasev1alpha1.AnnotationForceAt, releasev1alpha1.AnnotationAdoptRelease},
-		Steps:       c.steps,
-		Finalizer:   v1alpha1.Finalizer, Finalize: c.finalize, Finalized: reportUninstalled,
+		Steps:       c.steps, Suspends: true,
+		Finalizer: v1alpha1.Finalizer, Finalize: c.finalize, Finalized: reportUninstalled,
 		Hold: func(written, next v1alpha1.DemoAppStatus) time.Duration {
 			return release.Hold(written.ReleaseStatus, next.ReleaseStatus)
 		},
@@ -148,7 +150,7 @@ func (c *Controller) newLoop(deps Deps) (*kind.Loop[*v1alpha1.DemoApp, v1alpha1.
 		Forget: c.forget,
 	}, kind.Deps{
 		Informers: deps.AppInformers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
-		ResyncPeriod: deps.ResyncPeriod, Workers: deps.Workers,
+		ResyncPeriod: deps.ResyncPeriod, Workers: deps.Workers, Namespaces: deps.Namespaces,
 	})
 }
 
@@ -190,7 +192,7 @@ func (c *Controller) rolloutObjects() []gates.RolloutObject {
 		for _, item := range indexer.List() {
 			if app, ok := item.(*v1alpha1.DemoApp); ok && app.DeletionTimestamp == nil {
 				found = append(found, gates.RolloutObject{
-					Key: cache.MetaObjectToName(app), Generation: app.Generation, Suspended: app.Spec.Suspend, Status: app.Status.ReleaseStatus,
+					Key: cache.MetaObjectToName(app), Generation: app.Generation, Suspended: app.Spec.Suspend || c.PauseOf(app) != (kind.Pause{}), Status: app.Status.ReleaseStatus,
 				})
 			}
 		}

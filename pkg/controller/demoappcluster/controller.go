@@ -64,6 +64,8 @@ type Deps struct {
 	// ResyncPeriod is the time between two reconciles of a DemoAppCluster without events,
 	// plus or minus 10%.
 	ResyncPeriod time.Duration
+	// Namespaces shows which namespaces are paused; nil if the operator may not watch them.
+	Namespaces *controller.Namespaces
 }
 
 // Controller reconciles DemoAppClusters.
@@ -95,7 +97,7 @@ func New(deps Deps) (*Controller, error) {
 		Forget: c.children.keeper.Forget,
 	}, kind.Deps{
 		Informers: deps.ClusterInformers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
-		ResyncPeriod: deps.ResyncPeriod, Workers: workers,
+		ResyncPeriod: deps.ResyncPeriod, Workers: workers, Namespaces: deps.Namespaces,
 	})
 	if err != nil {
 		return nil, err

@@ -46,8 +46,12 @@ type Kind[T Object[T], S any] struct {
 	// objects of the namespace for a while, and no status is written.
 	Steps func(ctx context.Context, p *Pass[T]) error
 
-	// Annotations are the annotations whose change starts a pass. Optional.
+	// Annotations are the annotations whose change starts a pass, besides
+	// demo.example.com/paused. Optional.
 	Annotations []string
+	// Suspends says that Steps change nothing while Pass.Pause is set, and report it. By
+	// default, no step runs then. Optional.
+	Suspends bool
 	// Finalizer is added before the first call of Steps. Optional: without a finalizer, a
 	// deletion runs no step.
 	Finalizer string
@@ -100,6 +104,8 @@ type Pass[T Object[T]] struct {
 	Now time.Time
 	// Next is the delay until the next periodic pass.
 	Next time.Duration
+	// Pause is what pauses the object; zero for none.
+	Pause Pause
 
 	// failed says that the pass returns an error that the worker logs as an error.
 	failed      bool

@@ -42,6 +42,8 @@ type Deps struct {
 	// Workers is the number of objects that are reconciled at a time; 0 is the default
 	// of the queue.
 	Workers int
+	// Namespaces shows which namespaces are paused; nil if the operator may not watch them.
+	Namespaces *controller.Namespaces
 }
 
 // Loop makes the passes over the objects of one kind.
@@ -60,6 +62,10 @@ type Loop[T Object[T], S any] struct {
 	clock     clock.PassiveClock
 	resync    time.Duration
 
+	namespaces *controller.Namespaces
+	// unwatchNamespaces ends the events of namespaces.
+	unwatchNamespaces func()
+
 	metrics      *controller.Metrics
 	cachesSynced []cache.InformerSynced
 	first        firstReady
@@ -71,20 +77,27 @@ func New[T Object[T], S any](kind Kind[T, S], deps Deps) (*Loop[T, S], error) {
 	l := &Loop[T, S]{
 		kind: kind, cached: controller.Scoped[T]{},
 		recorder: deps.Recorder, clock: deps.Clock, resync: deps.ResyncPeriod,
-		metrics: deps.Metrics, becameReady: deps.Metrics.TimeToReady(kind.Name),
+		metrics: deps.Metrics, becameReady: deps.Metrics.TimeToReady(kind.Name), namespaces: deps.Namespaces,
 	}
+	l.kind.Annotations = append(slices.Clone(kind.Annotations), apimeta.AnnotationPaused)
+	l.kind.Gates = append(slices.Clone(kind.Gates), heldByPause)
 	l.queue = controller.New(controller.ReconcilerFunc(l.Reconcile), controller.Options{
 		Name: kind.Name, Workers: deps.Workers, Clock: deps.Clock, Metrics: deps.Metrics,
 	})
 	for namespace, informer := range deps.Informers {
 		l.cached[namespace] = informer.GetIndexer()
 		l.cachesSynced = append(l.cachesSynced, informer.HasSynced)
-		own, err := controller.AddHandler(kind.Name, informer, handler[T]{controller.SpecHandler[T](l.queue, kind.Annotations...), &l.latest})
+		own, err := controller.AddHandler(kind.Name, informer, handler[T]{controller.SpecHandler[T](l.queue, l.kind.Annotations...), &l.latest})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", kind.Name, err)
 		}
 		l.synced = append(l.synced, own)
 	}
+	synced, stop, err := deps.Namespaces.Watch(l.enqueueNamespace)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kind.Name, err)
+	}
+	l.synced, l.unwatchNamespaces = append(l.synced, synced...), stop
 	return l, nil
 }
 
@@ -139,6 +152,7 @@ func (l *Loop[T, S]) Synced() []controller.NamedSync {
 // metrics count the objects of the kind.
 func (l *Loop[T, S]) Run(stop, lead context.Context) error {
 	defer l.metrics.RegisterObjects(l.kind.Name, l.countObjects)()
+	defer l.unwatchNamespaces()
 	return l.queue.Run(stop, lead, l.Synced()...)
 }
 
@@ -168,8 +182,13 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 		}
 		return controller.Result{}, err
 	}
-	if l.dying.has(key.Namespace, l.clock.Now()) {
+	if l.namespaces.IsTerminating(key.Namespace) || l.dying.has(key.Namespace, l.clock.Now()) {
 		return controller.Result{RequeueAfter: controller.Jitter(terminatingRetry)}, nil
+	}
+	if pause := l.PauseOf(object); pause.isSet() && !l.kind.Suspends {
+		p := l.newPass(object, why)
+		l.suspend(p)
+		return controller.Result{RequeueAfter: p.Next}, p.Commit(ctx)
 	}
 	object, err := l.ensureFinalizer(ctx, object)
 	if err != nil {
@@ -181,6 +200,9 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 			f(committed)
 		}
 	}()
+	if !l.kind.Suspends {
+		p.Conditions().Remove(apimeta.ConditionSuspended)
+	}
 	err = l.kind.Steps(ctx, p)
 	if controller.IsPending(err) {
 		return controller.Result{}, err // The pass observed nothing, so the status stays.
@@ -200,7 +222,7 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 
 func (l *Loop[T, S]) newPass(object T, why controller.Reason) *Pass[T] {
 	p := &Pass[T]{
-		Observed: object, Object: object.DeepCopy(), Reason: why, Now: l.clock.Now(), Next: controller.Jitter(l.resync),
+		Observed: object, Object: object.DeepCopy(), Reason: why, Now: l.clock.Now(), Next: controller.Jitter(l.resync), Pause: l.PauseOf(object),
 		conditions: func(object T) *[]metav1.Condition { return l.kind.Conditions(l.kind.Status(object)) },
 	}
 	p.commit = func(ctx context.Context) error { return l.commit(ctx, p) }

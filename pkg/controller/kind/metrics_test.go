@@ -169,12 +169,14 @@ func TestObjectCounts(t *testing.T) {
 			`controller_resources{controller="clusters",state="stalled"} 1`)
 		f.exposes("controller_held",
 			`controller_held_resources{controller="clusters",gate="license"} 0`,
+			`controller_held_resources{controller="clusters",gate="suspend"} 0`,
 			`controller_held_resources{controller="clusters",gate="window"} 1`)
 		f.exposes("controller_oldest", fmt.Sprintf(`controller_oldest_deletion_timestamp_seconds{controller="clusters"} %v`, float64(deleted.Unix())))
 
 		f.becomes("held", "Ready")
 		f.exposes("controller_held",
 			`controller_held_resources{controller="clusters",gate="license"} 0`,
+			`controller_held_resources{controller="clusters",gate="suspend"} 0`,
 			`controller_held_resources{controller="clusters",gate="window"} 0`)
 	})
 }

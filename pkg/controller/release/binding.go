@@ -56,6 +56,8 @@ type Desired struct {
 	// SuspendedBy is the field or annotation that suspends the object, for messages; by
 	// default "spec.suspend".
 	SuspendedBy string
+	// SuspendReason is the reason of the condition Suspended; by default SuspendedBySpec.
+	SuspendReason string
 	// ChangeHeld says that a gate of the kind held a change in an earlier pass.
 	ChangeHeld bool
 	// DeployedIsAnyRevision says that the condition Deployed is True while any revision is

@@ -115,6 +115,9 @@ func driftTransition(before, after releasev1alpha1.ReleaseStatus, policy release
 // change is no failure, and some holds are intended.
 var gateReasons = map[string]string{
 	releasev1alpha1.ReasonSuspendedBySpec:    corev1.EventTypeNormal,
+	apimeta.ReasonSuspendedByAnnotation:      corev1.EventTypeNormal,
+	apimeta.ReasonSuspendedByNamespace:       corev1.EventTypeNormal,
+	apimeta.ReasonSuspendedByHandler:         corev1.EventTypeNormal,
 	releasev1alpha1.ReasonOutsideWindow:      corev1.EventTypeNormal,
 	releasev1alpha1.ReasonRolloutQueued:      corev1.EventTypeNormal,
 	releasev1alpha1.ReasonRolloutHalted:      corev1.EventTypeWarning,

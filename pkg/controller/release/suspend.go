@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -34,10 +35,22 @@ func suspend(s *subject, f Facts, found look) look {
 	return found
 }
 
+// suspendFor suspends the release of a paused object, unless the binding suspends it.
+func (d *Desired) suspendFor(pause kind.Pause) {
+	if pause.By != "" && !d.Policy.Suspend {
+		d.Policy.Suspend, d.SuspendedBy, d.SuspendReason = true, pause.By, pause.Reason
+	}
+}
+
+// SuspendReason returns the reason of the condition Suspended.
+func (f Facts) SuspendReason() string {
+	return cmp.Or(f.Desired.SuspendReason, releasev1alpha1.ReasonSuspendedBySpec)
+}
+
 // SuspendBlocker is the blocker of a change that spec.suspend holds. It precedes all
 // other blockers, because they apply only when the object is no longer suspended.
 func (f Facts) SuspendBlocker() Blocker {
-	return Blocker{Reason: releasev1alpha1.ReasonSuspendedBySpec, Message: "A change waits until " + f.SuspendedBy() + " is false"}
+	return Blocker{Reason: f.SuspendReason(), Message: "A change waits until " + f.SuspendedBy() + " is false"}
 }
 
 // SuspendedBy returns the field or annotation that suspends the object.

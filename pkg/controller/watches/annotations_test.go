@@ -243,7 +243,7 @@ func TestPauseAnnotation(t *testing.T) {
 	kind := caches(t)
 	kind.PauseAnnotation = "example.com/frozen"
 	bubble(t, []watches.Kind{kind}, func(w *world) {
-		w.create("default/a", size3, "demo.example.com/paused", "true")
+		w.create("default/a", size3)
 		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
 		w.change("default/a", func(object *unstructured.Unstructured) {
 			object.Object["spec"] = map[string]any{"size": int64(5)}
@@ -254,5 +254,16 @@ func TestPauseAnnotation(t *testing.T) {
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, "example.com/frozen", "no") })
 		w.equal("data", "5", w.field("ConfigMap", "default/a", "data", "size"))
 		w.equal("message", "", w.message("default/a", "Paused"))
+
+		// The annotation of all kinds suspends, and does not hold a deletion.
+		w.change("default/a", func(object *unstructured.Unstructured) {
+			object.Object["spec"] = map[string]any{"size": int64(7)}
+			annotate(object, "demo.example.com/paused", "true")
+		})
+		w.equal("data while suspended", "5", w.field("ConfigMap", "default/a", "data", "size"))
+		w.has("conditions", w.conditions("default/a"), "Suspended True SuspendedByAnnotation", "Ready False SuspendedByAnnotation")
+		w.Delete("Memcached", "default/a")
+		w.settle()
+		w.equal("objects", []string{}, w.Names())
 	})
 }

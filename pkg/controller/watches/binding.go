@@ -18,11 +18,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	watchesv1alpha1 "github.com/example/demoapp-controller/pkg/apis/watches/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/custom"
 	"github.com/example/demoapp-controller/pkg/controller/event"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
 	"github.com/example/demoapp-controller/pkg/controller/release"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
@@ -43,6 +45,8 @@ type binding struct {
 	content *unstructured.Unstructured
 	// pausedBy is what pauses the custom resource, or "".
 	pausedBy string
+	// frozen says that an annotation or the program pauses the custom resource, or its Namespace.
+	frozen bool
 	values   map[string]any
 	// overridden are the paths of the values that the kind overrides.
 	overridden []string
@@ -63,6 +67,7 @@ func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error)
 	b.pausedBy, pauseErr = b.observePaused(ctx, p, b.content)
 	desired := release.Desired{
 		Policy: b.policy(p.Object, b.pausedBy != ""), Redactor: b.redactor, SuspendedBy: b.pausedBy,
+		SuspendReason:         apimeta.ReasonSuspendedByAnnotation,
 		DeployedIsAnyRevision: true, InputVersion: b.kind.Chart.Digest()[:32],
 		AdoptHint: fmt.Sprintf("give the %s another name, or have it take over the release with the annotation %s: \"true\" "+
 			"and the label %s: \"true\" on the Secret of the newest revision",
@@ -74,6 +79,10 @@ func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error)
 			b.reportOverrides(ctx, p, change)
 		},
 	}
+	if b.pausedBy == pauseHandler {
+		desired.SuspendReason = apimeta.ReasonSuspendedByHandler
+	}
+	b.frozen = b.pausedBy != "" || p.Pause != (kind.Pause{})
 	b.release, err = b.releaseOf(ctx, p, b.content)
 	desired.Release = b.release
 	switch name := (*nameError)(nil); {
@@ -128,7 +137,7 @@ func transient(err error) string {
 }
 
 func (b *binding) runPreHooks(ctx context.Context) error {
-	if b.pausedBy != "" {
+	if b.frozen {
 		return nil
 	}
 	for _, hook := range b.kind.PreHooks {

@@ -84,7 +84,7 @@ func newKindController(k Kind, resource served.Resource, deps Deps) (*kindContro
 	}
 	c.Loop, err = kind.New(c.definition(), kind.Deps{
 		Informers: c.informers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
-		ResyncPeriod: k.ReconcilePeriod, Workers: k.MaxConcurrentReconciles,
+		ResyncPeriod: k.ReconcilePeriod, Workers: k.MaxConcurrentReconciles, Namespaces: deps.NamespaceMetadata,
 	})
 	if err != nil {
 		return nil, err
@@ -113,8 +113,8 @@ func (c *kindController) definition() kind.Kind[*custom.Resource, custom.Status]
 		Status:      func(r *custom.Resource) *custom.Status { return &r.Status },
 		Conditions:  func(s *custom.Status) *[]metav1.Condition { return &s.Conditions },
 		Annotations: k.annotations(),
-		Steps:       c.steps,
-		Finalizer:   watchesv1alpha1.Finalizer, FormerFinalizers: []string{watchesv1alpha1.FormerFinalizer},
+		Steps:       c.steps, Suspends: true,
+		Finalizer: watchesv1alpha1.Finalizer, FormerFinalizers: []string{watchesv1alpha1.FormerFinalizer},
 		Finalize: c.finalize, Finalized: c.reportUninstalled,
 		Hold: func(written, next custom.Status) time.Duration {
 			return release.Hold(written.ReleaseStatus, next.ReleaseStatus)
@@ -218,7 +218,7 @@ func (c *kindController) steps(ctx context.Context, p *pass) error {
 	if controller.IsPending(err) {
 		return err
 	}
-	if err == nil && bound.outcome.Observed && bound.outcome.Settled && bound.pausedBy == "" {
+	if err == nil && bound.outcome.Observed && bound.outcome.Settled && !bound.frozen {
 		err = c.runPostHooks(ctx, p, bound)
 	}
 	if err == nil {

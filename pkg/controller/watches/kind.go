@@ -163,6 +163,7 @@ func (k Kind) annotations() []string {
 		watchesv1alpha1.AnnotationUpgradeDescription, watchesv1alpha1.AnnotationUninstallDescription,
 		watchesv1alpha1.AnnotationUpgradeForce, watchesv1alpha1.AnnotationRollbackForce,
 		watchesv1alpha1.AnnotationUninstallWait, watchesv1alpha1.AnnotationReconcilePeriod, k.PauseAnnotation,
+		watchesv1alpha1.AnnotationPaused,
 	}
 	for _, annotation := range k.Annotations {
 		names = append(names, annotation.Name)

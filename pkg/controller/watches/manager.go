@@ -46,6 +46,9 @@ type Deps struct {
 	Clock      clock.WithTicker
 	// Namespaces are the watched namespaces; empty means all.
 	Namespaces []string
+	// NamespaceMetadata shows which namespaces are paused; nil if the operator may not watch
+	// them.
+	NamespaceMetadata *controller.Namespaces
 	// FieldManager is the field manager of the statuses: the name of the program.
 	FieldManager string
 	// ResyncPeriod and Workers are the defaults of kinds without their own.

@@ -80,7 +80,7 @@ func TestPaused(t *testing.T) {
 			annotate(object, "demo.example.com/paused", "true")
 		})
 		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
-		w.has("conditions", w.conditions("default/a"), "Paused True PauseReconcileAnnotationTrue", "Suspended True SuspendedBySpec")
+		w.has("conditions", w.conditions("default/a"), "Paused True PauseReconcileAnnotationTrue", "Suspended True SuspendedByAnnotation")
 		w.contains("message", w.message("default/a", "Ready"), "annotation demo.example.com/paused is false")
 
 		w.Delete("Memcached", "default/a")
@@ -122,7 +122,7 @@ func TestPauseHandler(t *testing.T) {
 		resize(w, 5)
 		w.equal("data", "3", w.field("ConfigMap", "default/a", "data", "size"))
 		w.equal("hooks while it is paused", int64(0), hooks.Load())
-		w.has("conditions", w.conditions("default/a"), "Paused True PauseReconcileAnnotationTrue", "Ready False SuspendedBySpec")
+		w.has("conditions", w.conditions("default/a"), "Paused True PauseReconcileAnnotationTrue", "Ready False SuspendedByHandler")
 		w.contains("message", w.message("default/a", "Paused"), "The operator pauses this resource")
 
 		handler.Store(&answer{err: errors.New("no answer")})

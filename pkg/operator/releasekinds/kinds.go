@@ -86,7 +86,8 @@ func newManager(env *operator.Environment, shared *Engine, options Options, kind
 	}
 	manager, err := watches.NewManager(watches.Deps{
 		Engine: engine, RESTConfig: env.Clients.Config, HTTPClient: env.Clients.HTTP, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics,
-		Clock: clock.RealClock{}, Namespaces: env.Namespaces, FieldManager: env.Name(), ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
+		Clock: clock.RealClock{}, Namespaces: env.Namespaces, NamespaceMetadata: env.NamespaceMetadata,
+		FieldManager: env.Name(), ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
 		Waiting: env.SetWaiting,
 		Permitted: func(ctx context.Context, kind watches.Kind) error {
 			return env.Permitted(ctx, kind.Name(), rulesOf([]watches.Kind{kind}))

@@ -18,6 +18,27 @@ const (
 	ConditionStalled = "Stalled"
 )
 
+// AnnotationPaused freezes an object of any kind while its value is true, by
+// strconv.ParseBool. On a Namespace, it freezes all objects in the namespace. Nothing of a
+// frozen object is changed. Its deletion works.
+const AnnotationPaused = "demo.example.com/paused"
+
+// ConditionSuspended is True while nothing of the object is changed. The message says what
+// suspends the object. It is absent otherwise.
+const ConditionSuspended = "Suspended"
+
+// Reasons of Suspended. Ready and Reconciling have them while a change waits.
+const (
+	// ReasonSuspendedByAnnotation means that the object has the annotation that pauses it.
+	ReasonSuspendedByAnnotation = "SuspendedByAnnotation"
+	// ReasonSuspendedByNamespace means that the Namespace of the object has the annotation
+	// demo.example.com/paused.
+	ReasonSuspendedByNamespace = "SuspendedByNamespace"
+	// ReasonSuspendedByHandler means that a function of the operator's program suspends the
+	// object.
+	ReasonSuspendedByHandler = "SuspendedByHandler"
+)
+
 // Reasons of Ready, Reconciling and Stalled that all kinds share.
 const (
 	// ReasonHealthy is the reason of Ready=True: every owned object is Current by

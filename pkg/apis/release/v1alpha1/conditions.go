@@ -23,7 +23,8 @@ const (
 // gates hold a change, each sets its own condition, and the message of Ready lists all of
 // them.
 const (
-	// ConditionSuspended is True while spec.suspend is true. It is absent otherwise.
+	// ConditionSuspended is True while spec.suspend is true, or an annotation of the object
+	// or its Namespace suspends the object. It is absent otherwise.
 	ConditionSuspended = "Suspended"
 	// ConditionUpgradeHeld is True while a change waits for the upgrade window, or a
 	// newer chart waits for its turn. It is absent otherwise.

@@ -19,7 +19,7 @@ func Suspend(_ context.Context, in release.GateInput) release.Verdict {
 		return release.Verdict{Remove: []string{releasev1alpha1.ConditionSuspended}}
 	}
 	verdict := release.Verdict{First: true, Condition: release.Condition(
-		releasev1alpha1.ConditionSuspended, metav1.ConditionTrue, releasev1alpha1.ReasonSuspendedBySpec,
+		releasev1alpha1.ConditionSuspended, metav1.ConditionTrue, in.SuspendReason(),
 		"Nothing is installed, upgraded or repaired while "+in.SuspendedBy()+" is true")}
 	if in.Plan.RollsOut() || in.Plan.Withheld {
 		verdict.Blockers = []release.Blocker{in.SuspendBlocker()}

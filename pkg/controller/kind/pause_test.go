@@ -1,0 +1,164 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kind_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/metadata/fake"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+
+	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/event"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+)
+
+// pausable edits a Kind whose steps and deletions are counted.
+func pausable(steps, deletions *int) func(*world, *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+	return func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+		k.Finalizer = ours
+		k.Steps = func(_ context.Context, p *pass) error {
+			*steps++
+			p.Conditions().MarkReady("AllReady", "")
+			return nil
+		}
+		k.Finalize = func(context.Context, *pass) (event.Event, error) {
+			*deletions++
+			return event.Event{}, nil
+		}
+	}
+}
+
+func annotated(value string) func(*cluster) {
+	return func(c *cluster) { c.Annotations = map[string]string{apimeta.AnnotationPaused: value} }
+}
+
+func TestPausedObjectIsNotChanged(t *testing.T) {
+	var steps, deletions int
+	w := newWorld(t, pausable(&steps, &deletions))
+	w.change(annotated("true"))
+	w.sync()
+
+	_, err := w.pass()
+
+	must(t, err)
+	equal(t, "requests of a new object", []string{"patch status"}, w.requests)
+	equal(t, "steps", 0, steps)
+	equal(t, "conditions", map[string]string{
+		"Suspended": "True SuspendedByAnnotation", "Ready": "False SuspendedByAnnotation", "Reconciling": "True SuspendedByAnnotation",
+	}, w.conditions())
+	equal(t, "message", "Nothing of the DemoAppCluster is changed while annotation demo.example.com/paused is true",
+		w.stored().Status.Conditions[0].Message)
+
+	w.sync()
+	_, err = w.pass()
+	must(t, err)
+	equal(t, "requests of another pass", []string(nil), w.requests)
+
+	w.change(annotated("false"))
+	w.sync()
+	_, err = w.pass()
+	must(t, err)
+	equal(t, "steps after the pause", 1, steps)
+	equal(t, "conditions after the pause", map[string]string{"Ready": "True AllReady"}, w.conditions())
+
+	w.sync()
+	w.change(annotated("1"))
+	w.sync()
+	_, err = w.pass()
+	must(t, err)
+	equal(t, "conditions of a paused object without a waiting change", map[string]string{
+		"Suspended": "True SuspendedByAnnotation", "Ready": "True AllReady",
+	}, w.conditions())
+}
+
+func TestPausedObjectIsDeleted(t *testing.T) {
+	var steps, deletions int
+	w := newWorld(t, pausable(&steps, &deletions))
+	_, err := w.pass()
+	must(t, err)
+	w.change(annotated("true"))
+	w.delete()
+
+	_, err = w.pass()
+
+	must(t, err)
+	equal(t, "deletions", 1, deletions)
+}
+
+// TestSuspendingKindGetsThePause: a kind that reports drift while it is paused runs its steps.
+func TestSuspendingKindGetsThePause(t *testing.T) {
+	var got kind.Pause
+	w := newWorld(t, func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+		k.Suspends = true
+		k.Steps = func(_ context.Context, p *pass) error {
+			got = p.Pause
+			return nil
+		}
+	})
+	w.change(annotated("true"))
+	w.sync()
+
+	_, err := w.pass()
+
+	must(t, err)
+	equal(t, "pause", kind.Pause{Reason: apimeta.ReasonSuspendedByAnnotation, By: "annotation demo.example.com/paused"}, got)
+}
+
+// TestPausedNamespace: the annotation of a Namespace pauses the objects in it, and its end starts a pass over each.
+func TestPausedNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scheme := runtime.NewScheme()
+		must(t, metav1.AddMetaToScheme(scheme))
+		namespace := func(paused string) *metav1.PartialObjectMetadata {
+			return &metav1.PartialObjectMetadata{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+				ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: map[string]string{apimeta.AnnotationPaused: paused, "other": "x"}},
+			}
+		}
+		resource := metav1.SchemeGroupVersion.WithResource("namespaces")
+		resource.Group, resource.Version = "", "v1"
+		client := fake.NewSimpleMetadataClient(scheme, namespace("true"))
+		informer := metadatainformer.NewFilteredMetadataInformer(client, resource, "", 0, cache.Indexers{}, nil).Informer()
+		namespaces, err := controller.NewNamespaces(informer)
+		must(t, err)
+		var changed []string
+		synced, stop, err := namespaces.Watch(func(name string) { changed = append(changed, name) })
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			informer.RunWithContext(ctx)
+		}()
+		synctest.Wait()
+		equal(t, "synced", true, synced[0].HasSynced())
+		equal(t, "paused", true, namespaces.IsPaused("ns"))
+		equal(t, "another namespace is paused", false, namespaces.IsPaused("other"))
+		equal(t, "changes before", []string(nil), changed)
+
+		_, err = client.Resource(resource).(fake.MetadataClient).UpdateFake(namespace("false"), metav1.UpdateOptions{})
+		must(t, err)
+		synctest.Wait()
+		equal(t, "paused after the end", false, namespaces.IsPaused("ns"))
+		equal(t, "changes", []string{"ns"}, changed)
+
+		stop()
+		_, err = client.Resource(resource).(fake.MetadataClient).UpdateFake(namespace("true"), metav1.UpdateOptions{})
+		must(t, err)
+		synctest.Wait()
+		equal(t, "changes after the end of the watch", []string{"ns"}, changed)
+		equal(t, "terminating", false, namespaces.IsTerminating("ns"))
+		equal(t, "unknown Namespaces pause nothing", false, (*controller.Namespaces)(nil).IsPaused("ns"))
+		cancel()
+		<-done
+	})
+}

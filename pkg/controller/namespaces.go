@@ -1,0 +1,110 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+)
+
+// Namespaces shows what the metadata of a Namespace says about all objects in it. A nil
+// *Namespaces knows nothing about any namespace: the operator may not watch Namespaces.
+type Namespaces struct {
+	informer cache.SharedIndexInformer
+}
+
+// NewNamespaces returns the Namespaces of an informer of their metadata, which has not started.
+func NewNamespaces(informer cache.SharedIndexInformer) (*Namespaces, error) {
+	if err := informer.SetTransform(keepNamespace); err != nil {
+		return nil, fmt.Errorf("watch Namespaces: %w", err)
+	}
+	return &Namespaces{informer}, nil
+}
+
+// keepNamespace drops what Namespaces does not show.
+func keepNamespace(object any) (any, error) {
+	whole, err := meta.Accessor(object)
+	if err != nil {
+		return nil, fmt.Errorf("watch Namespaces: %w", err)
+	}
+	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: whole.GetName(), UID: whole.GetUID(), ResourceVersion: whole.GetResourceVersion(),
+		DeletionTimestamp: whole.GetDeletionTimestamp(),
+	}}
+	if IsPaused(whole) {
+		kept.Annotations = map[string]string{apimeta.AnnotationPaused: "true"}
+	}
+	return kept, nil
+}
+
+// IsPaused reports whether an object has the annotation that pauses it.
+func IsPaused(object metav1.Object) bool {
+	paused, err := strconv.ParseBool(object.GetAnnotations()[apimeta.AnnotationPaused])
+	return err == nil && paused
+}
+
+// IsPaused reports whether a Namespace has the annotation that pauses all objects in it.
+func (n *Namespaces) IsPaused(namespace string) bool {
+	found := n.get(namespace)
+	return found != nil && IsPaused(found)
+}
+
+// IsTerminating reports whether a namespace is being deleted, as far as the cache shows.
+func (n *Namespaces) IsTerminating(namespace string) bool {
+	found := n.get(namespace)
+	return found != nil && found.DeletionTimestamp != nil
+}
+
+func (n *Namespaces) get(namespace string) *metav1.PartialObjectMetadata {
+	if n == nil {
+		return nil
+	}
+	found, exists, err := n.informer.GetStore().GetByKey(namespace)
+	if err != nil || !exists {
+		return nil
+	}
+	return found.(*metav1.PartialObjectMetadata)
+}
+
+// Watch calls changed with the name of each namespace that is paused, resumed or being deleted
+// from now on, until the returned function is called. The cache must sync before the first pass
+// over an object. Watch of a nil *Namespaces calls nothing.
+func (n *Namespaces) Watch(changed func(namespace string)) (synced []NamedSync, stop func(), err error) {
+	if n == nil {
+		return nil, func() {}, nil
+	}
+	registration, err := cache.NewTypedSharedIndexInformer[*metav1.PartialObjectMetadata](n.informer).
+		AddTypedEventHandler(namespaceHandler(changed), cache.HandlerOptions{ResyncPeriod: new(time.Duration)})
+	if err != nil {
+		return nil, nil, fmt.Errorf("watch Namespaces: %w", err)
+	}
+	stop = func() { _ = n.informer.RemoveEventHandler(registration) } // The handler is one of the informer's.
+	return []NamedSync{{Name: "namespaces", HasSynced: registration.HasSynced}}, stop, nil
+}
+
+type namespaceHandler func(namespace string)
+
+// OnAdd implements cache.TypedResourceEventHandler. No pass over an object precedes the initial list.
+func (h namespaceHandler) OnAdd(namespace *metav1.PartialObjectMetadata, isInitial bool) {
+	if !isInitial && (IsPaused(namespace) || namespace.DeletionTimestamp != nil) {
+		h(namespace.Name)
+	}
+}
+
+// OnUpdate implements cache.TypedResourceEventHandler.
+func (h namespaceHandler) OnUpdate(before, after *metav1.PartialObjectMetadata) {
+	if IsPaused(before) != IsPaused(after) || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) {
+		h(after.Name)
+	}
+}
+
+// OnDelete implements cache.TypedResourceEventHandler. The namespace has no objects any more.
+func (h namespaceHandler) OnDelete(cache.DeletedObject[*metav1.PartialObjectMetadata]) {}

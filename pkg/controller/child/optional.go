@@ -28,16 +28,26 @@ const unservedRetry = 5 * time.Minute
 type optional struct {
 	kind  Kind
 	added bool
-	// skipped are the owners that lack a child of the kind.
-	skipped map[cache.ObjectName]bool
+	// skipped are the owners that lack a child of the kind, and what the caches had listed by then.
+	skipped map[cache.ObjectName]string
 }
+
+// skip records that an owner lacks a child of the kind. It is queued when the caches have listed
+// the kind again, so the API server serves the kind.
+func (o *optional) skip(owner metav1.Object) {
+	o.skipped[cache.MetaObjectToName(owner)] = o.kind.listed()
+}
+
+// servedInterval is the time between two looks whether caches have listed a kind again. A look
+// sends no request.
+const servedInterval = time.Second
 
 // Optional declares kinds of children whose API the API server may not serve. Children of
 // these kinds are left out, and named in [State.Unserved], until the kind is added with
 // [Set.Add]. Call Optional before the first Ensure.
 func (s *Set) Optional(gvks ...schema.GroupVersionKind) *Set {
 	for _, gvk := range gvks {
-		s.optional[gvk] = &optional{skipped: map[cache.ObjectName]bool{}}
+		s.optional[gvk] = &optional{skipped: map[cache.ObjectName]string{}}
 	}
 	return s
 }
@@ -81,27 +91,49 @@ func (a *Added) Run(stop, lead context.Context) error {
 			return nil
 		}
 	}
-	for _, owner := range a.takeSkipped() {
-		a.queue.Enqueue(owner, controller.HealthChange)
-	}
-	select {
-	case <-stop.Done():
-		return nil
-	case <-lead.Done():
-		return context.Cause(lead)
+	look := time.NewTicker(servedInterval)
+	defer look.Stop()
+	for {
+		for _, owner := range a.takeSkipped() {
+			a.queue.Enqueue(owner, controller.HealthChange)
+		}
+		select {
+		case <-look.C:
+		case <-stop.Done():
+			return nil
+		case <-lead.Done():
+			return context.Cause(lead)
+		}
 	}
 }
 
+// takeSkipped returns the owners that were skipped before the last list of the kind.
 func (a *Added) takeSkipped() []cache.ObjectName {
 	a.set.mu.Lock()
 	defer a.set.mu.Unlock()
 	o := a.set.optional[a.gvk]
-	owners := make([]cache.ObjectName, 0, len(o.skipped))
-	for owner := range o.skipped {
-		owners = append(owners, owner)
+	if len(o.skipped) == 0 {
+		return nil
 	}
-	clear(o.skipped)
+	var owners []cache.ObjectName
+	now := o.kind.listed()
+	for owner, listed := range o.skipped {
+		if listed != now {
+			owners = append(owners, owner)
+			delete(o.skipped, owner)
+		}
+	}
 	return owners
+}
+
+// listed identifies the versions that the informers of a kind have come to.
+func (k Kind) listed() string {
+	var versions []string
+	for namespace, informer := range k.informers {
+		versions = append(versions, namespace+"="+informer.LastSyncResourceVersion())
+	}
+	slices.Sort(versions)
+	return strings.Join(versions, " ")
 }
 
 // LeavesOut reports whether a desired child of a kind is left out, because the API server does
@@ -125,8 +157,15 @@ func (s *Set) kindOf(gvk schema.GroupVersionKind, owner metav1.Object) (kind Kin
 	if o.added && o.kind.hasSynced() {
 		return o.kind, true, nil
 	}
-	o.skipped[cache.MetaObjectToName(owner)] = true
+	o.skipped[cache.MetaObjectToName(owner)] = "" // The first look after Add finds it.
 	return Kind{}, false, nil
+}
+
+// skip records that an owner lacks a child of an optional kind.
+func (s *Set) skip(gvk schema.GroupVersionKind, owner metav1.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.optional[gvk].skip(owner)
 }
 
 // written returns the kinds that can be written: all fixed ones, and the optional ones that

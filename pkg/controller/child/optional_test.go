@@ -120,6 +120,46 @@ func TestOptionalKindThatIsNoLongerServed(t *testing.T) {
 	})
 }
 
+// TestChildrenReturnWithTheirKind: the CRD of a kind is deleted, which deletes the children, and created again.
+func TestChildrenReturnWithTheirKind(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFamily(t, service())
+		f.serve()
+		f.forget()
+		unserved := true
+		f.Refuse(func(string) error {
+			if !unserved {
+				return nil
+			}
+			return &apierrors.StatusError{ErrStatus: apierrors.NewGenericServerResponse(404, "patch", schema.GroupResource{}, "", "", 0, true).ErrStatus}
+		})
+		f.Act(func() error { return f.kube.CoreV1().Services("ns").Delete(t.Context(), "web", metav1.DeleteOptions{}) })
+		if verdict := Judge(f.state, f.err); verdict.Reason != childv1alpha1.ReasonKindUnserved {
+			t.Errorf("verdict is %+v", verdict)
+		}
+		if verdict := f.state.VerdictOn(service()); verdict.Reason != childv1alpha1.ReasonKindUnserved {
+			t.Errorf("verdict on the child is %+v", verdict)
+		}
+		f.forget()
+
+		unserved = false
+		f.Act(func() error { // The informer hears something of the kind again.
+			_, err := f.kube.CoreV1().Services("ns").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "ns", Name: "other", Labels: map[string]string{ManagedByLabel: FieldManager},
+			}}, metav1.CreateOptions{})
+			return err
+		})
+		f.Wait(2 * servedInterval)
+
+		if diff := cmp.Diff([]string{"patch services/web"}, f.Take()); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+		if verdict := Judge(f.state, f.err); verdict.Reason == childv1alpha1.ReasonKindUnserved {
+			t.Errorf("verdict is %+v", verdict)
+		}
+	})
+}
+
 func TestAddOfKindThatIsNotOptional(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		f := newFamily(t)

@@ -77,6 +77,8 @@ func Judge(state State, err error) Verdict {
 		return Verdict{kstatus.InProgressStatus, childv1alpha1.ReasonApplyFailed, oneLine(err.Error())}
 	case len(state.Waiting) > 0:
 		return Verdict{kstatus.InProgressStatus, childv1alpha1.ReasonWaitingForDeletion, "Waiting: " + strings.Join(state.Waiting, "; ")}
+	case len(state.Lost) > 0:
+		return Verdict{kstatus.InProgressStatus, childv1alpha1.ReasonKindUnserved, strings.Join(state.Lost, "; ")}
 	case len(state.Contested) > 0:
 		return Verdict{kstatus.InProgressStatus, childv1alpha1.ReasonRepeatedDrift, strings.Join(state.Contested, "; ")}
 	case len(failed) > 0:
@@ -102,6 +104,9 @@ func (s State) VerdictOn(children ...Desired) Verdict {
 		errs = append(errs, found.err)
 		if found.waiting != "" {
 			part.Waiting = append(part.Waiting, found.waiting)
+		}
+		if found.lost != "" {
+			part.Lost = append(part.Lost, found.lost)
 		}
 		if found.contested != "" {
 			part.Contested = append(part.Contested, found.contested)

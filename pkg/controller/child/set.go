@@ -79,6 +79,8 @@ type State struct {
 	// Unserved are the desired children that are left out because the API server does not
 	// serve their kind, as kind/name. See [Set.Optional].
 	Unserved []childv1alpha1.ChildName
+	// Lost says which of them existed before, one line each.
+	Lost []string
 	// RetryAfter is the time after which Ensure should be called again although nothing
 	// happened; 0 for none.
 	RetryAfter time.Duration
@@ -92,6 +94,7 @@ type State struct {
 type problem struct {
 	err                error
 	waiting, contested string
+	lost               string
 }
 
 // Of returns a child, by kind and name; an empty one if it does not exist.
@@ -236,7 +239,11 @@ func (p *pass) ensure(ctx context.Context, desired desiredChild) error {
 		written, err = p.write(ctx, kind, desired, record, got)
 	}
 	if p.set.isOptional(desired.gvk) && isUnserved(err) {
-		p.leaveOut(desired, childv1alpha1.AppliedChild{}, false)
+		p.set.skip(desired.gvk, p.owner)
+		p.leaveOut(desired, record, known)
+		if known {
+			p.lost(desired.id)
+		}
 		p.retryAfter(unservedRetry)
 		return nil
 	}
@@ -257,6 +264,13 @@ func (p *pass) leaveOut(desired desiredChild, record childv1alpha1.AppliedChild,
 	if known {
 		p.applied = append(p.applied, record)
 	}
+}
+
+// lost reports a child that existed and that cannot be restored, because its kind is gone.
+func (p *pass) lost(child id) {
+	text := fmt.Sprintf("%s %q is gone, and the API server does not serve its kind any more: install the CRD again", child.kind, child.name)
+	p.state.Lost = append(p.state.Lost, text)
+	p.note(child, func(found *problem) { found.lost = text })
 }
 
 // retain reports a child that is not written: what was applied before is still there. got is

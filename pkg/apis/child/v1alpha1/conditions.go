@@ -10,6 +10,9 @@ const (
 	// belongs to a deleted owner of the same name and will be garbage collected. The child
 	// is created when that object is gone.
 	ReasonWaitingForDeletion = "WaitingForDeletion"
+	// ReasonKindUnserved is a child that existed and is gone together with its kind, which the
+	// API server does not serve any more. It is restored when the kind is back.
+	ReasonKindUnserved = "KindUnserved"
 	// ReasonApplyFailed is a child that could not be written; it is retried.
 	ReasonApplyFailed = "ApplyFailed"
 	// ReasonRepeatedDrift is a child that others change again each time it is restored. It

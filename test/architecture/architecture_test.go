@@ -117,7 +117,7 @@ var layers = []layer{
 	{folder: "pkg/rawjson"},
 	{folder: "pkg/serving"},
 	{folder: "pkg/ssa"},
-	{folder: plumbing},
+	{folder: plumbing, may: []string{"pkg/apis/meta"}},
 	{folder: "pkg/controller/audit", may: []string{plumbing, "pkg/controller/naming"}},
 	{folder: "pkg/controller/child", may: []string{
 		"pkg/apis/child", "pkg/apis/meta", "pkg/health", "pkg/overlay", "pkg/ssa",
@@ -139,7 +139,7 @@ var layers = []layer{
 	{folder: "pkg/controller/dump", may: []string{"pkg/apis", "pkg/controller/runs", "pkg/controller/workload"}},
 	{folder: "pkg/controller/event", may: []string{"pkg/apis/meta", "pkg/controller/message"}},
 	{folder: "pkg/controller/finalizer", may: []string{plumbing}},
-	{folder: "pkg/controller/images"},
+	{folder: "pkg/controller/images", may: []string{"pkg/controller/registries"}},
 	{
 		folder:     "pkg/controller/kind",
 		may:        []string{"pkg/apis/meta", plumbing, "pkg/controller/event", "pkg/controller/finalizer", "pkg/controller/status"},

@@ -47,7 +47,7 @@ type binding struct {
 	pausedBy string
 	// frozen says that an annotation or the program pauses the custom resource, or its Namespace.
 	frozen bool
-	values   map[string]any
+	values map[string]any
 	// overridden are the paths of the values that the kind overrides.
 	overridden []string
 	release    helm.Release

@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/example/demoapp-controller/pkg/helm"
-	"github.com/example/demoapp-controller/pkg/ssa"
 )
 
 // foreignChanges are the changes of other clients to one object.
@@ -57,7 +56,7 @@ func (r *Release) drifts(entry helm.InventoryEntry, baseline helm.Baseline) []he
 		found = append(found, helm.Drift{Object: entry.ObjectReference, Kind: helm.DriftMissing})
 	case live.UID != entry.UID:
 		found = append(found, helm.Drift{Object: entry.ObjectReference, Kind: helm.DriftReplaced})
-	case !ssa.Matches(entry.Digest, live.Digest):
+	case live.Digest != entry.Digest && !strings.HasPrefix(live.Digest, entry.Digest+"@"): // A time may be missing.
 		found = append(found, helm.Drift{Object: entry.ObjectReference, Kind: helm.DriftChanged})
 	}
 	return found

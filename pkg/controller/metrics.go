@@ -222,6 +222,27 @@ func (m *Metrics) WatchErrors(resource string) cache.WatchErrorHandlerWithContex
 	}
 }
 
+// OptionalWatchErrors is like WatchErrors, for an informer that starts when an object needs it.
+// Refusals do not count: the role may lack the permission on purpose, and the status of the
+// object says so.
+func (m *Metrics) OptionalWatchErrors(resource string) cache.WatchErrorHandlerWithContext {
+	count := m.OptionalWatchFailures(resource)
+	return func(ctx context.Context, reflector *cache.Reflector, err error) {
+		count(err)
+		cache.DefaultWatchErrorHandler(ctx, reflector, err)
+	}
+}
+
+// OptionalWatchFailures is like OptionalWatchErrors, for an informer with a handler of its own.
+func (m *Metrics) OptionalWatchFailures(resource string) func(error) {
+	count := m.WatchFailures(resource)
+	return func(err error) {
+		if !apierrors.IsForbidden(err) {
+			count(err)
+		}
+	}
+}
+
 // WatchFailures is like WatchErrors, for an informer with a handler of its own. The
 // function counts an error of the informer, and logs nothing.
 func (m *Metrics) WatchFailures(resource string) func(error) {

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"fmt"
 	"context"
 	"fmt"
 	"io"
@@ -152,7 +153,12 @@ func TestWatchErrors(t *testing.T) {
 	handler, failed := m.WatchErrors("Apps"), m.WatchFailures("Secrets")
 	reflector := cache.NewReflectorWithOptions(&cache.ListWatch{}, &corev1.Pod{}, cache.NewStore(cache.MetaNamespaceKeyFunc), cache.ReflectorOptions{})
 
-	handler(t.Context(), reflector, apierrors.NewForbidden(schema.GroupResource{Resource: "apps"}, "", errTransient))
+	optional := m.OptionalWatchErrors("Ingresses")
+
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "apps"}, "", errTransient)
+	handler(t.Context(), reflector, refused)
+	optional(t.Context(), reflector, refused) // The role may lack the permission on purpose.
+	optional(t.Context(), reflector, errTransient)
 	for _, normal := range []error{
 		io.EOF, io.ErrUnexpectedEOF, apierrors.NewResourceExpired("too old"),
 		fmt.Errorf("failed to list: %w", apierrors.NewNotFound(schema.GroupResource{Resource: "apps"}, "")),
@@ -163,6 +169,7 @@ func TestWatchErrors(t *testing.T) {
 
 	exposed(t, reg, []string{"controller_watch_errors_total"}, `
 controller_watch_errors_total{resource="Apps"} 1
+controller_watch_errors_total{resource="Ingresses"} 1
 controller_watch_errors_total{resource="Secrets"} 0
 `)
 }
@@ -174,7 +181,9 @@ func TestObjectCounts(t *testing.T) {
 	end := m.RegisterObjects("apps", func() (ObjectCounts, bool) {
 		return ObjectCounts{
 			States: map[State]int{StateReady: 2, StateDeleting: 1}, Held: map[string]int{"suspend": 0, "window": 4},
-			OldestDeletion: time.Unix(1700000000, 0),
+			Namespaces: map[string]NamespaceCounts{
+				"a": {States: map[State]int{StateDeleting: 1}, OldestDeletion: time.Unix(1700000000, 0)}, "b": {States: map[State]int{StateStalled: 2}},
+			},
 		}, known
 	})
 	m.RegisterObjects("gone", func() (ObjectCounts, bool) { return ObjectCounts{}, true })()
@@ -184,7 +193,9 @@ func TestObjectCounts(t *testing.T) {
 	exposed(t, reg, []string{"controller_"}, `
 controller_held_resources{controller="apps",gate="suspend"} 0
 controller_held_resources{controller="apps",gate="window"} 4
-controller_oldest_deletion_timestamp_seconds{controller="apps"} 1.7e+09
+controller_namespace_resources{controller="apps",resource_namespace="a",state="deleting"} 1
+controller_namespace_resources{controller="apps",resource_namespace="b",state="stalled"} 2
+controller_oldest_deletion_timestamp_seconds{controller="apps",resource_namespace="a"} 1.7e+09
 controller_resources{controller="apps",state="deleting"} 1
 controller_resources{controller="apps",state="ready"} 2
 controller_resources{controller="apps",state="reconciling"} 0
@@ -199,6 +210,25 @@ controller_resources{controller="apps",state="ready"} 0
 controller_resources{controller="apps",state="reconciling"} 0
 controller_resources{controller="apps",state="stalled"} 0
 `)
+}
+
+// TestNamespacesInMetricsAreBounded: of many namespaces with a problem, those with most Stalled objects are measured, and then
+// those with the oldest deletion.
+func TestNamespacesInMetricsAreBounded(t *testing.T) {
+	namespaces := map[string]NamespaceCounts{}
+	for i := range 1000 {
+		namespaces[fmt.Sprintf("ns-%03d", i)] = NamespaceCounts{States: map[State]int{StateReconciling: 1}}
+	}
+	namespaces["stalled"] = NamespaceCounts{States: map[State]int{StateStalled: 1}}
+	namespaces["more-stalled"] = NamespaceCounts{States: map[State]int{StateStalled: 2}}
+	namespaces["leaving"] = NamespaceCounts{States: map[State]int{StateDeleting: 1}, OldestDeletion: time.Unix(2, 0)}
+	namespaces["leaving-longer"] = NamespaceCounts{States: map[State]int{StateDeleting: 1}, OldestDeletion: time.Unix(1, 0)}
+
+	got := worst(namespaces)
+
+	if want := []string{"more-stalled", "stalled", "leaving-longer", "leaving", "ns-000"}; len(got) != maxNamespaces || !slices.Equal(got[:5], want) {
+		t.Errorf("%d namespaces, the first are %q, want %q", len(got), got[:5], want)
+	}
 }
 
 // TestMetricsAreOptional holds that a nil *Metrics measures nothing.

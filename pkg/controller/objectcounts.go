@@ -4,7 +4,11 @@
 package controller
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,10 +36,22 @@ type ObjectCounts struct {
 	// Held is the number of objects that a gate holds, by the name of the gate. List all
 	// gates of the controller, also with 0.
 	Held map[string]int
+	// Namespaces are the counts of the namespaces with objects that are not ready.
+	Namespaces map[string]NamespaceCounts
+}
+
+// NamespaceCounts are the numbers of objects of one controller and namespace that are not ready.
+type NamespaceCounts struct {
+	// States is the number of objects by state, without StateReady.
+	States map[State]int
 	// OldestDeletion is the earliest deletionTimestamp of the objects. It is zero if no
 	// object is being deleted.
 	OldestDeletion time.Time
 }
+
+// maxNamespaces bounds the namespaces of one controller in the metrics. Those with most
+// Stalled objects come first, then those with the oldest deletion.
+const maxNamespaces = 50
 
 // RegisterObjects reports the objects of a controller at each scrape, until the returned
 // function is called. count returns false while the objects are not known. It must be
@@ -50,7 +66,7 @@ func (m *Metrics) RegisterObjects(controller string, count func() (ObjectCounts,
 
 // objectCollector is the collector of the metrics about objects.
 type objectCollector struct {
-	resources, held, oldest *prometheus.Desc
+	resources, held, namespaces, oldest *prometheus.Desc
 
 	mu sync.Mutex
 	by map[string]*objectSource
@@ -67,9 +83,14 @@ func newObjectCollector() *objectCollector {
 		held: prometheus.NewDesc("controller_held_resources",
 			"Objects for which a gate is closed, so that their changes wait. Only the leader reports them.",
 			[]string{"controller", "gate"}, nil),
+		namespaces: prometheus.NewDesc("controller_namespace_resources",
+			fmt.Sprintf("Objects that are not ready by namespace and state (reconciling, stalled or deleting), "+
+				"for at most %d namespaces of a controller. Only the leader reports them.", maxNamespaces),
+			[]string{"controller", "resource_namespace", "state"}, nil),
 		oldest: prometheus.NewDesc("controller_oldest_deletion_timestamp_seconds",
-			"Unix time of the oldest deletion that waits for a finalizer. It is absent if no object is being deleted.",
-			[]string{"controller"}, nil),
+			fmt.Sprintf("Unix time of the oldest deletion that waits for a finalizer, by namespace, for at most %d namespaces of a "+
+				"controller. It is absent if no object is being deleted.", maxNamespaces),
+			[]string{"controller", "resource_namespace"}, nil),
 		by: map[string]*objectSource{},
 	}
 }
@@ -90,7 +111,7 @@ func (c *objectCollector) add(controller string, count func() (ObjectCounts, boo
 
 // Describe implements prometheus.Collector.
 func (c *objectCollector) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, description := range []*prometheus.Desc{c.resources, c.held, c.oldest} {
+	for _, description := range []*prometheus.Desc{c.resources, c.held, c.namespaces, c.oldest} {
 		descriptions <- description
 	}
 }
@@ -114,8 +135,30 @@ func (c *objectCollector) Collect(metrics chan<- prometheus.Metric) {
 		for gate, held := range counts.Held {
 			gauge(c.held, float64(held), controller, gate)
 		}
-		if !counts.OldestDeletion.IsZero() {
-			gauge(c.oldest, float64(counts.OldestDeletion.Unix()), controller)
+		for _, namespace := range worst(counts.Namespaces) {
+			found := counts.Namespaces[namespace]
+			for state, objects := range found.States {
+				gauge(c.namespaces, float64(objects), controller, namespace, string(state))
+			}
+			if !found.OldestDeletion.IsZero() {
+				gauge(c.oldest, float64(found.OldestDeletion.Unix()), controller, namespace)
+			}
 		}
 	}
+}
+
+// worst returns the names of at most maxNamespaces namespaces.
+func worst(namespaces map[string]NamespaceCounts) []string {
+	names := slices.SortedFunc(maps.Keys(namespaces), func(a, b string) int {
+		deletion := func(name string) int64 {
+			if at := namespaces[name].OldestDeletion; !at.IsZero() {
+				return at.Unix()
+			}
+			return math.MaxInt64
+		}
+		return cmp.Or(
+			cmp.Compare(namespaces[b].States[StateStalled], namespaces[a].States[StateStalled]),
+			cmp.Compare(deletion(a), deletion(b)), cmp.Compare(a, b))
+	})
+	return names[:min(len(names), maxNamespaces)]
 }

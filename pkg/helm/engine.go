@@ -59,6 +59,9 @@ const (
 	RecordChanged
 )
 
+// WatchedRecords names the release records in Config.OnWatchError.
+const WatchedRecords = "release records"
+
 // Config is the configuration of an engine.
 type Config struct {
 	// RESTConfig says how to reach the API server. Required. Its QPS applies to each of
@@ -86,7 +89,7 @@ type Config struct {
 	// Clock is the clock; by default the real one.
 	Clock clock.PassiveClock
 	// OnWatchError, when set, is called for each error of a list or watch, with what is watched:
-	// "release records", or a resource such as "deployments.apps". Watches also end normally
+	// WatchedRecords, or a resource such as "deployments.apps". Watches also end normally
 	// with an error, see cache.DefaultWatchErrorHandler.
 	OnWatchError func(watched string, err error)
 	// OnOperation, when set, is called after every operation that sent something.

@@ -230,7 +230,7 @@ func newRecords(
 		view := overlay.New[*metav1.PartialObjectMetadata](informer.GetIndexer())
 		registration, err := informer.AddEventHandler(r.handler(view))
 		if err := errors.Join(
-			err, informer.SetTransform(slimRecord), informer.SetWatchErrorHandlerWithContext(watchErrors("release records")),
+			err, informer.SetTransform(slimRecord), informer.SetWatchErrorHandlerWithContext(watchErrors(WatchedRecords)),
 		); err != nil {
 			return nil, fmt.Errorf("watch release records: %w", err)
 		}

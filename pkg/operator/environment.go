@@ -185,7 +185,7 @@ func (e *Environment) OnDemand(
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
-	demand, err := controller.NewOnDemand(informer, e.Metrics.WatchErrors(name))
+	demand, err := controller.NewOnDemand(informer, e.Metrics.OptionalWatchErrors(name))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}

@@ -34,6 +34,9 @@ func TestAlertIsComplete(t *testing.T) {
 			if severity := alert.Labels["severity"]; !slices.Contains([]string{"critical", "warning"}, severity) {
 				t.Errorf("the severity is %q, and has to be critical or warning", severity)
 			}
+			if audience := alert.Labels["audience"]; !slices.Contains([]string{"operators", "owners"}, audience) {
+				t.Errorf("the audience is %q, and has to be operators or owners", audience)
+			}
 			if alert.For == 0 {
 				t.Error("the alert has no duration in which it is pending")
 			}

@@ -198,8 +198,18 @@ func newLicenses(options *Options) (gates.Licenses, error) {
 	}), nil
 }
 
-// observeRollouts registers one gauge per rollout state. A gauge counts the DemoApps in that state of a chart rollout.
+// observeRollouts registers one gauge per rollout state, and one for a halt. A gauge counts the DemoApps in that state of a
+// chart rollout.
 func observeRollouts(registry prometheus.Registerer, counts func() rollout.Counts) {
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "demoapp_chart_rollout_halted",
+		Help: "1 while failures in several namespaces halt the rollout of a newer chart everywhere, 0 otherwise.",
+	}, func() float64 {
+		if counts().Halted {
+			return 1
+		}
+		return 0
+	}))
 	for state, count := range map[string]func(rollout.Counts) int{
 		"queued": func(c rollout.Counts) int { return c.Queued },
 		"active": func(c rollout.Counts) int { return c.Active },

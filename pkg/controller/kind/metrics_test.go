@@ -167,11 +167,15 @@ func TestObjectCounts(t *testing.T) {
 			`controller_resources{controller="clusters",state="ready"} 1`,
 			`controller_resources{controller="clusters",state="reconciling"} 2`,
 			`controller_resources{controller="clusters",state="stalled"} 1`)
+		f.exposes("controller_namespace",
+			`controller_namespace_resources{controller="clusters",resource_namespace="ns",state="deleting"} 1`,
+			`controller_namespace_resources{controller="clusters",resource_namespace="ns",state="reconciling"} 2`,
+			`controller_namespace_resources{controller="clusters",resource_namespace="ns",state="stalled"} 1`)
 		f.exposes("controller_held",
 			`controller_held_resources{controller="clusters",gate="license"} 0`,
 			`controller_held_resources{controller="clusters",gate="suspend"} 0`,
 			`controller_held_resources{controller="clusters",gate="window"} 1`)
-		f.exposes("controller_oldest", fmt.Sprintf(`controller_oldest_deletion_timestamp_seconds{controller="clusters"} %v`, float64(deleted.Unix())))
+		f.exposes("controller_oldest", fmt.Sprintf(`controller_oldest_deletion_timestamp_seconds{controller="clusters",resource_namespace="ns"} %v`, float64(deleted.Unix())))
 
 		f.becomes("held", "Ready")
 		f.exposes("controller_held",

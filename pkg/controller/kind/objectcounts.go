@@ -43,7 +43,9 @@ func (l *Loop[T, S]) countObjects() (controller.ObjectCounts, bool) {
 			return controller.ObjectCounts{}, false
 		}
 	}
-	counts := controller.ObjectCounts{States: map[controller.State]int{}, Held: map[string]int{}}
+	counts := controller.ObjectCounts{
+		States: map[controller.State]int{}, Held: map[string]int{}, Namespaces: map[string]controller.NamespaceCounts{},
+	}
 	for _, gate := range l.kind.Gates {
 		counts.Held[gate.Name] = 0
 	}
@@ -59,11 +61,20 @@ func (l *Loop[T, S]) countObjects() (controller.ObjectCounts, bool) {
 
 // addObject adds an object to the counts.
 func addObject(counts *controller.ObjectCounts, object metav1.Object, conditions []metav1.Condition, gates []Gate) {
-	counts.States[stateOf(object, conditions)]++
-	if deleted := object.GetDeletionTimestamp(); deleted != nil {
-		if counts.OldestDeletion.IsZero() || deleted.Time.Before(counts.OldestDeletion) {
-			counts.OldestDeletion = deleted.Time
+	state, deleted := stateOf(object, conditions), object.GetDeletionTimestamp()
+	counts.States[state]++
+	if state != controller.StateReady {
+		namespace := counts.Namespaces[object.GetNamespace()]
+		if namespace.States == nil {
+			namespace.States = map[controller.State]int{}
 		}
+		namespace.States[state]++
+		if deleted != nil && (namespace.OldestDeletion.IsZero() || deleted.Time.Before(namespace.OldestDeletion)) {
+			namespace.OldestDeletion = deleted.Time
+		}
+		counts.Namespaces[object.GetNamespace()] = namespace
+	}
+	if deleted != nil {
 		return
 	}
 	for i, gate := range gates {

@@ -57,6 +57,8 @@ const (
 // Counts are the numbers of objects by state.
 type Counts struct {
 	Queued, Active, Failed int
+	// Halted is true if the rollout is halted everywhere.
+	Halted bool
 }
 
 // Queue tracks the objects of a rollout.
@@ -167,7 +169,7 @@ func (q *Queue) Recall(key cache.ObjectName, standing Standing) bool {
 func (q *Queue) Counts() Counts {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return Counts{Queued: q.counts[queued], Active: q.counts[active], Failed: q.counts[failed]}
+	return Counts{Queued: q.counts[queued], Active: q.counts[active], Failed: q.counts[failed], Halted: q.halted}
 }
 
 // lock locks the queue for an operation on key. The returned function advances the lines,

@@ -36,7 +36,11 @@ func (e *Engine) Get(env *operator.Environment) (*helm.Engine, error) {
 		LoggerFor:   operator.LibraryLogger,
 		OnOperation: newMetrics(env.Registry).observe,
 		OnWatchError: func(watched string, err error) {
-			env.Metrics.WatchFailures(watched)(err)
+			if watched == helm.WatchedRecords {
+				env.Metrics.WatchFailures(watched)(err)
+				return
+			}
+			env.Metrics.OptionalWatchFailures(watched)(err)
 		},
 	})
 	if err != nil {

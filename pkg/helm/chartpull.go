@@ -247,6 +247,18 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// missingChartError says that a host, which is its value, does not have a chart. The chart may
+// be published later.
+type missingChartError string
+
+// Error implements error.
+func (e missingChartError) Error() string {
+	return string(e) + " has no such chart (404): check the path and the version"
+}
+
+// Is reports that the error is an [ErrChartUnavailable].
+func (e missingChartError) Is(target error) bool { return target == ErrChartUnavailable }
+
 // remoteError returns an error of a pull with a text for people, without credentials.
 func remoteError(r chartReference, err error) error {
 	var answer *errcode.ErrorResponse
@@ -263,7 +275,7 @@ func remoteError(r chartReference, err error) error {
 	case errors.Is(err, auth.ErrBasicCredentialNotFound), status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return r.denied(err)
 	case errors.Is(err, errdef.ErrNotFound), status == http.StatusNotFound:
-		return fmt.Errorf("%s has no such chart (404): check the path and the version", r.host)
+		return missingChartError(r.host)
 	case status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError,
 		errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.Canceled), status == 0 && errors.As(err, &network):
 		return fmt.Errorf("%w: check that %s can be reached: %w", ErrChartUnavailable, r.host, redacted(err))

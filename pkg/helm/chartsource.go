@@ -30,8 +30,8 @@ const (
 	resolveTimeout = 10 * time.Second
 )
 
-// ErrChartUnavailable means that the server of a chart gave no complete answer. A retry can
-// help. Other errors of [LoadChart] need a change of the reference, the credentials or the chart.
+// ErrChartUnavailable means that the server of a chart gave no complete answer, or does not have
+// the chart yet. A retry can help. Other errors of [LoadChart] need a change of the reference, the credentials or the chart.
 var ErrChartUnavailable = errors.New("the server of the chart gave no complete answer")
 
 // errNotChart means that a registry has something else under a reference.

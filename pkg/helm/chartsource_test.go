@@ -437,7 +437,7 @@ func TestRefusedPulls(t *testing.T) {
 				_, _ = w.Write(make([]byte, 1<<20))
 			}
 		}, want: "the download exceeds 20971520 bytes"},
-		"not found":     {handler: answer(http.StatusNotFound), want: "has no such chart (404)"},
+		"not found":     {handler: answer(http.StatusNotFound), want: "has no such chart (404)", is: ErrChartUnavailable},
 		"unauthorized":  {handler: answer(http.StatusUnauthorized), want: "is denied: check the credentials in the URL"},
 		"forbidden":     {handler: answer(http.StatusForbidden), want: "is denied: check the credentials in the URL"},
 		"a bad request": {handler: answer(http.StatusBadRequest), want: "response status code 400"},

@@ -63,6 +63,15 @@ func shortened(err error) error {
 	return &shortError{text: strings.Clone(text[:end]) + fmt.Sprintf("... (%d bytes left out)", len(text)-end), err: err}
 }
 
+// withAccount adds a hint to the API server's refusal of a request that was sent as the
+// service account of a release. The refusal is the same for an account that does not exist.
+func withAccount(err error, release Release) error {
+	if release.ServiceAccount == "" || !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "cannot impersonate") {
+		return err
+	}
+	return fmt.Errorf("%w: check that ServiceAccount %s/%s exists and has this permission", err, release.Namespace, release.ServiceAccount)
+}
+
 // RenderError means that the chart cannot be rendered with the values: a template failed,
 // the values do not match the chart's schema, or the result is not a valid manifest.
 // Nothing but CRDs under crds/ was sent to the API server.

@@ -145,7 +145,7 @@ func (e *Engine) measured(ctx context.Context, desired Release, decision Decisio
 		}
 	}()
 	deployed, err := o.run(desired, history, run) //nolint:contextcheck // The operation carries its own context, which outlives the caller's.
-	err = unavailable(shortened(err), ctx.Err() != nil)
+	err = unavailable(shortened(withAccount(err, desired)), ctx.Err() != nil)
 	if err == nil && deployed != nil {
 		if newest := e.records.latest(name); newest != nil && newest.Revision == deployed.Revision {
 			e.attempts.succeeded(name, deployed.Revision)

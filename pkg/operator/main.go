@@ -28,9 +28,20 @@ func Main(options *Options, build func(ctx context.Context) ([]Kind, error)) {
 	pflag.Parse()
 	options.SetupLogging(os.Stderr)
 	if err := runMain(stop, options, pflag.Args(), build); err != nil {
-		klog.ErrorS(err, "The operator ends")
+		logErrors(err)
 		os.Exit(1)
 	}
+}
+
+// logErrors logs why the operator ends. Joined errors, such as those of a file, have a line each.
+func logErrors(err error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // Only the outermost error is a list of lines.
+		for _, err := range joined.Unwrap() {
+			logErrors(err)
+		}
+		return
+	}
+	klog.ErrorS(err, "The operator ends")
 }
 
 func runMain(stop context.Context, options *Options, args []string, build func(ctx context.Context) ([]Kind, error)) error {

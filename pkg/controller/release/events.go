@@ -57,6 +57,9 @@ func releaseTransition(before, after releasev1alpha1.ReleaseStatus) (event.Event
 	}
 	what := fmt.Sprintf("revision %d of chart %s %s (%s)", is.Revision, is.Chart, is.ChartVersion, after.LastUpgradeReason)
 	switch {
+	case was == nil && after.LastUpgradeReason == releasev1alpha1.UpgradeReasonTakenOver:
+		return event.Normal("TookOver", "TakeOver", fmt.Sprintf("Took over release %s with revision %d of chart %s %s",
+			is.Name, is.Revision, is.Chart, is.ChartVersion)), true
 	case was == nil || is.Revision < was.Revision:
 		return event.Normal("Installed", "Install", "Installed "+what), true
 	case was.Revision != is.Revision && after.LastUpgradeReason == releasev1alpha1.UpgradeReasonRemediation:

@@ -49,6 +49,9 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	remedied := func(app *sample) { app.Status.LastUpgradeReason = releasev1alpha1.UpgradeReasonRemediation }
+	takenOver := func(app *sample) {
+		app.Status.LastUpgradeReason, app.Status.DeployedRelease.Name = releasev1alpha1.UpgradeReasonTakenOver, "web"
+	}
 	next := func(app *sample) { app.Generation++ }
 	const no = metav1.ConditionFalse
 	tests := []struct {
@@ -60,6 +63,10 @@ func TestEvents(t *testing.T) {
 		{
 			"installed", status(), status(revision(1, 0)),
 			[]event.Event{event.Normal("Installed", "Install", "Installed revision 1 of chart demo-app 1.0.0 (DriftDetected)")},
+		},
+		{
+			"taken over", status(), status(revision(3, 0), takenOver),
+			[]event.Event{event.Normal("TookOver", "TakeOver", "Took over release web with revision 3 of chart demo-app 1.0.0")},
 		},
 		{
 			"upgraded", status(revision(1, 0)), status(revision(2, 1)),

@@ -48,7 +48,12 @@ func ReasonFor(decision helm.Decision, c Circumstances) releasev1alpha1.UpgradeR
 		if c.Deployed && !c.SpecChanged {
 			return foundBy(c.Why)
 		}
-	case helm.CauseDrift, helm.CauseReleaseChanged:
+	case helm.CauseReleaseChanged:
+		if !c.Deployed {
+			return releasev1alpha1.UpgradeReasonTakenOver
+		}
+		return foundBy(c.Why)
+	case helm.CauseDrift:
 		return foundBy(c.Why)
 	case helm.CauseBaselineUnknown, helm.CauseUnverified:
 		if !c.SpecChanged && !c.Unrecorded {

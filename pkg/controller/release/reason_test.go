@@ -70,6 +70,8 @@ func TestReasonFor(t *testing.T) {
 		{"drift found after a restart", helm.CauseDrift, with(deployed, because(controller.SpecChange)), releasev1alpha1.UpgradeReasonDriftDetected},
 		{"drift while a dependency becomes ready", helm.CauseDrift, with(deployed, ready), releasev1alpha1.UpgradeReasonDriftDetected},
 
+		{"taken over", helm.CauseReleaseChanged, Circumstances{SpecChanged: true}, releasev1alpha1.UpgradeReasonTakenOver},
+		{"taken over after an event", helm.CauseReleaseChanged, with(Circumstances{}, because(controller.Drift)), releasev1alpha1.UpgradeReasonTakenOver},
 		{"rolled back by hand", helm.CauseReleaseChanged, with(deployed, because(controller.Drift)), releasev1alpha1.UpgradeReasonDriftDetected},
 		{"rolled back by hand, without an event", helm.CauseReleaseChanged, with(deployed, because(resync)), releasev1alpha1.UpgradeReasonPeriodicResync},
 		{"rolled back by hand and a new spec", helm.CauseReleaseChanged, with(deployed, spec), releasev1alpha1.UpgradeReasonDriftDetected},

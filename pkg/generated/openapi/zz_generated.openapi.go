@@ -2368,7 +2368,7 @@ func schema_pkg_apis_demo_v1alpha1_DemoAppStatus(ref common.ReferenceCallback) c
 					},
 					"lastUpgradeReason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastUpgradeReason is why the operator last changed the objects of the release: SpecGenerationChanged, DriftDetected, PeriodicResync, CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged, ClusterCapabilitiesChanged, UserRequested or Remediation.",
+							Description: "lastUpgradeReason is why the operator last changed the objects of the release: SpecGenerationChanged, DriftDetected, PeriodicResync, CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged, ClusterCapabilitiesChanged, UserRequested, Remediation or TakenOver.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3478,7 +3478,7 @@ func schema_pkg_apis_release_v1alpha1_DeployedRelease(ref common.ReferenceCallba
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "name is the name of the release, which is the name of the DemoApp.",
+							Description: "name is the name of the release, mostly the name of the object.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3935,7 +3935,7 @@ func schema_pkg_apis_release_v1alpha1_ReleaseStatus(ref common.ReferenceCallback
 					},
 					"lastUpgradeReason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastUpgradeReason is why the operator last changed the objects of the release: SpecGenerationChanged, DriftDetected, PeriodicResync, CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged, ClusterCapabilitiesChanged, UserRequested or Remediation.",
+							Description: "lastUpgradeReason is why the operator last changed the objects of the release: SpecGenerationChanged, DriftDetected, PeriodicResync, CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged, ClusterCapabilitiesChanged, UserRequested, Remediation or TakenOver.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4166,7 +4166,7 @@ func schema_pkg_apis_release_v1alpha1_ValuesReference(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ValuesReference names a key of a ConfigMap or Secret with values of the chart. The object is in the namespace of the DemoApp.",
+				Description: "ValuesReference names a key of a ConfigMap or Secret with values of the chart. The object is in the namespace of the object that names it.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -157,11 +158,17 @@ func (l *loader) apply(ctx context.Context, manager *watches.Manager, v version)
 		err = manager.Update(kinds...)
 	}
 	if err != nil {
-		text := strings.ReplaceAll(err.Error(), "\n", "; ")
+		lines := strings.Split(err.Error(), "\n")
 		l.valid.Set(0)
 		l.reloads.WithLabelValues("error").Inc()
-		klog.FromContext(ctx).Error(nil, "The watches file cannot be used, its last valid version stays in use", "file", l.Path, "because", text)
-		l.report(event.Warning("WatchesFileInvalid", "Reload", "The last valid version stays in use: "+text))
+		for _, line := range lines {
+			klog.FromContext(ctx).Error(nil, "The watches file cannot be used, its last valid version stays in use", "file", l.Path, "because", line)
+		}
+		note := "The last valid version stays in use: " + lines[0]
+		if more := len(lines) - 1; more > 0 {
+			note += fmt.Sprintf(" (and %d more errors, see the log of the operator)", more)
+		}
+		l.report(event.Warning("WatchesFileInvalid", "Reload", note))
 		return err
 	}
 	l.valid.Set(1)

@@ -286,10 +286,14 @@ func TestReloadEvents(t *testing.T) {
 	bubble(t, build, func(p *process) {
 		writeFile(t, folder, "watches.yaml", entry("Memcached", chart, "replicas: 3"))
 		p.wait(time.Minute)
+		writeFile(t, folder, "watches.yaml", entry("Memcached", chart, "timeout: often", "maxHistory: 0", "scope: All"))
+		p.wait(time.Minute)
 		writeFile(t, folder, "watches.yaml", entry("Memcached", chart, "maxHistory: 3"))
 		p.wait(time.Minute)
 		want := []string{
 			"Warning WatchesFileInvalid The last valid version stays in use: watches.yaml:1: entry 1 (cache.my.domain/v1 Memcached): replicas: is not a known field;",
+			"Warning WatchesFileInvalid The last valid version stays in use: watches.yaml:1: entry 1 (cache.my.domain/v1 Memcached): " +
+				`timeout: "often" is not a duration; use for example 5m (and 2 more errors, see the log of the operator)`,
 			"Normal WatchesFileLoaded A new version of the watches file is in use",
 		}
 		for i := range reported {

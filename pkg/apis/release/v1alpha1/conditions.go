@@ -5,11 +5,11 @@ package v1alpha1
 
 // Condition types of a release besides those of the kstatus contract.
 const (
-	// ConditionInitialized is True once the DemoApp is bound to the chart.
+	// ConditionInitialized is True once the object is bound to the chart.
 	ConditionInitialized = "Initialized"
 	// ConditionDeployed is True while the desired release is deployed. It is False if the
-	// last install or upgrade failed or could not begin. The waitFor of another DemoApp
-	// waits for this condition. If waitForReady is set, the deployed revision must also
+	// last install or upgrade failed or could not begin. For DemoApps, the waitFor of
+	// another DemoApp waits for this condition. If waitForReady is set, the deployed revision must also
 	// have been healthy once.
 	ConditionDeployed = "Deployed"
 	// ConditionFailed is True while the last attempt failed. It is absent otherwise.
@@ -104,7 +104,7 @@ const (
 	// terminal until the spec or the chart changes.
 	ReasonRenderFailed = "RenderFailed"
 	// ReasonOutOfScope means that an object of the release is in another namespace than
-	// the DemoApp, or is cluster-scoped. Nothing is installed. It is terminal.
+	// the release, or is cluster-scoped. Nothing is installed. It is terminal.
 	ReasonOutOfScope = "OutOfScope"
 	// ReasonReleaseBusy means that another client is changing the release, most likely
 	// the helm command.
@@ -150,6 +150,6 @@ const (
 	// waits, and the uninstall is retried.
 	ReasonUninstallFailed = "UninstallFailed"
 	// ReasonUninstalled means that the release is uninstalled, and finalizers of other
-	// owners keep the DemoApp. Deployed has this reason, too.
+	// owners keep the object. Deployed has this reason, too.
 	ReasonUninstalled = "Uninstalled"
 )

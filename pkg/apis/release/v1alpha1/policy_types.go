@@ -9,7 +9,7 @@ import (
 
 // Annotations by which a user requests an action.
 const (
-	// AnnotationRequestedAt requests one full reconcile of the DemoApp each time its
+	// AnnotationRequestedAt requests one full reconcile of the object each time its
 	// value changes. The value is any text of at most 256 characters, usually a time. The
 	// operator copies the value to status.lastHandledRequestedAt after the reconcile.
 	AnnotationRequestedAt = "demo.example.com/requested-at"
@@ -18,9 +18,9 @@ const (
 	AnnotationForceAt = "demo.example.com/force-at"
 )
 
-// AnnotationAdoptRelease allows the operator to adopt a Helm release of the DemoApp's
-// name, and its objects, that another client created. Its value is "true". Without the
-// annotation, such a release is not changed, and the DemoApp is not installed.
+// AnnotationAdoptRelease allows the operator to adopt a Helm release of the object's
+// release name, and its objects, that another client created. Its value is "true". Without
+// the annotation, such a release is not changed, and nothing is installed.
 const AnnotationAdoptRelease = "demo.example.com/adopt-release"
 
 // ReleasePolicy says when the operator may change a release, and what it does about

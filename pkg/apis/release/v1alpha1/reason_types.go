@@ -5,7 +5,7 @@ package v1alpha1
 
 // UpgradeReason is why the operator last changed the objects of a release.
 //
-// +kubebuilder:validation:Enum=SpecGenerationChanged;DriftDetected;PeriodicResync;CrossCRDependencyBecameReady;RetryAfterFailure;ChartChanged;ClusterCapabilitiesChanged;UserRequested;Remediation
+// +kubebuilder:validation:Enum=SpecGenerationChanged;DriftDetected;PeriodicResync;CrossCRDependencyBecameReady;RetryAfterFailure;ChartChanged;ClusterCapabilitiesChanged;UserRequested;Remediation;TakenOver
 type UpgradeReason string
 
 // The reasons for a change of the objects of a release.
@@ -19,7 +19,7 @@ const (
 	// UpgradeReasonPeriodicResync is a repair of drift that only the periodic resync
 	// found.
 	UpgradeReasonPeriodicResync UpgradeReason = "PeriodicResync"
-	// UpgradeReasonCrossCRDependencyBecameReady is a change that waited until the DemoApp
+	// UpgradeReasonCrossCRDependencyBecameReady is a change that waited until the object
 	// named in waitFor was deployed.
 	UpgradeReasonCrossCRDependencyBecameReady UpgradeReason = "CrossCRDependencyBecameReady"
 	// UpgradeReasonRetryAfterFailure is a retry of a change that failed.
@@ -34,4 +34,6 @@ const (
 	UpgradeReasonUserRequested UpgradeReason = "UserRequested"
 	// UpgradeReasonRemediation is a rollback after a failed upgrade.
 	UpgradeReasonRemediation UpgradeReason = "Remediation"
+	// UpgradeReasonTakenOver is the first revision of a release that another client made.
+	UpgradeReasonTakenOver UpgradeReason = "TakenOver"
 )

@@ -38,7 +38,7 @@ type ReleaseStatus struct {
 	// lastUpgradeReason is why the operator last changed the objects of the
 	// release: SpecGenerationChanged, DriftDetected, PeriodicResync,
 	// CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged,
-	// ClusterCapabilitiesChanged, UserRequested or Remediation.
+	// ClusterCapabilitiesChanged, UserRequested, Remediation or TakenOver.
 	// +optional
 	LastUpgradeReason UpgradeReason `json:"lastUpgradeReason,omitempty"`
 
@@ -125,7 +125,7 @@ type ReleaseStatus struct {
 
 // DeployedRelease names a revision of a Helm release and its chart.
 type DeployedRelease struct {
-	// name is the name of the release, which is the name of the DemoApp.
+	// name is the name of the release, mostly the name of the object.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=53
 	// +required

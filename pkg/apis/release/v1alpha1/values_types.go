@@ -21,7 +21,7 @@ const (
 const DefaultValuesKey = "values.yaml"
 
 // ValuesReference names a key of a ConfigMap or Secret with values of the chart. The
-// object is in the namespace of the DemoApp.
+// object is in the namespace of the object that names it.
 type ValuesReference struct {
 	// kind is ConfigMap or Secret.
 	// +required

@@ -47,7 +47,7 @@ type Entry struct {
 	MaxConcurrentReconciles int
 	// Selector selects the resources by their labels. It is never nil after [Parse]. A file without it selects all.
 	Selector labels.Selector
-	// DryRunOption is the dryRunOption of operator-sdk, client or server. It has no effect, because changes are not
+	// DryRunOption is the dryRunOption of operator-sdk: client, server or none. It has no effect, because changes are not
 	// found by dry runs.
 	DryRunOption string
 	// ReleaseName computes the name of the release of a resource. Nil means the name of the resource.
@@ -189,7 +189,7 @@ func (e *Entry) fields() map[string]func(field) {
 			e.MaxConcurrentReconciles = int(workers)
 		},
 		"selector":     func(f field) { e.Selector = readSelector(f) },
-		"dryRunOption": func(f field) { f.text(&e.DryRunOption, anyText) },
+		"dryRunOption": func(f field) { oneOf(f, &e.DryRunOption, "client", "server", "none") },
 		"releaseName": func(f field) {
 			f.text(new(string), func(text string) (err error) {
 				e.ReleaseName, err = ParseNameTemplate(text)

@@ -307,6 +307,7 @@ func TestErrors(t *testing.T) {
 		{"namespace in upper case", "releaseNamespace: Caches", `releaseNamespace: "Caches" is invalid: `},
 		{"unknown scope", "scope: All", `scope: must be Namespace or Cluster, got "All"`},
 		{"empty scope", `scope: ""`, `scope: must be Namespace or Cluster, got ""`},
+		{"unknown dry run", "dryRunOption: bogus", `dryRunOption: must be client, server or none, got "bogus"`},
 		{"invalid account", "serviceAccountName: a/b", `serviceAccountName: "a/b" is invalid: `},
 		{"unknown variable", "values: slf.spec", "values: is not a valid CEL expression: undeclared reference to 'slf' (line 1, column 1)"},
 		{"syntax", `values: "{"`, "values: is not a valid CEL expression: Syntax error: "},

@@ -10,7 +10,7 @@ package v1alpha1
 //
 // DeployedRelease names a revision of a Helm release and its chart.
 type DeployedReleaseApplyConfiguration struct {
-	// name is the name of the release, which is the name of the DemoApp.
+	// name is the name of the release, mostly the name of the object.
 	Name *string `json:"name,omitempty"`
 	// revision counts the installs, upgrades and rollbacks of the release, from
 	// 1.

@@ -33,7 +33,7 @@ type ReleaseStatusApplyConfiguration struct {
 	// lastUpgradeReason is why the operator last changed the objects of the
 	// release: SpecGenerationChanged, DriftDetected, PeriodicResync,
 	// CrossCRDependencyBecameReady, RetryAfterFailure, ChartChanged,
-	// ClusterCapabilitiesChanged, UserRequested or Remediation.
+	// ClusterCapabilitiesChanged, UserRequested, Remediation or TakenOver.
 	LastUpgradeReason *releasev1alpha1.UpgradeReason `json:"lastUpgradeReason,omitempty"`
 	// lastUpgradeAt is when the operator last changed the objects of the
 	// release.

@@ -13,7 +13,7 @@ import (
 // with apply.
 //
 // ValuesReference names a key of a ConfigMap or Secret with values of the chart. The
-// object is in the namespace of the DemoApp.
+// object is in the namespace of the object that names it.
 type ValuesReferenceApplyConfiguration struct {
 	// kind is ConfigMap or Secret.
 	Kind *releasev1alpha1.ValuesKind `json:"kind,omitempty"`

@@ -41,6 +41,8 @@ const (
 	fakeAPI = "test/fakeapi"
 	// passLog is what all tests may import, too. It imports nothing of this module.
 	passLog = fakes + "/passlog"
+	// releaseWorld is what the tests of release kinds may import.
+	releaseWorld = "test/releaseworld"
 )
 
 var steps = []string{
@@ -197,6 +199,7 @@ var layers = []layer{
 	},
 	// What only tests use.
 	{folder: fakeAPI},
+	{folder: releaseWorld, may: []string{engine, fakeAPI, passLog}},
 	{folder: "test/crd"},
 	{folder: passLog},
 	{folder: "test/webappcases"},
@@ -402,7 +405,7 @@ func refuse(file, imported string) string {
 	}
 	inTests := append([]string{fakeAPI, passLog}, from.mayInTests...)
 	if within(folder, plumbing) {
-		inTests = append(inTests, fakes)
+		inTests = append(inTests, fakes, releaseWorld)
 	}
 	if strings.HasSuffix(file, "_test.go") && slices.Contains(inTests, to.folder) {
 		return ""

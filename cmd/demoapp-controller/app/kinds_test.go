@@ -16,35 +16,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 
-	appv1 "github.com/example/demoapp-controller/pkg/apis/app/v1"
-	backupv1 "github.com/example/demoapp-controller/pkg/apis/backup/v1"
-	cachev1 "github.com/example/demoapp-controller/pkg/apis/cache/v1"
-	configv1 "github.com/example/demoapp-controller/pkg/apis/config/v1"
-	databasev1 "github.com/example/demoapp-controller/pkg/apis/database/v1"
-	demov1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
-	examplev1 "github.com/example/demoapp-controller/pkg/apis/example/v1"
-	platformv1 "github.com/example/demoapp-controller/pkg/apis/platform/v1"
-	webappv1 "github.com/example/demoapp-controller/pkg/apis/webapp/v1"
-	"github.com/example/demoapp-controller/pkg/controller/appconfig"
-	"github.com/example/demoapp-controller/pkg/controller/appstack"
-	"github.com/example/demoapp-controller/pkg/controller/audit"
-	"github.com/example/demoapp-controller/pkg/controller/backup"
-	"github.com/example/demoapp-controller/pkg/controller/demoapp"
-	"github.com/example/demoapp-controller/pkg/controller/demoappcluster"
-	"github.com/example/demoapp-controller/pkg/controller/ecommerceplatform"
-	"github.com/example/demoapp-controller/pkg/controller/memcachedbackup"
-	"github.com/example/demoapp-controller/pkg/controller/postgresql"
-	"github.com/example/demoapp-controller/pkg/controller/webapp"
 	"github.com/example/demoapp-controller/pkg/controller/website"
+	"github.com/example/demoapp-controller/pkg/generated/clientset/versioned/scheme"
 	"github.com/example/demoapp-controller/pkg/operator"
 	"github.com/example/demoapp-controller/pkg/operator/releasekinds"
 	"github.com/example/demoapp-controller/test/fakeapi"
@@ -53,193 +35,55 @@ import (
 // parts are the names of the parts that a kind adds to the process.
 type parts struct{ Services, Controllers []string }
 
+// clusterWide are the informers that --namespaces does not limit, because their objects have no namespace, or one that a
+// flag names.
+var clusterWide = []string{
+	"informer of Nodes", "informer of IngressClasses", "informer of CustomResourceDefinition httproutes.gateway.networking.k8s.io",
+	"informer of audit records in demoapp-audit",
+}
+
+// TestKinds: each kind has a controller of its name. Kinds share informers, so each informer is added once. With
+// namespaces, it is added once for each of them.
 func TestKinds(t *testing.T) {
-	tests := []struct {
-		name       string
-		namespaces []string
-		want       map[string]parts
-	}{
-		{
-			name: "all namespaces",
-			want: map[string]parts{
-				demoapp.Name: {
-					Services: []string{
-						"informer of DemoApps", "informer of Secrets", "informer of ConfigMaps",
-						"informer of IngressClasses", "informer of CustomResourceDefinition httproutes.gateway.networking.k8s.io",
-						"informer of audit records in demoapp-audit", "helm engine",
-					},
-					Controllers: []string{demoapp.Name, audit.Name},
-				},
-				demoappcluster.Name: {
-					Services:    []string{"informer of DemoAppClusters", "informer of Nodes"},
-					Controllers: []string{demoappcluster.Name},
-				},
-				website.Name: {
-					Services: []string{
-						"informer of Websites", "informer of children of kind ConfigMap",
-						"informer of children of kind Deployment.apps", "informer of children of kind Service",
-					},
-					Controllers: []string{website.Name},
-				},
-				webapp.Name: {
-					Services:    []string{"informer of WebApps"},
-					Controllers: []string{webapp.Name},
-				},
-				memcachedbackup.Name: {
-					Services: []string{
-						"informer of MemcachedBackups", "informer of pods with label cache.my.domain/memcachedbackup",
-					},
-					Controllers: []string{memcachedbackup.Name},
-				},
-				appconfig.Name: {
-					Services: []string{
-						"informer of AppConfigs", "informer of DaemonSets with label config.example.com/reload",
-						"informer of Deployments with label config.example.com/reload",
-						"informer of StatefulSets with label config.example.com/reload",
-					},
-					Controllers: []string{appconfig.Name},
-				},
-				backup.Name: {
-					Services: []string{
-						"informer of Backups", "informer of children of kind CronJob.batch",
-						"informer of Jobs with label backup.example.com/backup", "informer of keys of Secrets",
-					},
-					Controllers: []string{backup.Name},
-				},
-				appstack.Name: {
-					Services:    []string{"informer of AppStacks"},
-					Controllers: []string{appstack.Name},
-				},
-				postgresql.Name: {
-					Services: []string{
-						"informer of PostgreSQLs", "informer of Secrets with label database.example.com/postgresql",
-						"informer of PersistentVolumeClaims with label database.example.com/postgresql",
-						"informer of Pods with label database.example.com/postgresql",
-						"informer of children of kind StatefulSet.apps", "informer of children of kind PodDisruptionBudget.policy",
-					},
-					Controllers: []string{postgresql.Name},
-				},
-				ecommerceplatform.Name: {
-					Services: []string{
-						"informer of EcommercePlatforms",
-						"informer of children of kind Ingress.networking.k8s.io",
-						"informer of children of kind NetworkPolicy.networking.k8s.io",
-						"informer of Secrets with label platform", "informer of PersistentVolumeClaims with label platform",
-					},
-					Controllers: []string{ecommerceplatform.Name},
-				},
-			},
-		},
-		{
-			name:       "some namespaces",
-			namespaces: []string{"a", "b"},
-			want: map[string]parts{
-				demoapp.Name: {
-					Services: []string{
-						"informer of DemoApps in a", "informer of DemoApps in b",
-						"informer of Secrets in a", "informer of Secrets in b",
-						"informer of ConfigMaps in a", "informer of ConfigMaps in b",
-						"informer of IngressClasses", "informer of CustomResourceDefinition httproutes.gateway.networking.k8s.io",
-						"informer of audit records in demoapp-audit", "helm engine",
-					},
-					Controllers: []string{demoapp.Name, audit.Name},
-				},
-				demoappcluster.Name: {
-					Services:    []string{"informer of DemoAppClusters in a", "informer of DemoAppClusters in b", "informer of Nodes"},
-					Controllers: []string{demoappcluster.Name},
-				},
-				website.Name: {
-					Services: []string{
-						"informer of Websites in a", "informer of Websites in b",
-						"informer of children of kind ConfigMap in a", "informer of children of kind ConfigMap in b",
-						"informer of children of kind Deployment.apps in a", "informer of children of kind Deployment.apps in b",
-						"informer of children of kind Service in a", "informer of children of kind Service in b",
-					},
-					Controllers: []string{website.Name},
-				},
-				webapp.Name: {
-					Services:    []string{"informer of WebApps in a", "informer of WebApps in b"},
-					Controllers: []string{webapp.Name},
-				},
-				memcachedbackup.Name: {
-					Services: []string{
-						"informer of MemcachedBackups in a", "informer of MemcachedBackups in b",
-						"informer of pods with label cache.my.domain/memcachedbackup in a",
-						"informer of pods with label cache.my.domain/memcachedbackup in b",
-					},
-					Controllers: []string{memcachedbackup.Name},
-				},
-				appconfig.Name: {
-					Services: []string{
-						"informer of AppConfigs in a", "informer of AppConfigs in b",
-						"informer of DaemonSets with label config.example.com/reload in a",
-						"informer of DaemonSets with label config.example.com/reload in b",
-						"informer of Deployments with label config.example.com/reload in a",
-						"informer of Deployments with label config.example.com/reload in b",
-						"informer of StatefulSets with label config.example.com/reload in a",
-						"informer of StatefulSets with label config.example.com/reload in b",
-					},
-					Controllers: []string{appconfig.Name},
-				},
-				backup.Name: {
-					Services: []string{
-						"informer of Backups in a", "informer of Backups in b",
-						"informer of children of kind CronJob.batch in a", "informer of children of kind CronJob.batch in b",
-						"informer of Jobs with label backup.example.com/backup in a", "informer of Jobs with label backup.example.com/backup in b",
-						"informer of keys of Secrets in a", "informer of keys of Secrets in b",
-					},
-					Controllers: []string{backup.Name},
-				},
-				appstack.Name: {
-					Services: []string{
-						"informer of AppStacks in a", "informer of AppStacks in b",
-					},
-					Controllers: []string{appstack.Name},
-				},
-				postgresql.Name: {
-					Services: []string{
-						"informer of PostgreSQLs in a", "informer of PostgreSQLs in b",
-						"informer of Secrets with label database.example.com/postgresql in a", "informer of Secrets with label database.example.com/postgresql in b",
-						"informer of PersistentVolumeClaims with label database.example.com/postgresql in a", "informer of PersistentVolumeClaims with label database.example.com/postgresql in b",
-						"informer of Pods with label database.example.com/postgresql in a", "informer of Pods with label database.example.com/postgresql in b",
-						"informer of children of kind StatefulSet.apps in a", "informer of children of kind StatefulSet.apps in b",
-						"informer of children of kind PodDisruptionBudget.policy in a", "informer of children of kind PodDisruptionBudget.policy in b",
-					},
-					Controllers: []string{postgresql.Name},
-				},
-				ecommerceplatform.Name: {
-					Services: []string{
-						"informer of EcommercePlatforms in a", "informer of EcommercePlatforms in b",
-						"informer of children of kind Ingress.networking.k8s.io in a",
-						"informer of children of kind Ingress.networking.k8s.io in b",
-						"informer of children of kind NetworkPolicy.networking.k8s.io in a",
-						"informer of children of kind NetworkPolicy.networking.k8s.io in b",
-						"informer of Secrets with label platform in a", "informer of Secrets with label platform in b",
-						"informer of PersistentVolumeClaims with label platform in a", "informer of PersistentVolumeClaims with label platform in b",
-					},
-					Controllers: []string{ecommerceplatform.Name},
-				},
-			},
-		},
+	all, some := registeredParts(t, nil), registeredParts(t, []string{"a", "b"})
+	owners := map[string]string{}
+	for name, got := range all {
+		if !slices.Contains(got.Controllers, name) {
+			t.Errorf("the controllers of kind %s are %q", name, got.Controllers)
+		}
+		var want []string
+		for _, service := range got.Services {
+			if owner := owners[service]; owner != "" {
+				t.Errorf("%s is added by the kinds %s and %s", service, owner, name)
+			}
+			owners[service] = name
+			if !strings.HasPrefix(service, "informer of ") || slices.Contains(clusterWide, service) {
+				want = append(want, service)
+				continue
+			}
+			want = append(want, service+" in a", service+" in b")
+		}
+		if diff := cmp.Diff(want, some[name].Services); diff != "" {
+			t.Errorf("services of kind %s with namespaces (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(got.Controllers, some[name].Controllers); diff != "" {
+			t.Errorf("controllers of kind %s with namespaces (-want +got):\n%s", name, diff)
+		}
 	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			env := newEnvironment(t, test.namespaces)
+}
 
-			got := map[string]parts{}
-			registered, err := kinds(t.Context(), parse(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, kind := range registered {
-				got[kind.Name] = build(t, env, kind)
-			}
-
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("parts (-want +got):\n%s", diff)
-			}
-		})
+// registeredParts returns the parts of all kinds in one process.
+func registeredParts(t *testing.T, namespaces []string) map[string]parts {
+	t.Helper()
+	env, got := newEnvironment(t, namespaces), map[string]parts{}
+	registered, err := kinds(t.Context(), parse(t))
+	if err != nil {
+		t.Fatal(err)
 	}
+	for _, kind := range registered {
+		got[kind.Name] = build(t, env, kind)
+	}
+	return got
 }
 
 // TestControllers: a kind that is switched off is not registered, and a watches.yaml that is switched off is not read.
@@ -316,20 +160,7 @@ func TestResourcesAreAllThatCachesNeed(t *testing.T) {
 		t.Run(kind.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := fakeapi.New(t)
-				server.Serve(demoAppResource, "DemoApp", true)
-				server.Serve(demov1alpha1.SchemeGroupVersion.WithResource("demoappclusters"), "DemoAppCluster", true)
-				server.Serve(webappv1.SchemeGroupVersion.WithResource("websites"), "Website", true)
-				server.Serve(appv1.SchemeGroupVersion.WithResource("appstacks"), "AppStack", true)
-				server.Serve(databasev1.SchemeGroupVersion.WithResource("postgresqls"), "PostgreSQL", true)
-				server.Serve(examplev1.SchemeGroupVersion.WithResource("webapps"), "WebApp", true)
-				server.Serve(cachev1.SchemeGroupVersion.WithResource("memcachedbackups"), "MemcachedBackup", true)
-				server.Serve(backupv1.SchemeGroupVersion.WithResource("backups"), "Backup", true)
-				server.Serve(batchv1.SchemeGroupVersion.WithResource("cronjobs"), "CronJob", true)
-				server.Serve(platformv1.SchemeGroupVersion.WithResource("ecommerceplatforms"), "EcommercePlatform", true)
-				server.Serve(networkingv1.SchemeGroupVersion.WithResource("ingresses"), "Ingress", true)
-				server.Serve(policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), "PodDisruptionBudget", true)
-				server.Serve(configv1.SchemeGroupVersion.WithResource("appconfigs"), "AppConfig", true)
-				server.Serve(appsv1.SchemeGroupVersion.WithResource("daemonsets"), "DaemonSet", true)
+				serve(server, kind.Resources)
 				server.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
 					resource := request.Key.Resource
 					if slices.Contains(kind.Resources, resource) || request.Key.Namespace == "demoapp-audit" {
@@ -360,6 +191,18 @@ func TestResourcesAreAllThatCachesNeed(t *testing.T) {
 				running.Wait()
 			})
 		})
+	}
+}
+
+// serve adds the resources that the server does not serve yet. Their kinds are those of the schemes.
+func serve(server *fakeapi.Server, resources []schema.GroupVersionResource) {
+	for _, types := range []*runtime.Scheme{scheme.Scheme, kubernetesscheme.Scheme} {
+		for kind := range types.AllKnownTypes() {
+			resource, _ := meta.UnsafeGuessKindToResource(kind)
+			if _, served := server.Kinds[resource]; !served && slices.Contains(resources, resource) {
+				server.Serve(resource, kind.Kind, true)
+			}
+		}
 	}
 }
 

@@ -12,11 +12,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/kubernetes"
 )
 
 // Builtin returns kinds of children that Kubernetes itself has, by their names, such as
 // "Deployment".
+//
+// The API server lets the operator create a Role or RoleBinding only with permissions that
+// the operator has itself. Their rules must not depend on what a tenant writes, or the tenant
+// gets the operator's permissions.
 func Builtin(env Informers, kube kubernetes.Interface, names ...string) ([]Kind, error) {
 	kinds := make([]Kind, 0, len(names))
 	for _, name := range names {
@@ -37,18 +42,28 @@ func builtin(env Informers, kube kubernetes.Interface, name string) (Kind, error
 		return Of(env, kube, corev1.SchemeGroupVersion.WithKind(name), kube.CoreV1().Secrets)
 	case "Service":
 		return Of(env, kube, corev1.SchemeGroupVersion.WithKind(name), kube.CoreV1().Services)
+	case "ServiceAccount":
+		return Of(env, kube, corev1.SchemeGroupVersion.WithKind(name), kube.CoreV1().ServiceAccounts)
+	case "PersistentVolumeClaim":
+		return Of(env, kube, corev1.SchemeGroupVersion.WithKind(name), kube.CoreV1().PersistentVolumeClaims)
 	case "Deployment":
 		return Of(env, kube, appsv1.SchemeGroupVersion.WithKind(name), kube.AppsV1().Deployments)
 	case "StatefulSet":
 		return Of(env, kube, appsv1.SchemeGroupVersion.WithKind(name), kube.AppsV1().StatefulSets)
 	case "CronJob":
 		return Of(env, kube, batchv1.SchemeGroupVersion.WithKind(name), kube.BatchV1().CronJobs)
+	case "Job":
+		return Of(env, kube, batchv1.SchemeGroupVersion.WithKind(name), kube.BatchV1().Jobs)
 	case "Ingress":
 		return Of(env, kube, networkingv1.SchemeGroupVersion.WithKind(name), kube.NetworkingV1().Ingresses)
 	case "NetworkPolicy":
 		return Of(env, kube, networkingv1.SchemeGroupVersion.WithKind(name), kube.NetworkingV1().NetworkPolicies)
 	case "PodDisruptionBudget":
 		return Of(env, kube, policyv1.SchemeGroupVersion.WithKind(name), kube.PolicyV1().PodDisruptionBudgets)
+	case "Role":
+		return Of(env, kube, rbacv1.SchemeGroupVersion.WithKind(name), kube.RbacV1().Roles)
+	case "RoleBinding":
+		return Of(env, kube, rbacv1.SchemeGroupVersion.WithKind(name), kube.RbacV1().RoleBindings)
 	default:
 		return Kind{}, errors.New("the kind is not listed here: use Of")
 	}

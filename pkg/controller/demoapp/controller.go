@@ -86,6 +86,7 @@ type Deps struct {
 type Controller struct {
 	*kind.Loop[*v1alpha1.DemoApp, v1alpha1.DemoAppStatus]
 
+	releases  release.Subscription
 	lifecycle *release.Lifecycle
 	rollout   *gates.Rollout
 	chart     *helm.Chart
@@ -113,6 +114,13 @@ func New(deps Deps) (*Controller, error) {
 	if c.Loop, err = c.newLoop(deps); err != nil {
 		return nil, err
 	}
+	c.releases = release.Subscribe(deps.Engine, func(changed cache.ObjectName, change helm.Change) {
+		// Most releases of a cluster may have other owners. An app that is not cached yet
+		// is enqueued by its own event.
+		if _, ours := c.Cached().Get(changed); ours {
+			c.Queue().Enqueue(changed, release.Why(change))
+		}
+	})
 	c.roll(deps.Engine, deps.Recorder, deps.RolloutLimits)
 	c.sources = values.NewSources(deps.Secrets, deps.ConfigMaps, c.Queue())
 	if err := c.watch(deps); err != nil {
@@ -120,13 +128,6 @@ func New(deps Deps) (*Controller, error) {
 	}
 	c.Await(deps.Audit.Synced()...)
 	c.Await(controller.NamedSync{Name: "release records", HasSynced: deps.Engine.HasSynced})
-	deps.Engine.Subscribe(func(release cache.ObjectName, change helm.Change) {
-		// Most releases of a cluster may have other owners. An app that is not cached yet
-		// is enqueued by its own event.
-		if _, ours := c.Cached().Get(release); ours {
-			c.Queue().Enqueue(release, reasonOf(change))
-		}
-	})
 	return c, nil
 }
 
@@ -159,7 +160,7 @@ func (c *Controller) roll(engine release.Engine, recorder events.EventRecorder, 
 	c.rollout = gates.NewRollout(gates.RolloutConfig{
 		Chart: c.chart, Plural: "DemoApps", Limits: limits, Observer: engine, Queue: c.Queue(), Objects: c.rolloutObjects,
 	})
-	c.lifecycle = release.New(engine, recorder, c.Queue().Drift(), c.rollout, gates.Suspend, gates.Window)
+	c.lifecycle = release.New(c.releases, recorder, c.Queue().Drift(), c.rollout, gates.Suspend, gates.Window)
 }
 
 // Rollouts counts the apps that wait for the operator's chart, are being upgraded to it,
@@ -241,12 +242,4 @@ func (c *Controller) watchApps(informer cache.SharedIndexInformer) error {
 	rivals, err2 := controller.AddHandler("rivals of demoapps", informer, controller.MapHandler(c.Queue(), c.rivals, claimsChanged))
 	c.Await(dependants, rivals)
 	return errors.Join(err1, err2)
-}
-
-// reasonOf converts a change that the engine reports to a reason of the queue.
-func reasonOf(change helm.Change) controller.Reason {
-	if change == helm.HealthChanged {
-		return controller.HealthChange
-	}
-	return controller.Drift
 }

@@ -29,28 +29,10 @@ import (
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
-	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/generated/informers/externalversions"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
-
-func TestReasonOf(t *testing.T) {
-	tests := []struct {
-		name   string
-		change helm.Change
-		want   controller.Reason
-	}{
-		{"object", helm.ObjectChanged, controller.Drift},
-		{"record", helm.RecordChanged, controller.Drift},
-		{"health", helm.HealthChanged, controller.HealthChange},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			equal(t, "reason", test.want, reasonOf(test.change))
-		})
-	}
-}
 
 // live runs the controller on real informers, in a synctest bubble.
 func live(t *testing.T, play func(t *testing.T, w *world)) {

@@ -74,11 +74,11 @@ type Lifecycle struct {
 // rollouts last: an object that another gate holds takes no turn.
 // Without rollouts, every object gets a newer chart at once. drift counts the drifted
 // objects of all releases.
-func New(engine Engine, recorder events.EventRecorder, drift controller.DriftCount, rollouts Rollouts, gates ...Gate) *Lifecycle {
+func New(subscription Subscription, recorder events.EventRecorder, drift controller.DriftCount, rollouts Rollouts, gates ...Gate) *Lifecycle {
 	if rollouts == nil {
 		rollouts = noRollouts{}
 	}
-	return &Lifecycle{engine: engine, recorder: recorder, drift: drift, rollouts: rollouts, gates: gates}
+	return &Lifecycle{engine: subscription.engine, recorder: recorder, drift: drift, rollouts: rollouts, gates: gates}
 }
 
 // Forget removes the state of a deleted object.
@@ -99,6 +99,10 @@ func (l *Lifecycle) Forget(key cache.ObjectName) {
 // Steps returns the steps of a kind with a release, for [kind.Kind].
 func Steps[T kind.Object[T]](l *Lifecycle, binding Binding[T]) func(context.Context, *kind.Pass[T]) error {
 	return func(ctx context.Context, p *kind.Pass[T]) error {
+		if !l.engine.HasSynced() {
+			// Without its record, a release would be installed again.
+			return fmt.Errorf("release records: %w", controller.ErrNotSynced)
+		}
 		s := &subject{
 			pass: p, object: p.Object, status: binding.Status(p.Object),
 			written: func() *releasev1alpha1.ReleaseStatus { return binding.Status(p.Observed) },

@@ -40,7 +40,7 @@ func (u *uninstaller) Remaining(context.Context, helm.Release, helm.Baseline) ([
 func TestUninstall(t *testing.T) {
 	engine := &uninstaller{}
 
-	done, err := New(engine, nil, controller.DriftCount{}, nil).Uninstall(t.Context(), *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
+	done, err := New(Subscription{engine}, nil, controller.DriftCount{}, nil).Uninstall(t.Context(), *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
 
 	equal(t, "error", nil, err)
 	equal(t, "event", event.Normal("Uninstalled", "Delete", "Uninstalled release a"), done)
@@ -64,7 +64,7 @@ func TestUninstallAndAwait(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			lifecycle := New(&test.engine, nil, controller.DriftCount{}, nil)
+			lifecycle := New(Subscription{&test.engine}, nil, controller.DriftCount{}, nil)
 
 			_, remaining, err := lifecycle.UninstallAndAwait(
 				t.Context(), *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})

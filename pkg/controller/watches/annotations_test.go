@@ -232,9 +232,9 @@ func TestRequests(t *testing.T) {
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, requested, "3") })
 		w.equal("records after another request", []string{"a.v1 superseded", "a.v2 deployed"}, w.HelmRecords())
 
-		w.recorder.take()
+		w.Recorder.Take()
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, requested, strings.Repeat("x", 300)) })
-		w.has("events", w.recorder.take(), "Warning RequestIgnored Annotation "+requested+" is ignored: its value has 300 characters; it may have 256")
+		w.has("events", w.Recorder.Take(), "Warning RequestIgnored Annotation "+requested+" is ignored: its value has 300 characters; it may have 256")
 	})
 }
 

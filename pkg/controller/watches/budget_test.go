@@ -129,10 +129,10 @@ func (w *world) drift(kind, name string) {
 func (w *world) spend(what string, most int, do func()) {
 	w.t.Helper()
 	w.TakeRequests()
-	w.recorder.take()
+	w.Recorder.Take()
 	do()
 	w.settle()
-	requests := append(w.TakeRequests(), w.recorder.take()...)
+	requests := append(w.TakeRequests(), w.Recorder.Take()...)
 	w.t.Logf("%s: %d requests, at most %d", what, len(requests), most)
 	if len(requests) > most {
 		w.t.Errorf("%s took %d requests, at most %d are allowed:\n%s", what, len(requests), most, strings.Join(requests, "\n"))
@@ -212,6 +212,6 @@ func TestBudgetOfManyKinds(t *testing.T) {
 		w.settle()
 		requests := slices.DeleteFunc(w.TakeRequests(), func(request string) bool { return strings.HasPrefix(request, "list ") })
 		w.equal("requests after the restart, besides lists", []string{}, requests)
-		w.equal("events after the restart", 0, len(w.recorder.take()))
+		w.equal("events after the restart", 0, len(w.Recorder.Take()))
 	})
 }

@@ -61,10 +61,10 @@ type kindController struct {
 }
 
 // newKindController returns a controller of the custom resources in the informers.
-func newKindController(k Kind, resource served.Resource, deps Deps) (*kindController, error) {
+func newKindController(k Kind, resource served.Resource, deps Deps, releases release.Subscription) (*kindController, error) {
 	c := &kindController{
 		kind: k, deps: deps, redactor: redact.New(overriddenTexts(k.Overrides)),
-		lifecycle: release.New(deps.Engine, deps.Recorder, deps.Metrics.Drift(k.Name()), nil, gates.Suspend),
+		lifecycle: release.New(releases, deps.Recorder, deps.Metrics.Drift(k.Name()), nil, gates.Suspend),
 	}
 	namespaces := deps.Namespaces
 	if !resource.Namespaced {
@@ -193,15 +193,11 @@ func labelsChanged(before, after *custom.Resource) controller.Reason {
 
 // changed enqueues the custom resources of a release that the engine reports.
 func (c *kindController) changed(changedRelease cache.ObjectName, change helm.Change) {
-	why := controller.Drift
-	switch {
-	case change == helm.HealthChanged:
-		why = controller.HealthChange
-	case c.kind.IgnoreDependents && change == helm.ObjectChanged:
+	if c.kind.IgnoreDependents && change == helm.ObjectChanged {
 		return
 	}
 	for _, key := range c.releases.owners(changedRelease) {
-		c.Queue().Enqueue(key, why)
+		c.Queue().Enqueue(key, release.Why(change))
 	}
 }
 
@@ -225,13 +221,25 @@ func (c *kindController) steps(ctx context.Context, p *pass) error {
 		err = c.writeManifest(ctx, p, bound)
 	}
 	setUpstream(p.Conditions(), &p.Object.Status.ReleaseStatus, err)
+	before := p.Observed
 	p.AfterCommit(func(committed bool) {
 		if committed && c.pruned.Notice(p) {
-			event.Emit(ctx, c.deps.Recorder, p.Object, event.Warning("StatusPruned", "Reconcile", "The CRD removes fields of the status, so the operator "+
-				"keeps them in memory only: set x-kubernetes-preserve-unknown-fields: true on status in the CRD"))
+			event.Emit(ctx, c.deps.Recorder, p.Object, statusLost(p.Observed != before))
 		}
 	})
 	return err
+}
+
+// statusLost returns the event about a status that the API server does not have as it was
+// written. written says that the API server accepted the write. Without the subresource, it
+// answers as if the custom resource did not exist.
+func statusLost(written bool) event.Event {
+	if !written {
+		return event.Warning("StatusNotWritten", "Reconcile", "The API server does not store the status, so the operator keeps it in memory "+
+			"only: enable the status subresource in the CRD (subresources: {status: {}})")
+	}
+	return event.Warning("StatusPruned", "Reconcile", "The CRD removes fields of the status, so the operator "+
+		"keeps them in memory only: set x-kubernetes-preserve-unknown-fields: true on status in the CRD")
 }
 
 func (c *kindController) runPostHooks(ctx context.Context, p *pass, bound *binding) error {

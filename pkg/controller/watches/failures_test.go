@@ -57,14 +57,16 @@ func TestServiceAccountWithoutRights(t *testing.T) {
 	tests := map[string]struct {
 		resource, text string
 		conditions     []string
+		hint           string
 	}{
 		"the operator may not impersonate": {
 			"serviceaccounts", `User "operator" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "default"`,
-			[]string{"Irreconcilable True ErrorGettingClient"},
+			[]string{"Irreconcilable True ErrorGettingClient"}, "",
 		},
 		"the account may not create": {
 			"configmaps", `User "` + deployer + `" cannot patch resource "configmaps" in API group "" in the namespace "default"`,
 			[]string{"Irreconcilable True ReconcileError", "ReleaseFailed True InstallError"},
+			"check that ServiceAccount default/deployer exists and has this permission",
 		},
 	}
 	for name, tc := range tests {
@@ -82,7 +84,7 @@ func TestServiceAccountWithoutRights(t *testing.T) {
 				})
 				w.create("default/a", size3)
 				w.has("conditions", w.conditions("default/a"), tc.conditions...)
-				w.contains("message", w.message("default/a", "Irreconcilable"), tc.text)
+				w.contains("message", w.message("default/a", "Irreconcilable"), tc.text, tc.hint)
 
 				w.With(func() { w.Refuse = nil })
 				w.wait(10 * time.Minute)

@@ -5,20 +5,16 @@ package watches_test
 
 import (
 	"compress/gzip"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
-	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,13 +22,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/example/demoapp-controller/pkg/controller/controllertest/passlog"
 	"github.com/example/demoapp-controller/pkg/controller/watches"
 	"github.com/example/demoapp-controller/pkg/helm"
-	"github.com/example/demoapp-controller/test/fakeapi"
+	"github.com/example/demoapp-controller/test/releaseworld"
 )
 
 // TestMain removes the rate limit of client-go's error handling. It sleeps while it holds a
@@ -51,81 +45,53 @@ const resync = 1000 * time.Hour
 
 // world is a manager and a real engine on a fake API server.
 type world struct {
-	*fakeapi.Server
+	*releaseworld.World
 
-	t        *testing.T
-	manager  *watches.Manager
-	recorder *recorder
-	waiting  map[string]bool
-	// log is what the manager and the engine log. It is checked at the end of the test.
-	log passlog.Recorder
-	mu  sync.Mutex
-	// stop ends the manager and the engine, as the end of the process does.
-	stop func()
+	t       *testing.T
+	manager *watches.Manager
+	waiting map[string]bool
+	mu      sync.Mutex
 }
 
 // bubble runs a test with a manager of the kinds in a synctest bubble.
 func bubble(t *testing.T, kinds []watches.Kind, test func(*world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		w := &world{Server: fakeapi.New(t), t: t}
+	releaseworld.Bubble(t, func(outer *releaseworld.World) {
+		w := &world{World: outer, t: outer.T}
 		w.Serve(memcacheds, "Memcached", true)
 		w.start(kinds...)
 		test(w)
-		w.log.Check(t)
 	})
 }
 
 // start starts a manager and an engine.
 func (w *world) start(kinds ...watches.Kind) {
 	w.t.Helper()
-	w.recorder, w.waiting = &recorder{}, map[string]bool{}
-	engine, err := helm.New(helm.Config{
-		RESTConfig: w.RESTConfig(), HTTPClient: w.HTTPClient(), Logger: slog.New(slog.DiscardHandler),
-		LoggerFor: func(ctx context.Context) *slog.Logger { return slog.New(logr.ToSlogHandler(klog.FromContext(ctx))) },
+	w.waiting = map[string]bool{}
+	w.Start(func() (_ releaseworld.Run, err error) {
+		w.manager, err = watches.NewManager(watches.Deps{
+			Engine: w.Engine, RESTConfig: w.RESTConfig(), HTTPClient: w.HTTPClient(), Recorder: w.Recorder, Clock: clock.RealClock{}, ResyncPeriod: resync,
+			Waiting: func(kind string, waiting bool) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.waiting[kind] = waiting
+			},
+		}, kinds...)
+		return w.manager.Run, err
 	})
-	w.must(err)
-	w.manager, err = watches.NewManager(watches.Deps{
-		Engine: engine, RESTConfig: w.RESTConfig(), HTTPClient: w.HTTPClient(), Recorder: w.recorder, Clock: clock.RealClock{}, ResyncPeriod: resync,
-		Waiting: func(kind string, waiting bool) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.waiting[kind] = waiting
-		},
-	}, kinds...)
-	w.must(err)
-	lead := w.log.Context(context.WithoutCancel(w.t.Context()))
-	ctx, cancel := context.WithCancel(lead)
-	var running sync.WaitGroup
-	running.Go(func() { engine.Run(ctx) })
-	running.Go(func() {
-		if err := w.manager.Run(ctx, lead); err != nil {
-			w.t.Errorf("Run: %v", err)
-		}
-	})
-	w.stop = sync.OnceFunc(func() {
-		cancel()
-		running.Wait()
-	})
-	w.t.Cleanup(w.stop)
-	w.settle()
 }
+
+// stop ends the manager and the engine, as the end of the process does.
+func (w *world) stop() { w.Stop() }
 
 func (w *world) must(err error) {
 	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.Must(err)
 }
 
-// settle waits until held statuses are written and nothing moves any more.
-func (w *world) settle() { w.wait(5 * time.Second) }
+func (w *world) settle() { w.Settle() }
 
-// wait advances the time, and waits until nothing moves any more.
-func (w *world) wait(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
-}
+func (w *world) wait(d time.Duration) { w.Wait(d) }
 
 // create creates a Memcached with a spec, as a user does, and settles.
 func (w *world) create(name string, spec map[string]any, annotations ...string) {
@@ -246,28 +212,6 @@ func (w *world) contains(what, text string, parts ...string) {
 			w.t.Errorf("%s lacks %q: %s", what, part, text)
 		}
 	}
-}
-
-// recorder keeps events as "Type Reason Note".
-type recorder struct {
-	mu     sync.Mutex
-	events []string
-}
-
-// Eventf implements events.EventRecorder.
-func (r *recorder) Eventf(_ runtime.Object, _ runtime.Object, eventType, reason, _, note string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.events = append(r.events, eventType+" "+reason+" "+fmt.Sprintf(note, args...))
-}
-
-// take returns the events since the last call.
-func (r *recorder) take() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	events := r.events
-	r.events = nil
-	return events
 }
 
 // chartOf returns a chart with templates by name.

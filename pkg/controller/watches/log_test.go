@@ -18,7 +18,7 @@ func TestHelmLogsWithFieldsOfPass(t *testing.T) {
 
 		for _, message := range []string{"creating release", "The release has changed", "Event"} {
 			found := false
-			for line := range strings.Lines(w.log.String()) {
+			for line := range strings.Lines(w.Log.String()) {
 				if strings.Contains(line, `"msg":"`+message+`"`) {
 					found = true
 					if !strings.Contains(line, `"reconcileID":"`) || !strings.Contains(line, `"object":{"name":"a"`) {
@@ -27,7 +27,7 @@ func TestHelmLogsWithFieldsOfPass(t *testing.T) {
 				}
 			}
 			if !found {
-				t.Errorf("no line %q in:\n%s", message, w.log.String())
+				t.Errorf("no line %q in:\n%s", message, w.Log.String())
 			}
 		}
 	})

@@ -69,6 +69,8 @@ type Deps struct {
 type Manager struct {
 	deps   Deps
 	runner *served.Runner
+	// releases reports the changes of the releases of all kinds.
+	releases release.Subscription
 
 	mu      sync.Mutex
 	running map[string]*kindController
@@ -86,7 +88,7 @@ func NewManager(deps Deps, kinds ...Kind) (*Manager, error) {
 	}
 	m := &Manager{deps: deps, running: map[string]*kindController{}}
 	m.runner = served.NewRunner(served.New(served.Config{Kinds: deps.Engine, Clock: deps.Clock, Waiting: deps.Waiting}))
-	deps.Engine.Subscribe(m.releaseChanged)
+	m.releases = release.Subscribe(deps.Engine, m.releaseChanged)
 	if err := m.Update(kinds...); err != nil {
 		return nil, err
 	}
@@ -183,7 +185,7 @@ func (m *Manager) runKind(stop, lead context.Context, k Kind, resource served.Re
 			return err
 		}
 	}
-	c, err := newKindController(k, resource, m.deps)
+	c, err := newKindController(k, resource, m.deps, m.releases)
 	if err != nil {
 		return err
 	}

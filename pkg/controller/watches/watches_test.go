@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,6 +27,7 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/watches"
 	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/fakeapi"
 )
 
 const prefix = "helm.sdk.operatorframework.io/"
@@ -44,7 +46,7 @@ func TestLifecycle(t *testing.T) {
 		w.equal("conditions", []string{
 			"Deployed True InstallSuccessful", "Initialized True ChartLoaded", "Irreconcilable False Reconciled", "Ready True Healthy",
 		}, w.conditions("default/a"))
-		w.equal("events", []string{"Normal Installed Installed revision 1 of chart memcached 1.0.0 (SpecGenerationChanged)"}, w.recorder.take())
+		w.equal("events", []string{"Normal Installed Installed revision 1 of chart memcached 1.0.0 (SpecGenerationChanged)"}, w.Recorder.Take())
 
 		w.change("default/a", func(object *unstructured.Unstructured) {
 			object.Object["spec"] = map[string]any{"size": int64(5)}
@@ -323,6 +325,26 @@ func TestSelector(t *testing.T) {
 	})
 }
 
+// TestNoStatusSubresource: an event says what a CRD without the status subresource lacks.
+func TestNoStatusSubresource(t *testing.T) {
+	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
+		w.With(func() {
+			w.Refuse = func(request fakeapi.Request, _ *unstructured.Unstructured) error {
+				if request.Key.Resource == memcacheds && request.Subresource == "status" {
+					return apierrors.NewNotFound(memcacheds.GroupResource(), "a")
+				}
+				return nil
+			}
+		})
+
+		w.create("default/a", size3)
+
+		w.equal("records", []string{"a.v1 deployed"}, w.HelmRecords())
+		w.has("events", w.Recorder.Take(), "Warning StatusNotWritten The API server does not store the status, so the operator keeps it in memory only: "+
+			"enable the status subresource in the CRD (subresources: {status: {}})")
+	})
+}
+
 // TestPrunedStatus: a CRD that removes our fields from the status costs neither a loop nor a
 // repeated apply.
 func TestPrunedStatus(t *testing.T) {
@@ -339,7 +361,7 @@ func TestPrunedStatus(t *testing.T) {
 		w.create("default/a", size3)
 		w.equal("inventory", "", w.field("Memcached", "default/a", "status", "inventory"))
 		w.has("conditions", w.conditions("default/a"), "Ready True Healthy")
-		events := w.recorder.take()
+		events := w.Recorder.Take()
 		w.has("events", events, "Warning StatusPruned The CRD removes fields of the status, so the operator keeps them in memory only: "+
 			"set x-kubernetes-preserve-unknown-fields: true on status in the CRD")
 		w.TakeRequests()
@@ -410,7 +432,7 @@ func TestOverrides(t *testing.T) {
 	bubble(t, []watches.Kind{kind}, func(w *world) {
 		w.create("default/a", map[string]any{"size": int64(3), "image": "mine"})
 		w.equal("data", "s3cret/image", w.field("ConfigMap", "default/a", "data", "image"))
-		w.has("events", w.recorder.take(), "Normal ValuesOverridden The operator overrides the values image")
+		w.has("events", w.Recorder.Take(), "Normal ValuesOverridden The operator overrides the values image")
 	})
 }
 
@@ -523,9 +545,9 @@ func TestCustomAnnotation(t *testing.T) {
 			w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": size} })
 		}
 		w.equal("records", []string{"a.v4 superseded", "a.v5 deployed"}, w.HelmRecords())
-		w.recorder.take()
+		w.Recorder.Take()
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, "example.com/history", "long") })
-		w.equal("events", []string{`Warning InvalidAnnotation Annotation example.com/history is ignored: "long" is not short`}, w.recorder.take())
+		w.equal("events", []string{`Warning InvalidAnnotation Annotation example.com/history is ignored: "long" is not short`}, w.Recorder.Take())
 		w.has("conditions", w.conditions("default/a"), "Ready True Healthy")
 	})
 }
@@ -547,9 +569,9 @@ func TestPeriod(t *testing.T) {
 		w.equal("data within the period", "7", w.field("ConfigMap", "default/a", "data", "size"))
 		w.wait(70 * time.Minute)
 		w.equal("data after the period", "3", w.field("ConfigMap", "default/a", "data", "size"))
-		w.recorder.take()
+		w.Recorder.Take()
 		w.change("default/a", func(object *unstructured.Unstructured) { annotate(object, prefix+"reconcile-period", "often") })
-		w.has("events", w.recorder.take(), "Warning InvalidReconcilePeriod Annotation "+prefix+
+		w.has("events", w.Recorder.Take(), "Warning InvalidReconcilePeriod Annotation "+prefix+
 			`reconcile-period is ignored: "often" is not a duration of at least 1s, for example 5m`)
 	})
 }

@@ -1,0 +1,185 @@
+// Copyright The DemoApp Controller Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/example/demoapp-controller/pkg/controller"
+	"github.com/example/demoapp-controller/pkg/controller/kind"
+	"github.com/example/demoapp-controller/pkg/controller/release"
+	"github.com/example/demoapp-controller/pkg/helm"
+	"github.com/example/demoapp-controller/test/fakeapi"
+	"github.com/example/demoapp-controller/test/releaseworld"
+)
+
+var shops = shopKind.GroupVersion().WithResource("shops")
+
+// startShops starts a process that runs the example.
+func startShops(w *releaseworld.World) {
+	w.T.Helper()
+	w.Serve(shops, shopKind.Kind, true)
+	chart, err := helm.LoadFS(fstest.MapFS{
+		"Chart.yaml": {Data: []byte("apiVersion: v2\nname: shop\nversion: 1.0.0\n")},
+		"templates/configmap.yaml": {Data: []byte(
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {size: \"{{ .Values.size }}\"}\n")},
+	}, ".")
+	w.Must(err)
+	w.Start(func() (releaseworld.Run, error) {
+		informer := dynamicinformer.NewFilteredDynamicInformer(w.Client, shops, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+		w.Must(informer.SetTransform(func(object any) (any, error) {
+			if whole, ok := object.(*unstructured.Unstructured); ok {
+				return shopOf(whole)
+			}
+			return object, nil
+		}))
+		client := func(namespace string) controller.Patcher[*Shop] {
+			return shopClient{w.Client.Resource(shops).Namespace(namespace)}
+		}
+		loop, err := newLoop(client, w.Engine, chart, kind.Deps{
+			Informers: map[string]cache.SharedIndexInformer{metav1.NamespaceAll: informer},
+			Recorder:  w.Recorder, Clock: clock.RealClock{}, ResyncPeriod: 1000 * time.Hour,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return releaseworld.WithInformers(loop.Run, informer), nil
+	})
+}
+
+// edit changes a Shop as a user does.
+func edit(w *releaseworld.World, change func(*unstructured.Unstructured)) {
+	w.T.Helper()
+	w.Edit("Shop", "default/a", "kubectl", change)
+	w.Settle()
+}
+
+func sized(size int64) func(*unstructured.Unstructured) {
+	return func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": size} }
+}
+
+// ready returns status, reason and message of Ready.
+func ready(w *releaseworld.World) string {
+	w.T.Helper()
+	shop, err := shopOf(w.Object("Shop", "default/a"))
+	w.Must(err)
+	condition := meta.FindStatusCondition(shop.Status.Conditions, "Ready")
+	if condition == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s %s", condition.Status, condition.Reason, condition.Message)
+}
+
+func wantText(t *testing.T, what, want, got string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s is %q, want %q", what, got, want)
+	}
+}
+
+// TestLoop: the example of a release kind installs, upgrades, corrects drift, holds an invalid change, and uninstalls.
+func TestLoop(t *testing.T) {
+	releaseworld.Bubble(t, func(w *releaseworld.World) {
+		startShops(w)
+		size := func() string {
+			object := w.Object("ConfigMap", "default/a")
+			if object == nil {
+				return ""
+			}
+			text, _, _ := unstructured.NestedString(object.Object, "data", "size")
+			return text
+		}
+		edit(w, sized(3))
+		wantText(w.T, "size", "3", size())
+		wantText(w.T, "Ready", "True Healthy Revision 1 is deployed and healthy", ready(w))
+
+		w.Edit("ConfigMap", "default/a", "kubectl", func(object *unstructured.Unstructured) { object.Object["data"] = map[string]any{"size": "9"} })
+		w.Settle()
+		wantText(w.T, "size after drift", "3", size())
+		w.Remove("ConfigMap", "default/a")
+		w.Settle()
+		wantText(w.T, "size after a deletion", "3", size())
+
+		edit(w, sized(5))
+		wantText(w.T, "size after a change", "5", size())
+		edit(w, sized(0))
+		wantText(w.T, "Ready", "False ValuesInvalid spec.size: must not be 0", ready(w))
+		wantText(w.T, "size while a change is held", "5", size())
+
+		w.Delete("Shop", "default/a")
+		w.Settle()
+		if left := w.Names(); len(left) > 0 {
+			w.T.Errorf("%v are left", left)
+		}
+		if diff := cmp.Diff([]string{}, w.HelmRecords()); diff != "" {
+			w.T.Errorf("records (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestLoopUninstallFails: the status says why the deletion waits, and the uninstall is repeated.
+func TestLoopUninstallFails(t *testing.T) {
+	releaseworld.Bubble(t, func(w *releaseworld.World) {
+		startShops(w)
+		edit(w, sized(3))
+		w.With(func() {
+			w.Fault = func(request fakeapi.Request) fakeapi.Fault {
+				if request.Verb == "delete" && request.Key.Resource.Resource == "configmaps" {
+					return fakeapi.FailBefore
+				}
+				return fakeapi.NoFault
+			}
+		})
+		w.Delete("Shop", "default/a")
+		w.Settle()
+		if got := ready(w); !strings.HasPrefix(got, "False UninstallFailed Deletion waits: ") {
+			w.T.Errorf("Ready is %q", got)
+		}
+		w.With(func() { w.Fault = nil })
+		w.Wait(time.Hour)
+		if left := w.Names(); len(left) > 0 {
+			w.T.Errorf("%v are left", left)
+		}
+	})
+}
+
+// TestLoopNeedsFinalizer: without a finalizer, releases would stay.
+func TestLoopNeedsFinalizer(t *testing.T) {
+	_, err := release.NewLoop(kind.Kind[*Shop, ShopStatus]{Name: "shop"}, kind.Deps{}, nil, binding{})
+	if err == nil || errors.Is(err, controller.ErrNotSynced) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// TestExampleInDocs: docs/adding-a-kind.md shows the example as it is compiled.
+func TestExampleInDocs(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/adding-a-kind.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("shop_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ := strings.Cut(string(page), "## A release kind")
+	_, shown, _ = strings.Cut(shown, "```go\n")
+	shown, _, _ = strings.Cut(shown, "```")
+	if _, example, _ := strings.Cut(string(source), ")\n\nvar shopKind"); "var shopKind"+example != shown {
+		t.Errorf("the page shows another example (-page +shop_test.go):\n%s", cmp.Diff(shown, "var shopKind"+example))
+	}
+}

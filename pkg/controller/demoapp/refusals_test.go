@@ -5,11 +5,13 @@ package demoapp
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/release/releasetest"
 	"github.com/example/demoapp-controller/pkg/helm"
@@ -173,4 +175,66 @@ func TestDriftIsCorrectedAfterFailedUpgrade(t *testing.T) {
 	}
 	equal(t, "operations", []string{"Upgrade a InputsChanged", "Repair a Drift"}, w.operations())
 	equal(t, "Ready", "False UpgradeFailed", w.conditions("a")["Ready"])
+}
+
+// TestTerminalFailureIsCountedOnce: retries that are left do not count as failed attempts.
+func TestTerminalFailureIsCountedOnce(t *testing.T) {
+	w := newWorld(t)
+	w.create(newApp("a", remediating(3, releasev1alpha1.RemediationNone)))
+	w.engine.Failures = []error{&helm.RefusedError{Err: errPlain}}
+	if _, err := w.pass("a", controller.SpecChange); !controller.IsTerminal(err) {
+		t.Fatalf("error is %v, want a terminal one", err)
+	}
+	w.clock.Step(time.Hour)
+	w.passes("a", controller.PeriodicResync)
+
+	equal(t, "Ready", "False RetriesExhausted", w.conditions("a")["Ready"])
+	message := w.message("a", apimeta.ConditionReady)
+	if want := "Gave up after 1 failed attempt, because a retry cannot succeed; "; !strings.HasPrefix(message, want) {
+		t.Errorf("message is %q, want it to begin with %q", message, want)
+	}
+	equal(t, "consecutive failures", int64(1), w.app("a").Status.Failures.Consecutive)
+}
+
+// TestForceStartsAfresh: a requested upgrade starts what was given up or rolled back, with
+// all its retries. It is answered when it has ended.
+func TestForceStartsAfresh(t *testing.T) {
+	tests := map[string]struct {
+		strategy releasev1alpha1.RemediationStrategy
+		failures int
+		ready    string
+	}{
+		"given up, then it succeeds":       {releasev1alpha1.RemediationNone, 0, "True Healthy"},
+		"given up, then a retry succeeds":  {releasev1alpha1.RemediationNone, 1, "True Healthy"},
+		"given up again":                   {releasev1alpha1.RemediationNone, 2, "False RetriesExhausted"},
+		"rolled back, then it succeeds":    {releasev1alpha1.RemediationRollback, 0, "True Healthy"},
+		"rolled back, then it fails again": {releasev1alpha1.RemediationRollback, 2, "False RolledBack"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := deployed(t, remediating(1, test.strategy))
+			w.change("a", says("other"))
+			w.engine.Failures = []error{errPlain, errPlain}
+			for range 3 {
+				_, _ = w.pass("a", controller.SpecChange)
+			}
+			w.operations()
+
+			w.change("a", asks("now", "now"))
+			w.engine.Failures = slices.Repeat([]error{errPlain}, test.failures)
+			_, _ = w.pass("a", controller.SpecChange)
+			equal(t, "first operation", true, strings.HasPrefix(w.operations()[0], "Upgrade a "))
+			equal(t, "request is answered", test.failures == 0, w.app("a").Status.LastHandledForceAt == "now")
+			for range 3 {
+				_, _ = w.pass("a", controller.Retry)
+			}
+
+			equal(t, "Ready", test.ready, w.conditions("a")["Ready"])
+			equal(t, "lastHandledForceAt", "now", w.app("a").Status.LastHandledForceAt)
+			w.operations()
+			w.clock.Step(time.Hour)
+			w.passes("a", controller.PeriodicResync)
+			equal(t, "operations later", []string(nil), w.operations())
+		})
+	}
 }

@@ -46,7 +46,9 @@ type Desired struct {
 	// The first variant is for a cluster that supports none.
 	Variants []helm.Release
 	// InputVersion identifies the inputs of the release besides the spec. It is not
-	// derived from the content of Secrets, because it is stored in the status.
+	// derived from the content of Secrets, because it is stored in the status. Without it,
+	// the lifecycle identifies the inputs by their digest, in memory and in the records. A
+	// restart then starts afresh what was given up before any revision was recorded.
 	InputVersion string
 	// Redactor removes secret values from messages.
 	Redactor *redact.Redactor

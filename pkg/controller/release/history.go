@@ -50,8 +50,8 @@ func recordSuccess(s *releasev1alpha1.ReleaseStatus, f Facts, action helm.Action
 }
 
 // recordFailure counts a failed attempt and adds it to the history. revision is that of
-// the record which the attempt left; 0 for none. A terminal failure exhausts the retries
-// of the remediation, because no retry can succeed.
+// the record which the attempt left; 0 for none. After a terminal
+// failure, remediation follows at once, because no retry can succeed.
 func recordFailure(s *releasev1alpha1.ReleaseStatus, f Facts, plan Plan, failed failure, revision int64) {
 	action, attempted := historyActions[plan.Decision.Action]
 	if !attempted {
@@ -74,9 +74,8 @@ func recordFailure(s *releasev1alpha1.ReleaseStatus, f Facts, plan Plan, failed 
 	case releasev1alpha1.HistoryRollback:
 		failures.Rollbacks++
 	}
-	spec := f.Desired.Policy.Remediation
-	if spec != nil && failed.Terminal && action != releasev1alpha1.HistoryRepair && failures.Consecutive > 0 {
-		failures.Consecutive = max(failures.Consecutive, retries(spec)+1)
+	if action != releasev1alpha1.HistoryRepair && failures.Consecutive > 0 {
+		failures.Terminal = failures.Terminal || failed.Terminal
 	}
 	s.Failures = &failures
 	s.History = remember(s.History, entry)
@@ -111,7 +110,7 @@ func countAttempt(
 	failures releasev1alpha1.FailureCounts, action releasev1alpha1.HistoryAction, chart *helm.Chart, causedByObject bool,
 ) releasev1alpha1.FailureCounts {
 	failures.Consecutive++
-	failures.Chart, failures.CausedByObject = chart.Digest(), causedByObject
+	failures.Chart, failures.CausedByObject, failures.Terminal = chart.Digest(), causedByObject, false
 	if action == releasev1alpha1.HistoryInstall {
 		failures.Installs++
 	} else {
@@ -152,7 +151,7 @@ func currentFailures(f Facts, s releasev1alpha1.ReleaseStatus) releasev1alpha1.F
 	failures := storedFailures(s)
 	if failures.Generation != f.Generation || failures.Inputs != f.InputVersion {
 		failures.Consecutive, failures.Generation, failures.Inputs, failures.Chart = 0, f.Generation, f.InputVersion, ""
-		failures.CausedByObject = false
+		failures.CausedByObject, failures.Terminal = false, false
 	}
 	return failures
 }
@@ -169,6 +168,6 @@ func storedFailures(s releasev1alpha1.ReleaseStatus) releasev1alpha1.FailureCoun
 func forgetFailures(s *releasev1alpha1.ReleaseStatus) {
 	if s.Failures != nil {
 		s.Failures.Consecutive, s.Failures.Generation, s.Failures.Inputs, s.Failures.Chart = 0, 0, "", ""
-		s.Failures.CausedByObject = false
+		s.Failures.CausedByObject, s.Failures.Terminal = false, false
 	}
 }

@@ -3,20 +3,68 @@
 
 package release
 
-// inputVersion is the version in the status of the inputs with a digest.
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/helm"
+)
+
+// inputVersion is the version in the status of the inputs of an attempt.
 //
 // The digest of the inputs must not be in the status. It is derived from Secrets, and a
 // short secret can be guessed from its digest. The version is derived from UIDs and
-// resource versions instead. If an object is written again with the same content, its
-// version stays the same while the process runs.
-type inputVersion struct{ digest, version string }
+// resource versions instead, or is random. If an object is written again with the same
+// content, its version stays the same while the process runs.
+type inputVersion struct{ inputs, version string }
 
-// inputVersion returns the version of the inputs: the known one if the digest is the
-// same, and the one of the binding otherwise.
-func (l *Lifecycle) inputVersion(f Facts) string {
-	if last, ok := l.inputVersions.get(f.Key); ok && last.digest == f.Digest {
+// forceMark separates the version of the inputs from a requested upgrade.
+const forceMark = "+"
+
+// inputVersion returns the version of all inputs of an attempt, and of the upgrade that was
+// requested last: a request starts afresh what was given up.
+func (l *Lifecycle) inputVersion(ctx context.Context, f Facts, s releasev1alpha1.ReleaseStatus) string {
+	inputs := attemptInputs(f)
+	last, known := l.inputVersions.get(f.Key)
+	if !known || last.inputs != inputs {
+		last = inputVersion{inputs: inputs, version: f.Desired.InputVersion}
+		if last.version == "" {
+			last.version = l.newVersion(ctx, f, s, !known)
+		}
+		l.inputVersions.set(f.Key, last)
+	}
+	force := cmp.Or(f.ForceAt, s.LastHandledForceAt)
+	if force == "" {
 		return last.version
 	}
-	l.inputVersions.set(f.Key, inputVersion{digest: f.Digest, version: f.Desired.InputVersion})
-	return f.Desired.InputVersion
+	sum := sha256.Sum256([]byte(force))
+	return last.version + forceMark + hex.EncodeToString(sum[:8])
+}
+
+// newVersion returns the version of inputs that the binding cannot identify. In the first pass
+// of a process it is the one in the status, if the newest revision is of these inputs: then
+// the recorded failures are, too. Otherwise it is a random one.
+func (l *Lifecycle) newVersion(ctx context.Context, f Facts, s releasev1alpha1.ReleaseStatus, first bool) string {
+	stored, _, _ := strings.Cut(storedFailures(s).Inputs, forceMark)
+	if first && stored != "" {
+		observed, err := l.engine.Observe(ctx, f.release(), helm.Baseline{})
+		if record := observed.Record; err == nil && record != nil && record.Own && (record.Inputs == f.Digest || record.Abandoned == f.Digest) {
+			return stored
+		}
+	}
+	return string(uuid.NewUUID())
+}
+
+// attemptInputs identifies everything that decides whether an attempt succeeds, as far as the
+// object and the operator determine it. The digest of the release leaves out its options.
+func attemptInputs(f Facts) string {
+	r := f.Desired.Release
+	return fmt.Sprint(f.Digest, r.Adopt, r.ForceReplace, r.Install.DisableHooks, r.Upgrade.DisableHooks, r.Scope, r.ServiceAccount)
 }

@@ -160,7 +160,7 @@ func (l *Lifecycle) reconcile(ctx context.Context, s *subject, f Facts, err erro
 		fmt.Sprintf("Bound to chart %s %s", chart.Name(), chart.Version()))
 	observed := false
 	if err == nil {
-		f, err = l.identify(f)
+		f, err = l.identify(ctx, f, *s.status)
 	}
 	if err == nil {
 		plan, observed, err = l.steps(ctx, s, f)
@@ -180,7 +180,7 @@ func (l *Lifecycle) reconcile(ctx context.Context, s *subject, f Facts, err erro
 }
 
 // identify returns the facts with the digest and the version of the inputs.
-func (l *Lifecycle) identify(f Facts) (Facts, error) {
+func (l *Lifecycle) identify(ctx context.Context, f Facts, s releasev1alpha1.ReleaseStatus) (Facts, error) {
 	if !f.Desired.Known {
 		return f, nil
 	}
@@ -189,7 +189,7 @@ func (l *Lifecycle) identify(f Facts) (Facts, error) {
 		return f, err
 	}
 	f.Digest = digest
-	f.InputVersion = l.inputVersion(f)
+	f.InputVersion = l.inputVersion(ctx, f, s)
 	return f, nil
 }
 
@@ -269,6 +269,9 @@ func (l *Lifecycle) look(ctx context.Context, s *subject, f Facts, blockers []Bl
 		}
 	}
 	chosen := remediate(f, found.plan, *s.status)
+	if chosen.reason == releasev1alpha1.ReasonRetriesExhausted {
+		answerForce(s.status, f, helm.ActionUpgrade) // All attempts that the request started have failed.
+	}
 	found.plan = chosen.plan
 	found.blockers = reportRemedy(s, f, chosen, found.blockers)
 	return found, nil

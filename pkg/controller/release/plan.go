@@ -35,12 +35,9 @@ func newPlan(observed helm.Snapshot, next helm.Decision, known bool) Plan {
 }
 
 // force returns the plan with an upgrade in place of an action that only keeps the
-// release. A plan that makes a new revision does not change. Neither does a plan that
-// waits for another client, that keeps a rollback, or whose desired state is unknown.
+// release, or that keeps a rollback. A plan that makes a new revision does not change.
+// Neither does a plan that waits for another client, or whose desired state is unknown.
 func (p Plan) force() Plan {
-	if p.Next.RolledBack {
-		return p
-	}
 	switch p.Next.Action {
 	case helm.ActionNone, helm.ActionReapply, helm.ActionRepair:
 		p.Next = helm.Decision{Action: helm.ActionUpgrade, Cause: helm.CauseRequested}

@@ -153,7 +153,7 @@ func TestForce(t *testing.T) {
 		{"drift", helm.Decision{Action: helm.ActionRepair, Cause: helm.CauseDrift}, forced},
 		{"unknown baseline", helm.Decision{Action: helm.ActionReapply, Cause: helm.CauseBaselineUnknown}, forced},
 		{"nothing installed", install, install},
-		{"rolled back", helm.Decision{Action: helm.ActionNone, RolledBack: true}, helm.Decision{Action: helm.ActionNone, RolledBack: true}},
+		{"rolled back", helm.Decision{Action: helm.ActionNone, RolledBack: true}, forced},
 		{"a failed attempt", failed, failed},
 		{"another client is changing the release", wait, wait},
 		{"unknown", helm.Decision{}, helm.Decision{}},

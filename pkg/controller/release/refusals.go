@@ -63,14 +63,13 @@ type attempt struct {
 	action     helm.Action
 	inputs     string
 	drifts     string
-	adopts     bool
 }
 
 func attemptOf(f Facts, plan Plan) attempt {
 	decision := plan.Decision
 	a := attempt{
-		uid: f.UID, generation: f.Generation, action: decision.Action, inputs: f.Digest, drifts: Names(decision.Drifts),
-		adopts: f.Desired.Release.Adopt,
+		uid: f.UID, generation: f.Generation, action: decision.Action, inputs: attemptInputs(f) + f.InputVersion,
+		drifts: Names(decision.Drifts),
 	}
 	if rollsOut(decision.Action) {
 		a.drifts = Names(plan.Observed.Drifts)

@@ -67,11 +67,11 @@ const (
 	leave
 )
 
-// chooseStrategy decides by the number of failures. lastGood is the last good revision; 0
-// for none.
-func chooseStrategy(spec *releasev1alpha1.Remediation, failed, lastGood int64) strategy {
+// chooseStrategy decides by the failures of the desired state. lastGood is the last good
+// revision; 0 for none.
+func chooseStrategy(spec *releasev1alpha1.Remediation, failures releasev1alpha1.FailureCounts, lastGood int64) strategy {
 	switch {
-	case spec == nil || failed <= retries(spec):
+	case spec == nil || !failures.Terminal && failures.Consecutive <= retries(spec):
 		return retry
 	case spec.Strategy != releasev1alpha1.RemediationNone && lastGood > 0:
 		return rollBack
@@ -101,9 +101,9 @@ func remediate(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) remedy {
 	if !f.Desired.Known && isCurrent(s, releasev1alpha1.ConditionRemediated, f.Generation) {
 		return remedy{plan: plan, keep: true}
 	}
-	failed, chosen := currentFailures(f, s).Consecutive, retry
+	failures, chosen := currentFailures(f, s), retry
 	if plan.RollsOut() {
-		chosen = chooseStrategy(f.Desired.Policy.Remediation, failed, rollbackTarget(plan, s))
+		chosen = chooseStrategy(f.Desired.Policy.Remediation, failures, rollbackTarget(plan, s))
 	}
 	switch chosen {
 	case rollBack:
@@ -115,11 +115,24 @@ func remediate(f Facts, plan Plan, s releasev1alpha1.ReleaseStatus) remedy {
 		plan.Next = helm.Decision{Action: helm.ActionNone}
 		return remedy{
 			plan: plan, reason: releasev1alpha1.ReasonRetriesExhausted,
-			message: fmt.Sprintf("Gave up after %d failed attempts; a change of the spec starts afresh", failed),
+			message: gaveUp(failures) + "; a change of the spec starts afresh",
 		}
 	case retry:
 	}
 	return remedy{plan: plan}
+}
+
+// gaveUp says after how many attempts the retries ended, and why if some were left.
+func gaveUp(failures releasev1alpha1.FailureCounts) string {
+	attempts := "attempts"
+	if failures.Consecutive == 1 {
+		attempts = "attempt"
+	}
+	message := fmt.Sprintf("Gave up after %d failed %s", failures.Consecutive, attempts)
+	if failures.Terminal {
+		message += ", because a retry cannot succeed"
+	}
+	return message
 }
 
 // isCurrent reports whether a condition of the type exists for the generation.

@@ -16,27 +16,44 @@ func TestChooseStrategy(t *testing.T) {
 	remediation := func(retries int32, strategy releasev1alpha1.RemediationStrategy) *releasev1alpha1.Remediation {
 		return &releasev1alpha1.Remediation{Retries: ptr.To(retries), Strategy: strategy}
 	}
+	times := func(failed int64) releasev1alpha1.FailureCounts {
+		return releasev1alpha1.FailureCounts{Consecutive: failed}
+	}
+	terminal := releasev1alpha1.FailureCounts{Consecutive: 1, Terminal: true}
 	tests := []struct {
 		name     string
 		spec     *releasev1alpha1.Remediation
-		failed   int64
+		failed   releasev1alpha1.FailureCounts
 		lastGood int64
 		want     strategy
 	}{
-		{"no remediation", nil, 100, 1, retry},
-		{"nothing failed", remediation(0, releasev1alpha1.RemediationRollback), 0, 1, retry},
-		{"retries are left", remediation(2, releasev1alpha1.RemediationRollback), 2, 1, retry},
-		{"no retries are left", remediation(2, releasev1alpha1.RemediationRollback), 3, 1, rollBack},
-		{"no retries at all", remediation(0, releasev1alpha1.RemediationRollback), 1, 1, rollBack},
-		{"no good revision", remediation(0, releasev1alpha1.RemediationRollback), 1, 0, leave},
-		{"strategy None", remediation(0, releasev1alpha1.RemediationNone), 1, 1, leave},
-		{"defaults: retries are left", &releasev1alpha1.Remediation{}, 3, 1, retry},
-		{"defaults: no retries are left", &releasev1alpha1.Remediation{}, 4, 1, rollBack},
+		{"no remediation", nil, times(100), 1, retry},
+		{"nothing failed", remediation(0, releasev1alpha1.RemediationRollback), times(0), 1, retry},
+		{"retries are left", remediation(2, releasev1alpha1.RemediationRollback), times(2), 1, retry},
+		{"no retries are left", remediation(2, releasev1alpha1.RemediationRollback), times(3), 1, rollBack},
+		{"no retries at all", remediation(0, releasev1alpha1.RemediationRollback), times(1), 1, rollBack},
+		{"no good revision", remediation(0, releasev1alpha1.RemediationRollback), times(1), 0, leave},
+		{"strategy None", remediation(0, releasev1alpha1.RemediationNone), times(1), 1, leave},
+		{"retries are left, but cannot succeed", remediation(2, releasev1alpha1.RemediationRollback), terminal, 1, rollBack},
+		{"no remediation of a terminal failure", nil, terminal, 1, retry},
+		{"defaults: retries are left", &releasev1alpha1.Remediation{}, times(3), 1, retry},
+		{"defaults: no retries are left", &releasev1alpha1.Remediation{}, times(4), 1, rollBack},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			equal(t, "strategy", test.want, chooseStrategy(test.spec, test.failed, test.lastGood))
 		})
+	}
+}
+
+func TestGaveUp(t *testing.T) {
+	tests := map[string]releasev1alpha1.FailureCounts{
+		"Gave up after 4 failed attempts":                                 {Consecutive: 4},
+		"Gave up after 1 failed attempt":                                  {Consecutive: 1},
+		"Gave up after 2 failed attempts, because a retry cannot succeed": {Consecutive: 2, Terminal: true},
+	}
+	for want, failures := range tests {
+		equal(t, "message", want, gaveUp(failures))
 	}
 }
 

@@ -141,7 +141,7 @@ func (l *Lifecycle) reportFailure(ctx context.Context, s *subject, f Facts, plan
 	if failure.Counts {
 		recordFailure(s.status, f, plan, failure, l.failedRevision(ctx, f, plan))
 		if failure.Terminal && plan.Decision.Action != helm.ActionRollback &&
-			chooseStrategy(f.Desired.Policy.Remediation, currentFailures(f, *s.status).Consecutive, lastGood(plan, *s.status)) == rollBack {
+			chooseStrategy(f.Desired.Policy.Remediation, currentFailures(f, *s.status), lastGood(plan, *s.status)) == rollBack {
 			failure.Terminal = false // A rollback is still possible.
 		}
 		s.setFailed(f, plan.Decision.Action, failure, err.Error())

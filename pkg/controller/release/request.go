@@ -56,7 +56,7 @@ func requestProblem(value string) string {
 }
 
 // answerForce copies the value of a requested upgrade to the status if the action has
-// ended. An action that is retried has not ended.
+// ended. An action that is retried has not ended before the retries are exhausted.
 func answerForce(s *releasev1alpha1.ReleaseStatus, f Facts, action helm.Action) {
 	switch action {
 	case helm.ActionInstall, helm.ActionUpgrade, helm.ActionRollback:

@@ -68,7 +68,7 @@ func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error)
 	desired := release.Desired{
 		Policy: b.policy(p.Object, b.pausedBy != ""), Redactor: b.redactor, SuspendedBy: b.pausedBy,
 		SuspendReason:         apimeta.ReasonSuspendedByAnnotation,
-		DeployedIsAnyRevision: true, InputVersion: b.kind.Chart.Digest()[:32],
+		DeployedIsAnyRevision: true,
 		AdoptHint: fmt.Sprintf("give the %s another name, or have it take over the release with the annotation %s: \"true\" "+
 			"and the label %s: \"true\" on the Secret of the newest revision",
 			b.kind.GroupVersionKind.Kind, releasev1alpha1.AnnotationAdoptRelease, helm.AdoptLabel),

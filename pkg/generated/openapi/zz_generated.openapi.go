@@ -3652,6 +3652,13 @@ func schema_pkg_apis_release_v1alpha1_FailureCounts(ref common.ReferenceCallback
 							Format:      "",
 						},
 					},
+					"terminal": {
+						SchemaProps: spec.SchemaProps{
+							Description: "terminal says that no retry of the last failed attempt can succeed. Remediation follows at once, although retries are left.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"causedByObject": {
 						SchemaProps: spec.SchemaProps{
 							Description: "causedByObject says that the object or its namespace caused the last failed attempt, and not the chart: the API server refused an object, an object has another owner, or the values do not meet the schema of the chart. Such a failure does not halt the rollout of a newer chart.",

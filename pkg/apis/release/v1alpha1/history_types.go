@@ -111,6 +111,11 @@ type FailureCounts struct {
 	// +optional
 	Chart string `json:"chart,omitempty"`
 
+	// terminal says that no retry of the last failed attempt can succeed. Remediation
+	// follows at once, although retries are left.
+	// +optional
+	Terminal bool `json:"terminal,omitempty"`
+
 	// causedByObject says that the object or its namespace caused the last failed attempt,
 	// and not the chart: the API server refused an object, an object has another owner, or
 	// the values do not meet the schema of the chart. Such a failure does not halt the

@@ -1201,6 +1201,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: rollbacks
       type:
         scalar: numeric
+    - name: terminal
+      type:
+        scalar: boolean
     - name: upgrades
       type:
         scalar: numeric

@@ -26,6 +26,9 @@ type FailureCountsApplyConfiguration struct {
 	// chart identifies the chart that consecutive counts for. Its format is private to
 	// the operator.
 	Chart *string `json:"chart,omitempty"`
+	// terminal says that no retry of the last failed attempt can succeed. Remediation
+	// follows at once, although retries are left.
+	Terminal *bool `json:"terminal,omitempty"`
 	// causedByObject says that the object or its namespace caused the last failed attempt,
 	// and not the chart: the API server refused an object, an object has another owner, or
 	// the values do not meet the schema of the chart. Such a failure does not halt the
@@ -79,6 +82,14 @@ func (b *FailureCountsApplyConfiguration) WithInputs(value string) *FailureCount
 // If called multiple times, the Chart field is set to the value of the last call.
 func (b *FailureCountsApplyConfiguration) WithChart(value string) *FailureCountsApplyConfiguration {
 	b.Chart = &value
+	return b
+}
+
+// WithTerminal sets the Terminal field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Terminal field is set to the value of the last call.
+func (b *FailureCountsApplyConfiguration) WithTerminal(value bool) *FailureCountsApplyConfiguration {
+	b.Terminal = &value
 	return b
 }
 

@@ -190,6 +190,12 @@ $(COSIGN): hack/tools/cosign/go.mod
 generate: ## Write generated code, CRDs, RBAC, install.yaml, copies in the chart, and references in docs.
 	hack/update-codegen.sh
 
+.PHONY: rename
+rename: ## Give a fork its names: MODULE=, NAME=, GROUP=, NAMESPACE=. See docs/adding-a-kind.md.
+	go run ./hack/rename -module '$(MODULE)' -name '$(NAME)' -group '$(GROUP)' -namespace '$(NAMESPACE)'
+	gofmt -w cmd examples hack pkg test
+	hack/update-codegen.sh
+
 .PHONY: clean
 clean: ## Remove what was built.
 	rm -rf bin

@@ -15,4 +15,5 @@
 // +k8s:openapi-gen=true
 // +k8s:openapi-model-package=com.github.example.demoapp-controller.pkg.apis.demo.v1alpha1
 // +groupName=demo.example.com
+// +groupGoName=Demo
 package v1alpha1

@@ -4,7 +4,6 @@
 package controller
 
 import (
-	"fmt"
 	"context"
 	"fmt"
 	"io"

@@ -51,7 +51,9 @@ const credentialExtra = "authentication.kubernetes.io/credential-id"
 var writeVerbs = sets.New("create", "update", "patch", "delete", "deletecollection")
 
 // IsWrite reports whether the request may change objects. Reviews of tokens and permissions are created, but not stored.
-func (e AuditEvent) IsWrite() bool { return writeVerbs.Has(e.Verb) && !strings.HasSuffix(e.Resource, "reviews") }
+func (e AuditEvent) IsWrite() bool {
+	return writeVerbs.Has(e.Verb) && !strings.HasSuffix(e.Resource, "reviews")
+}
 
 // AuditFilter selects requests; nil selects all.
 type AuditFilter func(AuditEvent) bool

@@ -74,12 +74,12 @@ func TestDriftWhileUpgradeFails(t *testing.T) {
 				w.create("default/a", size3)
 				w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = map[string]any{"size": int64(4)} })
 				w.has("conditions", w.conditions("default/a"), "ReleaseFailed True UpgradeError")
-				w.recorder.take()
+				w.Recorder.Take()
 
 				w.Remove("Service", "default/a")
 				w.settle()
 				w.equal("port of the Service that was deleted", "80", w.port("default/a"))
-				w.has("events", w.recorder.take(), "Normal DriftCorrected Corrected Service a (missing)")
+				w.has("events", w.Recorder.Take(), "Normal DriftCorrected Corrected Service a (missing)")
 				w.has("conditions", w.conditions("default/a"), "ReleaseFailed True UpgradeError")
 
 				w.stop()

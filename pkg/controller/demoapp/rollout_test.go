@@ -204,7 +204,7 @@ func TestFailureHaltsRollout(t *testing.T) {
 			fail(w)
 			_, _ = w.pass("a", controller.SpecChange) // The status reports the error.
 			equal(t, "Ready", "False", w.conditions("a")["Ready"][:5])
-			equal(t, "counts", rollout.Counts{Failed: 1}, w.controller.Rollouts())
+			equal(t, "counts", rollout.Counts{Failed: 1, Halted: true}, w.controller.Rollouts())
 			w.rolloutWaits("b", releasev1alpha1.ReasonRolloutHalted)
 			equal(t, "message", halted, w.message("b", apimeta.ConditionReady))
 			contains(t, "events", fmt.Sprint(w.recorder.take()), "b Warning Held Hold RolloutHalted: "+halted)
@@ -215,7 +215,7 @@ func TestFailureHaltsRollout(t *testing.T) {
 			w.start(testChart(t, "1.1.0"))
 			w.passes("b", controller.SpecChange)
 			equal(t, "requests after a restart", []string(nil), w.calls.take())
-			equal(t, "counts", rollout.Counts{Queued: 1, Failed: 1}, w.controller.Rollouts())
+			equal(t, "counts", rollout.Counts{Queued: 1, Failed: 1, Halted: true}, w.controller.Rollouts())
 
 			w.change("c", asks("now", "now"))
 			w.passes("c", controller.SpecChange)
@@ -284,7 +284,7 @@ func TestRollbackHaltsRollout(t *testing.T) {
 	w.start(testChart(t, "1.1.0"))
 	w.rolloutWaits("b", releasev1alpha1.ReasonRolloutHalted)
 	w.passes("a", controller.SpecChange)
-	equal(t, "counts", rollout.Counts{Queued: 1, Failed: 1}, w.controller.Rollouts())
+	equal(t, "counts", rollout.Counts{Queued: 1, Failed: 1, Halted: true}, w.controller.Rollouts())
 	w.start(testChart(t, "1.2.0"))
 	w.passes("b", controller.SpecChange)
 	equal(t, "Ready with a fixed chart", "True Healthy", w.conditions("b")["Ready"])

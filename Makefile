@@ -107,8 +107,8 @@ deploy: ## Deploy the operator with its CRDs, as two replicas of the image IMG=.
 		| $(KUBECTL_GIVEN) apply --filename -
 
 .PHONY: undeploy
-undeploy: ## Remove the operator. The CRDs, the DemoApps and their releases stay; nothing reconciles them.
-	$(KUBECTL_GIVEN) delete --ignore-not-found --filename artifacts/deploy/
+undeploy: ## Remove the operator. The CRDs, the DemoApps, their releases and audit records stay; nothing reconciles them.
+	$(KUBECTL_GIVEN) delete --ignore-not-found --filename artifacts/deploy/ --selector='demo.example.com/audit!=true'
 
 ##@ Build
 

@@ -18,7 +18,7 @@ type topic struct {
 var topics = []topic{
 	{
 		title: "Scope", introduction: "Where the operator works, and on which kinds.",
-		names: []string{"kubeconfig", "namespaces", "controllers"},
+		names: []string{"kubeconfig", "namespaces", "allow-system-namespaces", "controllers"},
 	},
 	{
 		title: "Work", introduction: "How much the operator does at a time, and how often. See [capacity](capacity.md).",
@@ -75,7 +75,7 @@ var explanations = map[string]string{
 	"webhook-cert-dir":          "See [certificates](admission.md#certificates).",
 	"leader-elect-renew-deadline": "It must be shorter than `--leader-elect-lease-duration`, because otherwise two replicas could " +
 		"lead at a time.",
-	"health-probe-bind-address": "`/healthz`: the process lives. `/readyz`: a kind runs, the caches of those that run are synced, and the " +
+	"health-probe-bind-address": "`/healthz`: the process lives. `/readyz`: the role has all rules, a kind runs, the caches of those that run are synced, and the " +
 		"webhook has a certificate.",
 	"shutdown-timeout": "After it, the operator exits with an error, and the next leader continues what was in flight.",
 	"v":                "Higher levels would log the contents of Secrets, and are refused.",

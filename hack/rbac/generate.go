@@ -157,21 +157,20 @@ func (s sources) namespacedFiles(files map[string]string) {
 	from := generatedFrom(operatorSource)
 	files[namespacedDir+"/operator.yaml"] = from + `# The operator's ServiceAccount and the rules for its lease, in the namespace of the operator.
 ` + documents(
-		namespaceObject(operatorNamespace, true), s.account,
+		namespaceObject(operatorNamespace), s.account,
 		rolesOf(s.lease.name, operatorNamespace, s.lease.rules), bindingOf(s.lease.name, operatorNamespace, operatorName, operatorNamespace),
 	)
 	files[namespacedDir+"/watched.yaml"] = from + `# What the operator may do in a watched namespace. Apply it to each namespace of --namespaces:
 #
 #   kubectl apply --namespace=team-a --filename=artifacts/rbac/namespaced/watched.yaml
 ` + documents(rolesOf(operatorName, "", namespaced(s.operator.rules)), bindingOf(operatorName, "", operatorName, operatorNamespace))
-	files[namespacedDir+"/audit.yaml"] = from + `# The namespace of the audit records, which the operator may not create, and what it may do there.
+	files[namespacedDir+"/audit.yaml"] = from + `# What the operator may do in the namespace of the audit records.
 ` + documents(
-		namespaceObject(auditNamespace, false),
 		rolesOf(operatorName+"-audit", auditNamespace, audit(s.operator.rules)),
 		bindingOf(operatorName+"-audit", auditNamespace, operatorName, operatorNamespace),
 	)
-	files[namespacedDir+"/kustomization.yaml"] = from + `# For artifacts/deploy and artifacts/kinds with --namespaces: no ClusterRole for the operator, and the namespace of the
-# audit records. The flag, and watched.yaml and kinds for each watched namespace, are yours to add. docs/security.md has
+	files[namespacedDir+"/kustomization.yaml"] = from + `# For artifacts/deploy and artifacts/kinds with --namespaces: no ClusterRole for the operator, and a Role for the audit
+# records. The flag, and watched.yaml and kinds for each watched namespace, are yours to add. docs/security.md has
 # an example.
 apiVersion: kustomize.config.k8s.io/v1alpha1
 kind: Component
@@ -211,7 +210,7 @@ func (s sources) impersonatingFiles(files map[string]string) {
 # writes its custom resources and events. Releases are written by the ServiceAccounts that it impersonates. Each kind has
 # a file beside this one.
 ` + documents(
-		namespaceObject(operatorNamespace, true), s.account,
+		namespaceObject(operatorNamespace), s.account,
 		clusterRoleOf(name, nil, append(impersonating(s.operator.rules), impersonation()...)), clusterBindingOf(name, name, operatorNamespace),
 		rolesOf(s.lease.name, operatorNamespace, s.lease.rules), bindingOf(s.lease.name, operatorNamespace, name, operatorNamespace),
 	)

@@ -29,12 +29,8 @@ func metadata(name, namespace string) string {
 	return text + label
 }
 
-func namespaceObject(name string, restricted bool) string {
-	object := "apiVersion: v1\nkind: Namespace\n" + metadata(name, "")
-	if restricted {
-		object += "    pod-security.kubernetes.io/enforce: restricted\n"
-	}
-	return object
+func namespaceObject(name string) string {
+	return "apiVersion: v1\nkind: Namespace\n" + metadata(name, "") + "    pod-security.kubernetes.io/enforce: restricted\n"
 }
 
 // tenantAccount returns a ServiceAccount that the operator impersonates.

@@ -26,7 +26,9 @@ func TestMakeTargets(t *testing.T) {
 	const image = "registry.example.com/demoapp-controller:test"
 	target := shared.Namespace(t)
 	removeCRDsAtEnd(t)
-	t.Cleanup(func() { removeNamespace(context.WithoutCancel(t.Context()), t, namespace) })
+	for _, name := range []string{namespace, auditNamespace} {
+		t.Cleanup(func() { removeNamespace(context.WithoutCancel(t.Context()), t, name) })
+	}
 
 	succeed(t, "install")
 	if got := crdNames(t); !slices.Equal(got, bothCRDs) {
@@ -47,6 +49,9 @@ func TestMakeTargets(t *testing.T) {
 	_, err = shared.Client.CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("make undeploy: the namespace is there (%v)", err)
+	}
+	if _, err := shared.Client.CoreV1().Namespaces().Get(t.Context(), auditNamespace, metav1.GetOptions{}); err != nil {
+		t.Errorf("make undeploy: the namespace of the audit records: %v", err)
 	}
 	output, err := runMake(t, "uninstall")
 	if err == nil || !strings.Contains(output, "delete these first") || !strings.Contains(output, demoApp.GetName()) {

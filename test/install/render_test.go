@@ -36,6 +36,8 @@ const (
 const (
 	releaseName = "demoapp-controller"
 	namespace   = "demoapp-system"
+	// auditNamespace has the audit records.
+	auditNamespace = "demoapp-audit"
 )
 
 // object is any Kubernetes object.

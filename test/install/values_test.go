@@ -60,7 +60,7 @@ var effects = []effect{
 	{path: "auditNamespace", to: "records", adds: "--audit-namespace=records"},
 	{path: "shutdownTimeoutSeconds", to: "60", adds: "terminationGracePeriodSeconds: 75"},
 	{path: "crds.install", to: "false", removes: "kind: CustomResourceDefinition"},
-	{path: "crds.keep", to: "false", removes: "helm.sh/resource-policy: keep"},
+	{path: "crds.keep", to: "false", removes: "helm.sh/resource-policy: keep\n    controller-gen"},
 	{path: "rbac.create", to: "false", removes: "kind: ClusterRoleBinding"},
 	{path: "rbac.impersonate", to: "[deployer]", with: "{watches: [" + entry + "]}", adds: "resourceNames:\n    - deployer"},
 	{path: "rbac.userRoles", to: "false", removes: "name: demoapp-viewer"},

@@ -354,7 +354,8 @@ func TestTwoReleases(t *testing.T) {
 	second := objects("green", parse[values](t, "{metrics: {secure: true}, rbac: {userRoles: false}, crds: {install: false}}"))
 
 	for key := range second {
-		if first[key] != nil {
+		// On a cluster, the second release finds the namespace of the first, and leaves it out.
+		if first[key] != nil && key != "Namespace//"+auditNamespace {
 			t.Errorf("both releases have %s", key)
 		}
 	}

@@ -70,6 +70,7 @@ func buildDemoApps(env *operator.Environment, options *Options, shared *releasek
 		ResyncPeriod:  options.ResyncPeriod,
 		Workers:       options.Workers,
 		Namespaces:    env.NamespaceMetadata,
+		Refuse:        options.refuse,
 		LicenseRetry:  options.LicenseRetry,
 		RolloutLimits: rollout.Limits{Active: options.MaxConcurrentRollouts, Failed: options.RolloutFailureThreshold},
 	}

@@ -56,7 +56,7 @@ func buildDemoAppClusters(env *operator.Environment, options *Options) error {
 	room, err := demoappcluster.New(demoappcluster.Deps{
 		Client: client.DemoV1alpha1(), ClusterInformers: clusters, AppInformers: apps, Nodes: nodes,
 		Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
-		ResyncPeriod: options.ResyncPeriod, Namespaces: env.NamespaceMetadata,
+		ResyncPeriod: options.ResyncPeriod, Namespaces: env.NamespaceMetadata, Refuse: options.refuse,
 	})
 	if err != nil {
 		return err

@@ -6,11 +6,14 @@ package app
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/example/demoapp-controller/pkg/controller/cleanup"
@@ -19,6 +22,10 @@ import (
 	"github.com/example/demoapp-controller/pkg/controller/registries"
 	"github.com/example/demoapp-controller/pkg/operator"
 )
+
+// systemNamespaces are the namespaces of Kubernetes itself. Their objects are trusted by the whole cluster, so the operator,
+// which may do more than most users, changes nothing there by default.
+var systemNamespaces = []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
 
 // Options are the values of the flags.
 type Options struct {
@@ -32,6 +39,8 @@ type Options struct {
 	AuditNamespace string
 	// AuditRetention is the age at which audit records are removed. If it is 0, records do not expire.
 	AuditRetention time.Duration
+	// AllowedSystemNamespaces are the system namespaces whose custom resources are reconciled.
+	AllowedSystemNamespaces []string
 	// LicenseURL is the URL template of the license server, which is asked before an install or upgrade. If it is empty,
 	// no license is required. It may hold a secret.
 	LicenseURL string
@@ -87,9 +96,12 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.ResyncPeriod, "resync-period", o.ResyncPeriod,
 		"`time` between two periodic reconciles of an object, with jitter")
 	fs.StringVar(&o.AuditNamespace, "audit-namespace", o.AuditNamespace,
-		"`namespace` of the audit records of deleted DemoApps; created if missing")
+		"`namespace` of the audit records of deleted DemoApps; created if missing and permitted")
 	fs.DurationVar(&o.AuditRetention, "audit-retention", o.AuditRetention,
 		"`time` after which audit records are removed; 0 keeps them forever")
+	fs.StringSliceVar(&o.AllowedSystemNamespaces, "allow-system-namespaces", o.AllowedSystemNamespaces,
+		"comma-separated system `namespaces` ("+strings.Join(systemNamespaces, ", ")+") whose custom resources are reconciled, too; "+
+			"those of --namespaces always are (default none)")
 	fs.StringVar(&o.LicenseURL, "license-url", o.LicenseURL,
 		"`url` of the license server; installs and upgrades wait unless it answers 200. A Go template with .Namespace, .Name "+
 			"and .Image; https, or http on loopback (default none)")
@@ -145,6 +157,12 @@ func (o *Options) Validate() error {
 	if o.AuditRetention < 0 {
 		bad("--audit-retention", o.AuditRetention, "must be longer than 0, for example 2160h, or 0 to keep audit records forever")
 	}
+	for _, namespace := range o.AllowedSystemNamespaces {
+		if !slices.Contains(systemNamespaces, namespace) {
+			bad("--allow-system-namespaces", strings.Join(o.AllowedSystemNamespaces, ","), "%q is none of the system namespaces: %s",
+				namespace, strings.Join(systemNamespaces, ", "))
+		}
+	}
 	if o.LicenseURL != "" {
 		if _, err := license.ParseURL(o.LicenseURL); err != nil {
 			bad("--license-url", "(not shown)", "%v", err)
@@ -177,4 +195,13 @@ func (o *Options) Validate() error {
 	}
 	o.Admission.validate(bad)
 	return errors.Join(append(errs, o.Options.Validate())...)
+}
+
+// refuse returns why the custom resources of a namespace are not reconciled; "" if they are.
+func (o *Options) refuse(namespace string) string {
+	if !slices.Contains(systemNamespaces, namespace) || slices.Contains(o.Namespaces, namespace) || slices.Contains(o.AllowedSystemNamespaces, namespace) {
+		return ""
+	}
+	return fmt.Sprintf("%s is a system namespace, in which the operator changes nothing: use another namespace, or set --allow-system-namespaces=%s",
+		namespace, namespace)
 }

@@ -4,6 +4,7 @@
 package app
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,7 @@ func TestFlagsAndDefaults(t *testing.T) {
 		"license-retry":                   "2m0s",
 		"max-concurrent-rollouts":         "10",
 		"rollout-failure-threshold":       "3",
+		"allow-system-namespaces":         "[]",
 		"allowed-registries":              "[]",
 		"webapp-cleanup-url":              "",
 		"blocked-images":                  "[]",
@@ -77,6 +79,10 @@ func TestValidate(t *testing.T) {
 			name: "one line for each invalid flag, in the order of --help",
 			args: []string{"--workers=0", "--shutdown-timeout=0", "--resync-period=-1s", "-v8", "--logging-format=yaml"},
 			want: []string{"--workers=0: ", "--resync-period=-1s: ", "--shutdown-timeout=0s: ", "--logging-format=yaml: ", "-v=8: "},
+		},
+		{
+			name: "namespace that is no system namespace", args: []string{"--allow-system-namespaces=team-a"},
+			want: []string{`--allow-system-namespaces=team-a: "team-a" is none of the system namespaces: kube-system, kube-public, kube-node-lease`},
 		},
 		{name: "invalid audit namespace", args: []string{"--audit-namespace="}, want: []string{"--audit-namespace=: "}},
 		{name: "no audit retention", args: []string{"--audit-retention=0"}},
@@ -162,6 +168,38 @@ func TestValidate(t *testing.T) {
 				if !strings.HasPrefix(line, test.want[i]) {
 					t.Errorf("line %d = %q, want it to begin with %q", i, line, test.want[i])
 				}
+			}
+		})
+	}
+}
+
+// TestSystemNamespacesAreRefused: unless a flag names them.
+func TestSystemNamespacesAreRefused(t *testing.T) {
+	tests := map[string]struct {
+		args    []string
+		refused []string
+	}{
+		"by default":              {nil, systemNamespaces},
+		"allowed":                 {[]string{"--allow-system-namespaces=kube-system"}, []string{"kube-public", "kube-node-lease"}},
+		"one of those to watch":   {[]string{"--namespaces=kube-public,team-a"}, []string{"kube-system", "kube-node-lease"}},
+		"all of them are allowed": {[]string{"--allow-system-namespaces=" + strings.Join(systemNamespaces, ",")}, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			options := parse(t, test.args...)
+			var refused []string
+			for _, namespace := range append(systemNamespaces, "team-a", "") {
+				why := options.refuse(namespace)
+				if why == "" {
+					continue
+				}
+				refused = append(refused, namespace)
+				if !strings.Contains(why, "--allow-system-namespaces="+namespace) {
+					t.Errorf("the message does not name the flag: %s", why)
+				}
+			}
+			if !slices.Equal(refused, test.refused) {
+				t.Errorf("refused %q, want %q", refused, test.refused)
 			}
 		})
 	}

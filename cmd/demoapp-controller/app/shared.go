@@ -63,7 +63,7 @@ func isOwnAnnotation(name string) bool {
 func kindDeps(env *operator.Environment, options *Options, informers map[string]cache.SharedIndexInformer) kind.Deps {
 	return kind.Deps{
 		Informers: informers, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics, Clock: clock.RealClock{},
-		ResyncPeriod: options.ResyncPeriod, Workers: options.Workers, Namespaces: env.NamespaceMetadata,
+		ResyncPeriod: options.ResyncPeriod, Workers: options.Workers, Namespaces: env.NamespaceMetadata, Refuse: options.refuse,
 	}
 }
 

@@ -18,7 +18,7 @@ func watchedKinds(ctx context.Context, options *Options, engine *releasekinds.En
 		return operator.Kind{Name: releasekinds.FileKind}, nil
 	}
 	return releasekinds.File(ctx, engine, releasekinds.FileOptions{
-		Options:        releasekinds.Options{ResyncPeriod: options.ResyncPeriod, Workers: options.Workers},
+		Options:        releasekinds.Options{ResyncPeriod: options.ResyncPeriod, Workers: options.Workers, Refuse: options.refuse},
 		Path:           options.WatchesFile,
 		Charts:         helm.ChartSource{CacheDir: options.ChartCacheDir, RegistryConfig: options.RegistryConfig},
 		StatusManifest: options.StatusManifest,

@@ -80,6 +80,8 @@ type Deps struct {
 	Namespaces *controller.Namespaces
 	// Workers is the number of apps reconciled in parallel.
 	Workers int
+	// Refuse returns why the objects of a namespace are not reconciled; "" if they are.
+	Refuse func(namespace string) (why string)
 }
 
 // Controller reconciles DemoApps.
@@ -151,7 +153,7 @@ func (c *Controller) newLoop(deps Deps) (*kind.Loop[*v1alpha1.DemoApp, v1alpha1.
 		Forget: c.forget,
 	}, kind.Deps{
 		Informers: deps.AppInformers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
-		ResyncPeriod: deps.ResyncPeriod, Workers: deps.Workers, Namespaces: deps.Namespaces,
+		ResyncPeriod: deps.ResyncPeriod, Workers: deps.Workers, Namespaces: deps.Namespaces, Refuse: deps.Refuse,
 	})
 }
 

@@ -66,6 +66,8 @@ type Deps struct {
 	ResyncPeriod time.Duration
 	// Namespaces shows which namespaces are paused; nil if the operator may not watch them.
 	Namespaces *controller.Namespaces
+	// Refuse returns why the objects of a namespace are not reconciled; "" if they are.
+	Refuse func(namespace string) (why string)
 }
 
 // Controller reconciles DemoAppClusters.
@@ -97,7 +99,7 @@ func New(deps Deps) (*Controller, error) {
 		Forget: c.children.keeper.Forget,
 	}, kind.Deps{
 		Informers: deps.ClusterInformers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
-		ResyncPeriod: deps.ResyncPeriod, Workers: workers, Namespaces: deps.Namespaces,
+		ResyncPeriod: deps.ResyncPeriod, Workers: workers, Namespaces: deps.Namespaces, Refuse: deps.Refuse,
 	})
 	if err != nil {
 		return nil, err

@@ -44,6 +44,9 @@ type Deps struct {
 	Workers int
 	// Namespaces shows which namespaces are paused; nil if the operator may not watch them.
 	Namespaces *controller.Namespaces
+	// Refuse returns why the objects of a namespace are not reconciled; "" if they are.
+	// Their status is Stalled with this message. Optional.
+	Refuse func(namespace string) (why string)
 }
 
 // Loop makes the passes over the objects of one kind.
@@ -61,6 +64,7 @@ type Loop[T Object[T], S any] struct {
 	recorder  events.EventRecorder
 	clock     clock.PassiveClock
 	resync    time.Duration
+	refuse    func(namespace string) (why string)
 
 	namespaces *controller.Namespaces
 	// unwatchNamespaces ends the events of namespaces.
@@ -76,7 +80,7 @@ type Loop[T Object[T], S any] struct {
 func New[T Object[T], S any](kind Kind[T, S], deps Deps) (*Loop[T, S], error) {
 	l := &Loop[T, S]{
 		kind: kind, cached: controller.Scoped[T]{},
-		recorder: deps.Recorder, clock: deps.Clock, resync: deps.ResyncPeriod,
+		recorder: deps.Recorder, clock: deps.Clock, resync: deps.ResyncPeriod, refuse: deps.Refuse,
 		metrics: deps.Metrics, becameReady: deps.Metrics.TimeToReady(kind.Name), namespaces: deps.Namespaces,
 	}
 	l.kind.Annotations = append(slices.Clone(kind.Annotations), apimeta.AnnotationPaused)
@@ -190,6 +194,11 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 		l.suspend(p)
 		return controller.Result{RequeueAfter: p.Next}, p.Commit(ctx)
 	}
+	if refusal := l.refused(object); refusal != "" {
+		p := l.newPass(object, why)
+		p.Conditions().MarkStalled(apimeta.ReasonSystemNamespace, refusal)
+		return controller.Result{}, p.Commit(ctx)
+	}
 	object, err := l.ensureFinalizer(ctx, object)
 	if err != nil {
 		return controller.Result{}, err
@@ -218,6 +227,14 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	commitErr := p.Commit(ctx)
 	committed = commitErr == nil
 	return controller.Result{RequeueAfter: p.Next}, join(err, commitErr)
+}
+
+// refused returns why an object is not reconciled.
+func (l *Loop[T, S]) refused(object T) string {
+	if l.refuse == nil {
+		return ""
+	}
+	return l.refuse(object.GetNamespace())
 }
 
 func (l *Loop[T, S]) newPass(object T, why controller.Reason) *Pass[T] {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -21,6 +22,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/controllertest"
 	"github.com/example/demoapp-controller/pkg/controller/event"
@@ -62,6 +64,8 @@ type world struct {
 	forgotten int
 	// leftTo are the finalizers of others at the calls of Finalized.
 	leftTo []string
+	// refusal is why objects are not reconciled.
+	refusal string
 }
 
 // newWorld returns a world with the object "web". change edits the default Kind.
@@ -92,6 +96,7 @@ func newWorld(t *testing.T, change func(w *world, k *kind.Kind[*cluster, v1alpha
 	var err error
 	w.loop, err = kind.New(k, kind.Deps{
 		Informers: map[string]cache.SharedIndexInformer{"": w.informer}, Recorder: w, Clock: w.clock, ResyncPeriod: time.Hour,
+		Refuse: func(string) string { return w.refusal },
 	})
 	must(t, err)
 	w.create()
@@ -217,6 +222,42 @@ func TestStatusIsWrittenAfterFailedStep(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	equal(t, "conditions", map[string]string{"Ready": "True StepFailed"}, w.conditions())
+}
+
+// TestRefusedNamespace: nothing is done for an object of a refused namespace, and its status says why. An object that had a
+// finalizer before is finalized.
+func TestRefusedNamespace(t *testing.T) {
+	steps, finalized := 0, 0
+	w := newWorld(t, func(_ *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+		k.Finalizer = ours
+		k.Steps = func(context.Context, *pass) error {
+			steps++
+			return nil
+		}
+		k.Finalize = func(context.Context, *pass) (event.Event, error) {
+			finalized++
+			return event.Event{}, nil
+		}
+	})
+	w.refusal = "kube-system is a system namespace"
+	for range 2 {
+		if result, err := w.pass(); err != nil || result.RequeueAfter != 0 {
+			t.Errorf("pass: %+v, %v", result, err)
+		}
+		w.sync()
+	}
+	stored := w.stored()
+	stalled := meta.FindStatusCondition(stored.Status.Conditions, apimeta.ConditionStalled)
+	if steps > 0 || len(stored.Finalizers) > 0 || stalled == nil || stalled.Reason != apimeta.ReasonSystemNamespace || stalled.Message != w.refusal {
+		t.Errorf("%d steps, finalizers %v, Stalled is %+v", steps, stored.Finalizers, stalled)
+	}
+
+	w.change(func(c *cluster) { c.Finalizers = []string{ours} })
+	w.delete()
+	w.sync()
+	if _, err := w.pass(); err != nil || finalized != 1 {
+		t.Errorf("finalized %d times: %v", finalized, err)
+	}
 }
 
 func TestPendingErrorWritesNoStatus(t *testing.T) {

@@ -84,7 +84,7 @@ func newKindController(k Kind, resource served.Resource, deps Deps, releases rel
 	}
 	c.Loop, err = kind.New(c.definition(), kind.Deps{
 		Informers: c.informers, Recorder: deps.Recorder, Metrics: deps.Metrics, Clock: deps.Clock,
-		ResyncPeriod: k.ReconcilePeriod, Workers: k.MaxConcurrentReconciles, Namespaces: deps.NamespaceMetadata,
+		ResyncPeriod: k.ReconcilePeriod, Workers: k.MaxConcurrentReconciles, Namespaces: deps.NamespaceMetadata, Refuse: deps.Refuse,
 	})
 	if err != nil {
 		return nil, err

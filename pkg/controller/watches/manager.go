@@ -54,6 +54,8 @@ type Deps struct {
 	// ResyncPeriod and Workers are the defaults of kinds without their own.
 	ResyncPeriod time.Duration
 	Workers      int
+	// Refuse returns why the custom resources of a namespace are not reconciled; "" if they are. Optional.
+	Refuse func(namespace string) (why string)
 	// Waiting is told whether a kind waits until the API server serves it and the operator
 	// may watch it. Optional.
 	Waiting func(kind string, waiting bool)

@@ -23,6 +23,9 @@ type Options struct {
 	// Workers is the number of custom resources of a kind that are reconciled at a time. The
 	// default is 10.
 	Workers int
+	// Refuse returns why the custom resources of a namespace are not reconciled; "" if they
+	// are. Optional.
+	Refuse func(namespace string) (why string)
 }
 
 // Kinds registers kinds of a program. Invalid kinds end the process at its start.
@@ -88,7 +91,7 @@ func newManager(env *operator.Environment, shared *Engine, options Options, kind
 		Engine: engine, RESTConfig: env.Clients.Config, HTTPClient: env.Clients.HTTP, Recorder: env.Recorder(scheme.Scheme), Metrics: env.Metrics,
 		Clock: clock.RealClock{}, Namespaces: env.Namespaces, NamespaceMetadata: env.NamespaceMetadata,
 		FieldManager: env.Name(), ResyncPeriod: options.ResyncPeriod, Workers: options.Workers,
-		Waiting: env.SetWaiting,
+		Waiting: env.SetWaiting, Refuse: options.Refuse,
 		Permitted: func(ctx context.Context, kind watches.Kind) error {
 			return env.Permitted(ctx, kind.Name(), rulesOf([]watches.Kind{kind}))
 		},

@@ -7,17 +7,22 @@ package lifecycle
 
 import (
 	"context"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/example/demoapp-controller/pkg/apis/demo/v1alpha1"
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/test/cluster"
 	"github.com/example/demoapp-controller/test/integration/apps"
 )
 
-func TestMissingAuditNamespaceIsCreated(t *testing.T) {
+// TestMissingAuditNamespace: the operator may not create namespaces. Without that of the audit records, a deletion waits and
+// says what to do.
+func TestMissingAuditNamespace(t *testing.T) {
 	ns := newNamespace(t)
 	archive := "archive-of-" + ns.Name
 	t.Cleanup(func() {
@@ -29,16 +34,20 @@ func TestMissingAuditNamespaceIsCreated(t *testing.T) {
 	cluster.StartOperator(t.Context(), t, shared, "--audit-namespace="+archive)
 	ns.Create(apps.Named("web"))
 	ns.AwaitReady("web")
-	if _, err := shared.Client.CoreV1().Namespaces().Get(t.Context(), archive, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the audit namespace exists before the first record (%v)", err)
-	}
 	ns.Delete("web")
-	ns.AwaitGone("web")
-	records, err := shared.Client.CoreV1().ConfigMaps(archive).List(t.Context(), metav1.ListOptions{LabelSelector: v1alpha1.LabelSourceName + "=web"})
+	waiting := ns.Await("web", "waits", func(app *v1alpha1.DemoApp) bool {
+		return apps.Has(app, apimeta.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAuditFailed)
+	})
+	if message := apps.Condition(waiting, apimeta.ConditionReady).Message; !strings.Contains(message, "create the namespace "+archive) {
+		t.Errorf("message is %q", message)
+	}
+
+	_, err := shared.Client.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: archive}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(records.Items) != 1 {
-		t.Errorf("%d audit records", len(records.Items))
-	}
+
+	ns.AwaitGone("web")
+	assertAudited(t, archive, ns.Name)
 }

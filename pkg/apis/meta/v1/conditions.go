@@ -59,6 +59,9 @@ const (
 	// ReasonObserveFailed means that the observed state could not be read. The read is
 	// retried.
 	ReasonObserveFailed = "ObserveFailed"
+	// ReasonSystemNamespace means that the object is in a system namespace, for example
+	// kube-system. The operator changes nothing there, unless a flag names the namespace.
+	ReasonSystemNamespace = "SystemNamespace"
 	// ReasonFinalizerFailed means that the finalizer could not be removed, because an
 	// admission rule refuses the update. All other steps of the deletion are done. The
 	// removal is retried.

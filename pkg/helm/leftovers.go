@@ -56,7 +56,8 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 	for i, record := range history {
 		status := common.Status(record.Status)
 		newest := i == len(history)-1 && status == common.StatusSuperseded
-		if !newest && status != common.StatusDeployed && status != common.StatusFailed && !status.IsPending() {
+		uninstalling := whole && status == common.StatusUninstalling
+		if !newest && !uninstalling && status != common.StatusDeployed && status != common.StatusFailed && !status.IsPending() {
 			continue
 		}
 		rls, err := o.store.verified(record.Revision)
@@ -66,6 +67,9 @@ func (o *operation) removeLeftovers(next *releasev1.Release, whole bool) error {
 		}
 		if err != nil {
 			return fmt.Errorf("read revision %d: %w", record.Revision, err)
+		}
+		if uninstalling {
+			continue // Helm removes the objects of the verified record.
 		}
 		made, err := o.former(rls.Manifest)
 		if err != nil {

@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -158,31 +159,39 @@ func TestUninstallOfAnUnansweredInstall(t *testing.T) {
 }
 
 // TestUninstallFails: a release whose objects cannot be deleted keeps its
-// records, so that the next attempt knows what to do.
+// records, so that the next attempt knows what to do, also without a status.
 func TestUninstallFails(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fixture) {
-		desired := demo(t, nil)
-		f.must(desired, ActionInstall, CauseNotInstalled)
-		synctest.Wait()
-		f.With(func() {
-			f.Fault = func(request fakeapi.Request) fakeapi.Fault {
-				if request.String() == "delete services default/web" {
-					return fakeapi.FailBefore
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprintf("status lost %t", lost), func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fixture) {
+				desired := demo(t, nil)
+				f.must(desired, ActionInstall, CauseNotInstalled)
+				synctest.Wait()
+				f.With(func() {
+					f.Fault = func(request fakeapi.Request) fakeapi.Fault {
+						if request.String() == "delete services default/web" {
+							return fakeapi.FailBefore
+						}
+						return fakeapi.NoFault
+					}
+				})
+				if err := f.engine.Uninstall(t.Context(), desired, f.baseline); !apierrors.IsInternalError(err) {
+					t.Fatalf("error is %v, want the API server's", err)
 				}
-				return fakeapi.NoFault
-			}
+				wantRecords(t, f, "web.v1 uninstalling")
+				f.With(func() { f.Fault = nil })
+				if lost {
+					f.baseline = Baseline{}
+					f.restart()
+				}
+				if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
+					t.Fatal(err)
+				}
+				wantRecords(t, f)
+				if got := f.Names(); len(got) > 0 {
+					t.Errorf("left behind: %s", got)
+				}
+			})
 		})
-		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); !apierrors.IsInternalError(err) {
-			t.Fatalf("error is %v, want the API server's", err)
-		}
-		wantRecords(t, f, "web.v1 uninstalling")
-		f.With(func() { f.Fault = nil })
-		if err := f.engine.Uninstall(t.Context(), desired, f.baseline); err != nil {
-			t.Fatal(err)
-		}
-		wantRecords(t, f)
-		if got := f.Names(); len(got) > 0 {
-			t.Errorf("left behind: %s", got)
-		}
-	})
+	}
 }

@@ -202,7 +202,8 @@ func TestLabelsAreBounded(t *testing.T) {
 			continue
 		}
 		series++
-		if strings.Contains(line, ns.Name) || strings.Contains(line, app.Name) {
+		// The metrics of namespaces with a problem have at most 50 of them.
+		if strings.Contains(line, app.Name) || strings.Contains(line, ns.Name) && !strings.Contains(line, "resource_namespace=") {
 			t.Errorf("a series has a value of an object: %s", line)
 		}
 		for _, label := range labelOf.FindAllStringSubmatch(line, -1) {

@@ -164,7 +164,6 @@ func TestImmutableObject(t *testing.T) {
 		}
 		return err == nil, err
 	})
-	ns.AwaitEvent("web", "DriftCorrected", "Service web (missing)")
 	ns.AwaitQuiet(quiet)
 	after := ns.Objects("web")
 	if got, want := after.Service.Spec.Ports[0].Port, before.Service.Spec.Ports[0].Port; got != want {

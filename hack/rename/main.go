@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -25,7 +26,7 @@ func main() {
 	flag.StringVar(&names.Group, "group", "", "API group of DemoApp, such as apps.acme.io")
 	flag.StringVar(&names.Namespace, "namespace", "", "namespace of the operator, such as acme-system")
 	flag.Parse()
-	if err := rename(".", names); err != nil {
+	if err := rename(context.Background(), ".", names); err != nil {
 		fmt.Fprintln(os.Stderr, "rename:", err)
 		os.Exit(1)
 	}
@@ -33,7 +34,7 @@ func main() {
 
 // rename renames the tracked files of the repository in root. Nothing changes if a name is
 // invalid, or if the work tree has uncommitted changes, which git could not bring back.
-func rename(root string, names Names) error {
+func rename(ctx context.Context, root string, names Names) error {
 	replacer, err := names.replacer()
 	if err != nil {
 		return err
@@ -43,12 +44,12 @@ func rename(root string, names Names) error {
 	} else if !bytes.HasPrefix(module, []byte("module "+current.Module+"\n")) {
 		return fmt.Errorf("go.mod does not begin with %q: rename the original tree, once", "module "+current.Module)
 	}
-	if changes, err := git(root, "status", "--porcelain"); err != nil {
+	if changes, err := git(ctx, root, "status", "--porcelain"); err != nil {
 		return err
 	} else if changes != "" {
 		return errors.New("there are uncommitted changes: commit or remove them first")
 	}
-	tracked, err := git(root, "ls-files", "-z")
+	tracked, err := git(ctx, root, "ls-files", "-z")
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func rename(root string, names Names) error {
 		if strings.HasPrefix(file, ownFolder) {
 			continue
 		}
-		if err := renameFile(root, file, replacer); err != nil {
+		if err := renameFile(ctx, root, file, replacer); err != nil {
 			return err
 		}
 	}
@@ -64,19 +65,19 @@ func rename(root string, names Names) error {
 }
 
 // renameFile renames a file and what it contains. Files that are not text keep their content.
-func renameFile(root, file string, replacer *strings.Replacer) error {
+func renameFile(ctx context.Context, root, file string, replacer *strings.Replacer) error {
 	path := filepath.Join(root, file)
 	info, err := os.Lstat(path)
 	if err != nil {
 		return err
 	}
 	if info.Mode().IsRegular() {
-		content, err := os.ReadFile(path) //nolint:gosec // git lists the file.
+		content, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
 		if renamed := replacer.Replace(string(content)); !bytes.ContainsRune(content, 0) && renamed != string(content) {
-			if err := os.WriteFile(path, []byte(renamed), info.Mode().Perm()); err != nil {
+			if err := os.WriteFile(path, []byte(renamed), info.Mode().Perm()); err != nil { //nolint:gosec // git lists the file.
 				return err
 			}
 		}
@@ -88,15 +89,15 @@ func renameFile(root, file string, replacer *strings.Replacer) error {
 	if err := os.MkdirAll(filepath.Dir(filepath.Join(root, target)), 0o755); err != nil { //nolint:gosec // Files of a repository are public.
 		return err
 	}
-	if _, err := git(root, "mv", file, target); err != nil {
+	if _, err := git(ctx, root, "mv", file, target); err != nil {
 		return err
 	}
 	return nil
 }
 
 // git returns the output of a command of git in the folder dir.
-func git(dir string, args ...string) (string, error) {
-	command := exec.Command("git", slices.Concat([]string{"-C", dir}, args)...) //nolint:gosec // The arguments are ours.
+func git(ctx context.Context, dir string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, "git", slices.Concat([]string{"-C", dir}, args)...)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	output, err := command.Output()

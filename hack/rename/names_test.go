@@ -27,7 +27,8 @@ func TestReplacer(t *testing.T) {
 		{"other kind", all, "webapp.example.com", "webapp.example.com"},
 		{"copyright", all, "Copyright The DemoApp Controller Authors.", "Copyright The DemoApp Controller Authors."},
 		{
-			"name alone keeps the module", Names{Name: "acme-bridge"},
+			"name alone keeps the module",
+			Names{Name: "acme-bridge"},
 			"github.com/example/demoapp-controller/cmd/demoapp-controller", "github.com/example/demoapp-controller/cmd/acme-bridge",
 		},
 		{"namespace without -system", Names{Namespace: "bridge"}, "demoapp-system demoapp-audit", "bridge bridge-audit"},

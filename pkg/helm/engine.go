@@ -373,10 +373,10 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 	within := bounds{namespace: release.Namespace, scope: baseline.Scope, namespaces: e.namespaces}
 	inventory := slices.DeleteFunc(slices.Clone(baseline.Inventory), func(entry InventoryEntry) bool { return !within.allow(entry.Namespace) })
 	mappings, err := e.mappings(inventory)
-	if err != nil {
-		return snapshot, fmt.Errorf("observe release %s: %w", release, err)
+	if err == nil {
+		err = e.watcher.need(ctx, release, slices.Collect(maps.Values(mappings)))
 	}
-	if err := e.watcher.need(ctx, release, slices.Collect(maps.Values(mappings))); err != nil {
+	if err != nil {
 		return snapshot, fmt.Errorf("observe release %s: %w", release, err)
 	}
 	if snapshot.BaselineKnown = deployed == snapshot.Record; !snapshot.BaselineKnown {
@@ -387,8 +387,7 @@ func (e *Engine) Observe(ctx context.Context, release cache.ObjectName, baseline
 	var drifted []types.UID
 	states := sha256.New()
 	for i, entry := range inventory {
-		var got *observed
-		var doubted bool
+		got, doubted := (*observed)(nil), false
 		mapping, served := mappings[entry.groupVersionKind()]
 		if served {
 			view := e.watcher.view(mapping, entry.Namespace)

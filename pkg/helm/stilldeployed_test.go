@@ -39,7 +39,7 @@ func (f *fixture) refuseB(value string) {
 func (f *fixture) fail(desired Release) {
 	f.t.Helper()
 	deployed, err := f.engine.Execute(f.t.Context(), desired, f.decide(desired), f.baseline)
-	wantError[*RefusedError](f.t, err)
+	_ = wantError[*RefusedError](f.t, err)
 	if deployed != nil {
 		f.baseline.Inventory = deployed.Inventory
 	}

@@ -35,7 +35,7 @@ func Main(options *Options, build func(ctx context.Context) ([]Kind, error)) {
 
 // logErrors logs why the operator ends. Joined errors, such as those of a file, have a line each.
 func logErrors(err error) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // Only the outermost error is a list of lines.
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range joined.Unwrap() {
 			logErrors(err)
 		}

@@ -261,13 +261,16 @@ func (p *process) run(stop context.Context) (err error) {
 	case <-stop.Done():
 		return nil
 	}
-	return built.campaign(stop, func(stop, lead context.Context) error {
-		err := p.supervise(stop, lead, controllers)
-		if lead.Err() == nil && !errors.Is(err, errWorkersLeft) {
-			// The events of this leader usually precede the writes of the next one. Events that take longer than
-			// eventsFlushTimeout are sent while the services stop.
-			built.settle()
-		}
-		return err
-	})
+	return built.campaign(stop, func(stop, lead context.Context) error { return p.lead(stop, lead, built, controllers) })
+}
+
+// lead runs the controllers until stop or lead ends.
+func (p *process) lead(stop, lead context.Context, built *assembly, controllers <-chan []Controller) error {
+	err := p.supervise(stop, lead, controllers)
+	if lead.Err() == nil && !errors.Is(err, errWorkersLeft) {
+		// The events of this leader usually precede the writes of the next one. Events that take longer than
+		// eventsFlushTimeout are sent while the services stop.
+		built.settle()
+	}
+	return err
 }

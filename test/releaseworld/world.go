@@ -96,7 +96,7 @@ func (w *World) Settle() { w.Wait(5 * time.Second) }
 
 // Wait advances the time, and waits until nothing moves any more.
 func (w *World) Wait(d time.Duration) {
-	time.Sleep(d)
+	<-time.After(d)
 	synctest.Wait()
 }
 

@@ -115,7 +115,7 @@ func TestStaleObjectIsConfirmedOnce(t *testing.T) {
 func TestStatusIsWrittenToTheNewestVersion(t *testing.T) {
 	w := newWorld(t, func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Steps = func(_ context.Context, p *pass) error {
-			w.change(func(c *cluster) { c.Labels = map[string]string{"changed": "1"} })
+			w.change(func(c *cluster) { c.Labels = map[string]string{"changed": "1"} }) //nolint:contextcheck // It has the test's context.
 			w.requests = nil
 			p.Conditions().MarkReady("AllReady", "")
 			return nil
@@ -134,8 +134,8 @@ func TestStatusIsWrittenToTheNewestVersion(t *testing.T) {
 func TestObjectOfTheSameNameDoesNotGetTheStatus(t *testing.T) {
 	w := newWorld(t, func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
 		k.Steps = func(_ context.Context, p *pass) error {
-			must(w.t, w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Delete(t.Context(), key.Name, metav1.DeleteOptions{}))
-			w.create() //nolint:contextcheck // It has the test's context.
+			must(w.t, w.client.DemoV1alpha1().DemoAppClusters(key.Namespace).Delete(t.Context(), key.Name, metav1.DeleteOptions{})) //nolint:contextcheck // It has the test's context.
+			w.create()                                                                                                              //nolint:contextcheck // It has the test's context.
 			w.requests = nil
 			p.Conditions().MarkReady("AllReady", "")
 			return nil

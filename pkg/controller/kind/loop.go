@@ -189,15 +189,8 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	if l.namespaces.IsTerminating(key.Namespace) || l.dying.has(key.Namespace, l.clock.Now()) {
 		return controller.Result{RequeueAfter: controller.Jitter(terminatingRetry)}, nil
 	}
-	if pause := l.PauseOf(object); pause.isSet() && !l.kind.Suspends {
-		p := l.newPass(object, why)
-		l.suspend(p)
+	if p := l.withheld(object, why); p != nil {
 		return controller.Result{RequeueAfter: p.Next}, p.Commit(ctx)
-	}
-	if refusal := l.refused(object); refusal != "" {
-		p := l.newPass(object, why)
-		p.Conditions().MarkStalled(apimeta.ReasonSystemNamespace, refusal)
-		return controller.Result{}, p.Commit(ctx)
 	}
 	object, err := l.ensureFinalizer(ctx, object)
 	if err != nil {
@@ -227,6 +220,22 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 	commitErr := p.Commit(ctx)
 	committed = commitErr == nil
 	return controller.Result{RequeueAfter: p.Next}, join(err, commitErr)
+}
+
+// withheld returns a pass that only reports why the object is not changed, or nil if it may be.
+func (l *Loop[T, S]) withheld(object T, why controller.Reason) *Pass[T] {
+	if pause := l.PauseOf(object); pause.isSet() && !l.kind.Suspends {
+		p := l.newPass(object, why)
+		l.suspend(p)
+		return p
+	}
+	if refusal := l.refused(object); refusal != "" {
+		p := l.newPass(object, why)
+		p.Conditions().MarkStalled(apimeta.ReasonSystemNamespace, refusal)
+		p.Next = 0 // Only another start of the operator ends the refusal.
+		return p
+	}
+	return nil
 }
 
 // refused returns why an object is not reconciled.

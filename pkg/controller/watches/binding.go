@@ -88,7 +88,7 @@ func (b *binding) Desired(ctx context.Context, p *pass) (release.Desired, error)
 	switch name := (*nameError)(nil); {
 	case p.Object.Excess() != nil:
 		desired.Blockers = []release.Blocker{{Reason: releasev1alpha1.ReasonValuesInvalid, Message: p.Object.Excess().Error(), Stalled: true}}
-		return desired, nil
+		return desired, nil //nolint:nilerr // The blocker says what is wrong.
 	case pauseErr != nil:
 		return desired, &hookError{pauseErr}
 	case errors.As(err, &name):

@@ -61,7 +61,8 @@ func TestServiceAccountWithoutRights(t *testing.T) {
 	}{
 		"the operator may not impersonate": {
 			"serviceaccounts", `User "operator" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "default"`,
-			[]string{"Irreconcilable True ErrorGettingClient"}, "",
+			[]string{"Irreconcilable True ErrorGettingClient"},
+			"",
 		},
 		"the account may not create": {
 			"configmaps", `User "` + deployer + `" cannot patch resource "configmaps" in API group "" in the namespace "default"`,
@@ -141,7 +142,7 @@ func TestUnavailableWebhook(t *testing.T) {
 	bubble(t, []watches.Kind{caches(t)}, func(w *world) {
 		w.create("default/a", size3)
 		w.With(func() {
-			w.Refuse = func(request fakeapi.Request, object *unstructured.Unstructured) error {
+			w.Refuse = func(_ fakeapi.Request, object *unstructured.Unstructured) error {
 				if object != nil && object.GetKind() == "ConfigMap" {
 					return apierrors.NewInternalError(errors.New(`failed calling webhook "policy": connection refused`))
 				}

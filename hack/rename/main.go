@@ -92,6 +92,9 @@ func renameFile(ctx context.Context, root, file string, replacer *strings.Replac
 	if _, err := git(ctx, root, "mv", file, target); err != nil {
 		return err
 	}
+	for folder := filepath.Dir(path); os.Remove(folder) == nil; folder = filepath.Dir(folder) {
+		continue // Git does not track folders, and leaves those that became empty.
+	}
 	return nil
 }
 

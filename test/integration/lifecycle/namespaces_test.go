@@ -48,8 +48,9 @@ func TestNamespacesFlag(t *testing.T) {
 func assertRequestsOnlyIn(t *testing.T, since time.Time, namespaces ...string) {
 	t.Helper()
 	namespaces = append(namespaces, cluster.OperatorNamespace, apps.AuditNamespace)
-	// Discovery, the audit namespace itself, and the nodes that DemoAppClusters need are cluster-scoped.
-	clusterScoped := []string{"customresourcedefinitions", "apiservices", "namespaces", "nodes"}
+	// Discovery, namespaces themselves, the nodes that DemoAppClusters need, and questions about the operator's own
+	// permissions are cluster-scoped.
+	clusterScoped := []string{"customresourcedefinitions", "apiservices", "namespaces", "nodes", "selfsubjectrulesreviews"}
 	requests, err := shared.AuditRequests(since, func(request cluster.AuditEvent) bool {
 		return cluster.ByOperator()(request) && request.Resource != "" &&
 			!slices.Contains(namespaces, request.Namespace) && !slices.Contains(clusterScoped, request.Resource)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,10 +90,11 @@ func TestStartWaitsForPermissions(t *testing.T) {
 				queue, metrics := newTestQueue(func(context.Context, schema.GroupVersionResource, string) error { return nil }, test.namespaces...)
 				queue.waiting = []Kind{writer()}
 				queue.ask.discover = func(context.Context) (Served, error) { return serves(apps, secrets), nil }
-				all, reviews := false, 0
+				var all atomic.Bool
+				var reviews atomic.Int64
 				queue.ask.access = grants(func(namespace string) []authorizationv1.ResourceRule {
-					reviews++
-					if all {
+					reviews.Add(1)
+					if all.Load() {
 						return []authorizationv1.ResourceRule{granted("*", "*", "*")}
 					}
 					return test.rules[namespace]
@@ -126,11 +128,11 @@ func TestStartWaitsForPermissions(t *testing.T) {
 						t.Errorf("/metrics lacks %s", line)
 					}
 				}
-				if reviews > 600 {
+				if reviews := reviews.Load(); reviews > 600 {
 					t.Errorf("%d reviews in an hour", reviews)
 				}
 
-				all = true
+				all.Store(true)
 				if startable := <-started; names(startable) != "writer" {
 					t.Errorf("started %q", names(startable))
 				}
@@ -154,8 +156,11 @@ func TestKindThatIsNotGrantedWaits(t *testing.T) {
 		queue, _ := newTestQueue(func(context.Context, schema.GroupVersionResource, string) error { return nil })
 		queue.waiting = []Kind{writer()}
 		queue.ask.discover = func(context.Context) (Served, error) { return serves(apps, secrets), nil }
-		rules := []authorizationv1.ResourceRule{granted("", "secrets", "*")}
-		queue.ask.access = grants(func(string) []authorizationv1.ResourceRule { return rules })
+		var rules atomic.Pointer[[]authorizationv1.ResourceRule]
+		grant := func(all ...authorizationv1.ResourceRule) { rules.Store(&all) }
+		secret := granted("", "secrets", "*")
+		grant(secret)
+		queue.ask.access = grants(func(string) []authorizationv1.ResourceRule { return *rules.Load() })
 		ready := &readiness{}
 		queue.lacking = ready.lack
 		startable, err := queue.preflight(ctx)
@@ -170,13 +175,16 @@ func TestKindThatIsNotGrantedWaits(t *testing.T) {
 			})
 		}()
 
-		rules = append(rules, granted(apps.Group, "demoapps", "list", "watch"))
+		read := granted(apps.Group, "demoapps", "list", "watch")
+		grant(secret, read)
 		elapse(time.Hour)
+		synctest.Wait()
 		if got := ready.problems(); started > 0 || !slices.Equal(got, []string{"starting"}) || len(queue.missing["writer"]) != 1 {
 			t.Errorf("started %d kinds, problems %q, missing %v", started, got, queue.missing)
 		}
-		rules = append(rules, granted(apps.Group, "demoapps/status", "patch"))
+		grant(secret, read, granted(apps.Group, "demoapps/status", "patch"))
 		elapse(6 * time.Minute)
+		synctest.Wait()
 		if started != 1 {
 			t.Errorf("started %d kinds after the role is complete", started)
 		}

@@ -32,9 +32,6 @@ func typedClient(env *operator.Environment) (versioned.Interface, error) {
 	return client, nil
 }
 
-// annotationDomain ends the domains of the annotations that the operator reads on its own kinds.
-const annotationDomain = "example.com"
-
 // informersOf returns the generated informers of a kind, by watched namespace. Kinds that pass the same name share them.
 // The objects have no metadata that the operator does not read, see controller.Slim.
 func informersOf(
@@ -54,9 +51,13 @@ func slim(object any) (any, error) {
 	return object, nil
 }
 
+// isOwnAnnotation reports whether the domain of an annotation is the API group of a kind, or below it.
 func isOwnAnnotation(name string) bool {
 	domain, _, _ := strings.Cut(name, "/")
-	return domain == annotationDomain || strings.HasSuffix(domain, "."+annotationDomain)
+	for domain != "" && !scheme.Scheme.IsGroupRegistered(domain) {
+		_, domain, _ = strings.Cut(domain, ".")
+	}
+	return domain != ""
 }
 
 // kindDeps returns the dependencies of the loop of a kind with these informers.

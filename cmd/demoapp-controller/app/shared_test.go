@@ -4,6 +4,7 @@
 package app
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,7 +20,9 @@ func TestTypedInformersAreSlim(t *testing.T) {
 	identity := metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "1"}
 	stored := &appv1.AppStack{ObjectMeta: identity}
 	stored.Labels = map[string]string{"a": "b"}
-	stored.Annotations = map[string]string{"demo.example.com/requested-at": "now", "example.com.other.org/a": "b", "kubectl.kubernetes.io/x": "y"}
+	own := map[string]string{"demo.example.com/requested-at": "now", "child.demo.example.com/a": "b", "cache.my.domain/a": "b"}
+	stored.Annotations = map[string]string{"example.com.other.org/a": "b", "kubectl.kubernetes.io/x": "y", "my.domain/a": "b", "plain": "b"}
+	maps.Copy(stored.Annotations, own)
 	stored.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
 	informers, err := informersOf(newEnvironment(t, nil), demofake.NewClientset(stored), "AppStacks", func(factory informerFactory) cache.SharedIndexInformer {
 		return factory.App().V1().AppStacks().Informer()
@@ -35,7 +38,7 @@ func TestTypedInformersAreSlim(t *testing.T) {
 	}
 
 	want := identity
-	want.Annotations = map[string]string{"demo.example.com/requested-at": "now"}
+	want.Annotations = own
 	if diff := cmp.Diff(want, informer.GetStore().List()[0].(*appv1.AppStack).ObjectMeta); diff != "" {
 		t.Errorf("metadata (-want +got):\n%s", diff)
 	}

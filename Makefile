@@ -247,6 +247,10 @@ test-conformance: localcluster ## Compare the Helm engine with the stock Helm SD
 test-release: $(COSIGN) $(VULNCHECK) ## Make, push, render, sign and scan a release with the real tools.
 	COSIGN=$(CURDIR)/$(COSIGN) VULNCHECK=$(CURDIR)/$(VULNCHECK) go -C hack/image test -vet=off -count=1 -tags integration ./release
 
+.PHONY: test-rename
+test-rename: ## Rename a clone of the last commit, build it, and run its unit tests.
+	$(GO_TEST) -count=1 -timeout 2h -tags integration -run TestRenamedClone ./hack/rename
+
 .PHONY: test-upgrade
 test-upgrade: localcluster ## Upgrade the operator from each version of test/upgrade/milestones.txt, with 200 DemoApps each.
 	UPGRADE_DEMOAPPS=200 $(CLUSTER_TEST) -v -tags integration ./test/upgrade

@@ -80,7 +80,8 @@ func (n Names) replacer() (*strings.Replacer, error) {
 		return nil, err
 	}
 	// At each position, the first pair that fits wins. So the longer names come first.
-	pairs := []string{recordLabels, recordLabels}
+	verbatim := func(name string) string { return name }
+	var pairs []string
 	replace := func(old, replacement string, forms ...func(string) string) {
 		if replacement == "" {
 			return
@@ -89,11 +90,11 @@ func (n Names) replacer() (*strings.Replacer, error) {
 			pairs = append(pairs, form(old), form(replacement))
 		}
 	}
-	verbatim := func(name string) string { return name }
+	replace(recordLabels, recordLabels, verbatim, escaped)
 	// The module path contains the name, and stays if no other is given.
-	replace(current.Module, cmp.Or(n.Module, current.Module), verbatim, modelPackage)
-	replace(current.Name, n.Name, verbatim, underscores, camelCase)
-	replace(current.Group, n.Group, verbatim)
+	replace(current.Module, cmp.Or(n.Module, current.Module), verbatim, escaped, modelPackage, repository)
+	replace(current.Name, n.Name, verbatim, underscores, upperCase, camelCase)
+	replace(current.Group, n.Group, verbatim, escaped)
 	replace(current.Namespace, n.Namespace, verbatim, auditNamespace)
 	return strings.NewReplacer(pairs...), nil
 }
@@ -106,6 +107,18 @@ func modelPackage(module string) string {
 	slices.Reverse(parts)
 	return strings.Join(parts, ".") + "." + strings.ReplaceAll(path, "/", ".")
 }
+
+// repository returns the form of a module path without the host, as in ghcr.io/acme/bridge.
+func repository(module string) string {
+	_, path, _ := strings.Cut(module, "/")
+	return path
+}
+
+// escaped returns the form of a name in regular expressions and JSONPath.
+func escaped(name string) string { return strings.ReplaceAll(name, ".", `\.`) }
+
+// upperCase returns the form of a name in environment variables.
+func upperCase(name string) string { return strings.ToUpper(underscores(name)) }
 
 // underscores returns the form of a name in metrics.
 func underscores(name string) string { return strings.ReplaceAll(name, "-", "_") }

@@ -17,13 +17,18 @@ func TestReplacer(t *testing.T) {
 	}{
 		{"import path", all, `"github.com/example/demoapp-controller/pkg/helm"`, `"git.acme.io/team/bridge/pkg/helm"`},
 		{"OpenAPI model", all, "com.github.example.demoapp-controller.pkg.apis", "io.acme.git.team.bridge.pkg.apis"},
+		{"repository", all, "ghcr.io/example/demoapp-controller:v1", "ghcr.io/team/bridge:v1"},
+		{"regular expression", all, `https://github\.com/example/demoapp-controller//`, `https://git\.acme\.io/team/bridge//`},
 		{"program", all, "bin/demoapp-controller --help", "bin/acme-bridge --help"},
 		{"metric", all, "demoapp_controller_build_info", "acme_bridge_build_info"},
+		{"environment variable", all, "DEMOAPP_CONTROLLER_BINARY", "ACME_BRIDGE_BINARY"},
 		{"alert", all, "DemoAppControllerDown", "AcmeBridgeDown"},
 		{"group", all, "demoapps.demo.example.com", "demoapps.apps.acme.io"},
+		{"JSONPath", all, `{.metadata.labels.demo\.example\.com/name}`, `{.metadata.labels.apps\.acme\.io/name}`},
 		{"subgroup", all, "children.demo.example.com", "children.apps.acme.io"},
 		{"namespaces", all, "demoapp-system demoapp-audit", "bridge-system bridge-audit"},
 		{"record label", all, "engine.demo.example.com/owner", "engine.demo.example.com/owner"},
+		{"record label in JSONPath", all, `engine\.demo\.example\.com/owner`, `engine\.demo\.example\.com/owner`},
 		{"other kind", all, "webapp.example.com", "webapp.example.com"},
 		{"copyright", all, "Copyright The DemoApp Controller Authors.", "Copyright The DemoApp Controller Authors."},
 		{

@@ -16,7 +16,7 @@ import (
 )
 
 // ownKey is a label, annotation or finalizer in a domain of this project.
-var ownKey = regexp.MustCompile(`^([a-z.]+\.)?(example\.com|my\.domain)/[a-z][a-z-]*$`)
+var ownKey = regexp.MustCompile(`^([a-z.]+\.)?(demo\.example\.com|example\.com|my\.domain)/[a-z][a-z-]*$`)
 
 // TestKeysAreDocumented holds that docs/labels-and-annotations.md has each label, annotation and
 // finalizer of this project.

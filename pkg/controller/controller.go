@@ -131,6 +131,10 @@ func (c *Controller) Name() string { return c.opts.Name }
 // Drift returns the counters of the drift that the controller finds and corrects.
 func (c *Controller) Drift() DriftCount { return c.opts.Metrics.Drift(c.opts.Name) }
 
+// Fails reports whether the last pass over key failed for a transient reason and is retried.
+// Conflicts do not count.
+func (c *Controller) Fails(key cache.ObjectName) bool { return c.queue.failures.NumRequeues(key) > 0 }
+
 // Enqueue requests a pass over key now, in addition to earlier requests.
 func (c *Controller) Enqueue(key cache.ObjectName, why Reason) {
 	c.queue.add(key, why)

@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -48,7 +49,7 @@ type Metrics struct {
 	active      *prometheus.GaugeVec
 	detected    *prometheus.CounterVec
 	corrected   *prometheus.CounterVec
-	repeated    *prometheus.CounterVec
+	repeated    *namespaceCounter
 	timeToReady *prometheus.HistogramVec
 	watchErrors *prometheus.CounterVec
 	objects     *objectCollector
@@ -88,8 +89,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			"Objects that were found to differ from what the controller applied.", "controller"),
 		corrected: counter("controller_drift_corrected_total",
 			"Objects that the controller restored after other clients changed or deleted them.", "controller"),
-		repeated: counter("controller_drift_repeated_total",
-			"Objects that the controller restored again within 15 minutes after it had restored them.", "controller"),
+		repeated: newNamespaceCounter(counter("controller_drift_repeated_total",
+			fmt.Sprintf("Objects that the controller restored again within 15 minutes after it had restored them, by namespace, "+
+				"for at most %d namespaces of a controller.", maxNamespaces), "controller", namespaceLabel)),
 		timeToReady: histogram("controller_time_to_ready_seconds",
 			"Time from the creation of an object to its first condition Ready=True.", readyBuckets, "controller"),
 		watchErrors: counter("controller_watch_errors_total",
@@ -164,17 +166,17 @@ func (m reconcileMetrics) end(due Reason, result string, took time.Duration) {
 // DriftCount counts the drift that one controller finds and corrects, in objects. The zero
 // value counts nothing.
 type DriftCount struct {
-	detected, corrected, repeated prometheus.Counter
+	controller          string
+	detected, corrected prometheus.Counter
+	repeated            *namespaceCounter
 }
 
-// Drift returns the counters of a controller, which begin at 0.
+// Drift returns the counters of a controller. Those without namespaces begin at 0.
 func (m *Metrics) Drift(controller string) DriftCount {
 	if m == nil {
 		return DriftCount{}
 	}
-	return DriftCount{
-		m.detected.WithLabelValues(controller), m.corrected.WithLabelValues(controller), m.repeated.WithLabelValues(controller),
-	}
+	return DriftCount{controller, m.detected.WithLabelValues(controller), m.corrected.WithLabelValues(controller), m.repeated}
 }
 
 // Detected counts objects that have drifted. Count an object once until it is as
@@ -184,8 +186,12 @@ func (d DriftCount) Detected(objects int) { add(d.detected, objects) }
 // restored counts an object that the controller restored. See [DriftRepeats].
 func (d DriftCount) restored() { add(d.corrected, 1) }
 
-// repeat counts a restored object that the controller had restored shortly before.
-func (d DriftCount) repeat() { add(d.repeated, 1) }
+// repeat counts a restored object of a namespace that the controller had restored shortly before.
+func (d DriftCount) repeat(namespace string, now time.Time) {
+	if d.repeated != nil {
+		d.repeated.inc(d.controller, namespace, now)
+	}
+}
 
 func add(counter prometheus.Counter, n int) {
 	if counter != nil {

@@ -131,8 +131,8 @@ func TestDriftAndTimeToReady(t *testing.T) {
 
 	drift.Detected(3)
 	var repeats DriftRepeats[string]
-	repeats.Corrected(drift, "a", time.Unix(0, 0))
-	repeats.Corrected(drift, "b", time.Unix(0, 0))
+	repeats.Corrected(drift, "ns", "a", time.Unix(0, 0))
+	repeats.Corrected(drift, "ns", "b", time.Unix(0, 0))
 	ready(7 * time.Second)
 
 	exposed(t, reg, []string{"controller_drift", "controller_time_to_ready_seconds_sum"}, `
@@ -140,8 +140,6 @@ controller_drift_corrected_total{controller="apps"} 2
 controller_drift_corrected_total{controller="quiet"} 0
 controller_drift_detected_total{controller="apps"} 3
 controller_drift_detected_total{controller="quiet"} 0
-controller_drift_repeated_total{controller="apps"} 0
-controller_drift_repeated_total{controller="quiet"} 0
 controller_time_to_ready_seconds_sum{controller="apps"} 7
 `)
 }
@@ -181,7 +179,8 @@ func TestObjectCounts(t *testing.T) {
 		return ObjectCounts{
 			States: map[State]int{StateReady: 2, StateDeleting: 1}, Held: map[string]int{"suspend": 0, "window": 4},
 			Namespaces: map[string]NamespaceCounts{
-				"a": {States: map[State]int{StateDeleting: 1}, OldestDeletion: time.Unix(1700000000, 0)}, "b": {States: map[State]int{StateStalled: 2}},
+				"a": {States: map[State]int{StateDeleting: 1}, OldestDeletion: time.Unix(1700000000, 0)},
+				"b": {States: map[State]int{StateStalled: 2}, Failing: 1}, "c": {Failing: 3}, "well": {},
 			},
 		}, known
 	})
@@ -190,10 +189,14 @@ func TestObjectCounts(t *testing.T) {
 	known = true
 
 	exposed(t, reg, []string{"controller_"}, `
+controller_failing_namespaces{controller="apps"} 2
 controller_held_resources{controller="apps",gate="suspend"} 0
 controller_held_resources{controller="apps",gate="window"} 4
+controller_namespace_failing_resources{controller="apps",resource_namespace="b"} 1
+controller_namespace_failing_resources{controller="apps",resource_namespace="c"} 3
 controller_namespace_resources{controller="apps",resource_namespace="a",state="deleting"} 1
 controller_namespace_resources{controller="apps",resource_namespace="b",state="stalled"} 2
+controller_namespaces{controller="apps"} 4
 controller_oldest_deletion_timestamp_seconds{controller="apps",resource_namespace="a"} 1.7e+09
 controller_resources{controller="apps",state="deleting"} 1
 controller_resources{controller="apps",state="ready"} 2
@@ -204,6 +207,8 @@ controller_resources{controller="apps",state="stalled"} 0
 	m.RegisterObjects("apps", func() (ObjectCounts, bool) { return ObjectCounts{}, true })
 	end() // The newer count stays.
 	exposed(t, reg, []string{"controller_"}, `
+controller_failing_namespaces{controller="apps"} 0
+controller_namespaces{controller="apps"} 0
 controller_resources{controller="apps",state="deleting"} 0
 controller_resources{controller="apps",state="ready"} 0
 controller_resources{controller="apps",state="reconciling"} 0
@@ -211,10 +216,10 @@ controller_resources{controller="apps",state="stalled"} 0
 `)
 }
 
-// TestNamespacesInMetricsAreBounded: of many namespaces with a problem, those with most Stalled objects are measured, and then
-// those with the oldest deletion.
+// TestNamespacesInMetricsAreBounded: of many namespaces with a problem, those with most Stalled objects are measured, then those
+// with most failing objects, and then those with the oldest deletion.
 func TestNamespacesInMetricsAreBounded(t *testing.T) {
-	namespaces := map[string]NamespaceCounts{}
+	namespaces := map[string]NamespaceCounts{"failing": {Failing: 1}, "well": {}}
 	for i := range 1000 {
 		namespaces[fmt.Sprintf("ns-%03d", i)] = NamespaceCounts{States: map[State]int{StateReconciling: 1}}
 	}
@@ -225,8 +230,8 @@ func TestNamespacesInMetricsAreBounded(t *testing.T) {
 
 	got := worst(namespaces)
 
-	if want := []string{"more-stalled", "stalled", "leaving-longer", "leaving", "ns-000"}; len(got) != maxNamespaces || !slices.Equal(got[:5], want) {
-		t.Errorf("%d namespaces, the first are %q, want %q", len(got), got[:5], want)
+	if want := []string{"more-stalled", "stalled", "failing", "leaving-longer", "leaving", "ns-000"}; len(got) != maxNamespaces || !slices.Equal(got[:6], want) {
+		t.Errorf("%d namespaces, the first are %q, want %q", len(got), got[:6], want)
 	}
 }
 
@@ -235,7 +240,7 @@ func TestMetricsAreOptional(t *testing.T) {
 	var m *Metrics
 
 	m.Drift("apps").Detected(1)
-	new(DriftRepeats[string]).Corrected(m.Drift("apps"), "a", time.Unix(0, 0))
+	new(DriftRepeats[string]).Corrected(m.Drift("apps"), "ns", "a", time.Unix(0, 0))
 	m.TimeToReady("apps")(time.Second)
 	m.WatchFailures("Apps")(errTransient)
 	m.RegisterObjects("apps", func() (ObjectCounts, bool) { return ObjectCounts{}, true })()

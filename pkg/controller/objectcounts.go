@@ -36,22 +36,29 @@ type ObjectCounts struct {
 	// Held is the number of objects that a gate holds, by the name of the gate. List all
 	// gates of the controller, also with 0.
 	Held map[string]int
-	// Namespaces are the counts of the namespaces with objects that are not ready.
+	// Namespaces are the counts of the namespaces with objects.
 	Namespaces map[string]NamespaceCounts
 }
 
-// NamespaceCounts are the numbers of objects of one controller and namespace that are not ready.
+// NamespaceCounts are the numbers of objects of one controller and namespace.
 type NamespaceCounts struct {
 	// States is the number of objects by state, without StateReady.
 	States map[State]int
+	// Failing is the number of objects whose last pass failed and is retried.
+	Failing int
 	// OldestDeletion is the earliest deletionTimestamp of the objects. It is zero if no
 	// object is being deleted.
 	OldestDeletion time.Time
 }
 
-// maxNamespaces bounds the namespaces of one controller in the metrics. Those with most
-// Stalled objects come first, then those with the oldest deletion.
+// maxNamespaces bounds the namespaces of one controller in a metric. Of the gauges, those with
+// most Stalled objects come first, then those with most failing objects, then those with the
+// oldest deletion.
 const maxNamespaces = 50
+
+// namespaceLabel is the label with the namespace of objects. The label "namespace" is that of the
+// operator.
+const namespaceLabel = "resource_namespace"
 
 // RegisterObjects reports the objects of a controller at each scrape, until the returned
 // function is called. count returns false while the objects are not known. It must be
@@ -66,7 +73,8 @@ func (m *Metrics) RegisterObjects(controller string, count func() (ObjectCounts,
 
 // objectCollector is the collector of the metrics about objects.
 type objectCollector struct {
-	resources, held, namespaces, oldest *prometheus.Desc
+	resources, held, namespaces, failing         *prometheus.Desc
+	namespaceResources, namespaceFailing, oldest *prometheus.Desc
 
 	mu sync.Mutex
 	by map[string]*objectSource
@@ -83,14 +91,23 @@ func newObjectCollector() *objectCollector {
 		held: prometheus.NewDesc("controller_held_resources",
 			"Objects for which a gate is closed, so that their changes wait. Only the leader reports them.",
 			[]string{"controller", "gate"}, nil),
-		namespaces: prometheus.NewDesc("controller_namespace_resources",
+		namespaces: prometheus.NewDesc("controller_namespaces",
+			"Namespaces with objects. Only the leader reports them.", []string{"controller"}, nil),
+		failing: prometheus.NewDesc("controller_failing_namespaces",
+			"Namespaces with an object whose last pass failed and is retried. Only the leader reports them.",
+			[]string{"controller"}, nil),
+		namespaceResources: prometheus.NewDesc("controller_namespace_resources",
 			fmt.Sprintf("Objects that are not ready by namespace and state (reconciling, stalled or deleting), "+
 				"for at most %d namespaces of a controller. Only the leader reports them.", maxNamespaces),
-			[]string{"controller", "resource_namespace", "state"}, nil),
+			[]string{"controller", namespaceLabel, "state"}, nil),
+		namespaceFailing: prometheus.NewDesc("controller_namespace_failing_resources",
+			fmt.Sprintf("Objects whose last pass failed and is retried, by namespace, for at most %d namespaces of a controller. "+
+				"Only the leader reports them.", maxNamespaces),
+			[]string{"controller", namespaceLabel}, nil),
 		oldest: prometheus.NewDesc("controller_oldest_deletion_timestamp_seconds",
 			fmt.Sprintf("Unix time of the oldest deletion that waits for a finalizer, by namespace, for at most %d namespaces of a "+
 				"controller. It is absent if no object is being deleted.", maxNamespaces),
-			[]string{"controller", "resource_namespace"}, nil),
+			[]string{"controller", namespaceLabel}, nil),
 		by: map[string]*objectSource{},
 	}
 }
@@ -111,7 +128,9 @@ func (c *objectCollector) add(controller string, count func() (ObjectCounts, boo
 
 // Describe implements prometheus.Collector.
 func (c *objectCollector) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, description := range []*prometheus.Desc{c.resources, c.held, c.namespaces, c.oldest} {
+	for _, description := range []*prometheus.Desc{
+		c.resources, c.held, c.namespaces, c.failing, c.namespaceResources, c.namespaceFailing, c.oldest,
+	} {
 		descriptions <- description
 	}
 }
@@ -135,10 +154,19 @@ func (c *objectCollector) Collect(metrics chan<- prometheus.Metric) {
 		for gate, held := range counts.Held {
 			gauge(c.held, float64(held), controller, gate)
 		}
+		failing := 0
+		for _, found := range counts.Namespaces {
+			failing += min(found.Failing, 1)
+		}
+		gauge(c.namespaces, float64(len(counts.Namespaces)), controller)
+		gauge(c.failing, float64(failing), controller)
 		for _, namespace := range worst(counts.Namespaces) {
 			found := counts.Namespaces[namespace]
 			for state, objects := range found.States {
-				gauge(c.namespaces, float64(objects), controller, namespace, string(state))
+				gauge(c.namespaceResources, float64(objects), controller, namespace, string(state))
+			}
+			if found.Failing > 0 {
+				gauge(c.namespaceFailing, float64(found.Failing), controller, namespace)
 			}
 			if !found.OldestDeletion.IsZero() {
 				gauge(c.oldest, float64(found.OldestDeletion.Unix()), controller, namespace)
@@ -147,9 +175,16 @@ func (c *objectCollector) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// worst returns the names of at most maxNamespaces namespaces.
+// worst returns the names of at most maxNamespaces namespaces with objects that are not ready or
+// that fail.
 func worst(namespaces map[string]NamespaceCounts) []string {
-	names := slices.SortedFunc(maps.Keys(namespaces), func(a, b string) int {
+	var names []string
+	for name, found := range namespaces {
+		if len(found.States) > 0 || found.Failing > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
 		deletion := func(name string) int64 {
 			if at := namespaces[name].OldestDeletion; !at.IsZero() {
 				return at.Unix()
@@ -158,6 +193,7 @@ func worst(namespaces map[string]NamespaceCounts) []string {
 		}
 		return cmp.Or(
 			cmp.Compare(namespaces[b].States[StateStalled], namespaces[a].States[StateStalled]),
+			cmp.Compare(namespaces[b].Failing, namespaces[a].Failing),
 			cmp.Compare(deletion(a), deletion(b)), cmp.Compare(a, b))
 	})
 	return names[:min(len(names), maxNamespaces)]

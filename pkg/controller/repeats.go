@@ -7,6 +7,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // repeatWindow is the longest time between two corrections of one object that count as
@@ -24,8 +26,8 @@ type DriftRepeats[K comparable] struct {
 	sweep time.Time
 }
 
-// Corrected records the correction of an object in count.
-func (r *DriftRepeats[K]) Corrected(count DriftCount, object K, now time.Time) {
+// Corrected records the correction of an object of a namespace in count.
+func (r *DriftRepeats[K]) Corrected(count DriftCount, namespace string, object K, now time.Time) {
 	count.restored()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -37,7 +39,42 @@ func (r *DriftRepeats[K]) Corrected(count DriftCount, object K, now time.Time) {
 		r.sweep = now.Add(repeatWindow)
 	}
 	if last, known := r.last[object]; known && now.Sub(last) <= repeatWindow {
-		count.repeat()
+		count.repeat(namespace, now)
 	}
 	r.last[object] = now
+}
+
+// namespaceCounter is a counter by controller and namespace, for namespaces with a problem. A
+// namespace without an event for repeatWindow loses its series when another namespace has one.
+type namespaceCounter struct {
+	vec *prometheus.CounterVec
+
+	mu   sync.Mutex
+	last map[string]map[string]time.Time
+}
+
+func newNamespaceCounter(vec *prometheus.CounterVec) *namespaceCounter {
+	return &namespaceCounter{vec: vec, last: map[string]map[string]time.Time{}}
+}
+
+// inc counts an event. If maxNamespaces namespaces of the controller have series, the events of
+// further namespaces are not counted.
+func (c *namespaceCounter) inc(controller, namespace string, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last[controller] == nil {
+		c.last[controller] = map[string]time.Time{}
+	}
+	last := c.last[controller]
+	for other, at := range last {
+		if other != namespace && now.Sub(at) > repeatWindow {
+			delete(last, other)
+			c.vec.DeleteLabelValues(controller, other)
+		}
+	}
+	if _, counted := last[namespace]; !counted && len(last) >= maxNamespaces {
+		return
+	}
+	last[namespace] = now
+	c.vec.WithLabelValues(controller, namespace).Inc()
 }

@@ -51,6 +51,6 @@ func (d *drifts) observe(child childKey, drifted bool, now time.Time) {
 // corrected records that a drifted child was restored.
 func (d *drifts) corrected(child childKey, now time.Time) {
 	d.observe(child, true, now) // The cache may have missed the drift.
-	d.repeats.Corrected(d.count, child, now)
+	d.repeats.Corrected(d.count, child.namespace, child, now)
 	d.observe(child, false, now)
 }

@@ -5,6 +5,7 @@ package kind_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -74,6 +75,8 @@ func (f *fleet) start() {
 				p.Conditions().MarkReady("AllReady", "")
 			case "Failed":
 				p.Conditions().MarkStalled("Failed", "")
+			case "Broken":
+				return errors.New("the server is away")
 			case "":
 			default:
 				p.Conditions().MarkReconciling(is, "")
@@ -167,7 +170,7 @@ func TestObjectCounts(t *testing.T) {
 			`controller_resources{controller="clusters",state="ready"} 1`,
 			`controller_resources{controller="clusters",state="reconciling"} 2`,
 			`controller_resources{controller="clusters",state="stalled"} 1`)
-		f.exposes("controller_namespace",
+		f.exposes("controller_namespace_",
 			`controller_namespace_resources{controller="clusters",resource_namespace="ns",state="deleting"} 1`,
 			`controller_namespace_resources{controller="clusters",resource_namespace="ns",state="reconciling"} 2`,
 			`controller_namespace_resources{controller="clusters",resource_namespace="ns",state="stalled"} 1`)
@@ -182,6 +185,27 @@ func TestObjectCounts(t *testing.T) {
 			`controller_held_resources{controller="clusters",gate="license"} 0`,
 			`controller_held_resources{controller="clusters",gate="suspend"} 0`,
 			`controller_held_resources{controller="clusters",gate="window"} 0`)
+	})
+}
+
+// TestFailingObjects holds that an object fails from a failed pass to the next one that succeeds, whatever its state is.
+func TestFailingObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startFleet(t, object("well", "Ready"), object("stalled", "Failed"), object("breaks", "Ready"))
+		defer f.end()
+		f.exposes("controller_failing", `controller_failing_namespaces{controller="clusters"} 0`)
+
+		f.becomes("breaks", "Broken")
+		for range 10 {
+			f.pass(time.Minute)
+			f.exposes("controller_failing", `controller_failing_namespaces{controller="clusters"} 1`)
+			f.exposes("controller_namespace_failing", `controller_namespace_failing_resources{controller="clusters",resource_namespace="ns"} 1`)
+			f.exposes("controller_namespaces", `controller_namespaces{controller="clusters"} 1`)
+		}
+
+		f.becomes("breaks", "Ready")
+		f.exposes("controller_failing", `controller_failing_namespaces{controller="clusters"} 0`)
+		f.exposes("controller_namespace_failing")
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	"github.com/example/demoapp-controller/pkg/controller"
@@ -52,7 +53,8 @@ func (l *Loop[T, S]) countObjects() (controller.ObjectCounts, bool) {
 	for _, cached := range l.cached {
 		for _, item := range cached.List() {
 			if object, ok := item.(T); ok {
-				addObject(&counts, object, *l.kind.Conditions(l.kind.Status(object)), l.kind.Gates)
+				fails := l.queue.Fails(cache.MetaObjectToName(object))
+				addObject(&counts, object, *l.kind.Conditions(l.kind.Status(object)), l.kind.Gates, fails)
 			}
 		}
 	}
@@ -60,20 +62,23 @@ func (l *Loop[T, S]) countObjects() (controller.ObjectCounts, bool) {
 }
 
 // addObject adds an object to the counts.
-func addObject(counts *controller.ObjectCounts, object metav1.Object, conditions []metav1.Condition, gates []Gate) {
+func addObject(counts *controller.ObjectCounts, object metav1.Object, conditions []metav1.Condition, gates []Gate, fails bool) {
 	state, deleted := stateOf(object, conditions), object.GetDeletionTimestamp()
 	counts.States[state]++
+	namespace := counts.Namespaces[object.GetNamespace()]
 	if state != controller.StateReady {
-		namespace := counts.Namespaces[object.GetNamespace()]
 		if namespace.States == nil {
 			namespace.States = map[controller.State]int{}
 		}
 		namespace.States[state]++
-		if deleted != nil && (namespace.OldestDeletion.IsZero() || deleted.Time.Before(namespace.OldestDeletion)) {
-			namespace.OldestDeletion = deleted.Time
-		}
-		counts.Namespaces[object.GetNamespace()] = namespace
 	}
+	if fails {
+		namespace.Failing++
+	}
+	if deleted != nil && (namespace.OldestDeletion.IsZero() || deleted.Time.Before(namespace.OldestDeletion)) {
+		namespace.OldestDeletion = deleted.Time
+	}
+	counts.Namespaces[object.GetNamespace()] = namespace
 	if deleted != nil {
 		return
 	}

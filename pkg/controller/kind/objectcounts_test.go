@@ -37,6 +37,7 @@ func fleetOf(tb testing.TB, n int) *Loop[*v1alpha1.DemoAppCluster, v1alpha1.Demo
 		}
 	}
 	return &Loop[*v1alpha1.DemoAppCluster, v1alpha1.DemoAppClusterStatus]{
+		queue:  controller.New(nil, controller.Options{Name: "clusters"}),
 		cached: controller.Scoped[*v1alpha1.DemoAppCluster]{metav1.NamespaceAll: cached},
 		kind: Kind[*v1alpha1.DemoAppCluster, v1alpha1.DemoAppClusterStatus]{
 			Status:     func(c *v1alpha1.DemoAppCluster) *v1alpha1.DemoAppClusterStatus { return &c.Status },

@@ -103,7 +103,7 @@ func (l *Lifecycle) countCorrected(f Facts, decision helm.Decision) {
 		return
 	}
 	for object := range restored {
-		l.repeats.Corrected(l.drift, driftedObject{f.Key, object}, f.Now)
+		l.repeats.Corrected(l.drift, f.Key.Namespace, driftedObject{f.Key, object}, f.Now)
 	}
 	l.drifted.forget(f.Key)
 }

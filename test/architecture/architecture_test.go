@@ -182,7 +182,7 @@ var layers = []layer{
 	}},
 	{
 		folder:     "pkg/controller/watches/file",
-		may:        []string{"pkg/apis/release", "pkg/controller/message"},
+		may:        []string{"pkg/apis/release", "pkg/controller/message", "pkg/controller/sandbox", "pkg/controller/values"},
 		mayInTests: []string{"test/crd"},
 	},
 	{folder: "pkg/controller/window"},

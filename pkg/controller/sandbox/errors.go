@@ -21,11 +21,11 @@ var (
 )
 
 // maxProblem is the limit of a problem in bytes. text/template quotes parts of the template.
-const maxProblem = 300
+const maxProblem = 400
 
 // Error says why a template cannot be rendered. It names no value.
 type Error struct {
-	// Key is the key of the template.
+	// Key is the key of the template; empty for a [Document].
 	Key string
 	// Line is the line in the template, from 1 on; 0 if the problem has no line.
 	Line int
@@ -35,10 +35,14 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	if e.Line == 0 {
-		return e.Key + ": " + e.Problem
+	text := e.Problem
+	if e.Line > 0 {
+		text = fmt.Sprintf("line %d: %s", e.Line, text)
 	}
-	return fmt.Sprintf("%s: line %d: %s", e.Key, e.Line, e.Problem)
+	if e.Key != "" {
+		text = e.Key + ": " + text
+	}
+	return text
 }
 
 // located matches errors of text/template: the line, the part of the template, and the problem.
@@ -52,7 +56,7 @@ var valuesFollow = []string{"range can't iterate over ", "can't use "}
 
 // newError returns the error of a template.
 func newError(key string, err error) error {
-	for _, limit := range []error{errTooLarge, errTooManySteps, errTooManyBytes, errDefine} {
+	for _, limit := range []error{errTooLarge, errDocumentTooLarge, errTooManySteps, errTooManyBytes, errDefine, errMark} {
 		if errors.Is(err, limit) {
 			return &Error{Key: key, Problem: limit.Error()}
 		}
@@ -62,6 +66,9 @@ func newError(key string, err error) error {
 	if parts := located.FindStringSubmatch(found.Problem); parts != nil {
 		found.Line, _ = strconv.Atoi(parts[1]) // The pattern has matched digits.
 		at, found.Problem = parts[2], parts[3]
+	}
+	if action := (*actionError)(nil); errors.As(err, &action) {
+		at, found.Problem = "", action.Error()
 	}
 	found.Problem = strings.Replace(explain(at, found.Problem), " started at "+name+":", " started at line ", 1)
 	found.Problem = message.Truncate(strings.Join(strings.Fields(found.Problem), " "), maxProblem)

@@ -13,6 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // builtins are the functions of text/template that templates may call. They read and make no texts, so they charge
@@ -35,7 +38,7 @@ func Functions() []string {
 
 // functions returns the functions that charge the meter. Their names and the order of their arguments are those of Helm.
 func (m *meter) functions() template.FuncMap {
-	return template.FuncMap{
+	functions := template.FuncMap{
 		"default":    defaultTo,
 		"eq":         m.equalsAny,
 		"ne":         m.differs,
@@ -62,9 +65,20 @@ func (m *meter) functions() template.FuncMap {
 		"splitList": m.splitList,
 		"join":      m.join,
 		"toJson":    m.toJSON,
+		"toYaml":    m.toYAML,
 		"print":     m.print,
 		"printf":    m.printf,
+		"trunc":     m.trunc,
+		"hasKey":    m.hasKey,
+		"add":       calculate(func(a, b int64) (int64, error) { return a + b, nil }),
+		"sub":       calculate(func(a, b int64) (int64, error) { return a - b, nil }),
+		"mul":       calculate(func(a, b int64) (int64, error) { return a * b, nil }),
+		"div":       calculate(divide),
 	}
+	if m.isDocument {
+		maps.Copy(functions, m.documentFunctions())
+	}
+	return functions
 }
 
 // text returns a function of one text. Its result has at most a few times the bytes of the text.
@@ -105,9 +119,14 @@ func (m *meter) test(f func(a, b string) bool) func(a, b any) (bool, error) {
 func (m *meter) read(v any) (string, error) {
 	switch v := v.(type) {
 	case nil:
+		if m.isDocument {
+			return "", errNothing
+		}
 		return "", nil
 	case string:
 		return v, m.process(len(v))
+	case markup:
+		return v.read, m.process(len(v.read))
 	case int, int64, float64, bool:
 		return fmt.Sprint(v), nil
 	default:
@@ -257,6 +276,103 @@ func (m *meter) toJSON(v any) (string, error) {
 		return "", errors.New("takes a value that JSON can hold")
 	}
 	return m.made(strings.TrimSuffix(encoded.String(), "\n"))
+}
+
+// toYAML returns a value as YAML in the style of Helm, without the line break at its end.
+func (m *meter) toYAML(v any) (string, error) {
+	if err := m.process(yamlBytes + yamlFactor*sizeAsYAML(v, 0)); err != nil {
+		return "", err
+	}
+	var encoded bytes.Buffer
+	encoder := yaml.NewEncoder(&encoded)
+	encoder.SetIndent(yamlIndent)
+	encoder.CompactSeqIndent()
+	if err := errors.Join(encoder.Encode(v), encoder.Close()); err != nil {
+		return "", errors.New("takes a value that YAML can hold")
+	}
+	return m.made(strings.TrimSuffix(encoded.String(), "\n"))
+}
+
+const (
+	// yamlIndent is the number of spaces of each level of YAML.
+	yamlIndent = 2
+	// yamlFactor and yamlBytes are what YAML takes in comparison with JSON: for each byte, and for each call.
+	yamlFactor, yamlBytes = 8, 4096
+)
+
+// sizeAsYAML returns about how many bytes a value has as YAML. Each line is indented by its depth.
+func sizeAsYAML(value any, depth int) int {
+	size := itemBytes + yamlIndent*depth
+	switch v := value.(type) {
+	case string:
+		size += len(v) + yamlIndent*depth*strings.Count(v, "\n")
+	case map[string]any:
+		for key, item := range v {
+			size += len(key) + sizeAsYAML(item, depth+1)
+		}
+	case []any:
+		for _, item := range v {
+			size += sizeAsYAML(item, depth+1)
+		}
+	case []string:
+		for _, item := range v {
+			size += sizeAsYAML(item, depth+1)
+		}
+	}
+	return size
+}
+
+// trunc returns the first characters of a text that fit a number of bytes.
+func (m *meter) trunc(limit int, v any) (string, error) {
+	s, err := m.read(v)
+	if err != nil || limit >= len(s) {
+		return s, err
+	}
+	if limit < 0 {
+		return "", errors.New("takes a length of at least 0")
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return m.made(s[:limit])
+}
+
+// hasKey reports whether an object has a key. A missing object has none.
+func (m *meter) hasKey(object any, key string) (bool, error) {
+	if err := m.process(len(key)); err != nil {
+		return false, err
+	}
+	keys, isObject := object.(map[string]any)
+	if !isObject && object != nil {
+		return false, errors.New("takes an object and a text")
+	}
+	_, has := keys[key]
+	return has, nil
+}
+
+// calculate returns a function of two or more whole numbers.
+func calculate(f func(a, b int64) (int64, error)) func(a, b any, more ...any) (int64, error) {
+	return func(a, b any, more ...any) (int64, error) {
+		result, isNumber := whole(a).(int64)
+		for _, next := range append([]any{b}, more...) {
+			number, isNextNumber := whole(next).(int64)
+			if !isNumber || !isNextNumber {
+				return 0, errors.New("takes whole numbers")
+			}
+			var err error
+			if result, err = f(result, number); err != nil {
+				return 0, err
+			}
+		}
+		return result, nil
+	}
+}
+
+func divide(a, b int64) (int64, error) {
+	if b == 0 {
+		return 0, errors.New("divides by 0")
+	}
+	return a / b, nil
 }
 
 // sizeOf returns about how many bytes a value has.

@@ -23,8 +23,13 @@ const (
 type meter struct {
 	// rangeSteps are the steps that it takes to begin a range: its map is sorted.
 	rangeSteps int
+	// isDocument says that the template is one of YAML, see [Document].
+	isDocument bool
 
 	steps, bytes int
+	// actions are the texts of the actions of a document, and inserted are the values that they have inserted.
+	actions  []string
+	inserted []insertion
 }
 
 // step charges the evaluation of parts of a template. It returns a text, because templates call it.
@@ -66,12 +71,16 @@ func (m *meter) install(node parse.Node) (steps int, err error) {
 			below(n.Nodes...)
 		}
 	case *parse.ActionNode:
+		m.installInsert(n)
 		below(n.Pipe)
 	case *parse.PipeNode:
 		for _, command := range n.Cmds {
 			below(command)
 		}
 	case *parse.CommandNode:
+		if m.isDocument {
+			err = checkIndents(n)
+		}
 		below(n.Args...)
 	case *parse.ChainNode:
 		below(n.Node)
@@ -96,13 +105,17 @@ func (m *meter) installRange(n *parse.RangeNode) error {
 	if err != nil {
 		return err
 	}
-	call := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos, Args: []parse.Node{
-		parse.NewIdentifier(stepFunction).SetPos(n.Pos),
-		&parse.NumberNode{NodeType: parse.NodeNumber, Pos: n.Pos, IsInt: true, Int64: int64(steps), Text: strconv.Itoa(steps)},
-	}}
 	first := &parse.ActionNode{NodeType: parse.NodeAction, Pos: n.Pos, Line: n.Line, Pipe: &parse.PipeNode{
-		NodeType: parse.NodePipe, Pos: n.Pos, Line: n.Line, Cmds: []*parse.CommandNode{call},
+		NodeType: parse.NodePipe, Pos: n.Pos, Line: n.Line, Cmds: []*parse.CommandNode{call(n.Pos, stepFunction, steps)},
 	}}
 	n.List.Nodes = append([]parse.Node{first}, n.List.Nodes...)
 	return nil
+}
+
+// call returns the call of a function with a number.
+func call(at parse.Pos, function string, number int) *parse.CommandNode {
+	return &parse.CommandNode{NodeType: parse.NodeCommand, Pos: at, Args: []parse.Node{
+		parse.NewIdentifier(function).SetPos(at),
+		&parse.NumberNode{NodeType: parse.NodeNumber, Pos: at, IsInt: true, Int64: int64(number), Text: strconv.Itoa(number)},
+	}}
 }

@@ -5,7 +5,6 @@ package sandbox
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,24 +55,16 @@ func Render(templates map[string]string, data Data) (map[string]string, error) {
 }
 
 func render(text string, dot map[string]any, m *meter, out *output) (string, error) {
-	functions := m.functions()
-	trees, err := parse.Parse(name, text, "", "", functions, builtins)
-	if err != nil {
-		return "", err
-	}
-	tree := trees[name]
-	if tree == nil || len(trees) > 1 {
-		return "", errDefine
-	}
-	steps, err := m.install(tree.Root)
+	tree, steps, err := m.parse(text)
 	if err != nil {
 		return "", err
 	}
 	if _, err := m.step(steps); err != nil {
 		return "", err
 	}
-	functions[stepFunction] = m.step
-	parsed, err := template.New(name).Funcs(functions).Option("missingkey=error").AddParseTree(name, tree)
+	functions := m.functions()
+	functions[stepFunction], functions[insertFunction] = m.step, m.insert
+	parsed, err := template.New(name).Funcs(functions).Option(m.missingKey()).AddParseTree(name, tree)
 	if err != nil {
 		return "", err
 	}
@@ -83,9 +74,35 @@ func render(text string, dot map[string]any, m *meter, out *output) (string, err
 	}
 	made := out.String()[begin:]
 	if !utf8.ValidString(made) {
-		return "", errors.New("the text is not valid UTF-8: do not cut characters with slice")
+		return "", errNotUTF8
 	}
 	return made, nil
+}
+
+// parse parses a template and adds the functions that the meter needs. It returns the steps of one evaluation, without
+// those of loops.
+func (m *meter) parse(text string) (tree *parse.Tree, steps int, err error) {
+	if m.isDocument && strings.ContainsAny(text, openMark+closeMark) {
+		return nil, 0, errMark
+	}
+	trees, err := parse.Parse(name, text, "", "", m.functions(), builtins)
+	if err != nil {
+		return nil, 0, err
+	}
+	if tree = trees[name]; tree == nil || len(trees) > 1 {
+		return nil, 0, errDefine
+	}
+	steps, err = m.install(tree.Root)
+	return tree, steps, err
+}
+
+// missingKey is the option for a key that a map does not have. A document refuses values that are missing itself, see
+// errNothing, so that default, if and with can handle them.
+func (m *meter) missingKey() string {
+	if m.isDocument {
+		return "missingkey=default"
+	}
+	return "missingkey=error"
 }
 
 // largestMap returns the number of keys of the largest map in a value.

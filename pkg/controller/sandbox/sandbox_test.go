@@ -60,6 +60,10 @@ func TestRender(t *testing.T) {
 		"an item":                 {`{{ index .Values "server" "paths" 1 }} {{ index (splitList "," .Values.hosts) 0 }} {{ index .Values "server" | len }}`, "/b a 2"},
 		"order of texts":          {`{{ lt "a" "b" }} {{ le "b" "b" }} {{ gt "a" "b" }} {{ ge "b" "b" }}`, "true true false true"},
 		"order of numbers":        {`{{ lt 1 .Values.port }} {{ le .Values.ratio 0.4 }} {{ gt 2 1 }} {{ ge (len "ab") 3 }} {{ eq (index "a" 0) 97 }}`, "true false true false true"},
+		"YAML":                    {"{{ toYaml .Values.server }}\na:{{ toYaml \"1\" | indent 1 }}", "paths:\n- /a\n- /b\n- 3\nthreads: 1000000\na: \"1\""},
+		"arithmetic":              {`{{ add 1 .Values.port }} {{ sub 1 2 3 }} {{ mul 2 (len "ab") }} {{ div -7 2 }}`, "5433 -4 4 -3"},
+		"a key":                   {`{{ hasKey .Values "tls" }} {{ hasKey .Values.server "none" }} {{ hasKey nil "a" }}`, "true false false"},
+		"a short text":            {`{{ trunc 2 "abc" }} {{ trunc 5 "abc" }} {{ "éé" | trunc 3 }} {{ trunc 0 7 }}`, "ab abc é "},
 		"print":                   {`{{ print .Application "-" .Environment }} {{ printf "%s:%s %d%% %q" .Values.host .Values.port 7 .Values.tls }}`, `shop-prod db.example.com:5432 7% "true"`},
 		"text of another page":    {"é € \U0001F600", "é € \U0001F600"},
 	}
@@ -86,7 +90,7 @@ func TestRenderNamesTheFaultyTemplate(t *testing.T) {
 		},
 		"a missing field":        {"{{ .Secrets }}", `app.yaml: line 1: .Secrets is not set: add it to the values, or use index .Values "Secrets" with default`},
 		"a field of a value":     {"{{ .Values.host.name }}", "app.yaml: line 1: <.Values.host.name>: can't evaluate field name in type interface {}"},
-		"a function of Helm":     {`{{ env "HOME" }}`, `app.yaml: line 1: function "env" not defined: the functions are and, contains, default`},
+		"a function of Helm":     {`{{ env "HOME" }}`, `app.yaml: line 1: function "env" not defined: the functions are add, and, contains, default`},
 		"a function of Go":       {`{{ call .Values.host }}`, `app.yaml: line 1: function "call" not defined`},
 		"the function of ranges": {"{{ _step 0 }}", `app.yaml: line 1: function "_step" not defined`},
 		"a definition":           {`{{ define "x" }}{{ end }}`, "app.yaml: define, block and template are not available: write the text where it is used"},
@@ -111,6 +115,11 @@ func TestRenderNamesTheFaultyTemplate(t *testing.T) {
 		"a position in an object":   {`{{ index .Values 0 }}`, "error calling index: takes a text as the key of an object"},
 		"equality of one value":     {`{{ eq .Values.host }}`, "error calling eq: takes at least two values"},
 		"order of truth":            {`{{ lt true .Values.tls }}`, "error calling lt: takes two texts, or two numbers of the same type"},
+		"arithmetic of a text":      {`{{ add .Values.host 1 }}`, "error calling add: takes whole numbers"},
+		"arithmetic of a fraction":  {`{{ mul 2 .Values.ratio }}`, "error calling mul: takes whole numbers"},
+		"division by 0":             {`{{ div 1 0 }}`, "error calling div: divides by 0"},
+		"a key of a text":           {`{{ hasKey .Values.host "a" }}`, "error calling hasKey: takes an object and a text"},
+		"a negative length":         {`{{ trunc -1 "a" }}`, "error calling trunc: takes a length of at least 0"},
 		"half a character":          {`{{ slice "é" 0 1 }}`, "app.yaml: the text is not valid UTF-8: do not cut characters with slice"},
 	}
 	for name, test := range tests {
@@ -121,7 +130,7 @@ func TestRenderNamesTheFaultyTemplate(t *testing.T) {
 			if got != nil || !errors.As(err, &failed) || failed.Key != "app.yaml" || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error is %v, want %s", err, test.want)
 			}
-			if err != nil && (strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "\n") || len(err.Error()) > 400) {
+			if err != nil && (strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "\n") || len(err.Error()) > 500) {
 				t.Errorf("error shows a value, or is not one short line: %v", err)
 			}
 		})
@@ -157,6 +166,9 @@ func hostile() map[string]struct{ template, want string } {
 		"a format that doubles":      {`{{$s := "xxxxxxxxxx"}}{{range 60}}{{$s = printf "%s%s" $s $s}}{{end}}`, tooManyBytes},
 		"quotes of quotes":           {`{{$s := "\"\\\""}}{{range 60}}{{$s = quote $s}}{{end}}`, tooManyBytes},
 		"JSON of JSON":               {`{{$s := "\"\\\""}}{{range 60}}{{$s = toJson $s}}{{end}}`, tooManyBytes},
+		"YAML of YAML":               {`{{$s := "\"\\\""}}{{range 60}}{{$s = toYaml $s}}{{end}}`, tooManyBytes},
+		"YAML of everything":         {"{{range 9000000}}{{if toYaml $}}{{end}}{{end}}", tooManyBytes},
+		"short parts of a text":      {`{{$s := "` + big + `"}}{{range 9000}}{{if trunc 1 $s}}{{end}}{{end}}`, tooManyBytes},
 		"a replacement of each byte": {`{{$s := "` + big + `"}}{{replace "x" $s $s}}`, tooManyBytes},
 		"a replacement of nothing":   {`{{$s := "` + big + `"}}{{replace "" $s $s}}`, tooManyBytes},
 		"indented lines":             {`{{$s := "\n\n\n\n"}}{{range 60}}{{$s = indent 100 $s}}{{$s = replace " " "\n" $s}}{{end}}`, tooManyBytes},
@@ -242,7 +254,7 @@ func FuzzRender(f *testing.F) {
 			t.Errorf("allocated %d MiB", took>>20)
 		}
 		if err != nil {
-			if said := err.Error(); !strings.HasPrefix(said, "k: ") || len(said) > 400 || strings.Contains(said, "\x02") || !utf8.ValidString(said) {
+			if said := err.Error(); !strings.HasPrefix(said, "k: ") || len(said) > 500 || strings.Contains(said, "\x02") || !utf8.ValidString(said) {
 				t.Errorf("error is %q", said)
 			}
 			return

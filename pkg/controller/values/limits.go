@@ -4,7 +4,6 @@
 package values
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -55,33 +54,38 @@ func newBudget() *budget { return &budget{bytes: maxValueBytes, nodes: maxValueN
 // to any size. Whole numbers stay integers, so that a template does not print 1000000 as
 // 1e+06.
 func (b *budget) parse(text string) (map[string]any, error) {
-	if err := b.takeBytes(len(text)); err != nil {
+	parsed, _, err := b.parseAny(text)
+	if parsed == nil || err != nil {
 		return nil, err
-	}
-	if marks := nodeMarks(text); marks > maxNodeMarks {
-		return nil, limitErrorf("it has %d of the characters that structure YAML (, : ? [ { and the dash of a list), and may have %d; make the values smaller",
-			marks, maxNodeMarks)
-	}
-	data := []byte(text)
-	if err := b.check(data); err != nil {
-		return nil, err
-	}
-	asJSON, err := yaml.YAMLToJSONStrict(data)
-	if err != nil {
-		return nil, fmt.Errorf("it cannot be parsed: %w", err)
-	}
-	if bytes.Equal(bytes.TrimSpace(asJSON), []byte("null")) {
-		return nil, nil
-	}
-	var parsed any
-	if err := utiljson.Unmarshal(asJSON, &parsed); err != nil {
-		return nil, fmt.Errorf("it cannot be parsed: %w", err)
 	}
 	values, ok := parsed.(map[string]any)
 	if !ok {
 		return nil, errNotAnObject
 	}
 	return values, nil
+}
+
+// parseAny is parse for any value. It also returns the nodes of the text.
+func (b *budget) parseAny(text string) (parsed any, document *yamlv3.Node, err error) {
+	if err := b.takeBytes(len(text)); err != nil {
+		return nil, nil, err
+	}
+	if marks := nodeMarks(text); marks > maxNodeMarks {
+		return nil, nil, limitErrorf("it has %d of the characters that structure YAML (, : ? [ { and the dash of a list), and may have %d; make the values smaller",
+			marks, maxNodeMarks)
+	}
+	data := []byte(text)
+	if document, err = b.check(data); err != nil {
+		return nil, nil, err
+	}
+	asJSON, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, nil, fmt.Errorf("it cannot be parsed: %w", err)
+	}
+	if err := utiljson.Unmarshal(asJSON, &parsed); err != nil {
+		return nil, nil, fmt.Errorf("it cannot be parsed: %w", err)
+	}
+	return parsed, document, nil
 }
 
 // CheckFields returns an error that names the first field which is not within the limits. The
@@ -102,15 +106,25 @@ func (b *budget) checkField(name string, value []byte) error {
 		return err
 	}
 	size := rawjson.Measure(value)
-	longest := max(size.Key, len(name))
+	size.Key = max(size.Key, len(name))
+	size.Nodes++ // The name.
+	return b.takeSize(size)
+}
+
+// takeSize takes all but the bytes of a document.
+func (b *budget) takeSize(size rawjson.Size) error {
 	switch {
 	case size.Depth > maxValueDepth:
 		return limitErrorf("it has %d lists and objects within each other, and may have %d; make the values flatter", size.Depth, maxValueDepth)
-	case longest > maxValueKeyBytes:
-		return limitErrorf("it has a key of %d bytes, and a key may have %d; make the key shorter", longest, maxValueKeyBytes)
+	case size.Key > maxValueKeyBytes:
+		return errLongKey(size.Key)
 	default:
-		return b.takeNodes(1 + size.Nodes)
+		return b.takeNodes(size.Nodes)
 	}
+}
+
+func errLongKey(bytes int) error {
+	return limitErrorf("it has a key of %d bytes, and a key may have %d; make the key shorter", bytes, maxValueKeyBytes)
 }
 
 func (b *budget) takeBytes(bytes int) error {
@@ -150,16 +164,16 @@ func nodeMarks(text string) int {
 
 // check counts and checks the nodes of a document before aliases are expanded. The tree
 // of yaml/v3 keeps an alias as one node.
-func (b *budget) check(data []byte) error {
+func (b *budget) check(data []byte) (*yamlv3.Node, error) {
 	var document yamlv3.Node
 	if err := yamlv3.Unmarshal(data, &document); err != nil {
-		return fmt.Errorf("it cannot be parsed: %w", err)
+		return nil, fmt.Errorf("it cannot be parsed: %w", err)
 	}
 	nodes := 0
 	if err := checkNode(&document, 0, &nodes); err != nil {
-		return err
+		return nil, err
 	}
-	return b.takeNodes(nodes)
+	return &document, b.takeNodes(nodes)
 }
 
 func checkNode(node *yamlv3.Node, depth int, nodes *int) error {

@@ -223,24 +223,29 @@ func TestNoSpec(t *testing.T) {
 	})
 }
 
-// TestValuesExpression: values of a CEL expression, and an expression that fails.
-func TestValuesExpression(t *testing.T) {
-	expression, err := (&file.Compiler{}).Compile(`{"size": self.spec.count * 2, "image": self.metadata.name}`)
+// TestValuesTemplate: values of a template, and a template that fails. A text of the custom
+// resource cannot set another value.
+func TestValuesTemplate(t *testing.T) {
+	template, err := file.ParseValuesTemplate("size: {{ mul .spec.count 2 }}\nimage: {{ .spec.image | default .metadata.name }}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	kind := caches(t)
-	kind.Translator = func(ctx context.Context, object *unstructured.Unstructured) (map[string]any, error) {
-		values, err := expression.Evaluate(ctx, object)
+	kind.Translator = func(_ context.Context, object *unstructured.Unstructured) (map[string]any, error) {
+		values, err := template.Execute(object)
 		return values, controller.Terminal(err)
 	}
 	bubble(t, []watches.Kind{kind}, func(w *world) {
 		w.create("default/a", map[string]any{"count": int64(3)})
 		w.equal("data", "map[image:a size:6]", w.field("ConfigMap", "default/a", "data"))
+		w.change("default/a", func(object *unstructured.Unstructured) {
+			object.Object["spec"] = map[string]any{"count": int64(4), "image": "b\nsize: 99"}
+		})
+		w.equal("size", "8", w.field("ConfigMap", "default/a", "data", "size"))
 		w.change("default/a", func(object *unstructured.Unstructured) { object.Object["spec"] = size3 })
-		w.has("conditions", w.conditions("default/a"), "Irreconcilable True ErrorGettingValues", "Stalled True ValuesInvalid", "Deployed True InstallSuccessful")
-		w.equal("message", "values of Memcached default/a: no such key: count", w.message("default/a", "Irreconcilable"))
-		w.equal("data", "map[image:a size:6]", w.field("ConfigMap", "default/a", "data"))
+		w.has("conditions", w.conditions("default/a"), "Irreconcilable True ErrorGettingValues", "Stalled True ValuesInvalid", "Deployed True UpgradeSuccessful")
+		w.equal("message", "values of Memcached default/a: line 1: <mul .spec.count 2>: error calling mul: takes whole numbers", w.message("default/a", "Irreconcilable"))
+		w.equal("size", "8", w.field("ConfigMap", "default/a", "data", "size"))
 	})
 }
 

@@ -247,8 +247,8 @@ func (l *loader) kind(entry file.Entry, chart *helm.Chart) watches.Kind {
 		k.ReleaseName = entry.ReleaseName.Execute
 	}
 	if entry.Values != nil {
-		k.Translator = func(ctx context.Context, object *unstructured.Unstructured) (map[string]any, error) {
-			values, err := entry.Values.Evaluate(ctx, object)
+		k.Translator = func(_ context.Context, object *unstructured.Unstructured) (map[string]any, error) {
+			values, err := entry.Values.Execute(object)
 			return values, controller.Terminal(err)
 		}
 	}

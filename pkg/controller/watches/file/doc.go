@@ -13,7 +13,7 @@
 //
 // The author of the file is trusted with the permissions of the operator. All sizes are limited, because a mistake must
 // not stop the operator: that of the file, its entries, its nodes, and the output of its templates. The authors of
-// resources are not trusted. So [NameTemplate] and [Expression] limit their output and their cost for any resource.
+// resources are not trusted. So [NameTemplate] and [ValuesTemplate] limit their output and their work for any resource.
 // Values of overrides can come from Secrets. They are in no error, and an [Entry] that is logged does not show them.
 //
 // # Environment and templates of overrides

@@ -66,7 +66,7 @@ type Entry struct {
 	// of the API.
 	Policy releasev1alpha1.ReleasePolicy
 	// Values computes the values of the chart from a resource. Nil means its spec.
-	Values *Expression
+	Values *ValuesTemplate
 
 	position *position
 }
@@ -117,7 +117,7 @@ func Parse(name string, data []byte, env func(string) (string, bool)) ([]Entry, 
 	if err != nil {
 		return nil, &Error{File: name, Line: line, Err: err}
 	}
-	r := &reader{name: name, env: env, compiler: &Compiler{}}
+	r := &reader{name: name, env: env}
 	list := field{Node: root, reader: r, position: &position{file: name}}
 	var entries []Entry
 	first := map[schema.GroupKind]*position{}
@@ -211,13 +211,21 @@ func (e *Entry) fields() map[string]func(field) {
 			f.duration(&e.Policy.Timeout.Duration, time.Second, 24*time.Hour)
 		},
 		"waitForReady": func(f field) { f.boolean(&e.Policy.WaitForReady) },
-		"values": func(f field) {
-			f.text(new(string), func(text string) (err error) {
-				e.Values, err = f.reader.compiler.Compile(text)
-				return err
-			})
-		},
+		"values":       func(f field) { e.Values = readValues(f) },
 	}
+}
+
+// readValues reads values. An object is refused with a hint, because it looks like the values of a chart.
+func readValues(f field) (template *ValuesTemplate) {
+	if f.Kind == yaml.MappingNode {
+		f.refuse("must be a text, got an object; write \"values: |\" and indent the object below it")
+		return nil
+	}
+	f.text(new(string), func(text string) (err error) {
+		template, err = ParseValuesTemplate(text)
+		return err
+	})
+	return template
 }
 
 const (

@@ -187,7 +187,7 @@ func TestFields(t *testing.T) {
 		{"scope of the cluster", "scope: Cluster", func(e file.Entry) any { return e.Scope }, file.ScopeCluster},
 		{"account", "serviceAccountName: installer.v2", func(e file.Entry) any { return e.ServiceAccountName }, "installer.v2"},
 		{"takeover", "takeover: true", func(e file.Entry) any { return e.Takeover }, true},
-		{"values", "values: self.spec", func(e file.Entry) any { return e.Values.String() }, "self.spec"},
+		{"values", "values: 'a: {{ .spec }}'", func(e file.Entry) any { return e.Values.String() }, "a: {{ .spec }}"},
 		{
 			"default drift", "drift: {}", func(e file.Entry) any { return e.Policy.Drift },
 			&releasev1alpha1.DriftPolicy{Mode: releasev1alpha1.DriftCorrect, ForeignFields: releasev1alpha1.ForeignFieldsKeep},
@@ -309,11 +309,20 @@ func TestErrors(t *testing.T) {
 		{"empty scope", `scope: ""`, `scope: must be Namespace or Cluster, got ""`},
 		{"unknown dry run", "dryRunOption: bogus", `dryRunOption: must be client, server or none, got "bogus"`},
 		{"invalid account", "serviceAccountName: a/b", `serviceAccountName: "a/b" is invalid: `},
-		{"unknown variable", "values: slf.spec", "values: is not a valid CEL expression: undeclared reference to 'slf' (line 1, column 1)"},
-		{"syntax", `values: "{"`, "values: is not a valid CEL expression: Syntax error: "},
-		{"values that are a list", "values: '[1]'", "values: is a CEL expression of type list(int); it must give an object"},
-		{"values with numbers as keys", "values: '{1: 2}'", "values: is a CEL expression of type map(int, int); it must give an object"},
-		{"expression too long", "values: " + strings.Repeat("a", 1<<15+1), "values: has 32769 bytes, and may have 32768"},
+		{
+			"CEL object", `values: '{"size": self.spec.size, "name": self.metadata.name}'`,
+			`values: has no {{ }}; it is a Go template that yields YAML, and no longer a CEL expression: write for example {"size": {{ .spec.size }}, "name": {{ .metadata.name }}}`,
+		},
+		{"CEL field", "values: self.spec.values", "no longer a CEL expression: write for example {{ .spec.values }}"},
+		{"CEL function", `values: '{"size": int(self.spec.size)}'`, "no longer a CEL expression: write for example replicaCount: {{ .spec.size }}"},
+		{"long CEL expression", "values: self." + strings.Repeat("a", 1000), "no longer a CEL expression: write for example replicaCount: {{ .spec.size }}"},
+		{"values without a template", "values: 'a: 1'", "values: has no {{ }}; it is a Go template"},
+		{"values as an object", "values: {size: 1}", `values: must be a text, got an object; write "values: |" and indent the object below it`},
+		{"values as a list", "values: [1]", "values: must be a text, got a list"},
+		{"unclosed template of values", `values: "a: 1\nb: {{ .spec"`, "values: is not a valid template: line 2: unclosed action"},
+		{"function that values lack", `values: '{{ env "HOME" }}'`, `values: is not a valid template: line 1: function "env" not defined: the functions are add, and, `},
+		{"definition in values", `values: '{{ define "a" }}{{ end }}'`, "values: is not a valid template: define, block and template are not available"},
+		{"values too long", "values: " + strings.Repeat("a", 1<<15+1), "values: has 32769 bytes, and may have 32768"},
 		{"unknown mode", "drift: {mode: On}", `drift.mode: must be Correct, Warn or Off, got "On"`},
 		{"unknown foreignFields", "drift: {foreignFields: Drop}", `drift.foreignFields: must be Keep or Remove, got "Drop"`},
 		{"rule without paths", "drift: {ignore: [{kind: A}]}", "drift.ignore[0]: must have a kind and at least one path"},
@@ -477,7 +486,7 @@ func TestEqual(t *testing.T) {
 		{"account", memcached + ", serviceAccountName: a}", changed},
 		{"takeover", memcached + ", takeover: true}", changed},
 		{"drift", memcached + ", drift: {mode: Off}}", changed},
-		{"values", memcached + ", values: self.spec}", changed},
+		{"values", memcached + ", values: '{{ .spec }}'}", changed},
 	}
 	original := parseOne(t, memcached+"}")
 	for _, test := range tests {

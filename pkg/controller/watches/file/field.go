@@ -16,11 +16,10 @@ import (
 
 // reader collects the errors of a file.
 type reader struct {
-	name     string
-	env      func(string) (string, bool)
-	compiler *Compiler
-	errs     []error
-	omitted  int
+	name    string
+	env     func(string) (string, bool)
+	errs    []error
+	omitted int
 }
 
 // report adds an error.

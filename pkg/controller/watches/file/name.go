@@ -4,7 +4,6 @@
 package file
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"text/template"
@@ -108,6 +107,3 @@ func (e *resourceError) Error() string { return e.text }
 
 // Unwrap returns the cause.
 func (e *resourceError) Unwrap() error { return e.err }
-
-// errNoSpec is the error for a resource whose spec is not an object.
-var errNoSpec = errors.New("spec is not an object, and without an expression it has the values of the chart")

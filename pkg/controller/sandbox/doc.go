@@ -1,8 +1,8 @@
 // Copyright The DemoApp Controller Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sandbox renders templates of tenants: Go templates that reach nothing but their data, in bounded time and
-// memory.
+// Package sandbox renders Go templates of tenants, or over data of tenants. The templates reach nothing but their data,
+// in bounded time and memory.
 //
 // text/template cannot be interrupted, so the work is bounded by construction:
 //
@@ -13,4 +13,7 @@
 //   - The output is limited while it is written.
 //
 // The meter covers all templates of one rendering.
+//
+// [Render] makes texts. [RenderDocument] is for YAML: it keeps the values apart from the text of the template, so that
+// the YAML can be parsed before the values are inserted.
 package sandbox

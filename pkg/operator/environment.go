@@ -6,7 +6,6 @@ package operator
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -111,19 +110,15 @@ func (e *Environment) SetWaiting(kind string, waiting bool) {
 	}
 }
 
-// Permitted returns an error that names the permissions that a kind lacks. It is for kinds that start while the process
-// runs, and have no Resources.
+// Permitted waits until the role of the operator grants the rules of an installed kind. Meanwhile, the log and the metric
+// controller_permission_missing name the permissions that the role lacks. Permitted returns an error if ctx ends, or if the
+// API server does not answer. It is for kinds that start while the process runs, and have no Resources.
 func (e *Environment) Permitted(ctx context.Context, kind string, rules func(Served) []Rule) error {
-	ask := newQuestions(e.Clients).once()
-	served, err := ask.discover(ctx)
-	if err != nil {
-		return err
+	metrics := e.kinds
+	if metrics == nil {
+		metrics = newKindMetrics()
 	}
-	missing, err := newReview(ask.access).missing(ctx, needed(rules(served), served, e.WatchedNamespaces()))
-	if err != nil || len(missing) == 0 {
-		return err
-	}
-	return fmt.Errorf("the role of the operator lacks: %s", strings.Join(described(map[string][]permission{kind: missing}), "; "))
+	return permitted(ctx, newQuestions(e.Clients).once(), e.WatchedNamespaces(), metrics, kind, rules)
 }
 
 // Recorder returns an event recorder for objects of the types in scheme.

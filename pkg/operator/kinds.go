@@ -312,8 +312,13 @@ func (q *kindQueue) take(ctx context.Context, ask questions) ([]Kind, error) {
 	if q.answered = refused == nil; !q.answered {
 		return startable, refused
 	}
+	for kind := range q.missing {
+		q.metrics.setMissing(kind, round.missing[kind])
+	}
+	for kind, missing := range round.missing {
+		q.metrics.setMissing(kind, missing)
+	}
 	q.missing = round.missing
-	q.metrics.setMissing(q.missing)
 	momentary := func(w waitingFor) bool { return w.why != notServed }
 	q.waitsUnlogged = slices.ContainsFunc(waits, momentary) && !slices.Equal(waits, q.waits)
 	if !q.waitsUnlogged {
@@ -525,11 +530,43 @@ func (q *kindQueue) logWaits(ctx context.Context, waits []waitingFor) {
 func (q *kindQueue) logMissing(ctx context.Context) {
 	for _, kind := range slices.Sorted(maps.Keys(q.missing)) {
 		if !slices.Equal(q.missing[kind], q.loggedMissing[kind]) {
-			klog.FromContext(ctx).Error(nil, "The role of the operator lacks permissions of an installed kind; the kind waits until they are granted",
-				"kind", kind, "permissions", strings.Join(described(map[string][]permission{kind: q.missing[kind]}), "; "))
+			logMissing(ctx, kind, q.missing[kind])
 		}
 	}
 	q.loggedMissing = q.missing
+}
+
+// logMissing logs the permissions that a kind lacks.
+func logMissing(ctx context.Context, kind string, missing []permission) {
+	klog.FromContext(ctx).Error(nil, "The role of the operator lacks permissions of an installed kind; the kind waits until they are granted",
+		"kind", kind, "permissions", strings.Join(described(map[string][]permission{kind: missing}), "; "))
+}
+
+// permitted waits until the role grants the rules of an installed kind. Meanwhile, the log and the metrics name the
+// permissions that the role lacks. It returns an error if ctx ends, or if the API server does not answer.
+func permitted(ctx context.Context, ask questions, namespaces []string, metrics *kindMetrics, kind string, rules func(Served) []Rule) error {
+	defer metrics.setMissing(kind, nil)
+	var logged []permission
+	for delay := kindRetry; ; delay = min(delay+delay/2, maxKindRetry) {
+		served, err := ask.discover(ctx)
+		if err != nil {
+			return err
+		}
+		missing, err := newReview(ask.access).missing(ctx, needed(rules(served), served, namespaces))
+		if err != nil || len(missing) == 0 {
+			return err
+		}
+		metrics.setMissing(kind, missing)
+		if !slices.Equal(missing, logged) {
+			logMissing(ctx, kind, missing)
+			logged = missing
+		}
+		select {
+		case <-time.After(wait.Jitter(delay, 0.5)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func joined(names map[string]bool) string {

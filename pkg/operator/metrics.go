@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,6 +32,11 @@ type processMetrics struct {
 type kindMetrics struct {
 	waiting *prometheus.GaugeVec
 	missing *prometheus.GaugeVec
+
+	mu sync.Mutex
+	// lacking are the permissions that kinds lack, and shown the labels of the series about them.
+	lacking map[string][]permission
+	shown   map[[4]string]bool
 }
 
 func newKindMetrics() *kindMetrics {
@@ -43,6 +49,7 @@ func newKindMetrics() *kindMetrics {
 			Name: "controller_permission_missing",
 			Help: fmt.Sprintf("1 for each permission that an installed kind lacks, by kind, namespace, resource and verb; at most %d.", maxDescribed),
 		}, []string{"kind", "resource_namespace", "resource", "verb"}),
+		lacking: map[string][]permission{},
 	}
 }
 
@@ -55,18 +62,31 @@ func (m *kindMetrics) setWaiting(kind string, waiting bool) {
 	m.waiting.WithLabelValues(kind).Set(value)
 }
 
-// setMissing records the permissions that kinds lack.
-func (m *kindMetrics) setMissing(missing map[string][]permission) {
-	m.missing.Reset()
-	left := maxDescribed
-	for _, kind := range slices.Sorted(maps.Keys(missing)) {
-		for _, p := range missing[kind] {
-			if left--; left < 0 {
-				return
+// setMissing records the permissions that a kind lacks. It is safe for concurrent use.
+func (m *kindMetrics) setMissing(kind string, missing []permission) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lacking[kind] = missing
+	if len(missing) == 0 {
+		delete(m.lacking, kind)
+	}
+	shown := map[[4]string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(m.lacking)) {
+		for _, p := range m.lacking[name] {
+			if len(shown) < maxDescribed {
+				shown[[4]string{name, p.namespace, p.path(), p.verb}] = true
 			}
-			m.missing.WithLabelValues(kind, p.namespace, p.path(), p.verb).Set(1)
 		}
 	}
+	for labels := range m.shown {
+		if !shown[labels] {
+			m.missing.DeleteLabelValues(labels[:]...)
+		}
+	}
+	for labels := range shown {
+		m.missing.WithLabelValues(labels[:]...).Set(1)
+	}
+	m.shown = shown
 }
 
 // newMetrics returns a new registry with the metrics of the process. The default registry is not used, because libraries

@@ -151,9 +151,10 @@ func TestStartWaitsForPermissions(t *testing.T) {
 // installed later waits for what its role lacks, and the process stays ready.
 func TestKindThatIsNotGrantedWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
+		logs, said := logged(t)
+		ctx, cancel := context.WithCancel(logs)
 		defer cancel()
-		queue, _ := newTestQueue(func(context.Context, schema.GroupVersionResource, string) error { return nil })
+		queue, metrics := newTestQueue(func(context.Context, schema.GroupVersionResource, string) error { return nil })
 		queue.waiting = []Kind{writer()}
 		queue.ask.discover = func(context.Context) (Served, error) { return serves(apps, secrets), nil }
 		var rules atomic.Pointer[[]authorizationv1.ResourceRule]
@@ -182,13 +183,95 @@ func TestKindThatIsNotGrantedWaits(t *testing.T) {
 		if got := ready.problems(); started > 0 || !slices.Equal(got, []string{"starting"}) || len(queue.missing["writer"]) != 1 {
 			t.Errorf("started %d kinds, problems %q, missing %v", started, got, queue.missing)
 		}
+		if got := said("permissions"); !slices.Equal(got, []string{"patch demoapps.demo.example.com/status in all namespaces"}) {
+			t.Errorf("logged %q", got)
+		}
+		if got := missingIn(t, metrics); !slices.Equal(got, []string{lacksStatus}) {
+			t.Errorf("the metrics have %q", got)
+		}
 		grant(secret, read, granted(apps.Group, "demoapps/status", "patch"))
 		elapse(6 * time.Minute)
 		synctest.Wait()
 		if started != 1 {
 			t.Errorf("started %d kinds after the role is complete", started)
 		}
+		if got := missingIn(t, metrics); len(got) > 0 {
+			t.Errorf("the metrics still have %q", got)
+		}
 	})
+}
+
+// lacksStatus is the series of a missing permission of the kind writer.
+const lacksStatus = `controller_permission_missing{kind="writer",resource="demoapps.demo.example.com/status",resource_namespace="",verb="patch"} 1`
+
+// missingIn returns the lines of the metrics about missing permissions.
+func missingIn(t *testing.T, metrics *processMetrics) []string {
+	t.Helper()
+	_, body := get(t, metricsHandler(metrics.registry), "/metrics")
+	var found []string
+	for line := range strings.SplitSeq(body, "\n") {
+		if strings.HasPrefix(line, "controller_permission_missing{") {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// TestStartingKindWaitsForItsPermissions: a kind that starts while the process runs, such as one of watches.yaml, waits for
+// what its role lacks. The log and the metric name it, beside what other kinds lack, until it is granted or the kind is gone.
+func TestStartingKindWaitsForItsPermissions(t *testing.T) {
+	const other = `controller_permission_missing{kind="other",resource="secrets",resource_namespace="a",verb="get"} 1`
+	for _, granted := range []bool{true, false} {
+		t.Run(fmt.Sprintf("granted %t", granted), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				logs, said := logged(t)
+				ctx, cancel := context.WithCancel(logs)
+				defer cancel()
+				metrics := newMetrics()
+				metrics.kinds.setMissing("other", []permission{{namespace: "a", resource: secrets.GroupResource(), verb: "get"}})
+				ask := unrestricted(nil)
+				ask.discover = func(context.Context) (Served, error) { return serves(apps, secrets), nil }
+				everything := ask.access
+				var all atomic.Bool
+				reviews := 0
+				ask.access.rules = func(ctx context.Context, namespace string) (authorizationv1.SubjectRulesReviewStatus, error) {
+					reviews++
+					if all.Load() {
+						return everything.rules(ctx, namespace)
+					}
+					return authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{{
+						Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"secrets"},
+					}}}, nil
+				}
+				ended := make(chan error, 1)
+				go func() { ended <- permitted(ctx, ask, []string{metav1.NamespaceAll}, metrics.kinds, "writer", writer().Rules) }()
+
+				elapse(time.Hour)
+				synctest.Wait()
+				if got := said("permissions"); !slices.Equal(got, []string{"patch demoapps.demo.example.com/status in all namespaces"}) {
+					t.Errorf("logged %q", got)
+				}
+				if got := missingIn(t, metrics); !slices.Equal(got, []string{other, lacksStatus}) {
+					t.Errorf("the metrics have %q", got)
+				}
+				if reviews > 60 {
+					t.Errorf("%d reviews in an hour", reviews)
+				}
+
+				if granted {
+					all.Store(true)
+				} else {
+					cancel()
+				}
+				if err := <-ended; (err == nil) != granted {
+					t.Errorf("permitted() = %v", err)
+				}
+				if got := missingIn(t, metrics); !slices.Equal(got, []string{other}) {
+					t.Errorf("the metrics have %q afterwards", got)
+				}
+			})
+		})
+	}
 }
 
 // TestIncompleteRulesAreAskedForEachPermission: where an authorizer cannot name its rules, a single question decides.
@@ -250,12 +333,12 @@ func TestDescribedPermissionsAreBounded(t *testing.T) {
 	for i := range 1000 {
 		all = append(all, permission{namespace: fmt.Sprintf("ns-%03d", i), resource: secrets.GroupResource(), verb: "get"})
 	}
-	missing := map[string][]permission{"writer": all}
 	metrics := newMetrics()
 
-	metrics.kinds.setMissing(missing)
+	metrics.kinds.setMissing("writer", all)
+	metrics.kinds.setMissing("other", all)
 
-	lines := described(missing)
+	lines := described(map[string][]permission{"writer": all})
 	if len(lines) != maxDescribed+1 || lines[maxDescribed] != "980 further resources" {
 		t.Errorf("%d lines, the last is %q", len(lines), lines[len(lines)-1])
 	}

@@ -5,6 +5,7 @@ package watches_test
 
 import (
 	"compress/gzip"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -51,6 +52,8 @@ type world struct {
 	manager *watches.Manager
 	waiting map[string]bool
 	mu      sync.Mutex
+	// permitted is Deps.Permitted of managers that start from now on.
+	permitted func(context.Context, watches.Kind) error
 }
 
 // bubble runs a test with a manager of the kinds in a synctest bubble.
@@ -71,6 +74,7 @@ func (w *world) start(kinds ...watches.Kind) {
 	w.Start(func() (_ releaseworld.Run, err error) {
 		w.manager, err = watches.NewManager(watches.Deps{
 			Engine: w.Engine, RESTConfig: w.RESTConfig(), HTTPClient: w.HTTPClient(), Recorder: w.Recorder, Clock: clock.RealClock{}, ResyncPeriod: resync,
+			Permitted: w.permitted,
 			Waiting: func(kind string, waiting bool) {
 				w.mu.Lock()
 				defer w.mu.Unlock()

@@ -59,8 +59,9 @@ type Deps struct {
 	// Waiting is told whether a kind waits until the API server serves it and the operator
 	// may watch it. Optional.
 	Waiting func(kind string, waiting bool)
-	// Permitted is called before a kind starts. An error names the permissions that the kind lacks, and the kind waits.
-	// Optional.
+	// Permitted is called before a kind starts, and returns when the operator has the permissions
+	// that the kind needs. The context ends when the kind must not start any more. After an error,
+	// Permitted is called again later. Optional.
 	Permitted func(ctx context.Context, kind Kind) error
 
 	metadata metadata.Interface
@@ -180,12 +181,24 @@ func (m *Manager) target(k Kind) served.Target {
 	}
 }
 
+// permitted waits until the operator has the permissions of a kind, or until stop or lead ends.
+func (m *Manager) permitted(stop, lead context.Context, k Kind) error {
+	if m.deps.Permitted == nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(stop)
+	defer cancel()
+	defer context.AfterFunc(lead, cancel)()
+	if err := m.deps.Permitted(ctx, k); ctx.Err() == nil {
+		return err
+	}
+	return nil // Nothing waits any more.
+}
+
 // runKind runs the controller of a kind until stop or lead ends.
 func (m *Manager) runKind(stop, lead context.Context, k Kind, resource served.Resource, synced func()) error {
-	if m.deps.Permitted != nil {
-		if err := m.deps.Permitted(stop, k); err != nil {
-			return err
-		}
+	if err := m.permitted(stop, lead, k); err != nil || stop.Err() != nil || lead.Err() != nil {
+		return err
 	}
 	c, err := newKindController(k, resource, m.deps, m.releases)
 	if err != nil {

@@ -300,6 +300,55 @@ func TestCRDComesAndGoes(t *testing.T) {
 	})
 }
 
+// TestKindWaitsForItsPermissions: a kind whose CRD is installed later does not start before the operator has its permissions.
+// The wait ends with the CRD.
+func TestKindWaitsForItsPermissions(t *testing.T) {
+	backups := caches(t)
+	backups.GroupVersionKind.Kind = "Backup"
+	resource := memcacheds.GroupVersion().WithResource("backups")
+	bubble(t, nil, func(w *world) {
+		w.stop()
+		granted, asked, ended := make(chan struct{}), 0, 0
+		w.permitted = func(ctx context.Context, _ watches.Kind) error {
+			asked++
+			select {
+			case <-granted:
+				return nil
+			case <-ctx.Done():
+				ended++
+				return ctx.Err()
+			}
+		}
+		w.start(backups)
+		w.settle()
+		w.equal("questions without the CRD", 0, asked)
+		install := func() {
+			w.Serve(resource, "Backup", true)
+			w.Edit("CustomResourceDefinition", "backups.cache.my.domain", "kubectl", func(object *unstructured.Unstructured) {
+				object.Object["spec"] = map[string]any{}
+			})
+			w.settle()
+		}
+
+		install()
+		w.Edit("Backup", "default/b", "kubectl", func(object *unstructured.Unstructured) { object.Object["spec"] = size3 })
+		w.settle()
+		w.equal("data without permissions", "", w.field("ConfigMap", "default/b", "data", "size"))
+		w.equal("waiting without permissions", true, w.waiting[backups.Name()])
+		w.With(func() { delete(w.Kinds, resource) })
+		w.Remove("CustomResourceDefinition", "backups.cache.my.domain")
+		w.settle()
+		w.equal("waits that ended with the CRD", 1, ended)
+
+		install()
+		w.equal("questions with the CRD", 2, asked)
+		close(granted)
+		w.settle()
+		w.equal("waiting with permissions", false, w.waiting[backups.Name()])
+		w.equal("data", "3", w.field("ConfigMap", "default/b", "data", "size"))
+	})
+}
+
 // TestSelector: only selected custom resources have a release, also when labels change.
 func TestSelector(t *testing.T) {
 	kind := caches(t)

@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart"
@@ -30,6 +31,8 @@ type Chart struct {
 	version    string
 	appVersion string
 	schema     *valuesSchema
+	// valueNames is computed at its first use.
+	valueNames func() map[string]bool
 	// size is the size of all files in bytes.
 	size int
 }
@@ -101,6 +104,7 @@ func newChart(files []*archive.BufferedFile) (*Chart, error) {
 	c.version = parsed.Metadata.Version
 	c.appVersion = parsed.Metadata.AppVersion
 	c.schema = compileSchema(parsed)
+	c.valueNames = sync.OnceValue(c.findValueNames)
 	return c, nil
 }
 

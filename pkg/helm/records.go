@@ -165,6 +165,13 @@ func rollbackLabel(revision, to int, abandoned string) string {
 // value cannot end in a dash.
 func labelOf(parts ...string) string { return strings.TrimRight(strings.Join(parts, "-"), "-") }
 
+// splitInputs returns the parts of a value of InputsLabel.
+func splitInputs(label string) (revision, inputs, chart string) {
+	revision, inputs, _ = strings.Cut(strings.TrimSuffix(label, failedMark), "-")
+	inputs, chart, _ = strings.Cut(inputs, "-")
+	return revision, inputs, chart
+}
+
 // recordOf returns the record of a Secret, from its name and labels; nil when the name is
 // not that of a release record.
 func recordOf(secret *metav1.PartialObjectMetadata) *Record {
@@ -182,14 +189,13 @@ func recordOf(secret *metav1.PartialObjectMetadata) *Record {
 
 		controller: ownerOf(metav1.GetControllerOfNoCopy(secret)),
 	}
-	inputs, failed := strings.CutSuffix(secret.Labels[InputsLabel], failedMark)
-	made, inputs, _ := strings.Cut(inputs, "-")
+	made, inputs, chart := splitInputs(secret.Labels[InputsLabel])
 	if made != strconv.Itoa(revision) {
 		return record
 	}
-	record.Own, record.Failed = true, failed
-	record.Unhealthy = failed && common.Status(record.Status) == common.StatusFailed && isUnhealthy(secret.Labels, revision)
-	record.Inputs, record.ChartDigest, _ = strings.Cut(inputs, "-")
+	record.Own, record.Failed = true, strings.HasSuffix(secret.Labels[InputsLabel], failedMark)
+	record.Unhealthy = record.Failed && common.Status(record.Status) == common.StatusFailed && isUnhealthy(secret.Labels, revision)
+	record.Inputs, record.ChartDigest = inputs, chart
 	made, to, _ := strings.Cut(secret.Labels[RollbackLabel], "-")
 	if made == strconv.Itoa(revision) {
 		to, abandoned, _ := strings.Cut(to, "-")

@@ -230,6 +230,8 @@ type Deployed struct {
 	Revisions []RevisionDigest
 	// Scope is the scope of the release.
 	Scope Scope
+	// Changes are what differs from the revision before, if the operation made a revision.
+	Changes Changes
 }
 
 // Baseline returns the baseline for the next observation of the release.

@@ -178,8 +178,11 @@ func valuePath(tokens []string) string {
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // ValueNames returns the names of values in values.yaml and values.schema.json of the chart
-// and its sub-charts, at any depth.
-func (c *Chart) ValueNames() map[string]bool {
+// and its sub-charts, at any depth. Callers must not change the map.
+func (c *Chart) ValueNames() map[string]bool { return c.valueNames() }
+
+// findValueNames returns the names of values in a chart and its sub-charts.
+func (c *Chart) findValueNames() map[string]bool {
 	names := map[string]bool{}
 	if parsed, err := c.parse(); err == nil {
 		valueNames(parsed, names)

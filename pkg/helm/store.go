@@ -55,6 +55,8 @@ type store struct {
 	// target is the revision that a rollback restores; 0 in other operations. It is
 	// never removed, because an interrupted rollback needs it again.
 	target int
+	// previous is the newest revision when Helm has read it, before made; nil for none.
+	previous *previousRevision
 	// made is the newest revision that this operation has written or tried to write.
 	made *releasev1.Release
 	// beforeCreate is called with each new revision before its record is written.
@@ -134,11 +136,27 @@ func (s *store) Query(query map[string]string) ([]release.Releaser, error) {
 			return nil, err
 		}
 		found = append(found, body)
+		if !byStatus {
+			s.notePrevious(record, body)
+		}
 	}
 	if len(found) == 0 {
 		return nil, driver.ErrReleaseNotFound
 	}
 	return found, nil
+}
+
+// notePrevious keeps the newest revision for a comparison with the next one.
+func (s *store) notePrevious(record *Record, body release.Releaser) {
+	if s.made != nil {
+		return
+	}
+	s.previous = &previousRevision{record: record}
+	if read, unverified := s.unverified[record.Revision]; unverified {
+		s.previous.release = read
+		return
+	}
+	s.previous.release, _ = body.(*releasev1.Release)
 }
 
 // outline returns a release without its content, from what the index knows.

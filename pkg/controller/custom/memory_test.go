@@ -58,6 +58,7 @@ var hostile = map[string]string{
 	"conditions":              described("", `, "status": {"conditions": [`+repeated(`{},`)+`{}]}`),
 	"conditions in limits":    described("", `, "status": {"conditions": [`+strings.Repeat(`{},`, 19_000)+`{}]}`),
 	"inventory":               described("", `, "status": {"inventory": [`+strings.Repeat(`{"kind":"a"},`, 6_000)+`{}]}`),
+	"changes in a history":    described("", `, "status": {"history": [{"changed": [`+strings.Repeat(`"",`, 59_000)+`""]}]}`),
 	"a manifest":              described("", `, "status": {"deployedRelease": {"name": "a", "revision": 1, "manifest": "`+strings.Repeat("x", 1_000_000)+`"}}`),
 	"fields of other writers": described("", `, "status": {"a": [`+repeated(`0,`)+`0]}`),
 }

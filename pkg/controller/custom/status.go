@@ -76,7 +76,11 @@ func isReadable(written []byte) bool {
 // which only other clients write, takes 50 times the memory of its text.
 func overhead(s *releasev1alpha1.ReleaseStatus) int {
 	size := 0
-	for _, list := range []any{s.Conditions, s.Inventory, s.Revisions, s.History} {
+	lists := []any{s.Conditions, s.Inventory, s.Revisions, s.History}
+	for _, entry := range s.History {
+		lists = append(lists, entry.Changed)
+	}
+	for _, list := range lists {
 		value := reflect.ValueOf(list)
 		size += value.Cap() * int(value.Type().Elem().Size())
 	}

@@ -98,7 +98,10 @@ func (l *Lifecycle) act(ctx context.Context, s *subject, f Facts, found look) (_
 		err = fmt.Errorf("%w: %s", err, f.Desired.AdoptHint)
 	}
 	if err != nil && deployed != nil {
-		s.status.Inventory = inventoryOf(deployed) // Some objects were repaired.
+		found.plan.Changes = deployed.Changes
+		if deployed.Revision != 0 {
+			s.status.Inventory = inventoryOf(deployed) // Some objects were repaired.
+		}
 	}
 	var busy *helm.BusyError
 	if errors.As(err, &busy) {
@@ -174,7 +177,7 @@ func recordDeployed(s *subject, f Facts, plan Plan, deployed *helm.Deployed) {
 	}
 	s.status.AppliedManifestHash = deployed.ManifestHash
 	s.status.Inventory = inventoryOf(deployed)
-	recordSuccess(s.status, f, decision.Action)
+	recordSuccess(s.status, f, decision.Action, deployed.Changes)
 	switch decision.Action {
 	case helm.ActionInstall, helm.ActionUpgrade:
 		if !f.Desired.Policy.WaitForReady {

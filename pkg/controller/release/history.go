@@ -6,6 +6,7 @@ package release
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
@@ -37,15 +38,15 @@ func remember(history []releasev1alpha1.HistoryEntry, entry releasev1alpha1.Hist
 
 func isRepetition(before, now releasev1alpha1.HistoryEntry) bool {
 	before.Time, before.Count = now.Time, now.Count
-	return before == now
+	return equality.Semantic.DeepEqual(before, now)
 }
 
 // recordSuccess adds a successful action to the history.
-func recordSuccess(s *releasev1alpha1.ReleaseStatus, f Facts, action helm.Action) {
+func recordSuccess(s *releasev1alpha1.ReleaseStatus, f Facts, action helm.Action, changes helm.Changes) {
 	s.History = remember(s.History, releasev1alpha1.HistoryEntry{
 		Time: metav1.NewTime(f.Now).Rfc3339Copy(), Action: historyActions[action], Outcome: releasev1alpha1.HistorySucceeded,
 		Reason: s.LastUpgradeReason, Revision: s.DeployedRelease.Revision, ChartVersion: s.DeployedRelease.ChartVersion,
-		Generation: f.Generation,
+		Generation: f.Generation, Changed: changes.Named, ChangedMore: int64(changes.More),
 	})
 }
 
@@ -60,6 +61,7 @@ func recordFailure(s *releasev1alpha1.ReleaseStatus, f Facts, plan Plan, failed 
 	entry := releasev1alpha1.HistoryEntry{
 		Time: metav1.NewTime(f.Now).Rfc3339Copy(), Action: action, Outcome: releasev1alpha1.HistoryFailed,
 		Reason: reasonFor(f, plan, *s, plan.Decision), Revision: revision, Generation: f.Generation,
+		Changed: plan.Changes.Named, ChangedMore: int64(plan.Changes.More),
 	}
 	failures := currentFailures(f, *s)
 	switch action {
@@ -94,7 +96,7 @@ func recordLate(s *releasev1alpha1.ReleaseStatus, f Facts, podsRefused bool) rel
 		Reason: s.LastUpgradeReason, Revision: revision, ChartVersion: s.DeployedRelease.ChartVersion, Generation: f.Generation,
 	}
 	if made := madeBy(s.History, revision); made != nil {
-		entry.Reason = made.Reason
+		entry.Reason, entry.Changed, entry.ChangedMore = made.Reason, made.Changed, made.ChangedMore
 	}
 	if revision == 1 {
 		entry.Action = releasev1alpha1.HistoryInstall

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/helm"
 )
 
 func TestRemember(t *testing.T) {
@@ -18,6 +19,10 @@ func TestRemember(t *testing.T) {
 			Time: metav1.NewTime(began.Add(time.Duration(minute) * time.Minute)), Action: releasev1alpha1.HistoryUpgrade,
 			Outcome: outcome, Revision: revision, Count: count,
 		}
+	}
+	changed := func(entry releasev1alpha1.HistoryEntry, paths ...string) []releasev1alpha1.HistoryEntry {
+		entry.Changed = paths
+		return []releasev1alpha1.HistoryEntry{entry}
 	}
 	ok, failed := releasev1alpha1.HistorySucceeded, releasev1alpha1.HistoryFailed
 	full := []releasev1alpha1.HistoryEntry{entry(5, ok, 5, 0), entry(4, ok, 4, 0), entry(3, ok, 3, 0), entry(2, ok, 2, 0), entry(1, ok, 1, 0)}
@@ -31,6 +36,8 @@ func TestRemember(t *testing.T) {
 		{"the newest comes first", full[4:], entry(2, failed, 2, 0), []releasev1alpha1.HistoryEntry{entry(2, failed, 2, 0), entry(1, ok, 1, 0)}},
 		{"repeated", []releasev1alpha1.HistoryEntry{entry(2, failed, 2, 0)}, entry(3, failed, 2, 0), []releasev1alpha1.HistoryEntry{entry(3, failed, 2, 2)}},
 		{"repeated again", []releasev1alpha1.HistoryEntry{entry(3, failed, 2, 2)}, entry(4, failed, 2, 0), []releasev1alpha1.HistoryEntry{entry(4, failed, 2, 3)}},
+		{"other changes", changed(entry(2, failed, 2, 0), "values.a"), changed(entry(3, failed, 2, 0), "values.b")[0], append(changed(entry(3, failed, 2, 0), "values.b"), changed(entry(2, failed, 2, 0), "values.a")...)},
+		{"the same changes", changed(entry(2, failed, 2, 0), "values.a"), changed(entry(3, failed, 2, 0), "values.a")[0], changed(entry(3, failed, 2, 2), "values.a")},
 		{"oldest entry is dropped", full, entry(6, ok, 6, 0), append([]releasev1alpha1.HistoryEntry{entry(6, ok, 6, 0)}, full[:4]...)},
 		{"repetition drops no entry", full, entry(6, ok, 5, 0), append([]releasev1alpha1.HistoryEntry{entry(6, ok, 5, 2)}, full[1:]...)},
 	}
@@ -39,4 +46,22 @@ func TestRemember(t *testing.T) {
 			equal(t, "history", test.want, remember(test.history, test.next))
 		})
 	}
+}
+
+// TestLateRevisionKeepsItsChanges: the entry of a revision that was not healthy in time names
+// what the revision changed, as the entry of its success does.
+func TestLateRevisionKeepsItsChanges(t *testing.T) {
+	made := releasev1alpha1.HistoryEntry{
+		Action: releasev1alpha1.HistoryUpgrade, Outcome: releasev1alpha1.HistorySucceeded, Revision: 2,
+		Changed: []string{"values.image"}, ChangedMore: 3,
+	}
+	status := releasev1alpha1.ReleaseStatus{
+		DeployedRelease: &releasev1alpha1.DeployedRelease{Revision: 2}, History: []releasev1alpha1.HistoryEntry{made},
+	}
+
+	recordLate(&status, Facts{Desired: Desired{Release: helm.Release{Chart: chart(t)}}}, false)
+
+	equal(t, "outcome", releasev1alpha1.HistoryFailed, status.History[0].Outcome)
+	equal(t, "changes", made.Changed, status.History[0].Changed)
+	equal(t, "further changes", made.ChangedMore, status.History[0].ChangedMore)
 }

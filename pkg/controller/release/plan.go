@@ -23,6 +23,8 @@ type Plan struct {
 	Withheld bool
 	// Suspended says that nothing is executed.
 	Suspended bool
+	// Changes are those of a revision that was tried and failed.
+	Changes helm.Changes
 }
 
 // newPlan returns the plan that executes next. If the desired release is unknown, the

@@ -3764,6 +3764,32 @@ func schema_pkg_apis_release_v1alpha1_HistoryEntry(ref common.ReferenceCallback)
 							Format:      "int64",
 						},
 					},
+					"changed": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "changed names what differs from the previous revision: \"chart\" for the files of the chart, \"owner\" for the object that the release belongs to, and the paths of values, such as \"values.image.tag\". It never has a value. Lists are compared as a whole. A key that neither values.yaml nor values.schema.json of the chart names may be secret, so the path of the object with the key stands for it: \"values.env\", or only \"values\". It is absent for the first revision, for a repair, if nothing differs, and if the previous revision cannot be read.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"changedMore": {
+						SchemaProps: spec.SchemaProps{
+							Description: "changedMore is the number of changes beyond the 10 that changed names.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
 					"count": {
 						SchemaProps: spec.SchemaProps{
 							Description: "count is how many times in a row the action ended with this outcome. Absent means once.",

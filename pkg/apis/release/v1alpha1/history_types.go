@@ -76,6 +76,25 @@ type HistoryEntry struct {
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
+	// changed names what differs from the previous revision: "chart" for the files of the
+	// chart, "owner" for the object that the release belongs to, and the paths of values, such
+	// as "values.image.tag". It never has a value. Lists are compared as a whole. A key that
+	// neither values.yaml nor values.schema.json of the chart names may be secret, so the path
+	// of the object with the key stands for it: "values.env", or only "values". It is absent
+	// for the first revision, for a repair, if nothing differs, and if the previous revision
+	// cannot be read.
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=atomic
+	// +optional
+	Changed []string `json:"changed,omitempty"`
+
+	// changedMore is the number of changes beyond the 10 that changed names.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	ChangedMore int64 `json:"changedMore,omitempty"`
+
 	// count is how many times in a row the action ended with this outcome. Absent means
 	// once.
 	// +kubebuilder:validation:Minimum=1

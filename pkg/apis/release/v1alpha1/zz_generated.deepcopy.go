@@ -92,6 +92,11 @@ func (in *FailureCounts) DeepCopy() *FailureCounts {
 func (in *HistoryEntry) DeepCopyInto(out *HistoryEntry) {
 	*out = *in
 	in.Time.DeepCopyInto(&out.Time)
+	if in.Changed != nil {
+		in, out := &in.Changed, &out.Changed
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	return
 }
 

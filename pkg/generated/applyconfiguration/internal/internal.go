@@ -1214,6 +1214,15 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: changed
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: changedMore
+      type:
+        scalar: numeric
     - name: chartVersion
       type:
         scalar: string

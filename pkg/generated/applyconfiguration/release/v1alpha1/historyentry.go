@@ -31,6 +31,16 @@ type HistoryEntryApplyConfiguration struct {
 	ChartVersion *string `json:"chartVersion,omitempty"`
 	// generation is the generation of the spec that the action applied.
 	Generation *int64 `json:"generation,omitempty"`
+	// changed names what differs from the previous revision: "chart" for the files of the
+	// chart, "owner" for the object that the release belongs to, and the paths of values, such
+	// as "values.image.tag". It never has a value. Lists are compared as a whole. A key that
+	// neither values.yaml nor values.schema.json of the chart names may be secret, so the path
+	// of the object with the key stands for it: "values.env", or only "values". It is absent
+	// for the first revision, for a repair, if nothing differs, and if the previous revision
+	// cannot be read.
+	Changed []string `json:"changed,omitempty"`
+	// changedMore is the number of changes beyond the 10 that changed names.
+	ChangedMore *int64 `json:"changedMore,omitempty"`
 	// count is how many times in a row the action ended with this outcome. Absent means
 	// once.
 	Count *int64 `json:"count,omitempty"`
@@ -95,6 +105,24 @@ func (b *HistoryEntryApplyConfiguration) WithChartVersion(value string) *History
 // If called multiple times, the Generation field is set to the value of the last call.
 func (b *HistoryEntryApplyConfiguration) WithGeneration(value int64) *HistoryEntryApplyConfiguration {
 	b.Generation = &value
+	return b
+}
+
+// WithChanged adds the given value to the Changed field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Changed field.
+func (b *HistoryEntryApplyConfiguration) WithChanged(values ...string) *HistoryEntryApplyConfiguration {
+	for i := range values {
+		b.Changed = append(b.Changed, values[i])
+	}
+	return b
+}
+
+// WithChangedMore sets the ChangedMore field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ChangedMore field is set to the value of the last call.
+func (b *HistoryEntryApplyConfiguration) WithChangedMore(value int64) *HistoryEntryApplyConfiguration {
+	b.ChangedMore = &value
 	return b
 }
 

@@ -33,7 +33,7 @@ func (c *Controller) finalize(ctx context.Context, p *pass) (event.Event, error)
 	if written != "" {
 		event.Emit(ctx, c.recorder, app, event.Normal("Audited", "Delete", "Wrote audit record "+written))
 	}
-	done, err := c.lifecycle.Uninstall(ctx, c.releaseOf(app), app.Status.ReleaseStatus, app.Spec.ReleasePolicy)
+	done, err := c.lifecycle.Uninstall(ctx, p, c.releaseOf(app), app.Status.ReleaseStatus, app.Spec.ReleasePolicy)
 	if err != nil {
 		return event.Event{}, c.blockDeletion(ctx, p, releasev1alpha1.ReasonUninstallFailed, err)
 	}

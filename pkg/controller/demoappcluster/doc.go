@@ -58,7 +58,7 @@
 // The DemoAppCluster is the owner of its DemoApps. The garbage collector deletes them
 // after it, and each DemoApp's own finalizer runs. A DemoAppCluster needs no finalizer.
 // While it is being deleted, in the foreground or held by a finalizer of another owner,
-// the controller does nothing.
+// the controller only reports that, with reason Deleting.
 //
 // If a DemoAppCluster is deleted with "--cascade=orphan", its DemoApps stay without an
 // owner. They are not adopted: a new DemoAppCluster of the same name reports NameConflict.

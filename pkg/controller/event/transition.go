@@ -13,10 +13,10 @@ import (
 
 // Transition returns the event of a condition Ready that has another status or reason
 // than before, or the same for another generation. Progress is no transition: a status
-// whose reason is [apimeta.ReasonProgressing] brings no event.
+// whose reason is [apimeta.ReasonProgressing] or [apimeta.ReasonDeleting] brings no event.
 func Transition(before, after []metav1.Condition) (Event, bool) {
 	is := meta.FindStatusCondition(after, apimeta.ConditionReady)
-	if is == nil || is.Reason == apimeta.ReasonProgressing {
+	if is == nil || is.Reason == apimeta.ReasonProgressing || is.Reason == apimeta.ReasonDeleting {
 		return Event{}, false
 	}
 	was := meta.FindStatusCondition(before, apimeta.ConditionReady)

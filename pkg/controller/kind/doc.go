@@ -9,7 +9,8 @@
 //  1. take the newest version of the object, from the cache or from an own write
 //     that the cache does not have yet;
 //  2. add the finalizer; or confirm that the API server has the deleted object, run Finalize
-//     and remove the finalizer;
+//     and remove the finalizer. If only finalizers of others keep the object for more than two
+//     seconds, the status says so;
 //  3. copy the object and run Steps, which write only to the status of the copy;
 //  4. if the status changed, write it with one server-side apply, also after a failed
 //     step. A status that reports only progress may be held;

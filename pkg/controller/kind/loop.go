@@ -184,7 +184,10 @@ func (l *Loop[T, S]) Reconcile(ctx context.Context, key cache.ObjectName, why co
 		if errors.Is(err, ErrDeletionWaits) {
 			return controller.Result{RequeueAfter: p.Next}, p.Commit(ctx)
 		}
-		return controller.Result{}, err
+		if err != nil {
+			return controller.Result{}, err
+		}
+		return l.awaitOthers(ctx, p)
 	}
 	if l.namespaces.IsTerminating(key.Namespace) || l.dying.has(key.Namespace, l.clock.Now()) {
 		return controller.Result{RequeueAfter: controller.Jitter(terminatingRetry)}, nil
@@ -319,6 +322,27 @@ func (l *Loop[T, S]) finalize(ctx context.Context, p *Pass[T]) error {
 	l.wrote(ended)
 	p.Observed = ended
 	return l.reportFinalized(ctx, p)
+}
+
+// othersGrace is the time that finalizers of others may take before the status reports that the
+// deletion waits for them. Most of them take less, which saves a write of the status.
+const othersGrace = 2 * time.Second
+
+// awaitOthers reports that only finalizers of others keep an object, such as the API server's for
+// a deletion in the foreground. Without the report, the object would stay Ready.
+func (l *Loop[T, S]) awaitOthers(ctx context.Context, p *Pass[T]) (controller.Result, error) {
+	others := OthersFinalizers(p.Observed)
+	if others == "" || finalizer.Has(p.Observed, l.finalizers()...) || !meta.IsStatusConditionTrue(*p.conditions(p.Object), apimeta.ConditionReady) {
+		return controller.Result{}, nil // The object is gone, or is not Ready.
+	}
+	if wait := p.Observed.GetDeletionTimestamp().Add(othersGrace).Sub(p.Now); wait > 0 {
+		return controller.Result{RequeueAfter: min(wait, othersGrace)}, nil
+	}
+	p.Conditions().MarkReconciling(apimeta.ReasonDeleting, "The deletion waits for finalizers of others: "+others)
+	if err := p.Commit(ctx); !apierrors.IsNotFound(err) {
+		return controller.Result{}, err
+	}
+	return controller.Result{}, nil
 }
 
 // blockDeletion reports an error of a request about the object itself.

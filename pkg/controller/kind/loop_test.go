@@ -379,6 +379,60 @@ func TestDeletionWithoutFinalizerSendsNoRequest(t *testing.T) {
 	equal(t, "requests", []string(nil), w.requests)
 }
 
+// TestDeletionHeldByOthersIsReported: an object that only finalizers of others keep is not Ready.
+// A deletion that ends soon costs no write of the status.
+func TestDeletionHeldByOthersIsReported(t *testing.T) {
+	tests := map[string]struct {
+		finalizer, former string
+		removal           []string
+	}{
+		"no finalizer":            {},
+		"a finalizer":             {finalizer: ours, removal: []string{"patch "}},
+		"only a former finalizer": {former: ours, removal: []string{"patch "}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
+				reports("AllReady", nil)(w, k)
+				if k.Finalizer = test.finalizer; test.finalizer != "" {
+					k.Finalize = func(context.Context, *pass) (event.Event, error) { return event.Event{}, nil }
+				}
+				if test.former != "" {
+					k.FormerFinalizers = []string{test.former}
+				}
+			})
+			_, err := w.pass()
+			must(t, err)
+			w.change(func(c *cluster) {
+				c.Finalizers = []string{theirs}
+				if test.removal != nil {
+					c.Finalizers = append(c.Finalizers, ours)
+				}
+			})
+			w.delete()
+			w.events = nil
+
+			w.clock.SetTime(w.stored().DeletionTimestamp.Add(time.Second))
+			early, err := w.pass()
+			must(t, err)
+			equal(t, "requests at first", test.removal, w.requests)
+			equal(t, "next pass", time.Second, early.RequeueAfter)
+			equal(t, "conditions at first", map[string]string{"Ready": "True AllReady"}, w.conditions())
+
+			w.clock.Step(early.RequeueAfter)
+			for range 2 {
+				_, err = w.pass()
+				must(t, err)
+			}
+
+			equal(t, "requests after the report", []string(nil), w.requests)
+			equal(t, "conditions", map[string]string{"Ready": "False Deleting", "Reconciling": "True Deleting"}, w.conditions())
+			equal(t, "message", "The deletion waits for finalizers of others: "+theirs, w.stored().Status.Conditions[0].Message)
+			equal(t, "events", []string(nil), w.events)
+		})
+	}
+}
+
 // finalizes adds a finalizer. Its Finalize returns *err.
 func finalizes(err *error) func(*world, *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {
 	return func(w *world, k *kind.Kind[*cluster, v1alpha1.DemoAppClusterStatus]) {

@@ -135,7 +135,7 @@ func readyTransition(before, after releasev1alpha1.ReleaseStatus, expected []str
 	if is == nil || is.Status == metav1.ConditionTrue || is.Reason == apimeta.ReasonProgressing {
 		return event.Event{}, false
 	}
-	if is.Reason == releasev1alpha1.ReasonUninstalled {
+	if is.Reason == releasev1alpha1.ReasonUninstalled || is.Reason == apimeta.ReasonDeleting {
 		return event.Event{}, false // The end of the deletion has its own event.
 	}
 	was := meta.FindStatusCondition(before.Conditions, apimeta.ConditionReady)

@@ -9,19 +9,32 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
+	apimeta "github.com/example/demoapp-controller/pkg/apis/meta/v1"
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
+	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/event"
 	"github.com/example/demoapp-controller/pkg/controller/status"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
+// Deletion is the pass over an object that is being deleted: a [kind.Pass].
+type Deletion interface {
+	Conditions() status.Editor
+	Commit(ctx context.Context) error
+}
+
 // Uninstall removes the release of an object that is being deleted, and returns the event
-// to emit. A release with another owner is not changed. Uninstall is idempotent.
+// to emit. A release with another owner is not changed. Uninstall is idempotent. Before it waits,
+// for example for a hook, it writes into the object's status that the deletion takes time.
 func (l *Lifecycle) Uninstall(
-	ctx context.Context, release helm.Release, s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy,
+	ctx context.Context, p Deletion, release helm.Release, s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy,
 ) (event.Event, error) {
-	ctx = withWait(ctx)
+	ctx = helm.WithWait(ctx, func() (func(), error) {
+		reportUninstalling(ctx, p, release.Name)
+		return controller.ReleaseWorker(ctx)
+	})
 	release.Values, release.Adopt = nil, false
 	err := l.engine.Uninstall(ctx, release, Baseline(s, policy, release.Scope))
 	var conflict *helm.OwnershipConflictError
@@ -31,14 +44,23 @@ func (l *Lifecycle) Uninstall(
 	return event.Normal("Uninstalled", "Delete", fmt.Sprintf("Uninstalled release %s", release.Name)), err
 }
 
+// reportUninstalling writes that an uninstall waits. A failed write does not end the uninstall,
+// because its hooks would run again.
+func reportUninstalling(ctx context.Context, p Deletion, release string) {
+	p.Conditions().MarkReconciling(apimeta.ReasonDeleting, fmt.Sprintf("The uninstall of release %s waits for a hook or an object", release))
+	if err := p.Commit(ctx); err != nil {
+		klog.FromContext(ctx).V(1).Info("Could not report that the deletion waits", "err", err)
+	}
+}
+
 // UninstallAndAwait is Uninstall for an object whose deletion waits until the objects of its
 // release are gone. It also returns the objects that still exist. The object is queued again
 // when one of them disappears. Until none remains, the status has to keep its inventory.
 func (l *Lifecycle) UninstallAndAwait(
-	ctx context.Context, release helm.Release, s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy,
+	ctx context.Context, p Deletion, release helm.Release, s releasev1alpha1.ReleaseStatus, policy releasev1alpha1.ReleasePolicy,
 ) (done event.Event, remaining []helm.ObjectReference, err error) {
 	release.AwaitRemoval = true
-	if done, err = l.Uninstall(ctx, release, s, policy); err != nil {
+	if done, err = l.Uninstall(ctx, p, release, s, policy); err != nil {
 		return done, nil, err
 	}
 	remaining, err = l.engine.Remaining(ctx, release, Baseline(s, policy, release.Scope))

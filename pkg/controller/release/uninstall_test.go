@@ -8,9 +8,12 @@ import (
 	"errors"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	releasev1alpha1 "github.com/example/demoapp-controller/pkg/apis/release/v1alpha1"
 	"github.com/example/demoapp-controller/pkg/controller"
 	"github.com/example/demoapp-controller/pkg/controller/event"
+	"github.com/example/demoapp-controller/pkg/controller/status"
 	"github.com/example/demoapp-controller/pkg/helm"
 )
 
@@ -37,10 +40,22 @@ func (u *uninstaller) Remaining(context.Context, helm.Release, helm.Baseline) ([
 	return u.remaining, u.remainingErr
 }
 
+// deletion is a Deletion that keeps the conditions.
+type deletion struct {
+	conditions []metav1.Condition
+	commits    int
+}
+
+// Conditions implements Deletion.
+func (d *deletion) Conditions() status.Editor { return status.For(&d.conditions, 1, began) }
+
+// Commit implements Deletion.
+func (d *deletion) Commit(context.Context) error { d.commits++; return nil }
+
 func TestUninstall(t *testing.T) {
 	engine := &uninstaller{}
 
-	done, err := New(Subscription{engine}, nil, controller.DriftCount{}, nil).Uninstall(t.Context(), *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
+	done, err := New(Subscription{engine}, nil, controller.DriftCount{}, nil).Uninstall(t.Context(), &deletion{}, *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
 
 	equal(t, "error", nil, err)
 	equal(t, "event", event.Normal("Uninstalled", "Delete", "Uninstalled release a"), done)
@@ -67,7 +82,7 @@ func TestUninstallAndAwait(t *testing.T) {
 			lifecycle := New(Subscription{&test.engine}, nil, controller.DriftCount{}, nil)
 
 			_, remaining, err := lifecycle.UninstallAndAwait(
-				t.Context(), *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
+				t.Context(), &deletion{}, *desired(t, "a"), releasev1alpha1.ReleaseStatus{}, releasev1alpha1.ReleasePolicy{})
 
 			if !errors.Is(err, test.err) {
 				t.Errorf("error is %v, want %v", err, test.err)

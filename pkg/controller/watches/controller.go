@@ -323,7 +323,7 @@ func (c *kindController) finalize(ctx context.Context, p *pass) (event.Event, er
 	if err != nil {
 		return event.Event{}, c.blockDeletion(p, err)
 	}
-	done, remaining, err := c.uninstall(ctx, desired, p.Object.Status.ReleaseStatus)
+	done, remaining, err := c.uninstall(ctx, p, desired)
 	if apierrors.IsForbidden(err) {
 		vanishes, lookErr := c.vanishes(ctx, desired, p.Object.Status.Inventory)
 		if vanishes {
@@ -347,11 +347,12 @@ func (c *kindController) finalize(ctx context.Context, p *pass) (event.Event, er
 	return done, nil
 }
 
-func (c *kindController) uninstall(ctx context.Context, desired helm.Release, s releasev1alpha1.ReleaseStatus) (event.Event, []helm.ObjectReference, error) {
+func (c *kindController) uninstall(ctx context.Context, p *pass, desired helm.Release) (event.Event, []helm.ObjectReference, error) {
+	s := p.Object.Status.ReleaseStatus
 	if desired.AwaitRemoval {
-		return c.lifecycle.UninstallAndAwait(ctx, desired, s, c.kind.Policy)
+		return c.lifecycle.UninstallAndAwait(ctx, p, desired, s, c.kind.Policy)
 	}
-	done, err := c.lifecycle.Uninstall(ctx, desired, s, c.kind.Policy)
+	done, err := c.lifecycle.Uninstall(ctx, p, desired, s, c.kind.Policy)
 	return done, nil, err
 }
 

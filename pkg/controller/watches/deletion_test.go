@@ -104,6 +104,36 @@ func TestUninstallWaitWithoutDependents(t *testing.T) {
 	})
 }
 
+// TestHookOfUninstallIsReported: a custom resource whose uninstall waits for a hook is not Ready.
+// An uninstall that does not wait costs no write of the status.
+func TestHookOfUninstallIsReported(t *testing.T) {
+	kind := watches.Kind{GroupVersionKind: memcached, Chart: chartOf(t, "1.0.0", "configmap.yaml", configMap, "job.yaml",
+		"{{ if .Values.hang }}\napiVersion: batch/v1\nkind: Job\nmetadata: {name: hang, annotations: {helm.sh/hook: pre-delete}}\n{{ end }}")}
+	bubble(t, []watches.Kind{kind}, func(w *world) {
+		w.create("default/b", size3)
+		w.TakeRequests()
+		w.Delete("Memcached", "default/b")
+		w.settle()
+		for _, request := range w.TakeRequests() {
+			if strings.Contains(request, "/status") {
+				t.Errorf("a deletion that does not wait wrote a status: %s", request)
+			}
+		}
+
+		w.create("default/a", map[string]any{"size": int64(3), "hang": true})
+		w.Delete("Memcached", "default/a")
+		w.settle()
+		w.has("conditions", w.conditions("default/a"), "Ready False Deleting", "Reconciling True Deleting", "Deployed True InstallSuccessful", "Irreconcilable False Reconciled")
+		w.contains("message", w.message("default/a", "Ready"), "The uninstall of release a waits for a hook")
+
+		w.Edit("Job", "default/hang", "kubectl", func(object *unstructured.Unstructured) {
+			object.Object["status"] = map[string]any{"succeeded": int64(1), "conditions": []any{map[string]any{"type": "Complete", "status": "True"}}}
+		})
+		w.settle()
+		w.equal("the custom resource is gone", true, w.Object("Memcached", "default/a") == nil)
+	})
+}
+
 // TestTranslatorIsRetried: an error that only time resolves does not stall.
 func TestTranslatorIsRetried(t *testing.T) {
 	kind := caches(t)

@@ -62,6 +62,9 @@ const (
 	// ReasonSystemNamespace means that the object is in a system namespace, for example
 	// kube-system. The operator changes nothing there, unless a flag names the namespace.
 	ReasonSystemNamespace = "SystemNamespace"
+	// ReasonDeleting means that the deletion of the object takes time and nothing has failed.
+	// The message says what it waits for. It emits no event.
+	ReasonDeleting = "Deleting"
 	// ReasonFinalizerFailed means that the finalizer could not be removed, because an
 	// admission rule refuses the update. All other steps of the deletion are done. The
 	// removal is retried.
